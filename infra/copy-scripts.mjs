@@ -1,0 +1,13 @@
+// tsc leaves Lua scripts behind; each must lie beside its compiled wrapper.
+import { cpSync, mkdirSync, readdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+const root = join(import.meta.dirname, "..");
+for (const folder of ["gateway", "worker", "shared"]) {
+  for (const file of readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })) {
+    if (!file.endsWith(".lua")) continue;
+    const target = join(root, "dist", folder, file);
+    mkdirSync(dirname(target), { recursive: true });
+    cpSync(join(root, folder, file), target);
+  }
+}
