@@ -1,0 +1,53 @@
+-- admit.lua: number a request's step and queue it, unless it is known, refused, or too much.
+--   KEYS[1] ready stream   KEYS[2] outcome hash   KEYS[3] live zset
+--   KEYS[4] sequence hash  KEYS[5] checkpoint     KEYS[6] waiting steps        (sequence models only)
+--   ARGV[1] request   ARGV[2] frame   ARGV[3] digest of what was asked   ARGV[4] outcome TTL ms   ARGV[5] deadline, ms from now
+--   ARGV[6] gateway   ARGV[7] ready limit
+--   ARGV[8] sequence name   ARGV[9] START 0/1   ARGV[10] END 0/1   ARGV[11] waiting limit   ARGV[12] live sequence limit
+--   Returns {'admitted'}                      queued now
+--           {'known', kind, body}             admitted before; kind is '' while it has no outcome
+--           {'mismatch'}                      the request's key was used for something else
+--           {'queue-full'} {'start-required'} {'backlog-full'} {'too-many-sequences'}   refused, nothing written
+local known = redis.call('HMGET', KEYS[2], 'digest', 'kind', 'body')
+if known[1] then
+  if known[1] ~= ARGV[3] then return {'mismatch'} end
+  return {'known', known[2] or '', known[3] or ''}
+end
+if redis.call('XLEN', KEYS[1]) >= tonumber(ARGV[7]) then return {'queue-full'} end
+
+local sequence, start = KEYS[4], ARGV[9] == '1'
+local seq
+if sequence then
+  seq = redis.call('HMGET', sequence, 'next', 'entry', 'ended', 'at')
+  if not start and (not seq[1] or seq[3] == '1') then return {'start-required'} end
+  if seq[2] and redis.call('LLEN', KEYS[6]) >= tonumber(ARGV[11]) then return {'backlog-full'} end
+  if not seq[1] and redis.call('ZCARD', KEYS[3]) >= tonumber(ARGV[12]) then return {'too-many-sequences'} end
+end
+
+local time = redis.call('TIME')
+local deadline = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[5]))
+-- Kept well past the deadline even if every process dies; the commit sets the TTL that counts.
+redis.call('HSET', KEYS[2], 'digest', ARGV[3])
+redis.call('PEXPIRE', KEYS[2], tonumber(ARGV[4]) + tonumber(ARGV[5]) + 3600000)
+
+if not sequence then
+  redis.call('XADD', KEYS[1], '*', 'm', table.concat({ARGV[1], '', '0', '0', deadline, ARGV[6], ARGV[4], ''}, '|'), 'b', ARGV[2])
+  return {'admitted'}
+end
+
+local step = string.format('%.0f', redis.call('HINCRBY', sequence, 'next', 1))
+local flags = (start and 1 or 0) + (ARGV[10] == '1' and 2 or 0)
+redis.call('HSET', sequence, 'ended', ARGV[10])
+if start then redis.call('HSET', sequence, 'start', step) end
+-- One lifetime: no key of a sequence with queued work may expire, or a waiting step would find a silent zero state.
+redis.call('PERSIST', sequence)
+redis.call('PERSIST', KEYS[5])
+redis.call('ZADD', KEYS[3], '+inf', ARGV[8])
+local facts = table.concat({ARGV[1], ARGV[8], step, flags, deadline, ARGV[6], ARGV[4]}, '|')
+if seq[2] then
+  redis.call('RPUSH', KEYS[6], cmsgpack.pack({facts, ARGV[2]}))
+else
+  local entry = redis.call('XADD', KEYS[1], '*', 'm', facts .. '|' .. (seq[4] or ''), 'b', ARGV[2])
+  redis.call('HSET', sequence, 'entry', entry, 'request', ARGV[1])
+end
+return {'admitted'}

@@ -1,0 +1,61 @@
+/**
+ * Every Redis key and NATS subject of Baton; nothing else builds one. A lane is one model version and one shard: its keys carry
+ * one hash tag, so that each script touches one Cluster slot.
+ */
+
+export interface Lane {
+  readonly model: string;
+  readonly version: string;
+  readonly shard: number;
+}
+
+/** The consumer group of every ready stream. */
+export const GROUP = "workers";
+
+/** Model names and versions never hold `:`, `{` or `}` (names are `[A-Za-z0-9._-]`), so tags cannot be forged. */
+function tag({ model, version, shard }: Lane): string {
+  return `{${model}:${version}:${shard}}`;
+}
+
+/** The keys that a lane has one of. */
+export function laneKeys(lane: Lane) {
+  const t = tag(lane);
+  return {
+    /** stream: steps that may run now, at most one per sequence */
+    ready: `ready:${t}`,
+    /** zset of sequence names: when each goes idle-expired, or +inf while it has queued work */
+    live: `live:${t}`,
+    /** hash entry id → runs alone that have not ended in a commit */
+    runs: `runs:${t}`,
+    /** stream: requests set aside, with the reason */
+    dead: `dead:${t}`,
+  };
+}
+
+/** A request's outcome; from admission on it also is the record that makes a retry harmless. */
+export function outcomeKey(lane: Lane, request: string): string {
+  return `out:${tag(lane)}:${request}`;
+}
+
+/** The keys of one sequence. `name` comes from `sequenceName`. */
+export function sequenceKeys(lane: Lane, name: string) {
+  const t = tag(lane);
+  return { seq: `seq:${t}:${name}`, state: `state:${t}:${name}`, wait: `wait:${t}:${name}` };
+}
+
+/** Injective: tenants are `[A-Za-z0-9_-]+` and the encoded id holds no `:`. */
+export function sequenceName(tenant: string, encodedId: string): string {
+  return `${tenant}:${encodedId}`;
+}
+
+export const registryKeys = {
+  /** zset worker → when its announcement lapses (ms, Redis time) */
+  workers: "{registry}:workers",
+  /** hash worker → announcement (JSON) */
+  announcements: "{registry}:announcements",
+};
+
+/** Outcomes for the requests that one gateway process waits for. */
+export function replySubject(gateway: string): string {
+  return `baton.reply.${gateway}`;
+}

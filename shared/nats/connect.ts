@@ -1,0 +1,100 @@
+/** The only file that imports the NATS client. NATS is the fast path: with it down, publishing is a no-op and readers look into Redis. */
+import { connect, DebugEvents, Events, type NatsConnection } from "nats";
+import type { Logger } from "pino";
+
+export interface Bus {
+  /** Drops the message when there is no connection: the outcome is already in Redis. Never throws. */
+  publish(subject: string, message: Buffer): void;
+  subscribe(subject: string, handle: (message: Buffer) => void): Promise<void>;
+  /** False while messages may be lost; readers then look into Redis at once instead of waiting for silence. */
+  isUp(): boolean;
+  /** Largest message that the server takes. */
+  maxBytes(): number;
+  close(): Promise<void>;
+}
+
+export interface BusSettings {
+  readonly url: string;
+  readonly name: string;
+  readonly log: Logger;
+}
+
+/** Resolves at once, connected or not: neither gateway nor worker may wait for NATS to start. */
+export function connectBus({ url, name, log }: BusSettings): Bus {
+  let connection: NatsConnection | undefined;
+  let up = false;
+  let closed = false;
+  const handlers = new Map<string, (message: Buffer) => void>();
+
+  function listen(nc: NatsConnection, subject: string, handle: (message: Buffer) => void): void {
+    nc.subscribe(subject, {
+      callback: (error, message) => {
+        if (error === null) handle(Buffer.from(message.data.buffer, message.data.byteOffset, message.data.byteLength));
+        else log.warn({ error: error.message }, "nats subscription failed");
+      },
+    });
+  }
+
+  async function watch(nc: NatsConnection): Promise<void> {
+    for await (const status of nc.status()) {
+      if (status.type === Events.Disconnect || status.type === DebugEvents.StaleConnection) {
+        if (up) log.warn("nats connection lost");
+        up = false;
+      } else if (status.type === Events.Reconnect) {
+        log.info("nats connection restored");
+        up = true;
+      }
+    }
+  }
+
+  const ready = connect({
+    servers: url.split(","),
+    name,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 100,
+    reconnectJitter: 50,
+    waitOnFirstConnect: true,
+    pingInterval: 5_000,
+    maxPingOut: 2,
+    timeout: 2_000,
+  }).then(
+    async (nc) => {
+      if (closed) return nc.close();
+      connection = nc;
+      for (const [subject, handle] of handlers) listen(nc, subject, handle);
+      await nc.flush();
+      up = true;
+      await watch(nc);
+    },
+    (error: unknown) => {
+      log.error({ error: error instanceof Error ? error.message : String(error) }, "nats gave up");
+    },
+  );
+  ready.catch((error: unknown) => log.error({ error: String(error) }, "nats connection ended"));
+
+  return {
+    publish(subject, message) {
+      if (!up || connection === undefined) return;
+      try {
+        connection.publish(subject, message);
+      } catch (error) {
+        log.warn({ error: String(error) }, "nats publish failed");
+      }
+    },
+    async subscribe(subject, handle) {
+      handlers.set(subject, handle);
+      if (connection === undefined) return;
+      listen(connection, subject, handle);
+      if (up) await connection.flush();
+    },
+    isUp: () => up,
+    maxBytes: () => connection?.info?.max_payload ?? 1_048_576,
+    async close() {
+      closed = true;
+      if (connection === undefined) return;
+      if (up) await Promise.race([connection.flush(), new Promise((resolve) => setTimeout(resolve, 500))]);
+      up = false;
+      await connection.close();
+    },
+  };
+}

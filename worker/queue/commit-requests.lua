@@ -1,0 +1,35 @@
+-- commit-requests.lua: commit-steps.lua for stateless requests: if this worker still owns the entry, write the outcome and acknowledge.
+--   KEYS[1] ready stream   KEYS[2] runs hash   KEYS[3] dead stream   then one outcome hash per request
+--   ARGV[1] group   ARGV[2] consumer   ARGV[3] dead limit
+--   then five per request:  entry, outcome kind, outcome body, outcome TTL ms, reason to set aside ('' if not)
+--   Returns one word per request: 'committed' 'superseded' 'already' 'lost', as in commit-steps.lua
+local ready, runs, dead = KEYS[1], KEYS[2], KEYS[3]
+local group, consumer = ARGV[1], ARGV[2]
+
+local function commit(out, entry, kind, body, ttl, reason)
+  local outcome = redis.call('HGET', out, 'kind')
+  if #redis.call('XPENDING', ready, group, entry, entry, 1, consumer) == 0 then
+    if outcome then return 'already' end
+    return 'lost'
+  end
+  if not outcome then
+    redis.call('HSET', out, 'kind', kind, 'body', body)
+    redis.call('PEXPIRE', out, ttl)
+    if reason ~= '' then
+      redis.call('XADD', dead, 'MAXLEN', '~', ARGV[3], '*', 'sequence', '', 'step', '0', 'reason', reason,
+        'runs', redis.call('HGET', runs, entry) or '0', 'frame', redis.call('XRANGE', ready, entry, entry)[1][2][4])
+    end
+  end
+  redis.call('XACK', ready, group, entry)
+  redis.call('XDEL', ready, entry)
+  redis.call('HDEL', runs, entry)
+  if outcome then return 'superseded' end
+  return 'committed'
+end
+
+local said = {}
+for i = 1, #KEYS - 3 do
+  local a = 3 + (i - 1) * 5
+  said[i] = commit(KEYS[3 + i], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])
+end
+return said

@@ -1,0 +1,85 @@
+-- commit-steps.lua: for each step of a batch, if this worker still owns its entry: write checkpoint and outcome, acknowledge, and move
+-- the sequence's next waiting step to ready. Otherwise change nothing: the worker was a zombie.
+--   KEYS[1] ready stream   KEYS[2] runs hash   KEYS[3] live zset   KEYS[4] dead stream
+--   then four per step:  outcome hash, sequence hash, checkpoint, waiting steps
+--   ARGV[1] group   ARGV[2] consumer   ARGV[3] idle ms   ARGV[4] dead limit
+--   then ten per step:  entry, sequence name, step number, START 0/1, outcome kind, outcome body, outcome TTL ms,
+--                       action, checkpoint (for action put), reason to set aside ('' if not)
+--   action  put   store the checkpoint
+--           keep  the step had no effect; the sequence goes on from the checkpoint that it has
+--           drop  the sequence goes on from its initial state
+--           fail  the sequence is over: its state is gone, and steps without START are refused until one with START
+--   Returns one word per step
+--           'committed'   done
+--           'superseded'  the request already had another outcome (expired, cancelled): acknowledged, no effect
+--           'already'     not ours any more, but the request has an outcome (this very call may have made it, its reply lost)
+--           'lost'        not ours any more, and no outcome yet: another worker has it
+local ready, runs, live, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local group, consumer, idle = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local function commit(out, seq, state, wait, entry, name, step, start, kind, body, ttl, action, checkpoint, reason)
+  local outcome = redis.call('HGET', out, 'kind')
+  local owned = #redis.call('XPENDING', ready, group, entry, entry, 1, consumer) == 1
+  local facts = redis.call('HMGET', seq, 'entry', 'done', 'start', 'ended')
+  local expected = facts[1] == entry and tonumber(facts[2] or '0') + 1 == tonumber(step)
+  if not owned or not expected then
+    if outcome then return 'already' end
+    return 'lost'
+  end
+  local said = 'committed'
+  if outcome then
+    said = 'superseded'
+    if start == '1' then action = 'fail' else action = 'keep' end
+  else
+    redis.call('HSET', out, 'kind', kind, 'body', body)
+    redis.call('PEXPIRE', out, ttl)
+    if reason ~= '' then
+      redis.call('XADD', dead, 'MAXLEN', '~', ARGV[4], '*', 'sequence', name, 'step', step, 'reason', reason,
+        'runs', redis.call('HGET', runs, entry) or '0', 'frame', redis.call('XRANGE', ready, entry, entry)[1][2][4])
+    end
+  end
+  local from = redis.call('HGET', seq, 'at') or ''
+  if action == 'put' then
+    redis.call('SET', state, checkpoint)
+    from = entry
+  elseif action == 'drop' then
+    redis.call('DEL', state)
+    from = ''
+  elseif action == 'fail' then
+    redis.call('DEL', state)
+    from = '!'
+    -- A START that was admitted after this step begins the sequence anew; else the id is free at once.
+    if tonumber(facts[3] or '0') <= tonumber(step) then redis.call('HSET', seq, 'ended', '1'); facts[4] = '1' end
+  end
+  redis.call('HSET', seq, 'done', step, 'at', from, 'worker', consumer)
+  redis.call('XACK', ready, group, entry)
+  redis.call('XDEL', ready, entry)
+  redis.call('HDEL', runs, entry)
+
+  local waiting = redis.call('LPOP', wait)
+  if waiting then
+    local next = cmsgpack.unpack(waiting)
+    redis.call('HSET', seq, 'request', next[1]:match('^[^|]*'),
+      'entry', redis.call('XADD', ready, '*', 'm', next[1] .. '|' .. from, 'b', next[2]))
+  elseif facts[4] == '1' then
+    redis.call('DEL', seq, state)
+    redis.call('ZREM', live, name)
+  else
+    redis.call('HDEL', seq, 'entry', 'request')
+    redis.call('PEXPIRE', seq, idle)
+    redis.call('PEXPIRE', state, idle)
+    redis.call('ZADD', live, now + idle, name)
+  end
+  return said
+end
+
+local said = {}
+for i = 0, (#KEYS - 4) / 4 - 1 do
+  local k, a = 4 + i * 4, 4 + i * 10
+  said[i + 1] = commit(KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4],
+    ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9],
+    ARGV[a + 10])
+end
+return said

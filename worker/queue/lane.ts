@@ -1,0 +1,10 @@
+/** What every queue operation of a worker needs: the lane, this worker's name in its group, and a connection. */
+import type { Lane } from "#shared/keys.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+
+export interface LaneQueue {
+  readonly redis: RedisClient;
+  readonly lane: Lane;
+  /** Unique per process start, so that a restarted worker can never pass as its former self. */
+  readonly consumer: string;
+}

@@ -1,0 +1,75 @@
+/** The plain stream commands of a lane, their replies decoded: read, read again, take over, ensure the group. */
+import { decodeEntry, type Delivery } from "#shared/contract/entry.js";
+import { GROUP, laneKeys, type Lane } from "#shared/keys.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import { bytes, isReplyError, list, text } from "#shared/redis/script.js";
+import type { LaneQueue } from "./lane.js";
+
+export interface Taken {
+  readonly deliveries: Delivery[];
+  /** Ids of entries whose fields are gone or are not ours. */
+  readonly unreadable: string[];
+}
+
+export async function ensureGroup(redis: RedisClient, lane: Lane): Promise<void> {
+  try {
+    await redis.call("XGROUP", "CREATE", laneKeys(lane).ready, GROUP, "0", "MKSTREAM");
+  } catch (error) {
+    if (!isReplyError(error, "BUSYGROUP")) throw error;
+  }
+}
+
+/** New entries, waiting up to `blockMs` for the first. `redis` must be a connection for blocking reads alone. */
+export async function readNew(queue: LaneQueue, count: number, blockMs: number): Promise<Taken> {
+  const { ready } = laneKeys(queue.lane);
+  return taken(
+    await queue.redis.callBuffer(
+      "XREADGROUP",
+      "GROUP",
+      GROUP,
+      queue.consumer,
+      "COUNT",
+      count,
+      "BLOCK",
+      blockMs,
+      "STREAMS",
+      ready,
+      ">",
+    ),
+  );
+}
+
+/** What this consumer already owns: after a lost reply, entries may be ours without our having seen them. */
+export async function readOwned(queue: LaneQueue, count: number): Promise<Taken> {
+  const { ready } = laneKeys(queue.lane);
+  return taken(
+    await queue.redis.callBuffer("XREADGROUP", "GROUP", GROUP, queue.consumer, "COUNT", count, "STREAMS", ready, "0"),
+  );
+}
+
+/** Takes over entries whose lease ran out, following the cursor once. @returns the cursor for the next call. */
+export async function reclaim(queue: LaneQueue, leaseMs: number, count: number, cursor: string) {
+  const { ready } = laneKeys(queue.lane);
+  const reply = list(
+    await queue.redis.callBuffer("XAUTOCLAIM", ready, GROUP, queue.consumer, leaseMs, cursor, "COUNT", count),
+  );
+  return { cursor: text(reply[0]), deleted: list(reply[2]).map(text), ...entries(list(reply[1])) };
+}
+
+function taken(reply: unknown): Taken {
+  if (reply === null) return { deliveries: [], unreadable: [] };
+  return entries(list(list(list(reply)[0])[1]));
+}
+
+function entries(items: readonly unknown[]): Taken {
+  const deliveries: Delivery[] = [];
+  const unreadable: string[] = [];
+  for (const item of items) {
+    if (item === null) continue; // XAUTOCLAIM may leave holes for deleted entries
+    const [id, fields] = list(item);
+    const delivery = decodeEntry(bytes(id), fields === null ? null : list(fields).map(bytes));
+    if (delivery === undefined) unreadable.push(text(id));
+    else deliveries.push(delivery);
+  }
+  return { deliveries, unreadable };
+}
