@@ -59,3 +59,8 @@ export const registryKeys = {
 export function replySubject(gateway: string): string {
   return `baton.reply.${gateway}`;
 }
+
+/** Held for a moment by the one worker that reconciles the lane. */
+export function reconcilerKey(lane: Lane): string {
+  return `reconciler:${tag(lane)}`;
+}

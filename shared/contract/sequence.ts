@@ -21,3 +21,8 @@ export function decodeCorrelationId(encoded: string): CorrelationId {
     ? { kind: "uint64", value: BigInt(rest) }
     : { kind: "string", value: Buffer.from(rest, "base64url").toString("utf8") };
 }
+
+/** Triton's words; clients match on them. */
+export function startRequiredMessage(model: string, id: CorrelationId): string {
+  return `inference request for sequence ${id.value} to model '${model}' must specify the START flag on the first request of the sequence`;
+}

@@ -3,7 +3,7 @@ import type { Delivery } from "#shared/contract/entry.js";
 import type { StoredOutcome } from "#shared/contract/outcome.js";
 import { GROUP, laneKeys, outcomeKey, sequenceKeys } from "#shared/keys.js";
 import { defineScript, words, type Arg } from "#shared/redis/script.js";
-import type { LaneQueue } from "./lane.js";
+import { DEAD_LIMIT, type LaneQueue } from "./lane.js";
 
 /** What becomes of the sequence's checkpoint; see commit-steps.lua. */
 export type StateChange =
@@ -20,9 +20,6 @@ export interface Settlement {
 
 const fates = ["committed", "superseded", "already", "lost"] as const;
 export type Fate = (typeof fates)[number];
-
-/** Dead letters kept per lane; operators see the newest. */
-const DEAD_LIMIT = 10_000;
 
 const commitSteps = defineScript(new URL("./commit-steps.lua", import.meta.url), words(fates));
 const commitRequests = defineScript(new URL("./commit-requests.lua", import.meta.url), words(fates));

@@ -8,3 +8,6 @@ export interface LaneQueue {
   /** Unique per process start, so that a restarted worker can never pass as its former self. */
   readonly consumer: string;
 }
+
+/** Dead letters kept per lane; operators see the newest. */
+export const DEAD_LIMIT = 10_000;

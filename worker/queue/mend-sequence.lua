@@ -1,7 +1,7 @@
 -- mend-sequence.lua: a sequence that counts as busy although its ready entry is gone (deleted from outside): the step's body is lost, so
 -- the sequence fails, and its next waiting step becomes ready to be refused in its turn.
 --   KEYS[1] ready stream   KEYS[2] live zset   KEYS[3] sequence hash   KEYS[4] checkpoint   KEYS[5] waiting steps
---   ARGV[1] sequence name   ARGV[2] idle ms
+--   ARGV[1] sequence name
 --   Returns {'sound'}             nothing to mend
 --           {'mended', request}   it failed; the request whose step was lost needs an outcome
 --           {'gone'}              no such sequence; its entry in the live zset was dropped

@@ -1,0 +1,61 @@
+/**
+ * The writer to `parse.ts`: bigints print as JSON numbers, exactly, and non-finite numbers as the bare tokens that KServe clients
+ * read. It keeps its own stack, so no depth of value makes it throw, as `JSON.stringify` does at some thousand levels.
+ */
+
+/** `undefined` members are left out; an `undefined` item prints as null, as in `JSON.stringify`. */
+type Printable = null | undefined | boolean | number | bigint | string | readonly unknown[] | object;
+
+interface Open {
+  readonly values: readonly unknown[];
+  /** Undefined for an array. */
+  readonly names: readonly string[] | undefined;
+  next: number;
+}
+
+export function printJson(value: Printable): string {
+  let text = "";
+  const stack: Open[] = [];
+  const print = (item: unknown): void => {
+    if (typeof item !== "object" || item === null) {
+      text += printScalar(item);
+      return;
+    }
+    const open = openValue(item);
+    text += open.names === undefined ? "[" : "{";
+    stack.push(open);
+  };
+  print(value);
+  for (let top = stack.at(-1); top !== undefined; top = stack.at(-1)) {
+    if (top.next === top.values.length) {
+      text += top.names === undefined ? "]" : "}";
+      stack.pop();
+      continue;
+    }
+    if (top.next > 0) text += ",";
+    if (top.names !== undefined) text += `${JSON.stringify(top.names[top.next])}:`;
+    print(top.values[top.next++]);
+  }
+  return text;
+}
+
+function openValue(item: object): Open {
+  if (Array.isArray(item)) return { values: item, names: undefined, next: 0 };
+  const members = Object.entries(item).filter(([, member]) => member !== undefined);
+  return { values: members.map(([, member]) => member as unknown), names: members.map(([name]) => name), next: 0 };
+}
+
+function printScalar(item: unknown): string {
+  switch (typeof item) {
+    case "string":
+      return JSON.stringify(item);
+    case "number":
+    case "bigint":
+      // Number's own text for what is not finite is the token clients read; -0 is the one number whose text loses something.
+      return Object.is(item, -0) ? "-0" : String(item);
+    case "boolean":
+      return item ? "true" : "false";
+    default:
+      return "null";
+  }
+}

@@ -1,0 +1,61 @@
+/** Keeps a lane's hand full of new steps: at most one batch waits here while one runs, so that no worker hoards what another could run. */
+import type { Logger } from "pino";
+import { dropIfSilent, whenReady } from "#shared/redis/connect.js";
+import { isReplyError } from "#shared/redis/script.js";
+import { delay } from "#shared/retry.js";
+import type { LaneQueue } from "../queue/lane.js";
+import { ensureGroup, readNew, readOwned, type Taken } from "../queue/stream.js";
+import type { Hand } from "./hand.js";
+
+export interface Reader {
+  /** A connection for this reader alone. */
+  readonly queue: LaneQueue;
+  readonly hand: Hand;
+  readonly capacity: number;
+  readonly accept: (taken: Taken) => void;
+  readonly log: Logger;
+}
+
+/** Redis answers a blocked read after this long at the latest. */
+const BLOCK_MS = 1_000;
+/** A read that is silent for longer than it may block has lost its link: a frozen peer sends no reset. */
+const SILENCE_MS = BLOCK_MS + 1_500;
+const OWNED_LIMIT = 1_000;
+
+export async function readWhileOpen(
+  { queue, hand, capacity, accept, log }: Reader,
+  signal: AbortSignal,
+): Promise<void> {
+  const { redis } = queue;
+  // After a lost reply entries may be ours without our having seen them; the first read of every connection asks.
+  let mayOwnUnseen = true;
+  while (!signal.aborted) {
+    const room = capacity - hand.waiting.length;
+    if (room <= 0) {
+      await hand.taken.wait(performance.now() + BLOCK_MS);
+      continue;
+    }
+    const watchdog = setTimeout(() => redis.disconnect(true), SILENCE_MS);
+    try {
+      if (redis.status !== "ready") {
+        watchdog.refresh();
+        await whenReady(redis, signal);
+      }
+      if (mayOwnUnseen) {
+        await ensureGroup(redis, queue.lane);
+        accept(await readOwned(queue, OWNED_LIMIT));
+        mayOwnUnseen = false;
+        continue;
+      }
+      accept(await readNew(queue, room, BLOCK_MS));
+    } catch (error) {
+      if (signal.aborted) return;
+      dropIfSilent(redis, error);
+      if (!isReplyError(error, "NOGROUP")) log.debug({ error: String(error) }, "read failed");
+      mayOwnUnseen = true;
+      await delay(20, signal);
+    } finally {
+      clearTimeout(watchdog);
+    }
+  }
+}

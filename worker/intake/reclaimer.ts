@@ -1,0 +1,49 @@
+/** Takes over steps whose worker stopped renewing them. They are suspects: one of them may be why it stopped. */
+import type { Logger } from "pino";
+import { delay } from "#shared/retry.js";
+import { isReplyError } from "#shared/redis/script.js";
+import type { LaneQueue } from "../queue/lane.js";
+import { ensureGroup, reclaim, type Taken } from "../queue/stream.js";
+import type { Hand } from "./hand.js";
+
+export interface Reclaimer {
+  readonly queue: LaneQueue;
+  readonly hand: Hand;
+  readonly leaseMs: number;
+  readonly accept: (taken: Taken) => void;
+  readonly log: Logger;
+}
+
+const SCAN_EVERY_MS = 100;
+/** Suspects run one by one, so a worker takes few at a time and leaves the rest to others. */
+const SUSPECTS_AT_ONCE = 16;
+
+export async function reclaimWhileOpen({ queue, hand, leaseMs, accept, log }: Reclaimer, signal: AbortSignal) {
+  const { redis } = queue;
+  let cursor = "0-0";
+  // While Redis was away nobody could renew, and every lease looks expired: a full lease goes by before anything is taken.
+  let trustAt = performance.now() + leaseMs;
+  const distrust = () => (trustAt = performance.now() + leaseMs);
+  redis.on("ready", distrust);
+  while (!signal.aborted) {
+    await delay(SCAN_EVERY_MS * (0.8 + Math.random() * 0.4), signal);
+    if (signal.aborted || performance.now() < trustAt || redis.status !== "ready") continue;
+    try {
+      while (hand.suspects.length < SUSPECTS_AT_ONCE) {
+        const found = await reclaim(queue, leaseMs, SUSPECTS_AT_ONCE - hand.suspects.length, cursor);
+        cursor = found.cursor;
+        // Our own entries come back too when this process was stopped for longer than a lease; those it still holds.
+        const fresh = found.deliveries.filter(({ entry }) => !hand.has(entry));
+        if (found.deleted.length > 0)
+          log.error({ entries: found.deleted }, "pending entries were deleted from outside");
+        if (fresh.length > 0) log.info({ count: fresh.length }, "reclaimed");
+        accept({ deliveries: fresh, unreadable: found.unreadable });
+        if (cursor === "0-0") break;
+      }
+    } catch (error) {
+      if (isReplyError(error, "NOGROUP")) await ensureGroup(redis, queue.lane).catch(distrust);
+      else distrust();
+    }
+  }
+  redis.off("ready", distrust);
+}

@@ -1,0 +1,50 @@
+/** Every few seconds one worker per lane looks for steps that nobody would ever deliver again, and puts them right. */
+import type { Logger } from "pino";
+import { outcomeOf, storeOutcome } from "#shared/contract/outcome.js";
+import { InferenceError } from "#shared/errors.js";
+import { laneKeys, outcomeKey, reconcilerKey } from "#shared/keys.js";
+import { giveOutcome } from "#shared/queue/give-outcome.js";
+import { delay } from "#shared/retry.js";
+import type { LaneQueue } from "../queue/lane.js";
+import { mendSequence, orphans, reapConsumers, requeue } from "../queue/reconcile.js";
+
+const EVERY_MS = 2_000;
+/** Per round; the rest waits for the next one. */
+const LIMIT = 1_000;
+/** A consumer that has not read for this long belongs to a process that is gone. */
+const CONSUMER_IDLE_MS = 60_000;
+const OUTCOME_TTL_MS = 60_000;
+
+export async function reconcileWhileOpen(queue: LaneQueue, log: Logger, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await delay(EVERY_MS * (0.8 + Math.random() * 0.4), signal);
+    if (signal.aborted || queue.redis.status !== "ready") continue;
+    try {
+      const mine = await queue.redis.set(reconcilerKey(queue.lane), queue.consumer, "PX", EVERY_MS, "NX");
+      if (mine === "OK") await reconcile(queue, log);
+    } catch (error) {
+      log.debug({ error: String(error) }, "reconcile failed; the next round tries again");
+    }
+  }
+}
+
+async function reconcile(queue: LaneQueue, log: Logger): Promise<void> {
+  const { redis, lane } = queue;
+  const { live } = laneKeys(lane);
+  const lostDeliveries = await orphans(queue, LIMIT);
+  if (lostDeliveries.length > 0)
+    log.error({ count: await requeue(queue, lostDeliveries) }, "orphaned entries queued anew");
+
+  const [seconds] = await redis.time();
+  await redis.zremrangebyscore(live, "-inf", Number(seconds) * 1_000);
+  for (const name of await redis.zrange(live, "+inf", "+inf", "BYSCORE", "LIMIT", 0, LIMIT)) {
+    const request = await mendSequence(queue, name);
+    if (request === undefined) continue;
+    log.error({ request }, "a queued step was deleted from outside");
+    const lost = storeOutcome(
+      outcomeOf(new InferenceError("request_lost", "the queued request was destroyed before it ran")),
+    );
+    await giveOutcome(redis, [outcomeKey(lane, request)], [lost.kind, lost.body, OUTCOME_TTL_MS]);
+  }
+  await reapConsumers(queue, CONSUMER_IDLE_MS);
+}

@@ -1,0 +1,123 @@
+/** One model version's lane in this worker, from its first read to its drain. */
+import type { Logger } from "pino";
+import type { Delivery } from "#shared/contract/entry.js";
+import { decodeCorrelationId, startRequiredMessage } from "#shared/contract/sequence.js";
+import { InferenceError } from "#shared/errors.js";
+import type { Bus } from "#shared/nats/connect.js";
+import type { RedisClock } from "#shared/redis/clock.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import type { Mutex } from "#shared/mutex.js";
+import { retrying } from "#shared/retry.js";
+import { runLane } from "./batch/loop.js";
+import type { Settler } from "./batch/settle.js";
+import { Hand, hold, type Held } from "./intake/hand.js";
+import { keepLeases } from "./intake/lease.js";
+import { readWhileOpen } from "./intake/reader.js";
+import { reclaimWhileOpen } from "./intake/reclaimer.js";
+import { reconcileWhileOpen } from "./intake/reconciler.js";
+import type { ServingModel } from "./model/serving.js";
+import { discard } from "./queue/discard.js";
+import type { LaneQueue } from "./queue/lane.js";
+import { release } from "./queue/release.js";
+import { ensureGroup, readOwned, type Taken } from "./queue/stream.js";
+import { States } from "./sequence/states.js";
+
+export interface LaneSettings {
+  readonly queue: LaneQueue;
+  /** A connection for this lane's blocking reads alone. */
+  readonly reader: RedisClient;
+  readonly model: ServingModel;
+  readonly bus: Bus;
+  readonly clock: RedisClock;
+  readonly alone: Mutex;
+  readonly leaseMs: number;
+  readonly maxRunsAlone: number;
+  readonly maxStateBytes: number;
+  readonly stateCacheBytes: number;
+  readonly log: Logger;
+}
+
+export interface RunningLane {
+  /** Stops reading, hands back what has not begun, finishes and commits what has. */
+  drain(): Promise<void>;
+}
+
+/** A commit is worth retrying for longer than any lease: reclaiming pauses while Redis is away. */
+const SETTLE_BUDGET_MS = 20_000;
+const RELEASE_BUDGET_MS = 5_000;
+
+export async function openLane(settings: LaneSettings): Promise<RunningLane> {
+  const { queue, reader, model, bus, clock, leaseMs, log } = settings;
+  const hand = new Hand();
+  const states = new States(queue, settings.stateCacheBytes, startRequired(model.name));
+  const reading = new AbortController();
+  const keeping = new AbortController();
+
+  const admit = (how: "fresh" | "suspect") => {
+    return ({ deliveries, unreadable }: Taken) => {
+      const unseen = deliveries.filter(({ entry }) => !hand.has(entry));
+      hand.hold(holdAll(unseen), how);
+      if (unreadable.length > 0) setAside(unreadable);
+    };
+  };
+  const holdAll = (deliveries: readonly Delivery[]): Held[] => {
+    const found = states.find(deliveries);
+    return deliveries.flatMap((delivery, i) => {
+      const state = found[i];
+      if (state === undefined) return [];
+      try {
+        return [hold(delivery, clock.toLocal(delivery.deadlineAt), model.batched, state)];
+      } catch {
+        setAside([delivery.entry]);
+        return [];
+      }
+    });
+  };
+  const setAside = (entries: readonly string[]) => {
+    log.error({ entries }, "unreadable entries set aside");
+    discard(queue, entries).catch((error: unknown) =>
+      log.warn({ error: String(error) }, "discard failed; it will be tried again"),
+    );
+  };
+
+  await ensureGroup(queue.redis, queue.lane);
+  const settler: Settler = { queue, bus, states, maxIdleMs: model.maxIdleMs, budgetMs: SETTLE_BUDGET_MS };
+  const capacity = Math.max(1, model.limits.maxBatchSize);
+  const intake = Promise.all([
+    readWhileOpen({ queue: { ...queue, redis: reader }, hand, capacity, accept: admit("fresh"), log }, reading.signal),
+    reclaimWhileOpen({ queue, hand, leaseMs, accept: admit("suspect"), log }, reading.signal),
+    reconcileWhileOpen(queue, log, reading.signal),
+  ]);
+  const limits = { maxStateBytes: settings.maxStateBytes };
+  const { alone, maxRunsAlone } = settings;
+  const running = runLane({ model, hand, settler, limits, alone, maxRunsAlone, log }, reading.signal);
+  const leases = keepLeases({ queue, hand, clock, leaseMs, log }, keeping.signal);
+
+  return {
+    async drain() {
+      reading.abort();
+      hand.arrived.notify();
+      hand.taken.notify();
+      reader.disconnect();
+      const unbegun = [...hand.waiting, ...hand.suspects].map(({ delivery }) => delivery);
+      hand.drop(unbegun.map(({ entry }) => entry));
+      const budget = { budgetMs: RELEASE_BUDGET_MS };
+      let released = await retrying(() => release(queue, unbegun), budget);
+      await intake;
+      await running;
+      // Entries of a read whose reply was cut off are ours too.
+      const { deliveries } = await retrying(() => readOwned(queue, 1_000), budget);
+      released += await retrying(() => release(queue, deliveries), budget);
+      keeping.abort();
+      await leases;
+      if (released > 0) log.info({ count: released }, "handed back");
+    },
+  };
+}
+
+function startRequired(model: string): (delivery: Delivery) => InferenceError {
+  return ({ sequence = "" }) => {
+    const id = decodeCorrelationId(sequence.slice(sequence.indexOf(":") + 1));
+    return new InferenceError("sequence_start_required", startRequiredMessage(model, id));
+  };
+}

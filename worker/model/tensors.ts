@@ -1,0 +1,55 @@
+/** Puts the tensors of a batch's requests on top of each other, and takes the model's outputs apart again, along dimension 0. */
+import type { Tensor } from "#shared/frame.js";
+import type { PlainTensor } from "./protocol.js";
+
+/**
+ * @param parts one tensor per request; shapes agree but for dimension 0.
+ * @param batched false: a single request of a model without a batch dimension, passed as it is.
+ * @returns a fresh, aligned buffer that can be transferred.
+ */
+export function stack(parts: readonly Tensor[], batched: boolean): PlainTensor {
+  const [first] = parts;
+  if (first === undefined) throw new RangeError("nothing to stack");
+  const data = new Uint8Array(parts.reduce((sum, part) => sum + part.data.length, 0));
+  let offset = 0;
+  let rows = 0;
+  for (const part of parts) {
+    data.set(part.data, offset);
+    offset += part.data.length;
+    rows += part.shape[0] ?? 1;
+  }
+  const shape = batched ? [rows, ...first.shape.slice(1)] : first.shape;
+  return { name: first.name, datatype: first.datatype, shape, data };
+}
+
+/**
+ * @param rows how many of dimension 0 belong to each request, in order.
+ * @returns one tensor per request: views of `tensor`. @throws RangeError when the model's rows are not the batch's.
+ */
+export function split(
+  { name, datatype, shape, data }: PlainTensor,
+  rows: readonly number[],
+  batched: boolean,
+): Tensor[] {
+  const whole = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+  if (!batched) return [{ name, datatype, shape, data: whole }];
+  const total = rows.reduce((sum, count) => sum + count, 0);
+  if (shape[0] !== total) {
+    throw new RangeError(`output '${name}' has ${shape[0] ?? "no"} rows, expected ${total}`);
+  }
+  const perRow = shape.slice(1).reduce((product, dim) => product * dim, 1);
+  let offset = 0;
+  return rows.map((count) => {
+    const end =
+      datatype === "BYTES" ? stringsEnd(whole, offset, count * perRow) : offset + (whole.length / total) * count;
+    const part = { name, datatype, shape: [count, ...shape.slice(1)], data: whole.subarray(offset, end) };
+    offset = end;
+    return part;
+  });
+}
+
+function stringsEnd(data: Buffer, from: number, count: number): number {
+  let at = from;
+  for (let i = 0; i < count; i++) at += 4 + data.readUInt32LE(at);
+  return at;
+}

@@ -1,0 +1,61 @@
+/** The typed wrappers of requeue.lua, mend-sequence.lua and reap-consumers.lua: repairs of what only outside interference can break. */
+import { decodeEntry, type Delivery } from "#shared/contract/entry.js";
+import { GROUP, laneKeys, sequenceKeys } from "#shared/keys.js";
+import { bytes, defineScript, integer, list, text, word } from "#shared/redis/script.js";
+import type { LaneQueue } from "./lane.js";
+
+const requeueScript = defineScript(new URL("./requeue.lua", import.meta.url), integer);
+
+const mendScript = defineScript(new URL("./mend-sequence.lua", import.meta.url), (reply) => {
+  const [said, request] = list(reply);
+  return {
+    said: word(said, ["sound", "mended", "gone"]),
+    request: request === undefined || request === null ? undefined : text(request),
+  };
+});
+
+const reapScript = defineScript(new URL("./reap-consumers.lua", import.meta.url), integer);
+
+/** Entries that were delivered once, are pending with nobody, and still stand in the stream. */
+export async function orphans({ redis, lane }: LaneQueue, limit: number): Promise<Delivery[]> {
+  const { ready } = laneKeys(lane);
+  const group = list(await redis.callBuffer("XINFO", "GROUPS", ready))
+    .map(facts)
+    .find(({ name }) => name === GROUP);
+  if (group === undefined) return [];
+  const [length, lag, pending] = [await redis.xlen(ready), group["lag"], Number(group["pending"])];
+  // Redis knows how many entries are still ahead of the group unless deletions have blurred it.
+  if (lag !== "" && length - Number(lag) === pending) return [];
+  const last = group["last-delivered-id"] ?? "0-0";
+  const standing = list(await redis.callBuffer("XRANGE", ready, "-", last, "COUNT", limit));
+  const owned = list(await redis.callBuffer("XPENDING", ready, GROUP, "-", last, limit));
+  const pendingIds = new Set(owned.map((row) => text(list(row)[0])));
+  return standing.flatMap((item) => {
+    const [id, fields] = list(item);
+    const delivery = decodeEntry(bytes(id), list(fields).map(bytes));
+    return delivery === undefined || pendingIds.has(delivery.entry) ? [] : [delivery];
+  });
+}
+
+export async function requeue({ redis, lane }: LaneQueue, deliveries: readonly Delivery[]): Promise<number> {
+  const { ready } = laneKeys(lane);
+  const owners = deliveries.map(({ sequence }) => (sequence === undefined ? ready : sequenceKeys(lane, sequence).seq));
+  return requeueScript(redis, [ready, ...owners], [GROUP, ...deliveries.map(({ entry }) => entry)]);
+}
+
+/** @returns the request whose step was lost, if one was. */
+export async function mendSequence({ redis, lane }: LaneQueue, name: string): Promise<string | undefined> {
+  const { ready, live } = laneKeys(lane);
+  const { seq, state, wait } = sequenceKeys(lane, name);
+  const { request } = await mendScript(redis, [ready, live, seq, state, wait], [name]);
+  return request;
+}
+
+export function reapConsumers({ redis, lane }: LaneQueue, idleMs: number): Promise<number> {
+  return reapScript(redis, [laneKeys(lane).ready], [GROUP, idleMs]);
+}
+
+function facts(info: unknown): Record<string, string> {
+  const flat = list(info).map((item) => (item === null ? "" : text(item)));
+  return Object.fromEntries(flat.flatMap((name, i) => (i % 2 === 0 ? [[name, flat[i + 1] ?? ""]] : [])));
+}
