@@ -1,0 +1,63 @@
+/** The settings of a gateway process: every environment variable, its unit, default and bounds. */
+import { z } from "zod";
+import { parseSettings, sharedSettings } from "#shared/settings.js";
+
+const schema = sharedSettings.extend({
+  BATON_HOST: z.string().default("0.0.0.0").describe("address to listen on"),
+  BATON_HTTP_PORT: z.coerce.number().int().min(0).max(65_535).default(8000).describe("HTTP port; 0 takes a free one"),
+  BATON_MAX_JSON_BYTES: z.coerce
+    .number()
+    .int()
+    .positive()
+    .default(67_108_864)
+    .describe("longest JSON body, after decompression"),
+  BATON_MAX_BODY_BYTES: z.coerce
+    .number()
+    .int()
+    .positive()
+    .default(268_435_456)
+    .describe("longest body with binary tensors"),
+  BATON_QUEUE_LIMIT: z.coerce
+    .number()
+    .int()
+    .positive()
+    .default(10_000)
+    .describe("requests queued per model and shard before 503"),
+  BATON_SEQUENCE_BACKLOG: z.coerce
+    .number()
+    .int()
+    .positive()
+    .default(64)
+    .describe("waiting steps per sequence before 429"),
+  BATON_SEQUENCE_LIMIT: z.coerce
+    .number()
+    .int()
+    .positive()
+    .default(100_000)
+    .describe("live sequences per model and shard before 429"),
+  BATON_OUTCOME_TTL_MS: z.coerce
+    .number()
+    .int()
+    .min(10_000)
+    .default(60_000)
+    .describe("how long an outcome that nobody fetched is kept"),
+  BATON_IDEMPOTENCY_TTL_MS: z.coerce
+    .number()
+    .int()
+    .min(10_000)
+    .default(86_400_000)
+    .describe("how long an Idempotency-Key is remembered"),
+  BATON_DRAIN_MS: z.coerce
+    .number()
+    .int()
+    .positive()
+    .default(25_000)
+    .describe("longest wait for open requests at shutdown"),
+});
+
+export type GatewayConfig = z.infer<typeof schema>;
+
+/** @throws Error naming every variable that is wrong. */
+export function gatewayConfig(env: NodeJS.ProcessEnv): GatewayConfig {
+  return parseSettings(schema, env);
+}

@@ -1,0 +1,58 @@
+/** The settings of a worker process: every environment variable, its unit, default and bounds. */
+import { z } from "zod";
+import { parseSettings, sharedSettings } from "#shared/settings.js";
+
+const schema = sharedSettings.extend({
+  BATON_MODEL_REPOSITORY: z
+    .string()
+    .default("infra/models")
+    .transform((paths) => paths.split(":").filter((path) => path !== ""))
+    .describe("folders of models, colon-separated"),
+  BATON_MODELS: z
+    .string()
+    .optional()
+    .transform((names) => names?.split(",").map((name) => name.trim()))
+    .describe("serve only these models, comma-separated; all when unset"),
+  BATON_WORKER_NAME: z
+    .string()
+    .regex(/^[A-Za-z0-9_.-]{1,64}$/)
+    .default("worker")
+    .describe("shown in the fleet; every start adds an id of its own"),
+  BATON_PROVIDERS: z
+    .string()
+    .default("cpu")
+    .transform((names) => names.split(",").map((name) => name.trim()))
+    .describe("ONNX Runtime execution providers, in order of preference"),
+  BATON_INTRA_OP_THREADS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(0)
+    .describe("threads inside one operator; 0: one per core"),
+  BATON_STATE_CACHE_BYTES: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(268_435_456)
+    .describe("recent states kept in memory, per model"),
+  BATON_MAX_STATE_BYTES: z.coerce
+    .number()
+    .int()
+    .positive()
+    .default(16_777_216)
+    .describe("largest checkpoint of a sequence"),
+  BATON_MAX_RUNS_ALONE: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(10)
+    .default(3)
+    .describe("runs by itself before a request is set aside"),
+});
+
+export type WorkerConfig = z.infer<typeof schema>;
+
+/** @throws Error naming every variable that is wrong. */
+export function workerConfig(env: NodeJS.ProcessEnv): WorkerConfig {
+  return parseSettings(schema, env);
+}
