@@ -1,0 +1,39 @@
+/**
+ * Free ports below the kernel's ephemeral range. A port from the range itself (bind 0) can be taken by any outgoing connection while
+ * its server is down, and a client that keeps dialling it may even connect to itself; both would look like faults of Baton.
+ */
+import { createServer } from "node:net";
+
+const LOWEST = 12_000;
+const HIGHEST = 32_000;
+const given = new Set<number>();
+
+/** Another process may still take the port between this check and its use: callers start anew with another port then. */
+export async function freePort(): Promise<number> {
+  for (let attempt = 0; attempt < 200; attempt++) {
+    const port = LOWEST + Math.floor(Math.random() * (HIGHEST - LOWEST));
+    if (given.has(port) || !(await canListen(port))) continue;
+    given.add(port);
+    return port;
+  }
+  throw new Error("no free port in 200 attempts");
+}
+
+/** Calls `start` with one free port after another until it does not fail for the port. */
+export async function onFreePort<T>(start: (port: number) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await start(await freePort());
+    } catch (error) {
+      if (attempt === 5 || !/address already in use|EADDRINUSE/i.test(String(error))) throw error;
+    }
+  }
+}
+
+function canListen(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.once("error", () => resolve(false));
+    probe.listen(port, "127.0.0.1", () => probe.close(() => resolve(true)));
+  });
+}

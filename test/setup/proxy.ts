@@ -1,0 +1,154 @@
+/**
+ * The test's own TCP line in front of Redis or NATS: it can cut, black-hole, delay or throttle every connection through it, and lose
+ * the reply to a command that the server has executed, which is the fault that turns a retry into a doubled effect.
+ */
+import { createServer, connect, type Server, type Socket } from "node:net";
+import { onFreePort } from "./port.js";
+import { openLine, ProxyPipe, type LineConditions } from "./proxy-pipe.js";
+
+export type Direction = "toServer" | "toClient";
+
+interface Link {
+  readonly client: Socket;
+  readonly server: Socket;
+  readonly pipes: readonly ProxyPipe[];
+}
+
+export interface ProxyCounts {
+  connections: number;
+  resets: number;
+  lostReplies: number;
+}
+
+export class Proxy {
+  readonly counts: ProxyCounts = { connections: 0, resets: 0, lostReplies: 0 };
+  readonly port: number;
+  readonly #server: Server;
+  readonly #links = new Set<Link>();
+  readonly #lines: Record<Direction, LineConditions> = { toServer: openLine(), toClient: openLine() };
+  /** Replies until the next one is lost; undefined while no loss is armed. */
+  #repliesToLoss: number | undefined;
+  /** The count to arm again with after a loss; undefined for a single loss. */
+  #lossPeriod: number | undefined;
+  #onLoss: (() => void) | undefined;
+
+  private constructor(server: Server, port: number, targetPort: number) {
+    this.#server = server;
+    this.port = port;
+    server.on("connection", (client) => this.#join(client, targetPort));
+  }
+
+  static start(targetPort: number): Promise<Proxy> {
+    return onFreePort(
+      (port) =>
+        new Promise((resolve, reject) => {
+          const server = createServer({ noDelay: true });
+          server.once("error", reject);
+          server.listen(port, "127.0.0.1", () => resolve(new Proxy(server, port, targetPort)));
+        }),
+    );
+  }
+
+  /** RST to both ends of every connection. @returns how many there were. */
+  resetAll(): number {
+    const cut = [...this.#links];
+    for (const link of cut) reset(link);
+    this.counts.resets += cut.length;
+    return cut.length;
+  }
+
+  /** Stops all bytes in a direction, of connections yet to come too, until `heal`. Neither end is told. */
+  blackHole(...directions: readonly Direction[]): void {
+    for (const direction of directions) this.#lines[direction].blackHoled = true;
+  }
+
+  /** Adds latency to each direction. */
+  delay(delayMs: number, jitterMs = 0): void {
+    for (const line of Object.values(this.#lines)) Object.assign(line, { delayMs, jitterMs });
+  }
+
+  throttle(bytesPerSecond: number): void {
+    for (const line of Object.values(this.#lines)) line.bytesPerSecond = bytesPerSecond;
+  }
+
+  /** Ends all conditions; what was held back arrives now, as after a healed partition. */
+  heal(): void {
+    for (const line of Object.values(this.#lines)) Object.assign(line, openLine());
+    for (const link of this.#links) for (const pipe of link.pipes) pipe.flush();
+  }
+
+  /**
+   * Swallows the n-th chunk that the server sends from now on, over all connections, and resets that connection. Resolves true when it
+   * has happened, false when `signal` aborts first.
+   */
+  loseReply(n: number, signal?: AbortSignal): Promise<boolean> {
+    this.#repliesToLoss = n;
+    return new Promise((resolve) => {
+      const settle = (lost: boolean) => {
+        signal?.removeEventListener("abort", giveUp);
+        this.#onLoss = undefined;
+        resolve(lost);
+      };
+      const giveUp = () => {
+        this.#repliesToLoss = undefined;
+        settle(false);
+      };
+      this.#onLoss = () => settle(true);
+      if (signal?.aborted === true) giveUp();
+      else signal?.addEventListener("abort", giveUp, { once: true });
+    });
+  }
+
+  /** Loses every n-th reply until called with 0. */
+  loseEvery(n: number): void {
+    this.#lossPeriod = n > 0 ? n : undefined;
+    this.#repliesToLoss = this.#lossPeriod;
+  }
+
+  async dispose(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.resetAll();
+    await closed;
+  }
+
+  #join(client: Socket, targetPort: number): void {
+    const server = connect({ port: targetPort, host: "127.0.0.1", noDelay: true });
+    const link: Link = {
+      client,
+      server,
+      pipes: [
+        new ProxyPipe(client, server, this.#lines.toServer, () => true),
+        new ProxyPipe(server, client, this.#lines.toClient, () => this.#passesReply(link)),
+      ],
+    };
+    this.#links.add(link);
+    this.counts.connections += 1;
+    // A link that lost one end has no use for the other; an error is how a cut looks from here.
+    for (const [socket, other] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      socket.on("error", () => other.resetAndDestroy());
+      socket.on("close", () => {
+        this.#links.delete(link);
+        other.end();
+      });
+    }
+  }
+
+  #passesReply(link: Link): boolean {
+    if (this.#repliesToLoss === undefined) return true;
+    this.#repliesToLoss -= 1;
+    if (this.#repliesToLoss > 0) return true;
+    this.#repliesToLoss = this.#lossPeriod;
+    this.counts.lostReplies += 1;
+    reset(link);
+    this.#onLoss?.();
+    return false;
+  }
+}
+
+function reset({ client, server }: Link): void {
+  client.resetAndDestroy();
+  server.resetAndDestroy();
+}
