@@ -28,9 +28,9 @@ export class JsonError extends Error {
 
 /** @throws JsonError */
 export function parseJson(bytes: Buffer): JsonValue {
-  if (isAscii(bytes)) return new Reader(bytes.latin1Slice()).document();
+  if (isAscii(bytes)) return new Reader(bytes.toString("latin1")).document();
   if (!isUtf8(bytes)) throw new JsonError("The document is not valid UTF-8", 0);
-  return new Reader(bytes.utf8Slice()).document();
+  return new Reader(bytes.toString("utf8")).document();
 }
 
 const literals: ReadonlyMap<number, readonly (readonly [string, null | boolean | number])[]> = new Map([
@@ -250,7 +250,8 @@ class Reader {
     }
     const first = this.#hex();
     if (first < 0xd800 || first > 0xdfff) return String.fromCharCode(first);
-    if (first > 0xdbff || !this.#text.startsWith("\\u", this.#at)) this.#fail("The surrogate pair in string is invalid");
+    if (first > 0xdbff || !this.#text.startsWith("\\u", this.#at))
+      this.#fail("The surrogate pair in string is invalid");
     const second = this.#hex();
     if (second < 0xdc00 || second > 0xdfff) this.#fail("The surrogate pair in string is invalid");
     return String.fromCharCode(first, second);

@@ -1,0 +1,6 @@
+/** One JSON line per event on standard output. */
+import { pino, type Logger } from "pino";
+
+export function createLog(level: string, name: string): Logger {
+  return pino({ level, base: { name, pid: process.pid } });
+}

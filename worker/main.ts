@@ -1,0 +1,55 @@
+/**
+ * The worker's supervisor. A native crash in a model kills the whole process that ran it, threads and all, so the work is done in a child and this process starts
+ * the next one within a second, without the container exiting.
+ */
+import { fork } from "node:child_process";
+import { createLog } from "#shared/log.js";
+import { workerConfig } from "./config.js";
+
+/** Doubled with each crash in a row, so that a worker that cannot live does not eat the machine. */
+const RESTART_MS = { first: 50, most: 1_000 };
+/** Wrong settings: starting again would not help. EX_CONFIG of sysexits. */
+const EXIT_UNUSABLE = 78;
+/** A child that lived this long was not part of a crash loop. */
+const HEALTHY_MS = 10_000;
+
+const log = createLog(readLevel(), "supervisor");
+let pauseMs = RESTART_MS.first;
+let stopping = false;
+
+function readLevel(): string {
+  try {
+    return workerConfig(process.env).BATON_LOG_LEVEL;
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    process.exit(EXIT_UNUSABLE);
+  }
+}
+
+function start(): void {
+  const startedAt = performance.now();
+  const child = fork(new URL("./serve.js", import.meta.url), { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+  const forward = (signal: NodeJS.Signals) => {
+    stopping = true;
+    child.kill(signal);
+  };
+  process.on("SIGTERM", forward);
+  process.on("SIGINT", forward);
+  const parentGone = () => {
+    stopping = true;
+    child.disconnect();
+  };
+  if (process.send !== undefined) process.on("disconnect", parentGone);
+  child.on("exit", (code, signal) => {
+    process.off("SIGTERM", forward);
+    process.off("SIGINT", forward);
+    process.off("disconnect", parentGone);
+    if (stopping) process.exit(code ?? 1);
+    if (performance.now() - startedAt > HEALTHY_MS) pauseMs = RESTART_MS.first;
+    log.error({ code, signal, restartInMs: pauseMs }, "worker process died");
+    setTimeout(start, pauseMs);
+    pauseMs = Math.min(pauseMs * 2, RESTART_MS.most);
+  });
+}
+
+start();

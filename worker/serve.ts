@@ -1,0 +1,103 @@
+/** The worker's life: load the models, open their lanes, tell the fleet, and on SIGTERM hand everything back. */
+import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
+import type { Logger } from "pino";
+import type { Announcement } from "#shared/contract/announcement.js";
+import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
+import { createLog } from "#shared/log.js";
+import { Mutex } from "#shared/mutex.js";
+import { connectBus } from "#shared/nats/connect.js";
+import { RedisClock } from "#shared/redis/clock.js";
+import { connectBlockingReader, connectRedis, whenReady } from "#shared/redis/connect.js";
+import { checkServer } from "#shared/redis/server.js";
+import { retrying } from "#shared/retry.js";
+import { workerConfig, type WorkerConfig } from "./config.js";
+import { openLane, type RunningLane } from "./lane.js";
+import { loadModels } from "./model/load.js";
+import { announceWhileOpen, withdraw } from "./registry/announce.js";
+
+const START_BUDGET_MS = 60_000;
+
+async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
+  const lifecycle = new Lifecycle(log);
+  // A boot id in the name: a process that starts again under its old name must never pass as its former self.
+  const worker = `${config.BATON_WORKER_NAME}.${randomBytes(6).toString("hex")}`;
+  const connection = { url: config.BATON_REDIS_URL, name: worker, log };
+  const redis = connectRedis(connection);
+  lifecycle.onClose("redis", () => redis.disconnect());
+  const bus = connectBus({ url: config.BATON_NATS_URL, name: worker, log });
+  lifecycle.onClose("nats", () => bus.close());
+
+  const { loaded, failed } = await loadModels(config, (reason) => {
+    log.fatal({ reason }, "model thread lost");
+    process.exit(1);
+  });
+  for (const failure of failed) log.error(failure, "model not loaded");
+  lifecycle.onClose("models", async () => {
+    await Promise.all(loaded.map(({ serving }) => serving.host.close()));
+  });
+
+  const starting = AbortSignal.timeout(START_BUDGET_MS);
+  await whenReady(redis, starting);
+  await checkServer(redis, log);
+  const clock = new RedisClock();
+  const alone = new Mutex();
+  const lanes: RunningLane[] = [];
+  for (const { serving } of loaded) {
+    for (let shard = 0; shard < config.BATON_SHARDS; shard++) {
+      const lane = { model: serving.name, version: serving.version, shard };
+      const open = () =>
+        openLane({
+          queue: { redis, lane, consumer: worker },
+          reader: connectBlockingReader(connection),
+          model: serving,
+          bus,
+          clock,
+          alone,
+          leaseMs: config.BATON_LEASE_MS,
+          maxRunsAlone: config.BATON_MAX_RUNS_ALONE,
+          maxStateBytes: config.BATON_MAX_STATE_BYTES,
+          stateCacheBytes: config.BATON_STATE_CACHE_BYTES,
+          log: log.child({ model: serving.name }),
+        });
+      lanes.push(await retrying(open, { budgetMs: START_BUDGET_MS }));
+    }
+  }
+  lifecycle.onClose("lanes", async () => {
+    await Promise.all(lanes.map((lane) => lane.drain()));
+  });
+
+  const announcement: Announcement = {
+    worker,
+    host: hostname(),
+    pid: process.pid,
+    startedAt: Date.now(),
+    models: loaded.map(({ served }) => served),
+    failed,
+  };
+  const announcing = new AbortController();
+  const announced = announceWhileOpen(redis, announcement, config.BATON_LEASE_MS, log, announcing.signal);
+  lifecycle.onClose("announcement", async () => {
+    announcing.abort();
+    await announced;
+    await withdraw(redis, worker);
+  });
+  log.info({ worker, models: loaded.map(({ served }) => `${served.name}/${served.version}`) }, "worker ready");
+  return lifecycle;
+}
+
+async function main(): Promise<void> {
+  const config = workerConfig(process.env); // the supervisor has checked that it parses
+  const log = createLog(config.BATON_LOG_LEVEL, "worker");
+  // A signal that comes while models still load must not be lost: it stops what has been opened by then.
+  const serving = serve(config, log);
+  stopOnSignal(log, async () => (await serving).close());
+  try {
+    await serving;
+  } catch (error) {
+    log.fatal({ error: error instanceof Error ? error.message : String(error) }, "worker cannot start");
+    process.exit(1);
+  }
+}
+
+await main();
