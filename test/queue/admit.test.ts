@@ -1,0 +1,106 @@
+import { describe, expect, it } from "vitest";
+import { laneKeys, outcomeKey, sequenceKeys } from "#shared/keys.js";
+import { commit } from "../../worker/queue/commit.js";
+import { IDLE_MS, SEQUENCE, admitRequest, admitStep, put, result, take, takeOne, useLab } from "./lab.js";
+
+describe("admit", () => {
+  const lab = useLab();
+
+  it("queues a step that begins a sequence", async () => {
+    expect(await admitStep(lab, { request: "r1", start: true })).toEqual({ said: "admitted" });
+    expect(await takeOne(lab.queue)).toMatchObject({
+      request: "r1",
+      step: 1,
+      start: true,
+      end: false,
+      from: "",
+      sequence: SEQUENCE,
+    });
+  });
+
+  it("queues a stateless request", async () => {
+    expect(await admitRequest(lab, "r1")).toEqual({ said: "admitted" });
+    expect(await takeOne(lab.queue)).toMatchObject({ request: "r1", step: 0, sequence: undefined, gateway: "gw" });
+  });
+
+  it("keeps later steps of a busy sequence waiting, in order", async () => {
+    for (const request of ["r1", "r2", "r3"]) await admitStep(lab, { request, start: request === "r1" });
+    expect(await take(lab.queue)).toHaveLength(1);
+    expect(await lab.redis.llen(sequenceKeys(lab.lane, SEQUENCE).wait)).toBe(2);
+  });
+
+  it("refuses a step of an unknown sequence without START", async () => {
+    expect(await admitStep(lab, { request: "r1" })).toEqual({ said: "start-required" });
+    expect(await lab.redis.keys(`*${lab.lane.model}*`)).toEqual([laneKeys(lab.lane).ready]);
+  });
+
+  it("frees the id as soon as END is admitted, though earlier steps still run", async () => {
+    await admitStep(lab, { request: "r1", start: true });
+    await admitStep(lab, { request: "r2", end: true });
+    expect(await admitStep(lab, { request: "r3" })).toEqual({ said: "start-required" });
+    expect(await admitStep(lab, { request: "r4", start: true })).toEqual({ said: "admitted" });
+  });
+
+  it("accepts START on a live sequence", async () => {
+    await admitStep(lab, { request: "r1", start: true });
+    expect(await admitStep(lab, { request: "r2", start: true })).toEqual({ said: "admitted" });
+  });
+
+  it("knows a request that it admitted before, without an outcome and with one", async () => {
+    await admitStep(lab, { request: "r1", start: true, digest: "d" });
+    expect(await admitStep(lab, { request: "r1", start: true, digest: "d" })).toEqual({
+      said: "known",
+      outcome: undefined,
+    });
+    await commit(lab.queue, [result(await takeOne(lab.queue), put("s"))], IDLE_MS);
+    expect(await admitStep(lab, { request: "r1", start: true, digest: "d" })).toEqual({
+      said: "known",
+      outcome: { kind: "result", body: Buffer.from("answer") },
+    });
+    expect(await take(lab.queue)).toEqual([]);
+  });
+
+  it("refuses a known request with another digest", async () => {
+    await admitRequest(lab, "r1", "d1");
+    expect(await admitRequest(lab, "r1", "d2")).toEqual({ said: "mismatch" });
+  });
+
+  it("refuses past the queue limit and writes nothing", async () => {
+    await admitRequest(lab, "r1", "", 1);
+    expect(await admitRequest(lab, "r2", "", 1)).toEqual({ said: "queue-full" });
+    expect(await lab.redis.exists(outcomeKey(lab.lane, "r2"))).toBe(0);
+  });
+
+  it("refuses past the waiting limit of a sequence", async () => {
+    await admitStep(lab, { request: "r1", start: true });
+    await admitStep(lab, { request: "r2", backlog: 1 });
+    expect(await admitStep(lab, { request: "r3", backlog: 1 })).toEqual({ said: "backlog-full" });
+  });
+
+  it("refuses a new sequence past the limit of live ones, and no step of a live one", async () => {
+    await admitStep(lab, { request: "r1", start: true });
+    expect(await admitStep(lab, { request: "r2", start: true, sequence: "default:u8", sequences: 1 })).toEqual({
+      said: "too-many-sequences",
+    });
+    expect(await admitStep(lab, { request: "r3", sequences: 1 })).toEqual({ said: "admitted" });
+  });
+
+  it("takes every TTL off an idle sequence, so that a waiting step cannot outlive its state", async () => {
+    const { seq, state } = sequenceKeys(lab.lane, SEQUENCE);
+    await admitStep(lab, { request: "r1", start: true });
+    await commit(lab.queue, [result(await takeOne(lab.queue), put("s"))], IDLE_MS);
+    expect(await lab.redis.pttl(seq)).toBeGreaterThan(0);
+    expect(await lab.redis.pttl(state)).toBeGreaterThan(0);
+    await admitStep(lab, { request: "r2" });
+    expect([await lab.redis.pttl(seq), await lab.redis.pttl(state)]).toEqual([-1, -1]);
+  });
+
+  it("reads the deadline on Redis's clock", async () => {
+    await admitStep(lab, { request: "r1", start: true, deadlineMs: 5_000 });
+    const [seconds, micros] = await lab.redis.time();
+    const { deadlineAt } = await takeOne(lab.queue);
+    const left = deadlineAt - (Number(seconds) * 1_000 + Number(micros) / 1_000);
+    expect(left).toBeLessThanOrEqual(5_000);
+    expect(left).toBeGreaterThan(0);
+  });
+});

@@ -1,0 +1,165 @@
+import { describe, expect, it } from "vitest";
+import { laneKeys, outcomeKey, sequenceKeys } from "#shared/keys.js";
+import { giveOutcome } from "#shared/queue/give-outcome.js";
+import { commit } from "../../worker/queue/commit.js";
+import { reclaim } from "../../worker/queue/stream.js";
+import { IDLE_MS, SEQUENCE, admitRequest, admitStep, put, result, take, takeOne, useLab } from "./lab.js";
+
+describe("commit of a sequence's steps", () => {
+  const lab = useLab();
+
+  it("writes state and outcome, and makes the next waiting step ready from that state", async () => {
+    await admitStep(lab, { request: "r1", start: true });
+    await admitStep(lab, { request: "r2" });
+    const first = await takeOne(lab.queue);
+    expect(await commit(lab.queue, [result(first, put("s1"))], IDLE_MS)).toEqual(["committed"]);
+    expect(await lab.redis.get(sequenceKeys(lab.lane, SEQUENCE).state)).toBe("s1");
+    expect(await lab.redis.hget(outcomeKey(lab.lane, "r1"), "body")).toBe("answer");
+    expect(await takeOne(lab.queue)).toMatchObject({
+      request: "r2",
+      step: 2,
+      from: first.entry,
+      frame: Buffer.from("r2"),
+    });
+  });
+
+  it("leaves nothing behind after END", async () => {
+    await admitStep(lab, { request: "r1", start: true, end: true });
+    await commit(lab.queue, [result(await takeOne(lab.queue), put("s1"))], IDLE_MS);
+    const keys = await lab.redis.keys(`*${lab.lane.model}:*`);
+    expect(keys.sort()).toEqual([outcomeKey(lab.lane, "r1"), laneKeys(lab.lane).ready].sort());
+    expect(await lab.redis.xlen(laneKeys(lab.lane).ready)).toBe(0);
+  });
+
+  it("refuses a worker whose entry was taken over, and changes nothing", async () => {
+    await admitStep(lab, { request: "r1", start: true });
+    const stolen = await takeOne(lab.queue);
+    await reclaim(lab.other, 0, 10, "0-0");
+    expect(await commit(lab.queue, [result(stolen, put("zombie"))], IDLE_MS)).toEqual(["lost"]);
+    expect(await lab.redis.exists(sequenceKeys(lab.lane, SEQUENCE).state)).toBe(0);
+    expect(await commit(lab.other, [result(stolen, put("good"))], IDLE_MS)).toEqual(["committed"]);
+  });
+
+  it("tells a worker whose reply was lost that the outcome stands", async () => {
+    await admitStep(lab, { request: "r1", start: true });
+    const delivery = await takeOne(lab.queue);
+    await commit(lab.queue, [result(delivery, put("s1"))], IDLE_MS);
+    expect(await commit(lab.queue, [result(delivery, put("s2"))], IDLE_MS)).toEqual(["already"]);
+    expect(await lab.redis.get(sequenceKeys(lab.lane, SEQUENCE).state)).toBe("s1");
+  });
+
+  it("lets a step that was ended meanwhile take no effect, and the sequence go on from its old state", async () => {
+    await admitStep(lab, { request: "r1", start: true });
+    const first = await takeOne(lab.queue);
+    await commit(lab.queue, [result(first, put("s1"))], IDLE_MS);
+    await admitStep(lab, { request: "r2" });
+    await admitStep(lab, { request: "r3" });
+    const second = await takeOne(lab.queue);
+    await giveOutcome(lab.redis, [outcomeKey(lab.lane, "r2")], ["error", "{}", 1_000]);
+    expect(await commit(lab.queue, [result(second, put("s2"))], IDLE_MS)).toEqual(["superseded"]);
+    expect(await lab.redis.get(sequenceKeys(lab.lane, SEQUENCE).state)).toBe("s1");
+    expect(await takeOne(lab.queue)).toMatchObject({ request: "r3", from: first.entry });
+  });
+
+  it("fails the sequence when its START was ended meanwhile: later steps are marked, and START is required", async () => {
+    await admitStep(lab, { request: "r1", start: true });
+    await admitStep(lab, { request: "r2" });
+    const first = await takeOne(lab.queue);
+    await giveOutcome(lab.redis, [outcomeKey(lab.lane, "r1")], ["error", "{}", 1_000]);
+    expect(await commit(lab.queue, [result(first, put("s1"))], IDLE_MS)).toEqual(["superseded"]);
+    expect(await takeOne(lab.queue)).toMatchObject({ request: "r2", from: "!" });
+    expect(await admitStep(lab, { request: "r3" })).toEqual({ said: "start-required" });
+  });
+
+  it.each([
+    { action: "keep" as const, state: "s1", from: "kept" },
+    { action: "drop" as const, state: null, from: "" },
+    { action: "fail" as const, state: null, from: "!" },
+  ])("does '$action' with the state", async ({ action, state, from }) => {
+    await admitStep(lab, { request: "r1", start: true });
+    const first = await takeOne(lab.queue);
+    await commit(lab.queue, [result(first, put("s1"))], IDLE_MS);
+    await admitStep(lab, { request: "r2" });
+    await admitStep(lab, { request: "r3" });
+    await commit(lab.queue, [result(await takeOne(lab.queue), { action })], IDLE_MS);
+    expect(await lab.redis.get(sequenceKeys(lab.lane, SEQUENCE).state)).toBe(state);
+    expect((await takeOne(lab.queue)).from).toBe(from === "kept" ? first.entry : from);
+  });
+
+  it("lets a START that was queued behind a failed step begin anew", async () => {
+    await admitStep(lab, { request: "r1", start: true });
+    await admitStep(lab, { request: "r2", start: true });
+    await commit(lab.queue, [result(await takeOne(lab.queue), { action: "fail" })], IDLE_MS);
+    expect(await admitStep(lab, { request: "r3" })).toEqual({ said: "admitted" });
+    const second = await takeOne(lab.queue);
+    expect(second).toMatchObject({ request: "r2", start: true, from: "!" });
+    expect(await commit(lab.queue, [result(second, put("s2"))], IDLE_MS)).toEqual(["committed"]);
+    expect(await takeOne(lab.queue)).toMatchObject({ request: "r3", from: second.entry });
+  });
+
+  it("sets a step aside with its reason and frame", async () => {
+    await admitStep(lab, { request: "r1", start: true, body: "deadly" });
+    await commit(lab.queue, [result(await takeOne(lab.queue), { action: "fail" }, "poison_request")], IDLE_MS);
+    const [[, fields] = []] = await lab.redis.xrange(laneKeys(lab.lane).dead, "-", "+");
+    expect(fields).toEqual([
+      "sequence",
+      SEQUENCE,
+      "step",
+      "1",
+      "reason",
+      "poison_request",
+      "runs",
+      "0",
+      "frame",
+      "deadly",
+    ]);
+  });
+
+  it("settles each step of a batch for itself", async () => {
+    for (const id of ["u1", "u2", "u3"])
+      await admitStep(lab, { request: `r-${id}`, start: true, sequence: `default:${id}` });
+    const [one, two, three] = await take(lab.queue);
+    if (!one || !two || !three) throw new Error("three steps should be ready");
+    await commit(lab.queue, [result(two, put("s"))], IDLE_MS);
+    const fates = await commit(
+      lab.queue,
+      [one, two, three].map((delivery) => result(delivery, put("s"))),
+      IDLE_MS,
+    );
+    expect(fates).toEqual(["committed", "already", "committed"]);
+  });
+});
+
+describe("commit of stateless requests", () => {
+  const lab = useLab();
+
+  it("writes the outcome once and acknowledges", async () => {
+    await admitRequest(lab, "r1");
+    const delivery = await takeOne(lab.queue);
+    expect(await commit(lab.queue, [result(delivery, { action: "drop" })], undefined)).toEqual(["committed"]);
+    expect(await commit(lab.queue, [result(delivery, { action: "drop" })], undefined)).toEqual(["already"]);
+    expect(await lab.redis.xlen(laneKeys(lab.lane).ready)).toBe(0);
+    expect(await lab.redis.pttl(outcomeKey(lab.lane, "r1"))).toBeGreaterThan(0);
+  });
+
+  it("refuses a zombie", async () => {
+    await admitRequest(lab, "r1");
+    const delivery = await takeOne(lab.queue);
+    await reclaim(lab.other, 0, 10, "0-0");
+    expect(await commit(lab.queue, [result(delivery, { action: "drop" })], undefined)).toEqual(["lost"]);
+  });
+
+  it("keeps an outcome that was given from outside", async () => {
+    await admitRequest(lab, "r1");
+    const delivery = await takeOne(lab.queue);
+    await giveOutcome(lab.redis, [outcomeKey(lab.lane, "r1")], ["error", "{}", 1_000]);
+    expect(await commit(lab.queue, [result(delivery, { action: "drop" })], undefined)).toEqual(["superseded"]);
+    expect(await lab.redis.hget(outcomeKey(lab.lane, "r1"), "kind")).toBe("error");
+  });
+
+  it("sets a request aside", async () => {
+    await admitRequest(lab, "r1");
+    await commit(lab.queue, [result(await takeOne(lab.queue), { action: "drop" }, "poison_request")], undefined);
+    expect(await lab.redis.xlen(laneKeys(lab.lane).dead)).toBe(1);
+  });
+});

@@ -1,0 +1,105 @@
+/** A real Redis and the shortest way to put steps into a lane and take them out, for tests of one queue script at a time. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { afterAll, beforeAll, beforeEach } from "vitest";
+import type { Delivery } from "#shared/contract/entry.js";
+import { storeOutcome } from "#shared/contract/outcome.js";
+import { laneKeys, outcomeKey, sequenceKeys, type Lane } from "#shared/keys.js";
+import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
+import { admit } from "../../gateway/admission/admit.js";
+import type { Settlement, StateChange } from "../../worker/queue/commit.js";
+import type { LaneQueue } from "../../worker/queue/lane.js";
+import { ensureGroup, readNew } from "../../worker/queue/stream.js";
+import { startRedis, type RedisServer } from "../setup/redis.js";
+
+export const IDLE_MS = 60_000;
+export const SEQUENCE = "default:u7";
+
+export interface Step {
+  readonly request: string;
+  readonly start?: boolean;
+  readonly end?: boolean;
+  readonly sequence?: string;
+  readonly digest?: string;
+  readonly body?: string;
+  readonly queueLimit?: number;
+  readonly backlog?: number;
+  readonly sequences?: number;
+  readonly deadlineMs?: number;
+}
+
+/** Filled anew before each test; every test has a lane of its own. */
+export interface Lab {
+  redis: RedisClient;
+  lane: Lane;
+  queue: LaneQueue;
+  other: LaneQueue;
+}
+
+export function useLab(): Lab {
+  const folder = mkdtempSync(join(tmpdir(), "baton-queue-"));
+  const lab = {} as Lab;
+  let server: RedisServer;
+  let count = 0;
+  beforeAll(async () => {
+    server = await startRedis(folder);
+    lab.redis = connectRedis({ url: server.url, name: "lab", log: pino({ level: "silent" }) });
+    await whenReady(lab.redis, AbortSignal.timeout(10_000));
+  });
+  beforeEach(async () => {
+    lab.lane = { model: `m${count++}`, version: "1", shard: 0 };
+    lab.queue = { redis: lab.redis, lane: lab.lane, consumer: "a.1" };
+    lab.other = { redis: lab.redis, lane: lab.lane, consumer: "b.1" };
+    await ensureGroup(lab.redis, lab.lane);
+  });
+  afterAll(async () => {
+    lab.redis.disconnect();
+    await server.dispose();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return lab;
+}
+
+export function admitStep({ redis, lane }: Lab, step: Step) {
+  const { sequence = SEQUENCE, digest = "", body = step.request, deadlineMs = 60_000 } = step;
+  const { ready, live } = laneKeys(lane);
+  const { seq, state, wait } = sequenceKeys(lane, sequence);
+  return admit(
+    redis,
+    [ready, outcomeKey(lane, step.request), live, seq, state, wait],
+    [
+      ...[step.request, Buffer.from(body), digest, 60_000, deadlineMs, "gw", step.queueLimit ?? 100],
+      ...[sequence, step.start ? 1 : 0, step.end ? 1 : 0, step.backlog ?? 64, step.sequences ?? 1_000],
+    ],
+  );
+}
+
+export function admitRequest({ redis, lane }: Lab, request: string, digest = "", queueLimit = 100) {
+  const { ready, live } = laneKeys(lane);
+  return admit(
+    redis,
+    [ready, outcomeKey(lane, request), live],
+    [request, Buffer.from(request), digest, 60_000, 60_000, "gw", queueLimit],
+  );
+}
+
+/** All that is ready now. */
+export async function take(queue: LaneQueue): Promise<Delivery[]> {
+  return (await readNew(queue, 100, 1)).deliveries;
+}
+
+export async function takeOne(queue: LaneQueue): Promise<Delivery> {
+  const [delivery] = await take(queue);
+  if (delivery === undefined) throw new Error("nothing is ready");
+  return delivery;
+}
+
+export function result(delivery: Delivery, state: StateChange, deadReason?: string): Settlement {
+  return { delivery, outcome: storeOutcome({ kind: "result", body: Buffer.from("answer") }), state, deadReason };
+}
+
+export function put(text: string): StateChange {
+  return { action: "put", checkpoint: Buffer.from(text) };
+}
