@@ -3,9 +3,6 @@
  * read. It keeps its own stack, so no depth of value makes it throw, as `JSON.stringify` does at some thousand levels.
  */
 
-/** `undefined` members are left out; an `undefined` item prints as null, as in `JSON.stringify`. */
-type Printable = null | undefined | boolean | number | bigint | string | readonly unknown[] | object;
-
 interface Open {
   readonly values: readonly unknown[];
   /** Undefined for an array. */
@@ -13,7 +10,8 @@ interface Open {
   next: number;
 }
 
-export function printJson(value: Printable): string {
+/** `undefined` members are left out and `undefined` items print as null, as in `JSON.stringify`. */
+export function printJson(value: unknown): string {
   let text = "";
   const stack: Open[] = [];
   const print = (item: unknown): void => {

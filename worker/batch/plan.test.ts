@@ -1,0 +1,92 @@
+import { describe, expect, it } from "vitest";
+import { planBatch, type BatchLimits, type Candidate } from "./plan.js";
+
+interface Named extends Candidate {
+  readonly name: string;
+}
+
+function step(name: string, given: Partial<Candidate> = {}): Named {
+  return { name, arrivedAt: 0, rows: 1, shapeKey: "x", sequence: undefined, expiresAt: Infinity, ...given };
+}
+
+function limits(given: Partial<BatchLimits> = {}): BatchLimits {
+  return { maxBatchSize: 4, maxDelayMs: 5, preferred: [4], ...given };
+}
+
+const abc = [step("a"), step("b"), step("c")];
+
+/** What the plan says, in one line: `run a b`, `wait 5`, `alone a`, `expire a`. */
+function said(waiting: Named[], now: number, given: Partial<BatchLimits> = {}, suspects: Named[] = []): string {
+  const plan = planBatch(waiting, suspects, now, limits(given));
+  switch (plan.kind) {
+    case "run":
+      return `run ${plan.batch.map(({ name }) => name).join(" ")}`;
+    case "expire":
+      return `expire ${plan.expired.map(({ name }) => name).join(" ")}`;
+    case "alone":
+      return `alone ${plan.suspect.name}`;
+    case "wait":
+      return `wait ${plan.until}`;
+  }
+}
+
+describe("planBatch", () => {
+  it.each<[string, string, () => string]>([
+    ["waits for ever with nothing to do", "wait Infinity", () => said([], 0)],
+    ["waits for company until the oldest has waited its delay", "wait 5", () => said(abc, 4.9)],
+    ["runs what there is once the delay is over", "run a b c", () => said(abc, 5)],
+    [
+      "counts the delay from the oldest, not the newest",
+      "run a b",
+      () => said([step("a"), step("b", { arrivedAt: 4 })], 5),
+    ],
+    ["runs at once when full", "run a b c d", () => said([...abc, step("d"), step("e")], 0)],
+    ["runs at once without a delay", "run a", () => said([step("a")], 0, { maxDelayMs: 0 })],
+    [
+      "counts each request's own rows",
+      "run a b",
+      () => said([step("a", { rows: 2 }), step("b", { rows: 2 }), step("c")], 0),
+    ],
+    ["never splits a request", "run a", () => said([step("a", { rows: 3 }), step("b", { rows: 2 })], 0)],
+    [
+      "always takes the first, even if it alone is too large",
+      "run a",
+      () => said([step("a", { rows: 9 }), step("b")], 0),
+    ],
+    ["ends the batch at another shape", "run a", () => said([step("a"), step("b", { shapeKey: "y" }), step("c")], 0)],
+    [
+      "lets nothing overtake",
+      "run a b",
+      () => said([step("a"), step("b"), step("c", { shapeKey: "y" }), step("d")], 0),
+    ],
+    [
+      "takes at most one step of a sequence",
+      "run a",
+      () => said([step("a", { sequence: "s" }), step("b", { sequence: "s" })], 0),
+    ],
+    [
+      "mixes different sequences",
+      "run a b",
+      () => said([step("a", { sequence: "s" }), step("b", { sequence: "t" })], 5),
+    ],
+    ["runs one by one without batching", "run a", () => said(abc, 0, { maxBatchSize: 0, preferred: [] })],
+    ["sends the largest preferred size it has", "run a b", () => said(abc, 1, { preferred: [1, 2, 4] })],
+    ["holds less than any preferred size for the delay", "wait 5", () => said([step("a")], 1, { preferred: [2, 4] })],
+    ["sends any size after the delay", "run a b c", () => said(abc, 6, { preferred: [2, 4] })],
+    [
+      "splits off the preferred prefix without a delay",
+      "run a b",
+      () => said(abc, 0, { maxDelayMs: 0, preferred: [2, 4] }),
+    ],
+    ["runs a suspect alone, before anything else", "alone s", () => said(abc, 9, {}, [step("s"), step("t")])],
+    [
+      "rejects what is too late before the model sees it",
+      "expire b",
+      () => said([step("a"), step("b", { expiresAt: 3 })], 3),
+    ],
+    ["rejects a late suspect too", "expire s", () => said(abc, 3, {}, [step("s", { expiresAt: 2 })])],
+    ["wakes for a deadline inside the delay", "wait 2", () => said([step("a", { expiresAt: 2 })], 1)],
+  ])("%s", (_, expected, plan) => {
+    expect(plan()).toBe(expected);
+  });
+});

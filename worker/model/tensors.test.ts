@@ -1,0 +1,45 @@
+import { describe, expect, it } from "vitest";
+import type { Tensor } from "#shared/frame.js";
+import { encodeStrings } from "./strings.js";
+import { split, stack } from "./tensors.js";
+
+function tensor(shape: number[], bytes: number[]): Tensor {
+  return { name: "x", datatype: "UINT8", shape, data: Buffer.from(bytes) };
+}
+
+describe("stack", () => {
+  it("puts rows on top of each other in a buffer of its own", () => {
+    const stacked = stack([tensor([1, 2], [1, 2]), tensor([2, 2], [3, 4, 5, 6])], true);
+    expect(stacked.shape).toEqual([3, 2]);
+    expect([...stacked.data]).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(stacked.data.byteOffset).toBe(0);
+  });
+
+  it("passes a request of a model without a batch dimension as it is", () => {
+    expect(stack([tensor([2], [1, 2])], false).shape).toEqual([2]);
+  });
+});
+
+describe("split", () => {
+  it("gives each request its rows", () => {
+    const parts = split(stack([tensor([1, 2], [1, 2]), tensor([2, 2], [3, 4, 5, 6])], true), [1, 2], true);
+    expect(parts.map(({ shape }) => shape)).toEqual([
+      [1, 2],
+      [2, 2],
+    ]);
+    expect(parts.map(({ data }) => [...data])).toEqual([
+      [1, 2],
+      [3, 4, 5, 6],
+    ]);
+  });
+
+  it("finds the ends of strings of any length", () => {
+    const data = encodeStrings(["a", "", "long one", "é"]);
+    const parts = split({ name: "s", datatype: "BYTES", shape: [4], data }, [1, 2, 1], true);
+    expect(parts.map(({ data }) => data.length)).toEqual([5, 4 + 12, 6]);
+  });
+
+  it("refuses outputs whose rows are not the batch's", () => {
+    expect(() => split(stack([tensor([1, 1], [1])], true), [1, 1], true)).toThrow("has 1 rows, expected 2");
+  });
+});
