@@ -18,11 +18,15 @@ const EVERY_MS = 250;
 export async function watchFleet(redis: RedisClient, log: Logger, signal: AbortSignal): Promise<FleetWatch> {
   /** An announcement never changes within a worker's boot, so each is fetched once. */
   let known = new Map<string, Announcement>();
+  /** The same array until the fleet changes. */
+  let workers: readonly Announcement[] = [];
   let reachable = false;
 
   async function look(): Promise<void> {
     try {
       known = await readAnnouncements(redis, known, log);
+      const now = [...known.values()];
+      if (now.length !== workers.length || now.some((one, i) => one !== workers[i])) workers = now;
       reachable = true;
     } catch (error) {
       dropIfSilent(redis, error);
@@ -37,7 +41,7 @@ export async function watchFleet(redis: RedisClient, log: Logger, signal: AbortS
     }
   };
   keepLooking().catch((error: unknown) => log.error({ error: String(error) }, "fleet watch ended"));
-  return { workers: () => [...known.values()], isReachable: () => reachable };
+  return { workers: () => workers, isReachable: () => reachable };
 }
 
 async function readAnnouncements(redis: RedisClient, known: ReadonlyMap<string, Announcement>, log: Logger) {
