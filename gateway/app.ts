@@ -1,0 +1,53 @@
+/**
+ * The Hono app, built from what it is given: it opens nothing and reads no environment. Hono finds the handler; bodies are read from
+ * node's request and replies are written to node's response, since Web streams would cost more than all the rest of a small infer.
+ */
+import { randomUUID } from "node:crypto";
+import { Hono, type Context } from "hono";
+import { errorReply, refusalReply, send } from "./v2/reply.js";
+import { addV2Routes, type GatewayEnv, type V2Options } from "./v2/routes.js";
+
+/** As pino's methods: fields, then the line. */
+export type Log = (fields: Readonly<Record<string, unknown>>, line: string) => void;
+
+export interface AppOptions extends Omit<V2Options, "onBug"> {
+  readonly log: Log;
+}
+
+/** No field that a client chose grows a line of the log beyond this. */
+const maxLoggedPath = 2048;
+
+export function buildApp(options: AppOptions): Hono<GatewayEnv> {
+  const app = new Hono<GatewayEnv>({ getPath: pathAsSent });
+  const onBug = (error: unknown, c: Context<GatewayEnv>): void => {
+    const path = c.req.path.slice(0, maxLoggedPath);
+    options.log({ err: error, requestId: c.get("requestId"), method: c.req.method, path }, "request handler failed");
+  };
+
+  app.use(async (c, next) => {
+    const requestId = chooseRequestId(c.env.incoming.headers["x-request-id"]);
+    c.set("requestId", requestId);
+    c.env.outgoing.setHeader("x-request-id", requestId);
+    await next();
+  });
+  addV2Routes(app, { ...options, onBug });
+  app.notFound((c) => send(c.env.outgoing, errorReply("not_found", "Not Found")));
+  app.onError((error, c) => {
+    const refusal = refusalReply(error);
+    if (refusal === undefined) onBug(error, c);
+    return send(c.env.outgoing, refusal ?? errorReply("internal", "internal error"));
+  });
+  return app;
+}
+
+export function chooseRequestId(given: string | string[] | undefined): string {
+  return typeof given === "string" && /^[A-Za-z0-9._-]{1,128}$/.test(given) ? given : randomUUID();
+}
+
+/** The target's path with nothing decoded or resolved, so that an escaped slash or dot never chooses the route. */
+function pathAsSent(request: Request, options?: { env?: GatewayEnv["Bindings"] }): string {
+  let target = options?.env?.incoming.url ?? request.url;
+  if (!target.startsWith("/")) target = target.replace(/^[a-z]+:\/\/[^/?#]*/i, "");
+  const end = target.search(/[?#]/);
+  return end === -1 ? target : target.slice(0, end);
+}

@@ -1,0 +1,120 @@
+/**
+ * The listening side: time and size limits of spec/reliability.md section 3, refusals of what is no HTTP, and a stop that lets
+ * requests finish. Note `keepAliveTimeout`: a client that sends on a connection idle for 5 s may meet its close and get a reset;
+ * clients that retry or keep idle connections for less never see it.
+ */
+import { createServer, STATUS_CODES, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { getRequestListener } from "@hono/node-server";
+import type { Hono } from "hono";
+import { chooseRequestId, type Log } from "./app.js";
+import type { ErrorCode } from "#shared/errors.js";
+import { errorReply, send } from "./v2/reply.js";
+import type { GatewayEnv } from "./v2/routes.js";
+
+const headersTimeoutMs = 10_000;
+const requestTimeoutMs = 120_000;
+const keepAliveTimeoutMs = 5_000;
+/** How late a timeout may be noticed; node's own 30 s would make the 10 s above 40. */
+const checkEveryMs = 1_000;
+const maxHeaders = 2_000;
+const maxConnections = 10_000;
+
+export interface ServerOptions {
+  /** 0 for any free one. */
+  readonly port: number;
+  readonly host?: string | undefined;
+  readonly log: Log;
+}
+
+export interface RunningServer {
+  readonly port: number;
+  /** Stops accepting, lets requests finish, and after `graceMs` cuts those that have not. */
+  close(graceMs: number): Promise<void>;
+}
+
+export async function startServer(app: Hono<GatewayEnv>, options: ServerOptions): Promise<RunningServer> {
+  const listener = getRequestListener(app.fetch, {
+    overrideGlobalObjects: false,
+    errorHandler: () => Response.json({ error: "Bad Request", code: "invalid_argument" }, { status: 400 }),
+  });
+  const inFlight = new Map<Socket, ServerResponse>();
+  let closing = false;
+
+  const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
+    const { socket } = incoming;
+    inFlight.set(socket, outgoing);
+    outgoing.once("close", () => {
+      if (inFlight.get(socket) === outgoing) inFlight.delete(socket);
+    });
+    if (closing) outgoing.shouldKeepAlive = false;
+    if (incoming.rawHeaders.length > 2 * maxHeaders) refuseHeaders(incoming, outgoing);
+    else void listener(incoming, outgoing);
+  };
+
+  const server = createServer(
+    {
+      headersTimeout: headersTimeoutMs,
+      requestTimeout: requestTimeoutMs,
+      keepAliveTimeout: keepAliveTimeoutMs,
+      connectionsCheckingInterval: checkEveryMs,
+    },
+    onRequest,
+  );
+  server.maxConnections = maxConnections;
+  // Node drops what is beyond its own limit without a word: one more than ours shows that there was more.
+  server.maxHeadersCount = maxHeaders + 1;
+  server.on("clientError", (error: NodeJS.ErrnoException, duplex) => {
+    const socket = duplex as Socket;
+    options.log({ reason: error.code }, "connection refused: not acceptable as HTTP");
+    refuseConnection(socket, error.code, inFlight.get(socket));
+  });
+
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(options.port, options.host, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+
+  const close = async (graceMs: number): Promise<void> => {
+    closing = true;
+    const closed = new Promise<void>((resolve) => {
+      server.close(() => resolve());
+    });
+    for (const outgoing of inFlight.values()) if (!outgoing.headersSent) outgoing.shouldKeepAlive = false;
+    server.closeIdleConnections();
+    const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+    await closed;
+    clearTimeout(cut);
+  };
+  return { port: (server.address() as AddressInfo).port, close };
+}
+
+function refuseHeaders(incoming: IncomingMessage, outgoing: ServerResponse): void {
+  outgoing.shouldKeepAlive = false;
+  outgoing.setHeader("x-request-id", chooseRequestId(incoming.headers["x-request-id"]));
+  send(outgoing, errorReply("invalid_argument", `more than ${maxHeaders} header fields`, 431));
+}
+
+const parserRefusals: Readonly<Record<string, readonly [status: number, code: ErrorCode, text: string]>> = {
+  HPE_HEADER_OVERFLOW: [431, "invalid_argument", "the request's head is larger than 16 KiB"],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, "payload_too_large", "a chunk's extensions are larger than 16 KiB"],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, "request_timeout", "the request took too long to arrive"],
+};
+
+/** What the parser refused is not read any further, so the connection ends; a reply already begun must not get this into it. */
+function refuseConnection(socket: Socket, reason: string | undefined, begun: ServerResponse | undefined): void {
+  if (!socket.writable || begun?.headersSent === true) {
+    socket.destroy();
+    return;
+  }
+  const [status, code, text] = parserRefusals[reason ?? ""] ?? [400, "invalid_argument", "malformed HTTP request"];
+  const body = JSON.stringify({ error: text, code });
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: application/json\r\n` +
+      `x-request-id: ${chooseRequestId(undefined)}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    () => socket.destroy(),
+  );
+}

@@ -1,0 +1,77 @@
+/** The body of an infer request, as far as it can be read without comparing it with the model; spec/http-v2.md sections 5 and 6. */
+import { parseJson, JsonError, type JsonObject } from "#shared/json/parse.js";
+import type { ServedModel } from "#shared/contract/announcement.js";
+import { InferenceError } from "#shared/errors.js";
+import type { Tensor } from "#shared/frame.js";
+import type { Limits } from "./limits.js";
+import { asString, isObject, optionalObject } from "./members.js";
+import { parseInputs } from "./parse-inputs.js";
+import { parseOutputs, type RequestedOutput } from "./parse-outputs.js";
+import { parseParameters, type RequestParameters } from "./parse-parameters.js";
+import { rawInput } from "./raw-request.js";
+import { requestPrefix } from "./request-prefix.js";
+
+export interface ParsedInfer {
+  /** Empty where the request has none. */
+  readonly id: string;
+  readonly parameters: RequestParameters;
+  readonly inputs: readonly Tensor[];
+  /** Empty: all. */
+  readonly outputs: readonly RequestedOutput[];
+}
+
+/**
+ * Tensors are views of `body` where they came as bytes.
+ * @param headerLength the `Inference-Header-Content-Length` header
+ * @throws InferenceError
+ */
+export function parseInfer(
+  body: Buffer,
+  headerLength: string | undefined,
+  model: ServedModel,
+  limits: Limits,
+): ParsedInfer {
+  const jsonBytes = headerLength === undefined ? body.length : parseHeaderLength(headerLength, body.length);
+  if (headerLength !== undefined && jsonBytes === 0) {
+    const parameters = parseParameters(undefined, limits);
+    parameters.binaryOutput = true;
+    return { id: "", parameters, inputs: [rawInput(body, model)], outputs: [] };
+  }
+  if (jsonBytes > limits.jsonBytes) {
+    throw new InferenceError("payload_too_large", `request JSON is larger than the limit of ${limits.jsonBytes} bytes`);
+  }
+  const request = parseRequestJson(body.subarray(0, jsonBytes));
+  const id = request["id"] === undefined ? "" : asString(request["id"], "id");
+  const prefix = requestPrefix(id);
+  return {
+    id,
+    parameters: parseParameters(optionalObject(request, "parameters"), limits),
+    inputs: parseInputs(request, body.subarray(jsonBytes), model.name, prefix, limits),
+    outputs: parseOutputs(request, prefix),
+  };
+}
+
+function parseHeaderLength(header: string, bodyLength: number): number {
+  const length = /^\d{1,15}$/.test(header) ? Number(header) : Number.NaN;
+  if (length <= bodyLength) return length;
+  throw new InferenceError(
+    "invalid_argument",
+    `inference header size should be in range (0, ${bodyLength}), got: ${header}`,
+  );
+}
+
+/** @throws InferenceError `invalid_json` */
+export function parseRequestJson(bytes: Buffer): JsonObject {
+  try {
+    const request = parseJson(bytes);
+    if (isObject(request)) return request;
+  } catch (error) {
+    if (error instanceof JsonError) throw invalidJson(error.message, error);
+    throw error;
+  }
+  throw invalidJson("The document root must be an object at 0");
+}
+
+function invalidJson(reason: string, cause?: JsonError): InferenceError {
+  return new InferenceError("invalid_json", `failed to parse the request JSON buffer: ${reason}`, { cause });
+}

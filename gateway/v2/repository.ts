@@ -1,0 +1,30 @@
+/** The repository's index. Loading and unloading are not the gateway's: workers load what their own directory holds. */
+import type { IncomingMessage } from "node:http";
+import type { ModelDirectory } from "../models.js";
+import { readBody } from "./body.js";
+import type { Limits } from "./limits.js";
+import { asBoolean } from "./members.js";
+import { parseRequestJson } from "./parse-infer.js";
+import { errorReply, jsonReply, type Reply } from "./reply.js";
+
+export async function repositoryIndex(
+  incoming: IncomingMessage,
+  directory: ModelDirectory,
+  limits: Limits,
+): Promise<Reply> {
+  const body = await readBody(incoming, limits.controlBytes);
+  const readyOnly = body.length > 0 && asBoolean(parseRequestJson(body)["ready"] ?? false, "ready");
+  const ready = directory.all().map(({ name, version }) => ({ name, version, state: "READY" }));
+  if (readyOnly) return jsonReply(ready);
+  const served = new Set(ready.map(({ name, version }) => `${name}/${version}`));
+  const unavailable = directory
+    .failed()
+    .filter(({ name, version }) => !served.has(`${name}/${version}`))
+    .map(({ name, version, reason }) => ({ name, version, state: "UNAVAILABLE", reason }));
+  return jsonReply([...ready, ...unavailable]);
+}
+
+/** Triton's status here is 503, but nothing changes by waiting: so not one of the codes that ask for a retry. */
+export function loadRefused(): Reply {
+  return errorReply("unsupported", "explicit model load / unload is not allowed if polling is enabled", 503);
+}
