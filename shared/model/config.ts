@@ -29,8 +29,6 @@ export type DataType = (typeof dataTypes)[number];
 export type Uint64 = number | bigint;
 
 type Strings = Readonly<Record<string, string>>;
-/** `{}` as a type would accept anything. */
-type Empty = Readonly<Record<never, never>>;
 
 export interface TensorReshape {
   readonly shape: readonly number[];
@@ -80,7 +78,7 @@ export interface BatchOutput {
 /** At most one member; none means all versions. */
 export interface VersionPolicy {
   readonly latest?: { readonly num_versions: number };
-  readonly all?: Empty;
+  readonly all?: object;
   readonly specific?: { readonly versions: readonly number[] };
 }
 

@@ -72,9 +72,8 @@ export class RunningProcess {
         if (this.#exit !== undefined) return;
         this.#exit = exit;
         running.delete(this);
-        log.end();
         for (const waiter of this.#waiting) waiter(exit);
-        resolve(exit);
+        log.end(() => resolve(exit));
       };
       this.#child.once("error", (error) => {
         this.#note({ text: error.message, fields: {} });

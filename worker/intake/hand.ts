@@ -39,6 +39,10 @@ export class Hand {
     return this.#owned.has(entry);
   }
 
+  isWaiting(entry: string): boolean {
+    return [...this.#waiting, ...this.#suspects].some(({ delivery }) => delivery.entry === entry);
+  }
+
   hold(held: readonly Held[], how: "fresh" | "suspect"): void {
     for (const one of held) this.#owned.set(one.delivery.entry, one);
     if (how === "fresh") this.#waiting.push(...held);

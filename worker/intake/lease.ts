@@ -44,8 +44,8 @@ async function renewAll({ queue, hand, clock, log }: LeaseKeeper): Promise<void>
   for (let i = 0; i === 0 || i < entries.length; i += RENEWALS_PER_CALL) {
     const { redisNow, lost } = await renew(queue, entries.slice(i, i + RENEWALS_PER_CALL));
     clock.observe(redisNow);
-    // A step committed since `entries` was listed is no longer ours either; that is no loss.
-    const gone = lost.filter((entry) => hand.has(entry));
+    // A running step may just have been committed, which also ends the ownership; its own commit tells whether it was lost.
+    const gone = lost.filter((entry) => hand.isWaiting(entry));
     hand.drop(gone);
     if (gone.length > 0) log.warn({ steps: gone.length }, "leases lost");
   }

@@ -3,7 +3,7 @@
  * its line and column. No npm library does this: they guess at types, keep unknown fields or know no schema.
  */
 import { LoadError } from "./load-error.js";
-import type { Field, FieldType, Message } from "./message.js";
+import type { Enum, Field, FieldType, Message, Scalar } from "./message.js";
 import { readScalar, type ScalarValue } from "./scalar.js";
 import { Tokenizer, type Token } from "./tokenizer.js";
 
@@ -77,9 +77,13 @@ class Parser {
   }
 
   private value(message: Message, name: string, field: Field): Value {
-    if (field.label === "map") return this.body(entryOf(message, name, field));
-    if (typeof field.type === "object" && field.type.kind === "message") return this.body(field.type);
-    return readScalar(this.tokens, field.type, (token, text) => this.fail(token, text));
+    const type = typeof field.type === "object" && field.type.kind === "message" ? field.type : undefined;
+    if (field.label === "map") {
+      const entry = this.body(entryOf(message, name, field));
+      return type === undefined ? entry : { value: finish(type, new Map()), ...entry };
+    }
+    if (type !== undefined) return this.body(type);
+    return readScalar(this.tokens, field.type as Scalar | Enum, (token, text) => this.fail(token, text));
   }
 
   private body(message: Message): object {
@@ -167,14 +171,12 @@ function entryOf(message: Message, name: string, { key = "string", type }: Field
 
 /** Adds the defaults, in the schema's order. `fromEntries` defines properties, so a key called `__proto__` is only a key. */
 function finish(message: Message, given: Given): object {
-  const entry = message.name.endsWith("Entry");
   const fields = [...message.fields].flatMap(([name, field]): [string, Value][] => {
     const value = given.get(name);
     if (value instanceof Map) return [[name, Object.fromEntries(value) as object]];
     if (value !== undefined) return [[name, value]];
     if (field.label === "repeated") return [[name, []]];
     if (field.label === "map") return [[name, {}]];
-    if (entry && isMessage(field)) return [[name, finish(field.type as Message, new Map())]];
     return field.oneof !== undefined || isMessage(field) ? [] : [[name, zero(field.type)]];
   });
   return Object.fromEntries(fields);

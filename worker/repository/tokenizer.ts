@@ -21,12 +21,13 @@ const BOM = "\u00ef\u00bb\u00bf";
 const space = /(?:[ \t\v\f\r\n]+|#[^\n]*)*/y;
 const identifier = /[A-Za-z_][A-Za-z0-9_]*/y;
 const hex = /0[xX][0-9a-fA-F]+/y;
-const octal = /0[0-7]+/y;
+/** Protobuf takes any digit after a leading zero for octal, so `09` is an error and no decimal. */
+const octal = /0(?=\d)[0-7]*/y;
 const decimal = /(?:\d+(\.\d*)?|(\.\d+))([eE][+-]?\d+)?[fF]?/y;
 /** Up to the next quote, backslash or line end. */
 const plain = { "'": /[^'\\\n]*/y, '"': /[^"\\\n]*/y } as const;
 const escape =
-  /\\(?:([abfnrtv?\\'"])|([0-3]?[0-7]{1,2})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U(00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4}))/y;
+  /\\(?:([abfnrtv?\\'"])|([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U(00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4}))/y;
 const simpleEscapes: Readonly<Record<string, string>> = {
   a: "\x07",
   b: "\b",
@@ -99,7 +100,7 @@ export class Tokenizer {
       this.failAt(start, '"0x" must be followed by hex digits.');
     }
     if (/\d/.test(after)) this.failAt(end, "Numbers starting with leading zero must be in octal.");
-    if (/[eE]/.test(after) && radix === undefined) this.failAt(end, '"e" must be followed by exponent.');
+    if (/[eE]/.test(after) && /^[\d.]+$/.test(written)) this.failAt(end, '"e" must be followed by exponent.');
     if (/[A-Za-z_]/.test(after)) this.failAt(end, "Need space between number and identifier.");
     if (after === ".") {
       const already = "Already saw decimal point or exponent; can't have another one.";
@@ -135,7 +136,11 @@ export class Tokenizer {
     const [written, simple, octalDigits, hexDigits, short, long] = found;
     const end = start + written.length;
     if (simple !== undefined) return [simpleEscapes[simple] ?? simple, end];
-    if (octalDigits !== undefined) return [String.fromCharCode(Number.parseInt(octalDigits, 8)), end];
+    if (octalDigits !== undefined) {
+      const byte = Number.parseInt(octalDigits, 8);
+      if (byte > 0xff) this.failAt(start, "Octal escape sequence is larger than a byte.");
+      return [String.fromCharCode(byte), end];
+    }
     if (hexDigits !== undefined) return [String.fromCharCode(Number.parseInt(hexDigits, 16)), end];
     const point = Number.parseInt(short ?? long ?? "", 16);
     return point >= 0xd8_00 && point <= 0xdf_ff ? this.readSurrogates(start, end, point) : [utf8(point), end];
