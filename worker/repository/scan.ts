@@ -1,0 +1,141 @@
+/**
+ * Reads a model repository: which models and versions there are, and what each one's configuration says. What is wrong with one model is
+ * that model's result; only a repository that cannot be listed is an error.
+ */
+import { readdir, realpath } from "node:fs/promises";
+import { join, sep } from "node:path";
+import type { ModelConfig } from "#shared/model/config.js";
+import { completeDefaults, type DirectoryFacts } from "./complete.js";
+import { readInitialStates, type InitialStates } from "./initial-state.js";
+import { checkTree, readInside, resolveInside } from "./inside.js";
+import { LoadError } from "./load-error.js";
+import { modelConfig } from "./schema.js";
+import { defaultMessage, MAX_CONFIG_BYTES, parseTextFormat } from "./text-format.js";
+import { validateConfig } from "./validate.js";
+import { chooseVersions, versionNumbers } from "./versions.js";
+
+const CONFIG = "config.pbtxt";
+
+/** A version whose file is missing or refused fails alone. */
+export type ScannedVersion =
+  { readonly version: string; readonly file: string } | { readonly version: string; readonly error: string };
+
+export interface FoundModel {
+  readonly kind: "found";
+  readonly name: string;
+  /** Resolved. */
+  readonly directory: string;
+  /** Completed by stage A; `resolveConfig` finishes it once the graph is known. */
+  readonly config: ModelConfig;
+  readonly facts: DirectoryFacts;
+  /** Chosen by the version policy, ascending; at least one. */
+  readonly versions: readonly ScannedVersion[];
+  readonly initialStates: InitialStates;
+}
+
+export interface BrokenModel {
+  readonly kind: "broken";
+  readonly name: string;
+  readonly directory: string;
+  readonly error: string;
+}
+
+export type ScannedModel = FoundModel | BrokenModel;
+
+/**
+ * @param gpus ids of the GPUs that this worker offers; none by default.
+ * @returns every model directory, by name. Names that begin with a dot are not models: `.git`, a Kubernetes volume's `..data`.
+ */
+export async function scanRepository(repository: string, gpus: readonly number[] = []): Promise<ScannedModel[]> {
+  const root = await realpath(repository);
+  const entries = await readdir(root, { withFileTypes: true });
+  const models: ScannedModel[] = [];
+  for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const { name } = entry;
+    if (name.startsWith(".") || !(entry.isDirectory() || entry.isSymbolicLink())) continue;
+    const directory = join(root, name);
+    try {
+      const model = await scanModel(root, name, gpus);
+      if (model !== undefined) models.push(model);
+    } catch (error) {
+      models.push({ kind: "broken", name, directory, error: textOf(error) });
+    }
+  }
+  return models;
+}
+
+/** Model names stand in paths, keys and subjects. */
+export function isModelName(name: string): boolean {
+  return /^[A-Za-z0-9._-]{1,128}$/.test(name) && !name.includes("..") && name !== ".";
+}
+
+/** @returns undefined for a link to a file. */
+async function scanModel(root: string, name: string, gpus: readonly number[]): Promise<FoundModel | undefined> {
+  if (!isModelName(name)) {
+    throw new LoadError("a model's name is 1 to 128 letters, digits, '.', '_' or '-', without '..'");
+  }
+  const directory = await realpath(join(root, name));
+  if (!directory.startsWith(root + sep)) throw new LoadError(`model directory '${name}' leads out of the repository`);
+  const entries = await readdir(directory, { withFileTypes: true }).catch((cause: unknown) => {
+    if (cause instanceof Error && "code" in cause && cause.code === "ENOTDIR") return undefined;
+    throw cause;
+  });
+  if (entries === undefined) return undefined;
+  const folders = entries.filter((entry) => entry.isDirectory() || entry.isSymbolicLink());
+  const available = versionNumbers(folders.map((entry) => entry.name));
+  const facts: DirectoryFacts = {
+    directory: name,
+    firstVersionFiles: await filesOfFirst(directory, available),
+    gpus,
+  };
+  const config = completeDefaults(await readConfig(directory), facts);
+  if (config.name !== name) {
+    const rule = "directory name must equal model name";
+    throw new LoadError(`unexpected directory name '${name}' for model '${config.name}', ${rule}`);
+  }
+  const chosen = chooseVersions(config.version_policy, available);
+  if (chosen.length === 0) {
+    throw new LoadError(`at least one version must be available under the version policy of model '${name}'`);
+  }
+  validateConfig(config, gpus);
+  const initialStates = await readInitialStates(directory, config);
+  const versions: ScannedVersion[] = [];
+  for (const version of chosen) versions.push(await scanVersion(directory, version, config.default_model_filename));
+  return { kind: "found", name, directory, config, facts, versions, initialStates };
+}
+
+/** A missing config.pbtxt says nothing, which is enough for ONNX. */
+async function readConfig(directory: string): Promise<ModelConfig> {
+  const source = await readInside(directory, CONFIG, MAX_CONFIG_BYTES);
+  return source === undefined ? defaultMessage(modelConfig) : parseTextFormat(modelConfig, source, CONFIG);
+}
+
+async function filesOfFirst(directory: string, available: readonly string[]): Promise<readonly string[] | undefined> {
+  const [first] = [...available].sort();
+  if (first === undefined) return undefined;
+  const folder = await resolveInside(directory, first);
+  return folder?.directory === true ? readdir(folder.path) : undefined;
+}
+
+/** A model with external data may be a directory that holds a file of the usual name. */
+async function scanVersion(directory: string, version: string, filename: string): Promise<ScannedVersion> {
+  try {
+    const named = await resolveInside(directory, join(version, filename));
+    const inner = join(version, filename, "model.onnx");
+    const found = named?.directory === true ? await resolveInside(directory, inner) : named;
+    if (found === undefined || found.directory) throw new LoadError(`'${join(version, filename)}' does not exist`);
+    await checkTree(directory, version);
+    return { version, file: found.path };
+  } catch (error) {
+    return { version, error: textOf(error) };
+  }
+}
+
+/** Only our own texts are shown: a system error's holds paths of this machine. */
+function textOf(error: unknown): string {
+  if (error instanceof LoadError) return error.message;
+  const code = error instanceof Error && "code" in error ? String(error.code) : undefined;
+  return code === undefined
+    ? "the model directory could not be read"
+    : `the model directory could not be read (${code})`;
+}
