@@ -19,6 +19,8 @@ export interface Ask {
   readonly burst?: number;
   /** Of the chain models. */
   readonly input?: bigint;
+  /** The one right output, where it depends on nothing but the request. */
+  readonly answer?: string;
   readonly start?: boolean;
   readonly end?: boolean;
   /** The error code that is the right outcome: of poison, and of what follows it. Absent: a result is. */

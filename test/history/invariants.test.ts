@@ -108,6 +108,7 @@ describe("check", () => {
     ["I4: an unknown that never resolves", [...sound, submit(ask(4)), unknown("r-4")], {}, ["I4"]],
     ["I4: a second effect that only Redis shows", sound, { floor: floor({ sequences: new Map([["u7", 4]]) }) }, ["I4"]],
     ["I4: an ended sequence still there", answered(outputs(inputs), [{}, {}, { end: true }]), {}, ["I4"]],
+    ["I5: a wrong stateless answer", answered(outputs(inputs), [{ answer: "3" }]), {}, ["I5"]],
     ["I9: a step count that goes back", sound, { commits: [at(2, "w1", "2-0"), at(1, "w2", "1-0")] }, ["I9"]],
     ["I10: one step, two committers", sound, { commits: [at(2, "w1", "2-0"), at(2, "w2", "2-0")] }, ["I10"]],
     ["I10: one step, two checkpoints", sound, { commits: [at(2, "w1", "2-0"), at(2, "w1", "3-0")] }, ["I10"]],

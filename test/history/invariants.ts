@@ -93,15 +93,21 @@ function stepsDone(steps: readonly RequestHistory[]): number | undefined {
   return done;
 }
 
-/** I5: states are the fold of their inputs. */
+/** I5: states are the fold of their inputs, and what has no state is answered from its request alone. */
 export function stateIsFold(requests: Requests): Violation[] {
-  return [...bySequence(requests.values())].flatMap(([sequence, steps]) => {
+  const wrongAnswers = [...requests.values()].flatMap(({ ask, outcomes }): Violation[] => {
+    const wrong = outcomes.find((one) => one.kind === "ok" && one.output !== (ask.answer ?? one.output));
+    if (wrong?.kind !== "ok") return [];
+    return [{ invariant: "I5", request: ask.request, what: `${wrong.output} instead of ${ask.answer}` }];
+  });
+  const wrongFolds = [...bySequence(requests.values())].flatMap(([sequence, steps]) => {
     const wrong = checkFold(steps);
     if (wrong === undefined) return [];
     const { request, step, expected, actual, looksLike } = wrong;
     const what = `step ${step}: ${actual} instead of ${expected}; ${looksLike}`;
     return [{ invariant: "I5", sequence, request, what } as const];
   });
+  return [...wrongAnswers, ...wrongFolds];
 }
 
 /** I9: no sequence ever goes back. */

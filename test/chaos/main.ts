@@ -1,0 +1,97 @@
+/** `npm run chaos`: breaks a real fleet by a seeded plan and says whether anything was lost, doubled or reordered. Exit code 1 if so. */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { root } from "../setup/root.js";
+import { doses } from "./plan.js";
+import { runChaos } from "./run.js";
+import { renderReport, type ChaosReport } from "./summary.js";
+
+const usage = `npm run chaos -- [options]
+  --seed N          what is drawn from it is had again with it (default: random)
+  --runs N          how many runs, with seeds N, N+1, … (1)
+  --dose NAME       ${Object.keys(doses).join(" or ")} (minimum)
+  --duration S      seconds over which faults and load are spread (45; short: 15)
+  --sequences N     (60; short: 24)
+  --steps N         per sequence (40; short: 15)
+  --workers N       (4; short: 3)
+  --gateways N      (2)
+  --lease MS        (1000)
+  --out FOLDER      where logs, history and report go (.baton/chaos)
+  --quiet           print only the summary`;
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: "string" },
+    runs: { type: "string", default: "1" },
+    dose: { type: "string", default: "minimum" },
+    duration: { type: "string" },
+    sequences: { type: "string" },
+    steps: { type: "string" },
+    workers: { type: "string" },
+    gateways: { type: "string", default: "2" },
+    lease: { type: "string", default: "1000" },
+    out: { type: "string", default: join(root, ".baton", "chaos") },
+    quiet: { type: "boolean", default: false },
+    help: { type: "boolean", default: false },
+  },
+});
+
+class UsageError extends Error {}
+
+function whole(name: string, given: string | undefined, fallback: number): number {
+  const value = given === undefined ? fallback : Number(given);
+  if (!Number.isSafeInteger(value) || value <= 0)
+    throw new UsageError(`--${name} must be a whole number above 0, not ${given}`);
+  return value;
+}
+
+function isDose(name: string): name is keyof typeof doses {
+  return Object.hasOwn(doses, name);
+}
+
+async function main(): Promise<number> {
+  if (values.help) {
+    console.log(usage);
+    return 0;
+  }
+  if (!isDose(values.dose)) throw new UsageError(`--dose must be one of ${Object.keys(doses).join(", ")}`);
+  const short = values.dose === "short";
+  const firstSeed = whole("seed", values.seed, 1 + Math.floor(Math.random() * 1_000_000));
+  const settings = {
+    dose: doses[values.dose],
+    durationMs: whole("duration", values.duration, short ? 15 : 45) * 1_000,
+    sequences: whole("sequences", values.sequences, short ? 24 : 60),
+    steps: whole("steps", values.steps, short ? 15 : 40),
+    workers: whole("workers", values.workers, short ? 3 : 4),
+    gateways: whole("gateways", values.gateways, 2),
+    leaseMs: whole("lease", values.lease, 1_000),
+  };
+  let failed = 0;
+  for (let seed = firstSeed; seed < firstSeed + whole("runs", values.runs, 1); seed++) {
+    const folder = join(values.out, `seed-${seed}-${Date.now()}`);
+    mkdirSync(folder, { recursive: true });
+    const note = (line: string) => {
+      if (!values.quiet) console.log(line);
+    };
+    const report = await runChaos({ ...settings, seed, folder, note });
+    save(folder, report);
+    console.log(`${renderReport(report)}\n  kept in ${folder}`);
+    if (report.violations.length + report.shortfalls.length > 0) failed += 1;
+  }
+  return failed === 0 ? 0 : 1;
+}
+
+function save(folder: string, { history, ...report }: ChaosReport): void {
+  history.save(join(folder, "history.jsonl"));
+  writeFileSync(join(folder, "report.json"), `${JSON.stringify(report, null, 2)}\n`);
+}
+
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130)); // kills what was started, see process.ts
+try {
+  process.exitCode = await main();
+} catch (error) {
+  if (!(error instanceof UsageError)) throw error;
+  console.error(`${error.message}\n\n${usage}`);
+  process.exitCode = 2;
+}

@@ -1,0 +1,120 @@
+/** What breaks when: drawn from a seed before the run begins, so that the same seed breaks the same things at the same times. */
+import type { Random } from "../setup/random.js";
+
+export interface Dose {
+  readonly workerKills: number;
+  readonly workerFreezes: number;
+  readonly gatewayKills: number;
+  readonly redisKills: number;
+  readonly redisResets: number;
+  readonly redisStalls: number;
+  readonly lostReplies: number;
+  readonly natsKills: number;
+  readonly natsResets: number;
+  readonly poison: number;
+}
+
+/** `minimum` is the dose of spec/reliability.md section 4, last paragraph, with a little above it where chance may take some away. */
+export const doses = {
+  minimum: {
+    workerKills: 32,
+    workerFreezes: 27,
+    gatewayKills: 4,
+    redisKills: 3,
+    redisResets: 16,
+    redisStalls: 2,
+    lostReplies: 12,
+    natsKills: 1,
+    natsResets: 9,
+    poison: 2,
+  },
+  short: {
+    workerKills: 6,
+    workerFreezes: 4,
+    gatewayKills: 1,
+    redisKills: 1,
+    redisResets: 4,
+    redisStalls: 1,
+    lostReplies: 3,
+    natsKills: 1,
+    natsResets: 2,
+    poison: 1,
+  },
+} as const satisfies Record<string, Dose>;
+
+export type RedisLine = "gatewayRedis" | "workerRedis";
+
+export type Fault = { readonly at: number } & (
+  | { readonly kind: "workerKill"; readonly worker: number }
+  | { readonly kind: "workerFreeze"; readonly worker: number; readonly forMs: number }
+  | { readonly kind: "gatewayKill"; readonly gateway: number; readonly forMs: number }
+  | { readonly kind: "redisKill" | "natsKill"; readonly forMs: number }
+  | { readonly kind: "redisReset"; readonly line: RedisLine }
+  | { readonly kind: "redisStall"; readonly line: RedisLine; readonly forMs: number }
+  | { readonly kind: "lostReply"; readonly line: RedisLine; readonly nth: number }
+  | { readonly kind: "natsReset" }
+);
+
+export interface Circumstances {
+  readonly durationMs: number;
+  readonly workers: number;
+  readonly gateways: number;
+  readonly leaseMs: number;
+}
+
+/** A killed worker is left in peace until it can be at work again. */
+const RESTART_MS = 1_500;
+/** The first and last part of a run without faults: the load has to be under way. */
+const CALM_MS = 500;
+
+const lines: readonly RedisLine[] = ["gatewayRedis", "workerRedis"];
+
+export function planFaults(dose: Dose, place: Circumstances, random: Random): Fault[] {
+  const faults: Fault[] = workerFaults(dose, place, random.fork("workers"));
+  const add = (kind: string, count: number, make: (at: number, own: Random) => Fault) => {
+    const own = random.fork(kind);
+    for (const at of spread(count, place.durationMs, own)) faults.push(make(at, own));
+  };
+  add("gatewayKill", dose.gatewayKills, (at, own) => {
+    return { kind: "gatewayKill", at, gateway: own.between(0, place.gateways - 1), forMs: own.between(0, 500) };
+  });
+  add("redisKill", dose.redisKills, (at, own) => ({ kind: "redisKill", at, forMs: own.between(50, 600) }));
+  add("natsKill", dose.natsKills, (at, own) => ({ kind: "natsKill", at, forMs: own.between(500, 2_000) }));
+  add("redisReset", dose.redisResets, (at, own) => ({ kind: "redisReset", at, line: own.pick(lines) }));
+  add("redisStall", dose.redisStalls, (at, own) => {
+    return { kind: "redisStall", at, line: own.pick(lines), forMs: own.between(300, 1_500) };
+  });
+  add("lostReply", dose.lostReplies, (at, own) => {
+    return { kind: "lostReply", at, line: own.pick(lines), nth: own.between(1, 12) };
+  });
+  add("natsReset", dose.natsResets, (at) => ({ kind: "natsReset", at }));
+  return faults.sort((a, b) => a.at - b.at);
+}
+
+/** Kills and freezes in random order, never two at once on one worker, and never on all workers at once. */
+function workerFaults(dose: Dose, place: Circumstances, random: Random): Fault[] {
+  const kinds = random.shuffle([
+    ...Array.from({ length: dose.workerKills }, () => "workerKill" as const),
+    ...Array.from({ length: dose.workerFreezes }, () => "workerFreeze" as const),
+  ]);
+  const busyUntil = Array.from({ length: place.workers }, () => 0);
+  return spread(kinds.length, place.durationMs, random).map((wanted, i) => {
+    const [first = 0, second = first] = [...busyUntil].sort((a, b) => a - b);
+    const at = Math.max(wanted, place.workers > 1 ? second : first);
+    const free = busyUntil.flatMap((until, worker) => (until <= at ? [worker] : []));
+    const worker = random.pick(free);
+    if (kinds[i] === "workerFreeze") {
+      const forMs = Math.round(place.leaseMs * (1.2 + random.unit()));
+      busyUntil[worker] = at + forMs + 200;
+      return { kind: "workerFreeze", at, worker, forMs };
+    }
+    busyUntil[worker] = at + RESTART_MS;
+    return { kind: "workerKill", at, worker };
+  });
+}
+
+/** One moment in each of `count` equal parts of the duration. */
+function spread(count: number, durationMs: number, random: Random): number[] {
+  const part = (durationMs - 2 * CALM_MS) / Math.max(count, 1);
+  return Array.from({ length: count }, (_, i) => Math.round(CALM_MS + (i + random.unit()) * part));
+}
