@@ -1,0 +1,40 @@
+/**
+ * When to stop. One Ctrl-C may arrive twice, since the terminal signals npm and this process and npm passes its own on;
+ * so only a signal that comes clearly later is a second one, and means "at once".
+ */
+
+/** Two signals closer than this are one. Seen: npm's copy within 10 ms. */
+const SAME_SIGNAL_MS = 500;
+
+/** Handlers may be replaced as the start gets further; before anything runs, a signal just ends the process. */
+export function watchStopRequests() {
+  const handlers = { stop: () => process.exit(130), atOnce: () => process.exit(130) };
+  let firstAt;
+  const request = () => {
+    firstAt ??= performance.now();
+    handlers.stop();
+  };
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
+    process.on(signal, () => {
+      if (firstAt !== undefined && performance.now() - firstAt > SAME_SIGNAL_MS) handlers.atOnce();
+      else request();
+    });
+  }
+  watchNpm(request);
+  // The terminal may be gone (SIGHUP, `| head`): lines for it are lost, the fleet is not.
+  process.stdout.on("error", () => {});
+  process.stderr.on("error", () => {});
+  return handlers;
+}
+
+/** An npm that was killed outright passes nothing on; its children get another parent. */
+function watchNpm(request) {
+  if (process.env.npm_lifecycle_event === undefined) return;
+  const npm = process.ppid;
+  const timer = setInterval(() => {
+    if (process.ppid === npm) return;
+    clearInterval(timer);
+    request();
+  }, 500);
+  timer.unref();
+}
