@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { parseSettings, sharedSettings } from "#shared/settings.js";
 
-const schema = sharedSettings.extend({
+export const gatewaySettings = sharedSettings.extend({
   BATON_HOST: z.string().default("0.0.0.0").describe("address to listen on"),
   BATON_HTTP_PORT: z.coerce.number().int().min(0).max(65_535).default(8000).describe("HTTP port; 0 takes a free one"),
   BATON_MAX_JSON_BYTES: z.coerce
@@ -55,9 +55,9 @@ const schema = sharedSettings.extend({
     .describe("longest wait for open requests at shutdown"),
 });
 
-export type GatewayConfig = z.infer<typeof schema>;
+export type GatewayConfig = z.infer<typeof gatewaySettings>;
 
 /** @throws Error naming every variable that is wrong. */
 export function gatewayConfig(env: NodeJS.ProcessEnv): GatewayConfig {
-  return parseSettings(schema, env);
+  return parseSettings(gatewaySettings, env);
 }

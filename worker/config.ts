@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { parseSettings, sharedSettings } from "#shared/settings.js";
 
-const schema = sharedSettings.extend({
+export const workerSettings = sharedSettings.extend({
   BATON_MODEL_REPOSITORY: z
     .string()
     .default("infra/models")
@@ -50,9 +50,9 @@ const schema = sharedSettings.extend({
     .describe("runs by itself before a request is set aside"),
 });
 
-export type WorkerConfig = z.infer<typeof schema>;
+export type WorkerConfig = z.infer<typeof workerSettings>;
 
 /** @throws Error naming every variable that is wrong. */
 export function workerConfig(env: NodeJS.ProcessEnv): WorkerConfig {
-  return parseSettings(schema, env);
+  return parseSettings(workerSettings, env);
 }

@@ -32,7 +32,7 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
     log.fatal({ reason }, "model thread lost");
     process.exit(1);
   });
-  for (const failure of failed) log.error(failure, "model not loaded");
+  for (const { name, version, reason } of failed) log.error({ model: name, version, reason }, "model not loaded");
   lifecycle.onClose("models", async () => {
     await Promise.all(loaded.map(({ serving }) => serving.host.close()));
   });

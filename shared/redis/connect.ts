@@ -66,6 +66,7 @@ export function dropIfSilent(redis: RedisClient, error: unknown): void {
 }
 
 function watch(redis: RedisClient, name: string, log: Logger): void {
+  redis.setMaxListeners(0); // every lane listens for reconnections
   let down = false;
   redis.on("error", (error: Error) => {
     if (!down) log.warn({ connection: name, error: error.message }, "redis connection lost");

@@ -3,6 +3,7 @@ import { storeOutcome, outcomeOf, type Outcome } from "#shared/contract/outcome.
 import { InferenceError } from "#shared/errors.js";
 import { encodeFrame, type Tensor } from "#shared/frame.js";
 import type { Held } from "../intake/hand.js";
+import { withoutPaths } from "../model/reason.js";
 import { split, stack } from "../model/tensors.js";
 import type { ServingModel, StateSpec } from "../model/serving.js";
 import type { PlainTensor } from "../model/protocol.js";
@@ -177,9 +178,4 @@ function unchanged({ delivery }: Held, error: InferenceError): Settled {
     deadReason: undefined,
     checkpoint: undefined,
   };
-}
-
-/** ONNX Runtime names its source files in some reasons; clients get none of that. */
-function withoutPaths(reason: string): string {
-  return reason.replace(/(?:[A-Za-z]:)?(?:\/[\w.@+-]+){2,}(?::\d+)?/g, "…").slice(0, 1_000);
 }

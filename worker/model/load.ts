@@ -1,51 +1,107 @@
-/** Loads every model of the repository: one bad model is reported and costs the others nothing. */
+/** Loads every model version of the repositories: what is wrong with one is reported as its own, and costs the others nothing. */
 import { createHash } from "node:crypto";
-import { readFile, readdir } from "node:fs/promises";
-import { join } from "node:path";
-import type { ServedModel } from "#shared/contract/announcement.js";
-import { parseTextFormat } from "../repository/text-format.js";
-import { modelConfig } from "../repository/schema.js";
+import { createReadStream } from "node:fs";
+import { cpus } from "node:os";
+import type { Announcement, ServedModel } from "#shared/contract/announcement.js";
+import type { ModelConfig } from "#shared/model/config.js";
+import { configJson } from "../repository/config-json.js";
+import { LoadError } from "../repository/load-error.js";
+import { resolveConfig } from "../repository/resolve.js";
+import { scanRepository, type FoundModel, type ScannedModel } from "../repository/scan.js";
 import type { WorkerConfig } from "../config.js";
 import { startModel } from "./host.js";
+import { withoutPaths } from "./reason.js";
 import type { ServingModel } from "./serving.js";
 import { servedOf, servingOf, unsupported } from "./serving-of.js";
+import type { ThreadOptions } from "./protocol.js";
 
 export interface LoadedModel {
   readonly serving: ServingModel;
   readonly served: ServedModel;
 }
 
-export interface FailedModel {
-  readonly name: string;
-  readonly version?: string | undefined;
-  readonly reason: string;
+export interface LoadReport {
+  readonly loaded: readonly LoadedModel[];
+  readonly failed: Announcement["failed"];
 }
 
-export async function loadModels(config: WorkerConfig, onFatal: (reason: string) => void) {
+/** @param onFatal a model's thread is of no use any more. @throws Error when a repository cannot be listed. */
+export async function loadModels(config: WorkerConfig, onFatal: (reason: string) => void): Promise<LoadReport> {
+  const scanned = (await Promise.all(config.BATON_MODEL_REPOSITORY.map((path) => scanRepository(path)))).flat();
+  const wanted = scanned.filter(({ name }) => config.BATON_MODELS?.includes(name) ?? true);
   const loaded: LoadedModel[] = [];
-  const failed: FailedModel[] = [];
-  for (const repo of config.BATON_MODEL_REPOSITORY) {
-    for (const name of await readdir(repo)) {
-      if (config.BATON_MODELS !== undefined && !config.BATON_MODELS.includes(name)) continue;
-      try {
-        const file = join(repo, name, "1", "model.onnx");
-        const text = await readFile(join(repo, name, "config.pbtxt"));
-        const parsed = parseTextFormat(modelConfig, text, "config.pbtxt");
-        const reason = unsupported(parsed);
-        if (reason !== undefined) throw new Error(reason);
-        const host = await startModel(
-          { modelFile: file, providers: config.BATON_PROVIDERS, intraOpThreads: config.BATON_INTRA_OP_THREADS, graphOptimization: "all" },
-          onFatal,
-        );
-        const digest = createHash("sha256").update(text).update(await readFile(file)).digest("hex");
-        loaded.push({
-          serving: { ...servingOf(parsed, new Map()), version: "1", host },
-          served: servedOf(parsed, "1", digest, { ...parsed }),
-        });
-      } catch (error) {
-        failed.push({ name, reason: error instanceof Error ? error.message : String(error) });
+  const failed: Announcement["failed"] = missing(config, scanned);
+  for (const model of wanted) {
+    if (wanted.filter(({ name }) => name === model.name).length > 1) {
+      failed.push({ name: model.name, reason: "the model is in more than one repository" });
+    } else if (model.kind === "broken") {
+      failed.push({ name: model.name, reason: model.error });
+    } else {
+      for (const version of model.versions) {
+        try {
+          if ("error" in version) throw new LoadError(version.error);
+          loaded.push(await loadVersion(config, model, version.version, version.file, onFatal));
+        } catch (error) {
+          const reason = error instanceof Error ? withoutPaths(error.message) : String(error);
+          failed.push({ name: model.name, version: version.version, reason });
+        }
       }
     }
   }
   return { loaded, failed };
+}
+
+function missing({ BATON_MODELS = [] }: WorkerConfig, scanned: readonly ScannedModel[]): Announcement["failed"] {
+  const names = new Set(scanned.map(({ name }) => name));
+  return BATON_MODELS.filter((name) => !names.has(name)).map((name) => ({
+    name,
+    reason: "no repository has this model",
+  }));
+}
+
+async function loadVersion(
+  settings: WorkerConfig,
+  { config, facts, initialStates }: FoundModel,
+  version: string,
+  file: string,
+  onFatal: (reason: string) => void,
+): Promise<LoadedModel> {
+  const host = await startModel(threadOptions(settings, config, file), onFatal);
+  try {
+    const complete = resolveConfig(config, facts, host.graph);
+    const reason = unsupported(complete);
+    if (reason !== undefined) throw new LoadError(reason);
+    const printed = configJson(complete);
+    const digest = await digestOf(JSON.stringify(printed), file);
+    return {
+      serving: { ...servingOf(complete, initialStates), version, host },
+      served: servedOf(complete, version, digest, printed),
+    };
+  } catch (error) {
+    await host.close();
+    throw error;
+  }
+}
+
+const graphLevels: Readonly<Record<number, ThreadOptions["graphOptimization"]>> = {
+  [-1]: "basic",
+  1: "extended",
+  2: "disabled",
+};
+
+/** The model's own parameters win over the worker's settings; spec/model-config.md section 4. */
+function threadOptions(settings: WorkerConfig, config: ModelConfig, modelFile: string): ThreadOptions {
+  const threads = Number(config.parameters["intra_op_thread_count"]?.string_value ?? settings.BATON_INTRA_OP_THREADS);
+  return {
+    modelFile,
+    providers: settings.BATON_PROVIDERS,
+    intraOpThreads: threads > 0 ? threads : cpus().length,
+    graphOptimization: graphLevels[config.optimization?.graph?.level ?? 0] ?? "all",
+  };
+}
+
+async function digestOf(config: string, file: string): Promise<string> {
+  const hash = createHash("sha256").update(config);
+  for await (const chunk of createReadStream(file)) hash.update(chunk as Buffer);
+  return hash.digest("hex");
 }

@@ -7,6 +7,7 @@ import type {
   SequenceState,
 } from "#shared/model/config.js";
 import { LoadError } from "./load-error.js";
+import { isCountable } from "./validate-tensors.js";
 
 const corridTypes = ["TYPE_UINT64", "TYPE_INT64", "TYPE_UINT32", "TYPE_INT32", "TYPE_STRING"] as const;
 const booleanKinds = ["CONTROL_SEQUENCE_START", "CONTROL_SEQUENCE_END", "CONTROL_SEQUENCE_READY"] as const;
@@ -104,6 +105,7 @@ function validateState(model: string, state: SequenceState): void {
     const variable = "or -1 to indicate a variable-size dimension";
     throw new LoadError(`state '${input}' dimension must be integer >= 1, ${variable} for ${model}`);
   }
+  if (!isCountable(state.dims)) throw new LoadError(`state '${input}' has more elements than can be counted for ${model}`);
   if (state.initial_state.length > 1) {
     const found = `Found '${state.initial_state.length}' elements.`;
     throw new LoadError(

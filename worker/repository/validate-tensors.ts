@@ -85,7 +85,7 @@ function isDim(dim: number): boolean {
 }
 
 /** Element counts are computed in doubles everywhere else. */
-function isCountable(dims: readonly number[]): boolean {
+export function isCountable(dims: readonly number[]): boolean {
   return Number.isSafeInteger(dims.reduce((product, dim) => product * Math.abs(dim), 1));
 }
 
