@@ -105,7 +105,8 @@ function validateState(model: string, state: SequenceState): void {
     const variable = "or -1 to indicate a variable-size dimension";
     throw new LoadError(`state '${input}' dimension must be integer >= 1, ${variable} for ${model}`);
   }
-  if (!isCountable(state.dims)) throw new LoadError(`state '${input}' has more elements than can be counted for ${model}`);
+  if (!isCountable(state.dims))
+    throw new LoadError(`state '${input}' has more elements than can be counted for ${model}`);
   if (state.initial_state.length > 1) {
     const found = `Found '${state.initial_state.length}' elements.`;
     throw new LoadError(
