@@ -1,15 +1,17 @@
 /** What the fleet is right now, read from its announcements in Redis; the gateway holds no copy of the model repository. */
 import type { Logger } from "pino";
 import { announcement, type Announcement } from "#shared/contract/announcement.js";
-import { GROUP, laneKeys, registryKeys } from "#shared/keys.js";
+import { GROUP, laneKeys, REMEMBERED_MS, registryKeys } from "#shared/keys.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 
 export interface FleetWatch {
   /** Live workers as of the last look. */
-  workers(): readonly Announcement[];
+  readonly workers: () => readonly Announcement[];
+  /** Workers that have gone lately: what they served is still known, and requests for it queue. */
+  readonly lapsed: () => readonly Announcement[];
   /** False while Redis cannot be asked: nothing can be admitted then. */
-  isReachable(): boolean;
+  readonly isReachable: () => boolean;
 }
 
 const EVERY_MS = 250;
@@ -18,15 +20,17 @@ const EVERY_MS = 250;
 export async function watchFleet(redis: RedisClient, log: Logger, signal: AbortSignal): Promise<FleetWatch> {
   /** An announcement never changes within a worker's boot, so each is fetched once. */
   let known = new Map<string, Announcement>();
-  /** The same array until the fleet changes. */
+  /** The same arrays until the fleet changes. */
   let workers: readonly Announcement[] = [];
+  let lapsed: readonly Announcement[] = [];
   let reachable = false;
 
   async function look(): Promise<void> {
     try {
-      known = await readAnnouncements(redis, known, log);
-      const now = [...known.values()];
-      if (now.length !== workers.length || now.some((one, i) => one !== workers[i])) workers = now;
+      const seen = await readAnnouncements(redis, known, log);
+      known = seen.all;
+      workers = unlessSame(workers, seen.live);
+      lapsed = unlessSame(lapsed, seen.lapsed);
       reachable = true;
     } catch (error) {
       dropIfSilent(redis, error);
@@ -41,29 +45,38 @@ export async function watchFleet(redis: RedisClient, log: Logger, signal: AbortS
     }
   };
   keepLooking().catch((error: unknown) => log.error({ error: String(error) }, "fleet watch ended"));
-  return { workers: () => workers, isReachable: () => reachable };
+  return { workers: () => workers, lapsed: () => lapsed, isReachable: () => reachable };
+}
+
+function unlessSame<T>(before: readonly T[], now: readonly T[]): readonly T[] {
+  return now.length === before.length && now.every((one, i) => one === before[i]) ? before : now;
 }
 
 async function readAnnouncements(redis: RedisClient, known: ReadonlyMap<string, Announcement>, log: Logger) {
   const [seconds, micros] = await redis.time();
   const now = Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
-  const names = await redis.zrange(registryKeys.workers, now, "+inf", "BYSCORE");
+  const rows = await redis.zrange(registryKeys.workers, now - REMEMBERED_MS, "+inf", "BYSCORE", "WITHSCORES");
+  const names = rows.filter((_, i) => i % 2 === 0);
   const unknown = names.filter((name) => !known.has(name));
   const texts = unknown.length === 0 ? [] : await redis.hmget(registryKeys.announcements, ...unknown);
-  const current = new Map<string, Announcement>();
-  for (const name of names) {
-    const before = known.get(name);
-    if (before !== undefined) {
-      current.set(name, before);
-      continue;
-    }
-    const text = texts[unknown.indexOf(name)];
-    if (text === null || text === undefined) continue;
-    const parsed = announcement.safeParse(JSON.parse(text));
-    if (parsed.success) current.set(name, parsed.data);
-    else log.error({ worker: name }, "announcement of another version ignored");
+  const all = new Map<string, Announcement>();
+  const live: Announcement[] = [];
+  const lapsed: Announcement[] = [];
+  for (const [i, name] of names.entries()) {
+    const one = known.get(name) ?? parse(name, texts[unknown.indexOf(name)], log);
+    if (one === undefined) continue;
+    all.set(name, one);
+    (Number(rows[2 * i + 1]) > now ? live : lapsed).push(one);
   }
-  return current;
+  const byName = (a: Announcement, b: Announcement) => (a.worker < b.worker ? -1 : 1);
+  return { all, live: live.sort(byName), lapsed: lapsed.sort(byName) };
+}
+
+function parse(worker: string, text: string | null | undefined, log: Logger): Announcement | undefined {
+  if (text === null || text === undefined) return undefined;
+  const parsed = announcement.safeParse(JSON.parse(text));
+  if (!parsed.success) log.error({ worker }, "announcement of another version ignored");
+  return parsed.data;
 }
 
 /** The answer of `GET /v2/fleet`. */

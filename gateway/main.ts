@@ -12,12 +12,11 @@ import { submitter } from "./admission/submit.js";
 import { OutcomeSweeper } from "./admission/sweep.js";
 import { buildApp } from "./app.js";
 import { gatewayConfig, type GatewayConfig } from "./config.js";
-import { describeFleet, watchFleet } from "./fleet.js";
+import { describeFleet, watchFleet, type FleetWatch } from "./fleet.js";
 import { directoryOf, type ModelDirectory } from "./models.js";
 import { PendingRequests } from "./replies/pending.js";
 import { startServer } from "./server.js";
 import { defaultLimits } from "./v2/limits.js";
-import type { Announcement } from "#shared/contract/announcement.js";
 
 const START_BUDGET_MS = 60_000;
 
@@ -59,7 +58,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     log,
   });
   const app = buildApp({
-    directory: memoizedDirectory(fleet.workers),
+    directory: memoizedDirectory(fleet),
     infer,
     isReady: () => !stopping && fleet.isReachable(),
     fleet: () => describeFleet(redis, fleet.workers(), config.BATON_SHARDS),
@@ -80,15 +79,15 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   return lifecycle;
 }
 
-/** The directory changes only when the list of workers does. */
-function memoizedDirectory(workers: () => readonly Announcement[]): () => ModelDirectory {
-  let seen: readonly Announcement[] = [];
-  let directory = directoryOf(seen);
+/** The directory changes only when the lists of workers do. */
+function memoizedDirectory({ workers, lapsed }: FleetWatch): () => ModelDirectory {
+  let seen = { workers: workers(), lapsed: lapsed() };
+  let directory = directoryOf(seen.workers, seen.lapsed);
   return () => {
-    const now = workers();
-    if (now !== seen) {
+    const now = { workers: workers(), lapsed: lapsed() };
+    if (now.workers !== seen.workers || now.lapsed !== seen.lapsed) {
       seen = now;
-      directory = directoryOf(now);
+      directory = directoryOf(now.workers, now.lapsed);
     }
     return directory;
   };

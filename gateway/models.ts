@@ -9,16 +9,42 @@ export interface FailedModel {
 }
 
 export interface ModelDirectory {
-  /** The latest version where none is asked for. @throws InferenceError in Triton's words */
+  /**
+   * The latest version where none is asked for. A model whose workers have all gone lately is found too: its requests queue until one is back.
+   * @throws InferenceError in Triton's words
+   */
   find(name: string, version?: string): ServedModel;
+  /** Whether a live worker serves it. */
+  isServed(model: ServedModel): boolean;
   /** Every version of every model that a worker serves, by name and then version. */
   all(): readonly ServedModel[];
   /** What no worker could load, and models that workers disagree about. A model may be here and served all the same. */
   failed(): readonly FailedModel[];
 }
 
-export function directoryOf(announcements: readonly Announcement[]): ModelDirectory {
+/** @param lapsed announcements of workers that have gone lately. */
+export function directoryOf(
+  announcements: readonly Announcement[],
+  lapsed: readonly Announcement[] = [],
+): ModelDirectory {
   const conflicts: FailedModel[] = [];
+  const byName = byNameAndVersion(announcements, conflicts);
+  const gone = byNameAndVersion(lapsed, []);
+  const served = [...byName.keys()].sort().flatMap((name) => byName.get(name) ?? []);
+  const failed = failedEverywhere(announcements, byName);
+  return {
+    find: (name, version) =>
+      lookUp(byName, name, version) ?? lookUp(gone, name, version) ?? unknown(failed, name, version),
+    isServed: (model) => served.includes(model),
+    all: () => served,
+    failed: () => [...failed, ...conflicts],
+  };
+}
+
+function byNameAndVersion(
+  announcements: readonly Announcement[],
+  conflicts: FailedModel[],
+): Map<string, ServedModel[]> {
   const byName = new Map<string, ServedModel[]>();
   for (const offers of groupOffers(announcements).values()) {
     const model = prevailing(offers);
@@ -28,13 +54,7 @@ export function directoryOf(announcements: readonly Announcement[]): ModelDirect
     else versions.push(model);
   }
   for (const versions of byName.values()) versions.sort((a, b) => compareVersions(a.version, b.version));
-  const served = [...byName.keys()].sort().flatMap((name) => byName.get(name) ?? []);
-  const failed = failedEverywhere(announcements, byName);
-  return {
-    find: (name, version) => find(byName, failed, name, version),
-    all: () => served,
-    failed: () => [...failed, ...conflicts],
-  };
+  return byName;
 }
 
 interface Offer {
@@ -95,21 +115,23 @@ function compareVersions(a: string, b: string): number {
   return a < b ? -1 : Number(a > b);
 }
 
-function find(
+function lookUp(
   byName: ReadonlyMap<string, readonly ServedModel[]>,
-  failed: readonly FailedModel[],
   name: string,
   version: string | undefined,
-): ServedModel {
+): ServedModel | undefined {
+  const versions = byName.get(name);
+  return version === undefined ? versions?.at(-1) : versions?.find((model) => model.version === version);
+}
+
+/** @throws always */
+function unknown(failed: readonly FailedModel[], name: string, version: string | undefined): never {
   if (version !== undefined && !/^\d+$/.test(version)) {
     throw new InferenceError(
       "invalid_argument",
       `failed to get model version from specified version string '${version}', version should be an integral value > 0`,
     );
   }
-  const versions = byName.get(name);
-  const model = version === undefined ? versions?.at(-1) : versions?.find((model) => model.version === version);
-  if (model !== undefined) return model;
   const unknown = `Request for unknown model: '${name}'`;
   if (version === undefined) {
     const known = failed.some((failure) => failure.name === name);

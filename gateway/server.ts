@@ -5,7 +5,7 @@
  */
 import { createServer, STATUS_CODES, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { getRequestListener } from "@hono/node-server";
+import { getRequestListener, RequestError } from "@hono/node-server";
 import type { Hono } from "hono";
 import { chooseRequestId, type Log } from "./app.js";
 import type { ErrorCode } from "#shared/errors.js";
@@ -36,7 +36,7 @@ export interface RunningServer {
 export async function startServer(app: Hono<GatewayEnv>, options: ServerOptions): Promise<RunningServer> {
   const listener = getRequestListener(app.fetch, {
     overrideGlobalObjects: false,
-    errorHandler: () => Response.json({ error: "Bad Request", code: "invalid_argument" }, { status: 400 }),
+    errorHandler: (error) => refuseTarget(error, options.log),
   });
   const inFlight = new Map<Socket, ServerResponse>();
   let closing = false;
@@ -58,6 +58,8 @@ export async function startServer(app: Hono<GatewayEnv>, options: ServerOptions)
       requestTimeout: requestTimeoutMs,
       keepAliveTimeout: keepAliveTimeoutMs,
       connectionsCheckingInterval: checkEveryMs,
+      // Refused all the same, further on, where the reply has our form.
+      requireHostHeader: false,
     },
     onRequest,
   );
@@ -66,7 +68,7 @@ export async function startServer(app: Hono<GatewayEnv>, options: ServerOptions)
   server.maxHeadersCount = maxHeaders + 1;
   server.on("clientError", (error: NodeJS.ErrnoException, duplex) => {
     const socket = duplex as Socket;
-    options.log({ reason: error.code }, "connection refused: not acceptable as HTTP");
+    if (error.code !== "ECONNRESET") options.log({ reason: error.code }, "connection refused: not acceptable as HTTP");
     refuseConnection(socket, error.code, inFlight.get(socket));
   });
 
@@ -90,6 +92,16 @@ export async function startServer(app: Hono<GatewayEnv>, options: ServerOptions)
     clearTimeout(cut);
   };
   return { port: (server.address() as AddressInfo).port, close };
+}
+
+/** No Host, or one or a target that is no URL; anything else that gets here escaped the app. */
+function refuseTarget(error: unknown, log: Log): Response {
+  const headers = { "x-request-id": chooseRequestId(undefined) };
+  if (error instanceof RequestError) {
+    return Response.json({ error: "malformed HTTP request", code: "invalid_argument" }, { status: 400, headers });
+  }
+  log({ err: error, requestId: headers["x-request-id"] }, "request handler failed");
+  return Response.json({ error: "internal error", code: "internal" }, { status: 500, headers });
 }
 
 function refuseHeaders(incoming: IncomingMessage, outgoing: ServerResponse): void {

@@ -49,11 +49,14 @@ export function sequenceName(tenant: string, encodedId: string): string {
 }
 
 export const registryKeys = {
-  /** zset worker → when its announcement lapses (ms, Redis time) */
+  /** zset worker → when its announcement lapses or did (ms, Redis time) */
   workers: "{registry}:workers",
   /** hash worker → announcement (JSON) */
   announcements: "{registry}:announcements",
 };
+
+/** How long the fleet remembers what a worker served that has gone: requests queue for it as if it were back soon. */
+export const REMEMBERED_MS = 600_000;
 
 /** Outcomes for the requests that one gateway process waits for. */
 export function replySubject(gateway: string): string {

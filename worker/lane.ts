@@ -98,14 +98,15 @@ export async function openLane(settings: LaneSettings): Promise<RunningLane> {
       reading.abort();
       hand.arrived.notify();
       hand.taken.notify();
-      reader.disconnect();
       const unbegun = [...hand.waiting, ...hand.suspects].map(({ delivery }) => delivery);
       hand.drop(unbegun.map(({ entry }) => entry));
       const budget = { budgetMs: RELEASE_BUDGET_MS };
       let released = await retrying(() => release(queue, unbegun), budget);
+      // A reader that Redis still holds blocked may be given one more entry: it is read out, not cut off.
       await intake;
+      reader.disconnect();
       await running;
-      // Entries of a read whose reply was cut off are ours too.
+      // What the last read brought, or would have brought had its reply not been lost, is ours too.
       const { deliveries } = await retrying(() => readOwned(queue, 1_000), budget);
       released += await retrying(() => release(queue, deliveries), budget);
       keeping.abort();

@@ -14,7 +14,7 @@ import { retrying } from "#shared/retry.js";
 import { workerConfig, type WorkerConfig } from "./config.js";
 import { openLane, type RunningLane } from "./lane.js";
 import { loadModels } from "./model/load.js";
-import { announceWhileOpen, withdraw } from "./registry/announce.js";
+import { announce, announceWhileOpen } from "./registry/announce.js";
 
 const START_BUDGET_MS = 60_000;
 
@@ -80,7 +80,7 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
   lifecycle.onClose("announcement", async () => {
     announcing.abort();
     await announced;
-    await withdraw(redis, worker);
+    await announce(redis, announcement, 0);
   });
   log.info({ worker, models: loaded.map(({ served }) => `${served.name}/${served.version}`) }, "worker ready");
   return lifecycle;

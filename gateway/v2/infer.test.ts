@@ -5,6 +5,7 @@ import {
   datatypes,
   exchange,
   inferBody,
+  postInfer,
   startEchoGateway,
   type Answer,
   type EchoGateway,
@@ -25,10 +26,8 @@ beforeEach(() => {
 const post = (path: string, body: Buffer | string, headers?: Record<string, string>): Promise<Answer> =>
   exchange(`${gateway.url}${path}`, body, headers);
 
-function infer(model: string, json: object | string, ...blocks: Buffer[]): Promise<Answer> {
-  const { headers, body } = inferBody(json, ...blocks);
-  return post(`/v2/models/${model}/infer`, body, headers);
-}
+const infer = (model: string, json: object | string, ...blocks: Buffer[]): Promise<Answer> =>
+  postInfer(gateway, model, json, ...blocks);
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(" ", ""), "hex");
 
@@ -128,7 +127,11 @@ describe("all datatypes in one request", () => {
       name: `OUTPUT${index}`,
       parameters: { binary_data: !inJson.includes(datatype) || index % 3 === 0 },
     }));
-    const answer = await infer("all", `{"inputs":[${inputs}],"outputs":${JSON.stringify(outputs)}}`, ...blocks);
+    const answer = await infer(
+      "all",
+      `{"inputs":[${inputs.join(",")}],"outputs":${JSON.stringify(outputs)}}`,
+      ...blocks,
+    );
     expect(answer.status, answer.json).toBe(200);
     const binary = datatypes.filter((_, index) => outputs[index]?.parameters.binary_data);
     expect(answer.blocks).toEqual(Buffer.concat(binary.map((datatype) => samples[datatype].raw)));

@@ -16,8 +16,8 @@ export interface Reader {
   readonly log: Logger;
 }
 
-/** Redis answers a blocked read after this long at the latest. */
-const BLOCK_MS = 1_000;
+/** Redis answers a blocked read after this long at the latest; a drain waits for it. */
+const BLOCK_MS = 200;
 /** A read that is silent for longer than it may block has lost its link: a frozen peer sends no reset. */
 const SILENCE_MS = BLOCK_MS + 1_500;
 const OWNED_LIMIT = 1_000;

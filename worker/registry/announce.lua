@@ -1,10 +1,11 @@
 -- announce.lua: a worker says that it lives, until it says so again or its time is up.
 --   KEYS[1] workers zset   KEYS[2] announcements hash
---   ARGV[1] worker   ARGV[2] announcement (JSON)   ARGV[3] time to live, ms
---   Returns when the announcement lapses, Redis ms. Announcements that lapsed are swept along.
+--   ARGV[1] worker   ARGV[2] announcement (JSON)   ARGV[3] time to live, ms; 0 when it leaves
+--   ARGV[4] how long lapsed announcements are remembered, ms
+--   Returns when the announcement lapses, Redis ms. Those that lapsed long ago are swept along.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-for _, gone in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now)) do
+for _, gone in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[4]))) do
   redis.call('HDEL', KEYS[2], gone)
   redis.call('ZREM', KEYS[1], gone)
 end

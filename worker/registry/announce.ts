@@ -1,16 +1,21 @@
 /** Tells the fleet what this worker serves, under a lease: a worker that dies is out of the list within two leases. */
 import type { Logger } from "pino";
 import type { Announcement } from "#shared/contract/announcement.js";
-import { registryKeys } from "#shared/keys.js";
+import { REMEMBERED_MS, registryKeys } from "#shared/keys.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { defineScript, integer } from "#shared/redis/script.js";
 import { delay } from "#shared/retry.js";
 
 const announceScript = defineScript(new URL("./announce.lua", import.meta.url), integer);
 
+/** @param ttlMs 0 when the worker leaves: it is at once no longer live. */
 export function announce(redis: RedisClient, announcement: Announcement, ttlMs: number): Promise<number> {
   const { workers, announcements } = registryKeys;
-  return announceScript(redis, [workers, announcements], [announcement.worker, JSON.stringify(announcement), ttlMs]);
+  return announceScript(
+    redis,
+    [workers, announcements],
+    [announcement.worker, JSON.stringify(announcement), ttlMs, REMEMBERED_MS],
+  );
 }
 
 export async function announceWhileOpen(
@@ -28,8 +33,4 @@ export async function announceWhileOpen(
     }
     await delay(leaseMs / 2, signal);
   }
-}
-
-export async function withdraw(redis: RedisClient, worker: string): Promise<void> {
-  await redis.multi().zrem(registryKeys.workers, worker).hdel(registryKeys.announcements, worker).exec();
 }
