@@ -1,5 +1,5 @@
-import { execFileSync } from "node:child_process";
 import { link, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -197,10 +197,14 @@ describe("scanRepository follows no path out of a model", () => {
     expect(fileOf(await found())).toEqual([{ version: "1", file: join(repository, ".data/m/1/real.onnx") }]);
   });
 
-  it("refuses a named pipe, without waiting for it", async () => {
+  it("refuses what is not a file, unopened", async () => {
     await given({ "m/1/model.onnx": "" });
-    execFileSync("mkfifo", [join(repository, "m/config.pbtxt")]);
+    const socket = createServer();
+    await new Promise<void>((listening) => {
+      socket.listen(join(repository, "m/config.pbtxt"), listening);
+    });
     expect(await broken()).toBe("'config.pbtxt' is not a regular file");
+    socket.close();
   });
 });
 

@@ -17,7 +17,7 @@ import { chooseVersions, versionNumbers } from "./versions.js";
 const CONFIG = "config.pbtxt";
 
 /** A version whose file is missing or refused fails alone. */
-export type ScannedVersion =
+type ScannedVersion =
   { readonly version: string; readonly file: string } | { readonly version: string; readonly error: string };
 
 export interface FoundModel {
@@ -33,7 +33,7 @@ export interface FoundModel {
   readonly initialStates: InitialStates;
 }
 
-export interface BrokenModel {
+interface BrokenModel {
   readonly kind: "broken";
   readonly name: string;
   readonly directory: string;

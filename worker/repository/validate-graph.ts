@@ -39,7 +39,7 @@ export function validateAgainstGraph(config: ModelConfig, graph: GraphMetadata):
 }
 
 /** A boolean control's type follows from which list of values it has. */
-export function controlType({ kind, data_type, ...values }: SequenceControl): DataType {
+function controlType({ kind, data_type, ...values }: SequenceControl): DataType {
   if (kind === "CONTROL_SEQUENCE_CORRID") return data_type;
   if (values.int32_false_true.length > 0) return "TYPE_INT32";
   return values.fp32_false_true.length > 0 ? "TYPE_FP32" : "TYPE_BOOL";
