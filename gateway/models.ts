@@ -2,7 +2,7 @@
 import type { Announcement, ServedModel } from "#shared/contract/announcement.js";
 import { InferenceError } from "#shared/errors.js";
 
-export interface FailedModel {
+interface FailedModel {
   readonly name: string;
   readonly version?: string | undefined;
   readonly reason: string;

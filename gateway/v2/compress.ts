@@ -19,7 +19,7 @@ export async function compress(reply: Reply, acceptEncoding: string | undefined)
 }
 
 /** The highest `q` wins, the first of equal ones; what is not named is not a candidate. */
-export function preferredEncoding(header: string): "identity" | "gzip" | "deflate" {
+function preferredEncoding(header: string): "identity" | "gzip" | "deflate" {
   let preferred: "identity" | "gzip" | "deflate" = "identity";
   let highest = 0;
   for (const choice of header.split(",", 16)) {

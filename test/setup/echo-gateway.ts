@@ -1,11 +1,15 @@
 /** The gateway's HTTP edge on a free port, with models of every datatype and an `infer` that gives its inputs back. */
+import { request } from "node:http";
 import { connect } from "node:net";
+import { gunzipSync, inflateSync } from "node:zlib";
+import { expect } from "vitest";
 import type { Infer, InferenceOutcome, InferenceRequest } from "../../gateway/inference.js";
 import { buildApp, type AppOptions } from "../../gateway/app.js";
 import { directoryOf } from "../../gateway/models.js";
 import { startServer, type RunningServer } from "../../gateway/server.js";
 import { defaultLimits } from "../../gateway/v2/limits.js";
 import { datatypeBytes, type Datatype } from "#shared/model/datatype.js";
+import { errorKinds, type ErrorCode } from "#shared/errors.js";
 import type { Announcement, ServedModel } from "#shared/contract/announcement.js";
 
 export const datatypes = Object.keys(datatypeBytes) as Datatype[];
@@ -33,7 +37,7 @@ const tensorsOf = (kind: "INPUT" | "OUTPUT", types: readonly Datatype[], dims: n
   types.map((datatype, index) => ({ name: `${kind}${index}`, datatype, dims }));
 
 /** A model that gives each input back as the output of the same number. */
-export function echoModel(name: string, types: readonly Datatype[], model: Partial<ServedModel> = {}): ServedModel {
+function echoModel(name: string, types: readonly Datatype[], model: Partial<ServedModel> = {}): ServedModel {
   const dims = [-1];
   return servedModel(name, {
     inputs: tensorsOf("INPUT", types, dims),
@@ -42,7 +46,7 @@ export function echoModel(name: string, types: readonly Datatype[], model: Parti
   });
 }
 
-export const models: ServedModel[] = [
+const models: ServedModel[] = [
   ...datatypes.map((datatype) => echoModel(`echo-${datatype}`, [datatype])),
   echoModel("all", datatypes),
   echoModel("two", ["INT32", "FP32"]),
@@ -141,4 +145,61 @@ export function rawExchange(port: number, bytes: string | Buffer, enough?: RegEx
     // A reset after the reply is how a refused sender often sees the close.
     socket.on("error", (error) => (text === "" ? reject(error) : undefined));
   });
+}
+
+export interface Answer {
+  status: number;
+  headers: Record<string, string>;
+  /** The JSON part, decompressed. */
+  json: string;
+  /** What follows it. */
+  blocks: Buffer;
+}
+
+/** Node's own client, since fetch adds encodings and undoes them by itself. */
+export function exchange(
+  url: string,
+  body: Buffer | string = "",
+  headers: Record<string, string> = {},
+  method = "POST",
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { method, headers }, (response) => {
+      const pieces: Buffer[] = [];
+      response.on("data", (piece: Buffer) => pieces.push(piece));
+      response.on("end", () => {
+        let bytes = Buffer.concat(pieces);
+        if (response.headers["content-encoding"] === "gzip") bytes = gunzipSync(bytes);
+        if (response.headers["content-encoding"] === "deflate") bytes = inflateSync(bytes);
+        const length = Number(response.headers["inference-header-content-length"] ?? bytes.length);
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers as Record<string, string>,
+          json: bytes.toString("utf8", 0, length),
+          blocks: bytes.subarray(length),
+        });
+      });
+    });
+    sent.on("error", reject);
+    sent.end(body);
+  });
+}
+
+export function postInfer(
+  gateway: EchoGateway,
+  model: string,
+  json: object | string,
+  ...blocks: Buffer[]
+): Promise<Answer> {
+  const { headers, body } = inferBody(json, ...blocks);
+  return exchange(`${gateway.url}/v2/models/${model}/infer`, body, headers);
+}
+
+/** The whole of a refusal follows from its code and text. */
+export function expectRefusal(answer: Answer, code: ErrorCode, text: string): void {
+  expect(JSON.parse(answer.json)).toEqual({ error: text, code });
+  expect(answer.status).toBe(errorKinds[code].status);
+  expect(answer.headers["content-type"]).toBe("application/json");
+  expect(answer.headers["retry-after"]).toBe(errorKinds[code].retry ? "1" : undefined);
+  expect(answer.headers["x-request-id"]).toMatch(/./);
 }
