@@ -63,6 +63,7 @@ export async function runLane(lane: LaneLoop, signal: AbortSignal): Promise<void
         settleRan();
         while (settling.size >= SETTLING_AT_ONCE) await Promise.race(settling);
         ran = await running;
+        lane.log.debug({ rows: plan.batch.length, ranMs: ran.ranMs }, "batch");
         break;
       }
     }

@@ -1,0 +1,24 @@
+/** ONNX Runtime as the worker sets it up; the same options as worker/model/thread.ts. */
+import * as ort from "onnxruntime-node";
+
+export const stateNames = ["H", "C"] as const;
+/** In the worker's order: states first. */
+export const outputNames = ["H_OUT", "C_OUT", "Y"] as const;
+
+export function openSession(file: string): Promise<ort.InferenceSession> {
+  return ort.InferenceSession.create(file, {
+    executionProviders: ["cpu"],
+    intraOpNumThreads: 0,
+    graphOptimizationLevel: "all",
+    extra: { session: { intra_op: { allow_spinning: "0" }, inter_op: { allow_spinning: "0" } } },
+  });
+}
+
+export function floats(data: Float32Array, shape: readonly number[]): ort.Tensor {
+  return new ort.Tensor("float32", data, shape);
+}
+
+export function floatsOf(tensor: ort.Tensor | undefined): Float32Array {
+  if (tensor?.type !== "float32") throw new TypeError("the model gave no FP32 output");
+  return tensor.data as Float32Array;
+}

@@ -1,0 +1,23 @@
+/** What passes through BullMQ: JSON, so tensors travel as base64. */
+import type { BenchModel } from "../models.js";
+
+export const QUEUE = "steps";
+
+export interface StepData {
+  readonly sequence: number;
+  readonly start: boolean;
+  readonly x: string;
+}
+
+export interface StepResult {
+  readonly y: string;
+}
+
+export interface BullWorkerJob {
+  readonly redisPort: number;
+  readonly model: BenchModel;
+}
+
+export function floatsToText(floats: Float32Array): string {
+  return Buffer.from(floats.buffer, floats.byteOffset, floats.byteLength).toString("base64");
+}

@@ -1,0 +1,44 @@
+/** The common way: one BullMQ job is one inference, and the sequence's state is fetched from Redis and put back. */
+import { Worker } from "bullmq";
+import { Redis } from "ioredis";
+import { floats, floatsOf, openSession, outputNames } from "../bare/session.js";
+import { modelFile } from "../models.js";
+import { floatsToText, QUEUE, type BullWorkerJob, type StepData, type StepResult } from "./job.js";
+
+/** Lets Redis be asked for the next states while the model runs; 1, 8 and 32 were tried. */
+const CONCURRENCY = 8;
+
+const { redisPort, model } = JSON.parse(process.argv[2] ?? "") as BullWorkerJob;
+const { size } = model;
+const session = await openSession(modelFile(model));
+const redis = new Redis(redisPort, "127.0.0.1");
+
+function fromBytes(bytes: Buffer): Float32Array {
+  return new Float32Array(Uint8Array.from(bytes).buffer);
+}
+
+async function step({ sequence, start, x }: StepData): Promise<StepResult> {
+  const key = `state:${sequence}`;
+  const kept = start ? null : await redis.getBuffer(key);
+  const state = kept === null ? new Float32Array(2 * size) : fromBytes(kept);
+  const shape = [1, size];
+  const feeds = {
+    X: floats(fromBytes(Buffer.from(x, "base64")), shape),
+    H: floats(state.subarray(0, size), shape),
+    C: floats(state.subarray(size), shape),
+  };
+  const ran = await session.run(feeds, [...outputNames]);
+  const next = new Float32Array(2 * size);
+  next.set(floatsOf(ran["H_OUT"]));
+  next.set(floatsOf(ran["C_OUT"]), size);
+  await redis.set(key, Buffer.from(next.buffer));
+  return { y: floatsToText(floatsOf(ran["Y"])) };
+}
+
+process.once("disconnect", () => process.exit(0));
+const worker = new Worker<StepData, StepResult>(QUEUE, (job) => step(job.data), {
+  connection: { port: redisPort, host: "127.0.0.1", maxRetriesPerRequest: null },
+  concurrency: CONCURRENCY,
+});
+await worker.waitUntilReady();
+process.send?.("ready");

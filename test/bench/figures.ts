@@ -1,0 +1,103 @@
+/** The figures that count, worked out of the rounds: a median, and every round's own value beside it. */
+import { parts } from "./fleet.js";
+import { median } from "./percentiles.js";
+import type { FleetResult, Round } from "./scenarios.js";
+
+export interface Figure {
+  readonly name: string;
+  readonly goal: string;
+  readonly median: number;
+  /** One per round; ratios are of values from the same round. */
+  readonly values: readonly number[];
+}
+
+interface Wanted {
+  readonly name: string;
+  readonly goal?: string;
+  /** Undefined where the round did not measure it. */
+  readonly of: (round: Partial<Round>) => number | undefined;
+}
+
+/** CPU of the servers; the load generator is not theirs. */
+function serverCpuUs({ cpuUs }: FleetResult): number {
+  return parts.reduce((sum, part) => sum + cpuUs[part], 0);
+}
+
+function ratio(above: number | undefined, below: number | undefined): number | undefined {
+  return above === undefined || below === undefined ? undefined : above / below;
+}
+
+const wanted: readonly Wanted[] = [
+  { name: "lstm-1024, 128 sequences, HTTP binary: steps/s", of: ({ fleet }) => fleet?.stepsPerSecond },
+  { name: "  mean batch", of: ({ fleet }) => fleet?.meanBatch },
+  { name: "  model busy, share of time", of: ({ fleet }) => fleet?.modelBusy },
+  { name: "  model, ms per batch", of: ({ fleet }) => fleet?.runMs },
+  { name: "  latency p50, ms", of: ({ fleet }) => fleet?.latencyMs.p50 },
+  { name: "  latency p95, ms", of: ({ fleet }) => fleet?.latencyMs.p95 },
+  { name: "  latency p99, ms", of: ({ fleet }) => fleet?.latencyMs.p99 },
+  ...[...parts, "load" as const].map((part) => ({
+    name: `  CPU of ${part}, µs/step`,
+    of: ({ fleet }: Partial<Round>) => fleet?.cpuUs[part],
+  })),
+  {
+    name: "bare ONNX Runtime at the fleet's batch: steps/s",
+    of: ({ bareAtFleetBatch }) => bareAtFleetBatch?.stepsPerSecond,
+  },
+  { name: "  CPU, µs/step", of: ({ bareAtFleetBatch }) => bareAtFleetBatch?.cpuUs },
+  { name: "  that batch", of: ({ bareAtFleetBatch }) => bareAtFleetBatch?.batch },
+  { name: "bare ONNX Runtime, batch 64: steps/s", of: ({ bare64 }) => bare64?.stepsPerSecond },
+  { name: "bare ONNX Runtime, batch 128: steps/s", of: ({ bare128 }) => bare128?.stepsPerSecond },
+  { name: "one BullMQ job per inference: steps/s", of: ({ bull }) => bull?.stepsPerSecond },
+  { name: "  latency p50, ms", of: ({ bull }) => bull?.latencyMs.p50 },
+  {
+    name: "fleet ÷ bare, same batch",
+    goal: "≥ 0.6 (0.8 later)",
+    of: ({ fleet, bareAtFleetBatch }) => ratio(fleet?.stepsPerSecond, bareAtFleetBatch?.stepsPerSecond),
+  },
+  {
+    name: "fleet ÷ BullMQ",
+    goal: "≥ 8",
+    of: ({ fleet, bull }) => ratio(fleet?.stepsPerSecond, bull?.stepsPerSecond),
+  },
+  {
+    name: "lstm-128, 64 connections: CPU of all servers, µs/step",
+    goal: "≤ 200",
+    of: ({ tiny }) => tiny && serverCpuUs(tiny),
+  },
+  ...parts.map((part) => ({ name: `  of ${part}`, of: ({ tiny }: Partial<Round>) => tiny?.cpuUs[part] })),
+  { name: "  steps/s", of: ({ tiny }) => tiny?.stepsPerSecond },
+  { name: "  mean batch", of: ({ tiny }) => tiny?.meanBatch },
+  { name: "  latency p50, ms", of: ({ tiny }) => tiny?.latencyMs.p50 },
+  { name: "lstm-128, one sequence, no window: latency p50, ms", of: ({ single }) => single?.latencyMs.p50 },
+  { name: "  the model's own time, ms", of: ({ bareSingle }) => bareSingle?.runMs.p50 },
+  {
+    name: "  p50 over the model's own time, ms",
+    goal: "≤ 1.5",
+    of: ({ single, bareSingle }) => single && bareSingle && single.latencyMs.p50 - bareSingle.runMs.p50,
+  },
+];
+
+export function figures(rounds: readonly Partial<Round>[]): Figure[] {
+  return wanted.flatMap(({ name, goal = "", of }) => {
+    const values = rounds.map(of).filter((value) => value !== undefined);
+    return values.length === 0 ? [] : [{ name, goal, median: median(values), values }];
+  });
+}
+
+export function printFigures(figures: readonly Figure[]): string {
+  const rows = [
+    ["", "median", "goal", "rounds"],
+    ...figures.map(({ name, goal, median, values }) => [name, shown(median), goal, values.map(shown).join("  ")]),
+  ];
+  const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => (row[column] ?? "").length)));
+  const line = (row: readonly string[]) =>
+    row
+      .map((cell, i) => (i === 1 ? cell.padStart(widths[i] ?? 0) : cell.padEnd(widths[i] ?? 0)))
+      .join("  ")
+      .trimEnd();
+  return rows.map(line).join("\n");
+}
+
+function shown(value: number): string {
+  return value >= 100 ? value.toFixed(0) : value.toFixed(value >= 10 ? 1 : 2);
+}

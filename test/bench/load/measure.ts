@@ -1,0 +1,78 @@
+/** Sequences in closed loop over HTTP: each sends its next step the moment the last one is answered. */
+import { AnswerCheck } from "../answers.js";
+import { serveJob } from "../child.js";
+import type { BenchModel } from "../models.js";
+import { outputAt, PATTERNS, readFloats, STEPS } from "../patterns.js";
+import { percentiles, type Percentiles } from "../percentiles.js";
+import { Connection, type Answer } from "./connection.js";
+import { requestsOf } from "./requests.js";
+
+export interface LoadJob {
+  readonly port: number;
+  readonly model: BenchModel;
+  /** Each on a connection of its own. */
+  readonly sequences: number;
+  readonly expected: string;
+  readonly warmupMs: number;
+  readonly measureMs: number;
+}
+
+export interface LoadResult {
+  readonly steps: number;
+  readonly seconds: number;
+  readonly latencyMs: Percentiles;
+  readonly checked: number;
+  readonly wrong: number;
+  /** CPU time of this process while it measured. */
+  readonly cpuMs: number;
+}
+
+await serveJob(({ port, model, sequences, expected, warmupMs, measureMs }: LoadJob, measuring) => {
+  const check = new AnswerCheck(readFloats(expected), model.size);
+  const latencies: number[] = [];
+  let open = 0;
+  let phase: "warm-up" | "measure" | "over" = "warm-up";
+
+  const drive = async (sequence: number, fail: (error: Error) => void, over: () => void) => {
+    const requests = requestsOf(model, sequence);
+    let step = 0;
+    let sentAt = 0;
+    const send = () => {
+      sentAt = performance.now();
+      connection.send(requests[step] as Buffer);
+    };
+    const onAnswer = ({ status, body, tensorsAt }: Answer) => {
+      if (status !== 200) return fail(new Error(`the gateway answered ${status}: ${body.toString("utf8", 0, 500)}`));
+      if (phase === "measure") latencies.push(performance.now() - sentAt);
+      check.check((i) => body.readFloatLE(tensorsAt + i * 4), outputAt(sequence % PATTERNS, step, model.size));
+      step = (step + 1) % STEPS;
+      if (phase === "over") over();
+      else send();
+    };
+    const connection = await Connection.open(port, onAnswer, fail);
+    return send;
+  };
+
+  return new Promise<LoadResult>((resolve, reject) => {
+    let result: Omit<LoadResult, "checked" | "wrong"> | undefined;
+    const over = () => {
+      if (--open === 0 && result !== undefined) resolve({ ...result, checked: check.checked, wrong: check.wrong });
+    };
+    const run = async () => {
+      const starts = await Promise.all(Array.from({ length: sequences }, (_, i) => drive(i, reject, over)));
+      open = starts.length;
+      for (const start of starts) start();
+      await new Promise((next) => setTimeout(next, warmupMs));
+      const cpuBefore = process.cpuUsage();
+      const startedAt = performance.now();
+      phase = "measure";
+      measuring();
+      await new Promise((next) => setTimeout(next, measureMs));
+      phase = "over";
+      const seconds = (performance.now() - startedAt) / 1_000;
+      const { user, system } = process.cpuUsage(cpuBefore);
+      result = { steps: latencies.length, seconds, latencyMs: percentiles(latencies), cpuMs: (user + system) / 1_000 };
+    };
+    run().catch(reject);
+  });
+});

@@ -1,0 +1,77 @@
+/**
+ * `npm run bench`: the fleet over HTTP against the bare ONNX Runtime loop and one BullMQ job per inference, on the same models and in the same
+ * run. `--quick` takes less than a minute and is for a first look; `--rounds N`, `--only fleet,bare64,…` narrow it further.
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { startRedis } from "../setup/redis.js";
+import { root } from "../setup/root.js";
+import type { ReferenceJob } from "./bare/reference.js";
+import { runChild } from "./child.js";
+import { figures, printFigures } from "./figures.js";
+import { startBenchFleet } from "./fleet.js";
+import { describeMachine } from "./machine.js";
+import { large, tiny } from "./models.js";
+import { runRounds } from "./rounds.js";
+import type { Round, Timing } from "./scenarios.js";
+
+const { values: options } = parseArgs({
+  options: {
+    quick: { type: "boolean", default: false },
+    rounds: { type: "string" },
+    only: { type: "string", default: "" },
+  },
+});
+const timing: Timing = options.quick ? { warmupMs: 500, measureMs: 2_000 } : { warmupMs: 1_500, measureMs: 6_000 };
+const rounds = Number(options.rounds ?? (options.quick ? 1 : 3));
+const only = options.only.split(",").filter((name) => name !== "") as (keyof Round)[];
+
+const progress = (line: string) => console.error(`bench: ${line}`);
+const startedAt = new Date();
+const machine = describeMachine();
+const folder = mkdtempSync(join(tmpdir(), "baton-bench-"));
+const undo: (() => Promise<unknown> | void)[] = [() => rmSync(folder, { recursive: true, force: true })];
+
+try {
+  progress("computing the expected answers");
+  const expected = new Map<number, string>();
+  for (const model of [large, tiny]) {
+    const job: ReferenceJob = { model, file: join(folder, `${model.name}.expected`) };
+    await runChild(new URL("./bare/reference.js", import.meta.url), job);
+    expected.set(model.size, job.file);
+  }
+  progress("starting the fleet");
+  const fleet = await startBenchFleet(join(folder, "fleet"));
+  undo.push(() => fleet.dispose());
+  const bullRedis = await startRedis(join(folder, "bullmq"));
+  undo.push(() => bullRedis.dispose());
+
+  const setting = { fleet, bullRedisPort: bullRedis.port, expected, timing };
+  const measured = await runRounds(setting, { rounds, only, progress });
+  const results = measured.flatMap((round) => Object.values(round));
+  const total = (count: "checked" | "wrong") => results.reduce((sum, result) => sum + result[count], 0);
+  const [checked, wrong] = [total("checked"), total("wrong")];
+  const worked = figures(measured);
+
+  const date = startedAt.toISOString();
+  const file = join(root, ".baton/bench", `${date.replace(/[:.]/g, "-")}.json`);
+  mkdirSync(join(root, ".baton/bench"), { recursive: true });
+  const report = { date, machine, timing, checked, wrong, figures: worked, rounds: measured };
+  writeFileSync(file, `${JSON.stringify(report, undefined, 2)}\n`);
+
+  console.log(
+    `\n${date}, ${Object.entries(machine)
+      .map(([what, value]) => `${what} ${value}`)
+      .join(", ")}`,
+  );
+  console.log(
+    `Redis with appendfsync always; ${timing.measureMs / 1_000} s measured after ${timing.warmupMs / 1_000} s of warm-up\n`,
+  );
+  console.log(printFigures(worked));
+  console.log(`\n${checked} answers checked, ${wrong} wrong; all values in ${file}`);
+  if (wrong > 0) process.exitCode = 1;
+} finally {
+  for (const step of undo.reverse()) await step();
+}
