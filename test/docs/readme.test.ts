@@ -1,0 +1,60 @@
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startFleet, type Fleet } from "../setup/fleet.js";
+import { root } from "../setup/root.js";
+
+const readme = readFileSync(join(root, "README.md"), "utf8");
+const section = readme.slice(readme.indexOf("## First requests"), readme.indexOf("## Your own models"));
+const commands = [...section.matchAll(/```sh\n([^]*?)```/g)].map(([, block = ""]) => block);
+
+describe("the README's first requests", () => {
+  let fleet: Fleet;
+  beforeAll(async () => {
+    fleet = await startFleet({ gateways: 1, workers: 2, models: ["simple", "accumulate", "word-lstm"] });
+    await fleet.whenServing();
+  });
+  afterAll(() => fleet.dispose());
+
+  /** As pasted into a shell, but for the port. */
+  async function paste(block: string): Promise<string> {
+    const [url = ""] = fleet.urls;
+    const script = block.replaceAll("localhost:8000", url.replace("http://", ""));
+    const run = promisify(execFile);
+    const { stdout } = await run("sh", ["-ec", script], { cwd: root, env: { ...process.env, BATON_URL: url } });
+    return stdout;
+  }
+
+  it("are four", () => {
+    expect(commands).toHaveLength(4);
+  });
+
+  it("add and subtract", async () => {
+    expect(await paste(commands[0] ?? "")).toContain('"data":[2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]');
+  });
+
+  it("remember a sum from one step to the next", async () => {
+    const said = await paste(commands[1] ?? "");
+    expect(
+      [...said.matchAll(/"OUTPUT","datatype":"INT32","shape":\[1,1\],"data":\[(\d+)\]/g)].map(([, sum]) => sum),
+    ).toEqual(["20", "42"]);
+  });
+
+  it("tell a tale that goes on from its opening, and ends", async () => {
+    const tale = await paste(commands[2] ?? "");
+    expect(tale).toMatch(/^Once upon a time\b/);
+    expect(tale.split(" ").length).toBeGreaterThan(20);
+    expect(tale.trim()).toMatch(/[.!?"]$/);
+  });
+
+  it("show the fleet", async () => {
+    const { workers, models } = JSON.parse(await paste(commands[3] ?? "")) as {
+      workers: unknown[];
+      models: { name: string }[];
+    };
+    expect(workers).toHaveLength(2);
+    expect(models.map(({ name }) => name).sort()).toEqual(["accumulate", "simple", "word-lstm"]);
+  });
+});
