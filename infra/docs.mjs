@@ -25,7 +25,10 @@ const table = [
 ].join("\n");
 
 const before = readFileSync(readme, "utf8");
-const after = before.replace(/<!-- settings -->[^]*<!-- \/settings -->/, `<!-- settings -->\n\n${table}\n\n<!-- /settings -->`);
+const after = before.replace(
+  /<!-- settings -->[^]*<!-- \/settings -->/,
+  `<!-- settings -->\n\n${table}\n\n<!-- /settings -->`,
+);
 if (process.argv.includes("--check")) {
   const narrow = (text) => text.replaceAll(/ {2,}|-{3,}/g, " ");
   if (narrow(before) !== narrow(after)) {

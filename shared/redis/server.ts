@@ -25,7 +25,7 @@ export async function checkServer(redis: RedisClient, log: Logger): Promise<void
 async function durability(redis: RedisClient, appendOnly: boolean): Promise<"strict" | "fast" | "none" | "unknown"> {
   if (!appendOnly) return "none";
   try {
-    const [, fsync] = (await redis.config("GET", "appendfsync")) as string[];
+    const [, fsync] = await redis.config("GET", "appendfsync");
     return fsync === "always" ? "strict" : "fast";
   } catch {
     return "unknown"; // managed services forbid CONFIG

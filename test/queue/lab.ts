@@ -70,8 +70,18 @@ export function admitStep({ redis, lane }: Lab, step: Step) {
     redis,
     [ready, outcomeKey(lane, step.request), live, seq, state, wait],
     [
-      ...[step.request, Buffer.from(body), digest, 60_000, deadlineMs, "gw", step.queueLimit ?? 100],
-      ...[sequence, step.start ? 1 : 0, step.end ? 1 : 0, step.backlog ?? 64, step.sequences ?? 1_000],
+      step.request,
+      Buffer.from(body),
+      digest,
+      60_000,
+      deadlineMs,
+      "gw",
+      step.queueLimit ?? 100,
+      sequence,
+      step.start ? 1 : 0,
+      step.end ? 1 : 0,
+      step.backlog ?? 64,
+      step.sequences ?? 1_000,
     ],
   );
 }

@@ -19,7 +19,9 @@ const tokens = new Map(vocabulary.map((word, token) => [word, token]));
 const opening = (positionals[0] ?? "Once upon a time").match(/[\p{L}\p{N}'-]+|[^\s\p{L}\p{N}]/gu) ?? [];
 const unknown = opening.filter((word) => !tokens.has(word));
 if (unknown.length > 0) {
-  console.error(`word-lstm does not know: ${unknown.join(", ")}. Its words: ${new URL("./words.txt", import.meta.url).pathname}`);
+  console.error(
+    `word-lstm does not know: ${unknown.join(", ")}. Its words: ${new URL("./words.txt", import.meta.url).pathname}`,
+  );
   process.exit(1);
 }
 
@@ -64,7 +66,8 @@ function choose(probabilities) {
 
 let last = "";
 function say(word) {
-  const glued = last === "" || /^[,.!?:;]$/.test(word) || (word === '"' && quoteIsOpen) || (last === '"' && quoteIsOpen);
+  const glued =
+    last === "" || /^[,.!?:;]$/.test(word) || (word === '"' && quoteIsOpen) || (last === '"' && quoteIsOpen);
   if (word === '"') quoteIsOpen = !quoteIsOpen;
   process.stdout.write(glued ? word : ` ${word}`);
   last = word;
