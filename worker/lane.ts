@@ -15,6 +15,7 @@ import { keepLeases } from "./intake/lease.js";
 import { readWhileOpen } from "./intake/reader.js";
 import { reclaimWhileOpen } from "./intake/reclaimer.js";
 import { reconcileWhileOpen } from "./intake/reconciler.js";
+import { Steadiness } from "./intake/steadiness.js";
 import type { ServingModel } from "./model/serving.js";
 import { discard } from "./queue/discard.js";
 import type { LaneQueue } from "./queue/lane.js";
@@ -50,6 +51,7 @@ export async function openLane(settings: LaneSettings): Promise<RunningLane> {
   const { queue, reader, model, bus, clock, leaseMs, log } = settings;
   const hand = new Hand();
   const states = new States(queue, settings.stateCacheBytes, startRequired(model.name));
+  const steadiness = new Steadiness(leaseMs, performance.now());
   const reading = new AbortController();
   const keeping = new AbortController();
 
@@ -85,13 +87,13 @@ export async function openLane(settings: LaneSettings): Promise<RunningLane> {
   const capacity = Math.max(1, model.limits.maxBatchSize);
   const intake = Promise.all([
     readWhileOpen({ queue: { ...queue, redis: reader }, hand, capacity, accept: admit("fresh"), log }, reading.signal),
-    reclaimWhileOpen({ queue, hand, leaseMs, accept: admit("suspect"), log }, reading.signal),
+    reclaimWhileOpen({ queue, hand, leaseMs, steadiness, accept: admit("suspect"), log }, reading.signal),
     reconcileWhileOpen(queue, log, reading.signal),
   ]);
   const limits = { maxStateBytes: settings.maxStateBytes };
   const { alone, maxRunsAlone } = settings;
   const running = runLane({ model, hand, settler, limits, alone, maxRunsAlone, log }, reading.signal);
-  const leases = keepLeases({ queue, hand, clock, leaseMs, log }, keeping.signal);
+  const leases = keepLeases({ queue, hand, clock, leaseMs, steadiness, log }, keeping.signal);
 
   return {
     async drain() {

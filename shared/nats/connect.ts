@@ -13,6 +13,19 @@ export interface Bus {
   close(): Promise<void>;
 }
 
+/** Longest wait for the last messages to leave. */
+const FLUSH_MS = 500;
+
+/** False when the connection is cut meanwhile; it reconnects by itself, and its status says when. */
+async function flushed(connection: NatsConnection): Promise<boolean> {
+  try {
+    await connection.flush();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 export interface BusSettings {
   readonly url: string;
   readonly name: string;
@@ -62,9 +75,9 @@ export function connectBus({ url, name, log }: BusSettings): Bus {
       if (closed) return nc.close();
       connection = nc;
       for (const [subject, handle] of handlers) listen(nc, subject, handle);
-      await nc.flush();
-      up = true;
-      await watch(nc);
+      const watching = watch(nc);
+      up = await flushed(nc);
+      await watching;
     },
     (error: unknown) => {
       log.error({ error: error instanceof Error ? error.message : String(error) }, "nats gave up");
@@ -85,14 +98,14 @@ export function connectBus({ url, name, log }: BusSettings): Bus {
       handlers.set(subject, handle);
       if (connection === undefined) return;
       listen(connection, subject, handle);
-      if (up) await connection.flush();
+      if (up) await flushed(connection);
     },
     isUp: () => up,
     maxBytes: () => connection?.info?.max_payload ?? 1_048_576,
     async close() {
       closed = true;
       if (connection === undefined) return;
-      if (up) await Promise.race([connection.flush(), new Promise((resolve) => setTimeout(resolve, 500))]);
+      if (up) await Promise.race([flushed(connection), new Promise((resolve) => setTimeout(resolve, FLUSH_MS))]);
       up = false;
       await connection.close();
     },

@@ -8,12 +8,14 @@ import { delay } from "#shared/retry.js";
 import type { LaneQueue } from "../queue/lane.js";
 import { renew } from "../queue/renew.js";
 import type { Hand } from "./hand.js";
+import type { Steadiness } from "./steadiness.js";
 
 export interface LeaseKeeper {
   readonly queue: LaneQueue;
   readonly hand: Hand;
   readonly clock: RedisClock;
   readonly leaseMs: number;
+  readonly steadiness: Steadiness;
   readonly log: Logger;
 }
 
@@ -21,15 +23,14 @@ export interface LeaseKeeper {
 const RENEWALS_PER_CALL = 256;
 
 export async function keepLeases(keeper: LeaseKeeper, signal: AbortSignal): Promise<void> {
-  const { hand, leaseMs, log } = keeper;
-  let renewedAt = performance.now();
+  const { hand, leaseMs, steadiness, log } = keeper;
   while (!signal.aborted) {
     try {
       await renewAll(keeper);
-      renewedAt = performance.now();
+      steadiness.renewed(performance.now());
     } catch (error) {
       // Too long without an answer: whatever waits here has most likely been taken over, and would be run twice.
-      if (performance.now() - renewedAt > leaseMs * 0.8) {
+      if (steadiness.silentFor(performance.now()) > leaseMs * 0.8) {
         const given = [...hand.waiting, ...hand.suspects].map(({ delivery }) => delivery.entry);
         if (given.length > 0) log.warn({ steps: given.length, error: String(error) }, "leases given up");
         hand.drop(given);

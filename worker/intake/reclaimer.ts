@@ -1,15 +1,17 @@
 /** Takes over steps whose worker stopped renewing them. They are suspects: one of them may be why it stopped. */
 import type { Logger } from "pino";
+import { dropIfSilent } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
-import { isReplyError } from "#shared/redis/script.js";
 import type { LaneQueue } from "../queue/lane.js";
-import { ensureGroup, reclaim, type Taken } from "../queue/stream.js";
+import { reclaim, type Taken } from "../queue/stream.js";
 import type { Hand } from "./hand.js";
+import type { Steadiness } from "./steadiness.js";
 
 export interface Reclaimer {
   readonly queue: LaneQueue;
   readonly hand: Hand;
   readonly leaseMs: number;
+  readonly steadiness: Steadiness;
   readonly accept: (taken: Taken) => void;
   readonly log: Logger;
 }
@@ -18,16 +20,15 @@ const SCAN_EVERY_MS = 100;
 /** Suspects run one by one, so a worker takes few at a time and leaves the rest to others. */
 const SUSPECTS_AT_ONCE = 16;
 
-export async function reclaimWhileOpen({ queue, hand, leaseMs, accept, log }: Reclaimer, signal: AbortSignal) {
+export async function reclaimWhileOpen(
+  { queue, hand, leaseMs, steadiness, accept, log }: Reclaimer,
+  signal: AbortSignal,
+) {
   const { redis } = queue;
   let cursor = "0-0";
-  // While Redis was away nobody could renew, and every lease looks expired: a full lease goes by before anything is taken.
-  let trustAt = performance.now() + leaseMs;
-  const distrust = () => (trustAt = performance.now() + leaseMs);
-  redis.on("ready", distrust);
   while (!signal.aborted) {
     await delay(SCAN_EVERY_MS * (0.8 + Math.random() * 0.4), signal);
-    if (signal.aborted || performance.now() < trustAt || redis.status !== "ready") continue;
+    if (signal.aborted || !steadiness.leasesCount(performance.now()) || redis.status !== "ready") continue;
     try {
       while (hand.suspects.length < SUSPECTS_AT_ONCE) {
         const found = await reclaim(queue, leaseMs, SUSPECTS_AT_ONCE - hand.suspects.length, cursor);
@@ -41,9 +42,8 @@ export async function reclaimWhileOpen({ queue, hand, leaseMs, accept, log }: Re
         if (cursor === "0-0") break;
       }
     } catch (error) {
-      if (isReplyError(error, "NOGROUP")) await ensureGroup(redis, queue.lane).catch(distrust);
-      else distrust();
+      dropIfSilent(redis, error);
+      log.debug({ error: String(error) }, "reclaim failed; the next scan tries again");
     }
   }
-  redis.off("ready", distrust);
 }

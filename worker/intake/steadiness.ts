@@ -1,0 +1,38 @@
+/**
+ * Whether leases mean anything right now. While Redis was away or frozen nobody could renew, and every lease looks expired; this worker's own renewals tell: after
+ * a gap in them, a full lease goes by before it takes anything over. A short cut of the link is no such gap.
+ */
+export class Steadiness {
+  readonly #leaseMs: number;
+  #renewedAt: number;
+  #steadySince: number;
+
+  constructor(leaseMs: number, now: number) {
+    this.#leaseMs = leaseMs;
+    this.#renewedAt = now;
+    this.#steadySince = now;
+  }
+
+  /** A renewal was answered. */
+  renewed(now: number): void {
+    if (this.#isGap(now)) this.#steadySince = now;
+    this.#renewedAt = now;
+  }
+
+  /** Since the last answered renewal, in ms. */
+  silentFor(now: number): number {
+    return now - this.#renewedAt;
+  }
+
+  leasesCount(now: number): boolean {
+    return !this.#isGap(now) && now - this.#steadySince >= this.#leaseMs;
+  }
+
+  /** Others renew as often as we do: what they could not renew for this long may have expired without their fault. */
+  #isGap(now: number): boolean {
+    return now - this.#renewedAt > this.#leaseMs * GAP;
+  }
+}
+
+/** A renewal every third of a lease leaves room for one that fails. */
+const GAP = 0.75;
