@@ -1,11 +1,12 @@
 /** Carries out a plan of faults on a running fleet, and counts what has really happened: a fault that missed is no dose. */
 import type { Fleet } from "../setup/fleet.js";
+import type { Proxy } from "../setup/proxy.js";
 import type { Fault } from "./plan.js";
 
 export type FaultCounts = Record<Fault["kind"], number>;
 
-/** An armed loss that meets no traffic for this long is given up. */
-const LOSS_PATIENCE_MS = 3_000;
+/** A loss or a reset that finds no traffic for this long is given up. */
+const PATIENCE_MS = 3_000;
 
 /** Resolves when the last fault is over and everything killed has been started again; rejects if something does not come back. */
 export async function inject(fleet: Fleet, plan: readonly Fault[], note: (line: string) => void): Promise<FaultCounts> {
@@ -71,9 +72,9 @@ async function strike(fleet: Fleet, fault: Fault): Promise<boolean> {
       return true;
     }
     case "redisReset":
-      return fleet.lines[fault.line].resetAll() > 0;
+      return resetOpen(fleet.lines[fault.line]);
     case "natsReset":
-      return fleet.lines.nats.resetAll() > 0;
+      return resetOpen(fleet.lines.nats);
     case "redisStall":
       fleet.lines[fault.line].blackHole("toClient");
       await sleep(fault.forMs);
@@ -82,7 +83,17 @@ async function strike(fleet: Fleet, fault: Fault): Promise<boolean> {
     case "lostReply":
       break;
   }
-  return fleet.lines[fault.line].loseReply(fault.nth, AbortSignal.timeout(LOSS_PATIENCE_MS));
+  return fleet.lines[fault.line].loseReply(fault.nth, AbortSignal.timeout(PATIENCE_MS));
+}
+
+/** While the server is down there is nothing to cut: the reset then strikes as soon as there is. */
+async function resetOpen(line: Proxy): Promise<boolean> {
+  const giveUpAt = performance.now() + PATIENCE_MS;
+  while (line.resetAll() === 0) {
+    if (performance.now() > giveUpAt) return false;
+    await sleep(20);
+  }
+  return true;
 }
 
 function targetOf(fault: Fault): string {
@@ -100,8 +111,9 @@ function targetOf(fault: Fault): string {
   }
 }
 
-function describe({ kind, at: _, ...rest }: Fault): string {
-  return [kind, ...Object.entries(rest).map(([name, value]) => `${name}=${value}`)].join(" ");
+function describe(fault: Fault): string {
+  const details = Object.entries(fault).filter(([name]) => name !== "kind" && name !== "at");
+  return [fault.kind, ...details.map(([name, value]) => `${name}=${value}`)].join(" ");
 }
 
 function at<T>(items: readonly T[], i: number): T {

@@ -5,7 +5,7 @@ import { parseArgs } from "node:util";
 import { root } from "../setup/root.js";
 import { doses } from "./plan.js";
 import { runChaos } from "./run.js";
-import { renderReport, type ChaosReport } from "./summary.js";
+import { renderReport, type ChaosReport } from "./report.js";
 
 const usage = `npm run chaos -- [options]
   --seed N          what is drawn from it is had again with it (default: random)

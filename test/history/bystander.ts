@@ -1,17 +1,15 @@
 /** The well-behaved client of invariant I13: steady stateless requests beside the load, none of which may fail. */
+import { delay } from "#shared/retry.js";
 import type { Call, RecordingClient } from "./client.js";
 
 const WIDTH = 16;
 
-/** Asks again and again until `until` settles. */
-export async function runBystander(client: RecordingClient, everyMs: number, until: Promise<unknown>): Promise<void> {
-  let over = false;
-  const ended = until.finally(() => (over = true));
-  for (let i = 1; !over; i++) {
+/** Asks again and again until the signal aborts. */
+export async function runBystander(client: RecordingClient, everyMs: number, until: AbortSignal): Promise<void> {
+  for (let i = 1; !until.aborted; i++) {
     await client.ask(simpleCall(`bystander-${i}`, i));
-    await new Promise((resolve) => setTimeout(resolve, everyMs));
+    await delay(everyMs, until);
   }
-  await ended;
 }
 
 /** For the model `simple`: two vectors, of which it gives sum and difference. */

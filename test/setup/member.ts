@@ -6,6 +6,10 @@ export class Member {
   readonly #launch: Launch;
   readonly #readyMessage: string;
   readonly #lives: RunningProcess[] = [];
+  /** Ends of lives that nobody asked to end: no supervisor and no gateway may ever add one. */
+  readonly unasked: Exit[] = [];
+  /** The life that was last told to end. */
+  #told: RunningProcess | undefined;
 
   constructor(launch: Launch, readyMessage: string) {
     this.name = launch.name;
@@ -28,7 +32,11 @@ export class Member {
   /** Spawns without waiting: the next life begins as soon as the last one is gone. */
   spawn(): void {
     if (this.#lives.at(-1)?.alive === true) throw new Error(`${this.name} is still running`);
-    this.#lives.push(new RunningProcess(this.#launch));
+    const life = new RunningProcess(this.#launch);
+    this.#lives.push(life);
+    void life.exited.then((exit) => {
+      if (this.#told !== life) this.unasked.push(exit);
+    });
   }
 
   async ready(timeoutMs = 30_000): Promise<void> {
@@ -41,6 +49,7 @@ export class Member {
   }
 
   async kill(): Promise<Exit> {
+    this.#told = this.process;
     return this.process.kill();
   }
 
@@ -59,6 +68,7 @@ export class Member {
   }
 
   async terminate(graceMs?: number): Promise<Exit> {
+    this.#told = this.process;
     return this.process.terminate(graceMs);
   }
 

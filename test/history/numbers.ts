@@ -1,11 +1,8 @@
-/** The figures of a run, for reading: none of them decides whether it passed. */
-import type { CommitSample, ResourceSample } from "../history/facts.js";
-import type { Event, History, RequestHistory } from "../history/history.js";
-import type { Violation } from "../history/invariants.js";
-import { latencyOf, type Latency } from "../history/latency.js";
+/** The figures of an experiment, for reading: none of them decides whether it passed. */
 import type { Fleet } from "../setup/fleet.js";
-import type { FaultCounts } from "./inject.js";
-import type { Fault } from "./plan.js";
+import type { CommitSample, ResourceSample } from "./facts.js";
+import type { Event, RequestHistory } from "./history.js";
+import { latencyOf, type Latency } from "./latency.js";
 
 export interface Numbers {
   readonly seconds: number;
@@ -20,17 +17,6 @@ export interface Numbers {
   readonly workerLives: number;
   readonly peak: Readonly<Record<string, number>>;
   readonly commitSamples: number;
-}
-
-export interface ChaosReport {
-  readonly seed: number;
-  readonly faults: FaultCounts;
-  readonly violations: readonly Violation[];
-  /** Why the run proves less than it should; empty when it proves it. */
-  readonly shortfalls: readonly string[];
-  readonly numbers: Numbers;
-  readonly plan: readonly Fault[];
-  readonly history: History;
 }
 
 interface Material {
@@ -66,35 +52,6 @@ export function summarize({ fleet, requests, events, resources, commits }: Mater
     peak,
     commitSamples: commits.length,
   };
-}
-
-export function renderReport({ seed, faults, violations, shortfalls, numbers }: ChaosReport): string {
-  const list = (counts: Readonly<Record<string, number>>) =>
-    Object.entries(counts)
-      .map(([name, count]) => `${name} ${count}`)
-      .join(", ");
-  const latency = (name: string, { count, p50Ms, p99Ms, maxMs }: Latency) =>
-    `  ${name}: ${count} requests, wait p50 ${p50Ms} ms, p99 ${p99Ms} ms, max ${maxMs} ms`;
-  const mebibytes = Object.entries(numbers.peak).map(([name, value]) =>
-    name.endsWith("Bytes") ? `${name.replace("Bytes", "")} ${Math.round(value / 1_048_576)} MiB` : `${name} ${value}`,
-  );
-  const shown = violations.slice(0, 40).map(({ invariant, sequence, request, what }) => {
-    const who = [sequence, request].filter((one) => one !== undefined).join(" ");
-    return `  ${invariant} ${who}${who === "" ? "" : ": "}${what}`;
-  });
-  return [
-    `seed ${seed}, ${numbers.seconds} s`,
-    `  faults: ${list(faults)}`,
-    `  attempts: ${numbers.attempts}, of which unknown: ${list(numbers.unknown) || "none"}`,
-    latency("load", numbers.load),
-    latency("bystander", numbers.bystander),
-    `  workers: ${numbers.workerLives} lives; logged: ${list(numbers.workerEvents) || "nothing"}`,
-    `  peaks: ${mebibytes.join(", ")}`,
-    ...shortfalls.map((what) => `  NOT REACHED ${what}`),
-    violations.length === 0 ? "  0 violations" : `  ${violations.length} VIOLATIONS`,
-    ...shown,
-    ...(violations.length > shown.length ? [`  … and ${violations.length - shown.length} more`] : []),
-  ].join("\n");
 }
 
 function tally(words: readonly string[]): Record<string, number> {

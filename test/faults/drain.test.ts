@@ -1,0 +1,66 @@
+import { describe, expect, it } from "vitest";
+import { experiment } from "../history/experiment.js";
+import { nth, repeatedly } from "./pace.js";
+import { scale, seed } from "./scale.js";
+import { expectNoViolation } from "./verdict.js";
+
+const base = {
+  seed,
+  sequences: scale.sequences,
+  steps: scale.steps,
+  models: ["chain"],
+  clients: scale.clients,
+} as const;
+
+describe("SIGTERM to a worker under load", () => {
+  it(
+    "fails no request, lets no lease expire, and ends with exit code 0",
+    async () => {
+      const findings = await experiment({
+        ...base,
+        fleet: { gateways: 2, workers: 3, models: ["chain", "simple"] },
+        spreadMs: 8_000,
+        breaking: async (fleet) => {
+          const exits: (number | null)[] = [];
+          await repeatedly(4, 500, async (i) => {
+            const worker = nth(fleet.workers, i);
+            exits.push((await worker.terminate()).code);
+            await worker.start();
+          });
+          return exits;
+        },
+      });
+      expectNoViolation("drain-worker", findings);
+      expect(findings.broke).toEqual([0, 0, 0, 0]);
+      expect(findings.numbers.workerEvents["reclaimed"] ?? 0).toBe(0);
+      expect(findings.numbers.unknown).toEqual({});
+    },
+    scale.timeoutMs,
+  );
+});
+
+describe("SIGTERM to a gateway under load", () => {
+  it(
+    "answers what it has accepted: clients see refused connections at most, no reset and no 5xx",
+    async () => {
+      const findings = await experiment({
+        ...base,
+        fleet: { gateways: 2, workers: 2, models: ["chain", "simple"] },
+        spreadMs: 5_000,
+        breaking: async (fleet) => {
+          const exits: (number | null)[] = [];
+          await repeatedly(2, 800, async (i) => {
+            const { member } = nth(fleet.gateways, i);
+            exits.push((await member.terminate(30_000)).code);
+            await member.start();
+          });
+          return exits;
+        },
+      });
+      expectNoViolation("drain-gateway", findings);
+      expect(findings.broke).toEqual([0, 0]);
+      expect(Object.keys(findings.numbers.unknown).filter((why) => !why.includes("ECONNREFUSED"))).toEqual([]);
+    },
+    scale.timeoutMs,
+  );
+});

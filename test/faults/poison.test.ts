@@ -1,0 +1,32 @@
+import { describe, expect, it } from "vitest";
+import { experiment } from "../history/experiment.js";
+import { scale, seed } from "./scale.js";
+import { expectNoViolation } from "./verdict.js";
+
+/** Once in company, then alone as often as the poison policy allows. */
+const CRASHES_PER_PILL = 4;
+const PILLS = 2;
+
+describe("a request that crashes the process that runs it", () => {
+  it(
+    "is set aside after one run in company and three alone; its neighbours get their answers",
+    async () => {
+      const findings = await experiment({
+        seed,
+        fleet: { gateways: 1, workers: 2, models: ["pill", "simple"] },
+        sequences: 24,
+        steps: 12,
+        models: ["pill"],
+        poison: PILLS,
+        spreadMs: 6_000,
+        breaking: () => Promise.resolve(),
+      });
+      expectNoViolation("poison", findings);
+      expect(findings.numbers.workerEvents["worker process died"]).toBe(CRASHES_PER_PILL * PILLS);
+      expect(findings.numbers.workerEvents["request set aside"]).toBe(PILLS);
+      expect(findings.numbers.unknown).toEqual({});
+      expect(findings.numbers.workerLives).toBe(2);
+    },
+    scale.timeoutMs,
+  );
+});
