@@ -1,16 +1,18 @@
 /** What a newcomer sees when all is up: where it is, and three commands to paste. They are run by a test, so they work. */
 
 export function banner({ url, models, unready, settings, brokers, logs }) {
+  const served = models.filter((name) => !unready.some((one) => one.name === name));
   const lines = [
     "",
     `Baton is up: ${url}`,
-    `  models   ${models.join(", ")}`,
+    `  models   ${served.join(", ")}`,
     `  fleet    1 gateway, ${settings.workers} worker${settings.workers === 1 ? "" : "s"}; Redis ${brokers.redis}; NATS ${brokers.nats}`,
     `  logs     ${logs}`,
   ];
-  for (const name of unready) lines.push(`  ${name} is not served: see ${logs}/worker-1.log`);
+  for (const { name, reason } of unready)
+    lines.push(`  ${name} is not served: ${reason ?? `see ${logs}/worker-1.log`}`);
   lines.push("", "Paste these into another terminal:", "");
-  for (const { about, commands } of firstCommands(url, models))
+  for (const { about, commands } of firstCommands(url, served))
     lines.push(`  # ${about}`, ...commands.map((command) => `  ${command}`), "");
   lines.push("Ctrl-C drains and stops everything.", "");
   return lines.join("\n");

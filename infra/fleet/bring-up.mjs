@@ -4,7 +4,7 @@ import { Refusal } from "../setup/refusal.mjs";
 import { step } from "../setup/terminal.mjs";
 import { brokerPlan, choosePort, isServing, needAnswer } from "./brokers.mjs";
 import { startMember } from "./member.mjs";
-import { isReady } from "./models.mjs";
+import { failedModels, isReady } from "./models.mjs";
 import { processPlans } from "./processes.mjs";
 
 /** Redis may have much to load; a hanging one shall still end in a sentence. */
@@ -57,13 +57,15 @@ async function bringUpBroker(name, { fleet, settings, found, home }) {
   return [`${name}://127.0.0.1:${port}`, `${found.version ?? found.image} on port ${port}`];
 }
 
-/** Resolves with the models that are still not served. */
+/** Resolves with the models that are not served, and the reason where a worker gave one. */
 async function waitForModels(fleet, at, models) {
   const startedAt = performance.now();
   for (;;) {
     const ready = await Promise.all(models.map((name) => isReady(`${at}/v2/models/${encodeURIComponent(name)}/ready`)));
     const unready = models.filter((_, i) => !ready[i]);
-    if (unready.length === 0 || fleet.ending || performance.now() - startedAt > LAST_MODEL_MS) return unready;
+    const failed = unready.length === 0 ? new Map() : await failedModels(`${at}/v2/fleet`);
+    const mayCome = unready.some((name) => !failed.has(name)) && performance.now() - startedAt < LAST_MODEL_MS;
+    if (!mayCome || fleet.ending) return unready.map((name) => ({ name, reason: failed.get(name) }));
     await pause(POLL_MS);
   }
 }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { needWritable, root } from "../setup/paths.mjs";
 import { Refusal } from "../setup/refusal.mjs";
 import { say } from "../setup/terminal.mjs";
-import { answers, freePort, isFree } from "./port.mjs";
+import { answers, freePort, whyNotFree } from "./port.mjs";
 import { stopOrder } from "./stop.mjs";
 
 const LOCAL = "127.0.0.1";
@@ -15,7 +15,7 @@ const GRACE_MS = { redis: 15_000, nats: 5_000 };
 
 /** The port that was asked for, or, where nobody asked, another one when the usual one is taken. */
 export async function choosePort(name, { port, fixed }) {
-  if (await isFree(port, LOCAL)) return port;
+  if ((await whyNotFree(port, LOCAL)) === undefined) return port;
   const variable = `BATON_${name.toUpperCase()}_PORT`;
   if (fixed)
     throw new Refusal(

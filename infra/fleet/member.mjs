@@ -20,7 +20,7 @@ const WELL_AFTER_MS = 5_000;
 const PAUSE_MS = { first: 100, most: 5_000 };
 /** sysexits' EX_CONFIG: the settings are wrong, and will be next time. */
 const EXIT_UNUSABLE = 78;
-/** Warnings shown per minute; the log has them all. */
+/** Different warnings shown per minute; the log has them all. */
 const MOST_WARNINGS = 10;
 
 /**
@@ -32,7 +32,7 @@ export function startMember(plan, fleet) {
   rotate(logPath);
   closeSync(openLog(logPath));
   let lastWords = [];
-  let warnings = { minute: 0, count: 0 };
+  let warnings = { minute: 0, shown: new Set() };
   let well = false;
   let everWell = false;
   let deaths = 0;
@@ -56,13 +56,16 @@ export function startMember(plan, fleet) {
 
   function showWarning(line) {
     const minute = Math.floor(Date.now() / 60_000);
-    if (warnings.minute !== minute) warnings = { minute, count: 0 };
-    warnings.count += 1;
-    if (warnings.count <= MOST_WARNINGS) say(`${plan.name}: ${describe(line)}`);
-    if (warnings.count === MOST_WARNINGS) say(`${plan.name}: more of this minute's warnings are in ${logPath}`);
+    if (warnings.minute !== minute) warnings = { minute, shown: new Set() };
+    const text = describe(line);
+    if (warnings.shown.has(text) || warnings.shown.size >= MOST_WARNINGS) return;
+    warnings.shown.add(text);
+    say(`${plan.name}: ${text}`);
+    if (warnings.shown.size === MOST_WARNINGS) say(`${plan.name}: more of this minute's warnings are in ${logPath}`);
   }
 
   function launch() {
+    if (fleet.ending) return;
     well = false;
     if (plan.container !== undefined) removeContainer(plan.container); // its name may still be taken by one that was left behind
     const out = openLog(logPath);
@@ -106,7 +109,7 @@ export function startMember(plan, fleet) {
     }
     say(`${plan.name} ended (${how}); starting it again.`);
     if (deaths > 0) await pause(Math.min(PAUSE_MS.first * 2 ** (deaths - 1), PAUSE_MS.most));
-    if (!fleet.ending) launch();
+    launch();
   }
 
   launch();

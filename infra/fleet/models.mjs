@@ -31,6 +31,19 @@ function subfolders(folder) {
   }
 }
 
+/** Models that every live worker has failed to load, with the reason: waiting for those would be for nothing. */
+export async function failedModels(fleetUrl) {
+  try {
+    const { workers } = await (await fetch(fleetUrl, { signal: AbortSignal.timeout(2_000) })).json();
+    const reasons = new Map(workers.flatMap(({ failed }) => failed).map(({ name, reason }) => [name, reason]));
+    return new Map(
+      [...reasons].filter(([name]) => workers.every(({ failed }) => failed.some((one) => one.name === name))),
+    );
+  } catch {
+    return new Map(); // the wait for models has its own end
+  }
+}
+
 export async function isReady(url) {
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(2_000) });

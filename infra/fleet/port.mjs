@@ -1,10 +1,12 @@
 /** Whether a port can be listened on, found out by listening: that is also right about ports of other users and containers. */
 import { connect, createServer } from "node:net";
 
-export async function isFree(port, host) {
-  if (!(await canListen(port, host))) return false;
+/** Resolves with undefined when the port is free, else with the error code that says why it cannot be had. */
+export async function whyNotFree(port, host) {
+  const code = await tryToListen(port, host);
+  if (code !== undefined) return code;
   // macOS lets one listen on 127.0.0.1 beside a server on all addresses; whoever answers there has the port.
-  return !(await answers(port, "127.0.0.1"));
+  return (await answers(port, "127.0.0.1")) ? "EADDRINUSE" : undefined;
 }
 
 export async function freePort(host) {
@@ -28,10 +30,10 @@ export function answers(port, host, timeoutMs = 1_000) {
   });
 }
 
-function canListen(port, host) {
+function tryToListen(port, host) {
   return new Promise((resolve) => {
     const server = createServer();
-    server.once("error", () => resolve(false));
-    server.listen({ port, host, exclusive: true }, () => server.close(() => resolve(true)));
+    server.once("error", (error) => resolve(error.code));
+    server.listen({ port, host, exclusive: true }, () => server.close(() => resolve(undefined)));
   });
 }

@@ -11,7 +11,7 @@ import { bringUp } from "./bring-up.mjs";
 import { keepGuard } from "./keep-guard.mjs";
 import { clearLeftovers } from "./leftovers.mjs";
 import { listModels } from "./models.mjs";
-import { isFree } from "./port.mjs";
+import { whyNotFree } from "./port.mjs";
 import { livingRecords } from "./records.mjs";
 import { startSettings } from "./settings.mjs";
 import { watchStopRequests } from "./stop-request.mjs";
@@ -34,10 +34,7 @@ export async function start() {
     );
   await clearLeftovers(home, records);
   const models = listModels(settings.models, env.BATON_MODELS);
-  if (!(await isFree(settings.httpPort, settings.host)))
-    throw new Refusal(
-      `Port ${settings.httpPort} is taken by another program: stop that, or choose another port, as in \`BATON_HTTP_PORT=8080 npm start\`.`,
-    );
+  await needHttpPort(settings);
   const { logs, brokers } = await prepare(env);
 
   const fleet = { records, logs, ending: false };
@@ -60,14 +57,25 @@ export async function start() {
     }
   } finally {
     fleet.ending = true; // from here on a death is an end
-    say("Stopping: what was accepted is finished first (Ctrl-C again kills)");
-    await step("Stopping", () =>
-      stopInOrder(records, livingRecords(records, process.pid), {
-        onKilled: ({ name, graceMs }) => say(`${name} did not stop within ${graceMs / 1000} s and was killed.`),
-      }),
-    );
+    const running = livingRecords(records, process.pid);
+    if (running.length > 0) say("Stopping: what was accepted is finished first (Ctrl-C again kills)");
+    const onKilled = ({ name, graceMs }) => say(`${name} did not stop within ${graceMs / 1000} s and was killed.`);
+    await step("Stopping", () => stopInOrder(records, running, { onKilled }));
     guard.dismiss();
   }
   say("Stopped. Data is kept for the next start.");
   process.exit(0);
+}
+
+async function needHttpPort({ httpPort, host }) {
+  const code = await whyNotFree(httpPort, host);
+  if (code === undefined) return;
+  const reasons = {
+    EADDRINUSE: `Port ${httpPort} is taken by another program: stop that, or choose another port, as in \`BATON_HTTP_PORT=8080 npm start\`.`,
+    EACCES: `Port ${httpPort} (BATON_HTTP_PORT) is reserved for root: choose one above 1023.`,
+    EADDRNOTAVAIL: `${host} (BATON_HOST) is not an address of this machine: 127.0.0.1 and 0.0.0.0 always are.`,
+  };
+  throw new Refusal(
+    reasons[code] ?? `Baton cannot listen on ${host}:${httpPort} (${code}): set BATON_HOST and BATON_HTTP_PORT.`,
+  );
 }

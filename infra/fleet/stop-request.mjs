@@ -3,6 +3,8 @@
  * so only a signal that comes clearly later is a second one, and means "at once".
  */
 
+import { identify, isAlive, lineage } from "../setup/process-identity.mjs";
+
 /** Two signals closer than this are one. Seen: npm's copy within 10 ms. */
 const SAME_SIGNAL_MS = 500;
 
@@ -27,14 +29,21 @@ export function watchStopRequests() {
   return handlers;
 }
 
-/** An npm that was killed outright passes nothing on; its children get another parent. */
+/** An npm that was killed outright passes nothing on, and nobody would be left whom a person could stop. */
 function watchNpm(request) {
   if (process.env.npm_lifecycle_event === undefined) return;
-  const npm = process.ppid;
+  const npm = { pid: npmPid() };
+  npm.identity = identify(npm.pid);
   const timer = setInterval(() => {
-    if (process.ppid === npm) return;
+    if (isAlive(npm)) return;
     clearInterval(timer);
     request();
   }, 500);
   timer.unref();
+}
+
+/** npm runs a script through a shell, and some shells put themselves out of the way. */
+function npmPid() {
+  const { name, parent } = lineage(process.ppid);
+  return /^-?(ba|da|z|k|a)?sh$/.test(name) ? parent : process.ppid;
 }

@@ -1,6 +1,6 @@
 /** Everything that start and test write lies under one git-ignored folder, so that deleting it is a clean slate. */
-import { accessSync, constants, mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { accessSync, constants, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { Refusal } from "./refusal.mjs";
 
 export const root = join(import.meta.dirname, "../..");
@@ -14,11 +14,22 @@ export function homeFolder(env) {
 export function needWritable(folder, hint) {
   const probe = join(folder, `.probe-${process.pid}`);
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    makeFolder(folder);
     writeFileSync(probe, "x");
     rmSync(probe);
   } catch (error) {
     throw new Refusal(`Baton cannot write to ${folder} (${error.code}): ${hint}`);
+  }
+}
+
+/** Folder by folder: Node's own `recursive` never returns where a folder is there and cannot have children, as in /proc. */
+function makeFolder(folder) {
+  if (existsSync(folder)) return;
+  makeFolder(dirname(folder));
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    if (error.code !== "EEXIST") throw error; // another process was quicker
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { basename } from "node:path";
 
 /** A string that no other process has, or undefined when that process is gone (a zombie is gone). */
 export function identify(pid) {
@@ -22,6 +23,18 @@ export function identify(pid) {
   } catch {
     return undefined; // no such process
   }
+}
+
+/** The parent's number and the program's name, of a living process. */
+export function lineage(pid) {
+  if (process.platform === "linux") {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    const name = stat.slice(stat.indexOf("(") + 1, stat.lastIndexOf(")"));
+    return { name, parent: Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]) };
+  }
+  const { stdout } = spawnSync("ps", ["-o", "ppid=,comm=", "-p", String(pid)], { encoding: "utf8" });
+  const [parent, name] = stdout.trim().split(/\s+/);
+  return { name: basename(name), parent: Number(parent) };
 }
 
 export function isAlive({ pid, identity }) {
