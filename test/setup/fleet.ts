@@ -17,6 +17,8 @@ export interface FleetPlan {
   readonly gateways: number;
   readonly workers: number;
   readonly models: readonly string[];
+  /** Those of them that can be served; all, if not said. */
+  readonly serving?: readonly string[];
   readonly leaseMs?: number;
   readonly env?: Readonly<Record<string, string>>;
   /** Where the logs go and stay; without it they go with the fleet, unless KEEP_LOGS is set. */
@@ -121,7 +123,7 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
       folder,
       urls: gateways.map((gateway) => gateway.url),
       addWorker,
-      whenServing: (timeoutMs = 30_000) => whenServing(gateways, models, timeoutMs),
+      whenServing: (timeoutMs = 30_000) => whenServing(gateways, plan.serving ?? models, timeoutMs),
       dispose,
     };
   } catch (error) {
