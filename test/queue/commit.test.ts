@@ -61,6 +61,28 @@ describe("commit of a sequence's steps", () => {
     expect(await takeOne(lab.queue)).toMatchObject({ request: "r3", from: first.entry });
   });
 
+  it("still lets it take no effect when its record is gone: the client has its outcome, and the gateway let go of it", async () => {
+    await admitStep(lab, { request: "r1", start: true });
+    const first = await takeOne(lab.queue);
+    await commit(lab.queue, [result(first, put("s1"))], IDLE_MS);
+    await admitStep(lab, { request: "r2" });
+    const second = await takeOne(lab.queue);
+    await giveOutcome(lab.redis, [outcomeKey(lab.lane, "r2")], ["error", "{}", 1_000]);
+    await lab.redis.unlink(outcomeKey(lab.lane, "r2"));
+    expect(await commit(lab.queue, [result(second, put("s2"))], IDLE_MS)).toEqual(["superseded"]);
+    expect(await lab.redis.get(sequenceKeys(lab.lane, SEQUENCE).state)).toBe("s1");
+    expect(await lab.redis.exists(outcomeKey(lab.lane, "r2"))).toBe(0);
+  });
+
+  it("acknowledges a step that its sequence knows nothing of: it would come back for ever", async () => {
+    await admitStep(lab, { request: "r1", start: true });
+    const orphan = await takeOne(lab.queue);
+    await lab.redis.del(sequenceKeys(lab.lane, SEQUENCE).seq);
+    expect(await commit(lab.queue, [result(orphan, put("s1"))], IDLE_MS)).toEqual(["lost"]);
+    expect(await lab.redis.xlen(laneKeys(lab.lane).ready)).toBe(0);
+    expect(await lab.redis.exists(sequenceKeys(lab.lane, SEQUENCE).state)).toBe(0);
+  });
+
   it("fails the sequence when its START was ended meanwhile: later steps are marked, and START is required", async () => {
     await admitStep(lab, { request: "r1", start: true });
     await admitStep(lab, { request: "r2" });
@@ -155,6 +177,14 @@ describe("commit of stateless requests", () => {
     await giveOutcome(lab.redis, [outcomeKey(lab.lane, "r1")], ["error", "{}", 1_000]);
     expect(await commit(lab.queue, [result(delivery, { action: "drop" })], undefined)).toEqual(["superseded"]);
     expect(await lab.redis.hget(outcomeKey(lab.lane, "r1"), "kind")).toBe("error");
+  });
+
+  it("writes no outcome for a request whose record is gone", async () => {
+    await admitRequest(lab, "r1");
+    const delivery = await takeOne(lab.queue);
+    await lab.redis.unlink(outcomeKey(lab.lane, "r1"));
+    expect(await commit(lab.queue, [result(delivery, { action: "drop" })], undefined)).toEqual(["superseded"]);
+    expect(await lab.redis.exists(outcomeKey(lab.lane, "r1"))).toBe(0);
   });
 
   it("sets a request aside", async () => {

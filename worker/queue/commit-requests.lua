@@ -7,12 +7,14 @@ local ready, runs, dead = KEYS[1], KEYS[2], KEYS[3]
 local group, consumer = ARGV[1], ARGV[2]
 
 local function commit(out, entry, kind, body, ttl, reason)
-  local outcome = redis.call('HGET', out, 'kind')
+  local record = redis.call('HMGET', out, 'kind', 'digest')
+  local outcome = record[1]
   if #redis.call('XPENDING', ready, group, entry, entry, 1, consumer) == 0 then
     if outcome then return 'already' end
     return 'lost'
   end
-  if not outcome then
+  local superseded = outcome or not record[2]
+  if not superseded then
     redis.call('HSET', out, 'kind', kind, 'body', body)
     redis.call('PEXPIRE', out, ttl)
     if reason ~= '' then
@@ -23,7 +25,7 @@ local function commit(out, entry, kind, body, ttl, reason)
   redis.call('XACK', ready, group, entry)
   redis.call('XDEL', ready, entry)
   redis.call('HDEL', runs, entry)
-  if outcome then return 'superseded' end
+  if superseded then return 'superseded' end
   return 'committed'
 end
 

@@ -11,25 +11,35 @@
 --           fail  the sequence is over: its state is gone, and steps without START are refused until one with START
 --   Returns one word per step
 --           'committed'   done
---           'superseded'  the request already had another outcome (expired, cancelled): acknowledged, no effect
+--           'superseded'  the request already had another outcome (expired, cancelled): acknowledged, no effect. A request whose
+--                         record is gone had one too: nothing else lets it go before the commit
 --           'already'     not ours any more, but the request has an outcome (this very call may have made it, its reply lost)
---           'lost'        not ours any more, and no outcome yet: another worker has it
+--           'lost'        not ours any more, and no outcome yet: another worker has it; or ours, but its sequence knows nothing of
+--                         it (deleted from outside): acknowledged, for it could never be committed
 local ready, runs, live, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local group, consumer, idle = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
+local function forget(entry)
+  redis.call('XACK', ready, group, entry)
+  redis.call('XDEL', ready, entry)
+  redis.call('HDEL', runs, entry)
+end
+
 local function commit(out, seq, state, wait, entry, name, step, start, kind, body, ttl, action, checkpoint, reason)
-  local outcome = redis.call('HGET', out, 'kind')
+  local record = redis.call('HMGET', out, 'kind', 'digest')
+  local outcome = record[1]
   local owned = #redis.call('XPENDING', ready, group, entry, entry, 1, consumer) == 1
   local facts = redis.call('HMGET', seq, 'entry', 'done', 'start', 'ended')
   local expected = facts[1] == entry and tonumber(facts[2] or '0') + 1 == tonumber(step)
   if not owned or not expected then
+    if owned then forget(entry) end
     if outcome then return 'already' end
     return 'lost'
   end
   local said = 'committed'
-  if outcome then
+  if outcome or not record[2] then
     said = 'superseded'
     if start == '1' then action = 'fail' else action = 'keep' end
   else
@@ -54,9 +64,7 @@ local function commit(out, seq, state, wait, entry, name, step, start, kind, bod
     if tonumber(facts[3] or '0') <= tonumber(step) then redis.call('HSET', seq, 'ended', '1'); facts[4] = '1' end
   end
   redis.call('HSET', seq, 'done', step, 'at', from, 'worker', consumer)
-  redis.call('XACK', ready, group, entry)
-  redis.call('XDEL', ready, entry)
-  redis.call('HDEL', runs, entry)
+  forget(entry)
 
   local waiting = redis.call('LPOP', wait)
   if waiting then
