@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- give-outcome.lua: give a request an outcome from outside of a run, if it has none yet. A worker that holds it finds the outcome at its
 -- commit and lets the step take no effect.
 --   KEYS[1] outcome hash

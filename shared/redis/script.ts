@@ -1,6 +1,7 @@
 /**
  * A Lua script and its typed wrapper: the script's file lies beside the wrapper, and raw replies turn into words before they leave
- * it. A server that has forgotten its scripts (restart, SCRIPT FLUSH) is taught again inside the call.
+ * it. A server that has forgotten its scripts (restart, SCRIPT FLUSH) is taught again inside the call. Scripts that end or hand back
+ * work that was admitted carry `allow-oom`: a full Redis refuses new work, and only finishing what it has makes it emptier.
  */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";

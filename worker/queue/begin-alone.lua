@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- begin-alone.lua: count a run of a suspect before it starts: a step whose earlier attempt ended without a commit, now run by itself.
 -- Runs are counted, not deliveries: entries that only waited in a dead worker's hands never ran, and must not be convicted.
 --   KEYS[1] ready stream   KEYS[2] runs hash

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- commit-requests.lua: commit-steps.lua for stateless requests: if this worker still owns the entry, write the outcome and acknowledge.
 --   KEYS[1] ready stream   KEYS[2] runs hash   KEYS[3] dead stream   then one outcome hash per request
 --   ARGV[1] group   ARGV[2] consumer   ARGV[3] dead limit

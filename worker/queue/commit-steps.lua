@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- commit-steps.lua: for each step of a batch, if this worker still owns its entry: write checkpoint and outcome, acknowledge, and move
 -- the sequence's next waiting step to ready. Otherwise change nothing: the worker was a zombie.
 --   KEYS[1] ready stream   KEYS[2] runs hash   KEYS[3] live zset   KEYS[4] dead stream

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- discard.lua: set aside an entry that cannot be read as a step; it would come back for ever.
 --   KEYS[1] ready stream   KEYS[2] dead stream
 --   ARGV[1] group   ARGV[2] consumer   ARGV[3] dead limit   ARGV[4..] entries

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- mend-sequence.lua: a sequence that counts as busy although its ready entry is gone (deleted from outside): the step's body is lost, so
 -- the sequence fails, and its next waiting step becomes ready to be refused in its turn.
 --   KEYS[1] ready stream   KEYS[2] live zset   KEYS[3] sequence hash   KEYS[4] checkpoint   KEYS[5] waiting steps

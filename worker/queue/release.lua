@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- release.lua: hand entries back at once, uncharged: they become fresh entries that any worker may take.
 --   KEYS[1] ready stream   KEYS[2] runs hash   then one per entry: its sequence hash, or the ready stream for a stateless request
 --   ARGV[1] group   ARGV[2] consumer   ARGV[3..] entries

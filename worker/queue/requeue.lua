@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- requeue.lua: find entries that nobody will ever deliver again: not pending, yet not ahead of the group. Only outside interference
 -- (XGROUP DELCONSUMER, XACK by hand) makes one; it becomes a fresh entry.
 --   KEYS[1] ready stream   KEYS[2..] sequence hashes of the candidate entries, or the ready stream for a stateless request

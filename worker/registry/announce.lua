@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- announce.lua: a worker says that it lives, until it says so again or its time is up.
 --   KEYS[1] workers zset   KEYS[2] announcements hash
 --   ARGV[1] worker   ARGV[2] announcement (JSON)   ARGV[3] time to live, ms; 0 when it leaves

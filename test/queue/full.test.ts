@@ -1,0 +1,37 @@
+import { afterAll, describe, expect, it } from "vitest";
+import { laneKeys, outcomeKey } from "#shared/keys.js";
+import { giveOutcome } from "#shared/queue/give-outcome.js";
+import { beginAlone } from "../../worker/queue/begin-alone.js";
+import { commit } from "../../worker/queue/commit.js";
+import { release } from "../../worker/queue/release.js";
+import { renew } from "../../worker/queue/renew.js";
+import { reclaim } from "../../worker/queue/stream.js";
+import { IDLE_MS, admitRequest, admitStep, put, result, take, takeOne, useLab } from "./lab.js";
+
+describe("with Redis out of memory", () => {
+  const lab = useLab();
+  afterAll(() => lab.redis.config("SET", "maxmemory", "0"));
+
+  it("refuses new work and lets what was admitted be run, handed back, ended and committed", async () => {
+    await lab.redis.config("SET", "maxmemory", "0");
+    for (const request of ["r1", "r2"]) await admitStep(lab, { request, start: request === "r1" });
+    await admitRequest(lab, "r3");
+    await admitRequest(lab, "r4");
+    const [step, plain, other] = await take(lab.queue);
+    if (!step || !plain || !other) throw new Error("three should be ready");
+    await lab.redis.config("SET", "maxmemory", "1");
+
+    await expect(admitRequest(lab, "r5")).rejects.toThrow(/^OOM/);
+    expect((await renew(lab.queue, [step.entry])).lost).toEqual([]);
+    expect((await reclaim(lab.queue, 0, 10, "0-0")).deliveries).toHaveLength(3);
+    expect(await beginAlone(lab.queue, step.entry, 3)).toBe("run");
+    expect(await commit(lab.queue, [result(step, put("s1"))], IDLE_MS)).toEqual(["committed"]);
+    expect(await commit(lab.queue, [result(await takeOne(lab.queue), put("s2"))], IDLE_MS)).toEqual(["committed"]);
+    expect(await commit(lab.queue, [result(plain, { action: "drop" })], undefined)).toEqual(["committed"]);
+    expect(await release(lab.queue, [other])).toBe(1);
+    expect(await giveOutcome(lab.redis, [outcomeKey(lab.lane, "r4")], ["error", "{}", 1_000])).toEqual({
+      said: "given",
+    });
+    expect(await lab.redis.xlen(laneKeys(lab.lane).ready)).toBe(1);
+  });
+});
