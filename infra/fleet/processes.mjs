@@ -14,6 +14,7 @@ export function processPlans(settings, urls) {
     BATON_HOST: settings.host,
     BATON_HTTP_PORT: String(settings.httpPort),
     BATON_MODEL_REPOSITORY: settings.models,
+    ORT_DISABLE_TELEMETRY: "1", // ONNX Runtime 1.30 otherwise reports to mobile.events.data.microsoft.com
   };
   const common = { program: process.execPath, cwd: root, graceMs: GRACE_MS };
   const gateway = {
