@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { laneKeys, outcomeKey, sequenceKeys } from "#shared/keys.js";
 import { giveOutcome } from "#shared/queue/give-outcome.js";
+import { beginAlone } from "../../worker/queue/begin-alone.js";
 import { commit } from "../../worker/queue/commit.js";
 import { reclaim } from "../../worker/queue/stream.js";
 import { IDLE_MS, SEQUENCE, admitRequest, admitStep, put, result, take, takeOne, useLab } from "./lab.js";
@@ -121,7 +122,9 @@ describe("commit of a sequence's steps", () => {
 
   it("sets a step aside with its reason and frame", async () => {
     await admitStep(lab, { request: "r1", start: true, body: "deadly" });
-    await commit(lab.queue, [result(await takeOne(lab.queue), { action: "fail" }, "poison_request")], IDLE_MS);
+    const deadly = await takeOne(lab.queue);
+    for (const run of ["a", "b"]) await beginAlone(lab.queue, deadly.entry, 2, run);
+    await commit(lab.queue, [result(deadly, { action: "fail" }, "poison_request")], IDLE_MS);
     const [[, fields] = []] = await lab.redis.xrange(laneKeys(lab.lane).dead, "-", "+");
     expect(fields).toEqual([
       "sequence",
@@ -131,7 +134,7 @@ describe("commit of a sequence's steps", () => {
       "reason",
       "poison_request",
       "runs",
-      "0",
+      "2",
       "frame",
       "deadly",
     ]);

@@ -24,7 +24,7 @@ describe("with Redis out of memory", () => {
     await expect(admitRequest(lab, "r5")).rejects.toThrow(/^OOM/);
     expect((await renew(lab.queue, [step.entry])).lost).toEqual([]);
     expect((await reclaim(lab.queue, 0, 10, "0-0")).deliveries).toHaveLength(3);
-    expect(await beginAlone(lab.queue, step.entry, 3)).toBe("run");
+    expect(await beginAlone(lab.queue, step.entry, 3, "run")).toBe("run");
     expect(await commit(lab.queue, [result(step, put("s1"))], IDLE_MS)).toEqual(["committed"]);
     expect(await commit(lab.queue, [result(await takeOne(lab.queue), put("s2"))], IDLE_MS)).toEqual(["committed"]);
     expect(await commit(lab.queue, [result(plain, { action: "drop" })], undefined)).toEqual(["committed"]);

@@ -54,21 +54,30 @@ describe("beginAlone", () => {
     await admitRequest(lab, "r1");
     const { entry } = await takeOne(lab.queue);
     const said = [];
-    for (let i = 0; i < 4; i++) said.push(await beginAlone(lab.queue, entry, 3));
+    for (let i = 0; i < 4; i++) said.push(await beginAlone(lab.queue, entry, 3, `run ${i}`));
     expect(said).toEqual(["run", "run", "run", "poison"]);
+  });
+
+  it("counts a run once, however often it is announced", async () => {
+    await admitRequest(lab, "r1");
+    const { entry } = await takeOne(lab.queue);
+    const said = [];
+    for (let i = 0; i < 4; i++) said.push(await beginAlone(lab.queue, entry, 1, "run 1"));
+    expect(said).toEqual(["run", "run", "run", "run"]);
+    expect(await beginAlone(lab.queue, entry, 1, "run 2")).toBe("poison");
   });
 
   it("is refused to a worker that lost the entry", async () => {
     await admitRequest(lab, "r1");
     const { entry } = await takeOne(lab.queue);
     await reclaim(lab.other, 0, 10, "0-0");
-    expect(await beginAlone(lab.queue, entry, 3)).toBe("lost");
+    expect(await beginAlone(lab.queue, entry, 3, "run")).toBe("lost");
   });
 
   it("is forgotten with the commit", async () => {
     await admitRequest(lab, "r1");
     const delivery = await takeOne(lab.queue);
-    await beginAlone(lab.queue, delivery.entry, 3);
+    await beginAlone(lab.queue, delivery.entry, 3, "run");
     await commit(lab.queue, [result(delivery, { action: "drop" })], undefined);
     expect(await lab.redis.exists(laneKeys(lab.lane).runs)).toBe(0);
   });
@@ -80,7 +89,7 @@ describe("release", () => {
   it("makes a step ready again, uncharged, and its sequence follow the new entry", async () => {
     await admitStep(lab, { request: "r1", start: true });
     const first = await takeOne(lab.queue);
-    await beginAlone(lab.queue, first.entry, 3);
+    await beginAlone(lab.queue, first.entry, 3, "run");
     expect(await release(lab.queue, [first])).toBe(1);
     expect(await lab.redis.exists(laneKeys(lab.lane).runs)).toBe(0);
     const again = await takeOne(lab.other);

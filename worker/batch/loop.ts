@@ -1,4 +1,5 @@
 /** A lane's scheduling loop: ask the plan what to do, do it, settle it. The model never waits for Redis: a batch settles while the next one runs. */
+import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import { storeOutcome, outcomeOf } from "#shared/contract/outcome.js";
 import { InferenceError } from "#shared/errors.js";
@@ -87,7 +88,10 @@ async function runAlone(lane: LaneLoop, suspect: Held): Promise<void> {
   const { model, hand, settler, maxRunsAlone, limits, log } = lane;
   const { entry } = suspect.delivery;
   try {
-    const verdict = await retrying(() => beginAlone(settler.queue, entry, maxRunsAlone), {
+    // Only a run is counted: without its state the step would not run.
+    if ((await suspect.state).kind === "unavailable") return hand.drop([entry]);
+    const run = randomUUID();
+    const verdict = await retrying(() => beginAlone(settler.queue, entry, maxRunsAlone, run), {
       budgetMs: settler.budgetMs,
     });
     if (verdict === "lost") return hand.drop([entry]);

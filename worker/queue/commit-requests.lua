@@ -20,7 +20,7 @@ local function commit(out, entry, kind, body, ttl, reason)
     redis.call('PEXPIRE', out, ttl)
     if reason ~= '' then
       redis.call('XADD', dead, 'MAXLEN', '~', ARGV[3], '*', 'sequence', '', 'step', '0', 'reason', reason,
-        'runs', redis.call('HGET', runs, entry) or '0', 'frame', redis.call('XRANGE', ready, entry, entry)[1][2][4])
+        'runs', (redis.call('HGET', runs, entry) or '0'):match('^%d+'), 'frame', redis.call('XRANGE', ready, entry, entry)[1][2][4])
     end
   end
   redis.call('XACK', ready, group, entry)

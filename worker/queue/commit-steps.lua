@@ -48,7 +48,7 @@ local function commit(out, seq, state, wait, entry, name, step, start, kind, bod
     redis.call('PEXPIRE', out, ttl)
     if reason ~= '' then
       redis.call('XADD', dead, 'MAXLEN', '~', ARGV[4], '*', 'sequence', name, 'step', step, 'reason', reason,
-        'runs', redis.call('HGET', runs, entry) or '0', 'frame', redis.call('XRANGE', ready, entry, entry)[1][2][4])
+        'runs', (redis.call('HGET', runs, entry) or '0'):match('^%d+'), 'frame', redis.call('XRANGE', ready, entry, entry)[1][2][4])
     end
   end
   local from = redis.call('HGET', seq, 'at') or ''
