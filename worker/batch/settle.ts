@@ -24,18 +24,21 @@ export async function settle(settler: Settler, settled: readonly Settled[]): Pro
   const { queue, bus, states, maxIdleMs, budgetMs } = settler;
   const counts = { committed: 0, superseded: 0, already: 0, lost: 0 };
   if (settled.length === 0) return counts;
-  // The next step of a sequence may come back to this worker before the reply to the commit does; its entry names this
-  // checkpoint only if the commit went through, so remembering early is safe.
-  for (const { delivery, checkpoint } of settled) {
-    if (checkpoint !== undefined && delivery.sequence !== undefined) {
-      states.remember(delivery.sequence, delivery.entry, checkpoint);
-    }
-  }
-  const fates = await retrying(() => commit(queue, settled, maxIdleMs), { budgetMs }).catch((error: unknown) => {
+  const committing = retrying(() => commit(queue, settled, maxIdleMs), { budgetMs }).catch((error: unknown) => {
     // The stream is gone (Redis came back empty): there is nothing left to settle.
     if (isReplyError(error, "NOGROUP")) return settled.map((): Fate => "lost");
     throw error;
   });
+  // The next step of a sequence may come back to this worker before the reply to the commit does, so what is committed is remembered now.
+  for (const [i, { delivery, checkpoint }] of settled.entries()) {
+    if (checkpoint === undefined || delivery.sequence === undefined) continue;
+    const stands = committing.then(
+      (fates) => fates[i] === "committed",
+      () => false,
+    );
+    states.remember(delivery.sequence, delivery.entry, checkpoint, stands);
+  }
+  const fates = await committing;
   const publications: Publication[] = [];
   for (const [i, { delivery, outcome }] of settled.entries()) {
     const fate = fates[i] ?? "lost";

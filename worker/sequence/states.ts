@@ -22,6 +22,7 @@ export type StateLookup =
 interface Cached {
   readonly version: string;
   readonly checkpoint: Checkpoint;
+  readonly stands: Promise<boolean>;
 }
 
 /** How long a lookup outlives a Redis outage; by then the lease is gone too. */
@@ -50,23 +51,33 @@ export class States {
       if (sequence === undefined || start) return found(undefined);
       if (from === FAILED) return refused(this.#refuse(delivery));
       if (from === "") return found(undefined);
+      const key = sequenceKeys(this.#queue.lane, sequence).state;
       const cached = this.#cache.get(sequence);
-      if (cached?.version === from) return found(cached.checkpoint.tensors);
-      const position = misses.push(sequenceKeys(this.#queue.lane, sequence).state) - 1;
+      if (cached?.version === from) return { cached, key };
+      const position = misses.push(key) - 1;
       return { from, position };
     });
     const loaded = misses.length === 0 ? undefined : this.#load(misses);
     return lookups.map(async (lookup): Promise<StateLookup> => {
-      if (!("position" in lookup)) return lookup;
-      const frames = await loaded;
-      return frames === undefined ? { kind: "unavailable" } : read(frames[lookup.position], lookup.from);
+      if ("kind" in lookup) return lookup;
+      if (lookup.cached === undefined) {
+        const frames = await loaded;
+        return frames === undefined ? { kind: "unavailable" } : read(frames[lookup.position], lookup.from);
+      }
+      const { version, checkpoint, stands } = lookup.cached;
+      if (await stands) return found(checkpoint.tensors);
+      const frames = await this.#load([lookup.key]);
+      return frames === undefined ? { kind: "unavailable" } : read(frames[0], version);
     });
   }
 
-  /** @param version entry id of the step that made this state. */
-  remember(sequence: string, version: string, checkpoint: Checkpoint): void {
+  /**
+   * @param version entry id of the step that made this state.
+   * @param stands whether this very state was committed: a step that was taken over has another worker's state under the same version.
+   */
+  remember(sequence: string, version: string, checkpoint: Checkpoint, stands: Promise<boolean>): void {
     this.#forget(sequence);
-    this.#cache.set(sequence, { version, checkpoint });
+    this.#cache.set(sequence, { version, checkpoint, stands });
     this.#cachedBytes += checkpoint.frame.length;
     for (const oldest of this.#cache.keys()) {
       if (this.#cachedBytes <= this.#maxBytes) break;
