@@ -15,8 +15,9 @@ export interface FleetWatch {
 }
 
 const EVERY_MS = 250;
+const FIRST_LOOK_PAUSE_MS = 50;
 
-/** Looks once before it resolves, or gives up after one failed try and goes on looking. */
+/** Resolves after the first look that worked: a gateway that knows no fleet yet would call every model unknown. */
 export async function watchFleet(redis: RedisClient, log: Logger, signal: AbortSignal): Promise<FleetWatch> {
   /** An announcement never changes within a worker's boot, so each is fetched once. */
   let known = new Map<string, Announcement>();
@@ -37,7 +38,10 @@ export async function watchFleet(redis: RedisClient, log: Logger, signal: AbortS
       reachable = false;
     }
   }
-  await look();
+  while (!reachable && !signal.aborted) {
+    await look();
+    if (!reachable) await delay(FIRST_LOOK_PAUSE_MS, signal);
+  }
   const keepLooking = async () => {
     while (!signal.aborted) {
       await delay(EVERY_MS, signal);

@@ -18,7 +18,8 @@ export async function checkServer(redis: RedisClient, log: Logger): Promise<void
   }
   const mode = await durability(redis, info["aof_enabled"] === "1");
   log.info({ redis: info["redis_version"], durability: mode }, "redis checked");
-  if (mode !== "strict") log.warn({ durability: mode }, "accepted work may be lost if Redis's machine loses power");
+  if (mode === "fast" || mode === "none")
+    log.warn({ durability: mode }, "accepted work may be lost if Redis's machine loses power");
 }
 
 /** `strict`: nothing acknowledged is lost; `fast`: up to a second of it; `none`: all since the last snapshot. */

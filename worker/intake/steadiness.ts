@@ -10,7 +10,8 @@ export class Steadiness {
   constructor(leaseMs: number, now: number) {
     this.#leaseMs = leaseMs;
     this.#renewedAt = now;
-    this.#steadySince = now;
+    // A new worker has missed nothing: should Redis be just back, it takes over steps that still run, which costs work and no answer.
+    this.#steadySince = now - leaseMs;
   }
 
   /** A renewal was answered. */
@@ -28,11 +29,8 @@ export class Steadiness {
     return !this.#isGap(now) && now - this.#steadySince >= this.#leaseMs;
   }
 
-  /** Others renew as often as we do: what they could not renew for this long may have expired without their fault. */
+  /** Others renew as often as we do: when we could not for a lease, theirs may have run out without their fault. */
   #isGap(now: number): boolean {
-    return now - this.#renewedAt > this.#leaseMs * GAP;
+    return now - this.#renewedAt > this.#leaseMs;
   }
 }
-
-/** A renewal every third of a lease leaves room for one that fails. */
-const GAP = 0.75;
