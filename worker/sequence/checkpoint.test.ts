@@ -28,6 +28,19 @@ describe("a checkpoint", () => {
     }
   });
 
+  it("is refused with any byte changed, in its header too", () => {
+    const { frame } = encodeCheckpoint("5-0", tensors);
+    for (let at = 0; at < frame.length; at++) {
+      for (const bit of [0x01, 0x02, 0x04, 0x08, 0x10]) {
+        const spoiled = Buffer.from(frame);
+        spoiled.writeUInt8(frame.readUInt8(at) ^ bit, at);
+        expect(() => decodeCheckpoint(spoiled, "5-0"), `byte ${at}, bit ${bit}`).toThrow(
+          expect.objectContaining({ name: "InferenceError" }),
+        );
+      }
+    }
+  });
+
   it("is refused when cut short", () => {
     const { frame } = encodeCheckpoint("5-0", tensors);
     for (const length of [0, 3, 20, frame.length - 1]) {

@@ -3,7 +3,7 @@
  * exactly the one the step continues is refused: a lost or spoiled state is an error, never a silent zero.
  */
 import { crc32 } from "node:zlib";
-import { decodeFrame, encodeFrame, type Tensor } from "#shared/frame.js";
+import { decodeFrame, encodeFrame, type Frame, type Tensor } from "#shared/frame.js";
 import { InferenceError } from "#shared/errors.js";
 
 export interface Checkpoint {
@@ -26,17 +26,19 @@ export function encodeCheckpoint(version: string, tensors: readonly Tensor[]): C
 
 /** @throws InferenceError `state_corrupt` or, when it belongs to another step, `state_lost`. */
 export function decodeCheckpoint(frame: Buffer, version: string): Checkpoint {
-  let decoded;
+  const { meta, tensors } = readWhole(frame);
+  if (meta["version"] !== version) throw stateLost();
+  return { frame, tensors };
+}
+
+function readWhole(frame: Buffer): Frame {
   try {
-    decoded = decodeFrame(frame);
+    const decoded = decodeFrame(frame);
+    if (decoded.meta["crc"] === checksum(decoded.tensors)) return decoded;
   } catch (cause) {
     throw new InferenceError("state_corrupt", "the sequence's checkpoint cannot be read", { cause });
   }
-  if (decoded.meta["crc"] !== checksum(decoded.tensors)) {
-    throw new InferenceError("state_corrupt", "the sequence's checkpoint does not match its checksum");
-  }
-  if (decoded.meta["version"] !== version) throw stateLost();
-  return { frame, tensors: decoded.tensors };
+  throw new InferenceError("state_corrupt", "the sequence's checkpoint does not match its checksum");
 }
 
 export function stateLost(): InferenceError {
@@ -44,5 +46,7 @@ export function stateLost(): InferenceError {
 }
 
 function checksum(tensors: readonly Tensor[]): number {
-  return tensors.reduce((sum, { data }) => crc32(data, sum), 0);
+  return tensors.reduce((sum, { name, datatype, shape, data }) => {
+    return crc32(data, crc32(`${name} ${datatype} ${shape.join()}`, sum));
+  }, 0);
 }
