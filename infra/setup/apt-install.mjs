@@ -4,6 +4,7 @@
  */
 import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { atLeast } from "./broker-kinds.mjs";
+import { isExecutable } from "./paths.mjs";
 import { lastLines, runCommand } from "./run-command.mjs";
 import { step } from "./terminal.mjs";
 
@@ -12,7 +13,7 @@ const APT = "/usr/bin/apt-get";
 const POLICY = "/usr/sbin/policy-rc.d";
 
 export function canAptInstall() {
-  return process.platform === "linux" && process.getuid() === 0 && existsSync(APT);
+  return process.platform === "linux" && process.getuid() === 0 && isExecutable(APT);
 }
 
 /** Resolves with undefined when all is installed, else with what went wrong. `wanted`: [{package, floor}]. */

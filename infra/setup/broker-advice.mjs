@@ -9,14 +9,20 @@ export function brokerAdvice(missing, tried) {
 }
 
 function howTo(missing) {
-  const names = (manager) => missing.map((kind) => kind[manager]).join(" ");
-  if (process.platform === "darwin") return `Type \`brew install ${names("brew")}\``;
+  const type = (command, manager) => {
+    const packages = missing.flatMap((kind) => kind[manager] ?? []);
+    const elsewhere = missing.filter((kind) => kind[manager] === undefined).map((kind) => kind.programs[0]);
+    const byCommand = packages.length > 0 ? [`type \`${command} ${packages.join(" ")}\``] : [];
+    const byHand = elsewhere.map((program) => `put ${program} on the PATH (https://nats.io/download)`);
+    return [...byCommand, ...byHand].join(" and ").replace(/^./, (letter) => letter.toUpperCase());
+  };
+  if (process.platform === "darwin") return type("brew install", "brew");
   if (process.platform === "win32")
     return "Redis does not run on Windows itself: run Baton in WSL (`wsl --install`, then npm start there)";
   const family = linuxFamily();
-  if (/debian|ubuntu/.test(family)) return `Type \`sudo apt-get install ${names("package")}\``;
-  if (/fedora|rhel|centos/.test(family)) return `Type \`sudo dnf install ${names("dnf")}\``;
-  if (/arch/.test(family)) return `Type \`sudo pacman -S ${names("pacman")}\``;
+  if (/debian|ubuntu/.test(family)) return type("sudo apt-get install", "package");
+  if (/fedora|rhel|centos/.test(family)) return type("sudo dnf install", "dnf");
+  if (/arch/.test(family)) return type("sudo pacman -S", "pacman");
   return `Install ${missing.map((kind) => kind.programs.join(" or ")).join(" and ")} with this system's package manager`;
 }
 

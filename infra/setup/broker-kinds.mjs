@@ -1,4 +1,4 @@
-/** The two servers that the fleet needs and does not bring: their names, floors and packages, in one table. */
+/** The two servers that the fleet needs and does not bring: their names, floors and packages, in one table. A manager that is not named lacks the package. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "./paths.mjs";
@@ -21,7 +21,6 @@ export const brokerKinds = {
     floor: "2.9", // Debian 12's
     package: "nats-server",
     brew: "nats-server",
-    dnf: "golang-github-nats-io-nats-server",
     pacman: "nats-server",
   },
 };
