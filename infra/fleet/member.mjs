@@ -88,7 +88,7 @@ export function startMember(plan, fleet) {
       if (fleet.ending) return;
       removeRecord(fleet.records, plan.name);
       log.read();
-      afterDeath(how, code).catch(fleet.giveUp);
+      afterDeath(how, code).catch((error) => fleet.giveUp(error));
     };
     child.once("error", (error) => end(error.message));
     child.once("exit", (code, signal) => end(signal ?? `exit status ${code}`, code));
