@@ -68,6 +68,9 @@ export async function openLane(settings: LaneSettings): Promise<RunningLane> {
       const state = found[i];
       if (state === undefined) return [];
       try {
+        // A model that was changed under its name: its scripts and its other steps would take this one for what it is not.
+        if ((delivery.sequence === undefined) !== (model.maxIdleMs === undefined))
+          throw new TypeError("not of this kind");
         return [hold(delivery, clock.toLocal(delivery.deadlineAt), model.batched, state)];
       } catch {
         setAside([delivery.entry]);
@@ -100,15 +103,19 @@ export async function openLane(settings: LaneSettings): Promise<RunningLane> {
       reading.abort();
       hand.arrived.notify();
       hand.taken.notify();
-      const unbegun = [...hand.waiting, ...hand.suspects].map(({ delivery }) => delivery);
-      hand.drop(unbegun.map(({ entry }) => entry));
       const budget = { budgetMs: RELEASE_BUDGET_MS };
-      let released = await retrying(() => release(queue, unbegun), budget);
-      // A reader that Redis still holds blocked may be given one more entry: it is read out, not cut off.
+      const handBack = () => {
+        const unbegun = [...hand.waiting, ...hand.suspects].map(({ delivery }) => delivery);
+        hand.drop(unbegun.map(({ entry }) => entry));
+        return retrying(() => release(queue, unbegun), budget);
+      };
+      let released = await handBack();
+      // A reader that Redis still holds blocked may be given more: it is read out, not cut off, and handed back before a long run ends.
       await intake;
       reader.disconnect();
+      released += await handBack();
       await running;
-      // What the last read brought, or would have brought had its reply not been lost, is ours too.
+      // What a read would have brought had its reply not been lost is ours too.
       const { deliveries } = await retrying(() => readOwned(queue, 1_000), budget);
       released += await retrying(() => release(queue, deliveries), budget);
       keeping.abort();

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, beforeEach } from "vitest";
 import type { Delivery } from "#shared/contract/entry.js";
 import { storeOutcome } from "#shared/contract/outcome.js";
 import { laneKeys, outcomeKey, sequenceKeys, type Lane } from "#shared/keys.js";
+import type { Bus } from "#shared/nats/connect.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { admit } from "../../gateway/admission/admit.js";
 import type { Settlement, StateChange } from "../../worker/queue/commit.js";
@@ -30,8 +31,18 @@ export interface Step {
   readonly deadlineMs?: number;
 }
 
+/** NATS that is down. */
+export const silentBus: Bus = {
+  publish: () => undefined,
+  subscribe: () => Promise.resolve(),
+  isUp: () => false,
+  maxBytes: () => 1_000,
+  close: () => Promise.resolve(),
+};
+
 /** Filled anew before each test; every test has a lane of its own. */
 export interface Lab {
+  url: string;
   redis: RedisClient;
   lane: Lane;
   queue: LaneQueue;
@@ -45,6 +56,7 @@ export function useLab(): Lab {
   let count = 0;
   beforeAll(async () => {
     server = await startRedis(folder);
+    lab.url = server.url;
     lab.redis = connectRedis({ url: server.url, name: "lab", log: pino({ level: "silent" }) });
     await whenReady(lab.redis, AbortSignal.timeout(10_000));
   });
@@ -86,12 +98,12 @@ export function admitStep({ redis, lane }: Lab, step: Step) {
   );
 }
 
-export function admitRequest({ redis, lane }: Lab, request: string, digest = "", queueLimit = 100) {
+export function admitRequest({ redis, lane }: Lab, request: string, digest = "", queueLimit = 100, body = request) {
   const { ready, live } = laneKeys(lane);
   return admit(
     redis,
     [ready, outcomeKey(lane, request), live],
-    [request, Buffer.from(request), digest, 60_000, 60_000, "gw", queueLimit],
+    [request, Buffer.from(body), digest, 60_000, 60_000, "gw", queueLimit],
   );
 }
 

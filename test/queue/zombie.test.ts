@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import type { Bus } from "#shared/nats/connect.js";
 import { storeOutcome } from "#shared/contract/outcome.js";
 import { InferenceError } from "#shared/errors.js";
 import type { Delivery } from "#shared/contract/entry.js";
@@ -8,15 +7,7 @@ import type { LaneQueue } from "../../worker/queue/lane.js";
 import { reclaim } from "../../worker/queue/stream.js";
 import { encodeCheckpoint } from "../../worker/sequence/checkpoint.js";
 import { States } from "../../worker/sequence/states.js";
-import { IDLE_MS, admitStep, takeOne, useLab } from "./lab.js";
-
-const silent: Bus = {
-  publish: () => undefined,
-  subscribe: () => Promise.resolve(),
-  isUp: () => false,
-  maxBytes: () => 1_000,
-  close: () => Promise.resolve(),
-};
+import { IDLE_MS, admitStep, silentBus, takeOne, useLab } from "./lab.js";
 
 function worker(queue: LaneQueue) {
   const states = new States(queue, 1_000_000, () => new InferenceError("state_lost", "gone"));
@@ -27,7 +18,7 @@ function worker(queue: LaneQueue) {
       const checkpoint = encodeCheckpoint(delivery.entry, [tensor]);
       const outcome = storeOutcome({ kind: "result", body: Buffer.from(state) });
       const put = { action: "put" as const, checkpoint: checkpoint.frame };
-      return settle({ queue, bus: silent, states, maxIdleMs: IDLE_MS, budgetMs: 1_000 }, [
+      return settle({ queue, bus: silentBus, states, maxIdleMs: IDLE_MS, budgetMs: 1_000 }, [
         { delivery, outcome, state: put, deadReason: undefined, checkpoint },
       ]);
     },
