@@ -22,6 +22,7 @@ const base = {
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
   connectTimeout: 2_000,
+  disconnectTimeout: 100, // a silent peer never confirms a close; until then nothing reconnects
   retryStrategy: (times: number) => Math.min(25 * 2 ** Math.min(times, 5), 500),
 } as const;
 

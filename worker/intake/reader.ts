@@ -1,6 +1,6 @@
 /** Keeps a lane's hand full of new steps: at most one batch waits here while one runs, so that no worker hoards what another could run. */
 import type { Logger } from "pino";
-import { dropIfSilent, whenReady } from "#shared/redis/connect.js";
+import { dropIfSilent, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { isReplyError } from "#shared/redis/script.js";
 import { delay } from "#shared/retry.js";
 import type { LaneQueue } from "../queue/lane.js";
@@ -18,7 +18,7 @@ export interface Reader {
 
 /** Redis answers a blocked read after this long at the latest; a drain waits for it. */
 const BLOCK_MS = 200;
-/** A read that is silent for longer than it may block has lost its link: a frozen peer sends no reset. */
+/** A link on which nothing comes for longer than a read may block is lost: a frozen peer sends no reset. A long answer on a slow one is not. */
 const SILENCE_MS = BLOCK_MS + 1_500;
 const OWNED_LIMIT = 1_000;
 
@@ -35,12 +35,9 @@ export async function readWhileOpen(
       await hand.taken.wait(performance.now() + BLOCK_MS);
       continue;
     }
-    const watchdog = setTimeout(() => redis.disconnect(true), SILENCE_MS);
+    const watchdog = watchSilence(redis);
     try {
-      if (redis.status !== "ready") {
-        watchdog.refresh();
-        await whenReady(redis, signal);
-      }
+      if (redis.status !== "ready") await whenReady(redis, signal);
       if (mayOwnUnseen) {
         await ensureGroup(redis, queue.lane);
         accept(await readOwned(queue, OWNED_LIMIT));
@@ -55,7 +52,19 @@ export async function readWhileOpen(
       mayOwnUnseen = true;
       await delay(20, signal);
     } finally {
-      clearTimeout(watchdog);
+      clearInterval(watchdog);
     }
   }
+}
+
+/** Replaces the connection each time nothing has come over it: one that is being opened may fall silent like any other. */
+function watchSilence(redis: RedisClient): NodeJS.Timeout {
+  let { stream } = redis;
+  let bytes = stream?.bytesRead;
+  return setInterval(() => {
+    const open = redis.status === "connect" || redis.status === "ready";
+    if (open && redis.stream === stream && stream.bytesRead === bytes) redis.disconnect(true);
+    ({ stream } = redis);
+    bytes = stream?.bytesRead;
+  }, SILENCE_MS);
 }

@@ -1,0 +1,74 @@
+import { connect, createServer, type Socket } from "node:net";
+import { pino } from "pino";
+import { afterEach, describe, expect, it } from "vitest";
+import { connectBlockingReader } from "#shared/redis/connect.js";
+import { Hand } from "../../worker/intake/hand.js";
+import { readWhileOpen } from "../../worker/intake/reader.js";
+import { Proxy } from "../setup/proxy.js";
+import { admitRequest, useLab, type Lab } from "./lab.js";
+
+const log = pino({ level: "silent" });
+
+function read({ queue }: Lab, port: number) {
+  const redis = connectBlockingReader({ url: `redis://127.0.0.1:${port}`, name: "reader", log });
+  const stop = new AbortController();
+  const seen: string[] = [];
+  const reading = readWhileOpen(
+    {
+      queue: { ...queue, redis },
+      hand: new Hand(),
+      capacity: 8,
+      accept: ({ deliveries }) => seen.push(...deliveries.map(({ request }) => request)),
+      log,
+    },
+    stop.signal,
+  );
+  return {
+    seen,
+    async close() {
+      stop.abort();
+      await reading;
+      redis.disconnect();
+    },
+  };
+}
+
+describe("the reader", () => {
+  const lab = useLab();
+  const undo: (() => Promise<unknown>)[] = [];
+  afterEach(async () => {
+    for (const step of undo.splice(0).reverse()) await step();
+  });
+
+  it("gives up connections that open and then stay silent, one after the other", async () => {
+    const sockets: Socket[] = [];
+    const server = createServer((client) => {
+      sockets.push(client.on("error", () => undefined));
+      if (sockets.length <= 2) return;
+      const upstream = connect(Number(new URL(lab.url).port), "127.0.0.1").on("error", () => undefined);
+      client.pipe(upstream).pipe(client);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    undo.push(async () => {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    });
+    await admitRequest(lab, "r1");
+    const address = server.address();
+    if (address === null || typeof address === "string") throw new Error("no port");
+    const reader = read(lab, address.port);
+    undo.push(() => reader.close());
+    await expect.poll(() => reader.seen, { timeout: 15_000 }).toEqual(["r1"]);
+  });
+
+  it("lets a long answer take its time on a slow link", async () => {
+    const proxy = await Proxy.start(Number(new URL(lab.url).port));
+    undo.push(() => proxy.dispose());
+    const reader = read(lab, proxy.port);
+    undo.push(() => reader.close());
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    proxy.throttle(500_000);
+    await admitRequest(lab, "r1", "", 100, "x".repeat(2_000_000));
+    await expect.poll(() => reader.seen, { timeout: 12_000 }).toEqual(["r1"]);
+  });
+});
