@@ -1,6 +1,8 @@
 /** Carries out a plan of faults on a running fleet, and counts what has really happened: a fault that missed is no dose. */
+import type { Pace } from "../history/pace.js";
 import type { Fleet } from "../setup/fleet.js";
 import type { Proxy } from "../setup/proxy.js";
+import { Seats } from "../setup/seats.js";
 import type { Fault } from "./plan.js";
 
 export type FaultCounts = Record<Fault["kind"], number>;
@@ -8,8 +10,16 @@ export type FaultCounts = Record<Fault["kind"], number>;
 /** A loss or a reset that finds no traffic for this long is given up. */
 const PATIENCE_MS = 3_000;
 
-/** Resolves when the last fault is over and everything killed has been started again; rejects if something does not come back. */
-export async function inject(fleet: Fleet, plan: readonly Fault[], note: (line: string) => void): Promise<FaultCounts> {
+/**
+ * Strikes at the planned times, or later: a worker that was killed is left alone until it is at work again, and one worker always is. The
+ * load keeps step. Resolves when the last fault is over and everything killed is back; rejects if something does not come back.
+ */
+export async function inject(
+  fleet: Fleet,
+  plan: readonly Fault[],
+  pace: Pace,
+  note: (line: string) => void,
+): Promise<FaultCounts> {
   const counts: FaultCounts = {
     workerKill: 0,
     workerFreeze: 0,
@@ -24,12 +34,19 @@ export async function inject(fleet: Fleet, plan: readonly Fault[], note: (line: 
   const begunAt = performance.now();
   /** The last fault on each target: two on one target follow each other. */
   const tails = new Map<string, Promise<void>>();
+  const outOfWork = new Seats(Math.max(1, fleet.workers.length - 1));
+  let struck = 0;
+  pace.hold();
   for (const fault of plan) {
     await sleep(begunAt + fault.at - performance.now());
     const target = targetOf(fault);
     const before = tails.get(target) ?? Promise.resolve();
     const run = before.then(async () => {
-      if (!(await strike(fleet, fault))) return;
+      const isWorkers = fault.kind === "workerKill" || fault.kind === "workerFreeze";
+      const hit = await (isWorkers ? outOfWork.hold(() => strike(fleet, fault)) : strike(fleet, fault));
+      struck += 1;
+      pace.allow(struck / plan.length);
+      if (!hit) return;
       counts[fault.kind] += 1;
       note(`${((performance.now() - begunAt) / 1_000).toFixed(1)} s ${describe(fault)}`);
     });
@@ -37,6 +54,7 @@ export async function inject(fleet: Fleet, plan: readonly Fault[], note: (line: 
     tails.set(target, run);
   }
   await Promise.all(tails.values());
+  pace.allow(1);
   return counts;
 }
 
@@ -45,8 +63,7 @@ async function strike(fleet: Fleet, fault: Fault): Promise<boolean> {
   switch (fault.kind) {
     case "workerKill": {
       const worker = at(fleet.workers, fault.worker);
-      await worker.kill();
-      worker.spawn();
+      await worker.restart();
       return true;
     }
     case "workerFreeze": {

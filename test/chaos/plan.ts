@@ -62,7 +62,7 @@ export interface Circumstances {
   readonly leaseMs: number;
 }
 
-/** A killed worker is left in peace until it can be at work again. */
+/** About how long a killed worker is out of work; the injector waits for the fact. */
 const RESTART_MS = 1_500;
 /** The first and last part of a run without faults: the load has to be under way. */
 const CALM_MS = 500;

@@ -37,7 +37,7 @@ export async function runChaos(settings: ChaosSettings): Promise<ChaosReport> {
     models: ["chain", "pill"],
     poison: dose.poison,
     spreadMs: durationMs,
-    breaking: (fleet) => inject(fleet, plan, note),
+    breaking: (fleet, pace) => inject(fleet, plan, pace, note),
   });
   return {
     seed,

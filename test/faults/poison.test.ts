@@ -24,7 +24,9 @@ describe("a request that crashes the process that runs it", () => {
       expectNoViolation("poison", findings);
       expect(findings.numbers.workerEvents["worker process died"]).toBe(CRASHES_PER_PILL * PILLS);
       expect(findings.numbers.workerEvents["request set aside"]).toBe(PILLS);
-      expect(findings.numbers.unknown).toEqual({});
+      // Neighbours may have to wait; none is refused or cut off.
+      const told = Object.keys(findings.numbers.unknown);
+      expect(told.filter((why) => !why.startsWith("no answer"))).toEqual([]);
       expect(findings.numbers.workerLives).toBe(2);
     },
     scale.timeoutMs,

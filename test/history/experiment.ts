@@ -13,6 +13,7 @@ import { byRequest, History, type RequestHistory } from "./history.js";
 import type { Violation } from "./invariants.js";
 import { runLoad } from "./load.js";
 import { summarize, type Numbers } from "./numbers.js";
+import { Pace } from "./pace.js";
 import { planSequences } from "./sequences.js";
 import { watchFleet } from "./watch.js";
 
@@ -28,7 +29,7 @@ export interface Experiment<Broke> {
   readonly clients?: number;
   /** How long the load lasts at least. */
   readonly spreadMs: number;
-  readonly breaking: (fleet: Fleet) => Promise<Broke>;
+  readonly breaking: (fleet: Fleet, pace: Pace) => Promise<Broke>;
 }
 
 export interface Findings<Broke> {
@@ -78,9 +79,10 @@ async function runOn<Broke>(fleet: Fleet, plan: Experiment<Broke>): Promise<Find
   });
 
   const over = new AbortController();
-  const calm = plan.breaking(fleet);
+  const pace = new Pace(plan.spreadMs);
+  const calm = plan.breaking(fleet, pace);
   const rest = { random: random.fork("load"), rereads: 0.05, twins: 0.03 };
-  const load = runLoad({ sequences, clients, spreadMs: plan.spreadMs, calm, ...rest }).finally(() => over.abort());
+  const load = runLoad({ sequences, clients, pace, calm, ...rest }).finally(() => over.abort());
   const [broke] = await Promise.all([calm, load, runBystander(bystander, BYSTANDER_EVERY_MS, over.signal)]);
 
   const redis = fleet.redis.connect();

@@ -7,6 +7,7 @@ import { check } from "./check.js";
 import { endingOf, RecordingClient } from "./client.js";
 import { byRequest, History } from "./history.js";
 import { runLoad } from "./load.js";
+import { Pace } from "./pace.js";
 import { planSequences } from "./sequences.js";
 import { startToyServer, type Mistake } from "./toy-server.js";
 
@@ -19,7 +20,7 @@ async function runAgainst(mistake: Mistake) {
   );
   try {
     const sequences = planSequences({ count: 24, steps: 12, models: ["chain"], bursts: 0.2, random });
-    await runLoad({ sequences, clients, random, spreadMs: 0, rereads: 0.1, twins: 0.1 });
+    await runLoad({ sequences, clients, random, pace: new Pace(0), rereads: 0.1, twins: 0.1 });
   } finally {
     for (const client of clients) client.close();
     await server.close();

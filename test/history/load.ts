@@ -5,6 +5,7 @@
 import type { Random } from "../setup/random.js";
 import type { Call, RecordingClient } from "./client.js";
 import type { Ending } from "./history.js";
+import type { Pace } from "./pace.js";
 import type { SequencePlan } from "./sequences.js";
 
 export interface Load {
@@ -12,8 +13,7 @@ export interface Load {
   /** Taken in turn by sequence. */
   readonly clients: readonly RecordingClient[];
   readonly random: Random;
-  /** The steps are spread over this time; 0: as fast as they are answered. */
-  readonly spreadMs: number;
+  readonly pace: Pace;
   /** Share of steps whose outcome is read again afterwards. */
   readonly rereads?: number;
   /** Share of steps that are sent twice at the same time, by different clients. */
@@ -30,20 +30,17 @@ export async function runLoad(load: Load): Promise<void> {
 }
 
 async function runSequence(load: Load, sequence: SequencePlan, i: number, random: Random): Promise<void> {
-  const { clients, rereads = 0, twins = 0, calm } = load;
+  const { clients, pace, rereads = 0, twins = 0, calm } = load;
   const { calls, poisoned } = sequence;
-  // Poison must strike while the faults do, and leave time for its four crashes.
-  const spreadMs = poisoned ? load.spreadMs / 2 : load.spreadMs;
   const client = clients[i % clients.length];
   const other = clients[(i + 1) % clients.length];
   if (client === undefined || other === undefined) throw new Error("a load needs a client");
-  const begunAt = performance.now();
-  const intervalMs = spreadMs / Math.max(calls.length, 1);
+  // Poison must strike while the faults do, and leave time for its four crashes.
+  const span = poisoned ? 0.5 : 1;
   const phase = random.unit();
   let asked = 0;
   for (const burst of bursts(calls)) {
-    const dueIn = begunAt + (asked + phase) * intervalMs - performance.now();
-    if (dueIn > 1) await new Promise((resolve) => setTimeout(resolve, dueIn));
+    await pace.reached((span * (asked + phase)) / calls.length);
     asked += burst.length;
     if (asked === calls.length && !poisoned) await calm;
     const endings = await Promise.all(

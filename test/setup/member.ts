@@ -39,7 +39,7 @@ export class Member {
     });
   }
 
-  async ready(timeoutMs = 30_000): Promise<void> {
+  async ready(timeoutMs = 60_000): Promise<void> {
     await this.process.waitForMessage(this.#readyMessage, timeoutMs);
   }
 

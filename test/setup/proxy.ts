@@ -128,7 +128,7 @@ export class Proxy {
       [client, server],
       [server, client],
     ] as const) {
-      socket.on("error", () => other.resetAndDestroy());
+      socket.on("error", () => cut(other));
       socket.on("close", () => {
         this.#links.delete(link);
         other.end();
@@ -149,6 +149,12 @@ export class Proxy {
 }
 
 function reset({ client, server }: Link): void {
-  client.resetAndDestroy();
-  server.resetAndDestroy();
+  cut(client);
+  cut(server);
+}
+
+/** Node (20.20, tried) never closes a handle that it is told to reset while it connects or ends; its process then spins at exit. */
+function cut(socket: Socket): void {
+  if (socket.connecting || socket.writableEnded) socket.destroy();
+  else socket.resetAndDestroy();
 }
