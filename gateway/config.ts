@@ -47,6 +47,12 @@ export const gatewaySettings = sharedSettings.extend({
     .min(10_000)
     .default(86_400_000)
     .describe("how long an Idempotency-Key is remembered"),
+  BATON_LINGER_MS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(1_000)
+    .describe("how long a stopping gateway, no longer ready, still takes requests"),
   BATON_DRAIN_MS: z.coerce
     .number()
     .int()

@@ -73,7 +73,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   });
   lifecycle.onClose("http", () => {
     stopping = true;
-    return server.close(config.BATON_DRAIN_MS);
+    return server.close(config.BATON_DRAIN_MS, config.BATON_LINGER_MS);
   });
   log.info({ gateway, port: server.port }, "gateway listening");
   return lifecycle;

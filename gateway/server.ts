@@ -9,6 +9,7 @@ import { getRequestListener, RequestError } from "@hono/node-server";
 import type { Hono } from "hono";
 import { chooseRequestId, type Log } from "./app.js";
 import type { ErrorCode } from "#shared/errors.js";
+import { delay } from "#shared/retry.js";
 import { errorReply, send } from "./v2/reply.js";
 import type { GatewayEnv } from "./v2/routes.js";
 
@@ -29,8 +30,11 @@ export interface ServerOptions {
 
 export interface RunningServer {
   readonly port: number;
-  /** Stops accepting, lets requests finish, and after `graceMs` cuts those that have not. */
-  close(graceMs: number): Promise<void>;
+  /**
+   * Goes on listening for `lingerMs`, ending each connection with the answer to its next request, so that clients move away without meeting a closed
+   * one; then stops accepting, lets requests finish, and after `graceMs` cuts those that have not.
+   */
+  close(graceMs: number, lingerMs?: number): Promise<void>;
 }
 
 export async function startServer(app: Hono<GatewayEnv>, options: ServerOptions): Promise<RunningServer> {
@@ -80,12 +84,13 @@ export async function startServer(app: Hono<GatewayEnv>, options: ServerOptions)
     });
   });
 
-  const close = async (graceMs: number): Promise<void> => {
+  const close = async (graceMs: number, lingerMs = 0): Promise<void> => {
     closing = true;
+    for (const outgoing of inFlight.values()) if (!outgoing.headersSent) outgoing.shouldKeepAlive = false;
+    await delay(lingerMs);
     const closed = new Promise<void>((resolve) => {
       server.close(() => resolve());
     });
-    for (const outgoing of inFlight.values()) if (!outgoing.headersSent) outgoing.shouldKeepAlive = false;
     server.closeIdleConnections();
     const cut = setTimeout(() => server.closeAllConnections(), graceMs);
     await closed;

@@ -18,6 +18,7 @@ export const workerSettings = sharedSettings.extend({
     .regex(/^[A-Za-z0-9_.-]{1,64}$/)
     .default("worker")
     .describe("shown in the fleet; every start adds an id of its own"),
+  BATON_HEALTH_FILE: z.string().optional().describe("touched at every announcement; a health check looks at its age"),
   BATON_PROVIDERS: z
     .string()
     .default("cpu")

@@ -90,7 +90,7 @@ export async function openLane(settings: LaneSettings): Promise<RunningLane> {
   const capacity = Math.max(1, model.limits.maxBatchSize);
   const intake = Promise.all([
     readWhileOpen({ queue: { ...queue, redis: reader }, hand, capacity, accept: admit("fresh"), log }, reading.signal),
-    reclaimWhileOpen({ queue, hand, leaseMs, steadiness, accept: admit("suspect"), log }, reading.signal),
+    reclaimWhileOpen({ queue, hand, clock, leaseMs, steadiness, accept: admit("suspect"), log }, reading.signal),
     reconcileWhileOpen(queue, log, reading.signal),
   ]);
   const limits = { maxStateBytes: settings.maxStateBytes };

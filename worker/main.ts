@@ -28,7 +28,11 @@ function readLevel(): string {
 
 function start(): void {
   const startedAt = performance.now();
-  const child = fork(new URL("./serve.js", import.meta.url), { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+  const child = fork(new URL("./serve.js", import.meta.url), {
+    // ONNX Runtime reports to its makers unless told otherwise.
+    env: { ...process.env, ORT_DISABLE_TELEMETRY: "1" },
+    stdio: ["ignore", "inherit", "inherit", "ipc"],
+  });
   const forward = (signal: NodeJS.Signals) => {
     stopping = true;
     child.kill(signal);

@@ -76,7 +76,14 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
     failed,
   };
   const announcing = new AbortController();
-  const announced = announceWhileOpen(redis, announcement, config.BATON_LEASE_MS, log, announcing.signal);
+  const announced = announceWhileOpen(
+    redis,
+    announcement,
+    config.BATON_LEASE_MS,
+    log,
+    announcing.signal,
+    config.BATON_HEALTH_FILE,
+  );
   lifecycle.onClose("announcement", async () => {
     announcing.abort();
     await announced;

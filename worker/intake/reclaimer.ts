@@ -1,15 +1,17 @@
 /** Takes over steps whose worker stopped renewing them. They are suspects: one of them may be why it stopped. */
 import type { Logger } from "pino";
-import { dropIfSilent } from "#shared/redis/connect.js";
+import type { RedisClock } from "#shared/redis/clock.js";
 import { delay } from "#shared/retry.js";
 import type { LaneQueue } from "../queue/lane.js";
-import { reclaim, type Taken } from "../queue/stream.js";
+import { reclaim } from "../queue/reclaim.js";
+import type { Taken } from "../queue/stream.js";
 import type { Hand } from "./hand.js";
 import type { Steadiness } from "./steadiness.js";
 
 export interface Reclaimer {
   readonly queue: LaneQueue;
   readonly hand: Hand;
+  readonly clock: RedisClock;
   readonly leaseMs: number;
   readonly steadiness: Steadiness;
   readonly accept: (taken: Taken) => void;
@@ -21,7 +23,7 @@ const SCAN_EVERY_MS = 100;
 const SUSPECTS_AT_ONCE = 16;
 
 export async function reclaimWhileOpen(
-  { queue, hand, leaseMs, steadiness, accept, log }: Reclaimer,
+  { queue, hand, clock, leaseMs, steadiness, accept, log }: Reclaimer,
   signal: AbortSignal,
 ) {
   const { redis } = queue;
@@ -31,7 +33,8 @@ export async function reclaimWhileOpen(
     if (signal.aborted || !steadiness.leasesCount(performance.now()) || redis.status !== "ready") continue;
     try {
       while (hand.suspects.length < SUSPECTS_AT_ONCE) {
-        const found = await reclaim(queue, leaseMs, SUSPECTS_AT_ONCE - hand.suspects.length, cursor);
+        const notAfter = clock.toRedis(performance.now()) + leaseMs / 3;
+        const found = await reclaim(queue, leaseMs, SUSPECTS_AT_ONCE - hand.suspects.length, cursor, notAfter);
         cursor = found.cursor;
         // Our own entries come back too when this process was stopped for longer than a lease; those it still holds.
         const fresh = found.deliveries.filter(({ entry }) => !hand.has(entry));
@@ -42,7 +45,6 @@ export async function reclaimWhileOpen(
         if (cursor === "0-0") break;
       }
     } catch (error) {
-      dropIfSilent(redis, error);
       log.debug({ error: String(error) }, "reclaim failed; the next scan tries again");
     }
   }

@@ -47,21 +47,12 @@ export async function readOwned(queue: LaneQueue, count: number): Promise<Taken>
   );
 }
 
-/** Takes over entries whose lease ran out, following the cursor once. @returns the cursor for the next call. */
-export async function reclaim(queue: LaneQueue, leaseMs: number, count: number, cursor: string) {
-  const { ready } = laneKeys(queue.lane);
-  const reply = list(
-    await queue.redis.callBuffer("XAUTOCLAIM", ready, GROUP, queue.consumer, leaseMs, cursor, "COUNT", count),
-  );
-  return { cursor: text(reply[0]), deleted: list(reply[2]).map(text), ...entries(list(reply[1])) };
-}
-
 function taken(reply: unknown): Taken {
   if (reply === null) return { deliveries: [], unreadable: [] };
   return entries(list(list(list(reply)[0])[1]));
 }
 
-function entries(items: readonly unknown[]): Taken {
+export function entries(items: readonly unknown[]): Taken {
   const deliveries: Delivery[] = [];
   const unreadable: string[] = [];
   for (const item of items) {

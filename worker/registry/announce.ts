@@ -1,4 +1,5 @@
 /** Tells the fleet what this worker serves, under a lease: a worker that dies is out of the list within two leases. */
+import { writeFile } from "node:fs/promises";
 import type { Logger } from "pino";
 import type { Announcement } from "#shared/contract/announcement.js";
 import { REMEMBERED_MS, registryKeys } from "#shared/keys.js";
@@ -24,10 +25,13 @@ export async function announceWhileOpen(
   leaseMs: number,
   log: Logger,
   signal: AbortSignal,
+  /** Touched whenever Redis has taken the announcement: a container's health check looks at its age. */
+  healthFile?: string,
 ): Promise<void> {
   while (!signal.aborted) {
     try {
       await announce(redis, announcement, leaseMs * 2);
+      if (healthFile !== undefined) await writeFile(healthFile, announcement.worker);
     } catch (error) {
       log.debug({ error: String(error) }, "announcement failed; the next one follows");
     }
