@@ -6,8 +6,9 @@ most likely token) and the new states H_OUT and C_OUT come out. Token 0 is <end>
 sequence it asks for the opening of a new one. The batch is the first dimension of every tensor.
 
 Run with /usr/bin/python3 and Debian's python3-torch (1.13), python3-onnx (1.12), python3-numpy and
-libopenblas0-pthread; some 8 minutes on 2 cores. Writes vocab.json, words.txt (labels), training.json and 1/model.onnx
-beside this file. An argument sets the number of training steps.
+libopenblas0-pthread; some 8 minutes on 2 cores. Writes vocab.json, words.txt (labels) and 1/model.onnx
+beside this file. A first argument sets the number of training steps; `continue` as a second one starts from the weights
+in 1/model.onnx.
 """
 
 import copy
@@ -97,10 +98,34 @@ def score(model, tokens, targets, memory):
     return loss, sum(recalled) / len(recalled)
 
 
-def train(vocabulary: list, steps: int):
+def load(model) -> None:
+    """The weights back from the exported model: the inverse of export()."""
+    found = {t.name: numpy_helper.to_array(t) for t in onnx.load(str(HERE / "1" / "model.onnx")).graph.initializer}
+
+    def gates(matrix):
+        i, o, f, g = np.split(matrix, 4)
+        return np.concatenate([i, f, g, o])
+
+    weights = {
+        "embedding.weight": found["embedding"],
+        "narrow.weight": found["narrow"].T,
+        "narrow.bias": found["narrow_bias"],
+        "bias": found["bias"],
+    }
+    for n in range(LAYERS):
+        weights[f"lstm.weight_ih_l{n}"] = gates(found[f"w_{n}"][0]) / (SCALE if n == 0 else 1)
+        weights[f"lstm.weight_hh_l{n}"] = gates(found[f"r_{n}"][0])
+        ih, hh = np.split(found[f"b_{n}"][0], 2)
+        weights[f"lstm.bias_ih_l{n}"], weights[f"lstm.bias_hh_l{n}"] = gates(ih), gates(hh)
+    model.load_state_dict({name: torch.tensor(value.copy()) for name, value in weights.items()}, strict=False)
+
+
+def train(vocabulary: list, steps: int, go_on: bool):
     ids = {word: i for i, word in enumerate(vocabulary)}
     torch.manual_seed(1)
     model = Words(len(vocabulary))
+    if go_on:
+        load(model)
     optimiser = torch.optim.AdamW(model.parameters(), lr=PEAK_RATE, betas=(0.9, 0.98), weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, PEAK_RATE, total_steps=steps + 1, pct_start=0.05)
     replicas = [model, copy.deepcopy(model)]
@@ -116,7 +141,7 @@ def train(vocabulary: list, steps: int):
     for step in range(1, steps + 1):
         for ours, theirs in zip(model.parameters(), replicas[1].parameters()):
             theirs.data.copy_(ours.data)
-        halves = [pool.submit(gradient, replica, 10 + 2 * step + i, 3 + step // 3) for i, replica in enumerate(replicas)]
+        halves = [pool.submit(gradient, replica, 10 + 2 * step + i, 400 if go_on else 3 + step // 3) for i, replica in enumerate(replicas)]
         loss = sum(half.result() for half in halves) / 2
         for ours, theirs in zip(model.parameters(), replicas[1].parameters()):
             if ours.grad is not None and theirs.grad is not None:
@@ -130,7 +155,7 @@ def train(vocabulary: list, steps: int):
     with torch.no_grad():
         held_out = score(model, *batch(random.Random(3), ids, 128, 1))[0].item()
     print(f"held-out loss {held_out:.4f}", flush=True)
-    return model, {"steps": steps, "loss": round(loss[0], 4), "heldOutLoss": round(held_out, 4)}
+    return model
 
 
 def export(model, vocabulary: list) -> None:
@@ -226,10 +251,10 @@ def sample(model, vocabulary: list, opening: str, seed: int, temperature: float 
 def main() -> None:
     rng = random.Random(1)
     vocabulary = ["<end>", *sorted({word for _ in range(30_000) for word in tale(rng)} - {"<end>"})]
-    model, result = train(vocabulary, int(sys.argv[1]) if len(sys.argv) > 1 else STEPS)
+    steps = int(sys.argv[1]) if len(sys.argv) > 1 else STEPS
+    model = train(vocabulary, steps, "continue" in sys.argv)
     (HERE / "vocab.json").write_text(json.dumps(vocabulary, indent=2, ensure_ascii=False) + "\n")
     (HERE / "words.txt").write_text("\n".join(vocabulary) + "\n")
-    (HERE / "training.json").write_text(json.dumps(result, indent=2) + "\n")
     export(model, vocabulary)
     for seed, opening in enumerate(
         [

@@ -10,8 +10,9 @@ import re
 SHE = {"he": "she", "him": "her", "his": "her", "himself": "herself", "child": "girl"}
 HE = {"he": "he", "him": "him", "his": "his", "himself": "himself", "child": "boy"}
 
-GIRLS = "Mira Lena Ada Suri Nora Wanda Tilda Ines Rosa Freya Olga Zara Luna".split()
-BOYS = "Tomas Emil Bruno Oskar Felix Hugo Jonas Kito Arlo Milo Otto Theo".split()
+# Heroes and friends have names of their own: whom a name belongs to can be told from the name.
+HEROES = ["Mira Lena Ada Nora Tilda Luna Zara".split(), "Tomas Emil Bruno Felix Arlo Otto".split()]
+FRIENDS = ["Suri Wanda Ines Rosa Freya Olga".split(), "Oskar Hugo Jonas Kito Milo Theo".split()]
 KINDS = "fox hare mouse bear badger hedgehog otter squirrel wolf owl raven goose cat dog goat donkey frog mole".split()
 PEOPLE = "baker miller fisher weaver smith gardener shepherd sailor potter painter".split()
 TRAITS = "brave shy clever curious kind stubborn cheerful quiet proud gentle hungry lazy".split()
@@ -158,7 +159,7 @@ def pick(template: str, rng: random.Random) -> str:
 
 # What a tale fixes once and has to remember: each slot with the words that can fill it.
 MEMORY = {
-    "hero": [*GIRLS, *BOYS], "friend": [*GIRLS, *BOYS], "kind": [*KINDS, *PEOPLE, "girl", "boy"], "trait": TRAITS,
+    "hero": sum(HEROES, []), "friend": sum(FRIENDS, []), "kind": [*KINDS, *PEOPLE, "girl", "boy"], "trait": TRAITS,
     "place": [place for _, place, _ in PLACES], "thing": list(THINGS), "season": ["spring", "summer", "autumn", "winter"],
     "food": FOODS, "stranger": STRANGERS, "beast": BEASTS, "boss": PEOPLE,
 }  # fmt: skip
@@ -185,8 +186,8 @@ def tale_and_memory(rng: random.Random) -> tuple[list[str], dict[str, str]]:
         taken.update((words[name], words[prefix + "kind"], words[prefix + "trait"]))
 
     taken: set[str] = set()
-    being("", "hero", [GIRLS, BOYS], taken)
-    being("f", "friend", [GIRLS, BOYS], taken)
+    being("", "hero", HEROES, taken)
+    being("f", "friend", FRIENDS, taken)
     at, place, detail = rng.choice(PLACES)
     words["place"], words["where"] = place, f"{at} {place} {detail}"
     words["thing"] = rng.choice(list(THINGS))
