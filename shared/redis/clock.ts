@@ -14,4 +14,9 @@ export class RedisClock {
   toLocal(redisMs: number): number {
     return this.#offset === undefined ? Infinity : redisMs - this.#offset;
   }
+
+  /** A time on `performance.now()`'s clock in Redis ms, early by up to a reply's way; long past, while Redis's clock is not known. */
+  toRedis(localMs: number): number {
+    return this.#offset === undefined ? 0 : localMs + this.#offset;
+  }
 }

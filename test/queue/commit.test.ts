@@ -3,7 +3,7 @@ import { laneKeys, outcomeKey, sequenceKeys } from "#shared/keys.js";
 import { giveOutcome } from "#shared/queue/give-outcome.js";
 import { beginAlone } from "../../worker/queue/begin-alone.js";
 import { commit } from "../../worker/queue/commit.js";
-import { reclaim } from "../../worker/queue/stream.js";
+import { reclaim } from "../../worker/queue/reclaim.js";
 import { IDLE_MS, SEQUENCE, admitRequest, admitStep, put, result, take, takeOne, useLab } from "./lab.js";
 
 describe("commit of a sequence's steps", () => {

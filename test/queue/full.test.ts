@@ -5,7 +5,7 @@ import { beginAlone } from "../../worker/queue/begin-alone.js";
 import { commit } from "../../worker/queue/commit.js";
 import { release } from "../../worker/queue/release.js";
 import { renew } from "../../worker/queue/renew.js";
-import { reclaim } from "../../worker/queue/stream.js";
+import { reclaim } from "../../worker/queue/reclaim.js";
 import { IDLE_MS, admitRequest, admitStep, put, result, take, takeOne, useLab } from "./lab.js";
 
 describe("with Redis out of memory", () => {

@@ -6,7 +6,8 @@ import { commit } from "../../worker/queue/commit.js";
 import { discard } from "../../worker/queue/discard.js";
 import { release } from "../../worker/queue/release.js";
 import { renew } from "../../worker/queue/renew.js";
-import { readNew, readOwned, reclaim } from "../../worker/queue/stream.js";
+import { reclaim } from "../../worker/queue/reclaim.js";
+import { readNew, readOwned } from "../../worker/queue/stream.js";
 import { IDLE_MS, SEQUENCE, admitRequest, admitStep, put, result, take, takeOne, useLab } from "./lab.js";
 
 describe("renew", () => {

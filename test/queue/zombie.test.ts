@@ -4,7 +4,7 @@ import { InferenceError } from "#shared/errors.js";
 import type { Delivery } from "#shared/contract/entry.js";
 import { settle } from "../../worker/batch/settle.js";
 import type { LaneQueue } from "../../worker/queue/lane.js";
-import { reclaim } from "../../worker/queue/stream.js";
+import { reclaim } from "../../worker/queue/reclaim.js";
 import { encodeCheckpoint } from "../../worker/sequence/checkpoint.js";
 import { States } from "../../worker/sequence/states.js";
 import { IDLE_MS, admitStep, silentBus, takeOne, useLab } from "./lab.js";
