@@ -46,10 +46,12 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
   for (const { serving } of loaded) {
     for (let shard = 0; shard < config.BATON_SHARDS; shard++) {
       const lane = { model: serving.name, version: serving.version, shard };
+      // One for all tries: a lane that fails to open leaves it behind.
+      const reader = connectBlockingReader(connection);
       const open = () =>
         openLane({
           queue: { redis, lane, consumer: worker },
-          reader: connectBlockingReader(connection),
+          reader,
           model: serving,
           bus,
           clock,

@@ -23,6 +23,8 @@ const base = {
   autoResendUnfulfilledCommands: false,
   connectTimeout: 2_000,
   disconnectTimeout: 100, // a silent peer never confirms a close; until then nothing reconnects
+  // A primary that became a replica refuses writes for ever: the address may lead to the new one. Never resent from here.
+  reconnectOnError: (error: Error) => (error.message.startsWith("READONLY") ? 1 : false),
   retryStrategy: (times: number) => Math.min(25 * 2 ** Math.min(times, 5), 500),
 } as const;
 
