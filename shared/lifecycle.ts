@@ -29,13 +29,16 @@ export class Lifecycle {
 
 /**
  * Runs `stop` once, at the first SIGTERM or SIGINT or when the parent process that asked for it goes away, then exits 0. A second signal exits 1 at
- * once.
+ * once, unless it is the same one told twice: Ctrl-C reaches a whole process group, and a supervisor passes it on.
  */
 export function stopOnSignal(log: Logger, stop: () => Promise<void>): void {
-  let stopping = false;
+  let stoppingSince: number | undefined;
   const begin = (why: string) => {
-    if (stopping) process.exit(1);
-    stopping = true;
+    if (stoppingSince !== undefined) {
+      if (performance.now() - stoppingSince > ECHO_MS) process.exit(1);
+      return;
+    }
+    stoppingSince = performance.now();
     log.info({ why }, "stopping");
     stop().then(
       () => process.exit(0),
@@ -49,3 +52,6 @@ export function stopOnSignal(log: Logger, stop: () => Promise<void>): void {
   process.on("SIGINT", () => begin("SIGINT"));
   if (process.send !== undefined) process.on("disconnect", () => begin("parent gone"));
 }
+
+/** Nobody loses patience within this. */
+const ECHO_MS = 300;

@@ -1,0 +1,27 @@
+import { pino } from "pino";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { stopOnSignal } from "./lifecycle.js";
+import { delay } from "./retry.js";
+
+describe("stopOnSignal", () => {
+  const before = [...process.listeners("SIGINT"), ...process.listeners("SIGTERM")];
+  afterEach(() => {
+    vi.restoreAllMocks();
+    for (const signal of ["SIGINT", "SIGTERM"] as const)
+      for (const added of process.listeners(signal)) if (!before.includes(added)) process.off(signal, added);
+  });
+
+  it("takes the echo of a signal for the same one, and a later signal for impatience", async () => {
+    const exit = vi.spyOn(process, "exit").mockImplementation(() => undefined as never);
+    const stop = vi.fn(() => new Promise<void>(() => undefined));
+    stopOnSignal(pino({ level: "silent" }), stop);
+    const interrupt = process.listeners("SIGINT").find((one) => !before.includes(one));
+    interrupt?.("SIGINT");
+    interrupt?.("SIGINT");
+    expect(stop).toHaveBeenCalledOnce();
+    expect(exit).not.toHaveBeenCalled();
+    await delay(350);
+    interrupt?.("SIGINT");
+    expect(exit).toHaveBeenCalledWith(1);
+  });
+});
