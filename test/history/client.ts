@@ -10,7 +10,8 @@ import { keepAliveAgent, post, type Answer } from "./http.js";
 export interface ClientSettings {
   readonly name: string;
   readonly history: History;
-  readonly urls: readonly string[];
+  /** Where to ask now. */
+  readonly urls: () => readonly string[];
   readonly random: Random;
   /** Longest wait for one answer. */
   readonly attemptMs?: number;
@@ -39,9 +40,10 @@ export class RecordingClient {
   async ask(call: Call): Promise<Ending> {
     const { history, urls, random, patienceMs } = this.#settings;
     const giveUpAt = performance.now() + patienceMs;
-    let at = random.between(0, urls.length - 1);
+    let at = random.between(0, urls().length - 1);
     for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
-      const gateway = urls[at % urls.length] ?? "";
+      const now = urls();
+      const gateway = now[at % now.length] ?? "";
       const attempt = this.#next(call.request);
       const { body, ...ask } = call;
       const stamp = { client: this.#settings.name, attempt };

@@ -5,6 +5,7 @@
 import { startFleet, type Fleet, type FleetPlan } from "../setup/fleet.js";
 import { seededRandom } from "../setup/random.js";
 import { runBystander } from "./bystander.js";
+import { balance } from "./balancer.js";
 import { check } from "./check.js";
 import { RecordingClient } from "./client.js";
 import type { ResourceLimits } from "./facts.js";
@@ -18,6 +19,8 @@ import { planSequences } from "./sequences.js";
 import { watchFleet } from "./watch.js";
 
 export interface Experiment<Broke> {
+  /** Clients heed readiness, as behind a load balancer; else they try any gateway, dead or alive. */
+  readonly balanced?: boolean;
   readonly seed: number;
   readonly fleet: FleetPlan;
   readonly sequences: number;
@@ -65,8 +68,9 @@ async function runOn<Broke>(fleet: Fleet, plan: Experiment<Broke>): Promise<Find
   const random = seededRandom(plan.seed);
   const history = new History();
   const watch = watchFleet(fleet, history);
-  const clientNamed = (name: string) =>
-    new RecordingClient({ name, history, urls: fleet.urls, random: random.fork(name) });
+  const balancer = plan.balanced === true ? balance(fleet.urls) : undefined;
+  const urls = balancer?.urls ?? (() => fleet.urls);
+  const clientNamed = (name: string) => new RecordingClient({ name, history, urls, random: random.fork(name) });
   const clients = Array.from({ length: plan.clients ?? 8 }, (_, i) => clientNamed(`client-${i}`));
   const bystander = clientNamed("bystander");
   const sequences = planSequences({
@@ -89,6 +93,7 @@ async function runOn<Broke>(fleet: Fleet, plan: Experiment<Broke>): Promise<Find
   const floor = await settledFloor(redis, QUIET_MS);
   redis.disconnect();
   await watch.stop();
+  balancer?.stop();
   for (const client of [...clients, bystander]) client.close();
 
   const { commits, resources } = watch;

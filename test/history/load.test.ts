@@ -16,7 +16,8 @@ async function runAgainst(mistake: Mistake) {
   const server = await startToyServer(mistake, 4);
   const history = new History();
   const clients = ["one", "two"].map(
-    (name) => new RecordingClient({ name, history, urls: [server.url], random: random.fork(name), patienceMs: 5_000 }),
+    (name) =>
+      new RecordingClient({ name, history, urls: () => [server.url], random: random.fork(name), patienceMs: 5_000 }),
   );
   try {
     const sequences = planSequences({ count: 24, steps: 12, models: ["chain"], bursts: 0.2, random });
