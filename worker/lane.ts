@@ -6,9 +6,9 @@ import { InferenceError } from "#shared/errors.js";
 import type { Bus } from "#shared/nats/connect.js";
 import type { RedisClock } from "#shared/redis/clock.js";
 import type { RedisClient } from "#shared/redis/connect.js";
-import type { Mutex } from "#shared/mutex.js";
 import { retrying } from "#shared/retry.js";
 import { runLane } from "./batch/loop.js";
+import type { Solitude } from "./batch/solitude.js";
 import type { Settler } from "./batch/settle.js";
 import { Hand, hold, type Held } from "./intake/hand.js";
 import { keepLeases } from "./intake/lease.js";
@@ -30,7 +30,7 @@ export interface LaneSettings {
   readonly model: ServingModel;
   readonly bus: Bus;
   readonly clock: RedisClock;
-  readonly alone: Mutex;
+  readonly solitude: Solitude;
   readonly leaseMs: number;
   readonly maxRunsAlone: number;
   readonly maxStateBytes: number;
@@ -89,13 +89,23 @@ export async function openLane(settings: LaneSettings): Promise<RunningLane> {
   const settler: Settler = { queue, bus, states, maxIdleMs: model.maxIdleMs, budgetMs: SETTLE_BUDGET_MS };
   const capacity = Math.max(1, model.limits.maxBatchSize);
   const intake = Promise.all([
-    readWhileOpen({ queue: { ...queue, redis: reader }, hand, capacity, accept: admit("fresh"), log }, reading.signal),
+    readWhileOpen(
+      {
+        queue: { ...queue, redis: reader },
+        hand,
+        capacity,
+        accept: admit("fresh"),
+        acceptOwned: admit("suspect"),
+        log,
+      },
+      reading.signal,
+    ),
     reclaimWhileOpen({ queue, hand, clock, leaseMs, steadiness, accept: admit("suspect"), log }, reading.signal),
     reconcileWhileOpen(queue, log, reading.signal),
   ]);
   const limits = { maxStateBytes: settings.maxStateBytes };
-  const { alone, maxRunsAlone } = settings;
-  const running = runLane({ model, hand, settler, limits, alone, maxRunsAlone, log }, reading.signal);
+  const { solitude, maxRunsAlone } = settings;
+  const running = runLane({ model, hand, settler, limits, solitude, maxRunsAlone, log }, reading.signal);
   const leases = keepLeases({ queue, hand, clock, leaseMs, steadiness, log }, keeping.signal);
 
   return {

@@ -4,7 +4,8 @@
  */
 import { fork } from "node:child_process";
 import { createLog } from "#shared/log.js";
-import { workerConfig } from "./config.js";
+import { workerConfig, type WorkerConfig } from "./config.js";
+import { readEstate, settleEstate, type Estate } from "./estate.js";
 
 /** Doubled with each crash in a row, so that a worker that cannot live does not eat the machine. */
 const RESTART_MS = { first: 50, most: 1_000 };
@@ -13,13 +14,14 @@ const EXIT_UNUSABLE = 78;
 /** A child that lived this long was not part of a crash loop. */
 const HEALTHY_MS = 10_000;
 
-const log = createLog(readLevel(), "supervisor");
+const config = readConfig();
+const log = createLog(config.BATON_LOG_LEVEL, "supervisor");
 let pauseMs = RESTART_MS.first;
 let stopping = false;
 
-function readLevel(): string {
+function readConfig(): WorkerConfig {
   try {
-    return workerConfig(process.env).BATON_LOG_LEVEL;
+    return workerConfig(process.env);
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
     process.exit(EXIT_UNUSABLE);
@@ -32,6 +34,10 @@ function start(): void {
     // ONNX Runtime reports to its makers unless told otherwise.
     env: { ...process.env, ORT_DISABLE_TELEMETRY: "1" },
     stdio: ["ignore", "inherit", "inherit", "ipc"],
+  });
+  let estate: Estate | undefined;
+  child.on("message", (message) => {
+    estate = readEstate(message);
   });
   const forward = (signal: NodeJS.Signals) => {
     stopping = true;
@@ -51,6 +57,7 @@ function start(): void {
     if (stopping) process.exit(code ?? 1);
     if (performance.now() - startedAt > HEALTHY_MS) pauseMs = RESTART_MS.first;
     log.error({ code, signal, restartInMs: pauseMs }, "worker process died");
+    if (estate !== undefined) void settleEstate(estate, config.BATON_REDIS_URL, log);
     setTimeout(start, pauseMs);
     pauseMs = Math.min(pauseMs * 2, RESTART_MS.most);
   });

@@ -5,13 +5,15 @@ import type { Logger } from "pino";
 import type { Announcement } from "#shared/contract/announcement.js";
 import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
 import { createLog } from "#shared/log.js";
-import { Mutex } from "#shared/mutex.js";
+import type { Lane } from "#shared/keys.js";
 import { connectBus } from "#shared/nats/connect.js";
 import { RedisClock } from "#shared/redis/clock.js";
 import { connectBlockingReader, connectRedis, whenReady } from "#shared/redis/connect.js";
 import { checkServer } from "#shared/redis/server.js";
 import { retrying } from "#shared/retry.js";
+import { Solitude } from "./batch/solitude.js";
 import { workerConfig, type WorkerConfig } from "./config.js";
+import { declareEstate } from "./estate.js";
 import { openLane, type RunningLane } from "./lane.js";
 import { loadModels } from "./model/load.js";
 import { announce, announceWhileOpen } from "./registry/announce.js";
@@ -41,8 +43,9 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
   await whenReady(redis, starting);
   await checkServer(redis, log);
   const clock = new RedisClock();
-  const alone = new Mutex();
+  const solitude = new Solitude();
   const lanes: RunningLane[] = [];
+  const laneNames: Lane[] = [];
   for (const { serving } of loaded) {
     for (let shard = 0; shard < config.BATON_SHARDS; shard++) {
       const lane = { model: serving.name, version: serving.version, shard };
@@ -55,16 +58,18 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
           model: serving,
           bus,
           clock,
-          alone,
+          solitude,
           leaseMs: config.BATON_LEASE_MS,
           maxRunsAlone: config.BATON_MAX_RUNS_ALONE,
           maxStateBytes: config.BATON_MAX_STATE_BYTES,
           stateCacheBytes: config.BATON_STATE_CACHE_BYTES,
           log: log.child({ model: serving.name }),
         });
+      laneNames.push(lane);
       lanes.push(await retrying(open, { budgetMs: START_BUDGET_MS }));
     }
   }
+  declareEstate(worker, laneNames);
   lifecycle.onClose("lanes", async () => {
     await Promise.all(lanes.map((lane) => lane.drain()));
   });

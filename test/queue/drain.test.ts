@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import { describe, expect, it } from "vitest";
 import { encodeFrame } from "#shared/frame.js";
-import { Mutex } from "#shared/mutex.js";
+import { Solitude } from "../../worker/batch/solitude.js";
 import { RedisClock } from "#shared/redis/clock.js";
 import { connectBlockingReader } from "#shared/redis/connect.js";
 import { openLane } from "../../worker/lane.js";
@@ -40,7 +40,7 @@ function open({ queue }: Lab, url: string, model: ServingModel) {
     model,
     bus: silentBus,
     clock: new RedisClock(),
-    alone: new Mutex(),
+    solitude: new Solitude(),
     leaseMs: 5_000,
     maxRunsAlone: 3,
     maxStateBytes: 1_000,

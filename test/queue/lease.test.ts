@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { GROUP, laneKeys, outcomeKey, sequenceKeys } from "#shared/keys.js";
 import { giveOutcome } from "#shared/queue/give-outcome.js";
+import { abandon } from "../../worker/queue/abandon.js";
 import { beginAlone } from "../../worker/queue/begin-alone.js";
 import { commit } from "../../worker/queue/commit.js";
 import { discard } from "../../worker/queue/discard.js";
@@ -81,6 +82,20 @@ describe("beginAlone", () => {
     await beginAlone(lab.queue, delivery.entry, 3, "run");
     await commit(lab.queue, [result(delivery, { action: "drop" })], undefined);
     expect(await lab.redis.exists(laneKeys(lab.lane).runs)).toBe(0);
+  });
+});
+
+describe("abandon", () => {
+  const lab = useLab();
+
+  it("frees all entries of a dead worker at once, and none of a living one", async () => {
+    await admitRequest(lab, "r1");
+    await takeOne(lab.queue);
+    await admitRequest(lab, "r2");
+    await takeOne(lab.other);
+    expect(await abandon(lab.queue)).toBe(1);
+    const taken = await reclaim({ ...lab.queue, consumer: "c.1" }, 60_000, 10, "0-0");
+    expect(taken.deliveries).toMatchObject([{ request: "r1" }]);
   });
 });
 

@@ -5,6 +5,7 @@ import { connectBlockingReader } from "#shared/redis/connect.js";
 import { Hand } from "../../worker/intake/hand.js";
 import { readWhileOpen } from "../../worker/intake/reader.js";
 import { Proxy } from "../setup/proxy.js";
+import type { Taken } from "../../worker/queue/stream.js";
 import { admitRequest, useLab, type Lab } from "./lab.js";
 
 const log = pino({ level: "silent" });
@@ -13,14 +14,9 @@ function read({ queue }: Lab, port: number) {
   const redis = connectBlockingReader({ url: `redis://127.0.0.1:${port}`, name: "reader", log });
   const stop = new AbortController();
   const seen: string[] = [];
+  const accept = ({ deliveries }: Taken) => seen.push(...deliveries.map(({ request }) => request));
   const reading = readWhileOpen(
-    {
-      queue: { ...queue, redis },
-      hand: new Hand(),
-      capacity: 8,
-      accept: ({ deliveries }) => seen.push(...deliveries.map(({ request }) => request)),
-      log,
-    },
+    { queue: { ...queue, redis }, hand: new Hand(), capacity: 8, accept, acceptOwned: accept, log },
     stop.signal,
   );
   return {

@@ -3,13 +3,13 @@ import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import { storeOutcome, outcomeOf } from "#shared/contract/outcome.js";
 import { InferenceError } from "#shared/errors.js";
-import type { Mutex } from "#shared/mutex.js";
 import { retrying } from "#shared/retry.js";
 import type { Hand, Held } from "../intake/hand.js";
 import type { ServingModel } from "../model/serving.js";
 import { beginAlone } from "../queue/begin-alone.js";
 import { execute, failSequence, type ExecuteLimits, type Execution, type Settled } from "./execute.js";
 import { planBatch } from "./plan.js";
+import type { Solitude } from "./solitude.js";
 import { settle, type Settler } from "./settle.js";
 
 export interface LaneLoop {
@@ -17,8 +17,8 @@ export interface LaneLoop {
   readonly hand: Hand;
   readonly settler: Settler;
   readonly limits: ExecuteLimits;
-  /** Suspects of all lanes run one at a time in a process: else one that crashes it would count against another. */
-  readonly alone: Mutex;
+  /** Of all lanes of this process. */
+  readonly solitude: Solitude;
   readonly maxRunsAlone: number;
   readonly log: Logger;
 }
@@ -56,11 +56,11 @@ export async function runLane(lane: LaneLoop, signal: AbortSignal): Promise<void
         break;
       case "alone":
         hand.take([plan.suspect]);
-        await lane.alone.run(() => runAlone(lane, plan.suspect));
+        await lane.solitude.alone(() => runAlone(lane, plan.suspect));
         break;
       case "run": {
         hand.take(plan.batch);
-        const running = execute(model, plan.batch, lane.limits);
+        const running = lane.solitude.share(() => execute(model, plan.batch, lane.limits));
         settleRan();
         while (settling.size >= SETTLING_AT_ONCE) await Promise.race(settling);
         ran = await running;

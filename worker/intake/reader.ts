@@ -13,6 +13,8 @@ export interface Reader {
   readonly hand: Hand;
   readonly capacity: number;
   readonly accept: (taken: Taken) => void;
+  /** For what was delivered to this worker before: it may have run here already. */
+  readonly acceptOwned: (taken: Taken) => void;
   readonly log: Logger;
 }
 
@@ -23,7 +25,7 @@ const SILENCE_MS = BLOCK_MS + 1_500;
 const OWNED_LIMIT = 1_000;
 
 export async function readWhileOpen(
-  { queue, hand, capacity, accept, log }: Reader,
+  { queue, hand, capacity, accept, acceptOwned, log }: Reader,
   signal: AbortSignal,
 ): Promise<void> {
   const { redis } = queue;
@@ -40,7 +42,7 @@ export async function readWhileOpen(
       if (redis.status !== "ready") await whenReady(redis, signal);
       if (mayOwnUnseen) {
         await ensureGroup(redis, queue.lane);
-        accept(await readOwned(queue, OWNED_LIMIT));
+        acceptOwned(await readOwned(queue, OWNED_LIMIT));
         mayOwnUnseen = false;
         continue;
       }

@@ -1,14 +1,14 @@
 // Tells a tale: feeds an opening to `word-lstm` word by word, as one sequence, then goes on with the words that the model proposes.
 // Every word is one request; which worker runs it does not matter, and the state is nowhere but in Baton.
 //
-//   node infra/models/word-lstm/tell.mjs "Once upon a time" [--temperature 0.7] [--seed 1] [--url http://localhost:8000]
+//   node infra/models/word-lstm/tell.mjs "Once upon a time" [--temperature 0.4] [--seed 1] [--url http://localhost:8000]
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    temperature: { type: "string", default: "0.7" },
+    temperature: { type: "string", default: "0.4" },
     seed: { type: "string", default: "1" },
     url: { type: "string", default: process.env.BATON_URL ?? "http://localhost:8000" },
     words: { type: "string", default: "200" },
