@@ -2,29 +2,39 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 
-/** Of the kernel's ticks, almost always 100 a second: measure for seconds. */
-const tickMs = 1_000 / Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" }));
-
-/** @returns milliseconds by group, user and system together. */
-export function cpuOf(groups: readonly number[]): number[] {
-  const spent = new Map(groups.map((group) => [group, 0]));
-  for (const pid of readdirSync("/proc")) {
-    if (!/^\d+$/.test(pid)) continue;
-    const fields = stat(pid);
-    const group = Number(fields[2]);
-    const before = spent.get(group);
-    if (before !== undefined) spent.set(group, before + (Number(fields[11]) + Number(fields[12])) * tickMs);
-  }
-  return groups.map((group) => spent.get(group) ?? 0);
+/** Milliseconds, user and system together. */
+export interface Cpu {
+  readonly total: number;
+  /** Of the processes' main threads: in a worker, all but the model (and the engine's own helpers). */
+  readonly mainThreads: number;
 }
 
-/** From the third field on, the state: the second, the command, may hold spaces and parentheses. */
-function stat(pid: string): string[] {
+/** The kernel counts in ticks, almost always 100 a second: measure for seconds. */
+const tickMs = 1_000 / Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" }));
+
+/** @returns by group. */
+export function cpuOf(groups: readonly number[]): Cpu[] {
+  const spent = new Map(groups.map((group) => [group, { total: 0, mainThreads: 0 }]));
+  for (const pid of readdirSync("/proc")) {
+    if (!/^\d+$/.test(pid)) continue;
+    const process = stat(`/proc/${pid}/stat`);
+    const cpu = spent.get(process.group);
+    if (cpu === undefined) continue;
+    cpu.total += process.ms;
+    cpu.mainThreads += stat(`/proc/${pid}/task/${pid}/stat`).ms;
+  }
+  return groups.map((group) => spent.get(group) ?? { total: 0, mainThreads: 0 });
+}
+
+function stat(file: string): { group: number; ms: number } {
   try {
-    return readFileSync(`/proc/${pid}/stat`, "utf8")
+    // From the third field on, the state: the second, the command, may hold spaces and parentheses.
+    const fields = readFileSync(file, "utf8")
       .replace(/^.*\) /s, "")
-      .split(" ");
+      .split(" ")
+      .map(Number);
+    return { group: fields[2] ?? -1, ms: ((fields[11] ?? 0) + (fields[12] ?? 0)) * tickMs };
   } catch {
-    return []; // ended meanwhile
+    return { group: -1, ms: 0 }; // ended meanwhile
   }
 }

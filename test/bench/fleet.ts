@@ -5,11 +5,10 @@ import { startNats } from "../setup/nats.js";
 import { freePort } from "../setup/port.js";
 import { startRedis } from "../setup/redis.js";
 import { root } from "../setup/root.js";
-import type { RunningProcess } from "../setup/process.js";
-import { cpuOf } from "./cpu.js";
+import { cpuOf, type Cpu } from "./cpu.js";
 import { benchRepository, large, tiny, tinyAtOnce } from "./models.js";
 
-export const parts = ["gateway", "worker", "redis", "nats"] as const;
+export const parts = ["gateway", "worker I/O", "worker model", "redis", "nats"] as const;
 export type Part = (typeof parts)[number];
 
 export interface BenchFleet {
@@ -50,17 +49,18 @@ export async function startBenchFleet(folder: string): Promise<BenchFleet> {
   });
   await Promise.all([gateway.start(), worker.start()]);
   await whenReady(port);
-  const processes: Record<Part, RunningProcess> = {
-    gateway: gateway.process,
-    worker: worker.process,
-    redis: redis.process,
-    nats: nats.process,
-  };
+  const groups = [gateway.process, worker.process, redis.process, nats.process].map(({ pid }) => pid);
   return {
     port,
     cpu() {
-      const spent = cpuOf(parts.map((part) => processes[part].pid));
-      return Object.fromEntries(parts.map((part, i) => [part, spent[i] ?? 0])) as Record<Part, number>;
+      const [ofGateway, ofWorker, ofRedis, ofNats] = cpuOf(groups) as [Cpu, Cpu, Cpu, Cpu];
+      return {
+        gateway: ofGateway.total,
+        "worker I/O": ofWorker.mainThreads,
+        "worker model": ofWorker.total - ofWorker.mainThreads,
+        redis: ofRedis.total,
+        nats: ofNats.total,
+      };
     },
     batches: (from, to) =>
       worker.process.lines
