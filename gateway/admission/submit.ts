@@ -1,5 +1,5 @@
 /** The journey of one request through the gateway: await the reply, admit, answer; in that order. */
-import { createHash, randomBytes } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import { readOutcome, type Outcome } from "#shared/contract/outcome.js";
 import { encodeCorrelationId, startRequiredMessage } from "#shared/contract/sequence.js";
@@ -110,7 +110,7 @@ async function admitSurely(redis: RedisClient, keys: readonly string[], args: re
  * clients set to the same value for everything.
  */
 function requestId({ idempotencyKey, tenant, model }: InferenceRequest): string {
-  if (idempotencyKey === undefined) return randomBytes(16).toString("base64url");
+  if (idempotencyKey === undefined) return randomUUID();
   const named = JSON.stringify([tenant, model.name, idempotencyKey]);
   return createHash("sha256").update(named).digest().subarray(0, 16).toString("base64url");
 }
