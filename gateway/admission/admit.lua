@@ -35,10 +35,12 @@ if not sequence then
   return {'admitted'}
 end
 
-local step = string.format('%.0f', redis.call('HINCRBY', sequence, 'next', 1))
+local step = string.format('%.0f', tonumber(seq[1] or '0') + 1)
 local flags = (start and 1 or 0) + (ARGV[10] == '1' and 2 or 0)
-redis.call('HSET', sequence, 'ended', ARGV[10])
-if start then redis.call('HSET', sequence, 'start', step) end
+local changes = {'next', step, 'ended', ARGV[10]}
+if start then
+  changes[5], changes[6] = 'start', step
+end
 -- One lifetime: no key of a sequence with queued work may expire, or a waiting step would find a silent zero state.
 redis.call('PERSIST', sequence)
 redis.call('PERSIST', KEYS[5])
@@ -46,8 +48,9 @@ redis.call('ZADD', KEYS[3], '+inf', ARGV[8])
 local facts = table.concat({ARGV[1], ARGV[8], step, flags, deadline, ARGV[6], ARGV[4]}, '|')
 if seq[2] then
   redis.call('RPUSH', KEYS[6], cmsgpack.pack({facts, ARGV[2]}))
+  redis.call('HSET', sequence, unpack(changes))
 else
   local entry = redis.call('XADD', KEYS[1], '*', 'm', facts .. '|' .. (seq[4] or ''), 'b', ARGV[2])
-  redis.call('HSET', sequence, 'entry', entry, 'request', ARGV[1])
+  redis.call('HSET', sequence, 'entry', entry, 'request', ARGV[1], unpack(changes))
 end
 return {'admitted'}

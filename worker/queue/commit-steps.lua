@@ -18,21 +18,24 @@
 --           'lost'        not ours any more, and no outcome yet: another worker has it; or ours, but its sequence knows nothing of
 --                         it (deleted from outside): acknowledged, for it could never be committed
 local ready, runs, live, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local group, consumer, idle = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local group, consumer, idle = ARGV[1], ARGV[2], ARGV[3]
 local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local lapses = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(idle))
+
+-- Almost always nothing was suspected.
+local suspected = redis.call('EXISTS', runs) == 1
 
 local function forget(entry)
   redis.call('XACK', ready, group, entry)
   redis.call('XDEL', ready, entry)
-  redis.call('HDEL', runs, entry)
+  if suspected then redis.call('HDEL', runs, entry) end
 end
 
 local function commit(out, seq, state, wait, entry, name, step, start, kind, body, ttl, action, checkpoint, reason)
   local record = redis.call('HMGET', out, 'kind', 'digest')
   local outcome = record[1]
   local owned = #redis.call('XPENDING', ready, group, entry, entry, 1, consumer) == 1
-  local facts = redis.call('HMGET', seq, 'entry', 'done', 'start', 'ended')
+  local facts = redis.call('HMGET', seq, 'entry', 'done', 'start', 'ended', 'at')
   local expected = facts[1] == entry and tonumber(facts[2] or '0') + 1 == tonumber(step)
   if not owned or not expected then
     if owned then forget(entry) end
@@ -51,7 +54,7 @@ local function commit(out, seq, state, wait, entry, name, step, start, kind, bod
         'runs', (redis.call('HGET', runs, entry) or '0'):match('^%d+'), 'frame', redis.call('XRANGE', ready, entry, entry)[1][2][4])
     end
   end
-  local from = redis.call('HGET', seq, 'at') or ''
+  local from = facts[5] or ''
   if action == 'put' then
     redis.call('SET', state, checkpoint)
     from = entry
@@ -79,7 +82,7 @@ local function commit(out, seq, state, wait, entry, name, step, start, kind, bod
     redis.call('HDEL', seq, 'entry', 'request')
     redis.call('PEXPIRE', seq, idle)
     redis.call('PEXPIRE', state, idle)
-    redis.call('ZADD', live, now + idle, name)
+    redis.call('ZADD', live, lapses, name)
   end
   return said
 end
