@@ -1,7 +1,6 @@
 /** ONNX Runtime as the worker sets it up; the same options as worker/model/thread.ts. */
 import * as ort from "onnxruntime-node";
 
-export const stateNames = ["H", "C"] as const;
 /** In the worker's order: states first. */
 export const outputNames = ["H_OUT", "C_OUT", "Y"] as const;
 
