@@ -11,7 +11,7 @@ const { values, positionals } = parseArgs({
     temperature: { type: "string", default: "0.4" },
     seed: { type: "string", default: "1" },
     url: { type: "string", default: process.env.BATON_URL ?? "http://localhost:8000" },
-    words: { type: "string", default: "200" },
+    words: { type: "string", default: "400" },
   },
 });
 const vocabulary = JSON.parse(readFileSync(new URL("./vocab.json", import.meta.url), "utf8"));
