@@ -3,6 +3,9 @@ import { fork } from "node:child_process";
 
 export type Report<Result> = { readonly kind: "measuring" } | { readonly kind: "result"; readonly result: Result };
 
+/** No measurement takes as long; one that does hangs. */
+const LIMIT_MS = 60_000;
+
 const MEASURING: Report<never> = { kind: "measuring" };
 
 /** @param onMeasuring called when the warm-up is over. @param onDone called the moment the result is there. */
@@ -19,6 +22,8 @@ export function runChild<Job, Result>(
       onDone();
       return resolve(report.result);
     });
+    const limit = setTimeout(() => child.kill("SIGKILL"), LIMIT_MS);
+    child.once("exit", () => clearTimeout(limit));
     child.once("error", reject);
     child.once("exit", (code, signal) =>
       reject(new Error(`${module.pathname} exited (${code ?? signal}) without a result`)),

@@ -28,6 +28,9 @@ const timing: Timing = options.quick ? { warmupMs: 500, measureMs: 2_000 } : { w
 const rounds = Number(options.rounds ?? (options.quick ? 1 : 3));
 const only = options.only.split(",").filter((name) => name !== "") as (keyof Round)[];
 
+// Leaving by `exit` takes every started process along.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
+
 const progress = (line: string) => console.error(`bench: ${line}`);
 const startedAt = new Date();
 const machine = describeMachine();

@@ -1,8 +1,6 @@
 /** What passes through BullMQ: JSON, so tensors travel as base64. */
 import type { BenchModel } from "../models.js";
 
-export const QUEUE = "steps";
-
 export interface StepData {
   readonly sequence: number;
   readonly start: boolean;
@@ -15,6 +13,7 @@ export interface StepResult {
 
 export interface BullWorkerJob {
   readonly redisPort: number;
+  readonly queue: string;
   readonly model: BenchModel;
 }
 
