@@ -78,9 +78,12 @@ async function readAnnouncements(redis: RedisClient, known: ReadonlyMap<string, 
 
 function parse(worker: string, text: string | null | undefined, log: Logger): Announcement | undefined {
   if (text === null || text === undefined) return undefined;
-  const parsed = announcement.safeParse(JSON.parse(text));
-  if (!parsed.success) log.error({ worker }, "announcement of another version ignored");
-  return parsed.data;
+  try {
+    return announcement.parse(JSON.parse(text));
+  } catch {
+    log.error({ worker }, "unreadable announcement ignored: a worker of another version?");
+    return undefined;
+  }
 }
 
 /** The answer of `GET /v2/fleet`. */

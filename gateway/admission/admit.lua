@@ -13,13 +13,15 @@ if known[1] then
   if known[1] ~= ARGV[3] then return {'mismatch'} end
   return {'known', known[2] or '', known[3] or ''}
 end
-if redis.call('XLEN', KEYS[1]) >= tonumber(ARGV[7]) then return {'queue-full'} end
 
 local sequence, start = KEYS[4], ARGV[9] == '1'
 local seq
 if sequence then
   seq = redis.call('HMGET', sequence, 'next', 'entry', 'ended', 'at')
   if not start and (not seq[1] or seq[3] == '1') then return {'start-required'} end
+end
+if redis.call('XLEN', KEYS[1]) >= tonumber(ARGV[7]) then return {'queue-full'} end
+if sequence then
   if seq[2] and redis.call('LLEN', KEYS[6]) >= tonumber(ARGV[11]) then return {'backlog-full'} end
   if not seq[1] and redis.call('ZCARD', KEYS[3]) >= tonumber(ARGV[12]) then return {'too-many-sequences'} end
 end

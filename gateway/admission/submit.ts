@@ -81,6 +81,7 @@ async function submit(settings: SubmitSettings, request: InferenceRequest): Prom
     expected.forget();
     throw refusal(admission.said, request);
   }
+  expected.admitted();
   const settled = await expected.outcome;
   // Nobody can ask for this outcome again, so it need not stay for its TTL.
   if (idempotencyKey === undefined) settings.sweeper.discard(key);
@@ -132,10 +133,10 @@ function frameMeta({ outputs, parameters }: InferenceRequest) {
 }
 
 /** Of everything that makes two uses of one key the same request. */
-function digestOf({ sequence }: InferenceRequest, frame: Buffer): string {
+function digestOf({ sequence, deadlineMs }: InferenceRequest, frame: Buffer): string {
   const place = sequence && [encodeCorrelationId(sequence.id), sequence.start, sequence.end];
   return createHash("sha256")
-    .update(JSON.stringify(place ?? null))
+    .update(JSON.stringify([place ?? null, deadlineMs]))
     .update(frame)
     .digest("base64url");
 }

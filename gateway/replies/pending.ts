@@ -17,6 +17,8 @@ interface Pending {
   readonly deadlineAt: number;
   /** Usually one; more when a client retries under its key while the first try still waits here. */
   readonly waiters: Set<(outcome: Outcome) => void>;
+  /** From then on Redis has a record of the request; should it be gone, so is the request. */
+  admitted: boolean;
   /** When Redis is asked next; moved on by every look. */
   lookAt: number;
 }
@@ -31,6 +33,8 @@ export interface Wait {
 
 export interface Expected {
   readonly outcome: Promise<Outcome>;
+  /** Redis has the request. */
+  readonly admitted: () => void;
   /** The request was refused, or its outcome was known at once. */
   readonly forget: () => void;
 }
@@ -64,10 +68,21 @@ export class PendingRequests {
     const now = performance.now();
     let pending = this.#pending.get(request);
     if (pending === undefined) {
-      pending = { key, outcomeTtlMs, deadlineAt: now + deadlineMs, waiters: new Set(), lookAt: now + SILENCE_MS };
+      pending = {
+        key,
+        outcomeTtlMs,
+        deadlineAt: now + deadlineMs,
+        waiters: new Set(),
+        admitted: false,
+        lookAt: now + SILENCE_MS,
+      };
       this.#pending.set(request, pending);
     }
     const { waiters } = pending;
+    const record = pending;
+    const admitted = () => {
+      record.admitted = true;
+    };
     let waiter: ((outcome: Outcome) => void) | undefined;
     const outcome = new Promise<Outcome>((resolve) => {
       waiter = resolve;
@@ -77,7 +92,7 @@ export class PendingRequests {
       if (waiter !== undefined) waiters.delete(waiter);
       if (waiters.size === 0 && this.#pending.get(request)?.waiters === waiters) this.#pending.delete(request);
     };
-    return { outcome, forget };
+    return { outcome, admitted, forget };
   }
 
   /** Another gateway may be the one that hears of this request: only Redis will tell. */
@@ -114,11 +129,12 @@ export class PendingRequests {
 
   async #look(batch: readonly [string, Pending][], now: number): Promise<void> {
     await Promise.all(
-      batch.map(async ([request, { key, outcomeTtlMs, deadlineAt }]) => {
+      batch.map(async ([request, { key, outcomeTtlMs, deadlineAt, admitted }]) => {
         try {
           if (now >= deadlineAt) return this.#settle(request, await this.#expire(key, outcomeTtlMs));
-          const [kind, body] = await this.#redis.hmgetBuffer(key, "kind", "body");
+          const [digest, kind, body] = await this.#redis.hmgetBuffer(key, "digest", "kind", "body");
           if (kind && body) this.#settle(request, readOutcome(kind.toString(), body));
+          else if (!digest && admitted) this.#settle(request, lostRequest());
         } catch (error) {
           dropIfSilent(this.#redis, error);
           if (now >= deadlineAt + GRACE_MS) this.#settle(request, unknownOutcome());
@@ -140,6 +156,11 @@ export class PendingRequests {
     this.#pending.delete(request);
     for (const resolve of pending?.waiters ?? []) resolve(outcome);
   }
+}
+
+/** Redis has lost the record of a request that it had accepted: it came back empty, or somebody deleted it. */
+function lostRequest(): Outcome {
+  return outcomeOf(new InferenceError("request_lost", "the accepted request is gone from the queue"));
 }
 
 function unknownOutcome(): Outcome {

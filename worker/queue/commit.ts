@@ -24,8 +24,36 @@ export type Fate = (typeof fates)[number];
 const commitSteps = defineScript(new URL("./commit-steps.lua", import.meta.url), words(fates));
 const commitRequests = defineScript(new URL("./commit-requests.lua", import.meta.url), words(fates));
 
+/** What one script call writes at most, unless a single step writes more: past that it would hold up everybody's renewals. */
+const BYTES_PER_CALL = 1_048_576;
+
 /** @returns one fate per settlement, in order. Safe to repeat: what an earlier call did reads as `already`. */
-export function commit(
+export async function commit(
+  queue: LaneQueue,
+  settlements: readonly Settlement[],
+  maxIdleMs: number | undefined,
+): Promise<Fate[]> {
+  const calls = chunks(settlements).map((chunk) => commitChunk(queue, chunk, maxIdleMs));
+  return (await Promise.all(calls)).flat();
+}
+
+function chunks(settlements: readonly Settlement[]): Settlement[][] {
+  const done: Settlement[][] = [];
+  let room = 0;
+  for (const settlement of settlements) {
+    const { outcome, state } = settlement;
+    const bytes = outcome.body.length + (state.action === "put" ? state.checkpoint.length : 0);
+    if (bytes > room || done.length === 0) {
+      done.push([]);
+      room = BYTES_PER_CALL;
+    }
+    done.at(-1)?.push(settlement);
+    room -= bytes;
+  }
+  return done;
+}
+
+function commitChunk(
   queue: LaneQueue,
   settlements: readonly Settlement[],
   maxIdleMs: number | undefined,

@@ -19,13 +19,15 @@ const reapScript = defineScript(new URL("./reap-consumers.lua", import.meta.url)
 /** Entries that were delivered once, are pending with nobody, and still stand in the stream. */
 export async function orphans({ redis, lane }: LaneQueue, limit: number): Promise<Delivery[]> {
   const { ready } = laneKeys(lane);
-  const group = list(await redis.callBuffer("XINFO", "GROUPS", ready))
+  // Of one moment: counts of two would rarely agree under load.
+  const [[, groups] = [], [, length] = []] = (await redis.multi().xinfo("GROUPS", ready).xlen(ready).exec()) ?? [];
+  const group = list(groups)
     .map(facts)
     .find(({ name }) => name === GROUP);
   if (group === undefined) return [];
-  const [length, lag, pending] = [await redis.xlen(ready), group["lag"], Number(group["pending"])];
+  const [lag, pending] = [group["lag"] ?? "", Number(group["pending"])];
   // Redis knows how many entries are still ahead of the group unless deletions have blurred it.
-  if (lag !== "" && length - Number(lag) === pending) return [];
+  if (lag !== "" && Number(length) - Number(lag) === pending) return [];
   const last = group["last-delivered-id"] ?? "0-0";
   const standing = list(await redis.callBuffer("XRANGE", ready, "-", last, "COUNT", limit));
   const owned = list(await redis.callBuffer("XPENDING", ready, GROUP, "-", last, limit));
@@ -38,9 +40,9 @@ export async function orphans({ redis, lane }: LaneQueue, limit: number): Promis
 }
 
 export async function requeue({ redis, lane }: LaneQueue, deliveries: readonly Delivery[]): Promise<number> {
-  const { ready } = laneKeys(lane);
+  const { ready, runs } = laneKeys(lane);
   const owners = deliveries.map(({ sequence }) => (sequence === undefined ? ready : sequenceKeys(lane, sequence).seq));
-  return requeueScript(redis, [ready, ...owners], [GROUP, ...deliveries.map(({ entry }) => entry)]);
+  return requeueScript(redis, [ready, runs, ...owners], [GROUP, ...deliveries.map(({ entry }) => entry)]);
 }
 
 /** @returns the request whose step was lost, if one was. */
