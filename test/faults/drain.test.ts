@@ -45,7 +45,8 @@ describe("SIGTERM to a gateway under load", () => {
     async () => {
       const findings = await experiment({
         ...base,
-        fleet: { gateways: 2, workers: 2, models: ["chain", "simple"] },
+        // Longer than a busy machine takes to notice; what a deployment's balancer needs is its setting.
+        fleet: { gateways: 2, workers: 2, models: ["chain", "simple"], env: { BATON_LINGER_MS: "3000" } },
         spreadMs: 8_000,
         balanced: true,
         breaking: async (fleet) => {

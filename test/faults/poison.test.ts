@@ -4,7 +4,7 @@ import { scale, seed } from "./scale.js";
 import { expectNoViolation } from "./verdict.js";
 
 /** Once in company, then alone as often as the poison policy allows. */
-const CRASHES_PER_PILL = 4;
+const RUNS_ALONE = 3;
 const PILLS = 2;
 
 describe("a request that crashes the process that runs it", () => {
@@ -22,7 +22,9 @@ describe("a request that crashes the process that runs it", () => {
         breaking: () => Promise.resolve(),
       });
       expectNoViolation("poison", findings);
-      expect(findings.numbers.workerEvents["worker process died"]).toBe(CRASHES_PER_PILL * PILLS);
+      // Each pill crashes three processes alone, and one in company: which the other pill may have shared.
+      const crashes = findings.numbers.workerEvents["worker process died"];
+      expect([RUNS_ALONE * PILLS + 1, RUNS_ALONE * PILLS + PILLS]).toContain(crashes);
       expect(findings.numbers.workerEvents["request set aside"]).toBe(PILLS);
       // Neighbours may have to wait; none is refused or cut off.
       const told = Object.keys(findings.numbers.unknown);

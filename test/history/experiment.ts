@@ -47,7 +47,8 @@ export interface Findings<Broke> {
 
 export const limits: ResourceLimits = {
   rssBytes: 512 * 1_048_576,
-  descriptors: 512,
+  /** A connection for each of 500 sequences, and some for the fleet itself. */
+  descriptors: 1_024,
   usedMemoryBytes: 256 * 1_048_576,
 };
 

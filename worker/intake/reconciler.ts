@@ -11,6 +11,7 @@ import { mendSequence, orphans, reapConsumers, requeue } from "../queue/reconcil
 const EVERY_MS = 2_000;
 /** Per round; the rest waits for the next one. */
 const LIMIT = 1_000;
+const LOOKS_AT_ONCE = 50;
 /** A consumer that has not read for this long belongs to a process that is gone. */
 const CONSUMER_IDLE_MS = 60_000;
 const OUTCOME_TTL_MS = 60_000;
@@ -21,14 +22,14 @@ export async function reconcileWhileOpen(queue: LaneQueue, log: Logger, signal: 
     if (signal.aborted || queue.redis.status !== "ready") continue;
     try {
       const mine = await queue.redis.set(reconcilerKey(queue.lane), queue.consumer, "PX", EVERY_MS, "NX");
-      if (mine === "OK") await reconcile(queue, log);
+      if (mine === "OK") await reconcile(queue, log, signal);
     } catch (error) {
       log.debug({ error: String(error) }, "reconcile failed; the next round tries again");
     }
   }
 }
 
-async function reconcile(queue: LaneQueue, log: Logger): Promise<void> {
+async function reconcile(queue: LaneQueue, log: Logger, signal: AbortSignal): Promise<void> {
   const { redis, lane } = queue;
   const { live } = laneKeys(lane);
   // What looks orphaned is mostly just being settled: the script looks again, and decides.
@@ -38,14 +39,21 @@ async function reconcile(queue: LaneQueue, log: Logger): Promise<void> {
 
   const [seconds] = await redis.time();
   await redis.zremrangebyscore(live, "-inf", Number(seconds) * 1_000);
-  for (const name of await redis.zrange(live, "+inf", "+inf", "BYSCORE", "LIMIT", 0, LIMIT)) {
-    const request = await mendSequence(queue, name);
-    if (request === undefined) continue;
-    log.error({ request }, "a queued step was deleted from outside");
-    const lost = storeOutcome(
-      outcomeOf(new InferenceError("request_lost", "the queued request was destroyed before it ran")),
-    );
-    await giveOutcome(redis, [outcomeKey(lane, request)], [lost.kind, lost.body, OUTCOME_TTL_MS]);
+  const busy = await redis.zrange(live, "+inf", "+inf", "BYSCORE", "LIMIT", 0, LIMIT);
+  // A drain waits for this round: under load a look takes a while, and a thousand in a row would take longer than it may.
+  for (let i = 0; i < busy.length && !signal.aborted; i += LOOKS_AT_ONCE) {
+    await Promise.all(busy.slice(i, i + LOOKS_AT_ONCE).map((name) => mend(queue, name, log)));
   }
   await reapConsumers(queue, CONSUMER_IDLE_MS);
+}
+
+async function mend(queue: LaneQueue, name: string, log: Logger): Promise<void> {
+  const request = await mendSequence(queue, name);
+  if (request === undefined) return;
+  log.error({ request }, "a queued step was deleted from outside");
+  const lost = storeOutcome(
+    outcomeOf(new InferenceError("request_lost", "the queued request was destroyed before it ran")),
+  );
+  const key = outcomeKey(queue.lane, request);
+  await giveOutcome(queue.redis, [key], [lost.kind, lost.body, OUTCOME_TTL_MS]);
 }
