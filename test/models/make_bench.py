@@ -126,7 +126,7 @@ sequence_batching {{
 
 def main() -> None:
     if len(sys.argv) > 1:
-        for size in DELAYS:
+        for size in WINDOWS:
             for op in (True, False):
                 for stored in (True, False):
                     name = f"{'op' if op else 'matmul'}-{'stored' if stored else 'folded'}-{size}.onnx"
