@@ -3,7 +3,7 @@
  * line, and nothing that a test started outlives the test, however the test ends.
  */
 import { spawn, type ChildProcess } from "node:child_process";
-import { createWriteStream, mkdirSync } from "node:fs";
+import { createWriteStream, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { createInterface } from "node:readline";
 
@@ -50,7 +50,8 @@ export class RunningProcess {
 
   constructor({ name, command, args, env, cwd, logFile }: Launch) {
     mkdirSync(dirname(logFile), { recursive: true });
-    const log = createWriteStream(logFile, { flags: "a" });
+    // Opened now: a process that is over at once must not leave an open behind for a folder that is gone.
+    const log = createWriteStream(logFile, { fd: openSync(logFile, "a") });
     this.name = name;
     this.#child = spawn(command, args, {
       cwd,
