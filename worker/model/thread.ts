@@ -3,6 +3,7 @@
  * renewal of leases.
  */
 import { parentPort, workerData } from "node:worker_threads";
+import "./half.js";
 import * as ort from "onnxruntime-node";
 import type { Datatype } from "#shared/model/datatype.js";
 import { decodeStrings, encodeStrings } from "./strings.js";
@@ -36,15 +37,10 @@ const arrays: Partial<Record<Datatype, { type: ort.Tensor.Type; array: ElementAr
   INT16: { type: "int16", array: Int16Array, bytes: 2 },
   INT32: { type: "int32", array: Int32Array, bytes: 4 },
   INT64: { type: "int64", array: BigInt64Array, bytes: 8 },
-  FP16: { type: "float16", array: halfArray(), bytes: 2 },
+  FP16: { type: "float16", array: Uint16Array, bytes: 2 },
   FP32: { type: "float32", array: Float32Array, bytes: 4 },
   FP64: { type: "float64", array: Float64Array, bytes: 8 },
 };
-
-/** Newer engines have Float16Array, and ONNX Runtime then insists on it. */
-function halfArray(): ElementArray {
-  return (globalThis as { Float16Array?: ElementArray }).Float16Array ?? Uint16Array;
-}
 
 function toOrt({ datatype, shape, data }: PlainTensor): ort.Tensor {
   if (datatype === "BYTES") return new ort.Tensor("string", decodeStrings(data), shape);
