@@ -22,6 +22,8 @@ const base = {
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
   connectTimeout: 2_000,
+  // While Redis loads its data it estimates how long that takes; ioredis believes it, for up to 10 s. Ask again soon instead.
+  maxLoadingRetryTime: 100,
   disconnectTimeout: 100, // a silent peer never confirms a close; until then nothing reconnects
   // A primary that became a replica refuses writes for ever: the address may lead to the new one. Never resent from here.
   reconnectOnError: (error: Error) => (error.message.startsWith("READONLY") ? 1 : false),
