@@ -2,6 +2,7 @@
 import type { ErrorCode } from "#shared/errors.js";
 import type { SequenceStep } from "#shared/contract/sequence.js";
 import type { ServedModel } from "#shared/contract/announcement.js";
+import type { GenerationSpec } from "#shared/contract/generation.js";
 import type { Tensor } from "#shared/frame.js";
 
 export type ParameterValue = string | number | bigint | boolean;
@@ -26,3 +27,38 @@ export type InferenceOutcome =
 
 /** Admits a request, waits for its one outcome. Refusals before admission are outcomes too; it never rejects. */
 export type Infer = (request: InferenceRequest) => Promise<InferenceOutcome>;
+
+export interface GenerationRequest {
+  readonly model: ServedModel;
+  readonly tenant: string;
+  /** A turn of a conversation, or undefined. */
+  readonly sequence: SequenceStep | undefined;
+  readonly spec: GenerationSpec;
+  readonly idempotencyKey: string | undefined;
+  readonly deadlineMs: number;
+  /** Runs to its end whether or not anybody reads. */
+  readonly background: boolean;
+}
+
+/** One record as it was committed: the JSON of a `TokenRecord`. */
+export interface StreamRecord {
+  readonly index: number;
+  readonly bytes: Buffer;
+  readonly final: boolean;
+}
+
+/** An admitted request whose records can be read, by many readers at once. */
+export interface OpenStream {
+  /** Public id. */
+  readonly id: string;
+  /**
+   * Records from index `from` to the final one, each once and in order, then ends. A reader that falls behind costs no memory. Ends early when `signal` aborts.
+   * @throws InferenceError `ahead_of_log`, `resume_window_passed`, `unknown_request` or, when Redis stays away, `unavailable`
+   */
+  read(from: number, signal: AbortSignal): AsyncIterable<StreamRecord>;
+  /** Ends the request at its next iteration, unless it has ended. */
+  cancel(): Promise<void>;
+}
+
+/** Admits a generation. @throws InferenceError when it is refused */
+export type Generate = (request: GenerationRequest) => Promise<OpenStream>;

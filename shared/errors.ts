@@ -42,6 +42,11 @@ export const errorKinds = {
   state_too_large: { status: 500, retry: false },
   /** The queue's entry was destroyed from outside before a worker finished it. */
   request_lost: { status: 500, retry: true },
+  unknown_request: { status: 404, retry: false },
+  /** A client resumes after an index that the stream has not reached: it read another stream, or a log that was lost. */
+  ahead_of_log: { status: 409, retry: false },
+  /** The stream's log has been let go. */
+  resume_window_passed: { status: 410, retry: false },
   internal: { status: 500, retry: false },
 } as const satisfies Record<string, ErrorKind>;
 

@@ -37,6 +37,11 @@ export function outcomeKey(lane: Lane, request: string): string {
   return `out:${tag(lane)}:${request}`;
 }
 
+/** A stream's records, in order; the list's index is the record's. Lives as long as the outcome. */
+export function logKey(lane: Lane, request: string): string {
+  return `log:${tag(lane)}:${request}`;
+}
+
 /** The keys of one sequence. `name` comes from `sequenceName`. */
 export function sequenceKeys(lane: Lane, name: string) {
   const t = tag(lane);
@@ -61,6 +66,13 @@ export const REMEMBERED_MS = 600_000;
 /** Outcomes for the requests that one gateway process waits for. */
 export function replySubject(gateway: string): string {
   return `baton.reply.${gateway}`;
+}
+
+/**
+ * Public: the records of one request, as they are committed. A subject's tokens are separated by dots, which a model's name may hold; `%` it may not.
+ */
+export function tokenSubject(tenant: string, { model }: Lane, request: string): string {
+  return `baton.v1.${tenant}.${model.replaceAll(".", "%2E")}.${request}`;
 }
 
 /** Held for a moment by the one worker that reconciles the lane. */

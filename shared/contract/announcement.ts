@@ -29,6 +29,29 @@ export const servedModel = z.object({
       corrid: z.object({ tensor: z.string(), datatype }).optional(),
     })
     .optional(),
+  /** Present for generators: decoders that answer token by token. They take text or chat prompts instead of tensors. */
+  generator: z
+    .object({
+      /** Most tokens of prompt and output together. */
+      contextLength: z.number().int().positive(),
+      vocabSize: z.number().int().positive(),
+      /** Whether it has a chat template. */
+      chat: z.boolean(),
+      /** Most choices of one request. */
+      maxChoices: z.number().int().positive(),
+      /** How long a conversation is kept between its turns. */
+      maxIdleMs: z.number().positive(),
+      /** From generation_config.json: used where the client says nothing. */
+      defaults: z.object({
+        temperature: z.number().optional(),
+        topK: z.number().optional(),
+        topP: z.number().optional(),
+        minP: z.number().optional(),
+        repetitionPenalty: z.number().optional(),
+        maxTokens: z.number().int().positive().optional(),
+      }),
+    })
+    .optional(),
   /** The completed ModelConfig as the `/config` endpoint prints it. */
   config: z.record(z.string(), z.unknown()),
   /** Of config and model file: workers whose digests differ serve different models under one name. */
