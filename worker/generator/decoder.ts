@@ -1,0 +1,142 @@
+/** One forward pass of a decoder: token ids and caches in, the next token's logits and longer caches out. */
+import { makeTensor, type OrtTensor, type Session } from "../model/runtime.js";
+import { floatsOfHalves } from "./half-float.js";
+import type { KvArray, KvBlock, KvLayout } from "./kv.js";
+import type { DecoderLayout } from "./layout.js";
+
+export interface ForwardInput {
+  /** `rows × steps`, row after row. */
+  readonly ids: BigInt64Array;
+  readonly steps: number;
+  /** How many positions of each row's past are its own; the rest, on the left, is padding. */
+  readonly lengths: readonly number[];
+  readonly past: KvBlock;
+}
+
+export interface ForwardOutput {
+  /** One view per row: the logits after its last token. */
+  readonly logits: readonly Float32Array[];
+  /** The past with `steps` more positions. */
+  readonly present: KvBlock;
+}
+
+export interface Decoder {
+  readonly kv: KvLayout;
+  /** Whether a row's result stays the same when it is padded on the left. Where it does not, only rows of one length may share a pass. */
+  readonly padding: boolean;
+  forward(input: ForwardInput): Promise<ForwardOutput>;
+}
+
+/** Tries the model's answer to padding before the first request does. @throws Error from the runtime when the graph cannot run. */
+export async function openDecoder(session: Session, layout: DecoderLayout): Promise<Decoder> {
+  const decoder = { kv: layout.kv, forward: (input: ForwardInput) => forward(session, layout, input) };
+  return { ...decoder, padding: layout.attentionMask && (await staysSameWhenPadded(decoder)) };
+}
+
+async function forward(session: Session, layout: DecoderLayout, input: ForwardInput): Promise<ForwardOutput> {
+  const results = await session.run(feeds(layout, input), [
+    "logits",
+    ...layout.kv.tensors.map(({ present }) => present),
+  ]);
+  const rows = input.lengths.length;
+  const capacity = input.past.capacity + input.steps;
+  const arrays = layout.kv.tensors.map(({ present, heads, dim }) => {
+    const array = expect(results[present], present).data as KvArray;
+    if (array.length !== rows * heads * capacity * dim) {
+      throw new TypeError(`the model gave '${present}' another shape than its past and the new tokens make`);
+    }
+    return array;
+  });
+  return { logits: lastLogits(expect(results["logits"], "logits"), rows), present: { rows, capacity, arrays } };
+}
+
+function expect(tensor: OrtTensor | undefined, name: string): OrtTensor {
+  if (tensor === undefined) throw new TypeError(`the model gave no output '${name}'`);
+  return tensor;
+}
+
+function feeds(layout: DecoderLayout, { ids, steps, lengths, past }: ForwardInput): Record<string, OrtTensor> {
+  const rows = lengths.length;
+  const fed: Record<string, OrtTensor> = { input_ids: makeTensor("INT64", ids, [rows, steps]) };
+  const width = past.capacity + steps;
+  if (layout.attentionMask) {
+    const mask = new BigInt64Array(rows * width).fill(1n);
+    for (const [row, length] of lengths.entries()) mask.fill(0n, row * width, row * width + past.capacity - length);
+    fed["attention_mask"] = makeTensor("INT64", mask, [rows, width]);
+  }
+  if (layout.positionIds) {
+    const positions = new BigInt64Array(rows * steps);
+    for (const [row, length] of lengths.entries()) {
+      for (let step = 0; step < steps; step++) positions[row * steps + step] = BigInt(length + step);
+    }
+    fed["position_ids"] = makeTensor("INT64", positions, [rows, steps]);
+  }
+  if (layout.logitsToKeep !== undefined) fed[layout.logitsToKeep] = makeTensor("INT64", BigInt64Array.of(1n), []);
+  if (layout.cacheBranch) {
+    fed["use_cache_branch"] = makeTensor("BOOL", Uint8Array.of(past.capacity > 0 ? 1 : 0), [1]);
+  }
+  for (const [t, { past: name, heads, dim }] of layout.kv.tensors.entries()) {
+    const array = past.arrays[t] ?? new Float32Array(0);
+    fed[name] = makeTensor(layout.kv.datatype, array, [rows, heads, past.capacity, dim]);
+  }
+  return fed;
+}
+
+/** Of each row's last position, however many positions the model gave logits for. */
+function lastLogits(tensor: OrtTensor, rows: number): Float32Array[] {
+  const [, positions = 0, vocab = 0] = tensor.dims;
+  if (positions === 0 || vocab === 0) throw new TypeError("the model gave empty logits");
+  const all = tensor.data as Float32Array | Uint16Array;
+  return Array.from({ length: rows }, (_, row) => {
+    const start = (row * positions + positions - 1) * vocab;
+    const one = all.subarray(start, start + vocab);
+    return one instanceof Uint16Array ? floatsOfHalves(one) : one;
+  });
+}
+
+/** Tokens that every vocabulary has. */
+const PROBE = [1n, 2n, 3n, 4n, 5n];
+const PADDING = 3;
+
+async function staysSameWhenPadded({ kv, forward }: Pick<Decoder, "kv" | "forward">): Promise<boolean> {
+  const head = PROBE.slice(0, -1);
+  const last = BigInt64Array.from(PROBE.slice(-1));
+  const nothing: KvBlock = { rows: 1, capacity: 0, arrays: emptyArrays(kv, 0) };
+  const { present } = await forward({
+    ids: BigInt64Array.from(head),
+    steps: head.length,
+    lengths: [0],
+    past: nothing,
+  });
+  const plain = await forward({ ids: last, steps: 1, lengths: [head.length], past: present });
+  const padded = await forward({ ids: last, steps: 1, lengths: [head.length], past: padLeft(kv, present) });
+  return close(plain.logits[0] ?? new Float32Array(0), padded.logits[0] ?? new Float32Array(0));
+}
+
+export function emptyArrays({ tensors, datatype }: KvLayout, positions: number): KvArray[] {
+  return tensors.map(({ heads, dim }) => {
+    const size = heads * dim * positions;
+    return datatype === "FP32" ? new Float32Array(size) : new Uint16Array(size);
+  });
+}
+
+function padLeft(kv: KvLayout, block: KvBlock): KvBlock {
+  const capacity = block.capacity + PADDING;
+  const arrays = emptyArrays(kv, capacity);
+  for (const [t, { heads, dim }] of kv.tensors.entries()) {
+    for (let head = 0; head < heads; head++) {
+      const start = head * block.capacity * dim;
+      const source = block.arrays[t]?.subarray(start, start + block.capacity * dim);
+      if (source !== undefined) arrays[t]?.set(source, (head * capacity + PADDING) * dim);
+    }
+  }
+  return { rows: 1, capacity, arrays };
+}
+
+/** Rounding aside; a position taken wrongly moves logits by far more. */
+const TOLERANCE = 0.005;
+
+function close(a: Float32Array, b: Float32Array): boolean {
+  const scale = a.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-6);
+  return a.every((value, i) => Math.abs(value - (b[i] ?? Number.NaN)) <= TOLERANCE * scale);
+}

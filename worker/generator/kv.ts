@@ -1,0 +1,70 @@
+/**
+ * Key and value caches as blocks of rows. Rows of different lengths share a block by standing at its right edge: what is left of a row is padding that the attention
+ * mask hides. Past and present tensors of a decoder have this very layout, `[rows, heads, capacity, dim]`, so a block goes in and comes out without being copied.
+ */
+export interface KvTensor {
+  /** Names of the graph's input and output. */
+  readonly past: string;
+  readonly present: string;
+  readonly heads: number;
+  readonly dim: number;
+}
+
+export interface KvLayout {
+  readonly tensors: readonly KvTensor[];
+  readonly datatype: "FP32" | "FP16";
+}
+
+/** FP16 as its bits. */
+export type KvArray = Float32Array | Uint16Array;
+
+export interface KvBlock {
+  readonly rows: number;
+  /** Positions per row, padding included. */
+  readonly capacity: number;
+  /** One per tensor of the layout. */
+  readonly arrays: readonly KvArray[];
+}
+
+/** Positions `from` to `from + length` of one row of a block. */
+export interface KvSlice {
+  readonly block: KvBlock;
+  readonly row: number;
+  readonly from: number;
+  readonly length: number;
+}
+
+/** Of one position of one row. */
+export function bytesPerPosition({ tensors, datatype }: KvLayout): number {
+  const elements = tensors.reduce((sum, { heads, dim }) => sum + heads * dim, 0);
+  return elements * (datatype === "FP32" ? 4 : 2);
+}
+
+export function blockBytes(layout: KvLayout, { rows, capacity }: KvBlock): number {
+  return rows * capacity * bytesPerPosition(layout);
+}
+
+/** The last `length` positions of a row. */
+export function rightSlice(block: KvBlock, row: number, length: number): KvSlice {
+  return { block, row, from: block.capacity - length, length };
+}
+
+/** A block of these rows, each at the right edge, no wider than the longest needs. */
+export function gather(layout: KvLayout, slices: readonly KvSlice[]): KvBlock {
+  const capacity = Math.max(0, ...slices.map(({ length }) => length));
+  const arrays = layout.tensors.map(({ heads, dim }, t) => {
+    const size = slices.length * heads * capacity * dim;
+    const target = layout.datatype === "FP32" ? new Float32Array(size) : new Uint16Array(size);
+    for (const [row, slice] of slices.entries()) {
+      const source = slice.block.arrays[t];
+      if (source === undefined) throw new RangeError("a block lacks a tensor of its layout");
+      for (let head = 0; head < heads; head++) {
+        const start = ((slice.row * heads + head) * slice.block.capacity + slice.from) * dim;
+        const end = start + slice.length * dim;
+        target.set(source.subarray(start, end), ((row * heads + head) * capacity + capacity - slice.length) * dim);
+      }
+    }
+    return target;
+  });
+  return { rows: slices.length, capacity, arrays };
+}

@@ -1,0 +1,73 @@
+import { describe, expect, it } from "vitest";
+import { planPreemption, planPrefill } from "./plan.js";
+
+function task(order: number, left: number, bytes = 0, begun = false) {
+  return { order, left, bytes, begun };
+}
+
+function planned(...args: Parameters<typeof planPrefill>) {
+  return planPrefill(...args).map(({ task, tokens }) => [task.order, tokens]);
+}
+
+describe("planPrefill", () => {
+  it.each([
+    ["nothing to do", [], []],
+    ["one alone gets all of it", [task(1, 1_000)], [[1, 100]]],
+    ["no more than it needs", [task(1, 30)], [[1, 30]]],
+    [
+      "the oldest gets half, the shortest the rest",
+      [task(1, 1_000), task(2, 900), task(3, 20)],
+      [
+        [1, 50],
+        [3, 20],
+        [2, 30],
+      ],
+    ],
+    [
+      "what others leave goes back to the oldest",
+      [task(1, 1_000), task(2, 10)],
+      [
+        [1, 90],
+        [2, 10],
+      ],
+    ],
+    [
+      "age, not place, decides",
+      [task(5, 1_000), task(4, 1_000)],
+      [
+        [4, 50],
+        [5, 50],
+      ],
+    ],
+  ] as const)("%s", (_, tasks, expected) => {
+    const chunks = planned([...tasks], 100, Infinity, false);
+    expect(new Map(chunks as [number, number][])).toEqual(new Map(expected as unknown as [number, number][]));
+  });
+
+  it("begins nothing that finds no room, nor anything younger", () => {
+    expect(planned([task(1, 10, 50), task(2, 10, 5)], 100, 20, false)).toEqual([]);
+    expect(planned([task(1, 10, 10), task(2, 10, 50), task(3, 10, 5)], 100, 20, false)).toEqual([[1, 10]]);
+  });
+
+  it("lets what has begun go on, and the oldest begin when nothing else holds memory", () => {
+    expect(planned([task(1, 10, 50, true)], 100, 0, false)).toEqual([[1, 10]]);
+    expect(planned([task(1, 10, 50), task(2, 10, 1)], 100, 0, true)).toEqual([[1, 10]]);
+  });
+});
+
+describe("planPreemption", () => {
+  const holders = [
+    { order: 3, bytes: 10 },
+    { order: 1, bytes: 100 },
+    { order: 2, bytes: 10 },
+  ];
+
+  it.each([
+    [0, []],
+    [5, [3]],
+    [15, [3, 2]],
+    [500, [3, 2]],
+  ])("%i bytes too many", (excess, orders) => {
+    expect(planPreemption(holders, excess).map(({ order }) => order)).toEqual(orders);
+  });
+});
