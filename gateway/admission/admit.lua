@@ -2,8 +2,8 @@
 --   KEYS[1] ready stream   KEYS[2] outcome hash   KEYS[3] live zset
 --   KEYS[4] sequence hash  KEYS[5] checkpoint     KEYS[6] waiting steps        (sequence models only)
 --   ARGV[1] request   ARGV[2] frame   ARGV[3] digest of what was asked   ARGV[4] outcome TTL ms   ARGV[5] deadline, ms from now
---   ARGV[6] gateway   ARGV[7] ready limit
---   ARGV[8] sequence name   ARGV[9] START 0/1   ARGV[10] END 0/1   ARGV[11] waiting limit   ARGV[12] live sequence limit
+--   ARGV[6] gateway   ARGV[7] ready limit   ARGV[8] ms for which somebody surely wants the stream (see attend.lua); 0: it runs for whoever reads
+--   ARGV[9] sequence name   ARGV[10] START 0/1   ARGV[11] END 0/1   ARGV[12] waiting limit   ARGV[13] live sequence limit
 --   Returns {'admitted'}                      queued now
 --           {'known', kind, body}             admitted before; kind is '' while it has no outcome
 --           {'mismatch'}                      the request's key was used for something else
@@ -14,7 +14,7 @@ if known[1] then
   return {'known', known[2] or '', known[3] or ''}
 end
 
-local sequence, start = KEYS[4], ARGV[9] == '1'
+local sequence, start = KEYS[4], ARGV[10] == '1'
 local seq
 if sequence then
   seq = redis.call('HMGET', sequence, 'next', 'entry', 'ended', 'at')
@@ -22,14 +22,19 @@ if sequence then
 end
 if redis.call('XLEN', KEYS[1]) >= tonumber(ARGV[7]) then return {'queue-full'} end
 if sequence then
-  if seq[2] and redis.call('LLEN', KEYS[6]) >= tonumber(ARGV[11]) then return {'backlog-full'} end
-  if not seq[1] and redis.call('ZCARD', KEYS[3]) >= tonumber(ARGV[12]) then return {'too-many-sequences'} end
+  if seq[2] and redis.call('LLEN', KEYS[6]) >= tonumber(ARGV[12]) then return {'backlog-full'} end
+  if not seq[1] and redis.call('ZCARD', KEYS[3]) >= tonumber(ARGV[13]) then return {'too-many-sequences'} end
 end
 
 local time = redis.call('TIME')
-local deadline = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[5]))
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local deadline = string.format('%.0f', now + tonumber(ARGV[5]))
+local record = {'digest', ARGV[3], 'at', string.format('%.0f', now)}
+if tonumber(ARGV[8]) > 0 then
+  record[5], record[6] = 'wanted', string.format('%.0f', now + tonumber(ARGV[8]))
+end
 -- Kept well past the deadline even if every process dies; the commit sets the TTL that counts.
-redis.call('HSET', KEYS[2], 'digest', ARGV[3])
+redis.call('HSET', KEYS[2], unpack(record))
 redis.call('PEXPIRE', KEYS[2], tonumber(ARGV[4]) + tonumber(ARGV[5]) + 3600000)
 
 if not sequence then
@@ -38,16 +43,16 @@ if not sequence then
 end
 
 local step = string.format('%.0f', tonumber(seq[1] or '0') + 1)
-local flags = (start and 1 or 0) + (ARGV[10] == '1' and 2 or 0)
-local changes = {'next', step, 'ended', ARGV[10]}
+local flags = (start and 1 or 0) + (ARGV[11] == '1' and 2 or 0)
+local changes = {'next', step, 'ended', ARGV[11]}
 if start then
   changes[5], changes[6] = 'start', step
 end
 -- One lifetime: no key of a sequence with queued work may expire, or a waiting step would find a silent zero state.
 redis.call('PERSIST', sequence)
 redis.call('PERSIST', KEYS[5])
-redis.call('ZADD', KEYS[3], '+inf', ARGV[8])
-local facts = table.concat({ARGV[1], ARGV[8], step, flags, deadline, ARGV[6], ARGV[4]}, '|')
+redis.call('ZADD', KEYS[3], '+inf', ARGV[9])
+local facts = table.concat({ARGV[1], ARGV[9], step, flags, deadline, ARGV[6], ARGV[4]}, '|')
 if seq[2] then
   redis.call('RPUSH', KEYS[6], cmsgpack.pack({facts, ARGV[2]}))
   redis.call('HSET', sequence, unpack(changes))

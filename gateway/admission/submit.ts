@@ -56,7 +56,7 @@ async function submit(settings: SubmitSettings, request: InferenceRequest): Prom
   const { ready, live } = laneKeys(lane);
   const keys = [ready, key, live];
   const digest = idempotencyKey === undefined ? "" : digestOf(request, frame);
-  const args: Arg[] = [id, frame, digest, outcomeTtlMs, deadlineMs, gateway, limits.queue];
+  const args: Arg[] = [id, frame, digest, outcomeTtlMs, deadlineMs, gateway, limits.queue, 0];
   if (request.sequence !== undefined) {
     const { start, end } = request.sequence;
     const name = sequenceName(request.tenant, encodeCorrelationId(request.sequence.id));

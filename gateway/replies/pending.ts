@@ -131,7 +131,12 @@ export class PendingRequests {
     await Promise.all(
       batch.map(async ([request, { key, outcomeTtlMs, deadlineAt, admitted }]) => {
         try {
-          if (now >= deadlineAt) return this.#settle(request, await this.#expire(key, outcomeTtlMs));
+          if (now >= deadlineAt) {
+            const ended = await this.#expire(key, outcomeTtlMs);
+            if (ended !== undefined) return this.#settle(request, ended);
+            if (now >= deadlineAt + GRACE_MS) this.#settle(request, unknownOutcome());
+            return;
+          }
           const [digest, kind, body] = await this.#redis.hmgetBuffer(key, "digest", "kind", "body");
           if (kind && body) this.#settle(request, readOutcome(kind.toString(), body));
           else if (!digest && admitted) this.#settle(request, lostRequest());
@@ -143,11 +148,15 @@ export class PendingRequests {
     );
   }
 
-  /** The deadline passed: end the request in Redis, unless it has ended there meanwhile, so that it has one outcome whoever asks. */
-  async #expire(key: string, outcomeTtlMs: number): Promise<Outcome> {
+  /**
+   * The deadline passed: end the request in Redis, unless it has ended there meanwhile, so that it has one outcome whoever asks.
+   * @returns undefined while the outcome is certain but not yet committed: past its deadline a request is looked at again at once.
+   */
+  async #expire(key: string, outcomeTtlMs: number): Promise<Outcome | undefined> {
     const expired = outcomeOf(new InferenceError("expired", "Request timeout expired"));
     const { kind, body } = storeOutcome(expired);
     const given = await giveOutcome(this.#redis, [key], [kind, body, outcomeTtlMs]);
+    if (given.said === "sealed") return undefined;
     return given.said === "known" ? readOutcome(given.outcome.kind, given.outcome.body) : expired;
   }
 

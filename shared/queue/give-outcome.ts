@@ -2,11 +2,11 @@
 import { bytes, defineScript, list, text, word } from "#shared/redis/script.js";
 
 export type Given =
-  | { readonly said: "given" | "unknown" }
+  | { readonly said: "given" | "sealed" | "unknown" }
   | { readonly said: "known"; readonly outcome: { readonly kind: string; readonly body: Buffer } };
 
 export const giveOutcome = defineScript<Given>(new URL("./give-outcome.lua", import.meta.url), (reply) => {
   const [first, kind, body] = list(reply);
-  const said = word(first, ["given", "known", "unknown"]);
+  const said = word(first, ["given", "known", "sealed", "unknown"]);
   return said === "known" ? { said, outcome: { kind: text(kind), body: bytes(body) } } : { said };
 });

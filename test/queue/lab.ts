@@ -29,6 +29,7 @@ export interface Step {
   readonly backlog?: number;
   readonly sequences?: number;
   readonly deadlineMs?: number;
+  readonly attendedMs?: number;
 }
 
 /** NATS that is down. */
@@ -89,6 +90,7 @@ export function admitStep({ redis, lane }: Lab, step: Step) {
       deadlineMs,
       "gw",
       step.queueLimit ?? 100,
+      step.attendedMs ?? 0,
       sequence,
       step.start ? 1 : 0,
       step.end ? 1 : 0,
@@ -103,7 +105,17 @@ export function admitRequest({ redis, lane }: Lab, request: string, digest = "",
   return admit(
     redis,
     [ready, outcomeKey(lane, request), live],
-    [request, Buffer.from(body), digest, 60_000, 60_000, "gw", queueLimit],
+    [request, Buffer.from(body), digest, 60_000, 60_000, "gw", queueLimit, 0],
+  );
+}
+
+/** A generator's request outside of any conversation. */
+export function admitStream({ redis, lane }: Lab, request: string, attendedMs = 0) {
+  const { ready, live } = laneKeys(lane);
+  return admit(
+    redis,
+    [ready, outcomeKey(lane, request), live],
+    [request, Buffer.from(request), "", 60_000, 60_000, "gw", 100, attendedMs],
   );
 }
 

@@ -1,11 +1,11 @@
 /** Every few seconds one worker per lane looks for steps that nobody would ever deliver again, and puts them right. */
 import type { Logger } from "pino";
-import { outcomeOf, storeOutcome } from "#shared/contract/outcome.js";
-import { InferenceError } from "#shared/errors.js";
 import { laneKeys, outcomeKey, reconcilerKey } from "#shared/keys.js";
+import { cancelRequest } from "#shared/queue/cancel.js";
 import { giveOutcome } from "#shared/queue/give-outcome.js";
-import { delay } from "#shared/retry.js";
+import { delay, retrying } from "#shared/retry.js";
 import type { LaneQueue } from "../queue/lane.js";
+import { readProgress, sealedOutcome } from "../queue/progress.js";
 import { mendSequence, orphans, reapConsumers, requeue } from "../queue/reconcile.js";
 
 const EVERY_MS = 2_000;
@@ -15,6 +15,7 @@ const LOOKS_AT_ONCE = 50;
 /** A consumer that has not read for this long belongs to a process that is gone. */
 const CONSUMER_IDLE_MS = 60_000;
 const OUTCOME_TTL_MS = 60_000;
+const END_BUDGET_MS = 5_000;
 
 export async function reconcileWhileOpen(queue: LaneQueue, log: Logger, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
@@ -51,9 +52,24 @@ async function mend(queue: LaneQueue, name: string, log: Logger): Promise<void> 
   const request = await mendSequence(queue, name);
   if (request === undefined) return;
   log.error({ request }, "a queued step was deleted from outside");
-  const lost = storeOutcome(
-    outcomeOf(new InferenceError("request_lost", "the queued request was destroyed before it ran")),
+  // The sequence will not be found broken again, so this round is the last that knows of the request.
+  await retrying(() => end(queue, request), { budgetMs: END_BUDGET_MS });
+}
+
+async function end({ redis, lane, streams = false }: LaneQueue, request: string): Promise<void> {
+  const { said } = await cancelRequest(
+    redis,
+    { lane, request },
+    {
+      code: "request_lost",
+      message: "the queued request was destroyed before it ran",
+      ttlMs: OUTCOME_TTL_MS,
+      stream: streams,
+    },
   );
-  const key = outcomeKey(queue.lane, request);
-  await giveOutcome(queue.redis, [key], [lost.kind, lost.body, OUTCOME_TTL_MS]);
+  if (said !== "sealed") return;
+  // Its readers have been told how it ended, and the commit that would have said the same is refused from now on: the sequence has moved on.
+  const [progress] = await readProgress(redis, lane, [request]);
+  const { kind, body } = sealedOutcome(progress?.records ?? []);
+  await giveOutcome(redis, [outcomeKey(lane, request)], [kind, body, OUTCOME_TTL_MS, 1]);
 }

@@ -2,7 +2,7 @@
 -- commit-steps.lua: for each step of a batch, if this worker still owns its entry: write checkpoint and outcome, acknowledge, and move
 -- the sequence's next waiting step to ready. Otherwise change nothing: the worker was a zombie.
 --   KEYS[1] ready stream   KEYS[2] runs hash   KEYS[3] live zset   KEYS[4] dead stream
---   then four per step:  outcome hash, sequence hash, checkpoint, waiting steps
+--   then per step:  outcome hash, sequence hash, checkpoint, waiting steps, and, where requests are streams, the log
 --   ARGV[1] group   ARGV[2] consumer   ARGV[3] idle ms   ARGV[4] dead limit
 --   then ten per step:  entry, sequence name, step number, START 0/1, outcome kind, outcome body, outcome TTL ms,
 --                       action, checkpoint (for action put), reason to set aside ('' if not)
@@ -19,8 +19,12 @@
 --                         it (deleted from outside): acknowledged, for it could never be committed
 local ready, runs, live, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local group, consumer, idle = ARGV[1], ARGV[2], ARGV[3]
+local count = (#ARGV - 4) / 10
+local stride = (#KEYS - 4) / count
 local time = redis.call('TIME')
-local lapses = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(idle))
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local lapses = string.format('%.0f', now + tonumber(idle))
+now = string.format('%.0f', now)
 
 -- Almost always nothing was suspected.
 local suspected = redis.call('EXISTS', runs) == 1
@@ -31,7 +35,7 @@ local function forget(entry)
   if suspected then redis.call('HDEL', runs, entry) end
 end
 
-local function commit(out, seq, state, wait, entry, name, step, start, kind, body, ttl, action, checkpoint, reason)
+local function commit(out, seq, state, wait, log, entry, name, step, start, kind, body, ttl, action, checkpoint, reason)
   local record = redis.call('HMGET', out, 'kind', 'digest')
   local outcome = record[1]
   local owned = #redis.call('XPENDING', ready, group, entry, entry, 1, consumer) == 1
@@ -47,8 +51,9 @@ local function commit(out, seq, state, wait, entry, name, step, start, kind, bod
     said = 'superseded'
     if start == '1' then action = 'fail' else action = 'keep' end
   else
-    redis.call('HSET', out, 'kind', kind, 'body', body)
+    redis.call('HSET', out, 'kind', kind, 'body', body, 'ended', now)
     redis.call('PEXPIRE', out, ttl)
+    if log then redis.call('PEXPIRE', log, ttl) end
     if reason ~= '' then
       redis.call('XADD', dead, 'MAXLEN', '~', ARGV[4], '*', 'sequence', name, 'step', step, 'reason', reason,
         'runs', (redis.call('HGET', runs, entry) or '0'):match('^%d+'), 'frame', redis.call('XRANGE', ready, entry, entry)[1][2][4])
@@ -88,9 +93,9 @@ local function commit(out, seq, state, wait, entry, name, step, start, kind, bod
 end
 
 local said = {}
-for i = 0, (#KEYS - 4) / 4 - 1 do
-  local k, a = 4 + i * 4, 4 + i * 10
-  said[i + 1] = commit(KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4],
+for i = 0, count - 1 do
+  local k, a = 4 + i * stride, 4 + i * 10
+  said[i + 1] = commit(KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4], stride == 5 and KEYS[k + 5],
     ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9],
     ARGV[a + 10])
 end

@@ -1,8 +1,9 @@
 /** The typed wrappers of commit-steps.lua and commit-requests.lua: the one place where a step takes effect. */
 import type { Delivery } from "#shared/contract/entry.js";
 import type { StoredOutcome } from "#shared/contract/outcome.js";
-import { GROUP, laneKeys, outcomeKey, sequenceKeys } from "#shared/keys.js";
+import { GROUP, laneKeys, logKey, outcomeKey, sequenceKeys } from "#shared/keys.js";
 import { defineScript, words, type Arg } from "#shared/redis/script.js";
+import { chunks } from "./chunks.js";
 import { DEAD_LIMIT, type LaneQueue } from "./lane.js";
 
 /** What becomes of the sequence's checkpoint; see commit-steps.lua. */
@@ -27,52 +28,74 @@ const commitRequests = defineScript(new URL("./commit-requests.lua", import.meta
 /** What one script call writes at most, unless a single step writes more: past that it would hold up everybody's renewals. */
 const BYTES_PER_CALL = 1_048_576;
 
-/** @returns one fate per settlement, in order. Safe to repeat: what an earlier call did reads as `already`. */
+/**
+ * @param maxIdleMs of the lane's sequences; undefined where there are none.
+ * @returns one fate per settlement, in order. Safe to repeat: what an earlier call did reads as `already`.
+ */
 export async function commit(
   queue: LaneQueue,
   settlements: readonly Settlement[],
   maxIdleMs: number | undefined,
 ): Promise<Fate[]> {
-  const calls = chunks(settlements).map((chunk) => commitChunk(queue, chunk, maxIdleMs));
-  return (await Promise.all(calls)).flat();
+  // A generator's lane has both.
+  const steps = settlements.filter(isStep);
+  const requests = settlements.filter((settlement) => !isStep(settlement));
+  const [ofSteps, ofRequests] = await Promise.all([
+    inCalls(steps, (chunk) => commitStepChunk(queue, chunk, maxIdleMs)),
+    inCalls(requests, (chunk) => commitRequestChunk(queue, chunk)),
+  ]);
+  return settlements.map((settlement) => (isStep(settlement) ? ofSteps : ofRequests).shift() ?? "lost");
 }
 
-function chunks(settlements: readonly Settlement[]): Settlement[][] {
-  const done: Settlement[][] = [];
-  let room = 0;
-  for (const settlement of settlements) {
-    const { outcome, state } = settlement;
-    const bytes = outcome.body.length + (state.action === "put" ? state.checkpoint.length : 0);
-    if (bytes > room || done.length === 0) {
-      done.push([]);
-      room = BYTES_PER_CALL;
-    }
-    done.at(-1)?.push(settlement);
-    room -= bytes;
+interface StepSettlement extends Settlement {
+  readonly delivery: Delivery & { readonly sequence: string };
+}
+
+function isStep(settlement: Settlement): settlement is StepSettlement {
+  return settlement.delivery.sequence !== undefined;
+}
+
+async function inCalls<S extends Settlement>(
+  settlements: readonly S[],
+  call: (chunk: readonly S[]) => Promise<Fate[]>,
+): Promise<Fate[]> {
+  const bytesOf = ({ outcome, state }: Settlement) =>
+    outcome.body.length + (state.action === "put" ? state.checkpoint.length : 0);
+  return (await Promise.all(chunks(settlements, bytesOf, { bytes: BYTES_PER_CALL }).map(call))).flat();
+}
+
+function commitRequestChunk(queue: LaneQueue, settlements: readonly Settlement[]): Promise<Fate[]> {
+  const { redis, lane, consumer } = queue;
+  const { ready, runs, dead } = laneKeys(lane);
+  const keys: string[] = [ready, runs, dead];
+  const args: Arg[] = [GROUP, consumer, DEAD_LIMIT];
+  for (const { delivery, outcome, deadReason = "" } of settlements) {
+    keys.push(outcomeKey(lane, delivery.request), ...logOf(queue, delivery));
+    args.push(delivery.entry, outcome.kind, outcome.body, delivery.outcomeTtlMs, deadReason);
   }
-  return done;
+  return commitRequests(redis, keys, args);
 }
 
-function commitChunk(
+function commitStepChunk(
   queue: LaneQueue,
-  settlements: readonly Settlement[],
+  settlements: readonly StepSettlement[],
   maxIdleMs: number | undefined,
 ): Promise<Fate[]> {
-  const { ready, runs, live, dead } = laneKeys(queue.lane);
-  const keys: string[] = maxIdleMs === undefined ? [ready, runs, dead] : [ready, runs, live, dead];
-  const args: Arg[] =
-    maxIdleMs === undefined ? [GROUP, queue.consumer, DEAD_LIMIT] : [GROUP, queue.consumer, maxIdleMs, DEAD_LIMIT];
+  if (maxIdleMs === undefined) throw new TypeError("a lane without sequences has no steps");
+  const { redis, lane, consumer } = queue;
+  const { ready, runs, live, dead } = laneKeys(lane);
+  const keys: string[] = [ready, runs, live, dead];
+  const args: Arg[] = [GROUP, consumer, maxIdleMs, DEAD_LIMIT];
   for (const { delivery, outcome, state, deadReason = "" } of settlements) {
-    keys.push(outcomeKey(queue.lane, delivery.request));
-    if (delivery.sequence === undefined) {
-      args.push(delivery.entry, outcome.kind, outcome.body, delivery.outcomeTtlMs, deadReason);
-      continue;
-    }
-    const { seq, state: checkpoint, wait } = sequenceKeys(queue.lane, delivery.sequence);
-    keys.push(seq, checkpoint, wait);
+    const { seq, state: checkpoint, wait } = sequenceKeys(lane, delivery.sequence);
+    keys.push(outcomeKey(lane, delivery.request), seq, checkpoint, wait, ...logOf(queue, delivery));
     args.push(delivery.entry, delivery.sequence, delivery.step, delivery.start ? 1 : 0);
     args.push(outcome.kind, outcome.body, delivery.outcomeTtlMs);
     args.push(state.action, state.action === "put" ? state.checkpoint : "", deadReason);
   }
-  return (maxIdleMs === undefined ? commitRequests : commitSteps)(queue.redis, keys, args);
+  return commitSteps(redis, keys, args);
+}
+
+function logOf({ lane, streams }: LaneQueue, { request }: Delivery): string[] {
+  return streams === true ? [logKey(lane, request)] : [];
 }

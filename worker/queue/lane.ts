@@ -7,6 +7,13 @@ export interface LaneQueue {
   readonly lane: Lane;
   /** Unique per process start, so that a restarted worker can never pass as its former self. */
   readonly consumer: string;
+  /** Its requests are streams: each has a log beside its outcome. */
+  readonly streams?: boolean;
+}
+
+/** The queue of a generator's lane. */
+export interface StreamQueue extends LaneQueue {
+  readonly streams: true;
 }
 
 /** Dead letters kept per lane; operators see the newest. */
