@@ -1,11 +1,16 @@
 /** The only file that imports the NATS client. NATS is the fast path: with it down, publishing is a no-op and readers look into Redis. */
-import { connect, DebugEvents, Events, type NatsConnection } from "nats";
+import { connect, DebugEvents, Events, type NatsConnection, type Subscription } from "nats";
 import type { Logger } from "pino";
+import { delay } from "#shared/retry.js";
 
 export interface Bus {
   /** Drops the message when there is no connection: the outcome is already in Redis. Never throws. */
   publish(subject: string, message: Buffer): void;
-  subscribe(subject: string, handle: (message: Buffer) => void): Promise<void>;
+  /**
+   * Resolves when the server surely has the interest, or is too slow to say so. Messages are handled as they are parsed: there is no queue that could grow.
+   * @returns ends the subscription
+   */
+  subscribe(subject: string, handle: (message: Buffer) => void): Promise<() => void>;
   /** False while messages may be lost; readers then look into Redis at once instead of waiting for silence. */
   isUp(): boolean;
   /** Largest message that the server takes. */
@@ -13,7 +18,7 @@ export interface Bus {
   close(): Promise<void>;
 }
 
-/** Longest wait for the last messages to leave. */
+/** Longest wait for a server that is there to say that it has read all we sent. */
 const FLUSH_MS = 500;
 
 /** False when the connection is cut meanwhile; it reconnects by itself, and its status says when. */
@@ -24,6 +29,23 @@ async function flushed(connection: NatsConnection): Promise<boolean> {
   } catch {
     return false;
   }
+}
+
+function viewOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
+}
+
+async function flushedSoon(connection: NatsConnection): Promise<void> {
+  const enough = new AbortController();
+  await Promise.race([flushed(connection), delay(FLUSH_MS, enough.signal)]);
+  enough.abort();
+}
+
+interface Interest {
+  readonly subject: string;
+  readonly handle: (message: Buffer) => void;
+  /** Undefined until the first connection. */
+  subscription: Subscription | undefined;
 }
 
 export interface BusSettings {
@@ -37,12 +59,12 @@ export function connectBus({ url, name, log }: BusSettings): Bus {
   let connection: NatsConnection | undefined;
   let up = false;
   let closed = false;
-  const handlers = new Map<string, (message: Buffer) => void>();
+  const interests = new Set<Interest>();
 
-  function listen(nc: NatsConnection, subject: string, handle: (message: Buffer) => void): void {
-    nc.subscribe(subject, {
+  function listen(nc: NatsConnection, interest: Interest): void {
+    interest.subscription = nc.subscribe(interest.subject, {
       callback: (error, message) => {
-        if (error === null) handle(Buffer.from(message.data.buffer, message.data.byteOffset, message.data.byteLength));
+        if (error === null) interest.handle(viewOf(message.data));
         else log.warn({ error: error.message }, "nats subscription failed");
       },
     });
@@ -74,7 +96,7 @@ export function connectBus({ url, name, log }: BusSettings): Bus {
     async (nc) => {
       if (closed) return nc.close();
       connection = nc;
-      for (const [subject, handle] of handlers) listen(nc, subject, handle);
+      for (const interest of interests) listen(nc, interest);
       const watching = watch(nc);
       up = await flushed(nc);
       await watching;
@@ -95,17 +117,23 @@ export function connectBus({ url, name, log }: BusSettings): Bus {
       }
     },
     async subscribe(subject, handle) {
-      handlers.set(subject, handle);
-      if (connection === undefined) return;
-      listen(connection, subject, handle);
-      if (up) await flushed(connection);
+      const interest: Interest = { subject, handle, subscription: undefined };
+      interests.add(interest);
+      if (connection !== undefined) {
+        listen(connection, interest);
+        if (up) await flushedSoon(connection);
+      }
+      return () => {
+        interests.delete(interest);
+        interest.subscription?.unsubscribe();
+      };
     },
     isUp: () => up,
     maxBytes: () => connection?.info?.max_payload ?? 1_048_576,
     async close() {
       closed = true;
       if (connection === undefined) return;
-      if (up) await Promise.race([flushed(connection), new Promise((resolve) => setTimeout(resolve, FLUSH_MS))]);
+      if (up) await flushedSoon(connection);
       up = false;
       await connection.close();
     },

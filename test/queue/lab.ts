@@ -35,7 +35,7 @@ export interface Step {
 /** NATS that is down. */
 export const silentBus: Bus = {
   publish: () => undefined,
-  subscribe: () => Promise.resolve(),
+  subscribe: () => Promise.resolve(() => undefined),
   isUp: () => false,
   maxBytes: () => 1_000,
   close: () => Promise.resolve(),
