@@ -1,0 +1,150 @@
+/**
+ * Which tokens may be drawn, and how likely each is. Truncations keep the first tokens of one strict order (likelier first, then lower id), found by partial selection: sorting
+ * a vocabulary of 150 000 would cost more than everything else here.
+ */
+import type { SamplingSpec } from "#shared/contract/generation.js";
+
+/** The first `count` places are in use. */
+export interface Candidates {
+  /** Ascending. */
+  readonly ids: Int32Array;
+  /** Above zero, not normalised: the likeliest token has 1. */
+  readonly weights: Float64Array;
+  readonly count: number;
+}
+
+type Truncation = Pick<SamplingSpec, "temperature" | "topK" | "topP" | "minP">;
+
+let ids = new Int32Array(0);
+/** Beside `ids`: logits at first, weights later. */
+let keys = new Float64Array(0);
+/** Places in the two above, in an order of its own. */
+let order = new Int32Array(0);
+
+/**
+ * As vLLM: temperature, then min-p, then top-k, then top-p of what is left. (Min-p and top-k each keep the first few of one order, so which goes first makes no difference;
+ * the cheaper one does.)
+ * @param largest the largest of `logits`, above -Infinity
+ * @returns at least one candidate; good until the next call
+ */
+export function candidates(logits: Float32Array, largest: number, spec: Truncation): Candidates {
+  reserve(logits.length);
+  let count = collect(logits);
+  if (spec.topK > 0 && spec.topK < count) count = keepMost(count, spec.topK);
+  count = weigh(count, largest, spec.temperature, spec.minP);
+  if (spec.topP < 1) count = keepNucleus(count, spec.topP);
+  return { ids, weights: keys, count };
+}
+
+function reserve(length: number): void {
+  if (ids.length >= length) return;
+  ids = new Int32Array(length);
+  keys = new Float64Array(length);
+  order = new Int32Array(length);
+}
+
+/** NaN compares as false, so it is left out with the impossible. */
+function collect(logits: Float32Array): number {
+  let count = 0;
+  for (let id = 0; id < logits.length; id++) {
+    const logit = logits[id] as number;
+    if (logit > -Infinity) {
+      ids[count] = id;
+      keys[count] = logit;
+      count++;
+    }
+  }
+  return count;
+}
+
+function keepMost(count: number, most: number): number {
+  for (let i = 0; i < count; i++) order[i] = i;
+  let low = 0;
+  let high = count - 1;
+  while (low < high) {
+    const middle = partition(low, high);
+    if (most <= middle + 1) high = middle;
+    else low = middle + 1;
+  }
+  return keepUpTo(order[most - 1] as number, count);
+}
+
+/** Turns logits into weights, and drops what is below min-p or beyond what a double can tell from zero. */
+function weigh(count: number, largest: number, temperature: number, minP: number): number {
+  let kept = 0;
+  for (let i = 0; i < count; i++) {
+    const logit = keys[i] as number;
+    // The first case is also that of two infinities, whose difference would be NaN.
+    const weight = logit === largest ? 1 : Math.exp((logit - largest) / temperature);
+    if (weight > 0 && weight >= minP) {
+      ids[kept] = ids[i] as number;
+      keys[kept] = weight;
+      kept++;
+    }
+  }
+  return kept;
+}
+
+/** Keeps tokens until their share reaches `share`, the one that reaches it included. */
+function keepNucleus(count: number, share: number): number {
+  let total = 0;
+  for (let i = 0; i < count; i++) total += keys[i] as number;
+  // Together the tokens below this weigh less than what is to be cut, so none of them is in the nucleus: most of a vocabulary goes without being compared.
+  const negligible = ((1 - share) * total) / count;
+  let left = 0;
+  for (let i = 0; i < count; i++) if ((keys[i] as number) >= negligible) order[left++] = i;
+  const wanted = share * total;
+  let before = 0;
+  let low = 0;
+  let high = left - 1;
+  while (low < high) {
+    const middle = partition(low, high);
+    let upTo = before;
+    for (let at = low; at <= middle; at++) upTo += keys[order[at] as number] as number;
+    if (upTo >= wanted) {
+      high = middle;
+    } else {
+      low = middle + 1;
+      before = upTo;
+    }
+  }
+  return keepUpTo(order[low] as number, count);
+}
+
+/** Drops what comes after the place `last` in the order of likelihood; the others stay in the order of ids. */
+function keepUpTo(last: number, count: number): number {
+  const lowest = keys[last] as number;
+  let kept = 0;
+  for (let i = 0; i < count; i++) {
+    const key = keys[i] as number;
+    if (key > lowest || (key === lowest && i <= last)) {
+      ids[kept] = ids[i] as number;
+      keys[kept] = key;
+      kept++;
+    }
+  }
+  return kept;
+}
+
+/** Hoare's. @returns m in [low, high): no place of [low, m] comes after one of (m, high]. */
+function partition(low: number, high: number): number {
+  const pivot = order[(low + high) >>> 1] as number;
+  let i = low - 1;
+  let j = high + 1;
+  for (;;) {
+    do i++;
+    while (comesBefore(order[i] as number, pivot));
+    do j--;
+    while (comesBefore(pivot, order[j] as number));
+    if (i >= j) return j;
+    const swapped = order[i] as number;
+    order[i] = order[j] as number;
+    order[j] = swapped;
+  }
+}
+
+function comesBefore(a: number, b: number): boolean {
+  const keyA = keys[a] as number;
+  const keyB = keys[b] as number;
+  return keyA > keyB || (keyA === keyB && a < b);
+}

@@ -1,0 +1,47 @@
+/** Log probabilities of the model's own distribution, before biases, penalties and temperature: what OpenAI and vLLM report. */
+
+export interface Chance {
+  readonly id: number;
+  readonly logprob: number;
+}
+
+/** Stands for what is impossible: JSON has no infinity. vLLM's number, and OpenAI's. */
+const LEAST = -9999;
+
+/** @returns log probabilities of `token` and of the `top` likeliest, likeliest first, lower ids first among equals. */
+export function logprobsOf(logits: Float32Array, token: number, top: number): { logprob: number; top: Chance[] } {
+  const likeliest = firstOf(logits, Math.max(top, 1));
+  const [best] = likeliest;
+  const largest = best === undefined ? -Infinity : (logits[best] as number);
+  let total = 0;
+  for (let id = 0; id < logits.length; id++) {
+    const logit = logits[id] as number;
+    if (logit > -Infinity) total += logit === largest ? 1 : Math.exp(logit - largest);
+  }
+  const logTotal = Math.log(total);
+  const logprobOf = (id: number): number => {
+    const logit = logits[id] as number;
+    const logprob = (logit === largest ? 0 : logit - largest) - logTotal;
+    return logprob > LEAST ? logprob : LEAST;
+  };
+  return {
+    logprob: logprobOf(token),
+    top: likeliest.slice(0, top).map((id) => ({ id, logprob: logprobOf(id) })),
+  };
+}
+
+/** Insertion into a short list: after the first few tokens hardly any is likely enough to be inserted. */
+function firstOf(logits: Float32Array, most: number): number[] {
+  const found: number[] = [];
+  let least = -Infinity;
+  for (let id = 0; id < logits.length; id++) {
+    const logit = logits[id] as number;
+    if (!(logit > least)) continue;
+    if (found.length === most) found.pop();
+    let place = found.length;
+    while (place > 0 && (logits[found[place - 1] as number] as number) < logit) place--;
+    found.splice(place, 0, id);
+    if (found.length === most) least = logits[found[most - 1] as number] as number;
+  }
+  return found;
+}
