@@ -1,0 +1,102 @@
+/**
+ * One choice of one request, from logits to what its client reads. All that it holds follows from the request and the tokens so far, so a worker that takes over replays the logged
+ * tokens and goes on as if it had made them.
+ */
+import type { ChoiceDelta, SamplingSpec, TokenChance, TokenLogprob } from "#shared/contract/generation.js";
+import type { Chance } from "./logprobs.js";
+import { penalises } from "./penalties.js";
+import { sample, type Sampled } from "./sampler.js";
+import { StopStrings } from "./stop.js";
+import { TokenText, type TextOf } from "./text.js";
+import { TokenCounts } from "./token-counts.js";
+
+export interface ChoiceOptions {
+  readonly spec: SamplingSpec;
+  /** Which of the request's choices, from 0. */
+  readonly choice: number;
+  readonly promptTokens: ArrayLike<number>;
+  readonly text: TextOf;
+  readonly eos: readonly number[];
+  /** How many tokens prompt and output may have together. */
+  readonly contextLength: number;
+}
+
+type Finish = "stop" | "length";
+
+const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
+
+export class Choice {
+  /** What was sampled so far. */
+  readonly tokens: number[] = [];
+  private readonly options: ChoiceOptions;
+  private readonly most: number;
+  private readonly counts: TokenCounts;
+  private readonly tokenText: TokenText;
+  private readonly stops: StopStrings;
+  private finish: Finish | undefined;
+
+  constructor(options: ChoiceOptions) {
+    const { spec, promptTokens, text, contextLength } = options;
+    this.options = options;
+    this.most = Math.min(spec.maxTokens ?? Infinity, contextLength - promptTokens.length);
+    this.counts = new TokenCounts(penalises(spec) ? promptTokens : []);
+    this.tokenText = new TokenText(text, promptTokens);
+    this.stops = new StopStrings(spec.stop);
+  }
+
+  /** Why it has ended, if it has. */
+  get finished(): Finish | undefined {
+    return this.finish;
+  }
+
+  /**
+   * Samples the next token.
+   * @param logits of the position after the last token; left as they are
+   * @throws Error when the model gave no usable logits; nothing has changed then
+   */
+  advance(logits: Float32Array): ChoiceDelta {
+    const { spec, choice } = this.options;
+    if (this.finish !== undefined) throw new Error("the choice has ended");
+    const sampled = sample(logits, this.counts, spec, choice, this.tokens.length, this.options);
+    const delta: ChoiceDelta = { index: choice, text: this.accept(sampled.token), tokens: [sampled.token] };
+    if (sampled.logprobs !== undefined) delta.logprobs = [this.logprob(sampled.token, sampled.logprobs)];
+    if (this.finish !== undefined) delta.finish_reason = this.finish;
+    return delta;
+  }
+
+  /** Takes tokens that were sampled elsewhere, from the log, whose text is out already. */
+  replay(tokens: readonly number[]): void {
+    for (const token of tokens) this.accept(token);
+  }
+
+  /** @returns the text that the token makes certain; at the end, all that was held back. */
+  private accept(token: number): string {
+    const { spec, eos } = this.options;
+    this.tokens.push(token);
+    if (penalises(spec)) this.counts.add(token);
+    const honoured = this.tokens.length > spec.minTokens;
+    const isEos = eos.includes(token);
+    const ends = honoured && ((isEos && !spec.ignoreEos) || spec.stopTokens.includes(token));
+    // Neither a token that ends the text nor an end that is ignored is a part of it.
+    const silent = ends || isEos;
+    const { text, stopped } = this.stops.push(silent ? "" : this.tokenText.push(token), honoured);
+    if (stopped || ends) this.finish = "stop";
+    else if (this.tokens.length >= this.most) this.finish = "length";
+    return this.finish === undefined || stopped ? text : text + this.rest(honoured);
+  }
+
+  private rest(honoured: boolean): string {
+    const { text, stopped } = this.stops.push(this.tokenText.flush(), honoured);
+    if (stopped) this.finish = "stop";
+    return text + this.stops.flush();
+  }
+
+  private logprob(token: number, { logprob, top }: NonNullable<Sampled["logprobs"]>): TokenLogprob {
+    return { ...this.chance({ id: token, logprob }), top: top.map((one) => this.chance(one)) };
+  }
+
+  private chance({ id, logprob }: Chance): TokenChance {
+    const bytes = this.options.text.bytesOf(id);
+    return { id, token: utf8.decode(bytes), bytes: [...bytes], logprob };
+  }
+}
