@@ -1,19 +1,35 @@
-import { afterAll, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { laneKeys, outcomeKey } from "#shared/keys.js";
+import { cancelRequest } from "#shared/queue/cancel.js";
 import { giveOutcome } from "#shared/queue/give-outcome.js";
+import { attend, detach } from "../../gateway/admission/attend.js";
+import { appendTokens } from "../../worker/queue/append-tokens.js";
 import { beginAlone } from "../../worker/queue/begin-alone.js";
 import { commit } from "../../worker/queue/commit.js";
 import { release } from "../../worker/queue/release.js";
 import { renew } from "../../worker/queue/renew.js";
 import { reclaim } from "../../worker/queue/reclaim.js";
-import { IDLE_MS, admitRequest, admitStep, put, result, take, takeOne, useLab } from "./lab.js";
+import { takeOver } from "../../worker/queue/take-over.js";
+import {
+  IDLE_MS,
+  admitRequest,
+  admitStep,
+  admitStream,
+  finalRecord,
+  put,
+  record,
+  result,
+  streaming,
+  take,
+  takeOne,
+  useLab,
+} from "./lab.js";
 
 describe("with Redis out of memory", () => {
   const lab = useLab();
-  afterAll(() => lab.redis.config("SET", "maxmemory", "0"));
+  afterEach(() => lab.redis.config("SET", "maxmemory", "0"));
 
   it("refuses new work and lets what was admitted be run, handed back, ended and committed", async () => {
-    await lab.redis.config("SET", "maxmemory", "0");
     for (const request of ["r1", "r2"]) await admitStep(lab, { request, start: request === "r1" });
     await admitRequest(lab, "r3");
     await admitRequest(lab, "r4");
@@ -33,5 +49,24 @@ describe("with Redis out of memory", () => {
       said: "given",
     });
     expect(await lab.redis.xlen(laneKeys(lab.lane).ready)).toBe(1);
+  });
+
+  it("lets streams that were admitted go on, be taken over, attended, finished and cancelled", async () => {
+    const queue = streaming(lab.queue);
+    for (const request of ["r1", "r2"]) await admitStream(lab, request, 60_000);
+    const [first, second] = await take(lab.queue);
+    if (!first || !second) throw new Error("two should be ready");
+    await lab.redis.config("SET", "maxmemory", "1");
+
+    const address = { lane: lab.lane, request: "r2" };
+    expect(await attend(lab.redis, address, 60_000)).toBe("attended");
+    expect(await takeOver(queue, [first, second], "a")).toEqual(["together", "together"]);
+    const open = { entry: second.entry, request: "r2", first: 0, records: [record(0)], final: false };
+    const last = { entry: first.entry, request: "r1", first: 0, records: [finalRecord(0)], final: true };
+    expect(await appendTokens(queue, [open, last])).toEqual(["appended", "appended"]);
+    expect(await commit(queue, [result(first, { action: "keep" })], undefined)).toEqual(["committed"]);
+    expect(await detach(lab.redis, address)).toBe("background");
+    const ending = { code: "cancelled", message: "", ttlMs: 1_000, stream: true } as const;
+    expect(await cancelRequest(lab.redis, address, ending)).toMatchObject({ said: "given" });
   });
 });

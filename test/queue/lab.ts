@@ -5,13 +5,14 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach } from "vitest";
 import type { Delivery } from "#shared/contract/entry.js";
+import type { TokenRecord } from "#shared/contract/generation.js";
 import { storeOutcome } from "#shared/contract/outcome.js";
-import { laneKeys, outcomeKey, sequenceKeys, type Lane } from "#shared/keys.js";
+import { laneKeys, logKey, outcomeKey, sequenceKeys, type Lane } from "#shared/keys.js";
 import type { Bus } from "#shared/nats/connect.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { admit } from "../../gateway/admission/admit.js";
 import type { Settlement, StateChange } from "../../worker/queue/commit.js";
-import type { LaneQueue } from "../../worker/queue/lane.js";
+import type { LaneQueue, StreamQueue } from "../../worker/queue/lane.js";
 import { ensureGroup, readNew } from "../../worker/queue/stream.js";
 import { startRedis, type RedisServer } from "../setup/redis.js";
 
@@ -117,6 +118,27 @@ export function admitStream({ redis, lane }: Lab, request: string, attendedMs = 
     [ready, outcomeKey(lane, request), live],
     [request, Buffer.from(request), "", 60_000, 60_000, "gw", 100, attendedMs],
   );
+}
+
+/** As the lane of a generator has it. */
+export function streaming(queue: LaneQueue): StreamQueue {
+  return { ...queue, streams: true };
+}
+
+export function record(index: number, more: Partial<TokenRecord> = {}): string {
+  return JSON.stringify({ index, choices: [], ...more } satisfies TokenRecord);
+}
+
+export function finalRecord(index: number): string {
+  return record(index, { final: true, reason: "finished" });
+}
+
+export function outcomeFields({ redis, lane }: Lab, request: string): Promise<Record<string, string>> {
+  return redis.hgetall(outcomeKey(lane, request));
+}
+
+export function logOf({ redis, lane }: Lab, request: string): Promise<string[]> {
+  return redis.lrange(logKey(lane, request), 0, -1);
 }
 
 /** All that is ready now. */

@@ -9,7 +9,19 @@ import { release } from "../../worker/queue/release.js";
 import { renew } from "../../worker/queue/renew.js";
 import { reclaim } from "../../worker/queue/reclaim.js";
 import { readNew, readOwned } from "../../worker/queue/stream.js";
-import { IDLE_MS, SEQUENCE, admitRequest, admitStep, put, result, take, takeOne, useLab } from "./lab.js";
+import {
+  IDLE_MS,
+  SEQUENCE,
+  admitRequest,
+  admitStep,
+  admitStream,
+  outcomeFields,
+  put,
+  result,
+  take,
+  takeOne,
+  useLab,
+} from "./lab.js";
 
 describe("renew", () => {
   const lab = useLab();
@@ -173,5 +185,22 @@ describe("giveOutcome", () => {
     await admitStep(lab, { request: "r1", start: true });
     await giveOutcome(lab.redis, [outcomeKey(lab.lane, "r1")], ["error", "a", 1_000]);
     expect(await lab.redis.hget(sequenceKeys(lab.lane, SEQUENCE).seq, "next")).toBe("1");
+  });
+
+  it("notes when", async () => {
+    await admitStep(lab, { request: "r1", start: true });
+    await giveOutcome(lab.redis, [outcomeKey(lab.lane, "r1")], ["error", "a", 1_000]);
+    const { at, ended } = await outcomeFields(lab, "r1");
+    expect(Number(ended)).toBeGreaterThanOrEqual(Number(at));
+  });
+
+  it("leaves a sealed stream to its owner, unless none can commit it any more", async () => {
+    await admitStream(lab, "r1");
+    const key = outcomeKey(lab.lane, "r1");
+    await lab.redis.hset(key, "sealed", "1");
+    expect(await giveOutcome(lab.redis, [key], ["error", "a", 1_000])).toEqual({ said: "sealed" });
+    expect(await outcomeFields(lab, "r1")).not.toHaveProperty("kind");
+    expect(await giveOutcome(lab.redis, [key], ["error", "a", 1_000, 1])).toEqual({ said: "given" });
+    expect(await giveOutcome(lab.redis, [key], ["error", "b", 1_000, 1])).toMatchObject({ said: "known" });
   });
 });

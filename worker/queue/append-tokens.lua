@@ -34,8 +34,8 @@ local function append(out, log, entry, first, final, from, to)
   for i = from + length - first, to do redis.call('RPUSH', log, ARGV[i]) end
   -- The log lives as long as the outcome hash; the commit sets the TTL of both.
   if length == 0 then
-    local left = redis.call('PTTL', out)
-    if left > 0 then redis.call('PEXPIRE', log, left) end
+    local lapses = redis.call('PEXPIRETIME', out)
+    if lapses > 0 then redis.call('PEXPIREAT', log, lapses) end
   end
   if not facts[5] and final then
     redis.call('HSET', out, 'began', string.format('%.0f', now), 'sealed', '1')

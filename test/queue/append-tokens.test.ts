@@ -1,0 +1,155 @@
+import { describe, expect, it } from "vitest";
+import { logKey, outcomeKey } from "#shared/keys.js";
+import { giveOutcome } from "#shared/queue/give-outcome.js";
+import { appendTokens, type Append } from "../../worker/queue/append-tokens.js";
+import { reclaim } from "../../worker/queue/reclaim.js";
+import {
+  admitStream,
+  finalRecord,
+  logOf,
+  outcomeFields,
+  record,
+  streaming,
+  take,
+  takeOne,
+  useLab,
+  type Lab,
+} from "./lab.js";
+
+async function begin(lab: Lab, attendedMs = 0) {
+  await admitStream(lab, "r1", attendedMs);
+  const { entry, request } = await takeOne(lab.queue);
+  const queue = streaming(lab.queue);
+  const append = async (first: number, records: readonly string[], final = false) => {
+    const [said] = await appendTokens(queue, [{ entry, request, first, records, final }]);
+    return said;
+  };
+  return { entry, append, out: outcomeKey(lab.lane, "r1"), log: logKey(lab.lane, "r1") };
+}
+
+describe("appendTokens", () => {
+  const lab = useLab();
+
+  it("appends: a record lies at its index", async () => {
+    const { append } = await begin(lab);
+    expect(await append(0, [record(0)])).toBe("appended");
+    expect(await append(1, [record(1), record(2)])).toBe("appended");
+    expect(await logOf(lab, "r1")).toEqual([record(0), record(1), record(2)]);
+  });
+
+  it("notes when the stream began, once, and lets the log live as long as the outcome's record", async () => {
+    const { append, out, log } = await begin(lab);
+    await append(0, [record(0)]);
+    const { at, began } = await outcomeFields(lab, "r1");
+    expect(Number(began)).toBeGreaterThanOrEqual(Number(at));
+    const lapses = await lab.redis.pexpiretime(out);
+    expect(lapses).toBeGreaterThan(0);
+    expect(await lab.redis.pexpiretime(log)).toBe(lapses);
+    await lab.redis.hset(out, "began", "1");
+    await append(1, [record(1)]);
+    expect(await outcomeFields(lab, "r1")).toMatchObject({ began: "1" });
+  });
+
+  it("appends once what is appended again under a lost reply, and what is new behind it", async () => {
+    const { append } = await begin(lab);
+    await append(0, [record(0)]);
+    expect(await append(0, [record(0)])).toBe("appended");
+    expect(await append(0, [record(0), record(1)])).toBe("appended");
+    expect(await append(1, [record(1), finalRecord(2)], true)).toBe("appended");
+    expect(await append(1, [record(1), finalRecord(2)], true)).toBe("appended");
+    expect(await append(1, [record(1)])).toBe("appended");
+    expect(await logOf(lab, "r1")).toEqual([record(0), record(1), finalRecord(2)]);
+  });
+
+  it("keeps bytes as they are", async () => {
+    const { entry, log } = await begin(lab);
+    const bytes = Buffer.from('{"text":"käse \u{1f9c0} \u2028"}', "utf8");
+    await appendTokens(streaming(lab.queue), [{ entry, request: "r1", first: 0, records: [bytes], final: false }]);
+    expect(await lab.redis.lrangeBuffer(log, 0, -1)).toEqual([bytes]);
+  });
+
+  it("is refused to a worker that lost the entry", async () => {
+    const { append } = await begin(lab);
+    await append(0, [record(0)]);
+    await reclaim(lab.other, 0, 10, "0-0");
+    expect(await append(1, [record(1)])).toBe("lost");
+    expect(await append(1, [finalRecord(1)], true)).toBe("lost");
+    expect(await logOf(lab, "r1")).toEqual([record(0)]);
+    expect(await outcomeFields(lab, "r1")).not.toHaveProperty("sealed");
+  });
+
+  it("writes nothing to a request that has an outcome", async () => {
+    const { append, out } = await begin(lab);
+    await giveOutcome(lab.redis, [out], ["error", "{}", 1_000]);
+    expect(await append(0, [record(0)])).toBe("ended");
+    expect(await append(0, [finalRecord(0)], true)).toBe("ended");
+    expect(await logOf(lab, "r1")).toEqual([]);
+  });
+
+  it("writes nothing to a request whose record is gone", async () => {
+    const { append, out } = await begin(lab);
+    await lab.redis.unlink(out);
+    expect(await append(0, [finalRecord(0)], true)).toBe("ended");
+    expect(await lab.redis.exists(out)).toBe(0);
+    expect(await logOf(lab, "r1")).toEqual([]);
+  });
+
+  it("writes nothing behind the final record", async () => {
+    const { append } = await begin(lab);
+    await append(0, [finalRecord(0)], true);
+    expect(await append(1, [record(1)])).toBe("ended");
+    expect(await logOf(lab, "r1")).toEqual([finalRecord(0)]);
+  });
+
+  it("writes nothing that nobody wants, but a final record all the same", async () => {
+    const { append, out } = await begin(lab, 60_000);
+    expect(await append(0, [record(0)])).toBe("appended");
+    await lab.redis.hset(out, "wanted", "1");
+    expect(await append(1, [record(1)])).toBe("unwanted");
+    expect(await logOf(lab, "r1")).toEqual([record(0)]);
+    expect(await append(1, [finalRecord(1)], true)).toBe("appended");
+    expect(await outcomeFields(lab, "r1")).toMatchObject({ sealed: "1" });
+  });
+
+  it("says 'unwanted' only when none of the records is in the log: the worker must know where its final one goes", async () => {
+    const { append, out } = await begin(lab, 60_000);
+    await append(0, [record(0)]);
+    await lab.redis.hset(out, "wanted", "1");
+    expect(await append(0, [record(0)])).toBe("appended");
+    expect(await append(0, [record(0), record(1)])).toBe("appended");
+    expect(await append(2, [record(2)])).toBe("unwanted");
+  });
+
+  it("leaves no gap where a log was deleted from outside", async () => {
+    const { append, log } = await begin(lab);
+    await append(0, [record(0)]);
+    await lab.redis.unlink(log);
+    expect(await append(1, [record(1)])).toBe("gap");
+    expect(await append(1, [finalRecord(1)], true)).toBe("gap");
+    expect(await logOf(lab, "r1")).toEqual([]);
+    expect(await outcomeFields(lab, "r1")).not.toHaveProperty("sealed");
+  });
+
+  it("seals no log whose final record is another's place", async () => {
+    const { append } = await begin(lab);
+    await append(0, [record(0)]);
+    expect(await append(0, [finalRecord(0)], true)).toBe("gap");
+    expect(await outcomeFields(lab, "r1")).not.toHaveProperty("sealed");
+    expect(await append(1, [finalRecord(1)], true)).toBe("appended");
+  });
+
+  it("answers for each request of an iteration, past what one call takes", async () => {
+    const names = Array.from({ length: 100 }, (_, i) => `r${i}`);
+    for (const name of names) await admitStream(lab, name);
+    const deliveries = await take(lab.queue);
+    await giveOutcome(lab.redis, [outcomeKey(lab.lane, "r7")], ["error", "{}", 1_000]);
+    const wide = "x".repeat(20_000);
+    const appends = (first: number) =>
+      deliveries.map(({ entry, request }): Append => ({ entry, request, first, records: [wide, wide], final: false }));
+    const said = await appendTokens(streaming(lab.queue), appends(0));
+    expect(said).toEqual(names.map((name) => (name === "r7" ? "ended" : "appended")));
+    expect(await appendTokens(streaming(lab.queue), appends(2))).toEqual(said);
+    expect(await appendTokens(streaming(lab.queue), [])).toEqual([]);
+    expect(await logOf(lab, "r99")).toEqual([wide, wide, wide, wide]);
+  });
+});

@@ -1,0 +1,72 @@
+import { describe, expect, it } from "vitest";
+import { outcomeKey } from "#shared/keys.js";
+import { giveOutcome } from "#shared/queue/give-outcome.js";
+import { attend, detach } from "../../gateway/admission/attend.js";
+import { admitStep, admitStream, outcomeFields, useLab, type Lab } from "./lab.js";
+
+const address = ({ lane }: Lab) => ({ lane, request: "r1" });
+
+describe("a request's times", () => {
+  const lab = useLab();
+
+  it("are those of its admission, on Redis's clock", async () => {
+    const [seconds] = await lab.redis.time();
+    await admitStream(lab, "r1", 5_000);
+    const { at, wanted } = await outcomeFields(lab, "r1");
+    expect(Number(at)).toBeGreaterThanOrEqual(Number(seconds) * 1_000);
+    expect(Number(wanted)).toBe(Number(at) + 5_000);
+  });
+
+  it("say the same of a turn of a conversation", async () => {
+    await admitStep(lab, { request: "r1", start: true, attendedMs: 5_000 });
+    const { at, wanted } = await outcomeFields(lab, "r1");
+    expect(Number(wanted)).toBe(Number(at) + 5_000);
+  });
+
+  it("set no end to a request that runs for whoever reads", async () => {
+    await admitStream(lab, "r1");
+    expect(Object.keys(await outcomeFields(lab, "r1")).sort()).toEqual(["at", "digest"]);
+  });
+});
+
+describe("attend", () => {
+  const lab = useLab();
+
+  it("moves the time until which somebody wants the stream", async () => {
+    await admitStream(lab, "r1", 5_000);
+    await lab.redis.hset(outcomeKey(lab.lane, "r1"), "wanted", "1");
+    const [seconds] = await lab.redis.time();
+    for (let i = 0; i < 2; i++) expect(await attend(lab.redis, address(lab), 60_000)).toBe("attended");
+    const { at, wanted } = await outcomeFields(lab, "r1");
+    expect(Number(wanted)).toBeGreaterThanOrEqual(Number(seconds) * 1_000 + 60_000);
+    expect(Number(wanted)).toBeLessThan(Number(at) + 120_000);
+  });
+
+  it("leaves a request alone that runs for whoever reads", async () => {
+    await admitStream(lab, "r1");
+    expect(await attend(lab.redis, address(lab), 60_000)).toBe("background");
+    expect(await outcomeFields(lab, "r1")).not.toHaveProperty("wanted");
+  });
+
+  it("makes a request run for whoever reads, once and for all", async () => {
+    await admitStream(lab, "r1", 5_000);
+    for (let i = 0; i < 2; i++) expect(await detach(lab.redis, address(lab))).toBe("background");
+    expect(await outcomeFields(lab, "r1")).not.toHaveProperty("wanted");
+    expect(await attend(lab.redis, address(lab), 60_000)).toBe("background");
+  });
+
+  it("says that a request has ended, and changes nothing", async () => {
+    await admitStream(lab, "r1", 5_000);
+    await giveOutcome(lab.redis, [outcomeKey(lab.lane, "r1")], ["error", "{}", 1_000]);
+    const before = await outcomeFields(lab, "r1");
+    expect(await attend(lab.redis, address(lab), 60_000)).toBe("ended");
+    expect(await detach(lab.redis, address(lab))).toBe("ended");
+    expect(await outcomeFields(lab, "r1")).toEqual(before);
+  });
+
+  it("says when there is no such request, and makes none", async () => {
+    expect(await attend(lab.redis, address(lab), 60_000)).toBe("unknown");
+    expect(await detach(lab.redis, address(lab))).toBe("unknown");
+    expect(await lab.redis.exists(outcomeKey(lab.lane, "r1"))).toBe(0);
+  });
+});

@@ -1,0 +1,136 @@
+import { describe, expect, it } from "vitest";
+import { tokenRecord } from "#shared/contract/generation.js";
+import { logKey, outcomeKey } from "#shared/keys.js";
+import { cancelRequest } from "#shared/queue/cancel.js";
+import { appendTokens } from "../../worker/queue/append-tokens.js";
+import { commit } from "../../worker/queue/commit.js";
+import {
+  IDLE_MS,
+  admitRequest,
+  admitStep,
+  admitStream,
+  finalRecord,
+  logOf,
+  outcomeFields,
+  put,
+  record,
+  result,
+  streaming,
+  take,
+  takeOne,
+  useLab,
+  type Lab,
+} from "./lab.js";
+
+const cancelled = { code: "cancelled", message: "the request was cancelled", ttlMs: 1_000, stream: true } as const;
+
+function cancel({ redis, lane }: Lab, ending: Parameters<typeof cancelRequest>[2] = cancelled) {
+  return cancelRequest(redis, { lane, request: "r1" }, ending);
+}
+
+describe("cancelRequest", () => {
+  const lab = useLab();
+
+  it("gives a stream its final record and the request its outcome, for the same time", async () => {
+    await admitStream(lab, "r1");
+    const { entry } = await takeOne(lab.queue);
+    const append = { entry, request: "r1", first: 0, records: [record(0), record(1)], final: false };
+    await appendTokens(streaming(lab.queue), [append]);
+    const given = await cancel(lab);
+    const log = await logOf(lab, "r1");
+    expect(given).toEqual({ said: "given", record: Buffer.from(log[2] ?? "") });
+    expect(tokenRecord.parse(JSON.parse(log[2] ?? ""))).toEqual({
+      index: 2,
+      choices: [],
+      final: true,
+      reason: "cancelled",
+      error: { code: "cancelled", message: "the request was cancelled" },
+    });
+    const fields = await outcomeFields(lab, "r1");
+    expect(fields).toMatchObject({ kind: "error", sealed: "1" });
+    expect(Number(fields["ended"])).toBeGreaterThanOrEqual(Number(fields["at"]));
+    for (const key of [outcomeKey(lab.lane, "r1"), logKey(lab.lane, "r1")]) {
+      const left = await lab.redis.pttl(key);
+      expect(left).toBeGreaterThan(0);
+      expect(left).toBeLessThanOrEqual(1_000);
+    }
+  });
+
+  it("begins the log of a stream that had not begun, in any words", async () => {
+    await admitStream(lab, "r1");
+    const message = 'Request "timeout"\nexpired \\ {käse}';
+    expect(await cancel(lab, { ...cancelled, code: "expired", message })).toMatchObject({ said: "given" });
+    const [final = ""] = await logOf(lab, "r1");
+    expect(tokenRecord.parse(JSON.parse(final))).toMatchObject({
+      index: 0,
+      reason: "expired",
+      error: { code: "expired", message },
+    });
+  });
+
+  it("calls what is neither cancelled nor expired an error", async () => {
+    await admitStream(lab, "r1");
+    await cancel(lab, { ...cancelled, code: "request_lost" });
+    expect(tokenRecord.parse(JSON.parse((await logOf(lab, "r1"))[0] ?? ""))).toMatchObject({ reason: "error" });
+  });
+
+  it("cancels once: the second call knows the outcome of the first", async () => {
+    await admitStream(lab, "r1");
+    await cancel(lab);
+    const body = Buffer.from('{"code":"cancelled","message":"the request was cancelled"}');
+    expect(await cancel(lab, { ...cancelled, code: "expired" })).toEqual({
+      said: "known",
+      outcome: { kind: "error", body },
+    });
+    expect(await logOf(lab, "r1")).toHaveLength(1);
+  });
+
+  it("leaves a stream alone that has its final record", async () => {
+    await admitStream(lab, "r1");
+    const { entry } = await takeOne(lab.queue);
+    const append = { entry, request: "r1", first: 0, records: [finalRecord(0)], final: true };
+    await appendTokens(streaming(lab.queue), [append]);
+    expect(await cancel(lab)).toEqual({ said: "sealed" });
+    expect(await logOf(lab, "r1")).toEqual([finalRecord(0)]);
+    expect(await outcomeFields(lab, "r1")).not.toHaveProperty("kind");
+  });
+
+  it("says when there is no such request, and makes none", async () => {
+    expect(await cancel(lab)).toEqual({ said: "unknown" });
+    expect(await lab.redis.exists(outcomeKey(lab.lane, "r1"), logKey(lab.lane, "r1"))).toBe(0);
+  });
+
+  it("makes no log for what is no stream", async () => {
+    await admitRequest(lab, "r1");
+    expect(await cancel(lab, { ...cancelled, stream: false })).toEqual({ said: "given", record: undefined });
+    expect(await lab.redis.exists(logKey(lab.lane, "r1"))).toBe(0);
+    expect(await outcomeFields(lab, "r1")).not.toHaveProperty("sealed");
+    expect(await outcomeFields(lab, "r1")).toMatchObject({ kind: "error" });
+  });
+
+  it("is what the worker that holds the request learns at its next append, and its commit takes no effect", async () => {
+    await admitStream(lab, "r1");
+    const delivery = await takeOne(lab.queue);
+    await cancel(lab);
+    const append = { entry: delivery.entry, request: "r1", first: 0, records: [record(0)], final: false };
+    expect(await appendTokens(streaming(lab.queue), [append])).toEqual(["ended"]);
+    expect(await commit(streaming(lab.queue), [result(delivery, { action: "keep" })], undefined)).toEqual([
+      "superseded",
+    ]);
+    expect(await lab.redis.pttl(logKey(lab.lane, "r1"))).toBeLessThanOrEqual(1_000);
+  });
+
+  it("leaves a conversation where it was, and a waiting turn to be passed over", async () => {
+    const queue = streaming(lab.queue);
+    await admitStep(lab, { request: "r0", start: true });
+    const first = await takeOne(lab.queue);
+    await admitStep(lab, { request: "r1" });
+    await admitStep(lab, { request: "r2" });
+    expect(await cancel(lab)).toMatchObject({ said: "given" });
+    expect(await commit(queue, [result(first, put("s0"))], IDLE_MS)).toEqual(["committed"]);
+    const [waiting] = await take(lab.queue);
+    if (waiting === undefined) throw new Error("the cancelled turn should be ready");
+    expect(await commit(queue, [result(waiting, put("s1"))], IDLE_MS)).toEqual(["superseded"]);
+    expect(await takeOne(lab.queue)).toMatchObject({ request: "r2", from: first.entry });
+  });
+});

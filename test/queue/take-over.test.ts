@@ -1,0 +1,81 @@
+import { describe, expect, it } from "vitest";
+import { logKey, outcomeKey } from "#shared/keys.js";
+import { giveOutcome } from "#shared/queue/give-outcome.js";
+import { reclaim } from "../../worker/queue/reclaim.js";
+import { takeOver } from "../../worker/queue/take-over.js";
+import { admitStream, record, streaming, take, takeOne, useLab, type Lab } from "./lab.js";
+
+async function begin(lab: Lab) {
+  await admitStream(lab, "r1");
+  const delivery = await takeOne(lab.queue);
+  return {
+    delivery,
+    takenOver: async (name: string) => (await takeOver(streaming(lab.queue), [delivery], name))[0],
+    /** As if somebody had streamed one more record. */
+    grow: () => lab.redis.rpush(logKey(lab.lane, "r1"), record(0)),
+  };
+}
+
+describe("takeOver", () => {
+  const lab = useLab();
+
+  it("lets a stream go on beside others as long as it makes progress", async () => {
+    const { takenOver, grow } = await begin(lab);
+    for (const name of ["a", "b", "c", "d"]) {
+      await grow();
+      expect(await takenOver(name)).toBe("together");
+    }
+  });
+
+  it("lets a stream that has not begun go on beside others once, then runs it alone", async () => {
+    const { takenOver } = await begin(lab);
+    expect(await takenOver("a")).toBe("together");
+    expect(await takenOver("b")).toBe("alone");
+    expect(await takenOver("c")).toBe("alone");
+  });
+
+  it("runs a stream alone that stays where it is twice in a row, until it moves", async () => {
+    const { takenOver, grow } = await begin(lab);
+    await grow();
+    expect(await takenOver("a")).toBe("together");
+    expect(await takenOver("b")).toBe("together");
+    expect(await takenOver("c")).toBe("alone");
+    await grow();
+    expect(await takenOver("d")).toBe("together");
+    expect(await takenOver("e")).toBe("together");
+    expect(await takenOver("f")).toBe("alone");
+  });
+
+  it("counts a takeover once, however often it is announced", async () => {
+    const { takenOver, grow } = await begin(lab);
+    for (let i = 0; i < 3; i++) expect(await takenOver("a")).toBe("together");
+    expect(await takenOver("b")).toBe("alone");
+    await grow();
+    expect(await takenOver("b")).toBe("alone");
+    expect(await takenOver("c")).toBe("together");
+  });
+
+  it("takes names with spaces for what they are", async () => {
+    const { takenOver } = await begin(lab);
+    expect(await takenOver("a 1")).toBe("together");
+    expect(await takenOver("a 1")).toBe("together");
+    expect(await takenOver("a 2")).toBe("alone");
+  });
+
+  it("is refused to a worker that lost the entry", async () => {
+    const { delivery, takenOver } = await begin(lab);
+    await reclaim(lab.other, 0, 10, "0-0");
+    expect(await takenOver("a")).toBe("lost");
+    expect(await takeOver(streaming(lab.other), [delivery], "b")).toEqual(["together"]);
+  });
+
+  it("says which have ended, with an outcome or without a record", async () => {
+    for (const request of ["r1", "r2", "r3"]) await admitStream(lab, request);
+    const deliveries = await take(lab.queue);
+    await giveOutcome(lab.redis, [outcomeKey(lab.lane, "r1")], ["error", "{}", 1_000]);
+    await lab.redis.unlink(outcomeKey(lab.lane, "r2"));
+    expect(await takeOver(streaming(lab.queue), deliveries, "a")).toEqual(["ended", "ended", "together"]);
+    expect(await lab.redis.exists(outcomeKey(lab.lane, "r2"))).toBe(0);
+    expect(await takeOver(streaming(lab.queue), [], "a")).toEqual([]);
+  });
+});
