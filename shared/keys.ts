@@ -48,6 +48,9 @@ export function sequenceKeys(lane: Lane, name: string) {
   return { seq: `seq:${t}:${name}`, state: `state:${t}:${name}`, wait: `wait:${t}:${name}` };
 }
 
+/** Until requests carry keys, all clients are one tenant. */
+export const DEFAULT_TENANT = "default";
+
 /** Injective: tenants are `[A-Za-z0-9_-]+` and the encoded id holds no `:`. */
 export function sequenceName(tenant: string, encodedId: string): string {
   return `${tenant}:${encodedId}`;

@@ -1,4 +1,4 @@
-/** One model version's lane in this worker, from its first read to its drain. */
+/** One model version's lane in this worker, from its first read to its drain. What is done with the steps is the lane's work: batches of a tensor model, or streams of a generator. */
 import type { Logger } from "pino";
 import type { Delivery } from "#shared/contract/entry.js";
 import { decodeCorrelationId, startRequiredMessage } from "#shared/contract/sequence.js";
@@ -7,8 +7,6 @@ import type { Bus } from "#shared/nats/connect.js";
 import type { RedisClock } from "#shared/redis/clock.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { retrying } from "#shared/retry.js";
-import { runLane } from "./batch/loop.js";
-import type { Solitude } from "./batch/solitude.js";
 import type { Settler } from "./batch/settle.js";
 import { Hand, hold, type Held } from "./intake/hand.js";
 import { keepLeases } from "./intake/lease.js";
@@ -16,7 +14,6 @@ import { readWhileOpen } from "./intake/reader.js";
 import { reclaimWhileOpen } from "./intake/reclaimer.js";
 import { reconcileWhileOpen } from "./intake/reconciler.js";
 import { Steadiness } from "./intake/steadiness.js";
-import type { ServingModel } from "./model/serving.js";
 import { discard } from "./queue/discard.js";
 import type { LaneQueue } from "./queue/lane.js";
 import { release } from "./queue/release.js";
@@ -27,15 +24,28 @@ export interface LaneSettings {
   readonly queue: LaneQueue;
   /** A connection for this lane's blocking reads alone. */
   readonly reader: RedisClient;
-  readonly model: ServingModel;
+  readonly work: LaneWork;
   readonly bus: Bus;
   readonly clock: RedisClock;
-  readonly solitude: Solitude;
   readonly leaseMs: number;
-  readonly maxRunsAlone: number;
-  readonly maxStateBytes: number;
   readonly stateCacheBytes: number;
   readonly log: Logger;
+}
+
+export interface LaneWork {
+  readonly model: string;
+  /** Whether requests have a batch dimension. */
+  readonly batched: boolean;
+  /** Of its sequences; undefined when it has none. */
+  readonly maxIdleMs: number | undefined;
+  /** How many suspects are taken over at once; the rest is left to other workers. */
+  readonly suspectsAtOnce: number;
+  /** Whether a delivery is of the kind that this model takes. */
+  accepts(delivery: Delivery): boolean;
+  /** How many more steps may be read now. */
+  room(hand: Hand): number;
+  /** Runs and settles what comes into the hand, until `signal` aborts; what has not begun, or can be handed on, is left in the hand. */
+  run(parts: { hand: Hand; settler: Settler; clock: RedisClock; log: Logger }, signal: AbortSignal): Promise<void>;
 }
 
 export interface RunningLane {
@@ -48,9 +58,9 @@ const SETTLE_BUDGET_MS = 20_000;
 const RELEASE_BUDGET_MS = 5_000;
 
 export async function openLane(settings: LaneSettings): Promise<RunningLane> {
-  const { queue, reader, model, bus, clock, leaseMs, log } = settings;
+  const { queue, reader, work, bus, clock, leaseMs, log } = settings;
   const hand = new Hand();
-  const states = new States(queue, settings.stateCacheBytes, startRequired(model.name));
+  const states = new States(queue, settings.stateCacheBytes, startRequired(work.model));
   const steadiness = new Steadiness(leaseMs, performance.now());
   const reading = new AbortController();
   const keeping = new AbortController();
@@ -69,9 +79,8 @@ export async function openLane(settings: LaneSettings): Promise<RunningLane> {
       if (state === undefined) return [];
       try {
         // A model that was changed under its name: its scripts and its other steps would take this one for what it is not.
-        if ((delivery.sequence === undefined) !== (model.maxIdleMs === undefined))
-          throw new TypeError("not of this kind");
-        return [hold(delivery, clock.toLocal(delivery.deadlineAt), model.batched, state)];
+        if (!work.accepts(delivery)) throw new TypeError("not of this kind");
+        return [hold(delivery, clock.toLocal(delivery.deadlineAt), work.batched, state)];
       } catch {
         setAside([delivery.entry]);
         return [];
@@ -86,26 +95,26 @@ export async function openLane(settings: LaneSettings): Promise<RunningLane> {
   };
 
   await ensureGroup(queue.redis, queue.lane);
-  const settler: Settler = { queue, bus, states, maxIdleMs: model.maxIdleMs, budgetMs: SETTLE_BUDGET_MS };
-  const capacity = Math.max(1, model.limits.maxBatchSize);
+  const settler: Settler = { queue, bus, states, maxIdleMs: work.maxIdleMs, budgetMs: SETTLE_BUDGET_MS };
   const intake = Promise.all([
     readWhileOpen(
       {
         queue: { ...queue, redis: reader },
         hand,
-        capacity,
+        room: () => work.room(hand),
         accept: admit("fresh"),
         acceptOwned: admit("suspect"),
         log,
       },
       reading.signal,
     ),
-    reclaimWhileOpen({ queue, hand, clock, leaseMs, steadiness, accept: admit("suspect"), log }, reading.signal),
+    reclaimWhileOpen(
+      { queue, hand, clock, leaseMs, steadiness, atOnce: work.suspectsAtOnce, accept: admit("suspect"), log },
+      reading.signal,
+    ),
     reconcileWhileOpen(queue, log, reading.signal),
   ]);
-  const limits = { maxStateBytes: settings.maxStateBytes };
-  const { solitude, maxRunsAlone } = settings;
-  const running = runLane({ model, hand, settler, limits, solitude, maxRunsAlone, log }, reading.signal);
+  const running = work.run({ hand, settler, clock, log }, reading.signal);
   const leases = keepLeases({ queue, hand, clock, leaseMs, steadiness, log }, keeping.signal);
 
   return {

@@ -12,6 +12,7 @@ import { connectBlockingReader, connectRedis, whenReady } from "#shared/redis/co
 import { checkServer } from "#shared/redis/server.js";
 import { retrying } from "#shared/retry.js";
 import { Solitude } from "./batch/solitude.js";
+import { batchWork } from "./batch/work.js";
 import { workerConfig, type WorkerConfig } from "./config.js";
 import { declareEstate } from "./estate.js";
 import { openLane, type RunningLane } from "./lane.js";
@@ -55,13 +56,14 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
         openLane({
           queue: { redis, lane, consumer: worker },
           reader,
-          model: serving,
+          work: batchWork(serving, {
+            solitude,
+            limits: { maxStateBytes: config.BATON_MAX_STATE_BYTES },
+            maxRunsAlone: config.BATON_MAX_RUNS_ALONE,
+          }),
           bus,
           clock,
-          solitude,
           leaseMs: config.BATON_LEASE_MS,
-          maxRunsAlone: config.BATON_MAX_RUNS_ALONE,
-          maxStateBytes: config.BATON_MAX_STATE_BYTES,
           stateCacheBytes: config.BATON_STATE_CACHE_BYTES,
           log: log.child({ model: serving.name }),
         });

@@ -16,7 +16,7 @@ function read({ queue }: Lab, port: number) {
   const seen: string[] = [];
   const accept = ({ deliveries }: Taken) => seen.push(...deliveries.map(({ request }) => request));
   const reading = readWhileOpen(
-    { queue: { ...queue, redis }, hand: new Hand(), capacity: 8, accept, acceptOwned: accept, log },
+    { queue: { ...queue, redis }, hand: new Hand(), room: () => 8, accept, acceptOwned: accept, log },
     stop.signal,
   );
   return {

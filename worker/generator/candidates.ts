@@ -29,10 +29,13 @@ let order = new Int32Array(0);
  */
 export function candidates(logits: Float32Array, largest: number, spec: Truncation): Candidates {
   reserve(logits.length);
-  let count = collect(logits);
-  if (spec.topK > 0 && spec.topK < count) count = keepMost(count, spec.topK);
-  count = weigh(count, largest, spec.temperature, spec.minP);
-  if (spec.topP < 1) count = keepNucleus(count, spec.topP);
+  const { temperature, topK, topP, minP } = spec;
+  // A little below the logit of min-p, which `weigh` then applies to the weights.
+  const unlikely = minP > 0 ? largest + temperature * (Math.log(minP) - 1e-6) : -Infinity;
+  let count = collect(logits, Math.max(unlikely, topK > 0 ? amongMost(logits, topK) : -Infinity));
+  if (topK > 0 && topK < count) count = keepUpTo(placeOfRank(count, topK), count);
+  count = weigh(count, largest, temperature, minP);
+  if (topP < 1) count = keepNucleus(count, topP);
   return { ids, weights: keys, count };
 }
 
@@ -43,12 +46,30 @@ function reserve(length: number): void {
   order = new Int32Array(length);
 }
 
+/**
+ * @returns what at least `most` logits reach: the `most`-th of the largest of each of some more blocks. Few others reach it, so most of a vocabulary is only read.
+ */
+function amongMost(logits: Float32Array, most: number): number {
+  const length = Math.floor(logits.length / (4 * most));
+  if (length < 4) return -Infinity;
+  let blocks = 0;
+  for (let start = 0; start + length <= logits.length; start += length) {
+    let largest = -Infinity;
+    for (let id = start; id < start + length; id++) {
+      const logit = logits[id] as number;
+      if (logit > largest) largest = logit;
+    }
+    keys[blocks++] = largest;
+  }
+  return keys[placeOfRank(blocks, most)] as number;
+}
+
 /** NaN compares as false, so it is left out with the impossible. */
-function collect(logits: Float32Array): number {
+function collect(logits: Float32Array, floor: number): number {
   let count = 0;
   for (let id = 0; id < logits.length; id++) {
     const logit = logits[id] as number;
-    if (logit > -Infinity) {
+    if (logit >= floor && logit > -Infinity) {
       ids[count] = id;
       keys[count] = logit;
       count++;
@@ -57,16 +78,17 @@ function collect(logits: Float32Array): number {
   return count;
 }
 
-function keepMost(count: number, most: number): number {
+/** @returns the place whose key is the `rank`-th, counted from 1. */
+function placeOfRank(count: number, rank: number): number {
   for (let i = 0; i < count; i++) order[i] = i;
   let low = 0;
   let high = count - 1;
   while (low < high) {
     const middle = partition(low, high);
-    if (most <= middle + 1) high = middle;
+    if (rank <= middle + 1) high = middle;
     else low = middle + 1;
   }
-  return keepUpTo(order[most - 1] as number, count);
+  return order[low] as number;
 }
 
 /** Turns logits into weights, and drops what is below min-p or beyond what a double can tell from zero. */

@@ -11,7 +11,8 @@ export interface Reader {
   /** A connection for this reader alone. */
   readonly queue: LaneQueue;
   readonly hand: Hand;
-  readonly capacity: number;
+  /** How many more steps may be read now. */
+  readonly room: () => number;
   readonly accept: (taken: Taken) => void;
   /** For what was delivered to this worker before: it may have run here already. */
   readonly acceptOwned: (taken: Taken) => void;
@@ -25,15 +26,15 @@ const SILENCE_MS = BLOCK_MS + 1_500;
 const OWNED_LIMIT = 1_000;
 
 export async function readWhileOpen(
-  { queue, hand, capacity, accept, acceptOwned, log }: Reader,
+  { queue, hand, room, accept, acceptOwned, log }: Reader,
   signal: AbortSignal,
 ): Promise<void> {
   const { redis } = queue;
   // After a lost reply entries may be ours without our having seen them; the first read of every connection asks.
   let mayOwnUnseen = true;
   while (!signal.aborted) {
-    const room = capacity - hand.waiting.length;
-    if (room <= 0) {
+    const count = room();
+    if (count <= 0) {
       await hand.taken.wait(performance.now() + BLOCK_MS);
       continue;
     }
@@ -46,7 +47,7 @@ export async function readWhileOpen(
         mayOwnUnseen = false;
         continue;
       }
-      accept(await readNew(queue, room, BLOCK_MS));
+      accept(await readNew(queue, count, BLOCK_MS));
     } catch (error) {
       if (signal.aborted) return;
       dropIfSilent(redis, error);

@@ -1,0 +1,27 @@
+/** A request between its arrival at this worker and its end here. */
+import type { GenerationSpec } from "#shared/contract/generation.js";
+import type { InferenceError } from "#shared/errors.js";
+import type { Held } from "../intake/hand.js";
+import type { NewGeneration } from "./protocol.js";
+
+export interface Active {
+  readonly held: Held;
+  readonly spec: GenerationSpec;
+  readonly tenant: string;
+  /** Index of the record that the engine gives next; -1 while the log has not been read. */
+  next: number;
+  /** It has ended here, or is another's; what the engine still says of it is not heard. */
+  closed: boolean;
+}
+
+/** How a request goes on after its arrival was looked into. */
+export type Prepared =
+  | { readonly kind: "run"; readonly alone: boolean; readonly generation: NewGeneration }
+  /** Refused before its first token, or not wanted any more. */
+  | { readonly kind: "refuse"; readonly error: InferenceError; readonly next: number }
+  /** Another worker wrote its final record and did not come to commit what it says. @field history prompt and output, for a conversation */
+  | { readonly kind: "sealed"; readonly records: readonly Buffer[]; readonly history: Int32Array | undefined }
+  /** It has an outcome; only its entry is left. */
+  | { readonly kind: "ended" }
+  /** Not ours any more, or nobody can tell now. */
+  | { readonly kind: "drop" };

@@ -1,0 +1,117 @@
+/** Rows that decode together: one block of caches, one forward pass per iteration. Rows of different lengths share one as long as little of it is padding. */
+import type { Choice } from "./choice.js";
+import type { Decoder } from "./decoder.js";
+import { blockBytes, gather, rightSlice, type KvBlock, type KvLayout, type KvSlice } from "./kv.js";
+
+export interface Row<Owner> {
+  readonly owner: Owner;
+  readonly choice: Choice;
+  /** Positions of its cache: every token but the last one sampled, which the next pass takes in. */
+  length: number;
+  /** It has ended or was taken out; it computes on unheard until the block is next rebuilt. */
+  gone: boolean;
+}
+
+/** Rebuilding a block copies all of it: dead rows are carried along until they are this share. */
+const GONE_SHARE = 0.25;
+/** Cohorts that are small together are merged at once; larger ones when the younger is so many iterations old, so that a stream of arrivals copies seldom. */
+const SMALL_BYTES = 4 * 1024 * 1024;
+const MERGE_AGE = 16;
+/** A row may be padded to twice its own length, and this much more. */
+const PADDING_SLACK = 64;
+
+export class Cohort<Owner> {
+  readonly #layout: KvLayout;
+  rows: Row<Owner>[];
+  block: KvBlock;
+  age = 0;
+
+  constructor(layout: KvLayout, rows: readonly Row<Owner>[], slices: readonly KvSlice[]) {
+    this.#layout = layout;
+    this.rows = [...rows];
+    this.block = gather(layout, slices);
+  }
+
+  get bytes(): number {
+    return blockBytes(this.#layout, this.block);
+  }
+
+  get live(): Row<Owner>[] {
+    return this.rows.filter(({ gone }) => !gone);
+  }
+
+  /** One token for every row. @returns the logits of the live ones. @throws what the runtime throws; nothing has changed then. */
+  async decode({ forward }: Decoder): Promise<{ row: Row<Owner>; logits: Float32Array }[]> {
+    const ids = BigInt64Array.from(this.rows, ({ choice }) => BigInt(choice.tokens.at(-1) ?? 0));
+    const lengths = this.rows.map(({ length }) => length);
+    const { logits, present } = await forward({ ids, steps: 1, lengths, past: this.block });
+    this.block = present;
+    this.age++;
+    return this.rows.flatMap((row, i) => {
+      row.length++;
+      const own = logits[i];
+      return row.gone || own === undefined ? [] : [{ row, logits: own }];
+    });
+  }
+
+  /** Where a row's cache lies now. */
+  slice(row: Row<Owner>): KvSlice {
+    return rightSlice(this.block, this.rows.indexOf(row), row.length);
+  }
+
+  /** Drops the dead rows when they are many, or at once. */
+  compact(atOnce = false): void {
+    const { live } = this;
+    const gone = this.rows.length - live.length;
+    if (gone === 0 || live.length === 0 || (!atOnce && gone < this.rows.length * GONE_SHARE)) return;
+    this.block = gather(
+      this.#layout,
+      live.map((row) => this.slice(row)),
+    );
+    this.rows = live;
+  }
+
+  /** Only its owner's rows, in a cohort of their own. */
+  part(owner: Owner): Cohort<Owner> {
+    const rows = this.live.filter((row) => row.owner === owner);
+    return new Cohort(
+      this.#layout,
+      rows,
+      rows.map((row) => this.slice(row)),
+    );
+  }
+}
+
+/** @param padding whether rows of different lengths may share a block. @returns as few cohorts as that and the cost of copying allow. */
+export function regroup<Owner>(layout: KvLayout, cohorts: readonly Cohort<Owner>[], padding: boolean): Cohort<Owner>[] {
+  const sorted = cohorts.filter(({ live }) => live.length > 0).sort((a, b) => shortest(a) - shortest(b));
+  const merged: Cohort<Owner>[] = [];
+  for (const cohort of sorted) {
+    const into = merged.at(-1);
+    if (into !== undefined && mayMerge(into, cohort, padding)) merged[merged.length - 1] = merge(layout, into, cohort);
+    else merged.push(cohort);
+  }
+  return merged;
+}
+
+function mayMerge<Owner>(a: Cohort<Owner>, b: Cohort<Owner>, padding: boolean): boolean {
+  const low = Math.min(shortest(a), shortest(b));
+  const high = Math.max(longest(a), longest(b));
+  if (high > (padding ? 2 * low + PADDING_SLACK : low)) return false;
+  return a.bytes + b.bytes <= SMALL_BYTES || Math.min(a.age, b.age) >= MERGE_AGE;
+}
+
+function merge<Owner>(layout: KvLayout, a: Cohort<Owner>, b: Cohort<Owner>): Cohort<Owner> {
+  const slices = [a, b].flatMap((cohort) => cohort.live.map((row) => cohort.slice(row)));
+  const made = new Cohort(layout, [...a.live, ...b.live], slices);
+  made.age = Math.max(a.age, b.age);
+  return made;
+}
+
+function shortest<Owner>({ live }: Cohort<Owner>): number {
+  return Math.min(...live.map(({ length }) => length));
+}
+
+function longest<Owner>({ live }: Cohort<Owner>): number {
+  return Math.max(...live.map(({ length }) => length));
+}

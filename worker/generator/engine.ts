@@ -1,0 +1,245 @@
+/**
+ * Continuous batching: at every iteration finished requests leave, waiting ones join, and everybody else gets one token. Caches live here and never travel; whoever
+ * takes a request over computes them again from its tokens.
+ */
+import type { ChoiceDelta } from "#shared/contract/generation.js";
+import { withoutPaths } from "../model/reason.js";
+import { Cohort, regroup, type Row } from "./cohort.js";
+import { emptyArrays, type Decoder } from "./decoder.js";
+import { Generation, type GenerationLimits, type Prefill } from "./generation.js";
+import { blockBytes, bytesPerPosition, gather, rightSlice, type KvBlock } from "./kv.js";
+import { planPreemption, planPrefill } from "./plan.js";
+import { PrefixCache } from "./prefix-cache.js";
+import type { Iteration, NewGeneration, Step } from "./protocol.js";
+
+export interface EngineLimits extends GenerationLimits {
+  readonly kvBytes: number;
+  readonly prefillTokens: number;
+}
+
+interface Outcome {
+  readonly steps: Step[];
+  readonly failed: { key: string; reason: string }[];
+}
+
+export class Engine {
+  readonly #decoder: Decoder;
+  readonly #limits: EngineLimits;
+  readonly #perPosition: number;
+  readonly #prefixes = new PrefixCache();
+  readonly #generations = new Map<string, Generation>();
+  #cohorts: Cohort<Generation>[] = [];
+  #arrivals = 0;
+
+  constructor(decoder: Decoder, limits: EngineLimits) {
+    this.#decoder = decoder;
+    this.#limits = limits;
+    this.#perPosition = bytesPerPosition(decoder.kv);
+  }
+
+  add(request: NewGeneration): void {
+    this.#generations.set(request.key, new Generation(this.#arrivals++, request, this.#limits));
+  }
+
+  remove(key: string): void {
+    this.#generations.delete(key);
+    for (const row of this.#rows()) if (row.owner.key === key) row.gone = true;
+  }
+
+  /** @param only compute this request alone, the others stand still: should the process end now, it was this one. */
+  async iterate(only: string | undefined): Promise<Omit<Iteration, "ranMs">> {
+    const outcome: Outcome = { steps: [], failed: [] };
+    if (only === undefined) {
+      this.#makeRoom();
+      for (const cohort of this.#cohorts) await this.#decode(cohort, outcome);
+    }
+    await this.#prefill(only, outcome);
+    this.#join(outcome);
+    for (const cohort of this.#cohorts) cohort.compact();
+    this.#cohorts = regroup(this.#decoder.kv, this.#cohorts, this.#decoder.padding);
+    return { ...outcome, open: this.#generations.size };
+  }
+
+  async #decode(cohort: Cohort<Generation>, outcome: Outcome): Promise<void> {
+    if (cohort.live.length === 0) return;
+    let results: Awaited<ReturnType<Cohort<Generation>["decode"]>>;
+    try {
+      results = await cohort.decode(this.#decoder);
+    } catch (error) {
+      return this.#isolate(cohort, error, outcome);
+    }
+    const deltas = new Map<Generation, ChoiceDelta[]>();
+    for (const { row, logits } of results) {
+      try {
+        const delta = row.choice.advance(logits);
+        deltas.set(row.owner, [...(deltas.get(row.owner) ?? []), delta]);
+      } catch (error) {
+        this.#fail(row.owner, error, outcome);
+      }
+    }
+    for (const { row } of results) {
+      if (row.choice.finished === undefined) continue;
+      this.#remember(row, cohort);
+      row.gone = true;
+    }
+    for (const [generation, own] of deltas) this.#emit(generation, own, outcome);
+  }
+
+  /** One request's fault must not cost its neighbours: each runs again by itself, and only the guilty one fails. */
+  async #isolate(cohort: Cohort<Generation>, error: unknown, outcome: Outcome): Promise<void> {
+    const owners = new Set(cohort.live.map(({ owner }) => owner));
+    const [first] = owners;
+    if (owners.size === 1 && first !== undefined) return this.#fail(first, error, outcome);
+    const parts = [...owners].map((owner) => cohort.part(owner));
+    this.#cohorts = [...this.#cohorts.filter((one) => one !== cohort), ...parts];
+    for (const part of parts) await this.#decode(part, outcome);
+  }
+
+  async #prefill(only: string | undefined, outcome: Outcome): Promise<void> {
+    const { prefillTokens, kvBytes } = this.#limits;
+    const waiting = [...this.#generations.values()].filter(({ key }) => only === undefined || key === only);
+    const tasks = waiting.flatMap((generation) =>
+      generation.prefills
+        .filter(({ logits }) => logits === undefined)
+        .map((prefill) => ({
+          generation,
+          prefill,
+          order: generation.order,
+          left: prefill.tokens.length - prefill.done,
+          bytes: prefill.tokens.length * this.#perPosition * prefill.choices.length,
+          begun: prefill.block !== undefined,
+        })),
+    );
+    const used = this.activeBytes;
+    for (const { task, tokens } of planPrefill(tasks, prefillTokens, kvBytes - used, used === 0)) {
+      if (this.#generations.get(task.generation.key) !== task.generation) continue;
+      try {
+        await this.#compute(task.prefill, tokens);
+      } catch (error) {
+        this.#fail(task.generation, error, outcome);
+      }
+    }
+  }
+
+  async #compute(prefill: Prefill, tokens: number): Promise<void> {
+    const { kv, forward } = this.#decoder;
+    prefill.block ??= this.#begin(prefill);
+    const steps = Math.min(tokens, prefill.tokens.length - prefill.done);
+    const ids = BigInt64Array.from(prefill.tokens.subarray(prefill.done, prefill.done + steps), BigInt);
+    const { logits, present } = await forward({ ids, steps, lengths: [prefill.done], past: prefill.block });
+    prefill.block = present;
+    prefill.done += steps;
+    if (prefill.done < prefill.tokens.length) return;
+    // A view would keep the whole tensor of all rows and positions alive.
+    prefill.logits = logits[0]?.slice();
+    const slice = rightSlice(present, 0, prefill.done);
+    this.#prefixes.add(prefill.tokens, slice, blockBytes(kv, present));
+  }
+
+  /** A known prefix is not computed again. */
+  #begin(prefill: Prefill): KvBlock {
+    const { kv } = this.#decoder;
+    const known = this.#prefixes.find(prefill.tokens);
+    if (known === undefined) return { rows: 1, capacity: 0, arrays: emptyArrays(kv, 0) };
+    prefill.done = known.length;
+    return gather(kv, [known]);
+  }
+
+  /** Whose caches are whole gets its first token from here, and decodes with the others from then on. */
+  #join(outcome: Outcome): void {
+    for (const generation of this.#generations.values()) {
+      const { prefills } = generation;
+      if (prefills.length === 0 || prefills.some(({ logits }) => logits === undefined)) continue;
+      try {
+        const deltas = prefills.flatMap(({ choices, logits }) =>
+          logits === undefined ? [] : choices.map((choice) => choice.advance(logits)),
+        );
+        this.#seat(generation);
+        this.#emit(generation, deltas, outcome);
+      } catch (error) {
+        this.#fail(generation, error, outcome);
+      }
+    }
+  }
+
+  #seat(generation: Generation): void {
+    const seats = generation.prefills.flatMap(({ choices, block, done }) =>
+      choices
+        .filter(({ finished }) => finished === undefined)
+        .flatMap((choice) => {
+          const row: Row<Generation> = { owner: generation, choice, length: done, gone: false };
+          return block === undefined ? [] : [{ row, slice: rightSlice(block, 0, done) }];
+        }),
+    );
+    generation.prefills = [];
+    if (seats.length === 0) return;
+    const rows = seats.map(({ row }) => row);
+    const slices = seats.map(({ slice }) => slice);
+    this.#cohorts.push(new Cohort(this.#decoder.kv, rows, slices));
+  }
+
+  #emit(generation: Generation, deltas: readonly ChoiceDelta[], outcome: Outcome): void {
+    // It may have failed, for a neighbour choice, in this very iteration.
+    if (!this.#generations.has(generation.key)) return;
+    const step = generation.step(deltas);
+    outcome.steps.push(step);
+    if (step.final) this.#generations.delete(generation.key);
+  }
+
+  #fail(generation: Generation, error: unknown, outcome: Outcome): void {
+    this.remove(generation.key);
+    const reason = error instanceof Error ? error.message : String(error);
+    outcome.failed.push({ key: generation.key, reason: withoutPaths(reason) });
+  }
+
+  /** A finished row may be how somebody's next prompt begins: the next turn of its conversation. */
+  #remember(row: Row<Generation>, cohort: Cohort<Generation>): void {
+    const { kv } = this.#decoder;
+    const bytes = row.length * this.#perPosition;
+    if (this.activeBytes + bytes > this.#limits.kvBytes) return;
+    const block = gather(kv, [cohort.slice(row)]);
+    this.#prefixes.add(row.owner.tokensOf(row.choice).subarray(0, row.length), rightSlice(block, 0, row.length), bytes);
+  }
+
+  /** Before the caches grow by one position each: known prefixes go first, then the youngest request gives way and starts again later. */
+  #makeRoom(): void {
+    const growth = this.#rows().length * this.#perPosition;
+    const used = this.activeBytes + growth;
+    this.#prefixes.shrink(Math.max(0, this.#limits.kvBytes - used));
+    const excess = used - this.#limits.kvBytes;
+    if (excess <= 0) return;
+    const holders = [...this.#generations.values()]
+      .map((generation) => ({ generation, order: generation.order, bytes: this.#bytesOf(generation) }))
+      .filter(({ bytes }) => bytes > 0);
+    for (const { generation } of planPreemption(holders, excess)) {
+      for (const row of this.#rows()) if (row.owner === generation) row.gone = true;
+      generation.restart();
+    }
+    for (const cohort of this.#cohorts) cohort.compact(true);
+    this.#cohorts = this.#cohorts.filter(({ live }) => live.length > 0);
+  }
+
+  /** Of the caches of requests, the known prefixes aside. */
+  get activeBytes(): number {
+    const cohorts = this.#cohorts.reduce((sum, { bytes }) => sum + bytes, 0);
+    return [...this.#generations.values()].reduce((sum, generation) => sum + this.#prefillBytes(generation), cohorts);
+  }
+
+  #bytesOf(generation: Generation): number {
+    const rows = this.#cohorts.flatMap(({ block, live }) =>
+      live.filter(({ owner }) => owner === generation).map(() => block.capacity * this.#perPosition),
+    );
+    return rows.reduce((sum, bytes) => sum + bytes, this.#prefillBytes(generation));
+  }
+
+  #prefillBytes({ prefills }: Generation): number {
+    return prefills.reduce(
+      (sum, { block }) => sum + (block === undefined ? 0 : blockBytes(this.#decoder.kv, block)),
+      0,
+    );
+  }
+
+  #rows(): Row<Generation>[] {
+    return this.#cohorts.flatMap(({ rows }) => rows);
+  }
+}

@@ -1,0 +1,242 @@
+/**
+ * A generator's scheduling loop: look into what has come, ask the engine for the next iteration, hand its records on. The engine computes the next iteration while
+ * Redis takes the last one's records, and waits when Redis falls behind.
+ */
+import { randomUUID } from "node:crypto";
+import type { Logger } from "pino";
+import { generationSpec } from "#shared/contract/generation.js";
+import { InferenceError } from "#shared/errors.js";
+import { DEFAULT_TENANT } from "#shared/keys.js";
+import type { RedisClock } from "#shared/redis/clock.js";
+import { retrying } from "#shared/retry.js";
+import type { Settler } from "../batch/settle.js";
+import type { Solitude } from "../batch/solitude.js";
+import type { Hand, Held } from "../intake/hand.js";
+import { beginAlone } from "../queue/begin-alone.js";
+import type { StreamQueue } from "../queue/lane.js";
+import { sealedOutcome } from "../queue/progress.js";
+import type { Active, Prepared } from "./active.js";
+import { Committer } from "./committer.js";
+import { prepareAll } from "./prepare.js";
+import type { Iteration, NewGeneration } from "./protocol.js";
+import type { ServingGenerator } from "./serving.js";
+import { succeed } from "./settlement.js";
+
+export interface GeneratorParts {
+  readonly queue: StreamQueue;
+  readonly model: ServingGenerator;
+  readonly hand: Hand;
+  readonly settler: Settler;
+  readonly clock: RedisClock;
+  /** Of all lanes of this process. */
+  readonly solitude: Solitude;
+  readonly maxRunsAlone: number;
+  readonly log: Logger;
+}
+
+/** Iterations that may wait for Redis; past that the engine pauses, so a slow Redis slows the streams instead of filling memory. */
+const MOST_LAG = 8;
+const LAG_WAIT_MS = 1_000;
+
+interface Suspect {
+  readonly active: Active;
+  readonly generation: NewGeneration;
+}
+
+export class GeneratorLoop {
+  readonly #parts: GeneratorParts;
+  readonly #committer: Committer;
+  /** By entry: everything that came and has not gone. */
+  readonly #actives = new Map<string, Active>();
+  /** Entries that the engine has. */
+  readonly #inEngine = new Set<string>();
+  #joining: NewGeneration[] = [];
+  #leaving: string[] = [];
+  readonly #suspects: Suspect[] = [];
+
+  constructor(parts: GeneratorParts) {
+    this.#parts = parts;
+    const { queue, settler, hand, log } = parts;
+    this.#committer = new Committer({
+      queue,
+      settler,
+      log,
+      closed: ({ held }) => this.#leave(held.delivery.entry),
+      gone: ({ held }) => {
+        this.#actives.delete(held.delivery.entry);
+        hand.drop([held.delivery.entry]);
+        hand.arrived.notify();
+      },
+    });
+  }
+
+  /** Choices that this worker is busy with. */
+  get used(): number {
+    let used = 0;
+    for (const { spec } of this.#actives.values()) used += spec.sampling.choices;
+    return used;
+  }
+
+  /** What is in the engine when `signal` aborts stops at a committed token; its entries stay in the hand. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { hand, solitude } = this.#parts;
+    while (!signal.aborted) {
+      const now = performance.now();
+      this.#take(hand.suspects, "suspect", now);
+      this.#take(hand.waiting, "fresh", now);
+      this.#expire(now);
+      const suspect = this.#suspects.shift();
+      if (suspect !== undefined) {
+        await solitude.alone(() => this.#runAlone(suspect));
+      } else if (this.#inEngine.size + this.#joining.length + this.#leaving.length === 0) {
+        await hand.arrived.wait(this.#nextDeadline());
+      } else if (this.#committer.lag >= MOST_LAG) {
+        await this.#committer.caughtUp.wait(now + LAG_WAIT_MS);
+      } else {
+        this.#hear(await solitude.share(() => this.#iterate()));
+      }
+    }
+    await this.#committer.drained();
+  }
+
+  /** What is past its deadline is looked into at once, to end where its log does. */
+  #take(held: readonly Held[], how: "fresh" | "suspect", now: number): void {
+    const { hand } = this.#parts;
+    const chosen: Active[] = [];
+    for (const one of held) {
+      if (this.used >= this.#parts.model.slots && one.expiresAt > now) continue;
+      const active = activate(one);
+      this.#actives.set(one.delivery.entry, active);
+      chosen.push(active);
+    }
+    if (chosen.length === 0) return;
+    hand.take(chosen.map((active) => active.held));
+    prepareAll(this.#parts, chosen, how, (active, prepared) => this.#prepared(active, prepared)).catch(
+      (error: unknown) => this.#parts.log.error({ error: String(error) }, "requests could not be looked into"),
+    );
+  }
+
+  #prepared(active: Active, prepared: Prepared): void {
+    const { hand } = this.#parts;
+    const { held } = active;
+    if (active.closed) return;
+    switch (prepared.kind) {
+      case "drop":
+        active.closed = true;
+        this.#actives.delete(held.delivery.entry);
+        return hand.drop([held.delivery.entry]);
+      case "ended":
+        return this.#committer.acknowledge(active);
+      case "sealed":
+        return this.#committer.settle(active, succeed(held, sealedOutcome(prepared.records), prepared.history));
+      case "refuse":
+        active.next = prepared.next;
+        return this.#fail(active, prepared.error);
+      case "run": {
+        const { generation } = prepared;
+        active.next = generation.next;
+        if (prepared.alone) this.#suspects.push({ active, generation });
+        else this.#joining.push(generation);
+        hand.arrived.notify();
+      }
+    }
+  }
+
+  #iterate(): Promise<Iteration> {
+    const add = this.#joining.filter(({ key }) => this.#actives.get(key)?.closed === false);
+    const remove = this.#leaving;
+    this.#joining = [];
+    this.#leaving = [];
+    for (const { key } of add) this.#inEngine.add(key);
+    return this.#parts.model.host.iterate(add, remove);
+  }
+
+  #hear({ steps, failed }: Iteration): void {
+    for (const { key, index, record, final, history } of steps) {
+      const active = this.#actives.get(key);
+      if (active === undefined || active.closed) continue;
+      active.next = index + 1;
+      if (final) {
+        active.closed = true;
+        this.#inEngine.delete(key);
+        const outcome = { kind: "result", body: Buffer.from(record) } as const;
+        this.#committer.push(active, index, record, succeed(active.held, outcome, history));
+      } else {
+        this.#committer.push(active, index, record);
+      }
+    }
+    for (const { key, reason } of failed) {
+      const active = this.#actives.get(key);
+      this.#inEngine.delete(key);
+      if (active !== undefined && !active.closed) {
+        this.#committer.fail(active, active.next, new InferenceError("model_error", `onnx runtime error: ${reason}`));
+      }
+    }
+    this.#committer.flush();
+  }
+
+  /** The first new token of a request that ended its last worker without making any: nothing else computes meanwhile. */
+  async #runAlone({ active, generation }: Suspect): Promise<void> {
+    const { queue, model, settler, maxRunsAlone, log } = this.#parts;
+    const { entry, request } = active.held.delivery;
+    if (active.closed) return;
+    let verdict: "run" | "poison" | "lost";
+    const run = randomUUID();
+    try {
+      verdict = await retrying(() => beginAlone(queue, entry, maxRunsAlone, run), { budgetMs: settler.budgetMs });
+    } catch (error) {
+      log.warn({ error: String(error) }, "a suspect was left to another worker");
+      verdict = "lost";
+    }
+    if (verdict === "lost") return this.#prepared(active, { kind: "drop" });
+    if (verdict === "poison") {
+      log.error({ request }, "request set aside");
+      return this.#fail(
+        active,
+        new InferenceError("poison_request", "the request was set aside: no worker that ran it came back"),
+      );
+    }
+    this.#inEngine.add(entry);
+    let add = [generation];
+    while (!active.closed && active.next === generation.next) {
+      const remove = this.#leaving;
+      this.#leaving = [];
+      this.#hear(await model.host.iterate(add, remove, entry));
+      add = [];
+    }
+    await this.#committer.drained();
+  }
+
+  #expire(now: number): void {
+    for (const active of this.#actives.values()) {
+      const known = active.next >= 0;
+      if (known && !active.closed && active.held.expiresAt <= now) {
+        this.#fail(active, new InferenceError("expired", "Request timeout expired"));
+      }
+    }
+  }
+
+  #fail(active: Active, error: InferenceError): void {
+    this.#committer.fail(active, active.next, error);
+    this.#committer.flush();
+  }
+
+  #leave(entry: string): void {
+    if (this.#inEngine.delete(entry)) this.#leaving.push(entry);
+  }
+
+  #nextDeadline(): number {
+    return Math.min(...[...this.#actives.values()].filter(({ closed }) => !closed).map(({ held }) => held.expiresAt));
+  }
+}
+
+function activate(held: Held): Active {
+  const { generation, tenant } = held.request.meta;
+  return {
+    held,
+    spec: generationSpec.parse(generation),
+    tenant: typeof tenant === "string" ? tenant : DEFAULT_TENANT,
+    next: -1,
+    closed: false,
+  };
+}

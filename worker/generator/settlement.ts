@@ -1,0 +1,53 @@
+/** What a stream's end means for its entry, its outcome and its conversation. */
+import type { TokenRecord } from "#shared/contract/generation.js";
+import { outcomeOf, storeOutcome, type StoredOutcome } from "#shared/contract/outcome.js";
+import type { InferenceError } from "#shared/errors.js";
+import type { Tensor } from "#shared/frame.js";
+import type { Settled } from "../batch/execute.js";
+import { settle, type Settler } from "../batch/settle.js";
+import type { Held } from "../intake/hand.js";
+import { encodeCheckpoint } from "../sequence/checkpoint.js";
+
+/** Ends a stream that cannot go on. */
+export function errorRecord(index: number, { code, message }: InferenceError): string {
+  const reason = code === "cancelled" || code === "expired" ? code : "error";
+  return JSON.stringify({ index, choices: [], final: true, reason, error: { code, message } } satisfies TokenRecord);
+}
+
+/** @param history prompt and output of a conversation's turn; without it the conversation stays as it was. */
+export function succeed({ delivery }: Held, outcome: StoredOutcome, history: Int32Array | undefined): Settled {
+  if (delivery.sequence === undefined || history === undefined) return unchanged(delivery, outcome);
+  const checkpoint = encodeCheckpoint(delivery.entry, [historyTensor(history)]);
+  const state = { action: "put", checkpoint: checkpoint.frame } as const;
+  return { delivery, outcome, state, deadReason: undefined, checkpoint };
+}
+
+/** A turn that fails, or was cancelled, has not happened: the conversation goes on from the turn before. */
+export function failed({ delivery }: Held, error: InferenceError): Settled {
+  const settled = unchanged(delivery, storeOutcome(outcomeOf(error)));
+  if (error.code === "poison_request") return { ...settled, state: { action: "fail" }, deadReason: error.code };
+  return settled;
+}
+
+function unchanged(delivery: Held["delivery"], outcome: StoredOutcome): Settled {
+  const state = { action: delivery.start ? "drop" : "keep" } as const;
+  return { delivery, outcome, state, deadReason: undefined, checkpoint: undefined };
+}
+
+/** A generator's lane has steps of conversations and single requests side by side; their scripts differ. @throws as `settle` */
+export async function settleStreams(settler: Settler, settled: readonly Settled[]): Promise<void> {
+  const turns = settled.filter(({ delivery }) => delivery.sequence !== undefined);
+  const single = settled.filter(({ delivery }) => delivery.sequence === undefined);
+  await Promise.all([settle(settler, turns), settle({ ...settler, maxIdleMs: undefined }, single)]);
+}
+
+/** A conversation's checkpoint is its tokens: a few bytes each, and any worker computes the caches from them. */
+function historyTensor(tokens: Int32Array): Tensor {
+  const data = Buffer.from(tokens.buffer, tokens.byteOffset, tokens.byteLength);
+  return { name: "history", datatype: "INT32", shape: [tokens.length], data };
+}
+
+export function historyOf(tensors: readonly Tensor[] | undefined): Int32Array | undefined {
+  const data = tensors?.[0]?.data;
+  return data && Int32Array.from({ length: data.length / 4 }, (_, i) => data.readInt32LE(4 * i));
+}
