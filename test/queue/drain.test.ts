@@ -2,6 +2,7 @@ import { pino } from "pino";
 import { describe, expect, it } from "vitest";
 import { encodeFrame } from "#shared/frame.js";
 import { Solitude } from "../../worker/batch/solitude.js";
+import { batchWork } from "../../worker/batch/work.js";
 import { RedisClock } from "#shared/redis/clock.js";
 import { connectBlockingReader } from "#shared/redis/connect.js";
 import { openLane } from "../../worker/lane.js";
@@ -37,13 +38,10 @@ function open({ queue }: Lab, url: string, model: ServingModel) {
   return openLane({
     queue,
     reader: connectBlockingReader({ url, name: "reader", log }),
-    model,
+    work: batchWork(model, { solitude: new Solitude(), limits: { maxStateBytes: 1_000 }, maxRunsAlone: 3 }),
     bus: silentBus,
     clock: new RedisClock(),
-    solitude: new Solitude(),
     leaseMs: 5_000,
-    maxRunsAlone: 3,
-    maxStateBytes: 1_000,
     stateCacheBytes: 1_000,
     log,
   });

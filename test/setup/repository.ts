@@ -10,7 +10,7 @@ export function makeRepository(folder: string, models: readonly string[]): strin
   for (const model of models) {
     const from = sources
       .map((source) => join(root, source, model))
-      .find((path) => existsSync(join(path, "config.pbtxt")));
+      .find((path) => existsSync(join(path, "config.pbtxt")) || existsSync(join(path, "config.json")));
     if (from === undefined) throw new Error(`no model ${model} in ${sources.join(", ")}`);
     cpSync(from, join(folder, model), { recursive: true });
   }

@@ -63,6 +63,7 @@ describe("draw", () => {
       if (first?.halving !== second?.halving) moved++;
       if (first?.sums !== second?.sums) movedBySums++;
     }
-    expect({ moved, movedBySums }).toEqual({});
+    expect(moved).toBeLessThanOrEqual(1);
+    expect(movedBySums).toBeGreaterThanOrEqual(5);
   });
 });

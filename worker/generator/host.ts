@@ -72,7 +72,7 @@ export async function startGenerator(
             done(value);
           };
         waiting = { resolve: settle(resolve), reject: settle(reject) };
-        thread.postMessage(request);
+        thread.postMessage(request, []);
       });
     },
     async close() {
