@@ -109,6 +109,8 @@ describe("a sealed request", () => {
     const settlements = deliveries.map((delivery) => result(delivery, put("s")));
     expect(await commit(streaming(lab.queue), settlements, IDLE_MS)).toEqual(["committed", "already", "committed"]);
     for (const request of ["r1", "r2", "r3"]) {
+      const { began, ended } = await outcomeFields(lab, request);
+      expect(Number(ended)).toBeGreaterThanOrEqual(Number(began));
       const left = await lab.redis.pttl(logKey(lab.lane, request));
       expect(left).toBeGreaterThan(0);
       expect(left).toBeLessThanOrEqual(60_000);
