@@ -148,8 +148,6 @@ describe("what is not there", () => {
     ["GET", "/v2/models/stats"],
     ["GET", "/v2/models/typed/stats"],
     ["GET", "/v2/models/typed/versions/1/stats"],
-    ["POST", "/v2/models/typed/generate"],
-    ["POST", "/v2/models/typed/generate_stream"],
     ["GET", "/v2/logging"],
     ["POST", "/v2/logging"],
     ["GET", "/v2/trace/setting"],

@@ -4,14 +4,19 @@
  */
 import { randomUUID } from "node:crypto";
 import { Hono, type Context } from "hono";
+import { InferenceError } from "#shared/errors.js";
+import type { Generate } from "./inference.js";
+import { addOpenAiRoutes } from "./openai/routes.js";
 import { errorReply, refusalReply, send } from "./v2/reply.js";
 import { addV2Routes, type GatewayEnv, type V2Options } from "./v2/routes.js";
 
 /** As pino's methods: fields, then the line. */
 export type Log = (fields: Readonly<Record<string, unknown>>, line: string) => void;
 
-export interface AppOptions extends Omit<V2Options, "onBug"> {
+export interface AppOptions extends Omit<V2Options, "onBug" | "generate"> {
   readonly log: Log;
+  /** Absent until there is something to generate with. */
+  readonly generate?: Generate;
 }
 
 /** No field that a client chose grows a line of the log beyond this. */
@@ -30,7 +35,9 @@ export function buildApp(options: AppOptions): Hono<GatewayEnv> {
     c.env.outgoing.setHeader("x-request-id", requestId);
     await next();
   });
-  addV2Routes(app, { ...options, onBug });
+  const generate = options.generate ?? (() => Promise.reject(new InferenceError("unavailable", "cannot generate")));
+  addV2Routes(app, { ...options, generate, onBug });
+  addOpenAiRoutes(app, { ...options, generate, onBug });
   app.notFound((c) => send(c.env.outgoing, errorReply("not_found", "Not Found")));
   app.onError((error, c) => {
     const refusal = refusalReply(error);

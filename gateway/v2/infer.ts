@@ -1,35 +1,30 @@
 /** `POST /v2/models/M[/versions/V]/infer`: parse, compare with the model, hand on, answer; in that order. */
-import type { IncomingMessage } from "node:http";
-import type { Infer } from "../inference.js";
-import type { ServedModel } from "#shared/contract/announcement.js";
-import { InferenceError } from "#shared/errors.js";
+import { onlyTenant } from "../tenant.js";
 import { readBody } from "./body.js";
 import { compress } from "./compress.js";
+import type { ModelExchange } from "./exchange.js";
+import { readIdempotencyKey } from "./idempotency-key.js";
+import { inferText } from "./infer-text.js";
 import { inflate } from "./inflate.js";
-import type { Limits } from "./limits.js";
 import { parseInfer } from "./parse-infer.js";
 import { renderInfer } from "./render-infer.js";
 import { errorReply, type Reply } from "./reply.js";
 import { validateInfer } from "./validate-infer.js";
 
-/** Until requests carry keys, all clients are one tenant. */
-const onlyTenant = "default";
-
-export async function inferOverHttp(
-  incoming: IncomingMessage,
-  model: ServedModel,
-  infer: Infer,
-  limits: Limits,
-): Promise<Reply> {
+/** Undefined where the answer was a stream. @throws InferenceError */
+export async function inferOverHttp(exchange: ModelExchange): Promise<Reply | undefined> {
+  const { incoming, model, infer, limits } = exchange;
   const { headers } = incoming;
-  const idempotencyKey = readIdempotencyKey(headers["idempotency-key"]);
+  const idempotencyKey = readIdempotencyKey(headers);
   const headerLength = headers["inference-header-content-length"] as string | undefined;
   const maxBytes = headerLength === undefined ? limits.jsonBytes : limits.binaryBytes;
   const encoding = headers["content-encoding"];
   const received = await readBody(incoming, maxBytes);
   const body = encoding === undefined ? received : await inflate(received, encoding, maxBytes);
   const parsed = parseInfer(body, headerLength, model, limits);
-  const { inputs, outputs, sequence } = validateInfer(parsed, model);
+  const valid = validateInfer(parsed, model);
+  if (model.generator !== undefined) return inferText(exchange, parsed, valid, idempotencyKey);
+  const { inputs, outputs, sequence } = valid;
   const outcome = await infer({
     model,
     tenant: onlyTenant,
@@ -42,13 +37,4 @@ export async function inferOverHttp(
   });
   if (outcome.kind === "error") return errorReply(outcome.code, outcome.message);
   return compress(renderInfer(parsed.id, model, outputs, outcome.tensors), headers["accept-encoding"]);
-}
-
-function readIdempotencyKey(header: string | string[] | undefined): string | undefined {
-  if (header === undefined) return undefined;
-  const key = String(header);
-  if (!/^[\x20-\x7e]{1,255}$/.test(key)) {
-    throw new InferenceError("invalid_argument", "Idempotency-Key must be 1 to 255 printable ASCII characters");
-  }
-  return key;
 }

@@ -15,6 +15,8 @@ export interface ParsedInfer {
   /** Empty where the request has none. */
   readonly id: string;
   readonly parameters: RequestParameters;
+  /** What a generator reads for itself, where lists and objects have a meaning too; empty for other models. */
+  readonly textParameters: JsonObject;
   readonly inputs: readonly Tensor[];
   /** Empty: all. */
   readonly outputs: readonly RequestedOutput[];
@@ -35,7 +37,7 @@ export function parseInfer(
   if (headerLength !== undefined && jsonBytes === 0) {
     const parameters = parseParameters(undefined, limits);
     parameters.binaryOutput = true;
-    return { id: "", parameters, inputs: [rawInput(body, model)], outputs: [] };
+    return { id: "", parameters, textParameters: {}, inputs: [rawInput(body, model)], outputs: [] };
   }
   if (jsonBytes > limits.jsonBytes) {
     throw new InferenceError("payload_too_large", `request JSON is larger than the limit of ${limits.jsonBytes} bytes`);
@@ -43,12 +45,20 @@ export function parseInfer(
   const request = parseRequestJson(body.subarray(0, jsonBytes));
   const id = request["id"] === undefined ? "" : asString(request["id"], "id");
   const prefix = requestPrefix(id);
+  const given = optionalObject(request, "parameters");
+  const textParameters = model.generator === undefined ? {} : (given ?? {});
   return {
     id,
-    parameters: parseParameters(optionalObject(request, "parameters"), limits),
+    parameters: parseParameters(model.generator === undefined ? given : withoutSampling(textParameters), limits),
+    textParameters,
     inputs: parseInputs(request, body.subarray(jsonBytes), model.name, prefix, limits),
     outputs: parseOutputs(request, prefix),
   };
+}
+
+/** What means the same for every model. */
+function withoutSampling({ binary_data_output: binaryOutput }: JsonObject): JsonObject {
+  return binaryOutput === undefined ? {} : { binary_data_output: binaryOutput };
 }
 
 function parseHeaderLength(header: string, bodyLength: number): number {

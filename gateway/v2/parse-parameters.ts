@@ -33,6 +33,13 @@ export function parseParameters(given: JsonObject | undefined, limits: Limits): 
   return parameters;
 }
 
+/** On `generate` none of the names has a meaning here: all are the model's. */
+export function customParameters(given: JsonObject, limits: Limits): RequestParameters {
+  const parameters = parseParameters(undefined, limits);
+  for (const name in given) parameters.custom[name] = customValue(name, given[name] as JsonValue);
+  return parameters;
+}
+
 function readParameter(name: string, value: JsonValue, into: RequestParameters, limits: Limits): void {
   switch (name) {
     case "sequence_id":
@@ -59,7 +66,7 @@ function readParameter(name: string, value: JsonValue, into: RequestParameters, 
   }
 }
 
-function correlationId(value: JsonValue): CorrelationId {
+export function correlationId(value: JsonValue): CorrelationId {
   if (isUint64(value)) return { kind: "uint64", value: BigInt(value) };
   if (typeof value !== "string") throw unparsable("sequence_id", "string");
   if (Buffer.byteLength(value) > maxIdBytes) {
@@ -69,7 +76,7 @@ function correlationId(value: JsonValue): CorrelationId {
 }
 
 /** Microseconds; 0 asks for the default. Rounded up, so that no given time becomes none. */
-function deadline(value: JsonValue, limits: Limits): number {
+export function deadline(value: JsonValue, limits: Limits): number {
   if (!isUint64(value)) throw unparsable("timeout", "unsigned-integer");
   const ms = Math.ceil(Number(value) / 1000);
   if (ms > limits.maxDeadlineMs) {

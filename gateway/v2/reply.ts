@@ -20,26 +20,37 @@ export function jsonReply(value: unknown, status = 200): Reply {
   return { status, headers: { "content-type": "application/json" }, body: [printJson(value)] };
 }
 
-/** Texts quote what the client sent, which may be a name of many megabytes. */
 const maxTextLength = 4096;
+
+/** Texts quote what the client sent, which may be a name of many megabytes. */
+export function shortened(text: string): string {
+  return text.length > maxTextLength ? `${text.slice(0, maxTextLength)}...` : text;
+}
 
 /** @param status where it must differ from the code's own */
 export function errorReply(code: ErrorCode, message: string, status?: number): Reply {
   const { status: usual, retry } = errorKinds[code];
-  const text = message.length > maxTextLength ? `${message.slice(0, maxTextLength)}...` : message;
   const headers: Record<string, string> = { "content-type": "application/json" };
   if (retry) headers["retry-after"] = "1";
-  return { status: status ?? usual, headers, body: [JSON.stringify({ error: text, code })] };
+  return { status: status ?? usual, headers, body: [errorText(code, message)] };
+}
+
+export function errorText(code: ErrorCode, message: string): string {
+  return JSON.stringify({ error: shortened(message), code });
 }
 
 /** Undefined for what is not a refusal but a bug. */
 export function refusalReply(error: unknown): Reply | undefined {
   if (!(error instanceof InferenceError)) return undefined;
   const reply = errorReply(error.code, error.message);
-  return error instanceof UnsupportedEncoding ? withHeaders(reply, { "accept-encoding": "gzip, deflate" }) : reply;
+  return error instanceof UnsupportedEncoding
+    ? withHeaders(reply, { "accept-encoding": UnsupportedEncoding.supported })
+    : reply;
 }
 
 export class UnsupportedEncoding extends InferenceError {
+  static readonly supported = "gzip, deflate";
+
   constructor() {
     super("unsupported", "Unsupported compression type");
   }

@@ -1,9 +1,12 @@
 /** The paths of spec/http-v2.md section 1. Each also answers the methods that it does not have, with 405. */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { Context, Hono } from "hono";
-import type { Infer } from "../inference.js";
+import type { Generate, Infer } from "../inference.js";
 import type { ModelDirectory } from "../models.js";
 import { InferenceError } from "#shared/errors.js";
+import type { ModelExchange } from "./exchange.js";
+import { generateOverHttp, generateStreamOverHttp } from "./generate.js";
 import { liveness, modelReadiness, readiness } from "./health.js";
 import { inferOverHttp } from "./infer.js";
 import type { Limits } from "./limits.js";
@@ -21,6 +24,7 @@ export interface V2Options {
   /** The fleet's models as known now. */
   readonly directory: () => ModelDirectory;
   readonly infer: Infer;
+  readonly generate: Generate;
   /** Whether requests can be admitted. */
   readonly isReady: () => boolean;
   /** What `GET /v2/fleet` shows. */
@@ -32,14 +36,15 @@ export interface V2Options {
   readonly onBug: (error: unknown, c: Context<GatewayEnv>) => void;
 }
 
-type Handler = (c: Context<GatewayEnv>) => Reply | Promise<Reply>;
+/** Undefined where it has answered by itself. */
+type Handler = (c: Context<GatewayEnv>) => Reply | undefined | Promise<Reply | undefined>;
 
 export function addV2Routes(app: Hono<GatewayEnv>, options: V2Options): void {
   const { directory, limits } = options;
 
   const route = (method: "GET" | "POST", path: string, handler: Handler): void => {
     app.on(method, path, async (c) => {
-      let reply: Reply;
+      let reply: Reply | undefined;
       try {
         reply = await handler(c);
       } catch (error) {
@@ -47,7 +52,7 @@ export function addV2Routes(app: Hono<GatewayEnv>, options: V2Options): void {
         if (refusal === undefined) options.onBug(error, c);
         reply = refusal ?? errorReply("internal", "internal error");
       }
-      return send(c.env.outgoing, reply);
+      return reply === undefined ? RESPONSE_ALREADY_SENT : send(c.env.outgoing, reply);
     });
     if (method === "GET" && alsoPost.has(path)) return;
     app.all(path, (c) => send(c.env.outgoing, errorReply("method_not_allowed", "Method Not Allowed")));
@@ -67,12 +72,16 @@ export function addV2Routes(app: Hono<GatewayEnv>, options: V2Options): void {
   modelRoute("GET", "", (c) => modelMetadata(directory(), modelName(c), version(c)));
   modelRoute("GET", "/ready", (c) => modelReadiness(directory(), modelName(c), version(c)));
   modelRoute("GET", "/config", (c) => modelConfig(directory(), modelName(c), version(c)));
-  modelRoute("POST", "/infer", (c) => {
-    const model = directory().find(modelName(c), version(c));
-    return inferOverHttp(c.env.incoming, model, options.infer, limits);
+  const exchange = (c: Context<GatewayEnv>): ModelExchange => ({
+    ...c.env,
+    model: directory().find(modelName(c), version(c)),
+    infer: options.infer,
+    generate: options.generate,
+    limits,
   });
-  modelRoute("POST", "/generate", unsupported("generate"));
-  modelRoute("POST", "/generate_stream", unsupported("generate_stream"));
+  modelRoute("POST", "/infer", (c) => inferOverHttp(exchange(c)));
+  modelRoute("POST", "/generate", (c) => generateOverHttp(exchange(c)));
+  modelRoute("POST", "/generate_stream", (c) => generateStreamOverHttp(exchange(c)));
 
   const index: Handler = (c) => repositoryIndex(c.env.incoming, directory(), limits);
   route("POST", "/v2/repository/index", index);

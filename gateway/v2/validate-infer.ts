@@ -22,8 +22,10 @@ export interface ValidInfer {
   readonly sequence: SequenceStep | undefined;
 }
 
+type Unchecked = Pick<ParsedInfer, "id" | "inputs" | "outputs" | "parameters">;
+
 /** @throws InferenceError */
-export function validateInfer(parsed: ParsedInfer, model: ServedModel): ValidInfer {
+export function validateInfer(parsed: Unchecked, model: ServedModel): ValidInfer {
   const prefix = requestPrefix(parsed.id);
   const outputs = chooseOutputs(parsed, model);
   const inputs = orderInputs(parsed.inputs, model, prefix);
@@ -38,7 +40,7 @@ function refused(message: string): InferenceError {
 }
 
 /** An encoding that cannot be is refused now: after the model ran, the step would have been taken and its result lost. */
-function chooseOutputs(parsed: ParsedInfer, model: ServedModel): RequestedOutput[] {
+function chooseOutputs(parsed: Unchecked, model: ServedModel): RequestedOutput[] {
   const requested =
     parsed.outputs.length > 0
       ? parsed.outputs

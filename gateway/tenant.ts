@@ -1,0 +1,2 @@
+/** Until requests carry keys, all clients are one tenant. */
+export const onlyTenant = "default";

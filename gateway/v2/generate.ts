@@ -1,0 +1,107 @@
+/**
+ * `POST /v2/models/M[/versions/V]/generate` and `generate_stream`: text models without tensors in their bodies, and any other model whose inputs flat JSON can tell;
+ * spec/http-v2.md section 9.
+ */
+import { InferenceError } from "#shared/errors.js";
+import { bodyLimit } from "../generation/cost.js";
+import { onlyTenant } from "../tenant.js";
+import { readBody } from "./body.js";
+import type { ModelExchange } from "./exchange.js";
+import { readTextGeneration, refuseRepeating, type TextGeneration } from "./generation-parameters.js";
+import { readIdempotencyKey } from "./idempotency-key.js";
+import { parseGenerate, type ParsedGenerate } from "./parse-generate.js";
+import { customParameters, type RequestParameters } from "./parse-parameters.js";
+import { renderGenerate } from "./render-generate.js";
+import { errorReply, withHeaders, type Reply } from "./reply.js";
+import { asEvent, streamText, wholeText } from "./text-answer.js";
+import { outputTensor, textOfInput } from "./text-tensor.js";
+import { validateInfer, type ValidInfer } from "./validate-infer.js";
+
+/** What has been read and checked, and only has to be run. */
+interface Ready {
+  readonly parsed: ParsedGenerate;
+  readonly parameters: RequestParameters;
+  readonly valid: ValidInfer;
+  readonly idempotencyKey: string | undefined;
+}
+
+/** @throws InferenceError */
+export async function generateOverHttp(exchange: ModelExchange): Promise<Reply> {
+  const ready = await readRequest(exchange);
+  const generation = textGeneration(exchange, ready);
+  if (generation === undefined) return inferOnce(exchange, ready);
+  const { texts, responses, headers } = await wholeText(generation, exchange.generate, exchange.outgoing);
+  if (generation.stream === true && responses !== 1) return manyResponses();
+  return withHeaders(textReply(exchange, ready, texts), headers);
+}
+
+/** Undefined where the answer was a stream. @throws InferenceError */
+export async function generateStreamOverHttp(exchange: ModelExchange): Promise<Reply | undefined> {
+  const ready = await readRequest(exchange);
+  const generation = textGeneration(exchange, ready);
+  if (generation === undefined) return asEvent(await inferOnce(exchange, ready));
+  const { model, generate, outgoing } = exchange;
+  if (generation.stream === false) {
+    const { texts, headers } = await wholeText(generation, generate, outgoing);
+    return withHeaders(asEvent(textReply(exchange, ready, texts)), headers);
+  }
+  refuseRepeating(generation);
+  const refusal = await streamText(generation, generate, outgoing, (texts) =>
+    renderGenerate(model, ready.parsed.id, [outputTensor(texts)]),
+  );
+  return refusal && asEvent(refusal);
+}
+
+async function readRequest({ incoming, model, limits }: ModelExchange): Promise<Ready> {
+  const idempotencyKey = readIdempotencyKey(incoming.headers);
+  const encoding = incoming.headers["content-encoding"]?.trim().toLowerCase() ?? "";
+  if (encoding !== "" && encoding !== "identity") {
+    incoming.resume();
+    throw new InferenceError("invalid_argument", "Unsupported content-encoding, only 'identity' is supported.");
+  }
+  const body = await readBody(incoming, model.generator === undefined ? limits.jsonBytes : bodyLimit(limits));
+  const parsed = parseGenerate(body, model, limits);
+  const parameters = customParameters(model.generator === undefined ? parsed.parameters : {}, limits);
+  return { parsed, parameters, idempotencyKey, valid: validateInfer({ ...parsed, outputs: [], parameters }, model) };
+}
+
+/** Undefined for a model that is no generator. */
+function textGeneration({ model, limits }: ModelExchange, ready: Ready): TextGeneration | undefined {
+  const [text] = ready.valid.inputs;
+  if (model.generator === undefined || text === undefined) return undefined;
+  const { parsed, idempotencyKey } = ready;
+  return readTextGeneration(model, textOfInput(text, model.name), parsed.parameters, idempotencyKey, limits);
+}
+
+async function inferOnce({ model, infer }: ModelExchange, ready: Ready): Promise<Reply> {
+  const { parsed, parameters, valid, idempotencyKey } = ready;
+  const outcome = await infer({
+    model,
+    tenant: onlyTenant,
+    sequence: valid.sequence,
+    inputs: valid.inputs,
+    outputs: valid.outputs.map(({ name }) => name),
+    parameters: parameters.custom,
+    idempotencyKey,
+    deadlineMs: parameters.deadlineMs,
+  });
+  if (outcome.kind === "error") return errorReply(outcome.code, outcome.message);
+  return jsonText(renderGenerate(model, parsed.id, outcome.tensors));
+}
+
+function textReply({ model }: ModelExchange, { parsed }: Ready, texts: readonly string[]): Reply {
+  return jsonText(renderGenerate(model, parsed.id, [outputTensor(texts)]));
+}
+
+function jsonText(text: string): Reply {
+  return { status: 200, headers: { "content-type": "application/json" }, body: [text] };
+}
+
+/** Triton's status was decided by the first of the responses. */
+function manyResponses(): Reply {
+  return errorReply(
+    "invalid_argument",
+    "generate expects model to produce exactly 1 response, use generate stream for model that generates various number of responses",
+    200,
+  );
+}

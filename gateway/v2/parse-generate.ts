@@ -1,0 +1,72 @@
+/**
+ * The body of `generate` and `generate_stream` (spec/http-v2.md section 9): one flat object, whose members are the model's inputs by name and else its parameters.
+ * What `parameters` holds is read as if it stood outside of it.
+ */
+import type { ServedModel, TensorSpec } from "#shared/contract/announcement.js";
+import type { JsonObject, JsonValue } from "#shared/json/parse.js";
+import { InferenceError } from "#shared/errors.js";
+import type { Tensor } from "#shared/frame.js";
+import { jsonToRaw } from "./json-to-raw.js";
+import type { Limits } from "./limits.js";
+import { asString, optionalObject } from "./members.js";
+import { parseRequestJson } from "./parse-infer.js";
+import { requestPrefix } from "./request-prefix.js";
+
+export interface ParsedGenerate {
+  /** Empty where the request has none. */
+  readonly id: string;
+  readonly inputs: readonly Tensor[];
+  /** All that is no input. */
+  readonly parameters: JsonObject;
+}
+
+/** @throws InferenceError */
+export function parseGenerate(body: Buffer, model: ServedModel, limits: Limits): ParsedGenerate {
+  const request = parseRequestJson(body);
+  const id = request["id"] === undefined ? "" : asString(request["id"], "id");
+  const inputs = new Map<string, Tensor>();
+  const parameters = Object.create(null) as JsonObject;
+  const read = (members: JsonObject): void => {
+    for (const name in members) {
+      const value = members[name] as JsonValue;
+      const spec = model.inputs.find((input) => input.name === name);
+      if (spec === undefined) parameters[name] = value;
+      else if (inputs.has(name)) {
+        throw new InferenceError("invalid_argument", `${requestPrefix(id)}input '${name}' already exists in request`);
+      } else inputs.set(name, tensorOf(spec, value, model, limits));
+    }
+  };
+  const { parameters: _, ...members } = request;
+  read(members);
+  read(optionalObject(request, "parameters") ?? {});
+  return { id, inputs: [...inputs.values()], parameters };
+}
+
+function tensorOf(spec: TensorSpec, value: JsonValue, model: ServedModel, limits: Limits): Tensor {
+  const { name, datatype, dims } = spec;
+  const items = Array.isArray(value) ? value : [value];
+  if (items.some((item) => typeof item === "object")) throw notConvertible(name);
+  if (items.length === 0) return { name, datatype, shape: [], data: Buffer.alloc(0) };
+  const shape = fitShape(name, model.maxBatchSize > 0 ? [-1, ...dims] : dims, items.length);
+  return { name, datatype, shape, data: jsonToRaw(name, datatype, items, items.length, limits.jsonBytes) };
+}
+
+/** Of several variable dimensions the innermost takes all that the fixed ones leave. */
+export function fitShape(input: string, dims: readonly number[], count: number): number[] {
+  let left = count;
+  for (const dim of dims) {
+    if (dim === -1) continue;
+    if (dim === 0 || left % dim !== 0) throw notConvertible(input);
+    left /= dim;
+  }
+  const innermost = dims.lastIndexOf(-1);
+  if (innermost === -1 && left !== 1) throw notConvertible(input);
+  return dims.map((dim, index) => (dim !== -1 ? dim : index === innermost ? left : 1));
+}
+
+function notConvertible(input: string): InferenceError {
+  return new InferenceError(
+    "invalid_argument",
+    `The schema can not convert input '${input}' to tensor with proper shape`,
+  );
+}
