@@ -1,0 +1,119 @@
+/**
+ * Reads a Hugging Face folder with an ONNX export (optimum, transformers.js): config.json, tokenizer.json, onnx/model.onnx and, where they are there,
+ * generation_config.json, tokenizer_config.json and chat_template.jinja. What the files say is checked here; what the graph says is the engine's.
+ */
+import { readdir } from "node:fs/promises";
+import { z } from "zod";
+import { readJson, readText } from "./generator-json.js";
+import { chooseOnnxFile } from "./generator-onnx.js";
+import {
+  configFile,
+  generationConfigFile,
+  generationDefaults,
+  textSettings,
+  type GenerationDefaults,
+} from "./generator-settings.js";
+import { chooseTemplates, templateField } from "./generator-template.js";
+import { checkTree, resolveInside } from "./inside.js";
+import { LoadError } from "./load-error.js";
+
+const MIB = 2 ** 20;
+const MAX_SETTINGS_BYTES = 16 * MIB;
+const MAX_TOKENIZER_BYTES = 64 * MIB;
+const MAX_TEMPLATE_BYTES = MIB;
+
+export interface GeneratorFolder {
+  readonly name: string;
+  /** Resolved, as all files here. */
+  readonly directory: string;
+  readonly modelFile: string;
+  readonly tokenizerFile: string;
+  readonly tokenizerConfigFile: string | undefined;
+  readonly chatTemplate: string | undefined;
+  /** Takes the other's place when the prompt has tools. */
+  readonly toolTemplate: string | undefined;
+  /** Most tokens of prompt and output together. */
+  readonly contextLength: number;
+  readonly vocabSize: number;
+  readonly eos: readonly number[];
+  readonly bos: number | undefined;
+  readonly defaults: GenerationDefaults;
+}
+
+/** A special token by itself, or with the flags of an added token. */
+const tokenField = z
+  .union([z.string(), z.looseObject({ content: z.string() })])
+  .nullish()
+  .transform((token) => (typeof token === "string" ? token : token?.content));
+
+const tokenizerConfigFile = z.looseObject({
+  model_max_length: z.number().nullish(),
+  bos_token: tokenField,
+  eos_token: tokenField,
+  chat_template: templateField,
+});
+
+const tokenizerFile = z.looseObject({
+  added_tokens: z.array(z.looseObject({ id: z.number().int().nonnegative(), content: z.string() })).nullish(),
+  model: z.looseObject({ vocab: z.union([z.array(z.unknown()), z.looseObject({})]) }),
+});
+
+type TokenizerFile = z.infer<typeof tokenizerFile>;
+
+/** Whether a model directory without config.pbtxt and versions is one of these: two of its three parts are enough, so that it can be said what is missing. */
+export function looksLikeGenerator(entries: readonly string[]): boolean {
+  return ["config.json", "tokenizer.json", "onnx"].filter((part) => entries.includes(part)).length >= 2;
+}
+
+/** @param directory resolved. @throws LoadError */
+export async function readGeneratorFolder(directory: string, name: string): Promise<GeneratorFolder> {
+  const config = await required(directory, "config.json", configFile, MAX_SETTINGS_BYTES);
+  const generation = await readJson(directory, "generation_config.json", generationConfigFile, MAX_SETTINGS_BYTES);
+  const tokenizerConfig = await readJson(directory, "tokenizer_config.json", tokenizerConfigFile, MAX_SETTINGS_BYTES);
+  const tokenizer = await required(directory, "tokenizer.json", tokenizerFile, MAX_TOKENIZER_BYTES);
+  const template = await readText(directory, "chat_template.jinja", MAX_TEMPLATE_BYTES);
+  const settings = textSettings(config, generation, tokenizerConfig?.model_max_length ?? undefined);
+  const named = (token: string | undefined): number[] => idOf(tokenizer, token).filter((id) => id < settings.vocabSize);
+  return {
+    name,
+    directory,
+    modelFile: await findModel(directory),
+    tokenizerFile: await fileOf(directory, "tokenizer.json"),
+    tokenizerConfigFile: tokenizerConfig === undefined ? undefined : await fileOf(directory, "tokenizer_config.json"),
+    ...chooseTemplates(template, tokenizerConfig?.chat_template),
+    contextLength: settings.contextLength,
+    vocabSize: settings.vocabSize,
+    eos: settings.eos ?? named(tokenizerConfig?.eos_token),
+    bos: settings.bos ?? named(tokenizerConfig?.bos_token)[0],
+    defaults: generationDefaults(generation),
+  };
+}
+
+async function required<T>(directory: string, name: string, schema: z.ZodType<T>, limit: number): Promise<T> {
+  const value = await readJson(directory, name, schema, limit);
+  if (value === undefined) throw new LoadError(`'${name}' does not exist`);
+  return value;
+}
+
+async function findModel(directory: string): Promise<string> {
+  const folder = await resolveInside(directory, "onnx");
+  const chosen = chooseOnnxFile(folder?.directory === true ? await readdir(folder.path) : undefined);
+  // Before the file itself: external data may be in any file beside it.
+  await checkTree(directory, "onnx");
+  return fileOf(directory, chosen);
+}
+
+async function fileOf(directory: string, name: string): Promise<string> {
+  const found = await resolveInside(directory, name);
+  if (found === undefined) throw new LoadError(`'${name}' does not exist`);
+  if (found.directory) throw new LoadError(`'${name}' is not a regular file`);
+  return found.path;
+}
+
+function idOf({ added_tokens, model }: TokenizerFile, token: string | undefined): number[] {
+  if (token === undefined) return [];
+  const added = added_tokens?.find(({ content }) => content === token)?.id;
+  const known = Array.isArray(model.vocab) ? undefined : Object.entries(model.vocab).find(([text]) => text === token);
+  const id = added ?? known?.[1];
+  return typeof id === "number" ? [id] : [];
+}
