@@ -42,6 +42,30 @@ export const workerSettings = sharedSettings.extend({
     .positive()
     .default(16_777_216)
     .describe("largest checkpoint of a sequence"),
+  BATON_GENERATOR_SLOTS: z.coerce
+    .number()
+    .int()
+    .positive()
+    .default(64)
+    .describe("choices that a generator makes at once; further requests wait in the queue"),
+  BATON_KV_CACHE_BYTES: z.coerce
+    .number()
+    .int()
+    .positive()
+    .default(1_073_741_824)
+    .describe("keys and values kept in memory, per generator"),
+  BATON_PREFILL_TOKENS: z.coerce
+    .number()
+    .int()
+    .positive()
+    .default(256)
+    .describe("prompt tokens that one iteration of a generator computes beside its running streams"),
+  BATON_CONVERSATION_IDLE_MS: z.coerce
+    .number()
+    .int()
+    .positive()
+    .default(3_600_000)
+    .describe("how long a generator's conversation is kept between its turns"),
   BATON_MAX_RUNS_ALONE: z.coerce
     .number()
     .int()

@@ -15,8 +15,10 @@ import { Solitude } from "./batch/solitude.js";
 import { batchWork } from "./batch/work.js";
 import { workerConfig, type WorkerConfig } from "./config.js";
 import { declareEstate } from "./estate.js";
-import { openLane, type RunningLane } from "./lane.js";
-import { loadModels } from "./model/load.js";
+import { generatorWork } from "./generator/work.js";
+import { openLane, type LaneWork, type RunningLane } from "./lane.js";
+import { loadModels, type LoadedModel } from "./model/load.js";
+import type { LaneQueue } from "./queue/lane.js";
 import { announce, announceWhileOpen } from "./registry/announce.js";
 
 const START_BUDGET_MS = 60_000;
@@ -37,7 +39,7 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
   });
   for (const { name, version, reason } of failed) log.error({ model: name, version, reason }, "model not loaded");
   lifecycle.onClose("models", async () => {
-    await Promise.all(loaded.map(({ serving }) => serving.host.close()));
+    await Promise.all(loaded.map(closeModel));
   });
 
   const starting = AbortSignal.timeout(START_BUDGET_MS);
@@ -47,20 +49,18 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
   const solitude = new Solitude();
   const lanes: RunningLane[] = [];
   const laneNames: Lane[] = [];
-  for (const { serving } of loaded) {
+  for (const model of loaded) {
+    const { serving } = model;
     for (let shard = 0; shard < config.BATON_SHARDS; shard++) {
       const lane = { model: serving.name, version: serving.version, shard };
       // One for all tries: a lane that fails to open leaves it behind.
       const reader = connectBlockingReader(connection);
+      const queue = { redis, lane, consumer: worker, streams: model.kind === "generator" };
       const open = () =>
         openLane({
-          queue: { redis, lane, consumer: worker },
+          queue,
           reader,
-          work: batchWork(serving, {
-            solitude,
-            limits: { maxStateBytes: config.BATON_MAX_STATE_BYTES },
-            maxRunsAlone: config.BATON_MAX_RUNS_ALONE,
-          }),
+          work: workOf(model, queue, config, solitude),
           bus,
           clock,
           leaseMs: config.BATON_LEASE_MS,
@@ -100,6 +100,18 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
   });
   log.info({ worker, models: loaded.map(({ served }) => `${served.name}/${served.version}`) }, "worker ready");
   return lifecycle;
+}
+
+function workOf(model: LoadedModel, queue: LaneQueue, config: WorkerConfig, solitude: Solitude): LaneWork {
+  const shared = { solitude, maxRunsAlone: config.BATON_MAX_RUNS_ALONE };
+  if (model.kind === "generator")
+    return generatorWork(model.serving, { ...shared, queue: { ...queue, streams: true } });
+  return batchWork(model.serving, { ...shared, limits: { maxStateBytes: config.BATON_MAX_STATE_BYTES } });
+}
+
+async function closeModel(model: LoadedModel): Promise<void> {
+  await model.serving.host.close();
+  if (model.kind === "generator") await model.serving.tokenizer.close();
 }
 
 async function main(): Promise<void> {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { logKey, outcomeKey } from "#shared/keys.js";
 import { giveOutcome } from "#shared/queue/give-outcome.js";
+import { beginAlone } from "../../worker/queue/begin-alone.js";
 import { reclaim } from "../../worker/queue/reclaim.js";
 import { takeOver } from "../../worker/queue/take-over.js";
 import { admitStream, record, streaming, take, takeOne, useLab, type Lab } from "./lab.js";
@@ -53,6 +54,16 @@ describe("takeOver", () => {
     await grow();
     expect(await takenOver("b")).toBe("alone");
     expect(await takenOver("c")).toBe("together");
+  });
+
+  it("forgets the runs alone of a stream that has moved since", async () => {
+    const { delivery, takenOver, grow } = await begin(lab);
+    const alone = (run: string) => beginAlone(lab.queue, delivery.entry, 1, run);
+    expect(await alone("first")).toBe("run");
+    expect(await alone("second")).toBe("poison");
+    await grow();
+    expect(await takenOver("a")).toBe("together");
+    expect(await alone("third")).toBe("run");
   });
 
   it("takes names with spaces for what they are", async () => {

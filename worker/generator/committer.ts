@@ -8,12 +8,12 @@ import { InferenceError } from "#shared/errors.js";
 import { retrying } from "#shared/retry.js";
 import { Signal } from "#shared/signal.js";
 import type { Settled } from "../batch/execute.js";
-import type { Settler } from "../batch/settle.js";
+import { settle, type Settler } from "../batch/settle.js";
 import { publishTokens } from "../emit/tokens.js";
 import { appendTokens, type Appended } from "../queue/append-tokens.js";
 import type { StreamQueue } from "../queue/lane.js";
 import type { Active } from "./active.js";
-import { errorRecord, failed, settleStreams, succeed } from "./settlement.js";
+import { errorRecord, failed, succeed } from "./settlement.js";
 
 interface Pending {
   readonly first: number;
@@ -74,15 +74,17 @@ export class Committer {
   settle(active: Active, settled: Settled): void {
     this.#close(active);
     const { settler, gone, log } = this.#settings;
-    const done: Promise<void> = settleStreams(settler, [settled])
-      .catch((error: unknown) => {
+    const commit = async () => {
+      try {
+        await settle(settler, [settled]);
+      } catch (error) {
         // Its log is sealed, so whoever takes the entry over commits the same outcome.
         log.error({ error: String(error) }, "commit failed; it will be tried again");
-      })
-      .finally(() => {
-        gone(active);
-        this.#settling.delete(done);
-      });
+      }
+      gone(active);
+      this.#settling.delete(done);
+    };
+    const done = commit();
     this.#settling.add(done);
   }
 

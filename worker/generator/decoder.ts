@@ -1,5 +1,6 @@
 /** One forward pass of a decoder: token ids and caches in, the next token's logits and longer caches out. */
 import { makeTensor, type OrtTensor, type Session } from "../model/runtime.js";
+import { LoadError } from "../repository/load-error.js";
 import { floatsOfHalves } from "./half-float.js";
 import type { KvArray, KvBlock, KvLayout } from "./kv.js";
 import type { DecoderLayout } from "./layout.js";
@@ -27,10 +28,17 @@ export interface Decoder {
   readonly forward: (input: ForwardInput) => Promise<ForwardOutput>;
 }
 
-/** Tries the model's answer to padding before the first request does. @throws Error from the runtime when the graph cannot run. */
-export async function openDecoder(session: Session, layout: DecoderLayout): Promise<Decoder> {
+/**
+ * Runs the model before the first request does, to see that it can and what padding does to it.
+ * @throws LoadError when its vocabulary is smaller than `vocabSize`, or the runtime's error when the graph cannot run
+ */
+export async function openDecoder(session: Session, layout: DecoderLayout, vocabSize: number): Promise<Decoder> {
   const decoder = { kv: layout.kv, forward: (input: ForwardInput) => forward(session, layout, input) };
-  return { ...decoder, padding: layout.attentionMask && (await staysSameWhenPadded(decoder)) };
+  const { plain, padded } = await probe(decoder);
+  if (plain.length < vocabSize) {
+    throw new LoadError(`the graph gives logits for ${plain.length} tokens, but the vocabulary has ${vocabSize}`);
+  }
+  return { ...decoder, padding: layout.attentionMask && close(plain, padded) };
 }
 
 async function forward(session: Session, layout: DecoderLayout, input: ForwardInput): Promise<ForwardOutput> {
@@ -98,7 +106,8 @@ function lastLogits(tensor: OrtTensor, rows: number): Float32Array[] {
 const PROBE = [1n, 2n, 3n, 4n, 5n];
 const PADDING = 3;
 
-async function staysSameWhenPadded({ kv, forward }: Pick<Decoder, "kv" | "forward">): Promise<boolean> {
+/** The same token's logits, its past once as it is and once padded on the left. */
+async function probe({ kv, forward }: Pick<Decoder, "kv" | "forward">) {
   const head = PROBE.slice(0, -1);
   const last = BigInt64Array.from(PROBE.slice(-1));
   const nothing: KvBlock = { rows: 1, capacity: 0, arrays: emptyArrays(kv, 0) };
@@ -110,7 +119,8 @@ async function staysSameWhenPadded({ kv, forward }: Pick<Decoder, "kv" | "forwar
   });
   const plain = await forward({ ids: last, steps: 1, lengths: [head.length], past: present });
   const padded = await forward({ ids: last, steps: 1, lengths: [head.length], past: padLeft(kv, present) });
-  return close(plain.logits[0] ?? new Float32Array(0), padded.logits[0] ?? new Float32Array(0));
+  const none = new Float32Array(0);
+  return { plain: plain.logits[0] ?? none, padded: padded.logits[0] ?? none };
 }
 
 export function emptyArrays({ tensors, datatype }: KvLayout, positions: number): KvArray[] {

@@ -45,6 +45,7 @@ async function openModel(name: string): Promise<Decoder> {
   return openDecoder(
     session,
     layoutOf({ inputs: describe(session.inputMetadata), outputs: describe(session.outputMetadata) }),
+    320,
   );
 }
 

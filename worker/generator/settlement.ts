@@ -4,7 +4,6 @@ import { outcomeOf, storeOutcome, type StoredOutcome } from "#shared/contract/ou
 import type { InferenceError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
 import type { Settled } from "../batch/execute.js";
-import { settle, type Settler } from "../batch/settle.js";
 import type { Held } from "../intake/hand.js";
 import { encodeCheckpoint } from "../sequence/checkpoint.js";
 
@@ -32,13 +31,6 @@ export function failed({ delivery }: Held, error: InferenceError): Settled {
 function unchanged(delivery: Held["delivery"], outcome: StoredOutcome): Settled {
   const state = { action: delivery.start ? "drop" : "keep" } as const;
   return { delivery, outcome, state, deadReason: undefined, checkpoint: undefined };
-}
-
-/** A generator's lane has steps of conversations and single requests side by side; their scripts differ. @throws as `settle` */
-export async function settleStreams(settler: Settler, settled: readonly Settled[]): Promise<void> {
-  const turns = settled.filter(({ delivery }) => delivery.sequence !== undefined);
-  const single = settled.filter(({ delivery }) => delivery.sequence === undefined);
-  await Promise.all([settle(settler, turns), settle({ ...settler, maxIdleMs: undefined }, single)]);
 }
 
 /** A conversation's checkpoint is its tokens: a few bytes each, and any worker computes the caches from them. */

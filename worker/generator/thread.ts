@@ -19,7 +19,7 @@ function reasonOf(error: unknown): string {
 async function open(options: GeneratorOptions): Promise<Engine> {
   const session = await openSession(options);
   const layout = layoutOf({ inputs: describe(session.inputMetadata), outputs: describe(session.outputMetadata) });
-  const decoder = await openDecoder(session, layout);
+  const decoder = await openDecoder(session, layout, options.vocabSize);
   const text = openText(options.tokenizerFile);
   post({ kind: "ready", facts: { padding: decoder.padding, bytesPerToken: bytesPerPosition(decoder.kv) } });
   return new Engine(decoder, { ...options, text });

@@ -4,6 +4,7 @@ import { createReadStream } from "node:fs";
 import { cpus } from "node:os";
 import type { Announcement, ServedModel } from "#shared/contract/announcement.js";
 import type { ModelConfig } from "#shared/model/config.js";
+import { loadGenerator, type LoadedGenerator } from "../generator/load.js";
 import { configJson } from "../repository/config-json.js";
 import { LoadError } from "../repository/load-error.js";
 import { resolveConfig } from "../repository/resolve.js";
@@ -15,10 +16,13 @@ import type { ServingModel } from "./serving.js";
 import { servedOf, servingOf, unsupported } from "./serving-of.js";
 import type { ThreadOptions } from "./protocol.js";
 
-export interface LoadedModel {
+interface LoadedTensorModel {
+  readonly kind: "tensors";
   readonly serving: ServingModel;
   readonly served: ServedModel;
 }
+
+export type LoadedModel = LoadedTensorModel | LoadedGenerator;
 
 export interface LoadReport {
   readonly loaded: readonly LoadedModel[];
@@ -31,20 +35,26 @@ export async function loadModels(config: WorkerConfig, onFatal: (reason: string)
   const wanted = scanned.filter(({ name }) => config.BATON_MODELS?.includes(name) ?? true);
   const loaded: LoadedModel[] = [];
   const failed: Announcement["failed"] = missing(config, scanned);
+  const attempt = async (name: string, version: string, load: () => Promise<LoadedModel>) => {
+    try {
+      loaded.push(await load());
+    } catch (error) {
+      failed.push({ name, version, reason: error instanceof Error ? withoutPaths(error.message) : String(error) });
+    }
+  };
   for (const model of wanted) {
     if (wanted.filter(({ name }) => name === model.name).length > 1) {
       failed.push({ name: model.name, reason: "the model is in more than one repository" });
     } else if (model.kind === "broken") {
       failed.push({ name: model.name, reason: model.error });
+    } else if (model.kind === "generator") {
+      await attempt(model.name, "1", () => loadGenerator(config, model, onFatal));
     } else {
       for (const version of model.versions) {
-        try {
+        await attempt(model.name, version.version, () => {
           if ("error" in version) throw new LoadError(version.error);
-          loaded.push(await loadVersion(config, model, version.version, version.file, onFatal));
-        } catch (error) {
-          const reason = error instanceof Error ? withoutPaths(error.message) : String(error);
-          failed.push({ name: model.name, version: version.version, reason });
-        }
+          return loadVersion(config, model, version.version, version.file, onFatal);
+        });
       }
     }
   }
@@ -65,7 +75,7 @@ async function loadVersion(
   version: string,
   file: string,
   onFatal: (reason: string) => void,
-): Promise<LoadedModel> {
+): Promise<LoadedTensorModel> {
   const host = await startModel(threadOptions(settings, config, file), onFatal);
   try {
     const complete = resolveConfig(config, facts, host.graph);
@@ -74,6 +84,7 @@ async function loadVersion(
     const printed = configJson(complete);
     const digest = await digestOf(JSON.stringify(printed), file);
     return {
+      kind: "tensors",
       serving: { ...servingOf(complete, initialStates), version, host },
       served: servedOf(complete, version, digest, printed),
     };

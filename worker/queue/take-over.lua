@@ -2,14 +2,15 @@
 -- take-over.lua: how a worker goes on with streams whose earlier worker ended without a commit. A stream whose log has grown since it was
 -- last taken over did not end that worker at its first step: it may go on among others. One that makes no progress twice in a row is
 -- suspected, and runs alone (begin-alone.lua): else everybody who streamed from a dead worker would wait for everybody else.
---   KEYS[1] ready stream   then two per entry:  outcome hash, log
+-- What was counted against it is forgotten with its progress: runs alone that ended otherwise than in its first token convict nobody.
+--   KEYS[1] ready stream   KEYS[2] runs hash   then two per entry:  outcome hash, log
 --   ARGV[1] group   ARGV[2] consumer   ARGV[3] name of this takeover, another for each   ARGV[4..] entries
 --   Returns one word per entry
 --           'together'  go on beside others
 --           'alone'     no progress since the takeover before last; both the same however often this takeover is announced
 --           'ended'     it has an outcome, or no record any more
 --           'lost'      not ours any more
-local ready, group, consumer, name = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
+local ready, runs, group, consumer, name = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
 
 local function takeOver(out, log, entry)
   if #redis.call('XPENDING', ready, group, entry, entry, 1, consumer) == 0 then return 'lost' end
@@ -19,7 +20,12 @@ local function takeOver(out, log, entry)
   local reached, idle, last = (facts[3] or '0 0 '):match('^(%d+) (%d+) (.*)$')
   if last ~= name then
     local length = redis.call('LLEN', log)
-    if length > tonumber(reached) then idle = 0 else idle = idle + 1 end
+    if length > tonumber(reached) then
+      idle = 0
+      redis.call('HDEL', runs, entry)
+    else
+      idle = idle + 1
+    end
     redis.call('HSET', out, 'taken', length .. ' ' .. idle .. ' ' .. name)
   end
   if tonumber(idle) <= 1 then return 'together' end
@@ -28,7 +34,7 @@ end
 
 local said = {}
 for i = 4, #ARGV do
-  local k = 2 * i - 6
+  local k = 2 * i - 5
   said[#said + 1] = takeOver(KEYS[k], KEYS[k + 1], ARGV[i])
 end
 return said

@@ -17,5 +17,6 @@ export async function takeOver(
   if (deliveries.length === 0) return [];
   const keys = deliveries.flatMap(({ request }) => [outcomeKey(lane, request), logKey(lane, request)]);
   const entries = deliveries.map(({ entry }) => entry);
-  return script(redis, [laneKeys(lane).ready, ...keys], [GROUP, consumer, name, ...entries]);
+  const { ready, runs } = laneKeys(lane);
+  return script(redis, [ready, runs, ...keys], [GROUP, consumer, name, ...entries]);
 }

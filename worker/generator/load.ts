@@ -1,0 +1,105 @@
+/** Loads a generator from its folder: its thread, its tokenizer's thread, and what the fleet is told of it. */
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { cpus } from "node:os";
+import type { ServedModel } from "#shared/contract/announcement.js";
+import type { WorkerConfig } from "../config.js";
+import type { FoundGenerator } from "../repository/scan.js";
+import { startTokenizer } from "../tokenizer/host.js";
+import { startGenerator } from "./host.js";
+import type { ServingGenerator } from "./serving.js";
+
+export interface LoadedGenerator {
+  readonly kind: "generator";
+  readonly serving: ServingGenerator;
+  readonly served: ServedModel;
+}
+
+const VERSION = "1";
+/** OpenAI's limit of `n` is 128; each choice takes a slot. */
+const MAX_CHOICES = 128;
+
+/** @throws Error with the reason. @param onFatal one of its threads is of no use any more. */
+export async function loadGenerator(
+  settings: WorkerConfig,
+  folder: FoundGenerator,
+  onFatal: (reason: string) => void,
+): Promise<LoadedGenerator> {
+  const { name, contextLength, vocabSize, eos } = folder;
+  const tokenizer = await startTokenizer(folder, onFatal);
+  try {
+    const host = await startGenerator(
+      {
+        modelFile: folder.modelFile,
+        providers: settings.BATON_PROVIDERS,
+        intraOpThreads: settings.BATON_INTRA_OP_THREADS > 0 ? settings.BATON_INTRA_OP_THREADS : cpus().length,
+        graphOptimization: "all",
+        tokenizerFile: folder.tokenizerFile,
+        eos,
+        contextLength,
+        vocabSize,
+        kvBytes: settings.BATON_KV_CACHE_BYTES,
+        prefillTokens: settings.BATON_PREFILL_TOKENS,
+      },
+      onFatal,
+    );
+    const maxIdleMs = settings.BATON_CONVERSATION_IDLE_MS;
+    const slots = settings.BATON_GENERATOR_SLOTS;
+    return {
+      kind: "generator",
+      serving: { name, version: VERSION, contextLength, slots, maxIdleMs, host, tokenizer },
+      served: {
+        ...described(folder),
+        generator: generatorFacts(folder, slots, maxIdleMs),
+        digest: await digestOf(folder),
+      },
+    };
+  } catch (error) {
+    await tokenizer.close();
+    throw error;
+  }
+}
+
+function generatorFacts(
+  { contextLength, vocabSize, chatTemplate, defaults }: FoundGenerator,
+  slots: number,
+  maxIdleMs: number,
+): ServedModel["generator"] {
+  const maxChoices = Math.min(slots, MAX_CHOICES);
+  return { contextLength, vocabSize, chat: chatTemplate !== undefined, maxChoices, maxIdleMs, defaults };
+}
+
+/** As a model of Triton's vLLM backend describes itself: text in, text out, any number of responses. */
+function described({ name }: FoundGenerator): Omit<ServedModel, "generator" | "digest"> {
+  const tensor = (tensorName: string) => ({ name: tensorName, data_type: "TYPE_STRING", dims: [1] });
+  const spec = (tensorName: string) => ({ name: tensorName, datatype: "BYTES" as const, dims: [1] });
+  return {
+    name,
+    version: VERSION,
+    platform: "onnxruntime_onnx",
+    maxBatchSize: 0,
+    inputs: [spec("text_input")],
+    outputs: [spec("text_output")],
+    config: {
+      name,
+      platform: "onnxruntime_onnx",
+      backend: "onnxruntime",
+      max_batch_size: 0,
+      input: [tensor("text_input")],
+      output: [tensor("text_output")],
+      model_transaction_policy: { decoupled: true },
+    },
+  };
+}
+
+/** Of what decides the answers: two workers that differ in any of it serve different models under one name. */
+async function digestOf(folder: FoundGenerator): Promise<string> {
+  const { contextLength, vocabSize, eos, bos, chatTemplate, defaults } = folder;
+  const hash = createHash("sha256").update(
+    JSON.stringify([contextLength, vocabSize, eos, bos, chatTemplate, defaults]),
+  );
+  for (const file of [folder.tokenizerFile, folder.modelFile]) {
+    for await (const chunk of createReadStream(file)) hash.update(chunk as Buffer);
+  }
+  return hash.digest("hex");
+}
