@@ -1,0 +1,42 @@
+/** The typed wrapper of read-logs.lua. */
+import { readOutcome, type Outcome } from "#shared/contract/outcome.js";
+import type { RequestAddress } from "#shared/contract/request-id.js";
+import { logKey, outcomeKey } from "#shared/keys.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import { bytes, defineScript, integer, list, text } from "#shared/redis/script.js";
+
+/** What a log holds at and after an index. */
+export type Page =
+  | { readonly said: "records"; readonly records: readonly Buffer[]; readonly more: boolean }
+  /** Nothing there yet. */
+  | { readonly said: "running"; readonly length: number }
+  /** Nothing there, and nothing will come. `last` is the last record before; undefined where the log is empty or gone. A result's body is left out. */
+  | { readonly said: "ended"; readonly length: number; readonly outcome: Outcome; readonly last: Buffer | undefined }
+  /** There is no such request, or not any more. */
+  | { readonly said: "unknown"; readonly length: number };
+
+export interface LogRead extends RequestAddress {
+  readonly from: number;
+}
+
+/** A reader that has fallen behind holds one page. */
+const PAGE = { records: 64, bytes: 65_536 };
+
+const script = defineScript<Page[]>(new URL("./read-logs.lua", import.meta.url), (reply) => list(reply).map(readPage));
+
+/** @param reads of one lane. @returns one page per read, in order. */
+export function readLogs(redis: RedisClient, reads: readonly LogRead[]): Promise<Page[]> {
+  const keys = reads.flatMap(({ lane, request }) => [logKey(lane, request), outcomeKey(lane, request)]);
+  return script(redis, keys, [PAGE.records, PAGE.bytes, ...reads.map(({ from }) => from)]);
+}
+
+function readPage(reply: unknown): Page {
+  const [first, second, known, kind, body, last] = list(reply);
+  const records = list(first).map(bytes);
+  if (records.length > 0) return { said: "records", records, more: integer(second) === 1 };
+  const length = integer(second);
+  if (integer(known) === 0) return { said: "unknown", length };
+  if (text(kind) === "") return { said: "running", length };
+  const outcome = readOutcome(text(kind), bytes(body));
+  return { said: "ended", length, outcome, last: text(last) === "" ? undefined : bytes(last) };
+}
