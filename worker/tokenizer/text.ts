@@ -1,0 +1,75 @@
+/** From tokens back to text, for a model's thread: needs the vocabulary and the decoder alone, no merges. */
+import { Tokenizer } from "@huggingface/tokenizers";
+import { bytesOfByteLevel } from "./byte-level.js";
+import { readTokenizerJson, textsOf, type TokenizerJson } from "./tokenizer-json.js";
+
+export interface OutputText {
+  /** Special tokens give nothing, and no spaces are cleaned up: text must not change when more follows. */
+  decode(ids: readonly number[]): string;
+  /** What one token stands for by itself; none for an id without a token. */
+  bytesOf(id: number): Uint8Array;
+}
+
+/** @throws Error when the tokenizer cannot be used; names no path. */
+export function openText(tokenizerFile: string): OutputText {
+  const json = readTokenizerJson(tokenizerFile);
+  const texts = textsOf(json);
+  const added = json.added_tokens ?? [];
+  const special = new Set(added.filter((token) => token.special).map(({ id }) => id));
+  const addedIds = new Set(added.map(({ id }) => id));
+  const byteLevel = isByteLevel(json.decoder);
+  const known: Uint8Array[] = [];
+
+  const bytesOf = (id: number): Uint8Array => {
+    const text = texts[id] ?? "";
+    return (known[id] ??= addedIds.has(id) ? Buffer.from(text) : bytesOfToken(text, byteLevel));
+  };
+
+  const decodeBytes = (ids: readonly number[]): string => utf8.decode(Buffer.concat(ids.map(bytesOf)));
+  const decodeTexts = byteLevel ? undefined : textDecoder(json);
+
+  return {
+    bytesOf,
+    decode(ids) {
+      const shown = ids.filter((id) => !special.has(id) && texts[id] !== undefined);
+      if (shown.length === 0) return "";
+      return decodeTexts === undefined ? decodeBytes(shown) : decodeTexts(shown.map((id) => texts[id] ?? ""));
+    },
+  };
+}
+
+const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
+
+function bytesOfToken(text: string, byteLevel: boolean): Uint8Array {
+  const bytes = byteLevel ? bytesOfByteLevel(text) : undefined;
+  if (bytes !== undefined) return bytes;
+  const byte = /^<0x([0-9A-Fa-f]{2})>$/.exec(text)?.[1];
+  if (byte !== undefined) return Uint8Array.of(Number.parseInt(byte, 16));
+  return Buffer.from(text.replaceAll("▁", " "));
+}
+
+/** With these, text is the tokens' bytes in a row, so no library is needed: its decoder looks through all added tokens for each token. */
+function isByteLevel(decoder: TokenizerJson["decoder"]): boolean {
+  if (decoder?.type === "ByteLevel") return true;
+  const parts = decoder?.type === "Sequence" ? decoder["decoders"] : undefined;
+  return Array.isArray(parts) && parts.length > 0 && parts.every((part) => isByteLevel(part as typeof decoder));
+}
+
+/** The library's decoder; the tokenizer around it is empty. */
+function textDecoder({ decoder, model }: TokenizerJson): (tokens: string[]) => string {
+  const suffix = model["end_of_word_suffix"];
+  const empty = { type: "BPE", vocab: {}, merges: [], end_of_word_suffix: suffix };
+  const parts = { added_tokens: [], normalizer: null, pre_tokenizer: null, post_processor: null };
+  let library: Tokenizer;
+  try {
+    library = new Tokenizer({ ...parts, decoder: decoder ?? null, model: empty }, {});
+  } catch (cause) {
+    throw new Error(`tokenizer.json: ${cause instanceof Error ? cause.message : "the decoder is not known"}`, {
+      cause,
+    });
+  }
+  return (tokens) => {
+    const text = library.decoder === null ? tokens.join(" ") : library.decoder.decode(tokens);
+    return typeof suffix === "string" && suffix !== "" ? text.replaceAll(suffix, " ") : text;
+  };
+}
