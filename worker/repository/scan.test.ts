@@ -38,6 +38,7 @@ async function scanOne(): Promise<ScannedModel> {
 async function found(): Promise<FoundModel> {
   const model = await scanOne();
   if (model.kind === "broken") throw new Error(model.error);
+  if (model.kind === "generator") throw new Error("a generator was found");
   return model;
 }
 
@@ -144,6 +145,29 @@ describe("scanRepository", () => {
   it("finds the file inside a model that is a directory", async () => {
     await given({ "m/1/model.onnx/model.onnx": "", "m/1/model.onnx/weights.bin": "" });
     expect(fileOf(await found())).toEqual([{ version: "1", file: join(repository, "m/1/model.onnx/model.onnx") }]);
+  });
+});
+
+describe("scanRepository finds generators", () => {
+  const folder = {
+    "g/config.json": JSON.stringify({ n_positions: 64, vocab_size: 3, eos_token_id: 0 }),
+    "g/tokenizer.json": JSON.stringify({ model: { type: "BPE", vocab: {}, merges: [] } }),
+    "g/onnx/model.onnx": "x",
+  };
+
+  it("in a Hugging Face folder", async () => {
+    await given(folder);
+    expect(await scanOne()).toMatchObject({ kind: "generator", name: "g", directory: join(repository, "g"), eos: [0] });
+  });
+
+  it("and says what is missing in one", async () => {
+    await given({ "g/config.json": folder["g/config.json"], "g/onnx/model.onnx": "x" });
+    expect(await broken()).toBe("'tokenizer.json' does not exist");
+  });
+
+  it.each(["g/config.pbtxt", "g/1/model.onnx"])("but not where there is %s", async (file) => {
+    await given({ ...folder, [file]: "" });
+    expect((await scanOne()).kind).not.toBe("generator");
   });
 });
 

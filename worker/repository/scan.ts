@@ -6,6 +6,7 @@ import { readdir, realpath } from "node:fs/promises";
 import { join, sep } from "node:path";
 import type { ModelConfig } from "#shared/model/config.js";
 import { completeDefaults, type DirectoryFacts } from "./complete.js";
+import { looksLikeGenerator, readGeneratorFolder, type GeneratorFolder } from "./generator-folder.js";
 import { readInitialStates, type InitialStates } from "./initial-state.js";
 import { checkTree, readInside, resolveInside } from "./inside.js";
 import { LoadError } from "./load-error.js";
@@ -33,6 +34,11 @@ export interface FoundModel {
   readonly initialStates: InitialStates;
 }
 
+/** A Hugging Face folder. Its one version is "1". */
+export interface FoundGenerator extends GeneratorFolder {
+  readonly kind: "generator";
+}
+
 interface BrokenModel {
   readonly kind: "broken";
   readonly name: string;
@@ -40,7 +46,7 @@ interface BrokenModel {
   readonly error: string;
 }
 
-export type ScannedModel = FoundModel | BrokenModel;
+export type ScannedModel = FoundModel | FoundGenerator | BrokenModel;
 
 /**
  * @param gpus ids of the GPUs that this worker offers; none by default.
@@ -70,7 +76,11 @@ export function isModelName(name: string): boolean {
 }
 
 /** @returns undefined for a link to a file. */
-async function scanModel(root: string, name: string, gpus: readonly number[]): Promise<FoundModel | undefined> {
+async function scanModel(
+  root: string,
+  name: string,
+  gpus: readonly number[],
+): Promise<FoundModel | FoundGenerator | undefined> {
   if (!isModelName(name)) {
     throw new LoadError("a model's name is 1 to 128 letters, digits, '.', '_' or '-', without '..'");
   }
@@ -83,6 +93,10 @@ async function scanModel(root: string, name: string, gpus: readonly number[]): P
   if (entries === undefined) return undefined;
   const folders = entries.filter((entry) => entry.isDirectory() || entry.isSymbolicLink());
   const available = versionNumbers(folders.map((entry) => entry.name));
+  const names = entries.map((entry) => entry.name);
+  if (available.length === 0 && !names.includes(CONFIG) && looksLikeGenerator(names)) {
+    return { kind: "generator", ...(await readGeneratorFolder(directory, name)) };
+  }
   const facts: DirectoryFacts = {
     directory: name,
     firstVersionFiles: await filesOfFirst(directory, available),
