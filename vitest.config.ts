@@ -10,5 +10,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     pool: "forks",
     maxWorkers: 2,
+    // Packages with a "source" of their own, or that import one: node would not take its TypeScript.
+    server: { deps: { inline: [/eventsource-parser/, /@ai-sdk/, /node_modules\/ai\//] } },
   },
 });
