@@ -29,7 +29,8 @@ export class TokenText {
   /** @param prompt the tokens before the first one: they tell whether it begins a word. */
   constructor(text: TextOf, prompt: ArrayLike<number> = []) {
     this.text = text;
-    this.window = Array.from(prompt).slice(-CONTEXT);
+    this.window = [];
+    for (let i = Math.max(0, prompt.length - CONTEXT); i < prompt.length; i++) this.window.push(prompt[i] as number);
     this.shown = this.decode(this.window);
   }
 
@@ -56,12 +57,12 @@ export class TokenText {
     return fresh;
   }
 
-  /** Bytes that were never going to be a character; only those of the last U+FFFD may still become one. */
+  /** Too many tokens for one character: only the bytes behind the last U+FFFD may still become one. */
   private giveUp(text: string, fresh: string): string {
-    for (let last = 1; last <= 3; last++) {
+    for (let last = 1; last < this.held; last++) {
       const tail = this.window.slice(-last);
       const tailText = this.decode(tail);
-      if (this.decode(this.window.slice(0, -last)) + tailText === text) {
+      if (tailText.endsWith(REPLACEMENT) && this.decode(this.window.slice(0, -last)) + tailText === text) {
         this.restart(tail, last, tailText.slice(0, -1));
         return fresh.slice(0, -1);
       }
