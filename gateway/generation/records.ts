@@ -13,7 +13,10 @@ export async function* tokenRecords(stream: OpenStream, signal: AbortSignal): As
     const failure = failureOf(record);
     if (failure !== undefined) throw failure;
     yield record;
+    if (record.final === true) return;
   }
+  if (!signal.aborted)
+    throw new InferenceError("request_lost", "the records of this request end before its answer does");
 }
 
 function failureOf({ reason, error }: TokenRecord): InferenceError | undefined {

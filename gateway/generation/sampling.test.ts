@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { samplingSpec } from "#shared/contract/generation.js";
 import type { JsonObject } from "#shared/json/parse.js";
-import { InferenceError } from "#shared/errors.js";
+import { ParameterFault } from "./fault.js";
 import { readSampling, type Generator } from "./sampling.js";
 
 const generator: Generator = {
@@ -21,7 +21,8 @@ function refusal(body: JsonObject): object {
   try {
     read(body);
   } catch (error) {
-    if (error instanceof InferenceError) return { ...error, message: error.message };
+    if (error instanceof ParameterFault)
+      return { code: error.code, parameter: error.parameter, message: error.message };
     throw error;
   }
   return {};

@@ -4,6 +4,7 @@ import { foldRecords } from "../generation/fold.js";
 import { cancelAll, cancelWhenGone, whenGone } from "../generation/gone.js";
 import { tokenRecords } from "../generation/records.js";
 import type { Generate, GenerationRequest, OpenStream } from "../inference.js";
+import { acceptedReply } from "../requests/prefer.js";
 import { jsonReply, withHeaders, type Reply } from "../v2/reply.js";
 import { headOf, publicIds, totalUsage, type AdmittedJob, type Job } from "./job.js";
 import { streamAnswer } from "./stream-answer.js";
@@ -12,6 +13,8 @@ import { streamAnswer } from "./stream-answer.js";
 export async function answer(job: Job, generate: Generate, outgoing: ServerResponse): Promise<Reply | undefined> {
   const gone = whenGone(outgoing);
   const streams = await admitAll(job.requests, generate);
+  const [first] = streams;
+  if (first !== undefined && job.requests[0]?.background === true) return acceptedReply(first.id);
   try {
     if (!job.delivery.stream) return await wholeAnswer({ ...job, streams }, gone);
     await streamAnswer({ ...job, streams }, outgoing, gone);

@@ -1,5 +1,6 @@
 /** `POST /v1/completions`: each prompt is a generation of its own. */
 import type { JsonObject } from "#shared/json/parse.js";
+import { ParameterFault } from "../generation/fault.js";
 import type { ModelDirectory } from "../models.js";
 import type { Job, RequestTerms } from "./job.js";
 import { requestedModel } from "./models.js";
@@ -15,6 +16,9 @@ export function completionJob(
 ): Job {
   const { model, generator } = requestedModel(directory, body);
   const { generations, choices, echoes, delivery } = parseCompletion(body, generator, idempotencyKey);
+  if (terms.background && generations.length > 1) {
+    throw new ParameterFault("prompt", "prompt must be a single one for an answer that is fetched later");
+  }
   return {
     model,
     requests: generations.map((generation) => ({ ...terms, ...generation, model })),

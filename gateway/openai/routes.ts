@@ -6,6 +6,7 @@ import type { JsonObject } from "#shared/json/parse.js";
 import { bodyLimit, usualDeadline } from "../generation/cost.js";
 import type { Generate } from "../inference.js";
 import type { ModelDirectory } from "../models.js";
+import { prefersAsync } from "../requests/prefer.js";
 import { onlyTenant } from "../tenant.js";
 import { readBody } from "../v2/body.js";
 import { readIdempotencyKey } from "../v2/idempotency-key.js";
@@ -59,7 +60,11 @@ export function addOpenAiRoutes(app: Hono<GatewayEnv>, options: OpenAiOptions): 
     async ({ env: { incoming, outgoing } }) => {
       const idempotencyKey = readIdempotencyKey(incoming.headers);
       const body = await readJson(incoming, bodyLimit(limits));
-      const terms = { tenant: onlyTenant, deadlineMs: usualDeadline(limits), background: false };
+      const terms = {
+        tenant: onlyTenant,
+        deadlineMs: usualDeadline(limits),
+        background: prefersAsync(incoming.headers),
+      };
       return answer(job(body, directory(), idempotencyKey, terms), generate, outgoing);
     };
 

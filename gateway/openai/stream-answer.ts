@@ -18,23 +18,25 @@ export async function streamAnswer(job: AdmittedJob, outgoing: ServerResponse, g
   // Not ended for the client to go on elsewhere: OpenAI's clients would take that for the answer's end.
   const sse = openSse(outgoing, { requestId: publicIds(job) });
   try {
-    if (!(await sendRecords(job, sse, first.value, records))) return;
+    await sendRecords(job, sse, first.value, records);
   } catch (error) {
     if (!(error instanceof InferenceError)) throw error;
     if (streams.length > 1) cancelAll(streams);
     await sse.send({ data: errorBody(error) });
+  } finally {
+    await records.return();
   }
   await sse.send({ data: "[DONE]" });
   sse.end();
 }
 
-/** Whether the client took them all. */
+/** Until the last record, or the client has gone. */
 async function sendRecords(
   job: AdmittedJob,
   sse: SseStream,
   first: PromptRecord,
   rest: AsyncGenerator<PromptRecord, void>,
-): Promise<boolean> {
+): Promise<void> {
   const { wording, streams, delivery } = job;
   const used: Usage[] = [];
   let open = streams.length;
@@ -48,10 +50,9 @@ async function sendRecords(
     for (const [index, data] of chunks.entries()) {
       // Indexes of several prompts' records say nothing about where to go on.
       const id = streams.length === 1 && index === chunks.length - 1 ? record.index : undefined;
-      if (!(await sse.send({ id, data }))) return false;
+      if (!(await sse.send({ id, data }))) return;
     }
   }
-  return open === 0;
 }
 
 /** All but choices and usage is the same text in every chunk. */

@@ -4,6 +4,7 @@
  */
 import { InferenceError } from "#shared/errors.js";
 import { bodyLimit } from "../generation/cost.js";
+import { acceptedReply } from "../requests/prefer.js";
 import { onlyTenant } from "../tenant.js";
 import { readBody } from "./body.js";
 import type { ModelExchange } from "./exchange.js";
@@ -30,6 +31,7 @@ export async function generateOverHttp(exchange: ModelExchange): Promise<Reply> 
   const ready = await readRequest(exchange);
   const generation = textGeneration(exchange, ready);
   if (generation === undefined) return inferOnce(exchange, ready);
+  if (generation.request.background) return acceptedReply((await exchange.generate(generation.request)).id);
   const { texts, responses, headers } = await wholeText(generation, exchange.generate, exchange.outgoing);
   if (generation.stream === true && responses !== 1) return manyResponses();
   return withHeaders(textReply(exchange, ready, texts), headers);
@@ -41,6 +43,7 @@ export async function generateStreamOverHttp(exchange: ModelExchange): Promise<R
   const generation = textGeneration(exchange, ready);
   if (generation === undefined) return asEvent(await inferOnce(exchange, ready));
   const { model, generate, outgoing } = exchange;
+  if (generation.request.background) return acceptedReply((await generate(generation.request)).id);
   if (generation.stream === false) {
     const { texts, headers } = await wholeText(generation, generate, outgoing);
     return withHeaders(asEvent(textReply(exchange, ready, texts)), headers);
@@ -66,11 +69,11 @@ async function readRequest({ incoming, model, limits }: ModelExchange): Promise<
 }
 
 /** Undefined for a model that is no generator. */
-function textGeneration({ model, limits }: ModelExchange, ready: Ready): TextGeneration | undefined {
+function textGeneration({ incoming, model, limits }: ModelExchange, ready: Ready): TextGeneration | undefined {
   const [text] = ready.valid.inputs;
   if (model.generator === undefined || text === undefined) return undefined;
-  const { parsed, idempotencyKey } = ready;
-  return readTextGeneration(model, textOfInput(text, model.name), parsed.parameters, idempotencyKey, limits);
+  const { parameters } = ready.parsed;
+  return readTextGeneration(model, textOfInput(text, model.name), parameters, incoming.headers, limits);
 }
 
 async function inferOnce({ model, infer }: ModelExchange, ready: Ready): Promise<Reply> {

@@ -2,6 +2,7 @@
  * A KServe request to a generator: text in, and parameters by the names of Triton's vLLM backend. Its clients write numbers and booleans as strings too, and may
  * put all of them into one JSON string, `sampling_parameters`; parameters of a request's own go before those.
  */
+import type { IncomingHttpHeaders } from "node:http";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import type { JsonObject, JsonValue } from "#shared/json/parse.js";
 import { InferenceError } from "#shared/errors.js";
@@ -12,7 +13,9 @@ import { textPrompt } from "../generation/prompt.js";
 import { given, readBoolean, readString } from "../generation/read-member.js";
 import { readSampling } from "../generation/sampling.js";
 import type { GenerationRequest } from "../inference.js";
+import { prefersAsync } from "../requests/prefer.js";
 import { onlyTenant } from "../tenant.js";
+import { readIdempotencyKey } from "./idempotency-key.js";
 import type { Limits } from "./limits.js";
 import { deadline } from "./parse-parameters.js";
 import { parseRequestJson } from "./parse-infer.js";
@@ -33,11 +36,12 @@ export function readTextGeneration(
   model: ServedModel,
   text: string,
   parameters: JsonObject,
-  idempotencyKey: string | undefined,
+  headers: IncomingHttpHeaders,
   limits: Limits,
 ): TextGeneration {
   const { generator } = model;
   if (generator === undefined) throw new InferenceError("internal", "internal error");
+  const idempotencyKey = readIdempotencyKey(headers);
   const all = plainParameters({ ...samplingParameters(parameters), ...parameters });
   const sampling = readSampling(all, generator, { logprobs: null, maxTokens: null, idempotencyKey });
   const stream = readBoolean(all, "stream");
@@ -51,7 +55,7 @@ export function readTextGeneration(
     spec: { prompt: textPrompt(text, "text_input"), sampling },
     idempotencyKey,
     deadlineMs: timeout === undefined || timeout === 0 ? usualDeadline(limits) : deadline(timeout, limits),
-    background: false,
+    background: prefersAsync(headers),
   };
   const repeats = readBoolean(all, "exclude_input_in_output") === false;
   return { request, prefix: repeats ? text : "", stream };

@@ -1,4 +1,5 @@
 /** `infer` on a generator: one BYTES element in, and the whole text out, or with the parameter `stream` an event for each part of it. */
+import { acceptedReply } from "../requests/prefer.js";
 import { compress } from "./compress.js";
 import type { ModelExchange } from "./exchange.js";
 import { readTextGeneration, refuseRepeating } from "./generation-parameters.js";
@@ -14,12 +15,12 @@ export async function inferText(
   { incoming, outgoing, model, generate, limits }: ModelExchange,
   { id, textParameters }: ParsedInfer,
   { inputs, outputs }: ValidInfer,
-  idempotencyKey: string | undefined,
 ): Promise<Reply | undefined> {
   const [input] = inputs;
   if (input === undefined) throw new TypeError(`generator '${model.name}' announced no input`);
   const text = textOfInput(input, model.name);
-  const generation = readTextGeneration(model, text, textParameters, idempotencyKey, limits);
+  const generation = readTextGeneration(model, text, textParameters, incoming.headers, limits);
+  if (generation.request.background) return acceptedReply((await generate(generation.request)).id);
   if (generation.stream === true) {
     refuseRepeating(generation);
     // Bytes have no place in an event, so all outputs are JSON.

@@ -1,9 +1,11 @@
 /** `POST /v2/models/M[/versions/V]/infer`: parse, compare with the model, hand on, answer; in that order. */
+import { acceptedReply, prefersAsync } from "../requests/prefer.js";
 import { onlyTenant } from "../tenant.js";
 import { readBody } from "./body.js";
 import { compress } from "./compress.js";
 import type { ModelExchange } from "./exchange.js";
 import { readIdempotencyKey } from "./idempotency-key.js";
+import { inferTextLater } from "./infer-later.js";
 import { inferText } from "./infer-text.js";
 import { inflate } from "./inflate.js";
 import { parseInfer } from "./parse-infer.js";
@@ -23,7 +25,7 @@ export async function inferOverHttp(exchange: ModelExchange): Promise<Reply | un
   const body = encoding === undefined ? received : await inflate(received, encoding, maxBytes);
   const parsed = parseInfer(body, headerLength, model, limits);
   const valid = validateInfer(parsed, model);
-  if (model.generator !== undefined) return inferText(exchange, parsed, valid, idempotencyKey);
+  if (model.generator !== undefined) return inferText(exchange, parsed, valid);
   const { inputs, outputs, sequence } = valid;
   const outcome = await infer({
     model,
@@ -34,7 +36,9 @@ export async function inferOverHttp(exchange: ModelExchange): Promise<Reply | un
     parameters: parsed.parameters.custom,
     idempotencyKey,
     deadlineMs: parsed.parameters.deadlineMs,
-  });
+  };
+  if (later) return acceptedReply(await exchange.inferLater(request));
+  const outcome = await infer(request);
   if (outcome.kind === "error") return errorReply(outcome.code, outcome.message);
   return compress(renderInfer(parsed.id, model, outputs, outcome.tensors), headers["accept-encoding"]);
 }

@@ -73,6 +73,8 @@ export async function streamText(
   } catch (error) {
     if (!(error instanceof InferenceError)) throw error;
     await sse.send({ data: errorText(error.code, error.message) });
+  } finally {
+    await records.return();
   }
   sse.end();
   return undefined;
