@@ -5,16 +5,21 @@
 import { randomUUID } from "node:crypto";
 import { Hono, type Context } from "hono";
 import { InferenceError } from "#shared/errors.js";
-import type { Generate } from "./inference.js";
+import type { Generate, InferLater } from "./inference.js";
 import { addOpenAiRoutes } from "./openai/routes.js";
+import type { Requests } from "./requests/requests.js";
+import { addRequestRoutes } from "./requests/routes.js";
 import { errorReply, refusalReply, send } from "./v2/reply.js";
 import { addV2Routes, type GatewayEnv, type V2Options } from "./v2/routes.js";
 
 /** As pino's methods: fields, then the line. */
 export type Log = (fields: Readonly<Record<string, unknown>>, line: string) => void;
 
-export interface AppOptions extends Omit<V2Options, "onBug" | "generate"> {
+export interface AppOptions extends Omit<V2Options, "onBug" | "generate" | "inferLater"> {
   readonly log: Log;
+  /** Absent where no request outlives its answer; so are the next. */
+  readonly requests?: Requests;
+  readonly inferLater?: InferLater;
   /** Absent until there is something to generate with. */
   readonly generate?: Generate;
 }
@@ -36,7 +41,10 @@ export function buildApp(options: AppOptions): Hono<GatewayEnv> {
     await next();
   });
   const generate = options.generate ?? (() => Promise.reject(new InferenceError("unavailable", "cannot generate")));
-  addV2Routes(app, { ...options, generate, onBug });
+  const inferLater =
+    options.inferLater ?? (() => Promise.reject(new InferenceError("unavailable", "cannot infer later")));
+  addV2Routes(app, { ...options, generate, inferLater, onBug });
+  if (options.requests !== undefined) addRequestRoutes(app, { requests: options.requests, onBug });
   addOpenAiRoutes(app, { ...options, generate, onBug });
   app.notFound((c) => send(c.env.outgoing, errorReply("not_found", "Not Found")));
   app.onError((error, c) => {

@@ -41,6 +41,24 @@ export const gatewaySettings = sharedSettings.extend({
     .min(10_000)
     .default(60_000)
     .describe("how long an outcome that nobody fetched is kept"),
+  BATON_STREAM_TTL_MS: z.coerce
+    .number()
+    .int()
+    .min(10_000)
+    .default(600_000)
+    .describe("how long a stream can be read again after its end"),
+  BATON_RESULT_TTL_MS: z.coerce
+    .number()
+    .int()
+    .min(10_000)
+    .default(3_600_000)
+    .describe("how long the outcome of a request in the background is kept"),
+  BATON_RECONNECT_GRACE_MS: z.coerce
+    .number()
+    .int()
+    .min(1_000)
+    .default(30_000)
+    .describe("how long a stream runs on without a reader"),
   BATON_IDEMPOTENCY_TTL_MS: z.coerce
     .number()
     .int()

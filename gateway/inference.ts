@@ -28,6 +28,9 @@ export type InferenceOutcome =
 /** Admits a request, waits for its one outcome. Refusals before admission are outcomes too; it never rejects. */
 export type Infer = (request: InferenceRequest) => Promise<InferenceOutcome>;
 
+/** Admits a request whose client comes back for the outcome. @returns its public id @throws InferenceError when it is refused */
+export type InferLater = (request: InferenceRequest) => Promise<string>;
+
 export interface GenerationRequest {
   readonly model: ServedModel;
   readonly tenant: string;

@@ -1,21 +1,29 @@
 /** The gateway process: opens in order, announces that it listens, and closes in reverse. */
 import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
-import { replySubject } from "#shared/keys.js";
+import { InferenceError } from "#shared/errors.js";
+import { replySubject, type Lane } from "#shared/keys.js";
 import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
 import { createLog } from "#shared/log.js";
 import { connectBus } from "#shared/nats/connect.js";
 import { connectRedis, whenReady } from "#shared/redis/connect.js";
 import { version } from "#shared/version.js";
 import { checkServer } from "#shared/redis/server.js";
-import { submitter } from "./admission/submit.js";
+import { Deadlines } from "./admission/deadlines.js";
+import type { Door } from "./admission/enter.js";
+import { generator } from "./admission/generate.js";
+import { laterSubmitter, submitter } from "./admission/submit.js";
 import { OutcomeSweeper } from "./admission/sweep.js";
 import { buildApp } from "./app.js";
 import { gatewayConfig, type GatewayConfig } from "./config.js";
 import { describeFleet, watchFleet, type FleetWatch } from "./fleet.js";
 import { directoryOf, type ModelDirectory } from "./models.js";
 import { PendingRequests } from "./replies/pending.js";
+import { Requests } from "./requests/requests.js";
 import { startServer } from "./server.js";
+import { Attendance } from "./stream/attendance.js";
+import { Relay } from "./stream/relay.js";
+import { WebSocketDoor } from "./stream/websocket.js";
 import { defaultLimits } from "./v2/limits.js";
 
 const START_BUDGET_MS = 60_000;
@@ -34,18 +42,34 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   const pending = new PendingRequests(redis, bus, log);
   await bus.subscribe(replySubject(gateway), (message) => pending.receive(message));
   const sweeper = new OutcomeSweeper(redis);
-  const background = Promise.all([pending.watch(closing.signal), sweeper.sweepWhileOpen(closing.signal)]);
   const fleet = await watchFleet(redis, log, closing.signal);
+  const directory = memoizedDirectory(fleet);
+  const deadlines = new Deadlines({ redis, bus, log });
+  const graceMs = config.BATON_RECONNECT_GRACE_MS;
+  const attendance = new Attendance({ redis, graceMs, log });
+  const relay = new Relay({
+    redis,
+    bus,
+    isStream: (lane) => isGenerator(directory(), lane),
+    attendance,
+    onEnd: (address) => deadlines.forget(address),
+    log,
+  });
+  const background = Promise.all([
+    pending.watch(closing.signal),
+    sweeper.sweepWhileOpen(closing.signal),
+    relay.watch(closing.signal),
+    attendance.watch(closing.signal),
+    deadlines.watch(closing.signal),
+  ]);
   lifecycle.onClose("background", async () => {
     closing.abort();
     await background;
   });
 
   let stopping = false;
-  const infer = submitter({
+  const door: Door = {
     redis,
-    pending,
-    sweeper,
     gateway,
     shards: config.BATON_SHARDS,
     limits: {
@@ -53,13 +77,18 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
       waitingPerSequence: config.BATON_SEQUENCE_BACKLOG,
       liveSequences: config.BATON_SEQUENCE_LIMIT,
     },
-    outcomeTtlMs: config.BATON_OUTCOME_TTL_MS,
     idempotencyTtlMs: config.BATON_IDEMPOTENCY_TTL_MS,
-    log,
-  });
+  };
+  const streamTtlMs = config.BATON_STREAM_TTL_MS;
+  const resultTtlMs = config.BATON_RESULT_TTL_MS;
+  const submission = { door, pending, sweeper, outcomeTtlMs: config.BATON_OUTCOME_TTL_MS, resultTtlMs, log };
+  const requests = new Requests({ redis, bus, relay, outcomeTtlMs: streamTtlMs });
   const app = buildApp({
-    directory: memoizedDirectory(fleet),
-    infer,
+    directory,
+    infer: submitter(submission),
+    inferLater: laterSubmitter(submission),
+    generate: generator({ door, bus, relay, deadlines, streamTtlMs, resultTtlMs, graceMs, log }),
+    requests,
     isReady: () => !stopping && fleet.isReachable(),
     fleet: () => describeFleet(redis, fleet.workers(), config.BATON_SHARDS),
     version,
@@ -70,6 +99,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     port: config.BATON_HTTP_PORT,
     host: config.BATON_HOST,
     log: (fields, line) => log.debug(fields, line),
+    webSockets: new WebSocketDoor({ requests, log: (fields, line) => log.error(fields, line) }),
   });
   lifecycle.onClose("http", () => {
     stopping = true;
@@ -91,6 +121,16 @@ function memoizedDirectory({ workers, lapsed }: FleetWatch): () => ModelDirector
     }
     return directory;
   };
+}
+
+/** Undefined where nobody serves the model any more. */
+function isGenerator(directory: ModelDirectory, { model, version }: Lane): boolean | undefined {
+  try {
+    return directory.find(model, version).generator !== undefined;
+  } catch (error) {
+    if (error instanceof InferenceError) return undefined;
+    throw error;
+  }
 }
 
 async function main(): Promise<void> {

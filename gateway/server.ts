@@ -5,11 +5,15 @@
  */
 import { createServer, STATUS_CODES, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { getRequestListener, RequestError } from "@hono/node-server";
 import type { Hono } from "hono";
 import { chooseRequestId, type Log } from "./app.js";
 import type { ErrorCode } from "#shared/errors.js";
 import { delay } from "#shared/retry.js";
+import { replayAsPlain } from "./replay.js";
+import { endIfResumable } from "./stream/sse.js";
+import type { WebSocketDoor } from "./stream/websocket.js";
 import { errorReply, send } from "./v2/reply.js";
 import type { GatewayEnv } from "./v2/routes.js";
 
@@ -26,13 +30,15 @@ export interface ServerOptions {
   readonly port: number;
   readonly host?: string | undefined;
   readonly log: Log;
+  /** Absent: every request is a plain one, whatever upgrade it asks for. */
+  readonly webSockets?: WebSocketDoor | undefined;
 }
 
 export interface RunningServer {
   readonly port: number;
   /**
    * Goes on listening for `lingerMs`, ending each connection with the answer to its next request, so that clients move away without meeting a closed
-   * one; then stops accepting, lets requests finish, and after `graceMs` cuts those that have not.
+   * one; then stops accepting, ends the streams whose clients can go on elsewhere, lets requests finish, and after `graceMs` cuts those that have not.
    */
   close(graceMs: number, lingerMs?: number): Promise<void>;
 }
@@ -70,6 +76,13 @@ export async function startServer(app: Hono<GatewayEnv>, options: ServerOptions)
   server.maxConnections = maxConnections;
   // Node drops what is beyond its own limit without a word: one more than ours shows that there was more.
   server.maxHeadersCount = maxHeaders + 1;
+  const { webSockets } = options;
+  if (webSockets !== undefined) {
+    server.on("upgrade", (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
+      if (webSockets.takes(incoming)) void webSockets.accept(incoming, socket, head);
+      else replayAsPlain(server, incoming, socket, head);
+    });
+  }
   server.on("clientError", (error: NodeJS.ErrnoException, duplex) => {
     const socket = duplex as Socket;
     if (error.code !== "ECONNRESET") options.log({ reason: error.code }, "connection refused: not acceptable as HTTP");
@@ -92,7 +105,12 @@ export async function startServer(app: Hono<GatewayEnv>, options: ServerOptions)
       server.close(() => resolve());
     });
     server.closeIdleConnections();
-    const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+    for (const outgoing of inFlight.values()) endIfResumable(outgoing);
+    webSockets?.close();
+    const cut = setTimeout(() => {
+      server.closeAllConnections();
+      webSockets?.terminate();
+    }, graceMs);
     await closed;
     clearTimeout(cut);
   };

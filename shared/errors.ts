@@ -45,6 +45,8 @@ export const errorKinds = {
   unknown_request: { status: 404, retry: false },
   /** A client resumes after an index that the stream has not reached: it read another stream, or a log that was lost. */
   ahead_of_log: { status: 409, retry: false },
+  /** A request that has ended by itself cannot be cancelled. */
+  already_ended: { status: 409, retry: false },
   /** The stream's log has been let go. */
   resume_window_passed: { status: 410, retry: false },
   internal: { status: 500, retry: false },

@@ -38,9 +38,14 @@ export class Cursor {
     return new Cursor(relay, address, 0, true);
   }
 
+  /** Whether anything can be read from `from` on shows at the first record. */
+  static at(relay: Relay, address: RequestAddress, from: number): Cursor {
+    return new Cursor(relay, address, from, false);
+  }
+
   /** @throws InferenceError where nothing can be read from `from` on */
   static async open(relay: Relay, address: RequestAddress, from: number): Promise<Cursor> {
-    const cursor = new Cursor(relay, address, from, false);
+    const cursor = Cursor.at(relay, address, from);
     if (relay.find(address)?.covers(from) === true) return cursor;
     const page = await cursor.#read(FIRST_MS);
     cursor.#first = page;

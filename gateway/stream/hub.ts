@@ -78,6 +78,10 @@ export class Hub {
     return this.#over || this.#failure !== undefined;
   }
 
+  get hasFailed(): boolean {
+    return this.#failure !== undefined;
+  }
+
   get hasReaders(): boolean {
     return this.#readers.size > 0;
   }

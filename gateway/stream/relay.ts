@@ -19,6 +19,8 @@ export interface RelaySettings {
   /** Whether the lane's requests are streams; undefined where nobody knows the model any more. */
   readonly isStream: (lane: Lane) => boolean | undefined;
   readonly attendance: Attendance;
+  /** Told of each followed stream that has had its final record. */
+  readonly onEnd: (address: RequestAddress) => void;
   readonly log: Logger;
 }
 
@@ -44,15 +46,17 @@ export class Relay {
   readonly attendance: Attendance;
   readonly isStream: (lane: Lane) => boolean | undefined;
   readonly #bus: Bus;
+  readonly #onEnd: (address: RequestAddress) => void;
   readonly #log: Logger;
   /** By public id. A hub that is over is in it no longer. */
   readonly #followed = new Map<string, Followed>();
 
-  constructor({ redis, bus, isStream, attendance, log }: RelaySettings) {
+  constructor({ redis, bus, isStream, attendance, onEnd, log }: RelaySettings) {
     this.logs = new LogReader(redis);
     this.attendance = attendance;
     this.isStream = isStream;
     this.#bus = bus;
+    this.#onEnd = onEnd;
     this.#log = log;
   }
 
@@ -131,6 +135,7 @@ export class Relay {
 
   #close({ hub, unsubscribe }: Followed): void {
     this.#followed.delete(encodeRequestId(hub.address));
+    if (hub.isOver && !hub.hasFailed) this.#onEnd(hub.address);
     unsubscribe();
   }
 }

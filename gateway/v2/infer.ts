@@ -5,7 +5,6 @@ import { readBody } from "./body.js";
 import { compress } from "./compress.js";
 import type { ModelExchange } from "./exchange.js";
 import { readIdempotencyKey } from "./idempotency-key.js";
-import { inferTextLater } from "./infer-later.js";
 import { inferText } from "./infer-text.js";
 import { inflate } from "./inflate.js";
 import { parseInfer } from "./parse-infer.js";
@@ -27,7 +26,7 @@ export async function inferOverHttp(exchange: ModelExchange): Promise<Reply | un
   const valid = validateInfer(parsed, model);
   if (model.generator !== undefined) return inferText(exchange, parsed, valid);
   const { inputs, outputs, sequence } = valid;
-  const outcome = await infer({
+  const request = {
     model,
     tenant: onlyTenant,
     sequence,
@@ -37,7 +36,7 @@ export async function inferOverHttp(exchange: ModelExchange): Promise<Reply | un
     idempotencyKey,
     deadlineMs: parsed.parameters.deadlineMs,
   };
-  if (later) return acceptedReply(await exchange.inferLater(request));
+  if (prefersAsync(headers)) return acceptedReply(await exchange.inferLater(request));
   const outcome = await infer(request);
   if (outcome.kind === "error") return errorReply(outcome.code, outcome.message);
   return compress(renderInfer(parsed.id, model, outputs, outcome.tensors), headers["accept-encoding"]);

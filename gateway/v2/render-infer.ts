@@ -8,7 +8,7 @@ import type { Reply } from "./reply.js";
 /** @throws InferenceError where an output cannot be written as JSON */
 export function renderInfer(
   id: string,
-  model: ServedModel,
+  model: Pick<ServedModel, "name" | "version">,
   requested: readonly RequestedOutput[],
   tensors: readonly Tensor[],
 ): Reply {

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { Context, Hono } from "hono";
-import type { Generate, Infer } from "../inference.js";
+import type { Generate, Infer, InferLater } from "../inference.js";
 import type { ModelDirectory } from "../models.js";
 import { InferenceError } from "#shared/errors.js";
 import type { ModelExchange } from "./exchange.js";
@@ -24,6 +24,7 @@ export interface V2Options {
   /** The fleet's models as known now. */
   readonly directory: () => ModelDirectory;
   readonly infer: Infer;
+  readonly inferLater: InferLater;
   readonly generate: Generate;
   /** Whether requests can be admitted. */
   readonly isReady: () => boolean;
@@ -76,6 +77,7 @@ export function addV2Routes(app: Hono<GatewayEnv>, options: V2Options): void {
     ...c.env,
     model: directory().find(modelName(c), version(c)),
     infer: options.infer,
+    inferLater: options.inferLater,
     generate: options.generate,
     limits,
   });

@@ -1,0 +1,109 @@
+/** Into the queue, surely: the script's arguments, its repetition through a short outage, and its refusals in words. */
+import { createHash } from "node:crypto";
+import { encodeCorrelationId, startRequiredMessage } from "#shared/contract/sequence.js";
+import type { RequestAddress } from "#shared/contract/request-id.js";
+import { InferenceError } from "#shared/errors.js";
+import { laneKeys, outcomeKey, sequenceKeys, sequenceName } from "#shared/keys.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import type { Arg } from "#shared/redis/script.js";
+import { retrying } from "#shared/retry.js";
+import { admit, type Admission } from "./admit.js";
+import type { AnyRequest } from "./place.js";
+
+export interface Door {
+  readonly redis: RedisClient;
+  /** This process: workers send outcomes to it. */
+  readonly gateway: string;
+  readonly shards: number;
+  readonly limits: {
+    readonly queue: number;
+    readonly waitingPerSequence: number;
+    readonly liveSequences: number;
+  };
+  readonly idempotencyTtlMs: number;
+}
+
+export interface Entry {
+  readonly request: AnyRequest;
+  readonly address: RequestAddress;
+  readonly frame: Buffer;
+  readonly outcomeTtlMs: number;
+  /** How long somebody surely wants the stream; 0: it runs for whoever reads. */
+  readonly attendedMs: number;
+}
+
+/** Admitted now, or known from an earlier try under the same key. */
+export type Entered = Extract<Admission, { said: "admitted" | "known" }>;
+
+/** Admission is idempotent under its request id, so it is retried through a short outage before the client is told to. */
+const ADMIT_BUDGET_MS = 2_000;
+
+/** A retry under its key must find the outcome for as long as keys are remembered. */
+export function keptMs({ idempotencyTtlMs }: Door, { idempotencyKey }: AnyRequest, usualMs: number): number {
+  return idempotencyKey === undefined ? usualMs : Math.max(idempotencyTtlMs, usualMs);
+}
+
+/** @throws InferenceError when the request is refused */
+export async function enter(
+  door: Door,
+  { request, address, frame, outcomeTtlMs, attendedMs }: Entry,
+): Promise<Entered> {
+  const { redis, gateway, limits } = door;
+  const { lane } = address;
+  const { ready, live } = laneKeys(lane);
+  const keys = [ready, outcomeKey(lane, address.request), live];
+  const digest = request.idempotencyKey === undefined ? "" : digestOf(request, frame);
+  const args: Arg[] = [address.request, frame, digest, outcomeTtlMs, request.deadlineMs, gateway, limits.queue];
+  args.push(attendedMs);
+  if (request.sequence !== undefined) {
+    const { start, end } = request.sequence;
+    const name = sequenceName(request.tenant, encodeCorrelationId(request.sequence.id));
+    const { seq, state, wait } = sequenceKeys(lane, name);
+    keys.push(seq, state, wait);
+    args.push(name, start ? 1 : 0, end ? 1 : 0, limits.waitingPerSequence, limits.liveSequences);
+  }
+  const admission = await admitSurely(redis, keys, args);
+  if (admission.said === "admitted" || admission.said === "known") return admission;
+  throw refusal(admission.said, request);
+}
+
+async function admitSurely(redis: RedisClient, keys: readonly string[], args: readonly Arg[]): Promise<Admission> {
+  try {
+    return await retrying(() => admit(redis, keys, args), { budgetMs: ADMIT_BUDGET_MS });
+  } catch (cause) {
+    if (cause instanceof TypeError) throw cause;
+    if (cause instanceof Error && /^(OOM|MISCONF)/.test(cause.message)) {
+      throw new InferenceError("unavailable", "the fleet cannot take requests now", { cause });
+    }
+    throw new InferenceError(
+      "outcome_unknown",
+      "the request may or may not have been accepted; retry it under its Idempotency-Key",
+      { cause },
+    );
+  }
+}
+
+/** Of everything that makes two uses of one key the same request. */
+function digestOf({ sequence, deadlineMs }: AnyRequest, frame: Buffer): string {
+  const place = sequence && [encodeCorrelationId(sequence.id), sequence.start, sequence.end];
+  return createHash("sha256")
+    .update(JSON.stringify([place ?? null, deadlineMs]))
+    .update(frame)
+    .digest("base64url");
+}
+
+function refusal(said: Exclude<Admission["said"], Entered["said"]>, { model, sequence }: AnyRequest): InferenceError {
+  switch (said) {
+    case "mismatch":
+      return new InferenceError("idempotency_mismatch", "the Idempotency-Key was used for a different request");
+    case "queue-full":
+      return new InferenceError("queue_full", "Exceeds maximum queue size");
+    case "start-required":
+      if (sequence === undefined) throw new TypeError("a stateless request cannot lack START");
+      return new InferenceError("sequence_start_required", startRequiredMessage(model.name, sequence.id));
+    case "backlog-full":
+      return new InferenceError("sequence_backlog", "too many steps of this sequence are waiting");
+    case "too-many-sequences":
+      return new InferenceError("sequence_limit", "too many live sequences");
+  }
+}
