@@ -1,0 +1,54 @@
+/** The histories of stream clients: everything that an application was given, in its order, with what was asked and how each connection ended. */
+import type { StreamAsk } from "./ask.js";
+
+/** What an application sees at once. */
+export interface Piece {
+  /** Of the record that it comes from, or whose text it completes; undefined where the front door tells none. */
+  readonly index: number | undefined;
+  /** Of the first choice. */
+  readonly text: string;
+  /** The whole record, where records are sent. */
+  readonly record: string | undefined;
+  /** On `performance.now()`'s clock. */
+  readonly at: number;
+  /** Which of the connections it came over. */
+  readonly connection: number;
+}
+
+export interface Connection {
+  readonly gateway: string;
+  readonly path: string;
+  readonly begunAt: number;
+  /** How it ended, in words. */
+  end: string;
+}
+
+/**
+ * How a client reads: `completions` and `generate_stream` submit and read at once, `events` submits in the background and reads the records. Whoever is cut off goes on
+ * at the records, at another gateway.
+ */
+export type Manner = "completions" | "generate_stream" | "events";
+
+export type StreamOutcome =
+  | { readonly kind: "finished" }
+  | { readonly kind: "failed"; readonly code: string; readonly what: string }
+  /** The client's patience is over. */
+  | { readonly kind: "unresolved"; readonly what: string };
+
+export interface Reading {
+  readonly ask: StreamAsk;
+  readonly manner: Manner;
+  /** Public id; undefined until the client was told. */
+  id: string | undefined;
+  readonly pieces: Piece[];
+  readonly connections: Connection[];
+  readonly begunAt: number;
+  outcome: StreamOutcome | undefined;
+}
+
+/** Longest wait of the application for its next piece, the first one left out. */
+export function longestPauseMs({ pieces }: Pick<Reading, "pieces">): number {
+  let longest = 0;
+  for (const [i, { at }] of pieces.entries()) longest = Math.max(longest, at - (pieces[i - 1]?.at ?? at));
+  return longest;
+}
