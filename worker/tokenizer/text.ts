@@ -1,6 +1,6 @@
 /** From tokens back to text, for a model's thread: needs the vocabulary and the decoder alone, no merges. */
-import { Tokenizer } from "@huggingface/tokenizers";
 import { bytesOfByteLevel } from "./byte-level.js";
+import { openLibrary } from "./library.js";
 import { readTokenizerJson, textsOf, type TokenizerJson } from "./tokenizer-json.js";
 
 export interface OutputText {
@@ -58,18 +58,9 @@ function isByteLevel(decoder: TokenizerJson["decoder"]): boolean {
 /** The library's decoder; the tokenizer around it is empty. */
 function textDecoder({ decoder, model }: TokenizerJson): (tokens: string[]) => string {
   const suffix = model["end_of_word_suffix"];
-  const empty = { type: "BPE", vocab: {}, merges: [], end_of_word_suffix: suffix };
-  const parts = { added_tokens: [], normalizer: null, pre_tokenizer: null, post_processor: null };
-  let library: Tokenizer;
-  try {
-    library = new Tokenizer({ ...parts, decoder: decoder ?? null, model: empty }, {});
-  } catch (cause) {
-    throw new Error(`tokenizer.json: ${cause instanceof Error ? cause.message : "the decoder is not known"}`, {
-      cause,
-    });
-  }
+  const library = openLibrary({ decoder }).decoder;
   return (tokens) => {
-    const text = library.decoder === null ? tokens.join(" ") : library.decoder.decode(tokens);
+    const text = library === null ? tokens.join(" ") : library.decode(tokens);
     return typeof suffix === "string" && suffix !== "" ? text.replaceAll(suffix, " ") : text;
   };
 }
