@@ -1,8 +1,8 @@
 /** Messages to text, by the model's own template. What users wrote is data in it: its control tokens come out marked, and its braces are never looked at. */
-import { Template } from "@huggingface/jinja";
 import type { PromptSpec } from "#shared/contract/generation.js";
 import { InferenceError } from "#shared/errors.js";
 import type { NamedTokens } from "./control.js";
+import { openTemplate, TemplateRefusal, type Render } from "./jinja.js";
 import { inert, withoutMarks, type AddedTokens } from "./added-tokens.js";
 
 export type ChatPrompt = Extract<PromptSpec, { kind: "chat" }>;
@@ -19,9 +19,6 @@ const MAX_REASON_LENGTH = 500;
 const MAX_DEPTH = 64;
 const KNOWN_ROLES = ["system", "developer", "user", "assistant", "tool", "function"];
 
-/** Thrown by the template's own `raise_exception`. */
-class TemplateRefusal extends Error {}
-
 export interface ChatOptions {
   readonly source: string;
   /** `bos_token` and so on. */
@@ -31,7 +28,7 @@ export interface ChatOptions {
 }
 
 export class ChatTemplate {
-  private readonly template: Template;
+  private readonly template: Render;
   private readonly options: ChatOptions;
   /** Some templates take contents in one form alone. */
   private readonly form: "text" | "parts";
@@ -40,7 +37,7 @@ export class ChatTemplate {
   constructor(options: ChatOptions) {
     this.options = options;
     try {
-      this.template = new Template(options.source);
+      this.template = openTemplate(options.source);
       this.form = this.formOfContents();
     } catch (cause) {
       throw new Error(`the chat template failed: ${reasonOf(cause)}`, { cause });
@@ -65,15 +62,13 @@ export class ChatTemplate {
   }
 
   private run(messages: readonly unknown[], tools: unknown, addGenerationPrompt: boolean): string {
-    return this.template.render({
-      ...this.options.variables,
+    const { variables } = this.options;
+    return this.template({
+      ...variables,
       messages,
       tools,
       documents: null,
       add_generation_prompt: addGenerationPrompt,
-      raise_exception(message: unknown): never {
-        throw new TemplateRefusal(String(message));
-      },
     });
   }
 

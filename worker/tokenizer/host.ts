@@ -83,27 +83,26 @@ class Host implements TokenizerHost {
   async start(): Promise<void> {
     const thread = new Worker(new URL("./thread.js", import.meta.url), { workerData: this.options });
     this.loading = thread;
-    const ready = await new Promise<TokenizerMessage>((resolve) => {
-      const failed = (reason: string): void => resolve({ kind: "failed", reason });
-      const watchdog = setTimeout(() => failed("the tokenizer takes too long to load"), this.limits.loadMs);
-      thread.once("message", resolve);
-      thread.once("error", (error: Error) => failed(error.message));
-      thread.once("exit", (code) => failed(`the tokenizer's thread exited with ${code}`));
-      thread.once("message", () => clearTimeout(watchdog));
-      thread.once("exit", () => clearTimeout(watchdog));
+    const failure = await new Promise<string | undefined>((resolve) => {
+      const watchdog = setTimeout(() => resolve("the tokenizer takes too long to load"), this.limits.loadMs);
+      thread.on("message", (message: TokenizerMessage) => {
+        clearTimeout(watchdog);
+        if (message.kind === "ready") resolve(undefined);
+        else if (message.kind === "failed") resolve(message.reason);
+        else if (this.thread === thread) this.answered(message);
+      });
+      thread.on("error", (error: Error) => resolve(error.message));
+      thread.on("exit", (code) => {
+        clearTimeout(watchdog);
+        resolve(`the tokenizer's thread exited with ${code}`);
+        if (this.thread === thread) this.replace("the prompt takes too much memory to tokenise");
+      });
     });
     this.loading = undefined;
-    thread.removeAllListeners();
-    // An error without a listener would end the process.
-    thread.on("error", () => undefined);
-    if (ready.kind !== "ready" || this.state === "closed") {
+    if (failure !== undefined || this.state === "closed") {
       await thread.terminate();
-      throw new Error(ready.kind === "failed" ? ready.reason : "the tokenizer is closed");
+      throw new Error(failure ?? "the tokenizer is closed");
     }
-    thread.on("message", (message: TokenizerMessage) => this.answered(message));
-    thread.on("exit", () => {
-      if (this.thread === thread) this.replace("the prompt takes too much memory to tokenise");
-    });
     this.thread = thread;
     this.proceed();
   }
@@ -119,10 +118,10 @@ class Host implements TokenizerHost {
     this.thread.postMessage(job.request, []);
   }
 
-  private answered(message: TokenizerMessage): void {
+  private answered(message: Extract<TokenizerMessage, { kind: "encoded" | "refused" }>): void {
     const job = this.finish();
     if (message.kind === "encoded") job?.resolve(message.tokens);
-    else if (message.kind === "refused") job?.reject(new InferenceError(message.code, message.message));
+    else job?.reject(new InferenceError(message.code, message.message));
     this.proceed();
   }
 
