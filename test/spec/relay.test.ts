@@ -1,0 +1,419 @@
+/** A stream has no gap and no duplicate, whatever happens between the log and the reader: rows F27, F28, F51 to F58 and F63. */
+import { beforeEach, describe, expect, it } from "vitest";
+import { logKey } from "#shared/keys.js";
+import type { OpenStream } from "../../gateway/inference.js";
+import { Cursor } from "../../gateway/stream/cursor.js";
+import {
+  asked,
+  foreignRequest,
+  lastRecord,
+  read,
+  recordAt,
+  resume,
+  until,
+  useStreamLab,
+  wholeStream,
+  Writer,
+  type Reading,
+} from "./stream-lab.js";
+
+const lab = useStreamLab();
+let stream: OpenStream;
+let writer: Writer;
+beforeEach(async () => {
+  stream = await lab.gateway.generate(asked());
+  writer = new Writer(lab, stream.id);
+});
+
+const live = (from = 0): Reading => read((signal) => stream.read(from, signal));
+
+describe("a live stream", () => {
+  it("is the log, record by record and byte by byte, and ends with its final record", async () => {
+    const whole = wholeStream(500);
+    const reading = live();
+    for (const record of whole) await writer.write(record);
+    expect(await reading.done).toEqual(whole);
+    expect(reading.indexes).toEqual(whole.map((_, i) => i));
+  });
+
+  it("is shared by its readers: one subscription, and the late one gets all", async () => {
+    const whole = wholeStream(300);
+    const early = Array.from({ length: 20 }, () => live());
+    for (const record of whole.slice(0, 200)) await writer.write(record);
+    await until(() => early.every(({ seen }) => seen.length === 200));
+    const late = [live(), live(150), await resume(lab.gateway, writer, 9)];
+    for (const record of whole.slice(200)) await writer.write(record);
+    for (const { done } of early) expect(await done).toEqual(whole);
+    const [all, some, others] = await Promise.all(late.map(({ done }) => done));
+    expect([all, some, others]).toEqual([whole, whole.slice(150), whole.slice(10)]);
+  });
+
+  it("ends at once when its reader leaves, and the next one goes on", async () => {
+    const whole = wholeStream(10);
+    const reading = live();
+    await writer.write(...whole.slice(0, 5));
+    await until(() => reading.seen.length === 5);
+    reading.leave();
+    expect(await reading.done).toEqual(whole.slice(0, 5));
+    await writer.write(...whole.slice(5));
+    expect(await (await resume(lab.gateway, writer, 4)).done).toEqual(whole.slice(5));
+  });
+});
+
+describe("reconnecting", () => {
+  it("at every index, finished or not, gives the rest of the list (F27)", async () => {
+    const count = 80;
+    const whole = wholeStream(count);
+    for (let have = 0; have < count; have++) {
+      const reading = await resume(lab.gateway, writer, have - 1);
+      await writer.write(whole[have] ?? "");
+      await until(() => reading.seen.length === 1);
+      reading.leave();
+      expect(await reading.done).toEqual(whole.slice(have, have + 1));
+    }
+    const other = await lab.addGateway();
+    for (let have = 0; have <= count; have++) {
+      const rests = await Promise.all([lab.gateway, other].map((gateway) => resume(gateway, writer, have - 1)));
+      for (const { done } of rests) expect(await done).toEqual(whole.slice(have));
+    }
+  });
+
+  it("by 500 readers at once costs a few reads of the log (F28)", async () => {
+    const whole = wholeStream(100);
+    await writer.write(...whole.slice(0, 90));
+    const before = await scriptCalls();
+    const readings = await Promise.all(
+      Array.from({ length: 500 }, (_, i) => resume(lab.gateway, writer, (i % 80) - 1)),
+    );
+    await until(() => readings.every(({ seen }, i) => seen.length === 90 - (i % 80)));
+    expect((await scriptCalls()) - before).toBeLessThan(60);
+    await writer.write(...whole.slice(90));
+    for (const [i, { done }] of readings.entries()) expect(await done).toEqual(whole.slice(i % 80));
+  });
+
+  async function scriptCalls(): Promise<number> {
+    const info = await lab.redis.info("commandstats");
+    return Number(/cmdstat_evalsha:calls=(\d+)/.exec(info)?.[1] ?? 0);
+  }
+});
+
+describe("NATS", () => {
+  it("killed in the middle and restarted loses nothing (F51)", async () => {
+    const whole = wholeStream(400);
+    const reading = live();
+    await writeAll(whole, 100, async (i) => {
+      if (i === 100) await lab.nats.kill();
+      if (i === 200) await lab.nats.restart();
+    });
+    expect(await reading.done).toEqual(whole);
+    await until(() => lab.bus.isUp() && lab.gateway.bus.isUp());
+  });
+
+  it("down for the whole of a stream makes it slower, not wrong (F52)", async () => {
+    await lab.nats.kill();
+    try {
+      await until(() => !lab.gateway.bus.isUp());
+      const late = await lab.gateway.generate(asked());
+      const whole = wholeStream(200);
+      const reading = read((signal) => late.read(0, signal));
+      await new Writer(lab, late.id).write(...whole.slice(0, 100));
+      await until(() => reading.seen.length === 100);
+      await new Writer(lab, late.id).write(...whole.slice(100));
+      expect(await reading.done).toEqual(whole);
+    } finally {
+      await lab.nats.restart();
+      await until(() => lab.bus.isUp() && lab.gateway.bus.isUp());
+    }
+  });
+
+  it("cutting the subscriber off again and again loses nothing (F53)", async () => {
+    const whole = wholeStream(2_000);
+    const reading = live();
+    await writeAll(whole, 500, () => void lab.lines.nats.resetAll());
+    expect(await reading.done).toEqual(whole);
+    await until(() => lab.gateway.bus.isUp());
+  });
+
+  it("losing the very last message is noticed (F54)", async () => {
+    const whole = wholeStream(5);
+    const reading = live();
+    await writer.write(...whole.slice(0, 4));
+    await until(() => reading.seen.length === 4);
+    await writer.append(lastRecord(4));
+    expect(await reading.done).toEqual(whole);
+  });
+
+  it("may double, reorder, repeat and invent messages: none of it is shown (F55)", async () => {
+    const whole = wholeStream(60);
+    const reading = live();
+    for (const [i, record] of whole.entries()) {
+      const forged = recordAt(i, { choices: [{ index: 0, text: "forged", tokens: [1] }] });
+      const forgedEnd = JSON.stringify({ index: i, choices: [], final: true, reason: "finished" });
+      // What is not in the log: at this index, beyond it, long before it, and no record at all.
+      writer.publish(forged, forgedEnd, recordAt(i + 3), recordAt(999_999_999), whole[0] ?? "");
+      writer.publish("", "{}", "[]", "nonsense", `{"index":${i}`, `{"index":"${i}"}`, Buffer.from([0, 255, 200]));
+      await until(() => reading.seen.length === i);
+      await writer.append(record);
+      writer.publish(record, record, whole[i - 1] ?? "", forged);
+    }
+    await writer.give({ kind: "result", body: Buffer.from("x") });
+    expect(await reading.done).toEqual(whole);
+  });
+
+  it("racing a slow read of the log changes nothing (F56)", async () => {
+    const whole = wholeStream(300);
+    await writer.write(...whole.slice(0, 100));
+    lab.lines.redis.delay(50);
+    try {
+      const readings = [live(), live(50)];
+      const opening = resume(lab.gateway, writer, 29);
+      await writeAll(whole.slice(100), 1, () => new Promise((resolve) => setTimeout(resolve, 1)));
+      expect(await readings[0]?.done).toEqual(whole);
+      expect(await readings[1]?.done).toEqual(whole.slice(50));
+      expect(await (await opening).done).toEqual(whole.slice(30));
+    } finally {
+      lab.lines.redis.heal();
+    }
+  });
+
+  it("whose messages the gateway cannot take is done without (F57)", async () => {
+    const whole = wholeStream(1_000);
+    const reading = live();
+    lab.lines.nats.blackHole("toClient");
+    try {
+      await writeAll(whole.slice(0, 900), 100, () => undefined);
+      await until(() => reading.seen.length === 900);
+    } finally {
+      lab.lines.nats.heal();
+    }
+    await writeAll(whole.slice(900), 100, () => undefined);
+    expect(await reading.done).toEqual(whole);
+  });
+
+  it("that cannot carry a record only calls to look (F58)", async () => {
+    const huge = recordAt(1, { choices: [{ index: 0, text: "x".repeat(2 << 20), tokens: [1] }] });
+    const whole = [recordAt(0), huge, recordAt(2), lastRecord(3)];
+    const reading = live();
+    await writer.write(recordAt(0));
+    await writer.append(huge);
+    writer.publish("");
+    await until(() => reading.seen.length === 2);
+    await writer.write(...whole.slice(2));
+    const got = await reading.done;
+    expect(got.map((record) => record.length)).toEqual(whole.map((record) => record.length));
+    expect(got.every((record, i) => record === whole[i])).toBe(true);
+  });
+
+  async function writeAll(whole: readonly string[], every: number, between: (i: number) => unknown): Promise<void> {
+    for (const [i, record] of whole.entries()) {
+      if (i > 0 && i % every === 0) await between(i);
+      await writer.write(record);
+    }
+  }
+});
+
+describe("Redis out of this gateway's reach (F63)", () => {
+  it("is waited for, while messages that continue the stream are shown", async () => {
+    const whole = wholeStream(40);
+    const reading = live();
+    await writer.write(...whole.slice(0, 10));
+    await until(() => reading.seen.length === 10);
+    lab.lines.redis.blackHole("toServer", "toClient");
+    try {
+      for (const record of whole.slice(10, 20)) await writer.write(record);
+      writer.publish(recordAt(25), "", "{}", JSON.stringify({ index: 20 }));
+      await until(() => reading.seen.length === 20);
+    } finally {
+      lab.lines.redis.heal();
+    }
+    await until(() => lab.gateway.redis.status === "ready");
+    for (const record of whole.slice(20)) await writer.write(record);
+    expect(await reading.done).toEqual(whole);
+  });
+
+  it("lets a forger be found out when it is back", async () => {
+    const reading = live();
+    await writer.write(recordAt(0));
+    await until(() => reading.seen.length === 1);
+    lab.lines.redis.blackHole("toServer", "toClient");
+    try {
+      const forged = recordAt(1, { choices: [{ index: 0, text: "forged", tokens: [1] }] });
+      writer.publish(forged);
+      await until(() => reading.seen.length === 2);
+      await writer.append(recordAt(1));
+    } finally {
+      lab.lines.redis.heal();
+    }
+    await expect(reading.done).rejects.toMatchObject({ code: "state_lost" });
+  });
+});
+
+describe("a request that ended otherwise", () => {
+  const expired = { kind: "error", code: "expired", message: "Request timeout expired" } as const;
+
+  it("has a final record made of its outcome, the same at every gateway", async () => {
+    const other = await lab.addGateway();
+    const { writer } = await foreignRequest(lab);
+    await writer.write(recordAt(0), recordAt(1));
+    const before = await resume(lab.gateway, writer, -1);
+    await until(() => before.seen.length === 2);
+    await writer.give(expired);
+    const made = `{"index":2,"choices":[],"final":true,"reason":"expired","error":{"code":"expired","message":"Request timeout expired"}}`;
+    expect(await before.done).toEqual([recordAt(0), recordAt(1), made]);
+    for (const gateway of [lab.gateway, other]) {
+      expect(await (await resume(gateway, writer, 0)).done).toEqual([recordAt(1), made]);
+      expect(await (await resume(gateway, writer, 1)).done).toEqual([made]);
+      expect(await (await resume(gateway, writer, 2)).done).toEqual([]);
+      await expect(resume(gateway, writer, 3)).rejects.toMatchObject({ code: "ahead_of_log" });
+    }
+  });
+
+  it("is one record if its model has no stream", async () => {
+    const done = await foreignRequest(lab, "lstm");
+    await done.writer.give({ kind: "result", body: Buffer.from("tensors") });
+    expect(await (await resume(lab.gateway, done.writer, -1)).done).toEqual([
+      '{"index":0,"choices":[],"final":true,"reason":"finished"}',
+    ]);
+    expect(await (await resume(lab.gateway, done.writer, 0)).done).toEqual([]);
+    const failed = await foreignRequest(lab, "lstm");
+    const reading = await resume(lab.gateway, failed.writer, -1);
+    await failed.writer.give({ kind: "error", code: "model_error", message: "no" });
+    expect(await reading.done).toEqual([
+      '{"index":0,"choices":[],"final":true,"reason":"error","error":{"code":"model_error","message":"no"}}',
+    ]);
+  });
+
+  it("past its deadline, queued or not, ends with an error", async () => {
+    const late = await lab.gateway.generate(asked({ deadlineMs: 300 }));
+    const reading = read((signal) => late.read(0, signal));
+    await new Writer(lab, late.id).write(recordAt(0));
+    const [first, last] = await reading.done;
+    expect([first, JSON.parse(last ?? "")]).toEqual([
+      recordAt(0),
+      {
+        index: 1,
+        choices: [],
+        final: true,
+        reason: "expired",
+        error: { code: "expired", message: "Request timeout expired" },
+      },
+    ]);
+  });
+
+  it("or was cancelled says so", async () => {
+    const reading = live();
+    await writer.write(recordAt(0));
+    await until(() => reading.seen.length === 1);
+    await stream.cancel();
+    await stream.cancel();
+    expect(JSON.parse((await reading.done)[1] ?? "")).toMatchObject({ index: 1, final: true, reason: "cancelled" });
+  });
+});
+
+describe("what cannot be read", () => {
+  it("is refused before anything is shown: never begun over silently", async () => {
+    await writer.write(...wholeStream(5));
+    await expect(resume(lab.gateway, writer, 5)).rejects.toMatchObject({ code: "ahead_of_log" });
+    expect(await (await resume(lab.gateway, writer, 4)).done).toEqual([]);
+    const { writer: open } = await foreignRequest(lab);
+    await open.write(recordAt(0));
+    await expect(resume(lab.gateway, open, 1)).rejects.toMatchObject({ code: "ahead_of_log" });
+    const nobody = new Writer(lab, "nobody.0.1.talker");
+    await expect(resume(lab.gateway, nobody, -1)).rejects.toMatchObject({ code: "unknown_request" });
+    await expect(resume(lab.gateway, nobody, 3)).rejects.toMatchObject({ code: "resume_window_passed" });
+    await writer.destroy("log");
+    await expect(resume(await lab.addGateway(), writer, -1)).rejects.toMatchObject({ code: "resume_window_passed" });
+  });
+
+  it("ends a stream that lost its log under its readers", async () => {
+    const reading = live();
+    await writer.write(recordAt(0), recordAt(1));
+    await until(() => reading.seen.length === 2);
+    await writer.destroy("log", "outcome");
+    await expect(reading.done).rejects.toMatchObject({ code: "state_lost" });
+    expect(reading.seen).toEqual([recordAt(0), recordAt(1)]);
+  });
+
+  it("while Redis is away is unavailable", async () => {
+    lab.lines.redis.blackHole("toServer", "toClient");
+    try {
+      const other = await foreignRequest(lab);
+      await expect(resume(lab.gateway, other.writer, -1)).rejects.toMatchObject({ code: "unavailable" });
+    } finally {
+      lab.lines.redis.heal();
+      await until(() => lab.gateway.redis.status === "ready");
+    }
+  });
+});
+
+describe("readers that stop reading", () => {
+  it("hold a page each, however long the stream grows", async () => {
+    const text = "x".repeat(4_000);
+    const records = Array.from({ length: 1_000 }, (_, i) =>
+      recordAt(i, { choices: [{ index: 0, text, tokens: [1] }] }),
+    );
+    const readers = await Promise.all(
+      Array.from({ length: 200 }, async () => {
+        const cursor = await Cursor.open(lab.gateway.relay, writer.address, 0);
+        return cursor.records(new AbortController().signal);
+      }),
+    );
+    await writer.write(...records.slice(0, 1));
+    for (const reader of readers) expect((await reader.next()).value).toMatchObject({ index: 0 });
+    const before = held();
+    for (let i = 1; i < records.length; i += 10) await writer.write(...records.slice(i, i + 10));
+    for (const reader of readers) await reader.next();
+    // All of it for each would be 800 MB.
+    expect(held() - before).toBeLessThan(64 << 20);
+    for (const reader of readers) {
+      for (let i = 2; i < 70; i++) expect((await reader.next()).value).toMatchObject({ index: i });
+      await reader.return();
+    }
+    await until(() => lab.gateway.relay.size < 20);
+  });
+
+  function held(): number {
+    globalThis.gc?.();
+    const { heapUsed, external } = process.memoryUsage();
+    return heapUsed + external;
+  }
+});
+
+describe("attendance", () => {
+  it("is told when a reader arrives, and the stream may end when the last has left", async () => {
+    const key = logKey(writer.address.lane, writer.address.request);
+    expect(await lab.redis.exists(key)).toBe(0);
+    const admitted = Number((await writer.facts())["wanted"]);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const reading = await resume(await lab.addGateway(), writer, -1);
+    await until(async () => Number((await writer.facts())["wanted"]) > admitted);
+    reading.leave();
+    await reading.done;
+  });
+
+  it("is not asked of a request in the background", async () => {
+    const background = await lab.gateway.generate(asked({ background: true }));
+    const own = new Writer(lab, background.id);
+    expect((await own.facts())["wanted"]).toBeUndefined();
+    await own.write(...wholeStream(3));
+    expect(await read((signal) => background.read(0, signal)).done).toEqual(wholeStream(3));
+    expect((await own.facts())["wanted"]).toBeUndefined();
+  });
+});
+
+describe("an Idempotency-Key", () => {
+  it("leads a retry at any gateway to the same stream", async () => {
+    const request = asked({ idempotencyKey: `key ${stream.id}` });
+    const other = await lab.addGateway();
+    const [first, second] = [await lab.gateway.generate(request), await other.generate(request)];
+    expect(second.id).toBe(first.id);
+    const readings = [first, second].map((one) => read((signal) => one.read(0, signal)));
+    const whole = wholeStream(20);
+    for (const record of whole) await new Writer(lab, first.id).write(record);
+    for (const { done } of readings) expect(await done).toEqual(whole);
+    expect(await read((signal) => second.read(0, signal)).done).toEqual(whole);
+    await expect(other.generate({ ...request, deadlineMs: 1_234 })).rejects.toMatchObject({
+      code: "idempotency_mismatch",
+    });
+  });
+});
