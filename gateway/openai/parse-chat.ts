@@ -35,12 +35,16 @@ export function parseChat(
   refuseFormats(body);
   const messages = readMessages(body);
   const tools = readTools(body);
-  checkPromptBytes(Buffer.byteLength(JSON.stringify([messages, tools])), "messages");
+  checkPromptBytes(jsonBytes(messages) + (tools === undefined ? 0 : jsonBytes(tools)), "messages");
   const sampling = readSampling(body, generator, { logprobs: readLogprobs(body), maxTokens: null, idempotencyKey });
   const addGenerationPrompt = readBoolean(body, "add_generation_prompt") ?? true;
   const prompt = { kind: "chat" as const, messages, ...(tools && { tools }), addGenerationPrompt };
   const generation = generationOf(body, prompt, sampling, idempotencyKey);
   return { generation, choices: sampling.choices, delivery: readDelivery(body) };
+}
+
+function jsonBytes(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value));
 }
 
 function readLogprobs(body: JsonObject): number | null {

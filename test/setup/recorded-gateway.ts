@@ -51,6 +51,7 @@ export class RecordedStream implements OpenStream {
     const onAbort = (): void => this.#wakeAll();
     signal.addEventListener("abort", onAbort);
     this.readers++;
+    this.#wakeAll();
     try {
       for (let index = from; !signal.aborted;) {
         const record = this.records[index];

@@ -1,0 +1,93 @@
+/** Clients that leave before their answer: one that nobody else waits for is not computed. */
+import { request, type ClientRequest } from "node:http";
+import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import { delta, record, startRecordedGateway, type RecordedGateway } from "../../test/setup/recorded-gateway.js";
+
+let gateway: RecordedGateway;
+beforeAll(async () => {
+  gateway = await startRecordedGateway();
+});
+afterAll(() => gateway.server.close(0));
+beforeEach(() => {
+  gateway.streams.length = 0;
+  gateway.script = (_, stream) => void stream.append(record(0, delta("a")));
+});
+
+const paths = {
+  chat: ["/v1/chat/completions", { model: "talk", messages: [{ role: "user", content: "hi" }] }],
+  completions: ["/v1/completions", { model: "talk", prompt: "hi" }],
+  generate: ["/v2/models/talk/generate", { text_input: "hi" }],
+  infer: ["/v2/models/talk/infer", { inputs: [{ name: "text_input", datatype: "BYTES", shape: [1], data: ["hi"] }] }],
+  generate_stream: ["/v2/models/talk/generate_stream", { text_input: "hi" }],
+} as const;
+
+function begin(of: keyof typeof paths, members: object = {}, headers: Record<string, string> = {}): ClientRequest {
+  const [path, body] = paths[of];
+  const sent = request(`${gateway.url}${path}`, { method: "POST", headers });
+  sent.on("error", () => undefined);
+  sent.end(JSON.stringify({ ...body, ...members }));
+  return sent;
+}
+
+it.each(["chat", "completions", "generate", "infer"] as const)("ends a whole answer by %s at once", async (of) => {
+  const arrival = gateway.next();
+  const sent = begin(of);
+  const stream = await arrival;
+  await stream.until(({ readers }) => readers === 1);
+  sent.destroy();
+  await stream.until(({ cancelled, readers }) => cancelled && readers === 0);
+});
+
+it("ends the generations of all prompts", async () => {
+  const sent = begin("completions", { prompt: ["a", "b", "c"] });
+  while (gateway.streams.length < 3) await gateway.next();
+  sent.destroy();
+  for (const stream of gateway.streams) await stream.until(({ cancelled, readers }) => cancelled && readers === 0);
+});
+
+it("leaves a keyed one to run: its retry finds it", async () => {
+  const arrival = gateway.next();
+  const sent = begin("chat", {}, { "idempotency-key": "k" });
+  const stream = await arrival;
+  await stream.until(({ readers }) => readers === 1);
+  sent.destroy();
+  await stream.until(({ readers }) => readers === 0);
+  expect(stream.cancelled).toBe(false);
+});
+
+it.each([
+  ["chat", { stream: true }],
+  ["completions", { stream: true, prompt: ["a", "b"] }],
+  ["generate_stream", {}],
+  ["infer", { parameters: { stream: true } }],
+] as const)("of a stream by %s lets go of its records and does no more", async (of, members) => {
+  const sent = begin(of, members);
+  await new Promise<void>((resolve) => sent.on("response", (response) => response.once("data", () => resolve())));
+  sent.destroy();
+  for (const stream of gateway.streams) {
+    await stream.until(({ readers }) => readers === 0);
+    expect(stream.cancelled).toBe(false);
+  }
+});
+
+it("of a stream whose first record is still to come, too", async () => {
+  gateway.script = () => undefined;
+  const arrival = gateway.next();
+  const sent = begin("chat", { stream: true });
+  const stream = await arrival;
+  await stream.until(({ readers }) => readers === 1);
+  sent.destroy();
+  await stream.until(({ readers }) => readers === 0);
+  expect(stream.cancelled).toBe(false);
+});
+
+it.each(["chat", "generate_stream"] as const)("of a stream by %s that it had stopped reading, too", async (of) => {
+  const page = "a".repeat(10_000);
+  gateway.script = (_, stream) => {
+    for (let index = 0; index < 2000; index++) stream.append(record(index, delta(page)));
+  };
+  const sent = begin(of, { stream: true });
+  await new Promise<void>((resolve) => sent.on("response", (response) => response.once("readable", () => resolve())));
+  sent.destroy();
+  await gateway.only().until(({ readers }) => readers === 0);
+});
