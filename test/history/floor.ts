@@ -5,7 +5,7 @@ import type { DeadLetter, Floor } from "./facts.js";
 
 /** Kinds that hold for ever by design; all other keys must have a TTL when nothing is queued. */
 const lasting = new Set(["ready", "dead", "live", "{registry}"]);
-const passing = new Set(["seq", "state", "out", "reconciler"]);
+const passing = new Set(["seq", "state", "out", "log", "reconciler"]);
 
 export async function readFloor(redis: Redis): Promise<Floor> {
   const keys = await allKeys(redis);

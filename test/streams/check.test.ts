@@ -49,7 +49,7 @@ describe("clientIsLog", () => {
     ["an index of a text twice", [said("a", 0), said("a", 0)], /index 0 again/],
     ["a text that is missing though its index is told", [said("a", 0), said("c", 3)], /have "bc"/],
     ["an end of the text that is missing", [said("a"), said("b")], /from 3 of 4/],
-    ["a text too many", [said("a"), said("b"), said("c"), said("d")], /"d" where/],
+    ["a text too many", [said("a"), said("b"), said("c"), said("d")], /"d" where no text is left/],
   ])("sees %s", (_, pieces, why) => {
     const [found, ...others] = of(...pieces);
     expect(found).toMatch(why);
@@ -76,24 +76,23 @@ describe("logIsReference", () => {
 
 describe("ends", () => {
   const finished: StreamOutcome = { kind: "finished" };
-  const of = (outcome: StreamOutcome | undefined, kind: string | undefined, records: readonly string[]) => {
+  const of = (outcome: StreamOutcome | undefined, records: readonly string[]) => {
     const reading: Reading = { ask, manner: "events", id: "i", pieces: [], connections: [], begunAt: 0, outcome };
-    return names(ends(reading, { log: records, kind, takenAt: undefined }));
+    return names(ends(reading, { log: records, takenAt: undefined }));
   };
 
   it("is content with one end", () => {
-    expect(of(finished, "result", log)).toEqual([]);
+    expect(of(finished, log)).toEqual([]);
   });
 
   it.each([
-    ["a failure", { kind: "failed", code: "expired", what: "too late" } as const, "result", log],
-    ["a client without an end", undefined, "result", log],
-    ["no outcome", finished, undefined, log],
-    ["no final record", finished, "result", log.slice(0, 3)],
-    ["two final records", finished, "result", [...log, record(4, "", true)]],
-    ["a final record that is not the last", finished, "result", [...log, record(4, "")]],
-  ])("sees %s", (_, outcome, kind, records) => {
-    expect(of(outcome, kind, records)).toHaveLength(1);
+    ["a failure", { kind: "failed", code: "expired", what: "too late" } as const, log],
+    ["a client without an end", undefined, log],
+    ["no final record", finished, log.slice(0, 3)],
+    ["two final records", finished, [...log, record(4, "", true)]],
+    ["a final record that is not the last", finished, [...log, record(4, "")]],
+  ])("sees %s", (_, outcome, records) => {
+    expect(of(outcome, records)).toHaveLength(1);
   });
 });
 

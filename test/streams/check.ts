@@ -15,19 +15,16 @@ export interface StreamViolation {
 export interface StoredStream {
   /** The records' texts, by index. */
   readonly log: readonly string[];
-  /** Of its outcome; undefined while it has none. */
-  readonly kind: string | undefined;
   /** How many records there were when it was last taken over from a dead worker; undefined if it never was. */
   readonly takenAt: number | undefined;
 }
 
-/** I1: what was accepted ends, and nothing but its own end ends it. */
+/** I1: what was accepted ends, and nothing but its own end ends it. Its outcome may follow the final record; the floor shows whether it did. */
 export function ends({ ask, outcome }: Reading, stored: StoredStream): StreamViolation[] {
   const violations: StreamViolation[] = [];
   const note = (what: string) => violations.push({ invariant: "I1", stream: ask.name, what });
   if (outcome?.kind !== "finished")
     note(outcome === undefined ? "the client still reads" : `${outcome.kind}: ${outcome.what}`);
-  if (stored.kind === undefined) note("no outcome in Redis");
   const finals = stored.log.flatMap((record, i) => (/"final":true/.test(record) ? [i] : []));
   if (finals.length !== 1 || finals[0] !== stored.log.length - 1) {
     note(`final records at ${finals.join(", ") || "no index"} of ${stored.log.length} records`);
@@ -79,8 +76,8 @@ function takes({ index, text, record }: Piece, next: number, log: readonly strin
   }
   if (index !== undefined && index < next) return `index ${index} again, where ${next} was due`;
   // Records without text make no piece: without an index, a piece is the next record that has some.
-  let last = index ?? next;
-  while (index === undefined && texts[last] === "") last++;
+  const last = index ?? texts.findIndex((one, i) => i >= next && one !== "");
+  if (last === -1) return `${JSON.stringify(text)} where no text is left`;
   const expected = texts.slice(next, last + 1).join("");
   if (text === expected) return last + 1;
   return `${JSON.stringify(text)} where records ${next} to ${last} have ${JSON.stringify(expected)}`;

@@ -49,7 +49,7 @@ export function readEventSource(call: EventSourceCall): Promise<SourceEnd> {
       onHead?.(answer);
       answer.on("error", cut);
       answer.on("close", () => end({ kind: "cut", why: "closed" }));
-      if (answer.statusCode === 200 && /^text\/event-stream/.test(answer.headers["content-type"] ?? "")) {
+      if (answer.statusCode === 200 && answer.headers["content-type"]?.startsWith("text/event-stream") === true) {
         const parser = new EventParser();
         const decoder = new StringDecoder("utf8");
         answer.on("data", (chunk: Buffer) => {

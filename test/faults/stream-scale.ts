@@ -1,0 +1,21 @@
+/** How much of a stream's fault test is run, as scale.ts says for sequences. */
+const full = process.env["BATON_FULL"] === "1";
+
+export const streamScale = {
+  /** Streams that always run. */
+  running: 100,
+  workerKills: full ? 100 : 10,
+  workerFreezes: full ? 20 : 3,
+  workerDrains: full ? 20 : 3,
+  gatewayKills: full ? 20 : 4,
+  natsKills: full ? 10 : 2,
+  natsDownMs: full ? 60_000 : 4_000,
+  redisKills: full ? 10 : 2,
+  resets: full ? 40 : 6,
+  /** Clients that come back at once. */
+  stampede: 500,
+  cancelled: full ? 10_000 : 600,
+  slowReaders: full ? 200 : 40,
+  turns: full ? 20 : 6,
+  timeoutMs: full ? 600_000 : 120_000,
+};

@@ -1,0 +1,86 @@
+/** The figures of a stream experiment, for reading, and to see that the faults have hit streams at all. */
+import type { Fleet } from "../setup/fleet.js";
+import type { StoredStream } from "./check.js";
+import { longestPauseMs, type Reading } from "./history.js";
+
+export interface StreamFigures {
+  readonly seconds: number;
+  readonly streams: number;
+  readonly records: number;
+  /** Streams that another worker went on with in their middle, after the one before had died or frozen. */
+  readonly takenOver: number;
+  /** Connections beyond the first of each stream, after something had been read. */
+  readonly reconnects: number;
+  readonly longestPauseMs: number;
+  /** From the submit to the first piece, retries included. */
+  readonly longestFirstMs: number;
+  /** Lines of the workers' logs of this experiment, by message. */
+  readonly worker: Readonly<Record<string, number>>;
+  /** Messages on NATS that were looked up in the log. */
+  readonly messagesChecked: number;
+}
+
+/** Counts behind a message that tell more than how often it was logged. */
+const sums: Readonly<Record<string, string>> = {
+  reclaimed: "count",
+  "handed back": "count",
+  "steps of the dead process are free": "steps",
+};
+const silent = new Set(["worker ready", "worker stopped"]);
+
+export class StreamNumbers {
+  readonly #fleet: Fleet;
+  readonly #before: Readonly<Record<string, number>>;
+  readonly #begunAt = performance.now();
+  #streams = 0;
+  #records = 0;
+  #takenOver = 0;
+  #reconnects = 0;
+  #longestPauseMs = 0;
+  #longestFirstMs = 0;
+
+  constructor(fleet: Fleet) {
+    this.#fleet = fleet;
+    this.#before = told(fleet);
+  }
+
+  add(reading: Reading, { log, takenAt }: StoredStream): void {
+    const { pieces, connections, begunAt } = reading;
+    this.#streams++;
+    this.#records += log.length;
+    if (takenAt !== undefined && takenAt > 0 && takenAt < log.length) this.#takenOver++;
+    const [first] = pieces;
+    if (first !== undefined) {
+      this.#longestFirstMs = Math.max(this.#longestFirstMs, first.at - begunAt);
+      this.#reconnects += connections.length - 1 - first.connection;
+    }
+    this.#longestPauseMs = Math.max(this.#longestPauseMs, longestPauseMs(reading));
+  }
+
+  figures(messagesChecked: number): StreamFigures {
+    const now = Object.entries(told(this.#fleet)).map(([msg, n]) => [msg, n - (this.#before[msg] ?? 0)] as const);
+    return {
+      seconds: Math.round((performance.now() - this.#begunAt) / 100) / 10,
+      streams: this.#streams,
+      records: this.#records,
+      takenOver: this.#takenOver,
+      reconnects: this.#reconnects,
+      longestPauseMs: Math.round(this.#longestPauseMs),
+      longestFirstMs: Math.round(this.#longestFirstMs),
+      worker: Object.fromEntries(now.filter(([, n]) => n > 0)),
+      messagesChecked,
+    };
+  }
+}
+
+function told({ workers }: Fleet): Record<string, number> {
+  const counts: Record<string, number> = {};
+  const lines = workers.flatMap(({ lives }) => lives.flatMap((life) => life.lines));
+  for (const { fields } of lines) {
+    const { msg } = fields;
+    if (typeof msg !== "string" || silent.has(msg)) continue;
+    const sum = sums[msg];
+    counts[msg] = (counts[msg] ?? 0) + (sum === undefined ? 1 : Number(fields[sum] ?? 1));
+  }
+  return counts;
+}
