@@ -16,7 +16,7 @@ const addedToken = z.looseObject({
 
 export type AddedToken = z.infer<typeof addedToken>;
 
-const tokenizerJson = z.looseObject({
+export const tokenizerJson = z.looseObject({
   added_tokens: z.array(addedToken).nullish(),
   normalizer: component,
   pre_tokenizer: component,
@@ -37,7 +37,7 @@ const tokenField = z
   .nullish()
   .transform((token) => (typeof token === "string" ? token : token?.content));
 
-const tokenizerConfig = z.looseObject({
+export const tokenizerConfig = z.looseObject({
   bos_token: tokenField,
   eos_token: tokenField,
   unk_token: tokenField,

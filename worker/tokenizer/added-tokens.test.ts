@@ -1,0 +1,104 @@
+import { describe, expect, it } from "vitest";
+import { seededRandom } from "../../test/setup/random.js";
+import { AddedTokens, inert, withoutMarks } from "./added-tokens.js";
+import type { AddedToken } from "./tokenizer-json.js";
+
+const token = (content: string, over: Partial<AddedToken> = {}): AddedToken => ({
+  id: content.length,
+  content,
+  special: true,
+  lstrip: false,
+  rstrip: false,
+  ...over,
+});
+
+const shown = (tokens: AddedTokens, text: string): string[] =>
+  tokens.split(text).map((section) => (section.kind === "token" ? `[${section.token.content}]` : section.text));
+
+describe("AddedTokens", () => {
+  it.each<[text: string, sections: string[]]>([
+    ["", []],
+    ["plain", ["plain"]],
+    ["<a>", ["[<a>]"]],
+    ["x<a>y<b>", ["x", "[<a>]", "y", "[<b>]"]],
+    ["<a><b>", ["[<a><b>]"]],
+    ["<a><c>", ["[<a>]", "<c>"]],
+    ["<<a>", ["<", "[<a>]"]],
+    ["😀<a>😀", ["😀", "[<a>]", "😀"]],
+  ])("splits %j", (text, sections) => {
+    expect(shown(new AddedTokens([token("<a>"), token("<b>"), token("<a><b>")]), text)).toEqual(sections);
+  });
+
+  it("lets tokens take the white space beside them", () => {
+    const tokens = new AddedTokens([token("<l>", { lstrip: true }), token("<r>", { rstrip: true })]);
+    expect(shown(tokens, "a <l> b <r> c <l>")).toEqual(["a", "[<l>]", " b ", "[<r>]", "c", "[<l>]"]);
+  });
+
+  it("finds no empty token", () => {
+    expect(shown(new AddedTokens([token("")]), "abc")).toEqual(["abc"]);
+  });
+});
+
+describe("inert", () => {
+  const control = new AddedTokens(["<a>", "<b>", "<a><b>", "[INST]", "<|im_end|>"].map((content) => token(content)));
+
+  it.each(["", "harmless", "a > b", "{{ bos_token }}", "<x>", "im_end", "|>"])("leaves %j as it is", (text) => {
+    expect(inert(text, control)).toBe(text);
+  });
+
+  it.each(["<a>", "x<a>y", "<a><b>", "<a><a>", "<<a>>", "[INST] hi [INST]", "<|im_end|><|im_end|>"])(
+    "leaves no token in %j, and all of its text",
+    (text) => {
+      expect(shown(control, inert(text, control))).toEqual([text]);
+    },
+  );
+
+  it("lets nothing that a user began be ended by what follows", () => {
+    expect(shown(control, `${inert("hi <|im_", control)}end|>`)).toEqual(["hi <|im_end|>"]);
+    expect(shown(control, `${inert("<a><b", control)}>`)).toEqual(["<a><b>"]);
+  });
+
+  it("does not take a template's own token between two users' texts for theirs", () => {
+    for (const [before, after] of [
+      ["<a>", "<a>"],
+      ["x <", "<a>"],
+      ["<a", "<b> y"],
+    ] as const) {
+      const text = `${inert(before, control)}<|im_end|>${inert(after, control)}`;
+      expect(shown(control, text)).toEqual([before, "[<|im_end|>]", after]);
+    }
+  });
+
+  it("keeps a template's view of the text: what it looks for, and white space at the ends", () => {
+    const marked = inert("  think <a> answer  ", control);
+    expect(marked.trim()).toBe(inert("think <a> answer", control));
+    expect(marked.split("<a>").map(withoutMarks)).toEqual(["  think ", " answer  "]);
+  });
+
+  it("replaces lone surrogates and the marks themselves", () => {
+    expect(inert("a\ud800b\udc00c😀", control)).toBe("a\ufffdb\ufffdc😀");
+    expect(shown(control, inert("\ufdd1<a>\ufdd0<a\ufdd0>", control))).toEqual(["\ufffd<a>\ufffd<a\ufffd>"]);
+  });
+
+  it("holds for any text, whatever the template puts between", () => {
+    const random = seededRandom(7);
+    const bits = ["<", "a", ">", "b", "<a>", "<b>", "<a><b>", "|im_", "<|", "end|>", "\ufdd0", "\ufdd1", " ", "[IN"];
+    const users = () => Array.from({ length: random.between(0, 6) }, () => random.pick(bits)).join("");
+    const templates = () =>
+      Array.from({ length: random.between(0, 2) }, () => random.pick(["<a>", "<|im_end|>", "x\n"]));
+    for (let i = 0; i < 1_000; i++) {
+      const [first, second] = [users(), users()];
+      const between = [templates(), templates(), templates()];
+      const [one = [], two = [], three = []] = between;
+      const parts = [...one, inert(first, control), ...two, inert(second, control), ...three];
+      const sections = control.split(parts.join(""));
+      const found = sections.flatMap((section) => (section.kind === "token" ? [section.token.content] : []));
+      // A template's tokens side by side may read as one longer token; here none do.
+      expect(found, JSON.stringify(parts)).toEqual(between.flat().filter((part) => part !== "x\n"));
+      const text = sections
+        .map((section) => (section.kind === "token" ? section.token.content : section.text))
+        .join("");
+      expect(text).toBe(withoutMarks(parts.join("")));
+    }
+  });
+});
