@@ -1,7 +1,10 @@
 /** The figures that count, worked out of the rounds: a median, and every round's own value beside it. */
 import { parts } from "./fleet.js";
 import { median } from "./percentiles.js";
-import type { FleetResult, Round } from "./scenarios.js";
+import type { FleetResult, StepRound } from "./scenarios.js";
+import { streamFigures } from "./streams/figures.js";
+import type { StreamRound } from "./streams/scenarios.js";
+import { ratio, type Wanted } from "./wanted.js";
 
 export interface Figure {
   readonly name: string;
@@ -11,23 +14,12 @@ export interface Figure {
   readonly values: readonly number[];
 }
 
-interface Wanted {
-  readonly name: string;
-  readonly goal?: string;
-  /** Undefined where the round did not measure it. */
-  readonly of: (round: Partial<Round>) => number | undefined;
-}
-
 /** CPU of the servers; the load generator is not theirs. */
 function serverCpuUs({ cpuUs }: FleetResult): number {
   return parts.reduce((sum, part) => sum + cpuUs[part], 0);
 }
 
-function ratio(above: number | undefined, below: number | undefined): number | undefined {
-  return above === undefined || below === undefined ? undefined : above / below;
-}
-
-const wanted: readonly Wanted[] = [
+const stepFigures: readonly Wanted<StepRound>[] = [
   { name: "lstm-1024, 128 sequences, HTTP binary: steps/s", of: ({ fleet }) => fleet?.stepsPerSecond },
   { name: "  mean batch", of: ({ fleet }) => fleet?.meanBatch },
   { name: "  model busy, share of time", of: ({ fleet }) => fleet?.modelBusy },
@@ -37,7 +29,7 @@ const wanted: readonly Wanted[] = [
   { name: "  latency p99, ms", of: ({ fleet }) => fleet?.latencyMs.p99 },
   ...[...parts, "load" as const].map((part) => ({
     name: `  CPU of ${part}, µs/step`,
-    of: ({ fleet }: Partial<Round>) => fleet?.cpuUs[part],
+    of: ({ fleet }: Partial<StepRound>) => fleet?.cpuUs[part],
   })),
   {
     name: "bare ONNX Runtime at the fleet's batch: steps/s",
@@ -64,7 +56,7 @@ const wanted: readonly Wanted[] = [
     goal: "≤ 200",
     of: ({ tiny }) => tiny && serverCpuUs(tiny),
   },
-  ...parts.map((part) => ({ name: `  of ${part}`, of: ({ tiny }: Partial<Round>) => tiny?.cpuUs[part] })),
+  ...parts.map((part) => ({ name: `  of ${part}`, of: ({ tiny }: Partial<StepRound>) => tiny?.cpuUs[part] })),
   { name: "  steps/s", of: ({ tiny }) => tiny?.stepsPerSecond },
   { name: "  mean batch", of: ({ tiny }) => tiny?.meanBatch },
   { name: "  latency p50, ms", of: ({ tiny }) => tiny?.latencyMs.p50 },
@@ -77,7 +69,10 @@ const wanted: readonly Wanted[] = [
   },
 ];
 
+export type Round = StepRound & StreamRound;
+
 export function figures(rounds: readonly Partial<Round>[]): Figure[] {
+  const wanted: readonly Wanted<Round>[] = [...stepFigures, ...streamFigures];
   return wanted.flatMap(({ name, goal = "", of }) => {
     const values = rounds.map(of).filter((value) => value !== undefined);
     return values.length === 0 ? [] : [{ name, goal, median: median(values), values }];

@@ -1,6 +1,7 @@
 /**
  * `npm run bench`: the fleet over HTTP against the bare ONNX Runtime loop and one BullMQ job per inference, on the same models and in the same
- * run. `--quick` takes less than a minute and is for a first look; `--rounds N`, `--only fleet,bare64,…` narrow it further.
+ * run. `--quick` takes less than a minute and is for a first look; `--rounds N`, `--only fleet,bare64,…` narrow it further. `--only streams` measures
+ * generation instead, `--only steps,streams` both.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,23 +11,27 @@ import { startRedis } from "../setup/redis.js";
 import { root } from "../setup/root.js";
 import type { ReferenceJob } from "./bare/reference.js";
 import { runChild } from "./child.js";
-import { figures, printFigures } from "./figures.js";
+import { chosen } from "./chosen.js";
+import { figures, printFigures, type Round } from "./figures.js";
 import { startBenchFleet } from "./fleet.js";
 import { describeMachine } from "./machine.js";
-import { large, tiny } from "./models.js";
+import { benchRepository, large, tiny, tinyAtOnce } from "./models.js";
 import { runRounds } from "./rounds.js";
-import type { Round, Timing } from "./scenarios.js";
+import { stepNames, stepScenarios, type StepRound, type Timing } from "./scenarios.js";
+import { streamNames, type StreamRound } from "./streams/scenarios.js";
+import { openStreams } from "./streams/suite.js";
 
 const { values: options } = parseArgs({
   options: {
     quick: { type: "boolean", default: false },
     rounds: { type: "string" },
-    only: { type: "string", default: "" },
+    only: { type: "string", default: "steps" },
   },
 });
 const timing: Timing = options.quick ? { warmupMs: 500, measureMs: 2_000 } : { warmupMs: 1_500, measureMs: 6_000 };
+const takeovers = options.quick ? 1 : 3;
 const rounds = Number(options.rounds ?? (options.quick ? 1 : 3));
-const only = options.only.split(",").filter((name) => name !== "") as (keyof Round)[];
+const names = chosen(options.only, { steps: stepNames, streams: streamNames });
 
 // Leaving by `exit` takes every started process along.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
@@ -35,9 +40,20 @@ const progress = (line: string) => console.error(`bench: ${line}`);
 const startedAt = new Date();
 const machine = describeMachine();
 const folder = mkdtempSync(join(tmpdir(), "baton-bench-"));
-const undo: (() => Promise<unknown> | void)[] = [() => rmSync(folder, { recursive: true, force: true })];
 
-try {
+type Closing = (close: () => Promise<unknown>) => void;
+
+/** What `measure` opened is closed before anything else is measured. */
+async function closing<T>(measure: (onClose: Closing) => Promise<T>): Promise<T> {
+  const undo: (() => Promise<unknown>)[] = [];
+  try {
+    return await measure((close) => undo.push(close));
+  } finally {
+    for (const step of undo.reverse()) await step();
+  }
+}
+
+async function measureSteps(onClose: Closing): Promise<Partial<StepRound>[]> {
   progress("computing the expected answers");
   const expected = new Map<number, string>();
   for (const model of [large, tiny]) {
@@ -46,13 +62,30 @@ try {
     expected.set(model.size, job.file);
   }
   progress("starting the fleet");
-  const fleet = await startBenchFleet(join(folder, "fleet"));
-  undo.push(() => fleet.dispose());
+  const fleet = await startBenchFleet({
+    folder: join(folder, "fleet"),
+    repository: benchRepository(join(folder, "models")),
+    models: [large, tiny, tinyAtOnce].map(({ name }) => name),
+    workers: 1,
+    env: { BATON_LOG_LEVEL: "debug" },
+  });
+  onClose(() => fleet.dispose());
   const bullRedis = await startRedis(join(folder, "bullmq"));
-  undo.push(() => bullRedis.dispose());
+  onClose(() => bullRedis.dispose());
+  progress("warm-up");
+  const scenarios = await stepScenarios({ fleet, bullRedisPort: bullRedis.port, expected, timing });
+  return runRounds(scenarios, { rounds, names: names.steps, progress });
+}
 
-  const setting = { fleet, bullRedisPort: bullRedis.port, expected, timing };
-  const measured = await runRounds(setting, { rounds, only, progress });
+async function measureStreams(onClose: Closing): Promise<Partial<StreamRound>[]> {
+  const scenarios = await openStreams({ folder, names: names.streams, timing, takeovers, progress, onClose });
+  return runRounds(scenarios, { rounds, names: names.streams, progress });
+}
+
+try {
+  const steps = names.steps.length === 0 ? [] : await closing(measureSteps);
+  const streams = names.streams.length === 0 ? [] : await closing(measureStreams);
+  const measured = Array.from({ length: rounds }, (_, i): Partial<Round> => ({ ...steps[i], ...streams[i] }));
   const results = measured.flatMap((round) => Object.values(round));
   const total = (count: "checked" | "wrong") => results.reduce((sum, result) => sum + result[count], 0);
   const [checked, wrong] = [total("checked"), total("wrong")];
@@ -76,5 +109,5 @@ try {
   console.log(`\n${checked} answers checked, ${wrong} wrong; all values in ${file}`);
   if (wrong > 0) process.exitCode = 1;
 } finally {
-  for (const step of undo.reverse()) await step();
+  rmSync(folder, { recursive: true, force: true });
 }

@@ -1,4 +1,4 @@
-/** The benchmark's models; test/models/make_bench.py made them. */
+/** The benchmark's models; test/models/make_bench.py and make_generators.py made them, and infra/models/tale-gpt is the one users meet first. */
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeRepository } from "../setup/repository.js";
@@ -30,3 +30,41 @@ export function benchRepository(folder: string): string {
   writeFileSync(config, text);
   return folder;
 }
+
+/** A generator, and what is asked of it: prompts of one length, answers of one length at the most. */
+export interface StreamModel {
+  readonly name: string;
+  /** In the checkout. */
+  readonly folder: string;
+  readonly promptTokens: number;
+  readonly answerTokens: number;
+  /** Different prompts; streams take them in turn. */
+  readonly prompts: number;
+}
+
+/** More prompts than the worker's caches hold (KV_BYTES in streams/suite.ts), so none is known when its turn comes again. */
+export const demo: StreamModel = {
+  name: "tale-gpt",
+  folder: join(root, "infra/models/tale-gpt"),
+  promptTokens: 48,
+  answerTokens: 128,
+  prompts: 128,
+};
+
+/** Costs next to nothing: what is measured is everything around it. */
+export const cheap: StreamModel = {
+  name: "gen-cheap",
+  folder: join(root, "test/models/gen-cheap"),
+  promptTokens: 32,
+  answerTokens: 512,
+  prompts: 128,
+};
+
+/** For long histories: its context has 4 096 positions. */
+export const long: StreamModel = {
+  name: "gen-mha",
+  folder: join(root, "test/models/gen-mha"),
+  promptTokens: 32,
+  answerTokens: 2_512,
+  prompts: 10,
+};

@@ -1,4 +1,4 @@
-/** What one round measures; each scenario is one process, or one fleet and the process that loads it. */
+/** What one round measures of steps; each scenario is one process, or one fleet and the process that loads it. */
 import type { BareJob, BareResult } from "./bare/measure.js";
 import type { BullJob, BullResult } from "./bullmq/measure.js";
 import { runChild } from "./child.js";
@@ -6,11 +6,23 @@ import { parts, type BenchFleet, type Part } from "./fleet.js";
 import type { LoadJob, LoadResult } from "./load/measure.js";
 import { large, tiny, tinyAtOnce, type BenchModel } from "./models.js";
 import type { Percentiles } from "./percentiles.js";
+import type { Scenarios } from "./rounds.js";
 
 export interface Timing {
   readonly warmupMs: number;
   readonly measureMs: number;
 }
+
+export const stepNames: readonly (keyof StepRound)[] = [
+  "fleet",
+  "bareAtFleetBatch",
+  "bare64",
+  "bare128",
+  "bull",
+  "tiny",
+  "single",
+  "bareSingle",
+];
 
 export interface Setting {
   readonly fleet: BenchFleet;
@@ -35,7 +47,7 @@ export interface FleetResult {
   readonly wrong: number;
 }
 
-export interface Round {
+export interface StepRound {
   fleet: FleetResult;
   bareAtFleetBatch: BareResult & { readonly batch: number };
   bare64: BareResult;
@@ -46,7 +58,7 @@ export interface Round {
   bareSingle: BareResult;
 }
 
-export async function measureFleet(
+async function measureFleet(
   { fleet, expected, timing }: Setting,
   model: BenchModel,
   sequences: number,
@@ -108,15 +120,20 @@ function expectedOf(expected: ReadonlyMap<number, string>, { size }: BenchModel)
   return file;
 }
 
-export const LARGE_SEQUENCES = 128;
+const LARGE_SEQUENCES = 128;
 const TINY_SEQUENCES = 64;
 
-/** @param fleetBatch the batch that the fleet was last seen to run; asked when the yardstick's turn comes. */
-export function scenarios(setting: Setting, fleetBatch: () => number) {
+/** Warms the fleet up, too: the batch that it was last seen to run is the yardstick's. */
+export async function stepScenarios(setting: Setting): Promise<Scenarios<StepRound>> {
+  let { meanBatch } = await measureFleet(setting, large, LARGE_SEQUENCES);
   return {
-    fleet: () => measureFleet(setting, large, LARGE_SEQUENCES),
-    bareAtFleetBatch: async () => {
-      const batch = Math.max(1, Math.round(fleetBatch()));
+    async fleet() {
+      const result = await measureFleet(setting, large, LARGE_SEQUENCES);
+      ({ meanBatch } = result);
+      return result;
+    },
+    async bareAtFleetBatch() {
+      const batch = Math.max(1, Math.round(meanBatch));
       return { batch, ...(await measureBare(setting, large, batch)) };
     },
     bare64: () => measureBare(setting, large, 64),
@@ -125,5 +142,5 @@ export function scenarios(setting: Setting, fleetBatch: () => number) {
     tiny: () => measureFleet(setting, tiny, TINY_SEQUENCES),
     single: () => measureFleet(setting, tinyAtOnce, 1),
     bareSingle: () => measureBare(setting, tinyAtOnce, 1),
-  } satisfies { [Name in keyof Round]: () => Promise<Round[Name]> };
+  };
 }

@@ -1,0 +1,80 @@
+/** The yardstick: the same prompts decoded greedily in one process, a batch at a time, with nothing between model and clock. */
+import { serveJob } from "../child.js";
+import type { StreamModel } from "../models.js";
+import { percentiles, type Percentiles } from "../percentiles.js";
+import { Decoder } from "./decoder.js";
+import { readReferences, type Reference } from "./expected.js";
+
+export interface BareStreamJob {
+  readonly model: StreamModel;
+  /** Rows, all begun together. */
+  readonly batch: number;
+  readonly references: string;
+  readonly warmupMs: number;
+  readonly measureMs: number;
+}
+
+export interface BareStreamResult {
+  readonly tokensPerSecond: number;
+  readonly firstTokenMs: Percentiles;
+  readonly betweenTokensMs: Percentiles;
+  /** Microseconds of CPU per token, of all threads. */
+  readonly cpuUs: number;
+  /** Streams. */
+  readonly checked: number;
+  readonly wrong: number;
+}
+
+await serveJob(async (job: BareStreamJob, measuring): Promise<BareStreamResult> => {
+  const { model, batch, warmupMs, measureMs } = job;
+  const references = readReferences(job.references);
+  const decoder = await Decoder.open(model.folder);
+  let taken = 0;
+  let checked = 0;
+  let wrong = 0;
+
+  const check = (rows: readonly Reference[], answers: readonly (readonly number[])[]) => {
+    for (const [row, { tokens }] of rows.entries()) {
+      checked++;
+      if (tokens.some((token, step) => answers[step]?.[row] !== token)) wrong++;
+    }
+  };
+
+  /** Whole answers until the time is up, and the one that is being made. */
+  const loop = async (ms: number) => {
+    const firstMs: number[] = [];
+    const betweenMs: number[] = [];
+    const startedAt = performance.now();
+    let now = startedAt;
+    for (; now - startedAt < ms; now = performance.now()) {
+      const rows = Array.from({ length: batch }, () => references[taken++ % references.length] as Reference);
+      let pass = await decoder.begin(rows.map(({ prompt }) => prompt));
+      const answers = [pass.next];
+      let before = now;
+      firstMs.push((now = performance.now()) - before);
+      while (answers.length < model.answerTokens) {
+        pass = await decoder.go(pass);
+        answers.push(pass.next);
+        before = now;
+        betweenMs.push((now = performance.now()) - before);
+      }
+      check(rows, answers);
+    }
+    const tokens = (firstMs.length + betweenMs.length) * batch;
+    return { firstMs, betweenMs, tokens, seconds: (now - startedAt) / 1_000 };
+  };
+
+  await loop(warmupMs);
+  measuring();
+  const cpuBefore = process.cpuUsage();
+  const { firstMs, betweenMs, tokens, seconds } = await loop(measureMs);
+  const { user, system } = process.cpuUsage(cpuBefore);
+  return {
+    tokensPerSecond: tokens / seconds,
+    firstTokenMs: percentiles(firstMs),
+    betweenTokensMs: percentiles(betweenMs),
+    cpuUs: (user + system) / tokens,
+    checked,
+    wrong,
+  };
+});

@@ -1,0 +1,49 @@
+/** What a stream must say, worked out of tokens that were computed beforehand, and the judgement on what it said. */
+import { readFileSync } from "node:fs";
+import type { Answered } from "./events.js";
+import type { Vocabulary } from "./vocabulary.js";
+
+/** A prompt and its greedy answer, as streams/reference.ts computed it. */
+export interface Reference {
+  readonly prompt: readonly number[];
+  readonly tokens: readonly number[];
+}
+
+export function readReferences(file: string): Reference[] {
+  return JSON.parse(readFileSync(file, "utf8")) as Reference[];
+}
+
+export interface Expected {
+  /** Of each token by itself; undefined where it is no whole text: it may come without an event, and with or after another's. */
+  readonly pieces: readonly (string | undefined)[];
+  /** Of all. */
+  readonly text: string;
+}
+
+export function expectedOf(vocabulary: Vocabulary, tokens: readonly number[]): Expected {
+  const pieces = tokens.map((token) => (vocabulary.isPlain(token) ? vocabulary.textOf([token]) : undefined));
+  return { pieces, text: vocabulary.textOf(tokens) };
+}
+
+/**
+ * Every index once and in order, with the text of its token (no two tokens are spelt alike), and the right end.
+ * @returns what is wrong first; undefined: nothing
+ */
+export function faultOf({ events, done }: Answered, { pieces, text }: Expected): string | undefined {
+  let next = 0;
+  let said = "";
+  for (const { index, text: heard, finish } of events) {
+    while (next < index && pieces[next] === undefined) next++;
+    if (index !== next) return `index ${index} came where ${next} was due`;
+    const whole = next === 0 || pieces[next - 1] !== undefined;
+    const piece = pieces[next++];
+    if (piece !== undefined && (whole ? heard !== piece : !heard.endsWith(piece)))
+      return `token ${index} says ${JSON.stringify(heard)}, not ${JSON.stringify(piece)}`;
+    const due = next === pieces.length ? "length" : null;
+    if (finish !== due) return `token ${index} of ${pieces.length} came with the ending ${finish}`;
+    said += heard;
+  }
+  if (next !== pieces.length) return `${next} tokens of ${pieces.length} came`;
+  if (!done) return "the stream did not end with [DONE]";
+  return said === text ? undefined : "the whole text is another one";
+}

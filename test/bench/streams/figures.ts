@@ -1,0 +1,116 @@
+/** The figures of generation. */
+import { parts } from "../fleet.js";
+import { cheap, demo, long } from "../models.js";
+import type { Percentiles } from "../percentiles.js";
+import { ratio, type Wanted } from "../wanted.js";
+import type { StreamResult, StreamRound } from "./scenarios.js";
+import { HISTORIES } from "./takeover.js";
+
+type Round = Partial<StreamRound>;
+type Figures = readonly Wanted<StreamRound>[];
+
+interface Pace {
+  readonly tokensPerSecond: number;
+  readonly firstTokenMs: Percentiles;
+  readonly betweenTokensMs: Percentiles;
+}
+
+const shares = ["p50", "p95", "p99"] as const;
+
+function paceOf(of: (round: Round) => Pace | undefined): Figures {
+  return [
+    ...shares.map((share) => ({
+      name: `  first token ${share}, ms`,
+      of: (round: Round) => of(round)?.firstTokenMs[share],
+    })),
+    ...shares.map((share) => ({
+      name: `  between tokens ${share}, ms`,
+      of: (round: Round) => of(round)?.betweenTokensMs[share],
+    })),
+  ];
+}
+
+function cpuOf(of: (round: Round) => StreamResult | undefined): Figures {
+  return [
+    ...[...parts, "load" as const].map((part) => ({
+      name: `  CPU of ${part}, µs/token`,
+      of: (round: Round) => of(round)?.cpuUs[part],
+    })),
+    ...(["gateway", "workers"] as const).map((part) => ({
+      name: `  V8's pauses in ${part}, share of time`,
+      of: (round: Round) => of(round)?.paused?.[part],
+    })),
+  ];
+}
+
+function against(
+  what: string,
+  fleet: (round: Round) => StreamResult | undefined,
+  bare: (round: Round) => Pace | undefined,
+): Figures {
+  return [
+    { name: `${what}, SSE: tokens/s`, of: (round) => fleet(round)?.tokensPerSecond },
+    ...paceOf(fleet),
+    ...cpuOf(fleet),
+    { name: `${what}, bare loop: tokens/s`, of: (round) => bare(round)?.tokensPerSecond },
+    ...paceOf(bare),
+    {
+      name: `${what}, fleet ÷ bare: tokens/s`,
+      of: (round) => ratio(fleet(round)?.tokensPerSecond, bare(round)?.tokensPerSecond),
+    },
+    ...shares.map((share) => ({
+      name: `  first token ${share}`,
+      of: (round: Round) => ratio(fleet(round)?.firstTokenMs[share], bare(round)?.firstTokenMs[share]),
+    })),
+    ...shares.map((share) => ({
+      name: `  between tokens ${share}`,
+      of: (round: Round) => ratio(fleet(round)?.betweenTokensMs[share], bare(round)?.betweenTokensMs[share]),
+    })),
+  ];
+}
+
+function takeoverOf(history: number): Figures {
+  const kills = ({ takeover }: Round) => takeover?.takeovers.find((one) => one.history === history);
+  const passes = ({ takeover }: Round) => takeover?.recompute.find((one) => one.history === history);
+  return [
+    {
+      name: `${long.name}, worker killed at ${history} tokens: longest pause − lease, ms`,
+      goal: "≤ 200",
+      of: (round) => most(kills(round)?.beyondLeaseMs),
+    },
+    { name: "  tokens that were there", of: (round) => most(kills(round)?.histories) },
+    { name: "  bare prefill of them in one pass, ms", of: (round) => passes(round)?.wholeMs },
+    { name: "  bare prefill in passes of 256, ms", of: (round) => passes(round)?.chunksMs },
+  ];
+}
+
+function most(values: readonly number[] | undefined): number | undefined {
+  return values === undefined ? undefined : Math.max(...values);
+}
+
+export const streamFigures: Figures = [
+  ...against(
+    `${demo.name}, 1 stream`,
+    ({ streamOne }) => streamOne,
+    ({ bareStreamOne }) => bareStreamOne,
+  ),
+  ...against(
+    `${demo.name}, 16 streams`,
+    ({ streamSixteen }) => streamSixteen,
+    ({ bareStreamSixteen }) => bareStreamSixteen,
+  ),
+  {
+    name: `${demo.name}, tokens/s: 16 streams ÷ 1`,
+    goal: "≥ 5",
+    of: ({ streamSixteen, streamOne }) => ratio(streamSixteen?.tokensPerSecond, streamOne?.tokensPerSecond),
+  },
+  {
+    name: "  the same of the bare loop",
+    of: ({ bareStreamSixteen, bareStreamOne }) =>
+      ratio(bareStreamSixteen?.tokensPerSecond, bareStreamOne?.tokensPerSecond),
+  },
+  { name: `${cheap.name}, 64 streams, SSE: tokens/s`, goal: "≥ 20000", of: ({ sse }) => sse?.tokensPerSecond },
+  ...paceOf(({ sse }) => sse),
+  ...cpuOf(({ sse }) => sse),
+  ...HISTORIES.flatMap(takeoverOf),
+];

@@ -1,0 +1,61 @@
+/** One stream whose worker is killed on the way: it says when it has read so much, and afterwards what the longest pause was. */
+import { serveJob } from "../child.js";
+import type { StreamModel } from "../models.js";
+import { eventsOf } from "./events.js";
+import { expectedOf, faultOf, readReferences } from "./expected.js";
+import { completionRequest, Recorder, type Recording } from "./recorder.js";
+import { Vocabulary } from "./vocabulary.js";
+
+export interface InterruptedJob {
+  readonly port: number;
+  readonly model: StreamModel;
+  readonly references: string;
+  /** Which of the prompts. */
+  readonly prompt: number;
+  /** Tokens read before it says so. */
+  readonly history: number;
+  /** Tokens of the whole answer. */
+  readonly tokens: number;
+}
+
+export interface InterruptedResult {
+  readonly pauseMs: number;
+  /** Tokens read before the pause. */
+  readonly history: number;
+  readonly checked: number;
+  readonly wrong: number;
+  readonly fault?: string;
+}
+
+await serveJob(async (job: InterruptedJob, measuring): Promise<InterruptedResult> => {
+  const { port, model, history, tokens } = job;
+  const reference = readReferences(job.references)[job.prompt];
+  if (reference === undefined) throw new Error(`no prompt ${job.prompt}`);
+  let read = 0;
+  const recording = await new Promise<Recording>((resolve, reject) => {
+    const arrived = ({ bytes }: { readonly bytes: Buffer }) => {
+      if (read >= history) return;
+      const at = bytes.lastIndexOf("\nid: ");
+      if (at !== -1) read = Number.parseInt(bytes.toString("latin1", at + 5, at + 15), 10) + 1;
+      if (read >= history) measuring();
+    };
+    Recorder.open(port, { ended: resolve, failed: reject, arrived })
+      .then((recorder) => recorder.send(completionRequest(model.name, reference.prompt, tokens)))
+      .catch(reject);
+  });
+  const answered = eventsOf(recording.arrivals);
+  const expected = expectedOf(Vocabulary.read(model.folder), reference.tokens.slice(0, tokens));
+  const fault = faultOf(answered, expected);
+  let pause = { ms: 0, history: 0 };
+  for (const [i, { at }] of answered.events.entries()) {
+    const before = answered.events[i - 1];
+    if (before !== undefined && at - before.at > pause.ms) pause = { ms: at - before.at, history: before.index + 1 };
+  }
+  return {
+    pauseMs: pause.ms,
+    history: pause.history,
+    checked: 1,
+    wrong: fault === undefined ? 0 : 1,
+    ...(fault !== undefined && { fault }),
+  };
+});

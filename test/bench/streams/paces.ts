@@ -1,0 +1,37 @@
+/** From events with their times to what a reader feels: how soon the first token came, how long the next ones took. */
+import type { StreamEvent } from "./events.js";
+
+export interface TimedStream {
+  readonly sentAt: number;
+  readonly events: readonly StreamEvent[];
+}
+
+export interface Paces {
+  /** That came between the two times. */
+  readonly tokens: number;
+  /** Of the streams that were asked for between them. */
+  readonly firstMs: readonly number[];
+  /** Before each token that came between them, its stream's first one aside. */
+  readonly betweenMs: readonly number[];
+}
+
+export function pacesOf(streams: readonly TimedStream[], from: number, to: number): Paces {
+  let tokens = 0;
+  const firstMs: number[] = [];
+  const betweenMs: number[] = [];
+  for (const { sentAt, events } of streams) {
+    const [first] = events;
+    if (first !== undefined && sentAt >= from && sentAt < to) firstMs.push(first.at - sentAt);
+    let last: StreamEvent | undefined;
+    for (const event of events) {
+      if (event.at >= from && event.at < to) {
+        // An event may bring tokens that had no text of their own; they share its time.
+        const brought = event.index - (last?.index ?? -1);
+        tokens += brought;
+        if (last !== undefined) for (let i = 0; i < brought; i++) betweenMs.push((event.at - last.at) / brought);
+      }
+      last = event;
+    }
+  }
+  return { tokens, firstMs, betweenMs };
+}

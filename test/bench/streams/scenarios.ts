@@ -1,0 +1,127 @@
+/** What one round measures of generation: streams through the fleet, the same tokens in a bare loop, and a worker killed under a stream. */
+import { runChild } from "../child.js";
+import { parts, type BenchFleet, type Part } from "../fleet.js";
+import { cheap, demo, type StreamModel } from "../models.js";
+import type { Percentiles } from "../percentiles.js";
+import type { Scenarios } from "../rounds.js";
+import type { Timing } from "../scenarios.js";
+import type { BareStreamJob, BareStreamResult } from "./bare.js";
+import type { StreamLoadJob, StreamLoadResult } from "./load.js";
+import { measureTakeovers, type TakeoverPlan, type TakeoverResult } from "./takeover.js";
+
+export interface StreamSetting {
+  readonly fleet: BenchFleet;
+  /** Files of prompts and answers, by model's name. */
+  readonly references: ReadonlyMap<string, string>;
+  readonly timing: Timing;
+  readonly takeovers: TakeoverPlan;
+  readonly progress: (line: string) => void;
+}
+
+export interface StreamResult {
+  readonly tokensPerSecond: number;
+  /** From the request's sending. */
+  readonly firstTokenMs: Percentiles;
+  readonly betweenTokensMs: Percentiles;
+  /** Microseconds of CPU per token. */
+  readonly cpuUs: Readonly<Record<Part | "load", number>>;
+  /** Share of the time in which V8 paused a thread to collect; when profiling. */
+  readonly paused?: Readonly<Record<"gateway" | "workers", number>>;
+  /** Streams. */
+  readonly checked: number;
+  readonly wrong: number;
+}
+
+export interface StreamRound {
+  streamOne: StreamResult;
+  bareStreamOne: BareStreamResult;
+  streamSixteen: StreamResult;
+  bareStreamSixteen: BareStreamResult;
+  sse: StreamResult;
+  takeover: TakeoverResult;
+}
+
+export const streamNames: readonly (keyof StreamRound)[] = [
+  "streamOne",
+  "bareStreamOne",
+  "streamSixteen",
+  "bareStreamSixteen",
+  "sse",
+  "takeover",
+];
+
+const BATCH = 16;
+const SSE_STREAMS = 64;
+
+export function streamScenarios(setting: StreamSetting): Scenarios<StreamRound> {
+  /** Prompts taken so far. */
+  const taken = new Map<StreamModel, number>();
+
+  const measureFleet = async (model: StreamModel, connections: number): Promise<StreamResult> => {
+    const { fleet, timing, progress } = setting;
+    const references = referencesOf(setting, model);
+    const job: StreamLoadJob = {
+      port: fleet.port,
+      model,
+      connections,
+      references,
+      taken: taken.get(model) ?? 0,
+      ...timing,
+    };
+    const look = () => ({ at: performance.now(), cpu: fleet.cpu(), pauses: fleet.pauses() });
+    let from = look();
+    let to = from;
+    const loaded = await runChild<StreamLoadJob, StreamLoadResult>(
+      new URL("./load.js", import.meta.url),
+      job,
+      () => (from = look()),
+      () => (to = look()),
+    );
+    taken.set(model, loaded.taken);
+    if (loaded.fault !== undefined) progress(`${model.name}: ${loaded.fault}`);
+    const perToken = (cpuMs: number) => (cpuMs * 1_000) / loaded.tokens;
+    const cpuUs = Object.fromEntries([
+      ...parts.map((part) => [part, perToken(to.cpu[part] - from.cpu[part])]),
+      ["load", perToken(loaded.cpuMs)],
+    ]) as StreamResult["cpuUs"];
+    const paused = (part: "gateway" | "workers") => (to.pauses[part] - from.pauses[part]) / (to.at - from.at);
+    return {
+      tokensPerSecond: loaded.tokens / loaded.seconds,
+      firstTokenMs: loaded.firstTokenMs,
+      betweenTokensMs: loaded.betweenTokensMs,
+      cpuUs,
+      ...(process.env["BATON_BENCH_PROFILE"] !== undefined && {
+        paused: { gateway: paused("gateway"), workers: paused("workers") },
+      }),
+      checked: loaded.checked,
+      wrong: loaded.wrong,
+    };
+  };
+
+  const measureBare = (model: StreamModel, batch: number): Promise<BareStreamResult> => {
+    const { warmupMs, measureMs } = setting.timing;
+    const job: BareStreamJob = {
+      model,
+      batch,
+      references: referencesOf(setting, model),
+      warmupMs: warmupMs / 2,
+      measureMs: measureMs / 2,
+    };
+    return runChild(new URL("./bare.js", import.meta.url), job);
+  };
+
+  return {
+    streamOne: () => measureFleet(demo, 1),
+    bareStreamOne: () => measureBare(demo, 1),
+    streamSixteen: () => measureFleet(demo, BATCH),
+    bareStreamSixteen: () => measureBare(demo, BATCH),
+    sse: () => measureFleet(cheap, SSE_STREAMS),
+    takeover: () => measureTakeovers(setting.takeovers),
+  };
+}
+
+function referencesOf({ references }: StreamSetting, model: StreamModel): string {
+  const file = references.get(model.name);
+  if (file === undefined) throw new Error(`no answers of ${model.name}`);
+  return file;
+}
