@@ -18,13 +18,17 @@ export function banner({ url, models, unready, settings, brokers, logs }) {
   return lines.join("\n");
 }
 
+const STORY = "Write a short story about a cat who discovers a secret portal.";
+
 /** Three commands for the models that are there. */
 export function firstCommands(url, models) {
   const known = [
     {
-      model: "simple",
-      about: "a model without memory adds and subtracts",
-      commands: [infer(url, "simple", simpleBody())],
+      model: "tale-gpt",
+      about: "a language model tells a tale, token by token; kill a worker meanwhile, and it goes on",
+      commands: [
+        `curl -sN ${url}/v1/completions -d '${JSON.stringify({ model: "tale-gpt", prompt: STORY, max_tokens: 200, stream: true })}'`,
+      ],
     },
     {
       model: "accumulate",
@@ -34,12 +38,17 @@ export function firstCommands(url, models) {
         infer(url, "accumulate", accumulateBody({ sequence_id: 42, sequence_end: true }, 12)),
       ],
     },
+    {
+      model: "simple",
+      about: "a model without memory adds and subtracts",
+      commands: [infer(url, "simple", simpleBody())],
+    },
   ].filter(({ model }) => models.includes(model));
   const fleet = { about: "who serves what, and what is queued", commands: [`curl -s ${url}/v2/fleet; echo`] };
   const metadata = models
-    .filter((name) => name !== "simple" && name !== "accumulate")
+    .filter((name) => !known.some(({ model }) => model === name))
     .map((name) => ({ about: `what ${name} takes and gives`, commands: [`curl -s ${url}/v2/models/${name}; echo`] }));
-  return [...known, fleet, ...metadata].slice(0, 3);
+  return [...known.slice(0, 2), fleet, ...metadata].slice(0, 3);
 }
 
 function infer(url, model, body) {

@@ -3,9 +3,11 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { tokenRecord } from "#shared/contract/generation.js";
 import { startFleet, type Fleet } from "../setup/fleet.js";
 import { root } from "../setup/root.js";
 
+const demo = ["simple", "accumulate", "word-lstm", "tale-gpt"];
 const readme = readFileSync(join(root, "README.md"), "utf8");
 const section = readme.slice(readme.indexOf("## First requests"), readme.indexOf("## Your own models"));
 const commands = [...section.matchAll(/```sh\n([^]*?)```/g)].map(([, block = ""]) => block);
@@ -13,7 +15,7 @@ const commands = [...section.matchAll(/```sh\n([^]*?)```/g)].map(([, block = ""]
 describe("the README's first requests", () => {
   let fleet: Fleet;
   beforeAll(async () => {
-    fleet = await startFleet({ gateways: 1, workers: 2, models: ["simple", "accumulate", "word-lstm"] });
+    fleet = await startFleet({ gateways: 1, workers: 2, models: demo });
     await fleet.whenServing();
   });
   afterAll(() => fleet.dispose());
@@ -27,8 +29,8 @@ describe("the README's first requests", () => {
     return stdout;
   }
 
-  it("are four", () => {
-    expect(commands).toHaveLength(4);
+  it("are seven", () => {
+    expect(commands).toHaveLength(7);
   });
 
   it("add and subtract", async () => {
@@ -42,19 +44,43 @@ describe("the README's first requests", () => {
     ).toEqual(["20", "42"]);
   });
 
+  it("chat about a cat and a portal", async () => {
+    const events = (await paste(commands[2] ?? "")).split("\n").filter((line) => line.startsWith("data: {"));
+    const chunks = events.map((line) => JSON.parse(line.slice(6)) as { choices: { delta: { content?: string } }[] });
+    const tale = chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("");
+    expect(events.length).toBeGreaterThan(20);
+    expect(tale).toMatch(/\bcat\b/i);
+    expect(tale).toMatch(/\bportal\b/i);
+  });
+
+  it("stream a tale as Triton does", async () => {
+    const events = (await paste(commands[3] ?? "")).split("\n").filter((line) => line !== "");
+    const tale = events.map((line) => (JSON.parse(line.slice(6)) as { text_output: string }).text_output).join("");
+    expect(events.length).toBeGreaterThan(20);
+    expect(tale).toMatch(/\bcat\b/i);
+  });
+
+  it("submit a tale and read it later", async () => {
+    const said = await paste(commands[4] ?? "");
+    const records = [...said.matchAll(/^data: (.*)$/gm)].map(([, data = ""]) => tokenRecord.parse(JSON.parse(data)));
+    expect(records.map(({ index }) => index)).toEqual(records.map((_, i) => i));
+    expect(records.at(-1)?.reason).toBe("finished");
+    expect(records.flatMap(({ choices }) => choices.map(({ text }) => text)).join("")).toMatch(/\bdragon\b/i);
+  });
+
   it("tell a tale that goes on from its opening, and ends", async () => {
-    const tale = await paste(commands[2] ?? "");
+    const tale = await paste(commands[5] ?? "");
     expect(tale).toMatch(/^Once upon a time\b/);
     expect(tale.split(" ").length).toBeGreaterThan(20);
     expect(tale.trim()).toMatch(/[.!?"]$/);
   });
 
   it("show the fleet", async () => {
-    const { workers, models } = JSON.parse(await paste(commands[3] ?? "")) as {
+    const { workers, models } = JSON.parse(await paste(commands[6] ?? "")) as {
       workers: unknown[];
       models: { name: string }[];
     };
     expect(workers).toHaveLength(2);
-    expect(models.map(({ name }) => name).sort()).toEqual(["accumulate", "simple", "word-lstm"]);
+    expect(models.map(({ name }) => name).sort()).toEqual([...demo].sort());
   });
 });
