@@ -1,6 +1,6 @@
 /**
  * A KServe request to a generator: text in, and parameters by the names of Triton's vLLM backend. Its clients write numbers and booleans as strings too, and may
- * put all of them into one JSON string, `sampling_parameters`; parameters of a request's own go before those.
+ * put all of them into one JSON string, `sampling_parameters`; what stands beside that string goes before what is in it.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import type { ServedModel } from "#shared/contract/announcement.js";
@@ -28,7 +28,7 @@ export interface TextGeneration {
   readonly stream: boolean | undefined;
 }
 
-/** What a parameter may be in `sampling_parameters` alone goes through where it was given. */
+/** Text, even where it reads like something else. */
 const keptAsGiven: ReadonlySet<string> = new Set(["stop", "sequence_id", "sampling_parameters"]);
 
 /** @throws InferenceError */
