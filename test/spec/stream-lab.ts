@@ -5,6 +5,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { pino } from "pino";
 import { afterAll, beforeAll } from "vitest";
 import type { SamplingSpec, TokenRecord } from "#shared/contract/generation.js";
@@ -29,6 +31,8 @@ const silent = pino({ level: "silent" });
 const KEPT_MS = 60_000;
 
 export const talker = servedModel("talker", {
+  inputs: [{ name: "text_input", datatype: "BYTES", dims: [1] }],
+  outputs: [{ name: "text_output", datatype: "BYTES", dims: [1] }],
   generator: { contextLength: 10_000, vocabSize: 100, chat: false, maxChoices: 4, maxIdleMs: 60_000, defaults: {} },
 });
 
@@ -251,6 +255,14 @@ export function read(records: (signal: AbortSignal) => AsyncIterable<StreamRecor
 export async function resume({ relay }: RelayMember, { address }: Writer, after: number): Promise<Reading> {
   const cursor = await Cursor.open(relay, address, after + 1);
   return read((signal) => cursor.records(signal));
+}
+
+/** What this process holds in memory, garbage aside. */
+export function heldBytes(): number {
+  setFlagsFromString("--expose-gc");
+  (runInNewContext("gc") as () => void)();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
 }
 
 export async function until(condition: () => boolean | Promise<boolean>, patienceMs = 15_000): Promise<void> {

@@ -1,0 +1,542 @@
+/** `/v2/requests/<id>` over HTTP and WebSocket, at a gateway in this process; rows A19, A20, F23, F26. */
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { connect } from "node:net";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { WebSocket } from "ws";
+import { encodeFrame } from "#shared/frame.js";
+import { buildApp } from "../../gateway/app.js";
+import { laterSubmitter } from "../../gateway/admission/submit.js";
+import { OutcomeSweeper } from "../../gateway/admission/sweep.js";
+import type { OpenStream } from "../../gateway/inference.js";
+import { directoryOf } from "../../gateway/models.js";
+import { PendingRequests } from "../../gateway/replies/pending.js";
+import { Requests } from "../../gateway/requests/requests.js";
+import { startServer, type RunningServer } from "../../gateway/server.js";
+import { WebSocketDoor } from "../../gateway/stream/websocket.js";
+import { defaultLimits } from "../../gateway/v2/limits.js";
+import { pino } from "pino";
+import { announcementOf, exchange, rawExchange, servedModel } from "../setup/echo-gateway.js";
+import {
+  asked,
+  foreignRequest,
+  heldBytes,
+  lastRecord,
+  recordAt,
+  talker,
+  until,
+  useStreamLab,
+  wholeStream,
+  Writer,
+} from "./stream-lab.js";
+
+const lab = useStreamLab();
+interface Gateway {
+  url: string;
+  port: number;
+  server: RunningServer;
+  webSockets: WebSocketDoor;
+  failures: unknown[];
+}
+let gateway: Gateway;
+const gateways: Gateway[] = [];
+
+async function startGateway(pingMs = 60_000): Promise<Gateway> {
+  const { redis, bus, relay, generate } = lab.gateway;
+  const silent = pino({ level: "silent" });
+  const requests = new Requests({ redis, bus, relay, outcomeTtlMs: 60_000 });
+  const failures: unknown[] = [];
+  const log = (fields: Readonly<Record<string, unknown>>) => void failures.push(fields);
+  const door = { redis, gateway: "gw", shards: 1, idempotencyTtlMs: 60_000 };
+  const limits = { queue: 1_000, waitingPerSequence: 64, liveSequences: 1_000 };
+  const pending = new PendingRequests(redis, bus, silent);
+  const sweeper = new OutcomeSweeper(redis);
+  const ttls = { outcomeTtlMs: 10_000, resultTtlMs: 50_000 };
+  const webSockets = new WebSocketDoor({ requests, log, pingMs });
+  const directory = directoryOf([announcementOf([talker, servedModel("adder")])]);
+  const app = buildApp({
+    directory: () => directory,
+    infer: () => Promise.reject(new Error("not asked for")),
+    inferLater: laterSubmitter({ door: { ...door, limits }, pending, sweeper, ...ttls, log: silent }),
+    generate,
+    requests,
+    isReady: () => true,
+    fleet: () => Promise.resolve({}),
+    limits: defaultLimits,
+    version: "1",
+    log,
+  });
+  const server = await startServer(app, { port: 0, host: "127.0.0.1", log: () => undefined, webSockets });
+  const one = { url: `http://127.0.0.1:${server.port}`, port: server.port, server, webSockets, failures };
+  gateways.push(one);
+  return one;
+}
+
+beforeAll(async () => {
+  gateway = await startGateway();
+});
+afterAll(async () => {
+  for (const { server, failures } of gateways) {
+    await server.close(0);
+    expect(failures).toEqual([]);
+  }
+});
+
+async function begin(): Promise<{ stream: OpenStream; writer: Writer; path: string }> {
+  const stream = await lab.gateway.generate(asked());
+  return { stream, writer: new Writer(lab, stream.id), path: `/v2/requests/${stream.id}` };
+}
+
+interface Events {
+  readonly head: IncomingMessage;
+  readonly text: () => string;
+  readonly ended: Promise<string>;
+  leave(): void;
+}
+
+function events(path: string, headers: Record<string, string> = {}, url = gateway.url): Promise<Events> {
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest(`${url}${path}`, { headers, agent: false }, (head) => {
+      let text = "";
+      head.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+      const ended = new Promise<string>((done, cut) => {
+        head.on("end", () => done(text));
+        head.on("error", cut);
+      });
+      ended.catch(() => undefined); // whoever awaits it is told
+      resolve({ head, text: () => text, ended, leave: () => sent.destroy() });
+    });
+    sent.on("error", reject);
+    sent.end();
+  });
+}
+
+const asEvents = (records: readonly string[], from = 0): string =>
+  records.map((record, i) => `id: ${from + i}\ndata: ${record}\n\n`).join("");
+
+describe("events", () => {
+  it("are the records, with their indexes as ids, from where the client left off", async () => {
+    const { writer, path } = await begin();
+    const whole = wholeStream(30);
+    const all = await events(`${path}/events`);
+    expect(all.head.statusCode).toBe(200);
+    expect(all.head.headers).toMatchObject({
+      "content-type": "text/event-stream",
+      "baton-request-id": path.slice("/v2/requests/".length),
+      "x-request-id": expect.stringMatching(/./) as string,
+    });
+    await writer.write(...whole.slice(0, 20));
+    await until(() => all.text().length === asEvents(whole.slice(0, 20)).length);
+    const rest = await events(`${path}/events?after=4`);
+    const headerFirst = await events(`${path}/events?after=4`, { "last-event-id": "9" });
+    await writer.write(...whole.slice(20));
+    expect(await all.ended).toBe(asEvents(whole));
+    expect(await rest.ended).toBe(asEvents(whole.slice(5), 5));
+    expect(await headerFirst.ended).toBe(asEvents(whole.slice(10), 10));
+    expect(await (await events(`${path}/events`, { "last-event-id": "29" })).ended).toBe("");
+  });
+
+  it.each(["-1", "", " ", "1.5", "1e3", "0x1", "abc", "NaN", "9999999999", "1, 2", `${2n ** 64n}`])(
+    "after '%s' are refused (A19)",
+    async (after) => {
+      const { path } = await begin();
+      const inAddress = await exchange(
+        `${gateway.url}${path}/events?after=${encodeURIComponent(after)}`,
+        "",
+        {},
+        "GET",
+      );
+      const inHeader = await exchange(`${gateway.url}${path}/events`, "", { "last-event-id": after }, "GET");
+      for (const { status, json } of [inAddress, inHeader]) {
+        expect([status, (JSON.parse(json) as { code: string }).code]).toEqual([400, "invalid_argument"]);
+      }
+    },
+  );
+
+  it("beyond the end, of nobody, or let go are refused with a status (A19)", async () => {
+    const { writer, path } = await begin();
+    await writer.write(recordAt(0));
+    const codeAt = async (target: string) => {
+      const { status, json } = await exchange(`${gateway.url}${target}`, "", {}, "GET");
+      return [status, (JSON.parse(json) as { code: string }).code];
+    };
+    expect(await codeAt(`${path}/events?after=1`)).toEqual([409, "ahead_of_log"]);
+    expect(await codeAt("/v2/requests/x.0.1.talker/events")).toEqual([404, "unknown_request"]);
+    expect(await codeAt("/v2/requests/x.0.1.talker/events?after=3")).toEqual([410, "resume_window_passed"]);
+    for (const id of ["x", "x.0.1", "a.b.c.d", "x.0.1.{talker}", `${"x".repeat(65)}.0.1.talker`]) {
+      expect(await codeAt(`/v2/requests/${id}/events`)).toEqual([404, "unknown_request"]);
+      expect(await codeAt(`/v2/requests/${id}`)).toEqual([404, "unknown_request"]);
+    }
+  });
+
+  it("answer HEAD, and other methods with 405", async () => {
+    const { path } = await begin();
+    const head = await exchange(`${gateway.url}${path}/events`, "", {}, "HEAD");
+    expect([head.status, head.headers["content-type"], head.json]).toEqual([200, "text/event-stream", ""]);
+    for (const [method, target] of [
+      ["POST", path],
+      ["PUT", `${path}/events`],
+      ["GET", `${path}/detach`],
+      ["POST", `${path}/ws`],
+    ] as const) {
+      expect((await exchange(`${gateway.url}${target}`, "", {}, method)).status).toBe(405);
+    }
+  });
+
+  it("end with an error event when the stream fails after its head", async () => {
+    const { writer, path } = await begin();
+    const reading = await events(`${path}/events`);
+    await writer.write(recordAt(0));
+    await until(() => reading.text() !== "");
+    await writer.destroy("log", "outcome");
+    expect(await reading.ended).toBe(
+      `${asEvents([recordAt(0)])}event: error\ndata: {"error":"records of the stream are gone","code":"state_lost"}\n\n`,
+    );
+  });
+
+  it("stop being read when the client leaves", async () => {
+    const { writer, path } = await begin();
+    const reading = await events(`${path}/events`);
+    await writer.write(recordAt(0));
+    await until(() => reading.text() !== "");
+    const hub = lab.gateway.relay.find(writer.address);
+    expect(hub?.hasReaders).toBe(true);
+    reading.leave();
+    await until(() => hub?.hasReaders === false);
+  });
+
+  it("read by nobody cost bounded memory, 200 times (F26)", { timeout: 120_000 }, async () => {
+    const { writer, path } = await begin();
+    const text = "x".repeat(16_000);
+    const sockets = await Promise.all(
+      Array.from(
+        { length: 200 },
+        () =>
+          new Promise<ReturnType<typeof connect>>((resolve) => {
+            const socket = connect(gateway.port, "127.0.0.1", () => {
+              socket.write(`GET ${path}/events HTTP/1.1\r\nHost: h\r\n\r\n`, () => resolve(socket));
+            });
+          }),
+      ),
+    );
+    await writer.write(recordAt(0));
+    const before = heldBytes();
+    for (let i = 1; i < 320; i++) await writer.write(recordAt(i, { choices: [{ index: 0, text, tokens: [1] }] }));
+    const well = await events(`${path}/events?after=0`);
+    await until(() => well.text().length > 5_000_000, 60_000);
+    const now = heldBytes();
+    // The kernel takes up to 4 MB for each; the rest would be 240 MB.
+    expect(now - before).toBeLessThan(64 << 20);
+    well.leave();
+    for (const socket of sockets) socket.destroy();
+    await until(() => lab.gateway.relay.find(writer.address)?.hasReaders !== true);
+  });
+});
+
+describe("a request's state", () => {
+  const stateOf = async (path: string) => {
+    const { status, json } = await exchange(`${gateway.url}${path}`, "", {}, "GET");
+    expect(status).toBe(200);
+    return JSON.parse(json) as Record<string, unknown>;
+  };
+
+  it("goes from queued to done, with the answer put together", async () => {
+    const { stream, writer, path } = await begin();
+    expect(await stateOf(path)).toEqual({
+      id: stream.id,
+      model_name: "talker",
+      model_version: "1",
+      state: "queued",
+      admitted_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) as string,
+      began_at: null,
+      ended_at: null,
+    });
+    await writer.append(recordAt(0));
+    await lab.redis.hset(`out:{talker:1:0}:${writer.address.request}`, "began", String(Date.now()));
+    expect(await stateOf(path)).toMatchObject({ state: "running", began_at: expect.any(String) as string });
+    const other = { index: 1, text: "zwei", tokens: [3], finish_reason: "length" as const };
+    await writer.append(recordAt(1, { choices: [other] }), lastRecord(2));
+    await writer.give({ kind: "result", body: Buffer.from("whatever") });
+    expect(await stateOf(path)).toMatchObject({
+      state: "done",
+      ended_at: expect.any(String) as string,
+      outcome: {
+        choices: [
+          { index: 0, text: "t0 é", finish_reason: "stop" },
+          { index: 1, text: "zwei", finish_reason: "length" },
+        ],
+        usage: { prompt_tokens: 1, completion_tokens: 2 },
+      },
+    });
+  });
+
+  it("is done as soon as the final record is there", async () => {
+    const { writer, path } = await begin();
+    await writer.append(recordAt(0), lastRecord(1));
+    await lab.redis.hset(`out:{talker:1:0}:${writer.address.request}`, "began", String(Date.now()), "sealed", "1");
+    expect(await stateOf(path)).toMatchObject({ state: "done", outcome: { choices: [{ text: "t0 é" }] } });
+  });
+
+  it("has tensors as infer would have answered, and errors as they are", async () => {
+    const done = await foreignRequest(lab, "adder");
+    const data = Buffer.alloc(8);
+    data.writeBigInt64LE(2n ** 53n + 1n);
+    const tensor = { name: "SUM", datatype: "INT64", shape: [1], data } as const;
+    await done.writer.give({ kind: "result", body: encodeFrame({}, [tensor]) });
+    const { json } = await exchange(`${gateway.url}/v2/requests/${done.id}`, "", {}, "GET");
+    expect(json).toContain('"state":"done"');
+    expect(json).toContain(
+      '"outcome":{"model_name":"adder","model_version":"1","outputs":[{"name":"SUM","datatype":"INT64","shape":[1],"data":[9007199254740993]}]}',
+    );
+    for (const [code, state] of [
+      ["model_error", "failed"],
+      ["expired", "expired"],
+      ["cancelled", "cancelled"],
+    ] as const) {
+      const { id, writer } = await foreignRequest(lab, "adder");
+      await writer.give({ kind: "error", code, message: "why" });
+      expect(await stateOf(`/v2/requests/${id}`)).toMatchObject({ state, outcome: { error: "why", code } });
+    }
+  });
+
+  it("is unavailable while Redis is away", async () => {
+    const { path } = await begin();
+    lab.lines.redis.blackHole("toServer", "toClient");
+    try {
+      const { status, headers } = await exchange(`${gateway.url}${path}`, "", {}, "GET");
+      expect([status, headers["retry-after"]]).toEqual([503, "1"]);
+    } finally {
+      lab.lines.redis.heal();
+      await until(() => lab.gateway.redis.status === "ready");
+    }
+  });
+});
+
+describe("cancelling", () => {
+  const cancel = async (path: string) => {
+    const { status, json } = await exchange(`${gateway.url}${path}`, "", {}, "DELETE");
+    return { status, body: json === "" ? undefined : (JSON.parse(json) as unknown) };
+  };
+
+  it("ends a stream for all its readers, and says so as often as it is asked", async () => {
+    const { writer, path } = await begin();
+    const reading = await events(`${path}/events`);
+    await writer.write(recordAt(0));
+    expect([await cancel(path), await cancel(path)]).toEqual([{ status: 204 }, { status: 204 }]);
+    expect(await reading.ended).toBe(
+      asEvents([
+        recordAt(0),
+        `{"index":1,"choices":[],"final":true,"reason":"cancelled","error":{"code":"cancelled","message":"the request was cancelled"}}`,
+      ]),
+    );
+  });
+
+  it("comes too late for what has ended, and is refused for what was never there", async () => {
+    const { writer, path } = await begin();
+    await writer.write(...wholeStream(2));
+    expect(await cancel(path)).toEqual({
+      status: 409,
+      body: { error: "the request has ended", code: "already_ended", state: "done" },
+    });
+    expect(await cancel("/v2/requests/x.0.1.talker")).toMatchObject({ status: 404 });
+  });
+
+  it("takes requests of models that nobody knows any more, and gives no stream to one that had none", async () => {
+    const { id, writer } = await foreignRequest(lab, "unknown");
+    expect(await cancel(`/v2/requests/${id}`)).toEqual({ status: 204 });
+    expect(await lab.redis.exists(`log:{unknown:1:0}:${writer.address.request}`)).toBe(0);
+    const streaming = await foreignRequest(lab, "unknown");
+    await streaming.writer.write(recordAt(0));
+    expect(await cancel(`/v2/requests/${streaming.id}`)).toEqual({ status: 204 });
+    expect(await lab.redis.llen(`log:{unknown:1:0}:${streaming.writer.address.request}`)).toBe(2);
+  });
+});
+
+it("detaching lets a stream run on without readers", async () => {
+  const { writer, path } = await begin();
+  expect((await writer.facts())["wanted"]).toBeDefined();
+  for (let i = 0; i < 2; i++) expect((await exchange(`${gateway.url}${path}/detach`)).status).toBe(204);
+  expect((await writer.facts())["wanted"]).toBeUndefined();
+  expect((await exchange(`${gateway.url}/v2/requests/x.0.1.talker/detach`)).status).toBe(404);
+});
+
+describe("Prefer: respond-async", () => {
+  const inputs = [{ name: "INPUT0", datatype: "INT32", shape: [1], data: [1] }];
+  const post = (prefer: string, model = "adder", body: object = { inputs }) =>
+    exchange(`${gateway.url}/v2/models/${model}/infer`, JSON.stringify(body), { prefer });
+
+  it.each(["respond-async", "wait=10, Respond-Async", "respond-async; x=1"])(
+    "'%s' is answered at once",
+    async (prefer) => {
+      const { status, headers, json } = await post(prefer);
+      const { id } = JSON.parse(json) as { id: string };
+      expect([status, JSON.parse(json)]).toEqual([202, { id, state: "queued" }]);
+      expect(headers).toMatchObject({ location: `/v2/requests/${id}`, "preference-applied": "respond-async" });
+      const asked = await exchange(`${gateway.url}${headers["location"] ?? ""}`, "", {}, "GET");
+      expect(JSON.parse(asked.json)).toMatchObject({ id, state: "queued", model_name: "adder" });
+      await new Writer(lab, id).give({ kind: "error", code: "model_error", message: "x" });
+      const after = await exchange(`${gateway.url}/v2/requests/${id}`, "", {}, "GET");
+      expect(JSON.parse(after.json)).toMatchObject({ state: "failed", outcome: { code: "model_error" } });
+    },
+  );
+
+  it("takes a generator's request too, which nobody needs to read", async () => {
+    const text = [{ name: "text_input", datatype: "BYTES", shape: [1], data: ["once"] }];
+    const { status, json } = await post("respond-async", "talker", { inputs: text });
+    expect(status).toBe(202);
+    const writer = new Writer(lab, (JSON.parse(json) as { id: string }).id);
+    expect((await writer.facts())["wanted"]).toBeUndefined();
+  });
+
+  it("is refused as any other request is", async () => {
+    expect((await post("respond-async", "adder", { inputs: [] })).status).toBe(400);
+    expect((await post("respond-async", "nobody")).status).toBe(404);
+  });
+});
+
+interface Socket {
+  readonly client: WebSocket;
+  readonly messages: string[];
+  readonly closed: Promise<[code: number, reason: string]>;
+}
+
+function open(path: string, one = gateway, options: object = {}): Promise<Socket | number> {
+  return new Promise((resolve, reject) => {
+    const client = new WebSocket(`ws://127.0.0.1:${one.port}${path}`, options);
+    const messages: string[] = [];
+    client.on("message", (data: Buffer, isBinary) => messages.push(isBinary ? "binary" : data.toString()));
+    const closed = new Promise<[number, string]>((done) =>
+      client.on("close", (code, reason) => done([code, reason.toString()])),
+    );
+    client.on("open", () => resolve({ client, messages, closed }));
+    client.on("unexpected-response", (_, { statusCode }) => {
+      resolve(statusCode ?? 0);
+      client.terminate();
+    });
+    client.on("error", (error) => {
+      if (client.readyState === WebSocket.CONNECTING) reject(error);
+    });
+  });
+}
+
+async function openSurely(path: string, one = gateway, options: object = {}): Promise<Socket> {
+  const socket = await open(path, one, options);
+  if (typeof socket === "number") throw new Error(`refused with ${socket}`);
+  return socket;
+}
+
+describe("a WebSocket", () => {
+  it("carries the records as text, from where the client left off, and closes after the last", async () => {
+    const { writer, path } = await begin();
+    const whole = wholeStream(30);
+    const all = await openSurely(`${path}/ws`);
+    await writer.write(...whole.slice(0, 10));
+    await until(() => all.messages.length === 10);
+    const rest = await openSurely(`${path}/ws?after=4`);
+    await writer.write(...whole.slice(10));
+    expect([await all.closed, all.messages]).toEqual([[1000, ""], whole]);
+    expect([await rest.closed, rest.messages]).toEqual([[1000, ""], whole.slice(5)]);
+  });
+
+  it("is refused with a status before the upgrade", async () => {
+    const { writer, path } = await begin();
+    await writer.write(recordAt(0));
+    expect(
+      await Promise.all([
+        open(`${path}/ws?after=-1`),
+        open(`${path}/ws?after=7`),
+        open("/v2/requests/x.0.1.talker/ws"),
+        open("/v2/requests/x.0.1.talker/ws?after=1"),
+        open("/v2/health/live"),
+        open("/nowhere"),
+      ]),
+    ).toEqual([400, 409, 404, 410, 200, 404]);
+    expect((await exchange(`${gateway.url}${path}/ws`, "", {}, "GET")).status).toBe(426);
+    const wrong = `GET ${path}/ws HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n`;
+    expect(await rawExchange(gateway.port, wrong)).toMatch(/^HTTP\/1\.1 400 /);
+  });
+
+  it("may say little, and nothing binary or huge (A20)", async () => {
+    const { writer, path } = await begin();
+    const talking = await openSurely(`${path}/ws`);
+    talking.client.send("thank you");
+    await writer.write(recordAt(0));
+    await until(() => talking.messages.length === 1);
+    const binary = await openSurely(`${path}/ws`);
+    binary.client.send(Buffer.from("no"));
+    expect((await binary.closed)[0]).toBe(1008);
+    const long = await openSurely(`${path}/ws`);
+    long.client.send("x".repeat(5_000));
+    expect((await long.closed)[0]).toBe(1008);
+    const huge = await openSurely(`${path}/ws`);
+    huge.client.send("x".repeat(2 << 20));
+    expect((await huge.closed)[0]).toBe(1009);
+    // Compressed all the same, though it was not agreed on: a bomb is a protocol error.
+    const bomb = await openSurely(`${path}/ws`);
+    rawSocket(bomb).write(Buffer.from([0xc1, 0x80, 0, 0, 0, 0]));
+    expect((await bomb.closed)[0]).toBe(1002);
+    expect(talking.client.readyState).toBe(WebSocket.OPEN);
+    talking.client.close();
+  });
+
+  it("is cut when its client answers no ping", async () => {
+    const impatient = await startGateway(100);
+    const { path } = await begin();
+    const silent = await openSurely(`${path}/ws`, impatient, { autoPong: false });
+    const awake = await openSurely(`${path}/ws`, impatient);
+    expect((await silent.closed)[0]).toBe(1006);
+    expect(awake.client.readyState).toBe(WebSocket.OPEN);
+    awake.client.close();
+    await until(() => impatient.webSockets.size === 0);
+  });
+
+  it("that reads nothing holds back its own stream alone", async () => {
+    const { writer, path } = await begin();
+    const stuck = await openSurely(`${path}/ws`);
+    stuck.client.pause();
+    const well = await openSurely(`${path}/ws`);
+    const text = "x".repeat(32_000);
+    const records = Array.from({ length: 200 }, (_, i) => recordAt(i, { choices: [{ index: 0, text, tokens: [1] }] }));
+    for (const record of records) await writer.write(record);
+    await until(() => well.messages.length === records.length);
+    expect(stuck.messages).toEqual([]);
+    stuck.client.resume();
+    await until(() => stuck.messages.length === records.length);
+    expect(stuck.messages).toEqual(records);
+    for (const { client } of [stuck, well]) client.terminate();
+  });
+
+  function rawSocket({ client }: Socket): { write(bytes: Buffer): void } {
+    return (client as unknown as { _socket: { write(bytes: Buffer): void } })._socket;
+  }
+});
+
+describe("an offer to go on in another protocol", () => {
+  it("is not taken, and the request answered all the same", async () => {
+    const body = JSON.stringify({ inputs: [{ name: "INPUT0", datatype: "INT32", shape: [1], data: [1] }] });
+    const offer = ["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA"];
+    const infer = [`POST /v2/models/adder/infer HTTP/1.1`, "Host: h", "Prefer: respond-async", ...offer];
+    const text = [...infer, `Content-Length: ${body.length}`, "", body].join("\r\n");
+    const next = "GET /v2/health/live HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+    const replies = await rawExchange(gateway.port, text + next);
+    expect(replies.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 202", "HTTP/1.1 200"]);
+  });
+});
+
+describe("a gateway that stops", () => {
+  it("lets streams be read through its linger, then sends their readers elsewhere at once (F23)", async () => {
+    const stopping = await startGateway();
+    const { writer, path } = await begin();
+    const reading = await events(`${path}/events`, {}, stopping.url);
+    const socket = await openSurely(`${path}/ws`, stopping);
+    const whole = wholeStream(10);
+    const closed = stopping.server.close(60_000, 300);
+    await writer.write(...whole.slice(0, 4));
+    await until(() => reading.text() === asEvents(whole.slice(0, 4)) && socket.messages.length === 4);
+    expect(await reading.ended).toBe(`${asEvents(whole.slice(0, 4))}retry: 500\n\n`);
+    expect((await socket.closed)[0]).toBe(1001);
+    await closed;
+    await writer.write(...whole.slice(4));
+    const elsewhere = await events(`${path}/events`, { "last-event-id": "3" });
+    expect(await elsewhere.ended).toBe(asEvents(whole.slice(4), 4));
+  });
+});
