@@ -6,7 +6,7 @@ import { batchWork } from "../../worker/batch/work.js";
 import { RedisClock } from "#shared/redis/clock.js";
 import { connectBlockingReader } from "#shared/redis/connect.js";
 import { openLane } from "../../worker/lane.js";
-import type { RunResult } from "../../worker/model/host.js";
+import type { RunAnswer } from "../../worker/model/protocol.js";
 import type { ServingModel } from "../../worker/model/serving.js";
 import { admitRequest, admitStep, silentBus, take, useLab, type Lab } from "./lab.js";
 
@@ -24,7 +24,7 @@ function slowModel() {
     host: {
       graph: { inputs: [], outputs: [] },
       run: () =>
-        new Promise<RunResult>((resolve) => {
+        new Promise<RunAnswer>((resolve) => {
           begun.push(() => resolve({ outputs: [], ranMs: 1 }));
         }),
       close: () => Promise.resolve(),

@@ -47,7 +47,7 @@ export class Engine {
   }
 
   /** @param only compute this request alone, the others stand still: should the process end now, it was this one. */
-  async iterate(only: string | undefined): Promise<Omit<Iteration, "ranMs">> {
+  async iterate(only: string | undefined): Promise<Iteration> {
     const outcome: Outcome = { steps: [], failed: [] };
     if (only === undefined) {
       this.#makeRoom();

@@ -91,6 +91,8 @@ async function prepare(
     const generation = { key: held.delivery.entry, sampling: spec.sampling, prompt, next, replayed };
     return { kind: "run", alone, generation };
   } catch (error) {
+    // The tokenizer is closing or starting anew; another worker, or this one later, has one.
+    if (error instanceof InferenceError && error.code === "unavailable") return { kind: "drop" };
     const refusal =
       error instanceof InferenceError ? error : new InferenceError("internal", "internal error", { cause: error });
     return { kind: "refuse", error: refusal, next };

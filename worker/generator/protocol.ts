@@ -30,7 +30,6 @@ export interface NewGeneration {
 }
 
 export interface IterateRequest {
-  readonly id: number;
   readonly add: readonly NewGeneration[];
   readonly remove: readonly string[];
   /** Compute this one alone. */
@@ -54,16 +53,9 @@ export interface Iteration {
   readonly failed: readonly { readonly key: string; readonly reason: string }[];
   /** Requests that are not finished. */
   readonly open: number;
-  readonly ranMs: number;
 }
 
 export interface GeneratorFacts {
   readonly padding: boolean;
   readonly bytesPerToken: number;
 }
-
-export type GeneratorMessage =
-  | { readonly kind: "ready"; readonly facts: GeneratorFacts }
-  | { readonly kind: "failed"; readonly reason: string }
-  | { readonly kind: "iteration"; readonly id: number; readonly iteration: Iteration }
-  | { readonly kind: "broken"; readonly id: number; readonly reason: string };

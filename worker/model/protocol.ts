@@ -31,13 +31,12 @@ export interface PlainTensor {
 }
 
 export interface RunRequest {
-  readonly id: number;
   readonly inputs: readonly PlainTensor[];
   readonly outputs: readonly string[];
 }
 
-export type ThreadMessage =
-  | { readonly kind: "ready"; readonly graph: GraphMetadata }
-  | { readonly kind: "failed"; readonly reason: string }
-  | { readonly kind: "result"; readonly id: number; readonly outputs: readonly PlainTensor[]; readonly ranMs: number }
-  | { readonly kind: "error"; readonly id: number; readonly reason: string };
+export interface RunAnswer {
+  readonly outputs: readonly PlainTensor[];
+  /** Time inside the model alone. */
+  readonly ranMs: number;
+}

@@ -1,0 +1,81 @@
+/**
+ * The main thread's end of a thread that computes: asks it, and ends the process when it hangs or dies. A thread stuck in native code cannot be stopped alone, and a
+ * native crash takes the process anyway; the supervisor starts a new one.
+ */
+import { Worker, type Transferable } from "node:worker_threads";
+import type { Question, ThreadMessage } from "./protocol.js";
+
+export interface Answered<Answer> {
+  readonly answer: Answer;
+  /** Time that the thread took, its queue aside. */
+  readonly ranMs: number;
+}
+
+export interface GuardedThread<Asked, Ready, Answer> {
+  readonly ready: Ready;
+  /** Questions are answered in order. @throws Error with the thread's own reason */
+  ask(asked: Asked, transfer?: readonly Transferable[]): Promise<Answered<Answer>>;
+  close(): Promise<void>;
+}
+
+/** Longest an answer may take before the thread counts as hung: ten times the slowest of late, at least this. */
+const WATCHDOG_MIN_MS = 30_000;
+const WATCHDOG_FACTOR = 10;
+
+/** @throws Error when the thread cannot start, with its reason. @param onFatal it is of no use any more. */
+export async function openThread<Asked, Ready, Answer>(
+  module: URL,
+  options: unknown,
+  onFatal: (reason: string) => void,
+): Promise<GuardedThread<Asked, Ready, Answer>> {
+  const thread = new Worker(module, { workerData: options });
+  const open = new Map<number, { resolve: (answer: Answered<Answer>) => void; reject: (error: Error) => void }>();
+  let nextId = 0;
+  let closing = false;
+  let slowestMs = 0;
+
+  const ready = await new Promise<Ready>((resolve, reject) => {
+    thread.on("message", (message: ThreadMessage<Ready, Answer>) => {
+      if (message.kind === "ready") return resolve(message.ready);
+      if (message.kind === "failed") return reject(new Error(message.reason));
+      const question = open.get(message.id);
+      open.delete(message.id);
+      if (message.kind === "error") return question?.reject(new Error(message.reason));
+      slowestMs = Math.max(slowestMs * 0.99, message.ranMs);
+      return question?.resolve(message);
+    });
+    const lost = (reason: string) => {
+      reject(new Error(reason));
+      if (!closing) onFatal(reason);
+    };
+    thread.on("error", (error: Error) => lost(`thread failed: ${error.message}`));
+    thread.on("exit", (code) => lost(`thread exited with ${code}`));
+  }).catch(async (error: unknown) => {
+    closing = true;
+    await thread.terminate();
+    throw error;
+  });
+
+  return {
+    ready,
+    ask(asked, transfer = []) {
+      const question: Question<Asked> = { id: nextId++, asked };
+      return new Promise((resolve, reject) => {
+        const limitMs = Math.max(WATCHDOG_MIN_MS, slowestMs * WATCHDOG_FACTOR) * (open.size + 1);
+        const watchdog = setTimeout(() => onFatal(`no answer within ${Math.round(limitMs)} ms`), limitMs);
+        const settle =
+          <T>(done: (value: T) => void) =>
+          (value: T) => {
+            clearTimeout(watchdog);
+            done(value);
+          };
+        open.set(question.id, { resolve: settle(resolve), reject: settle(reject) });
+        thread.postMessage(question, [...transfer]);
+      });
+    },
+    async close() {
+      closing = true;
+      await thread.terminate();
+    },
+  };
+}

@@ -1,0 +1,41 @@
+/** The computing thread's own end: opens what it serves, then answers one question after the other. */
+import { parentPort, workerData, type Transferable } from "node:worker_threads";
+import type { Question, ThreadMessage } from "./protocol.js";
+
+export interface Served<Asked, Ready, Answer> {
+  readonly ready: Ready;
+  /** @throws Error with the reason that the asker is told */
+  answer(asked: Asked): Promise<{ readonly answer: Answer; readonly transfer?: readonly Transferable[] }>;
+}
+
+/** @param open is given what the thread was started with. */
+export async function serveThread<Options, Asked, Ready, Answer>(
+  open: (options: Options) => Promise<Served<Asked, Ready, Answer>>,
+): Promise<void> {
+  const post = (message: ThreadMessage<Ready, Answer>, transfer: readonly Transferable[] = []) =>
+    parentPort?.postMessage(message, [...transfer]);
+  let served: Served<Asked, Ready, Answer>;
+  try {
+    served = await open(workerData as Options);
+  } catch (error) {
+    return post({ kind: "failed", reason: reasonOf(error) });
+  }
+  const reply = async ({ id, asked }: Question<Asked>) => {
+    const startedAt = performance.now();
+    try {
+      const { answer, transfer } = await served.answer(asked);
+      post({ kind: "answer", id, answer, ranMs: performance.now() - startedAt }, transfer);
+    } catch (error) {
+      post({ kind: "error", id, reason: reasonOf(error) });
+    }
+  };
+  let last = Promise.resolve();
+  parentPort?.on("message", (question: Question<Asked>) => {
+    last = last.then(() => reply(question));
+  });
+  post({ kind: "ready", ready: served.ready });
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
