@@ -4,14 +4,17 @@ const full = process.env["BATON_FULL"] === "1";
 export const streamScale = {
   /** Streams that always run. */
   running: 100,
+  /** Fewest and most tokens of one. */
+  tokens: full ? ([20, 160] as const) : ([10, 60] as const),
   workerKills: full ? 100 : 10,
   workerFreezes: full ? 20 : 3,
   workerDrains: full ? 20 : 3,
   gatewayKills: full ? 20 : 4,
   natsKills: full ? 10 : 2,
-  natsDownMs: full ? 60_000 : 4_000,
+  natsDownMs: full ? 60_000 : 2_000,
   redisKills: full ? 10 : 2,
-  resets: full ? 40 : 6,
+  resets: full ? 40 : 9,
+  lostReplies: full ? 20 : 6,
   /** Clients that come back at once. */
   stampede: 500,
   cancelled: full ? 10_000 : 600,

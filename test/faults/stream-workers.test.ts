@@ -1,23 +1,23 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { talk } from "../streams/conversation.js";
 import { StreamLab } from "../streams/lab.js";
 import { nth, pause, repeatedly } from "./pace.js";
 import { seed } from "./scale.js";
 import { streamScale } from "./stream-scale.js";
 import { expectUndisturbed } from "./stream-verdict.js";
 
-const { running, timeoutMs } = streamScale;
+const { running, tokens, timeoutMs } = streamScale;
 let lab: StreamLab;
 
 beforeAll(async () => {
-  lab = await StreamLab.open({
-    seed,
-    fleet: { gateways: 2, workers: 2, models: ["gen-mha"] },
-    model: "gen-mha",
-    asks: running,
-    tokens: [20, 120],
-  });
+  const fleet = { gateways: 2, workers: 2, models: ["gen-mha"] };
+  lab = await StreamLab.open({ seed, fleet, model: "gen-mha", asks: running, tokens });
 }, timeoutMs);
 afterAll(() => lab.close());
+
+/** One a second, or as soon as the one before is back at work: somebody always is. */
+const everySecond = (count: number, blow: (i: number) => Promise<unknown>) =>
+  repeatedly(count, 0, (i) => Promise.all([blow(i), pause(1_000)]));
 
 describe("workers killed with SIGKILL under streams", () => {
   it(
@@ -26,9 +26,10 @@ describe("workers killed with SIGKILL under streams", () => {
       const findings = await lab.experiment({
         name: "stream-worker-killed",
         running,
-        breaking: ({ workers }) => repeatedly(streamScale.workerKills, 1_000, (i) => nth(workers, i).restart()),
+        breaking: ({ workers }) => everySecond(streamScale.workerKills, (i) => nth(workers, i).restart()),
       });
       expectUndisturbed("stream-worker-killed", findings);
+      console.log(`longest pause of a reader ${findings.figures.longestPauseMs} ms, lease ${lab.fleet.leaseMs} ms`);
       expect(findings.figures.takenOver).toBeGreaterThan(streamScale.workerKills);
     },
     timeoutMs,
@@ -43,7 +44,7 @@ describe("workers frozen past their lease under streams, then thawed", () => {
         name: "stream-worker-frozen",
         running,
         breaking: ({ workers, leaseMs }) =>
-          repeatedly(streamScale.workerFreezes, 500, async (i) => {
+          repeatedly(streamScale.workerFreezes, 400, async (i) => {
             const worker = nth(workers, i);
             worker.freeze();
             await pause(leaseMs * 1.8);
@@ -52,6 +53,57 @@ describe("workers frozen past their lease under streams, then thawed", () => {
       });
       expectUndisturbed("stream-worker-frozen", findings);
       expect(findings.figures.takenOver).toBeGreaterThan(streamScale.workerFreezes);
+    },
+    timeoutMs,
+  );
+});
+
+describe("SIGTERM to a worker with 16 streams running (F14)", () => {
+  it(
+    "stops each at a committed record; it goes on elsewhere at once, and no lease runs out",
+    async () => {
+      const findings = await lab.experiment({
+        name: "stream-worker-drained",
+        running: 16,
+        breaking: async ({ workers }, ended) => {
+          const exits: (number | null)[] = [];
+          await repeatedly(streamScale.workerDrains, 0, async (i) => {
+            await ended.reach(ended.count + 4);
+            const worker = nth(workers, i);
+            exits.push((await worker.terminate()).code);
+            await worker.start();
+          });
+          return exits;
+        },
+      });
+      expectUndisturbed("stream-worker-drained", findings);
+      expect(findings.broke).toEqual(findings.broke.map(() => 0));
+      expect(findings.figures.worker["handed back"]).toBeGreaterThan(0);
+      expect(findings.figures.worker["reclaimed"] ?? 0).toBe(0);
+    },
+    timeoutMs,
+  );
+});
+
+describe("a conversation whose workers are killed between and during its turns", () => {
+  it(
+    "is the conversation that it is undisturbed",
+    async () => {
+      const { workers } = lab.fleet;
+      const plan = { model: "gen-mha", count: 8, turns: streamScale.turns, seed };
+      const calm = await talk(lab, { ...plan, name: "calm" });
+      let kills = 0;
+      const killOne = () => nth(workers, kills++).restart();
+      const broken = await talk(lab, {
+        ...plan,
+        name: "broken",
+        beforeTurn: async (turn) => turn % 2 === 1 && killOne(),
+        duringTurn: async (turn) => turn % 2 === 0 && killOne(),
+      });
+      console.log(`conversations, seed ${seed}: ${kills} kills, ${broken.takenOver} turns taken over in their middle`);
+      expect(broken.turns).toEqual(calm.turns);
+      expect(broken.takenOver).toBeGreaterThan(0);
+      expect(await lab.floor()).toEqual([]);
     },
     timeoutMs,
   );

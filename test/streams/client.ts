@@ -3,14 +3,13 @@
  * gateway to gateway, each time after the last record that it has.
  */
 import type { IncomingMessage } from "node:http";
-import { tokenRecord } from "#shared/contract/generation.js";
 import { errorKinds, isErrorCode } from "#shared/errors.js";
 import type { Random } from "../setup/random.js";
 import type { StreamAsk } from "./ask.js";
-import type { ServerEvent } from "./event-parser.js";
 import { readEventSource, type SourceEnd } from "./event-source.js";
 import type { Manner, Reading, StreamOutcome } from "./history.js";
 import { submissionOf } from "./submission.js";
+import { recordIn, takeChunk, takeRecord, takeText } from "./take.js";
 
 export interface StreamClientSettings {
   /** Where to ask now. */
@@ -18,6 +17,8 @@ export interface StreamClientSettings {
   readonly random: Random;
   /** From the first submit on. */
   readonly patienceMs?: number;
+  /** Told of each piece that the application is given. */
+  readonly onPiece?: (reading: Reading) => void;
 }
 
 const MAX_PAUSE_MS = 250;
@@ -31,7 +32,7 @@ export class StreamClient {
 
   /** @param key two readings under one key are of one stream. */
   async read(ask: StreamAsk, manner: Manner, key: string): Promise<Reading> {
-    const { urls, random, patienceMs = 90_000 } = this.#settings;
+    const { urls, random, patienceMs = 90_000, onPiece = () => undefined } = this.#settings;
     const begunAt = performance.now();
     const reading: Reading = { ask, manner, id: undefined, pieces: [], connections: [], begunAt, outcome: undefined };
     let at = random.between(0, urls().length - 1);
@@ -39,7 +40,8 @@ export class StreamClient {
       const seen = reading.pieces.length;
       const now = urls();
       const gateway = now[at++ % now.length] ?? "";
-      const end = await (reading.id === undefined ? submit(reading, gateway, key) : resume(reading, gateway));
+      const connection = { reading, gateway, onPiece };
+      const end = await (reading.id === undefined ? submit(connection, key) : resume(connection));
       const submitted = reading.id !== undefined && end.kind === "answered" && end.status === 202;
       if (reading.outcome === undefined && !submitted) reading.outcome = verdictOf(reading, end);
       if (reading.outcome !== undefined) return reading;
@@ -53,14 +55,21 @@ export class StreamClient {
   }
 }
 
-async function submit(reading: Reading, gateway: string, key: string): Promise<SourceEnd> {
+interface Place {
+  readonly reading: Reading;
+  readonly gateway: string;
+  readonly onPiece: (reading: Reading) => void;
+}
+
+async function submit(place: Place, key: string): Promise<SourceEnd> {
+  const { reading } = place;
   const { path, headers, body } = submissionOf(reading.ask, reading.manner);
   const onHead = ({ headers: answered, statusCode = 0 }: IncomingMessage) => {
     const id = answered["baton-request-id"];
     if (statusCode < 300 && typeof id === "string") reading.id = id;
   };
   const onEvent = reading.manner === "completions" ? takeChunk : takeText;
-  return connect(reading, gateway, path, {
+  return connect(place, path, {
     method: "POST",
     headers: { ...headers, "idempotency-key": key },
     body,
@@ -70,30 +79,37 @@ async function submit(reading: Reading, gateway: string, key: string): Promise<S
 }
 
 /** Says what it has in one of the two ways in turn; a client of `generate_stream` has no index, so it reads all again and skips as many texts as it has. */
-async function resume(reading: Reading, gateway: string): Promise<SourceEnd> {
+async function resume(place: Place): Promise<SourceEnd> {
+  const { reading } = place;
   const after = reading.pieces.findLast(({ index }) => index !== undefined)?.index;
   let skip = after === undefined ? reading.pieces.length : 0;
   const asHeader = reading.connections.length % 2 === 0 && after !== undefined;
   const query = after === undefined || asHeader ? "" : `?after=${after}`;
-  return connect(reading, gateway, `/v2/requests/${reading.id}/events${query}`, {
+  return connect(place, `/v2/requests/${reading.id}/events${query}`, {
     headers: asHeader ? { "last-event-id": String(after) } : {},
     onEvent: (event, at) => {
-      if (skip > 0 && event.event !== "error") {
-        const { text } = recordIn(event);
-        if (text !== "") skip--;
-        return true;
-      }
-      return takeRecord(reading, event, at);
+      if (skip === 0 || event.event === "error") return takeRecord(reading, event, at);
+      if (recordIn(event).text !== "") skip--;
+      return true;
     },
   });
 }
 
 type Call = Omit<Parameters<typeof readEventSource>[0], "url">;
 
-async function connect(reading: Reading, gateway: string, path: string, call: Call): Promise<SourceEnd> {
+async function connect({ reading, gateway, onPiece }: Place, path: string, call: Call): Promise<SourceEnd> {
   const connection = { gateway, path, begunAt: performance.now(), end: "open" };
   reading.connections.push(connection);
-  const end = await readEventSource({ ...call, url: gateway + path });
+  const end = await readEventSource({
+    ...call,
+    url: gateway + path,
+    onEvent(event, at) {
+      const before = reading.pieces.length;
+      const goOn = call.onEvent(event, at);
+      if (reading.pieces.length > before) onPiece(reading);
+      return goOn;
+    },
+  });
   connection.end = inWords(end);
   return end;
 }
@@ -114,66 +130,6 @@ function submits({ connections }: Reading): number {
 
 function mayBeAskedAgain(code: string, status: number): boolean {
   if (status === 503 || status === 429) return !isErrorCode(code) || errorKinds[code].retry;
-  return false;
-}
-
-/** An event of `/v1/completions`. @returns whether to read on */
-function takeChunk(reading: Reading, { id, data }: ServerEvent, at: number): boolean {
-  if (data === "[DONE]") {
-    reading.outcome ??= { kind: "failed", code: "none", what: "[DONE] without a finish reason" };
-    return false;
-  }
-  const chunk = JSON.parse(data) as {
-    error?: { code?: string; message: string };
-    choices: { text: string; finish_reason: string | null }[];
-  };
-  if (chunk.error !== undefined) return fail(reading, chunk.error.code, chunk.error.message);
-  const [choice] = chunk.choices;
-  const index = id === undefined ? undefined : Number(id);
-  take(reading, { index, text: choice?.text ?? "", record: undefined, at });
-  if (choice?.finish_reason !== null && choice !== undefined) reading.outcome = { kind: "finished" };
-  return true;
-}
-
-/** An event of `generate_stream`. */
-function takeText(reading: Reading, { data }: ServerEvent, at: number): boolean {
-  const answer = JSON.parse(data) as { text_output?: string; error?: string; code?: string };
-  if (answer.error !== undefined) return fail(reading, answer.code, answer.error);
-  take(reading, { index: undefined, text: answer.text_output ?? "", record: undefined, at });
-  return true;
-}
-
-/** An event of the records' own path. */
-function takeRecord(reading: Reading, event: ServerEvent, at: number): boolean {
-  if (event.event === "error") {
-    const { code, error } = JSON.parse(event.data) as { code?: string; error: string };
-    return fail(reading, code, error);
-  }
-  const { record, text } = recordIn(event);
-  take(reading, { index: Number(event.id), text, record: event.data, at });
-  if (record.final !== true) return true;
-  const { reason, error } = record;
-  reading.outcome =
-    reason === "finished"
-      ? { kind: "finished" }
-      : { kind: "failed", code: error?.code ?? "none", what: error?.message ?? String(reason) };
-  return false;
-}
-
-function recordIn({ data }: ServerEvent) {
-  const record = tokenRecord.parse(JSON.parse(data));
-  return { record, text: record.choices.find(({ index }) => index === 0)?.text ?? "" };
-}
-
-function take(reading: Reading, piece: Omit<Reading["pieces"][number], "connection">): void {
-  reading.pieces.push({ ...piece, connection: reading.connections.length - 1 });
-}
-
-/** What may be asked again is no failure of the stream: this gateway cannot go on, another may. @returns false: nothing more comes from this one */
-function fail(reading: Reading, code: string | undefined, what: string): false {
-  if (code === undefined || !isErrorCode(code) || !errorKinds[code].retry) {
-    reading.outcome = { kind: "failed", code: code ?? "none", what };
-  }
   return false;
 }
 

@@ -30,7 +30,16 @@ export interface StreamExperiment<Broke> {
   readonly name: string;
   readonly running: number;
   readonly manners?: readonly Manner[];
-  readonly breaking: (fleet: Fleet) => Promise<Broke>;
+  /** Requests that are to be set aside meanwhile. */
+  readonly poison?: number;
+  readonly breaking: (fleet: Fleet, ended: EndedStreams) => Promise<Broke>;
+}
+
+/** Those of an experiment, so far. */
+export interface EndedStreams {
+  readonly count: number;
+  /** Resolves when there are so many. */
+  reach(count: number): Promise<void>;
 }
 
 export interface StreamFindings<Broke> {
@@ -49,20 +58,13 @@ export class StreamLab {
   readonly redis: Redis;
   readonly asks: readonly StreamAsk[];
   /** By name of the ask: what an undisturbed run wrote. */
-  readonly reference: ReadonlyMap<string, readonly string[]>;
+  readonly #reference = new Map<string, readonly string[]>();
   readonly #seed: number;
 
-  private constructor(
-    fleet: Fleet,
-    redis: Redis,
-    asks: readonly StreamAsk[],
-    reference: ReadonlyMap<string, readonly string[]>,
-    seed: number,
-  ) {
+  private constructor(fleet: Fleet, redis: Redis, asks: readonly StreamAsk[], seed: number) {
     this.fleet = fleet;
     this.redis = redis;
     this.asks = asks;
-    this.reference = reference;
     this.#seed = seed;
   }
 
@@ -81,7 +83,8 @@ export class StreamLab {
     redis.on("error", () => undefined); // outages are planned here; commands wait
     try {
       await fleet.whenServing();
-      const lab = new StreamLab(fleet, redis, asks, await undisturbed(fleet, redis, asks, seed), seed);
+      const lab = new StreamLab(fleet, redis, asks, seed);
+      await lab.learn(asks);
       return lab;
     } catch (error) {
       redis.disconnect();
@@ -90,40 +93,61 @@ export class StreamLab {
     }
   }
 
-  client(name: string, urls = () => this.fleet.urls): StreamClient {
-    return new StreamClient({ urls, random: seededRandom(this.#seed).fork(name) });
+  /** Has these answered undisturbed. From now on other readings of them must be the same. */
+  async learn(asks: readonly StreamAsk[]): Promise<void> {
+    await keepRunning({
+      asks,
+      client: this.client("undisturbed"),
+      running: asks.length,
+      manners: allManners,
+      name: `undisturbed-${this.#seed}-${this.#reference.size}`,
+      onEnd: async (reading) => {
+        const { found, stored } = await this.judge(reading);
+        if (found.length > 0) throw new Error(`failed undisturbed: ${JSON.stringify(found)}`);
+        this.#reference.set(reading.ask.name, stored.log);
+      },
+      enough: AbortSignal.abort(),
+    });
   }
 
-  async experiment<Broke>({
-    name,
-    running,
-    manners = allManners,
-    breaking,
-  }: StreamExperiment<Broke>): Promise<StreamFindings<Broke>> {
+  referenceOf({ name }: StreamAsk): readonly string[] {
+    const log = this.#reference.get(name);
+    if (log === undefined) throw new Error(`${name} was never asked undisturbed`);
+    return log;
+  }
+
+  client(name: string, onPiece?: (reading: Reading) => void): StreamClient {
+    const settings = { urls: () => this.fleet.urls, random: seededRandom(this.#seed).fork(name) };
+    return new StreamClient(onPiece === undefined ? settings : { ...settings, onPiece });
+  }
+
+  async experiment<Broke>(plan: StreamExperiment<Broke>): Promise<StreamFindings<Broke>> {
+    const { name, running, manners = allManners, poison = 0, breaking } = plan;
     const { fleet, redis, asks } = this;
     const watch = await watchSubjects(fleet.nats.url, redis);
     const numbers = new StreamNumbers(fleet);
     const violations: StreamViolation[] = [];
     const suspicious: Reading[] = [];
+    const ended = new Counter();
     const enough = new AbortController();
-    const judge = async (reading: Reading) => {
-      const { found, stored } = await this.judge(reading);
-      numbers.add(reading, stored);
-      violations.push(...found);
-      if (found.length > 0) suspicious.push(reading);
-    };
     const load = keepRunning({
       asks,
       running,
       manners,
       name: `${name}-${this.#seed}`,
       client: this.client(name),
-      onEnd: judge,
+      onEnd: async (reading) => {
+        const { found, stored } = await this.judge(reading);
+        numbers.add(reading, stored);
+        violations.push(...found);
+        if (found.length > 0) suspicious.push(reading);
+        ended.add();
+      },
       enough: enough.signal,
     });
-    const broken = breaking(fleet).finally(() => enough.abort());
+    const broken = breaking(fleet, ended).finally(() => enough.abort());
     const [broke] = await Promise.all([broken, load]);
-    violations.push(...(await this.floor()));
+    violations.push(...(await this.floor(poison)));
     await watch.stop();
     violations.push(...watch.violations);
     return { broke, violations, suspicious, figures: numbers.figures(watch.checked()) };
@@ -133,7 +157,7 @@ export class StreamLab {
   async judge(reading: Reading): Promise<{ found: StreamViolation[]; stored: StoredStream }> {
     const { ask, id } = reading;
     const stored: StoredStream = id === undefined ? { log: [], takenAt: undefined } : await readStored(this.redis, id);
-    const reference = this.reference.get(ask.name);
+    const reference = this.#reference.get(ask.name);
     const found = [
       ...ends(reading, stored),
       ...clientIsLog(reading, stored.log),
@@ -142,12 +166,13 @@ export class StreamLab {
     return { found, stored };
   }
 
-  /** I1 and I11, once nothing moves any more. */
-  async floor(): Promise<StreamViolation[]> {
+  /** I1 and I11, once nothing moves any more. @param poison how many requests must have been set aside by now, in all */
+  async floor(poison = 0): Promise<StreamViolation[]> {
     const floor = await settledFloor(this.redis, QUIET_MS);
-    const left = cleanFloor(floor, new Map()).map(({ what }) => ({ invariant: "I11", stream: "floor", what }) as const);
+    const left = cleanFloor({ ...floor, dead: [] }, new Map()).map(({ what }) => what);
+    if (floor.dead.length !== poison) left.push(`${floor.dead.length} requests set aside, ${poison} planted`);
     const open = floor.openOutcomes.map((key) => ({ invariant: "I1", stream: key, what: "without outcome" }) as const);
-    return [...left, ...open];
+    return [...left.map((what) => ({ invariant: "I11", stream: "floor", what }) as const), ...open];
   }
 
   async close(): Promise<void> {
@@ -156,24 +181,16 @@ export class StreamLab {
   }
 }
 
-async function undisturbed(fleet: Fleet, redis: Redis, asks: readonly StreamAsk[], seed: number) {
-  const reference = new Map<string, readonly string[]>();
-  await keepRunning({
-    asks,
-    client: new StreamClient({ urls: () => fleet.urls, random: seededRandom(seed).fork("undisturbed") }),
-    running: asks.length,
-    manners: allManners,
-    name: `undisturbed-${seed}`,
-    async onEnd(reading) {
-      const { id, ask, outcome } = reading;
-      const stored = id === undefined ? undefined : await readStored(redis, id);
-      const found = stored === undefined ? [] : [...ends(reading, stored), ...clientIsLog(reading, stored.log)];
-      if (stored === undefined || found.length > 0) {
-        throw new Error(`${ask.name} failed undisturbed: ${JSON.stringify({ outcome, found })}`);
-      }
-      reference.set(ask.name, stored.log);
-    },
-    enough: AbortSignal.abort(),
-  });
-  return reference;
+class Counter implements EndedStreams {
+  count = 0;
+  readonly #waiting: { readonly until: number; readonly wake: () => void }[] = [];
+
+  add(): void {
+    this.count++;
+    for (const { until, wake } of this.#waiting) if (this.count >= until) wake();
+  }
+
+  async reach(count: number): Promise<void> {
+    if (this.count < count) await new Promise<void>((wake) => this.#waiting.push({ until: count, wake }));
+  }
 }

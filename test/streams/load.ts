@@ -11,8 +11,6 @@ export interface StreamLoad {
   readonly manners: readonly Manner[];
   /** Makes keys differ between loads on one fleet. */
   readonly name: string;
-  /** Of every reading that has begun, as soon as it begins. */
-  readonly onBegin?: (ask: StreamAsk) => void;
   readonly onEnd: (reading: Reading) => Promise<void>;
   /** No stream is begun once this aborts, except that every ask is read once. */
   readonly enough: AbortSignal;

@@ -42,38 +42,37 @@ export async function watchSubjects(natsUrl: string, redis: Redis): Promise<Subj
   const connection = await connect({ servers: natsUrl, maxReconnectAttempts: -1, reconnectTimeWait: 20 });
   const violations: StreamViolation[] = [];
   const idle = new Signal();
-  let under = 0;
-  let checked = 0;
+  const lookups = { under: 0, done: 0 };
 
   async function look(subject: string, bytes: string): Promise<void> {
     const [, , , model = "", request = ""] = subject.split(".");
     const lane = { model: model.replaceAll("%2E", "."), version: "1", shard: 0 };
     const index = Number(/^\{"index":(\d+)/.exec(bytes)?.[1]);
-    under++;
+    lookups.under++;
     try {
       const logged = await redis.lindex(logKey(lane, request), index);
-      checked++;
+      lookups.done++;
       violations.push(...neverAhead({ stream: request, index, bytes, logged: logged ?? undefined }));
     } catch {
       // Redis is away: this one is not judged.
     }
-    under--;
+    lookups.under--;
     idle.notify();
   }
 
   connection.subscribe("baton.v1.>", {
     callback: (error, message) => {
-      if (error !== null || under >= MOST_LOOKUPS || message.data.length === 0) return;
+      if (error !== null || lookups.under >= MOST_LOOKUPS || message.data.length === 0) return;
       void look(message.subject, message.string());
     },
   });
   await connection.flush();
   return {
-    checked: () => checked,
+    checked: () => lookups.done,
     violations,
     async stop() {
       await connection.close();
-      while (under > 0) await idle.wait(Infinity);
+      while (lookups.under > 0) await idle.wait(Infinity);
     },
   };
 }
