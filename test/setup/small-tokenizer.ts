@@ -106,7 +106,7 @@ export function sentencePiece(added: readonly Added[] = [], over: Json = {}): Js
 
 /** Its vocabulary holds the control tokens as pieces that win wherever they are found. */
 export function unigram(added: readonly Added[] = [], over: Json = {}): Json {
-  const pieces = ["▁", ..."abcdefghijklmnopqrstuvwxyz<>|/_", "▁the", "he", "ll", "im"];
+  const pieces = ["▁", ...Array.from("abcdefghijklmnopqrstuvwxyz<>|/_"), "▁the", "he", "ll", "im"];
   return {
     version: "1.0",
     added_tokens: [...controls, ...added],

@@ -1,7 +1,8 @@
-import { link, mkdir, mkdtemp, readFile, rm, symlink, truncate, writeFile } from "node:fs/promises";
+import { link, mkdir, mkdtemp, readFile, realpath, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { root as checkout } from "../../test/setup/root.js";
 import { looksLikeGenerator, readGeneratorFolder, type GeneratorFolder } from "./generator-folder.js";
 import { LoadError } from "./load-error.js";
 
@@ -306,6 +307,18 @@ describe("readGeneratorFolder", () => {
       }
       await writeFile(join(directory, name), original);
     }
+  });
+});
+
+describe("the generators of this repository", () => {
+  it.each<[folder: string, file: string, length: number, eos: number[]]>([
+    ["test/models/gen-mha", "model.onnx", 4096, [1]],
+    ["test/models/gen-mqa-fp16", "model_fp16.onnx", 4096, [1]],
+    ["test/models/gen-quantized", "model_quantized.onnx", 4096, [1]],
+    ["infra/models/tale-gpt", "model.onnx", 512, [2, 6]],
+  ])("are read: %s", async (folder, file, length, eos) => {
+    const found = await readGeneratorFolder(await realpath(join(checkout, folder)), "x");
+    expect([basename(found.modelFile), found.contextLength, found.eos]).toEqual([file, length, eos]);
   });
 });
 

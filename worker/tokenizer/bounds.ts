@@ -15,23 +15,37 @@ export function checkBounds(prompt: PromptSpec): void {
     }
     return;
   }
-  let bytes = 0;
-  const left: { value: unknown; depth: number }[] = [
-    { value: prompt.kind === "text" ? prompt.text : [prompt.messages, prompt.tools], depth: 0 },
-  ];
-  for (let next = left.pop(); next !== undefined; next = left.pop()) {
-    const { value, depth } = next;
-    if (depth > MAX_DEPTH) throw new InferenceError("invalid_argument", "the prompt is nested too deeply");
-    // A value without text counts too: there can be many.
-    bytes += typeof value === "string" ? Buffer.byteLength(value) : 1;
-    if (typeof value === "object" && value !== null) {
-      for (const [key, inner] of Object.entries(value)) {
-        if (!Array.isArray(value)) bytes += Buffer.byteLength(key);
-        left.push({ value: inner, depth: depth + 1 });
-      }
-    }
-    if (bytes > MAX_PROMPT_BYTES) {
+  const bounds = new Bounds();
+  if (prompt.kind === "text") bounds.count(Buffer.byteLength(prompt.text));
+  else bounds.measure([prompt.messages, prompt.tools]);
+}
+
+class Bounds {
+  private bytes = 0;
+
+  /** @throws InferenceError */
+  count(bytes: number): void {
+    this.bytes += bytes;
+    if (this.bytes > MAX_PROMPT_BYTES) {
       throw new InferenceError("invalid_argument", `the prompt is larger than ${MAX_PROMPT_BYTES} bytes`);
+    }
+  }
+
+  /** @throws InferenceError */
+  measure(json: object): void {
+    const left: { value: object; depth: number }[] = [{ value: json, depth: 0 }];
+    for (let next = left.pop(); next !== undefined; next = left.pop()) {
+      const { value, depth } = next;
+      if (depth > MAX_DEPTH) throw new InferenceError("invalid_argument", "the prompt is nested too deeply");
+      const keys = Array.isArray(value) ? undefined : Object.keys(value);
+      const inner: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
+      // A value without text counts too: there can be many.
+      this.count(inner.length);
+      for (const key of keys ?? []) this.count(Buffer.byteLength(key));
+      for (const item of inner) {
+        if (typeof item === "string") this.count(Buffer.byteLength(item));
+        else if (typeof item === "object" && item !== null) left.push({ value: item, depth: depth + 1 });
+      }
     }
   }
 }

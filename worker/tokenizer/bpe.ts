@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { entriesOf, type TokenizerJson } from "./tokenizer-json.js";
 
-const settings = z.looseObject({
+const settings = z.object({
   vocab: z.record(z.string(), z.unknown()),
   /** Pairs, or texts of two tokens and a space between them. */
   merges: z.array(z.unknown()),
@@ -33,7 +33,7 @@ export class BytePairs {
   private readonly merged: number[] = [];
   private readonly pairBase: number;
   private readonly unknown: number | undefined;
-  private readonly options: z.infer<typeof settings>;
+  private readonly options: Omit<z.infer<typeof settings>, "vocab" | "merges">;
   private readonly cache = new Map<string, readonly number[]>();
   private readonly heap = new Heap();
 
@@ -41,13 +41,14 @@ export class BytePairs {
   constructor(model: TokenizerJson["model"], control: ReadonlySet<number>) {
     const parsed = settings.safeParse(model);
     if (!parsed.success) throw new Error(`tokenizer.json: model: ${parsed.error.issues[0]?.message ?? "not BPE"}`);
-    this.options = parsed.data;
-    const all = new Map(entriesOf(parsed.data.vocab));
-    this.unknown = all.get(parsed.data.unk_token ?? "");
+    const { vocab, merges, ...options } = parsed.data;
+    this.options = options;
+    const all = new Map(entriesOf(vocab));
+    this.unknown = all.get(options.unk_token ?? "");
     this.ids = new Map([...all].filter(([, id]) => !control.has(id)));
     this.pairBase = [...all.values()].reduce((most, id) => Math.max(most, id), 0) + 1;
-    const skipped = parsed.data.continuing_subword_prefix?.length ?? 0;
-    for (const merge of parsed.data.merges) {
+    const skipped = options.continuing_subword_prefix?.length ?? 0;
+    for (const merge of merges) {
       const [left, right] = typeof merge === "string" ? splitMerge(merge) : Array.isArray(merge) ? merge : [];
       if (typeof left !== "string" || typeof right !== "string") throw new Error("tokenizer.json: a merge is no pair");
       const pair = this.pairOf(all.get(left), all.get(right));

@@ -9,7 +9,7 @@ const printable = [
 const characters: string[] = [];
 
 /** The byte that each of the 256 characters stands for. */
-export const byteOfCharacter: ReadonlyMap<string, number> = (() => {
+const byteOfCharacter: ReadonlyMap<string, number> = (() => {
   let next = 256;
   for (let byte = 0; byte < 256; byte++) {
     const itself = printable.some(([from, to]) => byte >= from && byte <= to);

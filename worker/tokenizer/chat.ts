@@ -25,7 +25,14 @@ export interface ChatOptions {
   readonly variables: NamedTokens;
   readonly control: readonly { readonly content: string }[];
   readonly controls: AddedTokens;
+  /** Used for prompts with tools alone, so the trial has one; and what a trial's simple tool lacks, a client's may have. */
+  readonly forTools?: boolean;
 }
+
+const TRIAL_TOOL = {
+  type: "function",
+  function: { name: "look", description: "Looks.", parameters: { type: "object", properties: {}, required: [] } },
+};
 
 export class ChatTemplate {
   private readonly template: Render;
@@ -75,7 +82,8 @@ export class ChatTemplate {
   /** Tried with a text that no template prints by itself. */
   private formOfContents(): "text" | "parts" {
     const probe = "Zq7 vW3";
-    const shows = (content: unknown): boolean => this.run([{ role: "user", content }], null, true).includes(probe);
+    const tools = this.options.forTools === true ? [TRIAL_TOOL] : null;
+    const shows = (content: unknown): boolean => this.run([{ role: "user", content }], tools, true).includes(probe);
     let failure: unknown;
     for (const form of ["text", "parts"] as const) {
       try {
@@ -86,7 +94,7 @@ export class ChatTemplate {
         failure ??= cause;
       }
     }
-    if (failure !== undefined) throw failure;
+    if (failure !== undefined && this.options.forTools !== true) throw failure;
     return "text";
   }
 

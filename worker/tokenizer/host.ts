@@ -81,7 +81,8 @@ class Host implements TokenizerHost {
 
   /** @throws Error with the reason */
   async start(): Promise<void> {
-    const thread = new Worker(new URL("./thread.js", import.meta.url), { workerData: this.options });
+    // Options of the process, such as a debugger's, are not the thread's.
+    const thread = new Worker(new URL("./thread.js", import.meta.url), { workerData: this.options, execArgv: [] });
     this.loading = thread;
     const failure = await new Promise<string | undefined>((resolve) => {
       const watchdog = setTimeout(() => resolve("the tokenizer takes too long to load"), this.limits.loadMs);

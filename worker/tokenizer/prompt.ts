@@ -29,11 +29,11 @@ export class PromptEncoder {
     const textOf = (id: number | undefined): string | undefined => control.find((token) => token.id === id)?.content;
     const fromModel = { bos_token: textOf(options.bos), eos_token: textOf(options.eos[0]) };
     const variables = config === undefined ? fromModel : namedTokens(config);
-    const open = (source: string): ChatTemplate =>
-      new ChatTemplate({ source, variables, control, controls: this.controls });
+    const open = (source: string, forTools: boolean): ChatTemplate =>
+      new ChatTemplate({ source, variables, control, controls: this.controls, forTools });
     this.bos = options.bos ?? control.find(({ content }) => content === variables.bos_token)?.id;
-    this.chat = options.chatTemplate === undefined ? undefined : open(options.chatTemplate);
-    this.toolChat = options.toolTemplate === undefined ? undefined : open(options.toolTemplate);
+    this.chat = options.chatTemplate === undefined ? undefined : open(options.chatTemplate, false);
+    this.toolChat = options.toolTemplate === undefined ? undefined : open(options.toolTemplate, true);
   }
 
   /** @throws InferenceError */

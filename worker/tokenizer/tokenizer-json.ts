@@ -64,7 +64,7 @@ export function readTokenizerConfig(file: string | undefined): TokenizerConfig |
 function read<T>(name: string, file: string, schema: z.ZodType<T>): T {
   let value: unknown;
   try {
-    value = JSON.parse(readFileSync(file, "utf8"));
+    value = JSON.parse(new TextDecoder().decode(readFileSync(file)));
   } catch (cause) {
     throw new Error(`${name} cannot be read`, { cause });
   }
