@@ -5,6 +5,7 @@ import { InferenceError } from "#shared/errors.js";
 import { decodeFrame } from "#shared/frame.js";
 import { outcomeKey } from "#shared/keys.js";
 import type { RedisClient } from "#shared/redis/connect.js";
+import { claimedIndex } from "../stream/records.js";
 import { renderInfer } from "../v2/render-infer.js";
 import { foldLog, type FoldedLog } from "./fold-log.js";
 
@@ -86,9 +87,9 @@ function renderOutcome(address: RequestAddress, outcome: Outcome | undefined, lo
 }
 
 function renderTensors({ lane }: RequestAddress, body: Buffer): string | undefined {
+  // The outcome of a generator whose log is gone: its final record, without what was said before.
+  if (claimedIndex(body) !== undefined) return undefined;
   const { tensors } = decodeFrame(body);
-  // The outcome of a generator whose log is gone.
-  if (tensors.length === 0) return undefined;
   try {
     return renderInfer("", { name: lane.model, version: lane.version }, [], tensors).body.join("");
   } catch (error) {

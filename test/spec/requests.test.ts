@@ -276,6 +276,15 @@ describe("a request's state", () => {
     expect(await stateOf(path)).toMatchObject({ state: "done", outcome: { choices: [{ text: "t0 é" }] } });
   });
 
+  it("is without an answer where the log is gone", async () => {
+    const { writer, path } = await begin();
+    await writer.write(...wholeStream(3));
+    await writer.give({ kind: "result", body: Buffer.from(lastRecord(2)) });
+    await writer.destroy("log");
+    const state = await stateOf(path);
+    expect([state["state"], state["outcome"]]).toEqual(["done", undefined]);
+  });
+
   it("has tensors as infer would have answered, and errors as they are", async () => {
     const done = await foreignRequest(lab, "adder");
     const data = Buffer.alloc(8);
