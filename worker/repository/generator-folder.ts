@@ -55,7 +55,10 @@ const tokenizerConfigFile = z.looseObject({
 
 const tokenizerFile = z.looseObject({
   added_tokens: z.array(z.looseObject({ id: z.number().int().nonnegative(), content: z.string() })).nullish(),
-  model: z.looseObject({ vocab: z.union([z.array(z.unknown()), z.looseObject({})]) }),
+  model: z.looseObject({
+    // Hundreds of thousands of tokens; the tokenizer's thread looks through them.
+    vocab: z.custom<object>((vocab) => typeof vocab === "object" && vocab !== null, "expected a vocabulary"),
+  }),
 });
 
 type TokenizerFile = z.infer<typeof tokenizerFile>;

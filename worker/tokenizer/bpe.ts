@@ -3,12 +3,13 @@
  * the library's own takes 36 s for a megabyte of one letter.
  */
 import { z } from "zod";
-import { entriesOf, type TokenizerJson } from "./tokenizer-json.js";
+import { entriesOf, isObject, type TokenizerJson } from "./tokenizer-json.js";
 
 const settings = z.object({
-  vocab: z.record(z.string(), z.unknown()),
+  // Both hold hundreds of thousands, and are looked through below.
+  vocab: z.custom<Readonly<Record<string, unknown>>>(isObject),
   /** Pairs, or texts of two tokens and a space between them. */
-  merges: z.array(z.unknown()),
+  merges: z.custom<readonly unknown[]>(Array.isArray),
   unk_token: z.string().nullish(),
   fuse_unk: z.boolean().nullish(),
   byte_fallback: z.boolean().nullish(),

@@ -16,6 +16,10 @@ const addedToken = z.looseObject({
 
 export type AddedToken = z.infer<typeof addedToken>;
 
+export function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null;
+}
+
 export const tokenizerJson = z.looseObject({
   added_tokens: z.array(addedToken).nullish(),
   normalizer: component,
@@ -25,7 +29,7 @@ export const tokenizerJson = z.looseObject({
   model: z.looseObject({
     type: z.string().nullish(),
     /** Token to id, or (Unigram) pairs of token and score; looked through where it is used, because there are hundreds of thousands. */
-    vocab: z.union([z.array(z.unknown()), z.record(z.string(), z.unknown())]),
+    vocab: z.custom<readonly unknown[] | Readonly<Record<string, unknown>>>(isObject, "expected a vocabulary"),
   }),
 });
 
