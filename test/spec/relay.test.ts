@@ -396,6 +396,21 @@ describe("attendance", () => {
     await reading.done;
   });
 
+  it("is told again and again while somebody reads, and not after", async () => {
+    const gateway = await lab.addGateway(600);
+    const short = await gateway.generate(asked());
+    const own = new Writer(lab, short.id);
+    const wanted = async () => Number((await own.facts())["wanted"]);
+    const reading = read((signal) => short.read(0, signal));
+    for (let rounds = 0, last = await wanted(); rounds < 3; rounds++) {
+      await until(async () => (await wanted()) > last);
+      last = await wanted();
+    }
+    reading.leave();
+    await reading.done;
+    await until(async () => (await wanted()) < Date.now() - 1_000);
+  });
+
   it("is not asked of a request in the background", async () => {
     const background = await lab.gateway.generate(asked({ background: true }));
     const own = new Writer(lab, background.id);

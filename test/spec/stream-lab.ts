@@ -55,16 +55,15 @@ export interface StreamLab {
   bus: Bus;
   gateway: RelayMember;
   /** Another, on the same lines. */
-  addGateway(): Promise<RelayMember>;
-  graceMs: number;
+  addGateway(graceMs?: number): Promise<RelayMember>;
 }
 
 export function useStreamLab(): StreamLab {
   const folder = mkdtempSync(join(tmpdir(), "baton-streams-"));
-  const lab = { graceMs: 30_000 } as StreamLab;
+  const lab = {} as StreamLab;
   const members: RelayMember[] = [];
-  lab.addGateway = async () => {
-    const member = await startMember(lab);
+  lab.addGateway = async (graceMs = 30_000) => {
+    const member = await startMember(lab, graceMs);
     members.push(member);
     return member;
   };
@@ -91,7 +90,7 @@ export function useStreamLab(): StreamLab {
   return lab;
 }
 
-async function startMember({ lines, graceMs }: StreamLab): Promise<RelayMember> {
+async function startMember({ lines }: StreamLab, graceMs: number): Promise<RelayMember> {
   const redis = connectRedis({ url: `redis://127.0.0.1:${lines.redis.port}`, name: "gateway", log: silent });
   await whenReady(redis, AbortSignal.timeout(10_000));
   const bus = connectBus({ url: `nats://127.0.0.1:${lines.nats.port}`, name: "gateway", log: silent });
