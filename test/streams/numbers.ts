@@ -11,6 +11,8 @@ export interface StreamFigures {
   readonly takenOver: number;
   /** Connections beyond the first of each stream, after something had been read. */
   readonly reconnects: number;
+  /** Connections that were cut after their head: clients that were not told. */
+  readonly cutWhileReading: number;
   readonly longestPauseMs: number;
   /** From the submit to the first piece, retries included. */
   readonly longestFirstMs: number;
@@ -36,6 +38,7 @@ export class StreamNumbers {
   #records = 0;
   #takenOver = 0;
   #reconnects = 0;
+  #cutWhileReading = 0;
   #longestPauseMs = 0;
   #longestFirstMs = 0;
 
@@ -53,6 +56,8 @@ export class StreamNumbers {
     if (first !== undefined) {
       this.#longestFirstMs = Math.max(this.#longestFirstMs, first.at - begunAt);
       this.#reconnects += connections.length - 1 - first.connection;
+      const read = new Set(pieces.map(({ connection }) => connection));
+      this.#cutWhileReading += connections.filter(({ end }, i) => read.has(i) && end.startsWith("cut")).length;
     }
     this.#longestPauseMs = Math.max(this.#longestPauseMs, longestPauseMs(reading));
   }
@@ -65,6 +70,7 @@ export class StreamNumbers {
       records: this.#records,
       takenOver: this.#takenOver,
       reconnects: this.#reconnects,
+      cutWhileReading: this.#cutWhileReading,
       longestPauseMs: Math.round(this.#longestPauseMs),
       longestFirstMs: Math.round(this.#longestFirstMs),
       worker: Object.fromEntries(now.filter(([, n]) => n > 0)),

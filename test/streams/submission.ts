@@ -29,3 +29,16 @@ export function submissionOf({ model, prompt, parameters }: StreamAsk, manner: M
       };
   }
 }
+
+/** @returns the public id. */
+export async function submitInBackground(gateway: string, ask: StreamAsk): Promise<string> {
+  const { path, headers, body } = submissionOf(ask, "events");
+  const answer = await fetch(gateway + path, {
+    method: "POST",
+    headers: { ...headers, "content-type": "application/json" },
+    body,
+  });
+  const { id } = (await answer.json()) as { id?: string };
+  if (answer.status !== 202 || id === undefined) throw new Error(`answered with ${answer.status}`);
+  return id;
+}

@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { holderOf } from "../streams/holder.js";
+import { StreamLab } from "../streams/lab.js";
+import { Reader } from "../streams/reader.js";
+import { subscribeTo } from "../streams/subject.js";
+import { submitInBackground } from "../streams/submission.js";
+import { readStored } from "../streams/stored.js";
+import { readWebSocket } from "../streams/websocket.js";
+import { nth, repeatedly } from "./pace.js";
+import { seed } from "./scale.js";
+import { streamScale } from "./stream-scale.js";
+import { expectUndisturbed } from "./stream-verdict.js";
+
+const { running, tokens, timeoutMs } = streamScale;
+let lab: StreamLab;
+
+beforeAll(async () => {
+  // Streams without ids of their own are held until they end: longer than these take.
+  const fleet = { gateways: 2, workers: 2, models: ["gen-mha"], env: { BATON_LINGER_MS: "500" } };
+  lab = await StreamLab.open({ seed, fleet, model: "gen-mha", asks: running, tokens });
+}, timeoutMs);
+afterAll(() => lab.close());
+
+describe("gateways killed with SIGKILL under streams (F21)", () => {
+  it(
+    "cost their clients a reconnection: another gateway goes on after the last record that they have",
+    async () => {
+      const findings = await lab.experiment({
+        name: "stream-gateway-killed",
+        running: 2 * running,
+        breaking: ({ gateways }) =>
+          repeatedly(streamScale.gatewayKills, 700, async (i) => {
+            await nth(gateways, i).member.restart();
+          }),
+      });
+      expectUndisturbed("stream-gateway-killed", findings);
+      expect(findings.figures.reconnects).toBeGreaterThan(streamScale.gatewayKills);
+    },
+    timeoutMs,
+  );
+});
+
+describe("SIGTERM to a gateway under streams (F23)", () => {
+  it(
+    "ends those that can go on elsewhere, and holds the others until they end: no client is cut",
+    async () => {
+      const exits: (number | null)[] = [];
+      const findings = await lab.experiment({
+        name: "stream-gateway-drained",
+        running,
+        breaking: ({ gateways }) =>
+          repeatedly(2, 500, async (i) => {
+            const { member } = nth(gateways, i);
+            exits.push((await member.terminate(30_000)).code);
+            await member.start();
+          }),
+      });
+      expectUndisturbed("stream-gateway-drained", findings);
+      expect(exits).toEqual([0, 0]);
+      expect(findings.figures.cutWhileReading).toBe(0);
+      expect(findings.figures.reconnects).toBeGreaterThan(0);
+    },
+    timeoutMs,
+  );
+});
+
+describe("a stream in the background whose gateway and then worker are killed", () => {
+  it(
+    "is read in full by SSE, by WebSocket and, from where it listens, by NATS: the same records everywhere",
+    async () => {
+      const { fleet, redis } = lab;
+      const [first, second] = [nth(fleet.gateways, 0), nth(fleet.gateways, 1)];
+      const ask = {
+        name: "background",
+        model: "gen-mha",
+        prompt: "the baton",
+        parameters: { max_tokens: 1_200, temperature: 1, seed },
+      };
+      await lab.learn([ask]);
+      const reference = lab.referenceOf(ask);
+
+      const id = await submitInBackground(first.url, ask);
+      const subscriber = await subscribeTo(fleet.nats.url, id);
+      await first.member.kill();
+      const bySse = new Reader(second.url, id);
+      await bySse.reach(50);
+      const fromHere = bySse.records.length;
+      const byWebSocket = readWebSocket(second.url, id, fromHere - 1);
+      const holder = await holderOf(redis, fleet.workers, id);
+      await holder.restart();
+      const { records } = await bySse.ended;
+      const late = await readWebSocket(second.url, id);
+      const live = await byWebSocket;
+      await first.member.start();
+      await fleet.whenServing();
+      const elsewhere = await new Reader(first.url, id).ended;
+
+      const { log, takenAt } = await readStored(redis, id);
+      console.log(
+        `background stream of ${log.length} records: taken over at ${takenAt}, on NATS ${subscriber.records.length}`,
+      );
+      expect(takenAt).toBeGreaterThan(0);
+      expect(takenAt).toBeLessThan(log.length);
+      expect(log).toEqual(reference);
+      expect(records).toEqual(log);
+      expect(elsewhere.records).toEqual(log);
+      expect(late).toEqual({ records: log, code: 1000 });
+      expect(live).toEqual({ records: log.slice(fromHere), code: 1000 });
+      // What the dead worker had in the log and not yet on NATS is nowhere but in the log.
+      const heard = subscriber.records.map((record) => (JSON.parse(record) as { index: number }).index);
+      expect(heard).toEqual([...new Set(heard)].sort((a, b) => a - b));
+      expect(subscriber.records).toEqual(heard.map((index) => log[index]));
+      expect(heard.filter((index) => index >= (takenAt ?? 0))).toHaveLength(log.length - (takenAt ?? 0));
+      await subscriber.close();
+      expect(await lab.floor()).toEqual([]);
+    },
+    timeoutMs,
+  );
+});

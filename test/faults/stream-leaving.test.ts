@@ -1,0 +1,170 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { seededRandom } from "../setup/random.js";
+import { resourcesOf } from "../setup/resources.js";
+import { allKeys } from "../history/floor.js";
+import type { StreamAsk } from "../streams/ask.js";
+import { StreamLab } from "../streams/lab.js";
+import { readAndLeave, sendAndLeave, type LeavingManner } from "../streams/leaving.js";
+import { newOutcomes, type Ended } from "../streams/outcomes.js";
+import { Reader } from "../streams/reader.js";
+import { submitInBackground } from "../streams/submission.js";
+import { readStored } from "../streams/stored.js";
+import { nth } from "./pace.js";
+import { seed } from "./scale.js";
+import { streamScale } from "./stream-scale.js";
+
+const { timeoutMs } = streamScale;
+const GRACE_MS = 1_000;
+const SLOTS = 64;
+let lab: StreamLab;
+let known: Set<string>;
+
+beforeAll(async () => {
+  const env = { BATON_RECONNECT_GRACE_MS: String(GRACE_MS), BATON_GENERATOR_SLOTS: String(SLOTS) };
+  const fleet = { gateways: 2, workers: 1, models: ["gen-mha"], env };
+  lab = await StreamLab.open({ seed, fleet, model: "gen-mha", asks: 4, tokens: [10, 20] });
+  known = new Set(await allKeys(lab.redis, "out:*"));
+}, timeoutMs);
+afterAll(() => lab.close());
+
+const gateway = (i: number) => nth(lab.fleet.urls, i);
+const asking = (maxTokens: number): StreamAsk => ({
+  name: `${maxTokens} tokens`,
+  model: "gen-mha",
+  prompt: "over and over",
+  parameters: { max_tokens: maxTokens, temperature: 1, seed },
+});
+/** Takes minutes at the pace of a test: nobody sees its end. */
+const endless = asking(4_000);
+
+function tally(all: readonly Ended[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { how, background } of all) {
+    const name = `${background ? "background" : "attended"} ${how}`;
+    counts[name] = (counts[name] ?? 0) + 1;
+  }
+  return counts;
+}
+
+describe("a client that leaves at the instant of admission (F24)", () => {
+  it(
+    "leaves no request without an end: cancelled if somebody had to be there for it, else done",
+    async () => {
+      const each = 24;
+      const leaving = Array.from({ length: each }, (_, i) => [
+        sendAndLeave(gateway(i), endless, "completions"),
+        sendAndLeave(gateway(i), endless, "generate_stream"),
+        sendAndLeave(gateway(i), endless, "whole"),
+        sendAndLeave(gateway(i), asking(10), "events"),
+        readAndLeave(gateway(i), endless, "completions", 0),
+        readAndLeave(gateway(i), endless, "generate_stream", 0),
+      ]);
+      await Promise.all(leaving.flat());
+      expect(await lab.floor()).toEqual([]);
+      const counts = tally(await newOutcomes(lab.redis, known));
+      console.log(`left at admission, seed ${seed}: ${JSON.stringify(counts)}`);
+      expect(Object.keys(counts).sort()).toEqual(["attended cancelled", "background result"]);
+      // Those that had the head were admitted for sure, and some of the others.
+      expect(counts["attended cancelled"]).toBeGreaterThan(2 * each);
+    },
+    timeoutMs,
+  );
+});
+
+describe("a client that leaves in mid-stream (F25)", () => {
+  it(
+    "has its stream cancelled after the grace period; one in the background, detached, or read again in time runs on",
+    async () => {
+      // At most eight iterations to a round trip: these streams outlast the grace period on any machine.
+      lab.fleet.lines.workerRedis.delay(40);
+      const long = asking(400);
+      const [left, detached, returned] = await Promise.all([
+        readAndLeave(gateway(0), endless, "completions", 5),
+        readAndLeave(gateway(1), long, "generate_stream", 5),
+        readAndLeave(gateway(0), long, "completions", 5),
+      ]);
+      const background = await submitInBackground(gateway(0), long);
+      const glance = new Reader(gateway(1), background);
+      await glance.reach(5);
+      glance.leave();
+      const answer = await fetch(`${gateway(0)}/v2/requests/${detached}/detach`, { method: "POST" });
+      expect(answer.status).toBe(204);
+      const back = await new Reader(gateway(1), String(returned), 4).ended;
+      expect(await lab.floor()).toEqual([]);
+      lab.fleet.lines.workerRedis.heal();
+
+      const stored = async (id: string | undefined) => (await readStored(lab.redis, String(id))).log;
+      const [cancelled, whole] = [await stored(left), await stored(returned)];
+      console.log(`left in mid-stream: ${cancelled.length - 5} of ${4_000 - 5} tokens computed for nobody`);
+      expect(cancelled.at(-1)).toMatch(/"final":true.*"reason":"cancelled"/);
+      expect(cancelled.length).toBeLessThan(4_000);
+      expect(whole.length).toBe(400);
+      expect(back.records).toEqual(whole.slice(5));
+      expect(await stored(background)).toEqual(whole);
+      expect(await stored(detached)).toEqual(whole);
+      expect(tally(await newOutcomes(lab.redis, known))).toEqual({
+        "attended cancelled": 1,
+        "attended result": 1,
+        "background result": 2,
+      });
+    },
+    timeoutMs,
+  );
+});
+
+describe("a storm of streams that are opened and dropped (A35)", () => {
+  it(
+    "frees every slot and every connection",
+    async () => {
+      const { fleet, redis } = lab;
+      const random = seededRandom(seed).fork("storm");
+      const before = await held();
+      const manners: readonly LeavingManner[] = ["completions", "generate_stream", "whole", "events"];
+      const drop = async (i: number) => {
+        const patience = random.between(0, 3);
+        if (patience > 0) {
+          await readAndLeave(gateway(i), endless, i % 2 === 0 ? "completions" : "generate_stream", patience);
+        } else if (i % 3 === 0) {
+          const id = await submitInBackground(gateway(i), endless);
+          const answer = await fetch(`${gateway(i + 1)}/v2/requests/${id}`, { method: "DELETE" });
+          if (answer.status !== 204) throw new Error(`a cancellation was answered with ${answer.status}`);
+        } else await sendAndLeave(gateway(i), asking(20), random.pick(manners));
+      };
+      let next = 0;
+      const one = async () => {
+        while (next < streamScale.cancelled) await drop(next++);
+      };
+      await Promise.all(Array.from({ length: 2 * SLOTS }, one));
+      expect(await lab.floor()).toEqual([]);
+      const counts = tally(await newOutcomes(redis, known));
+      console.log(`storm, seed ${seed}: ${JSON.stringify({ counts, before, after: await held() })}`);
+      expect(Object.keys(counts).filter((how) => !/ (cancelled|result)$/.test(how))).toEqual([]);
+      expect(counts["attended cancelled"]).toBeGreaterThan(streamScale.cancelled / 4);
+      expect((await held()).descriptors).toBeLessThan(before.descriptors + SLOTS);
+
+      // As many as there are slots run at the same time: had one leaked, somebody would wait for one of these to end.
+      const ids = await Promise.all(Array.from({ length: SLOTS }, (_, i) => submitInBackground(gateway(i), endless)));
+      const readers = ids.map((id, i) => new Reader(gateway(i), id));
+      await Promise.all(readers.map((reader) => reader.reach(1)));
+      expect(readers.filter(({ records }) => records.length === 4_000)).toEqual([]);
+      await Promise.all(ids.map((id, i) => fetch(`${gateway(i)}/v2/requests/${id}`, { method: "DELETE" })));
+      for (const { records } of await Promise.all(readers.map(({ ended }) => ended))) {
+        expect(records.at(-1)).toMatch(/"reason":"cancelled"/);
+      }
+      expect(await lab.floor()).toEqual([]);
+      await newOutcomes(redis, known);
+
+      async function held() {
+        const members = [...fleet.gateways.map(({ member }) => member), ...fleet.workers];
+        const groups = await Promise.all(members.map(({ process }) => resourcesOf(process.pid)));
+        const all = groups.flatMap((group) => [...group.values()]);
+        const sum = (of: (one: (typeof all)[number]) => number) => all.reduce((total, one) => total + of(one), 0);
+        return {
+          descriptors: sum(({ descriptors }) => descriptors),
+          megabytes: Math.round(sum(({ rssBytes }) => rssBytes) / 1_048_576),
+        };
+      }
+    },
+    timeoutMs,
+  );
+});

@@ -1,0 +1,63 @@
+/** Clients that leave: each sends a request and is gone at a moment of its own. */
+import { connect } from "node:net";
+import type { StreamAsk } from "./ask.js";
+import { readEventSource } from "./event-source.js";
+import type { Manner } from "./history.js";
+import { submissionOf } from "./submission.js";
+
+/** `whole` waits for its answer in one piece. */
+export type LeavingManner = Manner | "whole";
+
+function requestOf(ask: StreamAsk, manner: LeavingManner) {
+  if (manner !== "whole") return submissionOf(ask, manner);
+  const { model, prompt, parameters } = ask;
+  return { path: "/v1/completions", headers: {}, body: JSON.stringify({ model, prompt, ...parameters }) };
+}
+
+/** Closes the socket in the tick of the request's last byte. Resolves when it is closed. */
+export function sendAndLeave(gateway: string, ask: StreamAsk, manner: LeavingManner): Promise<void> {
+  const { hostname, port } = new URL(gateway);
+  const { path, headers, body } = requestOf(ask, manner);
+  const all = {
+    host: hostname,
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(body),
+    ...headers,
+  };
+  const head = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  return new Promise((resolve) => {
+    const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+    socket.on("error", () => undefined); // it is gone either way
+    socket.on("close", () => resolve());
+    socket.on("connect", () => {
+      socket.write(`POST ${path} HTTP/1.1\r\n${head.join("")}\r\n${body}`);
+      socket.destroy();
+    });
+  });
+}
+
+/** @param pieces after so many events it leaves; 0: as soon as the head is there. @returns the stream's id, if it was told. */
+export async function readAndLeave(
+  gateway: string,
+  ask: StreamAsk,
+  manner: "completions" | "generate_stream",
+  pieces: number,
+): Promise<string | undefined> {
+  const { path, headers, body } = submissionOf(ask, manner);
+  const leaving = new AbortController();
+  let id: string | undefined;
+  let seen = 0;
+  await readEventSource({
+    url: gateway + path,
+    method: "POST",
+    headers,
+    body,
+    signal: leaving.signal,
+    onHead(answer) {
+      id = String(answer.headers["baton-request-id"]);
+      if (pieces === 0) leaving.abort();
+    },
+    onEvent: () => ++seen < pieces,
+  });
+  return id;
+}
