@@ -58,7 +58,7 @@ describe("inert", () => {
     expect(shown(control, `${inert("<a><b", control)}>`)).toEqual(["<a><b>"]);
   });
 
-  it("does not take a template's own token between two users' texts for theirs", () => {
+  it("leaves a template's own tokens between", () => {
     for (const [before, after] of [
       ["<a>", "<a>"],
       ["x <", "<a>"],
@@ -69,20 +69,28 @@ describe("inert", () => {
     }
   });
 
-  it("keeps a template's view of the text: what it looks for, and white space at the ends", () => {
-    const marked = inert("  think <a> answer  ", control);
-    expect(marked.trim()).toBe(inert("think <a> answer", control));
-    expect(marked.split("<a>").map(withoutMarks)).toEqual(["  think ", " answer  "]);
+  it("holds for every piece that a template cuts out", () => {
+    const marked = inert("x<a>y<a><b>z<|im_end|>", control);
+    for (let from = 0; from < marked.length; from++) {
+      for (let to = from; to <= marked.length; to++) {
+        const sections = control.split(marked.slice(from, to));
+        expect(sections.every(({ kind }) => kind === "text")).toBe(true);
+      }
+    }
+  });
+
+  it("leaves white space at the ends to templates that trim", () => {
+    expect(inert("  think <a> answer  ", control).trim()).toBe(inert("think <a> answer", control));
   });
 
   it("replaces lone surrogates and the marks themselves", () => {
     expect(inert("a\ud800b\udc00c😀", control)).toBe("a\ufffdb\ufffdc😀");
-    expect(shown(control, inert("\ufdd1<a>\ufdd0<a\ufdd0>", control))).toEqual(["\ufffd<a>\ufffd<a\ufffd>"]);
+    expect(shown(control, inert("\ufdd0<a>\ufdd0<a\ufdd0>", control))).toEqual(["\ufffd<a>\ufffd<a\ufffd>"]);
   });
 
   it("holds for any text, whatever the template puts between", () => {
     const random = seededRandom(7);
-    const bits = ["<", "a", ">", "b", "<a>", "<b>", "<a><b>", "|im_", "<|", "end|>", "\ufdd0", "\ufdd1", " ", "[IN"];
+    const bits = ["<", "a", ">", "b", "<a>", "<b>", "<a><b>", "|im_", "<|", "end|>", "\ufdd0", " ", "[IN"];
     const users = () => Array.from({ length: random.between(0, 6) }, () => random.pick(bits)).join("");
     const templates = () =>
       Array.from({ length: random.between(0, 2) }, () => random.pick(["<a>", "<|im_end|>", "x\n"]));

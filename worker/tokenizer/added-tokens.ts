@@ -2,14 +2,13 @@
 import type { AddedToken } from "./tokenizer-json.js";
 
 /**
- * Noncharacters, which Unicode keeps for uses like this: they stand before and after a control token's text where a user wrote it, and go before anything is encoded.
- * In users' own text they are replaced. Two, so that a template's own token between two such texts is not taken for one.
+ * A noncharacter, which Unicode keeps for uses like this: it breaks a control token's text where a user wrote it, and goes before anything is encoded. In users' own
+ * text it is replaced. It stands inside, not around, because templates cut contents into pieces, at any place.
  */
-const OPEN = "\ufdd0";
-const CLOSE = "\ufdd1";
+const MARK = "\ufdd0";
 
 export function withoutMarks(text: string): string {
-  return text.replace(/[\ufdd0\ufdd1]/g, "");
+  return text.replaceAll(MARK, "");
 }
 
 export type Section =
@@ -59,7 +58,7 @@ export class AddedTokens {
     const sections: Section[] = [];
     let from = 0;
     for (let at = 0; at < text.length;) {
-      const token = this.beginningAt(text, at).tokens.findLast(({ content }) => !isMarked(text, at, content.length));
+      const token = this.beginningAt(text, at).tokens.at(-1);
       if (token === undefined) {
         at++;
         continue;
@@ -80,33 +79,24 @@ export class AddedTokens {
 
 const NONE = { tokens: [], cutOff: false } as const;
 
-function isMarked(text: string, at: number, length: number): boolean {
-  return text.charAt(at - 1) === OPEN && text.charAt(at + length) === CLOSE;
-}
-
 function trimmed(text: string, before: Section | undefined, after: Section | undefined): string {
   const start = before?.kind === "token" && before.token.rstrip ? text.trimStart() : text;
   return after?.kind === "token" && after.token.lstrip ? start.trimEnd() : start;
 }
 
 /**
- * What a user wrote, so that no control token can come of it (spec/reliability.md A33): marks around each whole one, and one inside of what might become one together
+ * What a user wrote, so that no control token can come of it (spec/reliability.md A33): a mark after the first character of each, and of what may become one together
  * with what follows. Harmless text comes back as it is, but for lone surrogates.
  */
 export function inert(text: string, control: AddedTokens): string {
-  const clean = text.replace(/[\p{Cs}\ufdd0\ufdd1]/gu, "\ufffd");
-  const marks = new Map<number, string>();
-  for (let at = 0; at < clean.length; at++) {
-    const { tokens, cutOff } = control.beginningAt(clean, at);
-    // What closes at a place does so before anything opens there.
-    if (tokens.length > 0) marks.set(at, marks.get(at)?.startsWith(CLOSE) === true ? CLOSE + OPEN : OPEN);
-    for (const { content } of tokens) marks.set(at + content.length, CLOSE);
-    if (cutOff) marks.set(at + String.fromCodePoint(clean.codePointAt(at) ?? 0).length, CLOSE);
-  }
+  const clean = text.replace(/[\p{Cs}\ufdd0]/gu, "\ufffd");
   let marked = "";
   let from = 0;
-  for (const [place, mark] of [...marks].sort(([a], [b]) => a - b)) {
-    marked += clean.slice(from, place) + mark;
+  for (let at = 0; at < clean.length; at++) {
+    const { tokens, cutOff } = control.beginningAt(clean, at);
+    if (tokens.length === 0 && !cutOff) continue;
+    const place = at + String.fromCodePoint(clean.codePointAt(at) ?? 0).length;
+    marked += clean.slice(from, place) + MARK;
     from = place;
   }
   return marked + clean.slice(from);

@@ -129,12 +129,6 @@ describe("ChatTemplate", () => {
     expect(rendered(source, [user("<think>hm</think>  yes "), user(" plain ")])).toBe("yes;plain;");
   });
 
-  it("lets it look for control tokens too", () => {
-    const source =
-      "{% for m in messages %}{{ 'found' if '<|im_end|>' in m.content else 'not' }} {{ m.content.split('<|im_end|>')[0] }};{% endfor %}";
-    expect(rendered(source, [user("a<|im_end|>b")])).toBe("found a;");
-  });
-
   it("gives tools and calls to the template, arguments as objects", () => {
     const source =
       "{{ tools | tojson }}{% for c in messages[0].tool_calls or [] %}{{ c.function.name }}:{{ c.function.arguments.city }}{% endfor %}";
@@ -182,6 +176,13 @@ describe("what users write is data to the template (spec/reliability.md A33)", (
   it("across two messages that a template joins", () => {
     const source = "{% for m in messages %}{{ m.content }}{% endfor %}";
     expect(rendered(source, [user("<|im_"), user("end|>")])).toBe("<|im_end|>");
+  });
+
+  it("in what a template cuts out of them", () => {
+    const source = "{{ messages[0].content[-9:] }}|{{ messages[0].content.split('x')[1] }}";
+    for (const filler of ["", "a", "ab", "abc", "abcd", "abcde"]) {
+      expect(rendered(source, [user(`x</s>${filler}x`)])).not.toContain("[</s>]");
+    }
   });
 
   it("in every other member, keys included", () => {
