@@ -1,10 +1,11 @@
 /** What a stream's end means for its entry, its outcome and its conversation. */
 import type { TokenRecord } from "#shared/contract/generation.js";
-import { outcomeOf, storeOutcome, type StoredOutcome } from "#shared/contract/outcome.js";
-import type { InferenceError } from "#shared/errors.js";
+import { outcomeOf, readOutcome, storeOutcome, type StoredOutcome } from "#shared/contract/outcome.js";
+import { InferenceError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
 import type { Settled } from "../batch/execute.js";
 import type { Held } from "../intake/hand.js";
+import { sealedOutcome } from "../queue/progress.js";
 import { encodeCheckpoint } from "../sequence/checkpoint.js";
 
 /** Ends a stream that cannot go on. */
@@ -26,6 +27,14 @@ export function failed({ delivery }: Held, error: InferenceError): Settled {
   const settled = unchanged(delivery, storeOutcome(outcomeOf(error)));
   if (error.code === "poison_request") return { ...settled, state: { action: "fail" }, deadReason: error.code };
   return settled;
+}
+
+/** As its own worker, which wrote the final record and then ended, would have settled it: a failure keeps its consequences. */
+export function sealed(held: Held, records: readonly Buffer[], history: Int32Array | undefined): Settled {
+  const stored = sealedOutcome(records);
+  const outcome = readOutcome(stored.kind, stored.body);
+  if (outcome.kind === "result") return succeed(held, stored, history);
+  return failed(held, new InferenceError(outcome.code, outcome.message));
 }
 
 function unchanged(delivery: Held["delivery"], outcome: StoredOutcome): Settled {
