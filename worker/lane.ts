@@ -32,6 +32,14 @@ export interface LaneSettings {
   readonly log: Logger;
 }
 
+export interface LaneParts {
+  readonly hand: Hand;
+  readonly settler: Settler;
+  readonly clock: RedisClock;
+  readonly steadiness: Steadiness;
+  readonly log: Logger;
+}
+
 export interface LaneWork {
   readonly model: string;
   /** Whether requests have a batch dimension. */
@@ -45,7 +53,7 @@ export interface LaneWork {
   /** How many more steps may be read now. */
   room(hand: Hand): number;
   /** Runs and settles what comes into the hand, until `signal` aborts; what has not begun, or can be handed on, is left in the hand. */
-  run(parts: { hand: Hand; settler: Settler; clock: RedisClock; log: Logger }, signal: AbortSignal): Promise<void>;
+  run(parts: LaneParts, signal: AbortSignal): Promise<void>;
 }
 
 export interface RunningLane {
@@ -114,7 +122,7 @@ export async function openLane(settings: LaneSettings): Promise<RunningLane> {
     ),
     reconcileWhileOpen(queue, log, reading.signal),
   ]);
-  const running = work.run({ hand, settler, clock, log }, reading.signal);
+  const running = work.run({ hand, settler, clock, steadiness, log }, reading.signal);
   const leases = keepLeases({ queue, hand, clock, leaseMs, steadiness, log }, keeping.signal);
 
   return {

@@ -120,6 +120,14 @@ describe("appendTokens", () => {
     expect(await append(2, [record(2)])).toBe("unwanted");
   });
 
+  it("goes on unwanted while gateways may not have been able to say otherwise", async () => {
+    const { entry, append, out } = await begin(lab, 60_000);
+    await append(0, [record(0)]);
+    await lab.redis.hset(out, "wanted", "1");
+    const next = { entry, request: "r1", first: 1, records: [record(1)], final: false };
+    expect(await appendTokens(streaming(lab.queue), [next], { heedWanted: false })).toEqual(["appended"]);
+  });
+
   it("leaves no gap where a log was deleted from outside", async () => {
     const { append, log } = await begin(lab);
     await append(0, [record(0)]);

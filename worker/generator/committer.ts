@@ -12,8 +12,12 @@ import { settle, type Settler } from "../batch/settle.js";
 import { publishTokens } from "../emit/tokens.js";
 import { appendTokens, type Appended } from "../queue/append-tokens.js";
 import type { StreamQueue } from "../queue/lane.js";
+import type { Steadiness } from "../intake/steadiness.js";
 import type { Active } from "./active.js";
 import { errorRecord, failed, succeed } from "./settlement.js";
+
+/** Gateways that were cut off from Redis have all said by then which streams are read. */
+const ATTENDED_AGAIN_MS = 3_000;
 
 interface Pending {
   readonly first: number;
@@ -25,6 +29,7 @@ interface Pending {
 export interface CommitterSettings {
   readonly queue: StreamQueue;
   readonly settler: Settler;
+  readonly steadiness: Steadiness;
   readonly log: Logger;
   /** Nothing more of this request is wanted from the engine. */
   readonly closed: (active: Active) => void;
@@ -118,14 +123,15 @@ export class Committer {
   }
 
   async #append(batch: readonly (readonly [Active, Pending])[]): Promise<void> {
-    const { queue, settler, gone, log } = this.#settings;
+    const { queue, settler, steadiness, gone, log } = this.#settings;
+    const heedWanted = steadiness.steadyFor(performance.now()) >= ATTENDED_AGAIN_MS;
     const appends = batch.map(([{ held }, { first, records, ending }]) => {
       const { entry, request } = held.delivery;
       return { entry, request, first, records, final: ending !== undefined };
     });
     let words: Appended[];
     try {
-      words = await retrying(() => appendTokens(queue, appends), { budgetMs: settler.budgetMs });
+      words = await retrying(() => appendTokens(queue, appends, { heedWanted }), { budgetMs: settler.budgetMs });
     } catch (error) {
       log.error({ requests: batch.length, error: String(error) }, "append failed; the streams go on elsewhere");
       for (const [active] of batch) {

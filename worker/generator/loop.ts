@@ -12,15 +12,15 @@ import { retrying } from "#shared/retry.js";
 import type { Settler } from "../batch/settle.js";
 import type { Solitude } from "../batch/solitude.js";
 import type { Hand, Held } from "../intake/hand.js";
+import type { Steadiness } from "../intake/steadiness.js";
 import { beginAlone } from "../queue/begin-alone.js";
 import type { StreamQueue } from "../queue/lane.js";
-import { sealedOutcome } from "../queue/progress.js";
 import type { Active, Prepared } from "./active.js";
 import { Committer } from "./committer.js";
 import { prepareAll } from "./prepare.js";
 import type { Iteration, NewGeneration } from "./protocol.js";
 import type { ServingGenerator } from "./serving.js";
-import { succeed } from "./settlement.js";
+import { sealed, succeed } from "./settlement.js";
 
 export interface GeneratorParts {
   readonly queue: StreamQueue;
@@ -28,6 +28,7 @@ export interface GeneratorParts {
   readonly hand: Hand;
   readonly settler: Settler;
   readonly clock: RedisClock;
+  readonly steadiness: Steadiness;
   /** Of all lanes of this process. */
   readonly solitude: Solitude;
   readonly maxRunsAlone: number;
@@ -56,10 +57,11 @@ export class GeneratorLoop {
 
   constructor(parts: GeneratorParts) {
     this.#parts = parts;
-    const { queue, settler, hand, log } = parts;
+    const { queue, settler, steadiness, hand, log } = parts;
     this.#committer = new Committer({
       queue,
       settler,
+      steadiness,
       log,
       closed: ({ held }) => this.#leave(held.delivery.entry),
       gone: ({ held }) => {
@@ -128,7 +130,7 @@ export class GeneratorLoop {
       case "ended":
         return this.#committer.acknowledge(active);
       case "sealed":
-        return this.#committer.settle(active, succeed(held, sealedOutcome(prepared.records), prepared.history));
+        return this.#committer.settle(active, sealed(held, prepared.records, prepared.history));
       case "refuse":
         active.next = prepared.next;
         return this.#fail(active, prepared.error);

@@ -26,7 +26,12 @@ export class Steadiness {
   }
 
   leasesCount(now: number): boolean {
-    return !this.#isGap(now) && now - this.#steadySince >= this.#leaseMs;
+    return this.steadyFor(now) >= this.#leaseMs;
+  }
+
+  /** How long Redis has been there without a gap, in ms. */
+  steadyFor(now: number): number {
+    return this.#isGap(now) ? 0 : now - this.#steadySince;
   }
 
   /** Others renew as often as we do: when we could not for a lease, theirs may have run out without their fault. */

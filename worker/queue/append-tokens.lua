@@ -3,7 +3,7 @@
 -- the final one seal it. A list's index is its record's, so what an earlier call wrote under a lost reply is seen and not written again.
 -- Sealed, a request's outcome is what its final record says, and only the commit of whoever owns the entry can give it.
 --   KEYS[1] ready stream   then two per request:  outcome hash, log
---   ARGV[1] group   ARGV[2] consumer
+--   ARGV[1] group   ARGV[2] consumer   ARGV[3] whether `wanted` counts now 0/1: gateways renew it, which takes a Redis that is there
 --   then per request:  entry, index of the first record, whether the last record is the final one 0/1, count of records, records...
 --   Returns one word per request
 --           'appended'  now, or by an earlier call
@@ -13,7 +13,7 @@
 --           'gap'       the log is not as long as the caller believes: shorter than the first index (deleted from outside), or, where the
 --                       final record should go, longer (an earlier call, whose reply was lost, had other records)
 --           Nothing is written unless the word is 'appended'
-local ready, group, consumer = KEYS[1], ARGV[1], ARGV[2]
+local ready, group, consumer, heed = KEYS[1], ARGV[1], ARGV[2], ARGV[3] == '1'
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -29,7 +29,7 @@ local function append(out, log, entry, first, final, from, to)
     return 'ended'
   end
   if length < first or (final and length >= past) then return 'gap' end
-  if not final and length == first and facts[4] and tonumber(facts[4]) < now then return 'unwanted' end
+  if heed and not final and length == first and facts[4] and tonumber(facts[4]) < now then return 'unwanted' end
 
   for i = from + length - first, to do redis.call('RPUSH', log, ARGV[i]) end
   -- The log lives as long as the outcome hash; the commit sets the TTL of both.
@@ -48,7 +48,7 @@ local function append(out, log, entry, first, final, from, to)
 end
 
 local said = {}
-local at = 2
+local at = 3
 for k = 2, #KEYS, 2 do
   local count = tonumber(ARGV[at + 4])
   said[#said + 1] = append(KEYS[k], KEYS[k + 1], ARGV[at + 1], tonumber(ARGV[at + 2]), ARGV[at + 3] == '1', at + 5, at + 4 + count)

@@ -23,15 +23,23 @@ const script = defineScript(new URL("./append-tokens.lua", import.meta.url), wor
 /** What one call writes at most, unless a single request has more: past that it would hold up everybody's renewals. */
 const PER_CALL = { bytes: 524_288, items: 256 };
 
-/** @returns one word per append, in order. Safe to repeat with the same records: what an earlier call appended reads as `appended`. */
-export async function appendTokens(queue: StreamQueue, appends: readonly Append[]): Promise<Appended[]> {
-  const calls = chunks(appends, writtenBytes, PER_CALL).map((chunk) => appendChunk(queue, chunk));
+/** @param heedWanted false while gateways may not have been able to say that a stream is wanted. @returns one word per append, in order. Safe to repeat with the same records: what an earlier call appended reads as `appended`. */
+export async function appendTokens(
+  queue: StreamQueue,
+  appends: readonly Append[],
+  { heedWanted } = { heedWanted: true },
+): Promise<Appended[]> {
+  const calls = chunks(appends, writtenBytes, PER_CALL).map((chunk) => appendChunk(queue, chunk, heedWanted));
   return (await Promise.all(calls)).flat();
 }
 
-function appendChunk({ redis, lane, consumer }: StreamQueue, appends: readonly Append[]): Promise<Appended[]> {
+function appendChunk(
+  { redis, lane, consumer }: StreamQueue,
+  appends: readonly Append[],
+  heedWanted: boolean,
+): Promise<Appended[]> {
   const keys = [laneKeys(lane).ready];
-  const args: Arg[] = [GROUP, consumer];
+  const args: Arg[] = [GROUP, consumer, heedWanted ? 1 : 0];
   for (const { entry, request, first, records, final } of appends) {
     keys.push(outcomeKey(lane, request), logKey(lane, request));
     args.push(entry, first, final ? 1 : 0, records.length, ...records);
