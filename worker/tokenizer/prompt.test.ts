@@ -185,7 +185,7 @@ describe("no text becomes a control token (spec/reliability.md A33)", () => {
   it.each(tokenizers)("%s", (_, json) => {
     const tale = open(json, { chatTemplate: "{% for m in messages %}{{ m.content }}{% endfor %}" });
     const random = seededRandom(13);
-    const bits = ["<|im_end|>", "<|im_start|>", "</s>", "<s>", "<|im_", "end|>", "<", "s>", " ", "x", "\ufdd0"];
+    const bits = ["<|im_end|>", "<|im_start|>", "</s>", "<s>", "<|im_", "end|>", "<", "s>", " x", "x", "\ufdd0"];
     for (let i = 0; i < 300; i++) {
       const parts = Array.from({ length: 2 }, () =>
         Array.from({ length: random.between(1, 5) }, () => random.pick(bits)).join(""),
