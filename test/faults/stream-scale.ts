@@ -19,6 +19,8 @@ export const streamScale = {
   stampede: 500,
   cancelled: full ? 10_000 : 600,
   slowReaders: full ? 200 : 40,
+  /** Whether the test stays until the gateway has cut them. */
+  awaitsStalled: full,
   turns: full ? 20 : 6,
   timeoutMs: full ? 600_000 : 120_000,
 };

@@ -1,0 +1,176 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { laneKeys } from "#shared/keys.js";
+import { seededRandom } from "../setup/random.js";
+import { resourcesOf } from "../setup/resources.js";
+import type { StreamAsk } from "../streams/ask.js";
+import { StreamLab } from "../streams/lab.js";
+import { Reader } from "../streams/reader.js";
+import { readSlowly } from "../streams/slow-reader.js";
+import { addressOf, readStored } from "../streams/stored.js";
+import { submitInBackground } from "../streams/submission.js";
+import { nth, pause } from "./pace.js";
+import { seed } from "./scale.js";
+import { streamScale } from "./stream-scale.js";
+
+const { timeoutMs } = streamScale;
+let lab: StreamLab;
+
+beforeAll(async () => {
+  lab = await StreamLab.open({
+    seed,
+    fleet: { gateways: 2, workers: 1, models: ["gen-mha"] },
+    model: "gen-mha",
+    asks: 4,
+    tokens: [10, 20],
+  });
+}, timeoutMs);
+afterAll(() => lab.close());
+
+const gateway = (i: number) => nth(lab.fleet.urls, i);
+const asking = (maxTokens: number): StreamAsk => ({
+  name: `${maxTokens} tokens`,
+  model: "gen-mha",
+  prompt: "again and again",
+  parameters: { max_tokens: maxTokens, temperature: 1, seed },
+});
+
+describe("a client that reconnects at every index (F27)", () => {
+  it(
+    "has the same list, while the stream runs and when it has ended, at whatever gateway",
+    async () => {
+      const count = 60;
+      // At most eight records to a round trip: the stream runs while its readers leave and come back.
+      lab.fleet.lines.workerRedis.delay(40);
+      const id = await submitInBackground(gateway(0), asking(count));
+      const cutAt = async (k: number) => {
+        const { records: first } = k === 0 ? { records: [] } : await new Reader(gateway(k), id, -1, k).ended;
+        const { records: rest, end } = await new Reader(gateway(k + 1), id, k - 1).ended;
+        return { k, records: [...first, ...rest], end: end.kind };
+      };
+      const every = Array.from({ length: count + 1 }, (_, k) => k);
+      const running = await Promise.all(every.map(cutAt));
+      lab.fleet.lines.workerRedis.heal();
+      const over = await Promise.all(every.map(cutAt));
+      const { log } = await readStored(lab.redis, id);
+      expect(log).toHaveLength(count);
+      const expected = every.map((k) => ({ k, records: log, end: "ended" }));
+      expect(running).toEqual(expected);
+      expect(over).toEqual(expected);
+
+      const beyond = await new Reader(gateway(0), id, count).ended;
+      expect(beyond).toMatchObject({ records: [], end: { kind: "answered", status: 409 } });
+      expect(beyond.end).toMatchObject({ body: expect.stringContaining("ahead_of_log") as string });
+    },
+    timeoutMs,
+  );
+});
+
+describe("500 clients that resume at once (F28)", () => {
+  it(
+    "are served from the log: nothing is queued or generated again",
+    async () => {
+      const { redis, fleet } = lab;
+      const count = 200;
+      fleet.lines.workerRedis.delay(40);
+      const id = await submitInBackground(gateway(0), asking(count));
+      await new Reader(gateway(0), id, -1, 20).ended;
+      const before = { admitted: await admitted(id), calls: await calls() };
+      const random = seededRandom(seed).fork("stampede");
+      const begunAt = performance.now();
+      const readings = Array.from({ length: streamScale.stampede }, async (_, i) => {
+        const after = random.between(-1, 19);
+        const { records, end } = await new Reader(gateway(i), id, after).ended;
+        return { after, records, end: end.kind, tookMs: performance.now() - begunAt };
+      });
+      const all = await Promise.all(readings);
+      const after = { admitted: await admitted(id), calls: await calls() };
+      fleet.lines.workerRedis.heal();
+
+      const { log, takenAt } = await readStored(redis, id);
+      const slowest = Math.max(...all.map(({ tookMs }) => tookMs));
+      console.log(
+        `stampede of ${all.length}: the last one ended after ${Math.round(slowest)} ms; ${after.calls - before.calls} calls of Redis for ${all.length * (count - 10)} records`,
+      );
+      const right = all.filter(({ after, records, end }) => {
+        return end === "ended" && records.join("\n") === log.slice(after + 1).join("\n");
+      });
+      expect(right).toHaveLength(streamScale.stampede);
+      expect(log).toHaveLength(count);
+      expect(takenAt).toBeUndefined();
+      expect(after.admitted).toBe(before.admitted);
+
+      async function calls(): Promise<number> {
+        return Number(/total_commands_processed:(\d+)/.exec(await redis.info("stats"))?.[1]);
+      }
+    },
+    timeoutMs,
+  );
+
+  /** Entries that the lane's queue ever had. */
+  async function admitted(id: string): Promise<number> {
+    const info = (await lab.redis.xinfo("STREAM", laneKeys(addressOf(id).lane).ready)) as unknown[];
+    return Number(info[info.indexOf("entries-added") + 1]);
+  }
+});
+
+describe("readers that take nothing, or 1 KiB a second (F26)", () => {
+  it(
+    "cost the gateway next to no memory, and others nothing",
+    async () => {
+      const { fleet, redis } = lab;
+      // 16 choices with 20 chances a token make long records: more than all the buffers between gateway and client hold.
+      const parameters = { max_tokens: 400, temperature: 1, seed, n: 16, logprobs: 20 };
+      const id = await submitInBackground(gateway(0), {
+        name: "large",
+        model: "gen-mha",
+        prompt: [9, 8, 7],
+        parameters,
+      });
+      const others = await new Reader(gateway(1), id).ended;
+      const { log } = await readStored(redis, id);
+      expect(others.records).toEqual(log);
+      const bytes = log.reduce((sum, record) => sum + Buffer.byteLength(record), 0);
+      expect(bytes).toBeGreaterThan(8 * MIB);
+
+      const warm = await new Reader(gateway(0), id).ended;
+      expect(warm.records).toEqual(log);
+      const before = await rss();
+      const readers = await Promise.all(
+        Array.from({ length: streamScale.slowReaders }, (_, i) =>
+          readSlowly(gateway(0), id, i % 2 === 0 ? "nothing" : "1 KiB/s"),
+        ),
+      );
+      let most = 0;
+      for (let i = 0; i < 20; i++) {
+        most = Math.max(most, await rss());
+        await pause(100);
+      }
+      const beside = await new Reader(gateway(0), id).ended;
+      const held = readers.filter((reader) => reader.isOpen()).length;
+      console.log(
+        `${held} slow readers of ${Math.round(bytes / MIB)} MiB: ${Math.round((most - before) / MIB)} MiB more than before`,
+      );
+      expect(held).toBe(streamScale.slowReaders);
+      expect(most - before).toBeLessThan(64 * MIB);
+      expect(beside.records).toEqual(log);
+
+      if (streamScale.awaitsStalled) {
+        const stalled = readers.filter((_, i) => i % 2 === 0);
+        while (stalled.some((reader) => reader.isOpen())) await pause(500);
+        const sipping = readers.filter((_, i) => i % 2 === 1);
+        console.log(
+          `all that took nothing were cut; ${sipping.filter((reader) => reader.isOpen()).length} others are open`,
+        );
+      }
+      for (const reader of readers) reader.close();
+
+      async function rss(): Promise<number> {
+        const group = await resourcesOf(nth(fleet.gateways, 0).member.process.pid);
+        return [...group.values()].reduce((sum, { rssBytes }) => sum + rssBytes, 0);
+      }
+    },
+    timeoutMs,
+  );
+});
+
+const MIB = 1_048_576;
