@@ -46,7 +46,7 @@ function cpuOf(of: (round: Round) => StreamResult | undefined): Figures {
 function against(
   what: string,
   fleet: (round: Round) => StreamResult | undefined,
-  bare: (round: Round) => Pace | undefined,
+  bare: (round: Round) => (Pace & { readonly cpuUs: number }) | undefined,
 ): Figures {
   return [
     { name: `${what}, SSE: tokens/s`, of: (round) => fleet(round)?.tokensPerSecond },
@@ -54,6 +54,7 @@ function against(
     ...cpuOf(fleet),
     { name: `${what}, bare loop: tokens/s`, of: (round) => bare(round)?.tokensPerSecond },
     ...paceOf(bare),
+    { name: "  CPU, µs/token", of: (round) => bare(round)?.cpuUs },
     {
       name: `${what}, fleet ÷ bare: tokens/s`,
       of: (round) => ratio(fleet(round)?.tokensPerSecond, bare(round)?.tokensPerSecond),
@@ -112,5 +113,7 @@ export const streamFigures: Figures = [
   { name: `${cheap.name}, 64 streams, SSE: tokens/s`, goal: "≥ 20000", of: ({ sse }) => sse?.tokensPerSecond },
   ...paceOf(({ sse }) => sse),
   ...cpuOf(({ sse }) => sse),
+  { name: `${cheap.name}, batch 64, bare loop: tokens/s`, of: ({ bareSse }) => bareSse?.tokensPerSecond },
+  { name: "  CPU, µs/token", of: ({ bareSse }) => bareSse?.cpuUs },
   ...HISTORIES.flatMap(takeoverOf),
 ];

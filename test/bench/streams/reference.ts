@@ -17,6 +17,8 @@ export interface StreamReferenceJob {
 
 const SEED = 20_261_121;
 const MOST_ROWS = 32;
+/** Of each batch; some will be left out. */
+const SPARE_ROWS = 3;
 /** Of logits, well above what the company in a batch changes in them. */
 const LEAST_MARGIN = 1e-4;
 /** If this many candidates for each prompt are not enough, the model or the margin is wrong. */
@@ -28,9 +30,10 @@ await serveJob(async ({ model, file }: StreamReferenceJob) => {
   const random = seededRandom(SEED);
   const { plain } = Vocabulary.read(folder);
   const chosen: Reference[] = [];
-  const rows = Math.min(prompts, MOST_ROWS);
-  for (let tried = 0; chosen.length < prompts; tried += rows) {
-    if (tried >= prompts * MOST_TRIES) throw new Error(`${model.name}: nearly always a near tie`);
+  for (let tried = 0; chosen.length < prompts;) {
+    const rows = Math.min(prompts - chosen.length + SPARE_ROWS, MOST_ROWS);
+    tried += rows;
+    if (tried > (prompts + SPARE_ROWS) * MOST_TRIES) throw new Error(`${model.name}: nearly always a near tie`);
     const batch = Array.from({ length: rows }, () => Array.from({ length: promptTokens }, () => random.pick(plain)));
     const { answers, margins } = await decode(decoder, batch, answerTokens);
     for (const [row, tokens] of answers.entries()) {

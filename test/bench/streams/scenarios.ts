@@ -38,6 +38,7 @@ export interface StreamRound {
   streamSixteen: StreamResult;
   bareStreamSixteen: BareStreamResult;
   sse: StreamResult;
+  bareSse: BareStreamResult;
   takeover: TakeoverResult;
 }
 
@@ -47,6 +48,7 @@ export const streamNames: readonly (keyof StreamRound)[] = [
   "streamSixteen",
   "bareStreamSixteen",
   "sse",
+  "bareSse",
   "takeover",
 ];
 
@@ -116,6 +118,7 @@ export function streamScenarios(setting: StreamSetting): Scenarios<StreamRound> 
     streamSixteen: () => measureFleet(demo, BATCH),
     bareStreamSixteen: () => measureBare(demo, BATCH),
     sse: () => measureFleet(cheap, SSE_STREAMS),
+    bareSse: () => measureBare(cheap, SSE_STREAMS),
     takeover: () => measureTakeovers(setting.takeovers),
   };
 }

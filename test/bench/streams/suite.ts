@@ -51,8 +51,8 @@ export async function openStreams(plan: StreamSuitePlan): Promise<Scenarios<Stre
 
 function modelsFor({ names, takeovers }: StreamSuitePlan): StreamModel[] {
   const used: StreamModel[] = [];
-  if (names.some((name) => name !== "sse" && name !== "takeover")) used.push(demo);
-  if (names.includes("sse")) used.push(cheap);
+  if (names.some((name) => name.endsWith("One") || name.endsWith("Sixteen"))) used.push(demo);
+  if (names.includes("sse") || names.includes("bareSse")) used.push(cheap);
   if (names.includes("takeover")) used.push({ ...long, prompts: promptsFor(takeovers) });
   return used;
 }
