@@ -18,7 +18,7 @@ export const streamScale = {
   /** Clients that come back at once. */
   stampede: 500,
   cancelled: full ? 10_000 : 600,
-  slowReaders: full ? 200 : 40,
+  slowReaders: full ? 200 : 80,
   /** Whether the test stays until the gateway has cut them. */
   awaitsStalled: full,
   turns: full ? 20 : 6,
