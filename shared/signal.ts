@@ -30,7 +30,8 @@ export class Signal {
       };
       const arm = () => {
         const left = untilMs - performance.now();
-        if (left <= 0) done();
+        // Through the event loop all the same: who waits in a circle must not keep everybody else from running.
+        if (left <= 0) spin = setImmediate(done);
         else if (left > SPIN_BELOW_MS)
           timer = setTimeout(arm, Math.min(Math.floor(left - SPIN_BELOW_MS) + 1, MAX_TIMER_MS));
         else spin = setImmediate(arm);

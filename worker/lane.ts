@@ -14,6 +14,7 @@ import { readWhileOpen } from "./intake/reader.js";
 import { reclaimWhileOpen } from "./intake/reclaimer.js";
 import { reconcileWhileOpen } from "./intake/reconciler.js";
 import { Steadiness } from "./intake/steadiness.js";
+import { abandon } from "./queue/abandon.js";
 import { discard } from "./queue/discard.js";
 import type { LaneQueue } from "./queue/lane.js";
 import { release } from "./queue/release.js";
@@ -46,8 +47,8 @@ export interface LaneWork {
   readonly batched: boolean;
   /** Of its sequences; undefined when it has none. */
   readonly maxIdleMs: number | undefined;
-  /** How many suspects are taken over at once; the rest is left to other workers. */
-  readonly suspectsAtOnce: number;
+  /** How many more suspects may be taken over now; the rest is left to other workers. */
+  suspectRoom(hand: Hand): number;
   /** Whether a delivery is of the kind that this model takes. */
   accepts(delivery: Delivery): boolean;
   /** How many more steps may be read now. */
@@ -117,7 +118,7 @@ export async function openLane(settings: LaneSettings): Promise<RunningLane> {
       reading.signal,
     ),
     reclaimWhileOpen(
-      { queue, hand, clock, leaseMs, steadiness, atOnce: work.suspectsAtOnce, accept: admit("suspect"), log },
+      { queue, hand, clock, leaseMs, steadiness, room: () => work.suspectRoom(hand), accept: admit("suspect"), log },
       reading.signal,
     ),
     reconcileWhileOpen(queue, log, reading.signal),
@@ -136,15 +137,24 @@ export async function openLane(settings: LaneSettings): Promise<RunningLane> {
         hand.drop(unbegun.map(({ entry }) => entry));
         return retrying(() => release(queue, unbegun), budget);
       };
+      // A running stream must not go to the end of the queue: its lease ends now, and the next worker that scans goes on with it.
+      const leaveStreams = () => {
+        hand.drop(hand.entries());
+        return retrying(() => abandon(queue), budget);
+      };
       let released = await handBack();
+      if (queue.streams === true) await running.then(leaveStreams);
       // A reader that Redis still holds blocked may be given more: it is read out, not cut off, and handed back before a long run ends.
       await intake;
       reader.disconnect();
       released += await handBack();
       await running;
       // What a read would have brought had its reply not been lost is ours too.
-      const { deliveries } = await retrying(() => readOwned(queue, 1_000), budget);
-      released += await retrying(() => release(queue, deliveries), budget);
+      if (queue.streams === true) await leaveStreams();
+      else {
+        const { deliveries } = await retrying(() => readOwned(queue, 1_000), budget);
+        released += await retrying(() => release(queue, deliveries), budget);
+      }
       keeping.abort();
       await leases;
       if (released > 0) log.info({ count: released }, "handed back");

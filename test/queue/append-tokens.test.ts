@@ -97,7 +97,9 @@ describe("appendTokens", () => {
   it("writes nothing behind the final record", async () => {
     const { append } = await begin(lab);
     await append(0, [finalRecord(0)], true);
-    expect(await append(1, [record(1)])).toBe("ended");
+    expect(await append(1, [record(1)])).toBe("lost");
+    expect(await append(1, [finalRecord(1)], true)).toBe("lost");
+    expect(await append(0, [finalRecord(0)], true)).toBe("appended");
     expect(await logOf(lab, "r1")).toEqual([finalRecord(0)]);
   });
 

@@ -53,7 +53,7 @@ describe("a Redis that was frozen for longer than a lease", () => {
             clock,
             leaseMs: LEASE_MS,
             steadiness: steadyB,
-            atOnce: 16,
+            room: () => 16,
             accept: ({ deliveries }) => taken.push(...deliveries.map(({ request }) => request)),
             log,
           },

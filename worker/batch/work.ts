@@ -17,7 +17,7 @@ export function batchWork(
     model: model.name,
     batched: model.batched,
     maxIdleMs: model.maxIdleMs,
-    suspectsAtOnce: SUSPECTS_AT_ONCE,
+    suspectRoom: ({ suspects }) => SUSPECTS_AT_ONCE - suspects.length,
     accepts: ({ sequence }) => (sequence === undefined) === (model.maxIdleMs === undefined),
     room: ({ waiting }) => capacity - waiting.length,
     run: (parts, signal) => runLane({ ...parts, model, limits, solitude, maxRunsAlone }, signal),

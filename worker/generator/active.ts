@@ -10,6 +10,8 @@ export interface Active {
   readonly tenant: string;
   /** Index of the record that the engine gives next; -1 while the log has not been read. */
   next: number;
+  /** When the engine last gave a record, on `performance.now()`'s clock. */
+  heardAt: number;
   /** It has ended here, or is another's; what the engine still says of it is not heard. */
   closed: boolean;
 }

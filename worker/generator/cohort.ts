@@ -43,14 +43,16 @@ export class Cohort<Owner> {
   /** One token for every row. @returns the logits of the live ones. @throws what the runtime throws; nothing has changed then. */
   async decode({ forward }: Decoder): Promise<{ row: Row<Owner>; logits: Float32Array }[]> {
     const ids = BigInt64Array.from(this.rows, ({ choice }) => BigInt(choice.tokens.at(-1) ?? 0));
-    const lengths = this.rows.map(({ length }) => length);
+    // A dead row may stand at the end of what the model has positions for.
+    const lengths = this.rows.map(({ gone, length }) => (gone ? 0 : length));
     const { logits, present } = await forward({ ids, steps: 1, lengths, past: this.block });
     this.block = present;
     this.age++;
     return this.rows.flatMap((row, i) => {
-      row.length++;
       const own = logits[i];
-      return row.gone || own === undefined ? [] : [{ row, logits: own }];
+      if (row.gone || own === undefined) return [];
+      row.length++;
+      return [{ row, logits: own }];
     });
   }
 

@@ -15,9 +15,7 @@ import type { StreamQueue } from "../queue/lane.js";
 import type { Steadiness } from "../intake/steadiness.js";
 import type { Active } from "./active.js";
 import { errorRecord, failed, succeed } from "./settlement.js";
-
-/** Gateways that were cut off from Redis have all said by then which streams are read. */
-const ATTENDED_AGAIN_MS = 3_000;
+import { heedsWanted, nobodyReads } from "./wanted.js";
 
 interface Pending {
   readonly first: number;
@@ -124,14 +122,15 @@ export class Committer {
 
   async #append(batch: readonly (readonly [Active, Pending])[]): Promise<void> {
     const { queue, settler, steadiness, gone, log } = this.#settings;
-    const heedWanted = steadiness.steadyFor(performance.now()) >= ATTENDED_AGAIN_MS;
     const appends = batch.map(([{ held }, { first, records, ending }]) => {
       const { entry, request } = held.delivery;
       return { entry, request, first, records, final: ending !== undefined };
     });
     let words: Appended[];
     try {
-      words = await retrying(() => appendTokens(queue, appends, { heedWanted }), { budgetMs: settler.budgetMs });
+      words = await retrying(() => appendTokens(queue, appends, { heedWanted: heedsWanted(steadiness) }), {
+        budgetMs: settler.budgetMs,
+      });
     } catch (error) {
       log.error({ requests: batch.length, error: String(error) }, "append failed; the streams go on elsewhere");
       for (const [active] of batch) {
@@ -162,7 +161,7 @@ export class Committer {
       case "ended":
         return this.acknowledge(active);
       case "unwanted":
-        return this.fail(active, first, new InferenceError("cancelled", "nobody reads this stream any more"));
+        return this.fail(active, first, nobodyReads());
       case "gap":
         return this.settle(active, failed(active.held, new InferenceError("request_lost", "the stream's log is gone")));
     }

@@ -205,6 +205,32 @@ suite("the engine", () => {
     expect(ended[0]).toBe("r0");
   });
 
+  it("computes a suspect alone however much memory the others hold", async () => {
+    const decoder = await openModel("gen-mha");
+    const engine = engineOf(decoder, { kvBytes: 100 * bytesPerPosition(decoder.kv) });
+    engine.add(request("big", prompt(1, 80), { maxTokens: 15 }));
+    while ((await engine.iterate(undefined)).steps.length === 0);
+    engine.add(request("suspect", prompt(2, 60)));
+    const keys: string[] = [];
+    for (let i = 0; i < 10 && keys.length === 0; i++) {
+      keys.push(...(await engine.iterate("suspect")).steps.map(({ key }) => key));
+    }
+    expect(keys).toEqual(["suspect"]);
+  });
+
+  it("takes over choices that together need more than the memory that is left", async () => {
+    const decoder = await openModel("gen-mha");
+    const four = request("four", prompt(5, 20), { temperature: 1, choices: 4, maxTokens: 40 });
+    const first = engineOf(decoder);
+    first.add(four);
+    const records = (await runAll(first)).records.get("four") ?? [];
+    const replayed = [0, 1, 2, 3].map((choice) => ({ tokens: tokensOf(records, choice).slice(0, 30) }));
+    const engine = engineOf(decoder, { kvBytes: 4 * 60 * 0.9 * bytesPerPosition(decoder.kv) });
+    engine.add(request("neighbour", prompt(8, 10)));
+    engine.add({ ...four, next: 30, replayed });
+    expect((await runAll(engine)).records.get("four")).toEqual(records.slice(30));
+  });
+
   it("serves a request that is larger than its memory when it is alone", async () => {
     const decoder = await openModel("gen-mha");
     const engine = engineOf(decoder, { kvBytes: 10 * bytesPerPosition(decoder.kv) });

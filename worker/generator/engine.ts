@@ -98,20 +98,11 @@ export class Engine {
   async #prefill(only: string | undefined, outcome: Outcome): Promise<void> {
     const { prefillTokens, kvBytes } = this.#limits;
     const waiting = [...this.#generations.values()].filter(({ key }) => only === undefined || key === only);
-    const tasks = waiting.flatMap((generation) =>
-      generation.prefills
-        .filter(({ logits }) => logits === undefined)
-        .map((prefill) => ({
-          generation,
-          prefill,
-          order: generation.order,
-          left: prefill.tokens.length - prefill.done,
-          bytes: prefill.tokens.length * this.#perPosition * prefill.choices.length,
-          begun: prefill.block !== undefined,
-        })),
-    );
+    const tasks = waiting.flatMap((generation) => this.#tasksOf(generation));
     const used = this.activeBytes;
-    for (const { task, tokens } of planPrefill(tasks, prefillTokens, kvBytes - used, used === 0)) {
+    const growth = tasks.reduce((sum, { growth }) => sum + growth, 0);
+    const alone = used === 0 || only !== undefined;
+    for (const { task, tokens } of planPrefill(tasks, prefillTokens, kvBytes - used - growth, alone)) {
       if (this.#generations.get(task.generation.key) !== task.generation) continue;
       try {
         await this.#compute(task.prefill, tokens);
@@ -119,6 +110,22 @@ export class Engine {
         this.#fail(task.generation, error, outcome);
       }
     }
+  }
+
+  /** A request finds room as a whole: were some of its choices to begin without the others, it would wait for itself. */
+  #tasksOf(generation: Generation) {
+    const { order, prefills } = generation;
+    const begun = prefills.some(({ block }) => block !== undefined);
+    const whole = prefills.reduce((sum, { tokens, choices }) => sum + tokens.length * choices.length, 0);
+    return prefills
+      .filter(({ logits }) => logits === undefined)
+      .map((prefill, i) => {
+        const left = prefill.tokens.length - prefill.done;
+        const bytes = i === 0 ? whole * this.#perPosition : 0;
+        // What has begun has its room, and has not taken all of it yet.
+        const growth = begun ? left * prefill.choices.length * this.#perPosition : 0;
+        return { generation, prefill, order, left, bytes, begun, growth };
+      });
   }
 
   async #compute(prefill: Prefill, tokens: number): Promise<void> {

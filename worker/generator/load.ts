@@ -45,9 +45,10 @@ export async function loadGenerator(
     );
     const maxIdleMs = settings.BATON_CONVERSATION_IDLE_MS;
     const slots = settings.BATON_GENERATOR_SLOTS;
+    const kvBytes = settings.BATON_KV_CACHE_BYTES;
     return {
       kind: "generator",
-      serving: { name, version: VERSION, contextLength, slots, maxIdleMs, host, tokenizer },
+      serving: { name, version: VERSION, contextLength, slots, maxIdleMs, kvBytes, host, tokenizer },
       served: {
         ...described(folder),
         generator: generatorFacts(folder, slots, maxIdleMs),
@@ -94,11 +95,12 @@ function described({ name }: FoundGenerator): Omit<ServedModel, "generator" | "d
 
 /** Of what decides the answers: two workers that differ in any of it serve different models under one name. */
 async function digestOf(folder: FoundGenerator): Promise<string> {
-  const { contextLength, vocabSize, eos, bos, chatTemplate, defaults } = folder;
-  const hash = createHash("sha256").update(
-    JSON.stringify([contextLength, vocabSize, eos, bos, chatTemplate, defaults]),
-  );
-  for (const file of [folder.tokenizerFile, folder.modelFile]) {
+  const { contextLength, vocabSize, eos, bos, chatTemplate, toolTemplate, defaults } = folder;
+  const { tokenizerFile, tokenizerConfigFile, modelFile } = folder;
+  const facts = [contextLength, vocabSize, eos, bos, chatTemplate, toolTemplate, defaults];
+  const hash = createHash("sha256").update(JSON.stringify(facts));
+  for (const file of [tokenizerFile, tokenizerConfigFile, modelFile]) {
+    if (file === undefined) continue;
     for await (const chunk of createReadStream(file)) hash.update(chunk as Buffer);
   }
   return hash.digest("hex");

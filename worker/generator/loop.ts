@@ -15,12 +15,14 @@ import type { Hand, Held } from "../intake/hand.js";
 import type { Steadiness } from "../intake/steadiness.js";
 import { beginAlone } from "../queue/begin-alone.js";
 import type { StreamQueue } from "../queue/lane.js";
+import { isUnwanted, readStanding } from "../queue/progress.js";
 import type { Active, Prepared } from "./active.js";
 import { Committer } from "./committer.js";
 import { prepareAll } from "./prepare.js";
 import type { Iteration, NewGeneration } from "./protocol.js";
 import type { ServingGenerator } from "./serving.js";
 import { sealed, succeed } from "./settlement.js";
+import { heedsWanted, nobodyReads } from "./wanted.js";
 
 export interface GeneratorParts {
   readonly queue: StreamQueue;
@@ -38,6 +40,7 @@ export interface GeneratorParts {
 /** Iterations that may wait for Redis; past that the engine pauses, so a slow Redis slows the streams instead of filling memory. */
 const MOST_LAG = 8;
 const LAG_WAIT_MS = 1_000;
+const INSPECT_MS = 1_000;
 
 interface Suspect {
   readonly active: Active;
@@ -54,6 +57,9 @@ export class GeneratorLoop {
   #joining: NewGeneration[] = [];
   #leaving: string[] = [];
   readonly #suspects: Suspect[] = [];
+  #ranAlone = false;
+  /** When requests that append nothing are looked at next. */
+  #inspectAt = 0;
 
   constructor(parts: GeneratorParts) {
     this.#parts = parts;
@@ -87,9 +93,12 @@ export class GeneratorLoop {
       this.#take(hand.suspects, "suspect", now);
       this.#take(hand.waiting, "fresh", now);
       this.#expire(now);
-      const suspect = this.#suspects.shift();
+      if (now >= this.#inspectAt) this.#inspect(now);
+      // Others get their tokens between two runs alone.
+      const suspect = this.#ranAlone && this.#inEngine.size > 0 ? undefined : this.#suspects.shift();
+      this.#ranAlone = suspect !== undefined;
       if (suspect !== undefined) {
-        await solitude.alone(() => this.#runAlone(suspect));
+        await solitude.alone(() => this.#runAlone(suspect, signal));
       } else if (this.#inEngine.size + this.#joining.length + this.#leaving.length === 0) {
         await hand.arrived.wait(this.#nextDeadline());
       } else if (this.#committer.lag >= MOST_LAG) {
@@ -126,7 +135,8 @@ export class GeneratorLoop {
       case "drop":
         active.closed = true;
         this.#actives.delete(held.delivery.entry);
-        return hand.drop([held.delivery.entry]);
+        hand.drop([held.delivery.entry]);
+        return hand.arrived.notify(); // somebody may wait for its slots
       case "ended":
         return this.#committer.acknowledge(active);
       case "sealed":
@@ -158,6 +168,7 @@ export class GeneratorLoop {
       const active = this.#actives.get(key);
       if (active === undefined || active.closed) continue;
       active.next = index + 1;
+      active.heardAt = performance.now();
       if (final) {
         active.closed = true;
         this.#inEngine.delete(key);
@@ -178,7 +189,7 @@ export class GeneratorLoop {
   }
 
   /** The first new token of a request that ended its last worker without making any: nothing else computes meanwhile. */
-  async #runAlone({ active, generation }: Suspect): Promise<void> {
+  async #runAlone({ active, generation }: Suspect, signal: AbortSignal): Promise<void> {
     const { queue, model, settler, maxRunsAlone, log } = this.#parts;
     const { entry, request } = active.held.delivery;
     if (active.closed) return;
@@ -200,7 +211,8 @@ export class GeneratorLoop {
     }
     this.#inEngine.add(entry);
     let add = [generation];
-    while (!active.closed && active.next === generation.next) {
+    while (!active.closed && active.next === generation.next && !signal.aborted) {
+      this.#expire(performance.now());
       const remove = this.#leaving;
       this.#leaving = [];
       this.#hear(await model.host.iterate(add, remove, entry));
@@ -218,6 +230,30 @@ export class GeneratorLoop {
     }
   }
 
+  /** An append tells of a cancellation. Who waits for memory, or computes a long prompt, appends nothing for a while and asks. */
+  #inspect(now: number): void {
+    this.#inspectAt = now + INSPECT_MS;
+    const { queue, clock, steadiness, log } = this.#parts;
+    const silent = [...this.#actives.values()].filter(
+      ({ closed, next, heardAt }) => !closed && next >= 0 && now - heardAt >= INSPECT_MS,
+    );
+    if (silent.length === 0) return;
+    const requests = silent.map(({ held }) => held.delivery.request);
+    readStanding(queue.redis, queue.lane, requests).then(
+      (standings) => {
+        for (const [i, active] of silent.entries()) {
+          const standing = standings[i];
+          if (active.closed || standing === undefined) continue;
+          if (standing.state === "ended") this.#committer.acknowledge(active);
+          else if (heedsWanted(steadiness) && isUnwanted(standing, clock.toRedis(performance.now()))) {
+            this.#fail(active, nobodyReads());
+          }
+        }
+      },
+      (error: unknown) => log.debug({ error: String(error) }, "requests could not be inspected"),
+    );
+  }
+
   #fail(active: Active, error: InferenceError): void {
     this.#committer.fail(active, active.next, error);
     this.#committer.flush();
@@ -228,7 +264,10 @@ export class GeneratorLoop {
   }
 
   #nextDeadline(): number {
-    return Math.min(...[...this.#actives.values()].filter(({ closed }) => !closed).map(({ held }) => held.expiresAt));
+    // One that is still being looked into cannot be ended yet, and notifies when it can.
+    const known = [...this.#actives.values()].filter(({ closed, next }) => !closed && next >= 0);
+    if (known.length === 0) return Infinity;
+    return Math.min(this.#inspectAt, ...known.map(({ held }) => held.expiresAt));
   }
 }
 
@@ -239,6 +278,7 @@ function activate(held: Held): Active {
     spec: generationSpec.parse(generation),
     tenant: typeof tenant === "string" ? tenant : DEFAULT_TENANT,
     next: -1,
+    heardAt: performance.now(),
     closed: false,
   };
 }

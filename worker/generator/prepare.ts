@@ -1,19 +1,22 @@
 /** Looks into a request that has come to this worker: whether it still runs, how far its stream has come, and what its prompt is in tokens. */
 import { randomUUID } from "node:crypto";
-import { tokenRecord, type TokenRecord } from "#shared/contract/generation.js";
+import { tokenRecord, type SamplingSpec, type TokenRecord } from "#shared/contract/generation.js";
 import { InferenceError } from "#shared/errors.js";
 import type { RedisClock } from "#shared/redis/clock.js";
 import { retrying } from "#shared/retry.js";
 import { isUnwanted, readProgress, type Progress } from "../queue/progress.js";
 import type { StreamQueue } from "../queue/lane.js";
+import type { Steadiness } from "../intake/steadiness.js";
 import { takeOver, type Takeover } from "../queue/take-over.js";
 import type { Active, Prepared } from "./active.js";
 import type { ServingGenerator } from "./serving.js";
 import { historyOf } from "./settlement.js";
+import { heedsWanted, nobodyReads } from "./wanted.js";
 
 export interface Preparation {
   readonly queue: StreamQueue;
   readonly clock: RedisClock;
+  readonly steadiness: Steadiness;
   readonly model: ServingGenerator;
 }
 
@@ -22,7 +25,7 @@ const BUDGET_MS = 5_000;
 
 /** @param how suspects were another worker's, or ours before a cut: what they did there is asked first. @param ready is told of each as soon as it is known */
 export async function prepareAll(
-  { queue, clock, model }: Preparation,
+  { queue, clock, steadiness, model }: Preparation,
   actives: readonly Active[],
   how: "fresh" | "suspect",
   ready: (active: Active, prepared: Prepared) => void,
@@ -48,18 +51,19 @@ export async function prepareAll(
       const takeover = found.takeovers[i] ?? "lost";
       const progress = found.progress[i];
       if (takeover === "lost" || progress === undefined) return ready(active, { kind: "drop" });
-      const redisNow = clock.toRedis(performance.now());
-      ready(active, await prepare(model, active, takeover === "alone", progress, redisNow));
+      const unwantedAt = heedsWanted(steadiness) ? clock.toRedis(performance.now()) : undefined;
+      ready(active, await prepare(model, active, takeover === "alone", progress, unwantedAt));
     }),
   );
 }
 
+/** @param unwantedAt Redis ms at which nobody may have wanted it; undefined while that does not count. */
 async function prepare(
   model: ServingGenerator,
   { held, spec }: Active,
   alone: boolean,
   progress: Progress,
-  redisNow: number,
+  unwantedAt: number | undefined,
 ): Promise<Prepared> {
   const { records, state } = progress;
   if (state === "ended") return { kind: "ended" };
@@ -67,15 +71,17 @@ async function prepare(
   if (state === "sealed" && !inSequence) return { kind: "sealed", records, history: undefined };
   const next = records.length;
   try {
-    if (state === "open" && isUnwanted(progress, redisNow)) {
-      throw new InferenceError("cancelled", "nobody reads this stream any more");
-    }
+    if (state === "open" && unwantedAt !== undefined && isUnwanted(progress, unwantedAt)) throw nobodyReads();
     if (inSequence && spec.sampling.choices > 1) {
       throw new InferenceError("invalid_argument", "a conversation's turn has one choice: n must be 1");
     }
     const lookup = await held.state;
     if (lookup.kind === "unavailable") return { kind: "drop" };
-    if (lookup.kind === "refused") throw lookup.error;
+    if (lookup.kind === "refused") {
+      // Its stream has ended well; only the conversation cannot go on from it.
+      if (state === "sealed") return { kind: "sealed", records, history: undefined };
+      throw lookup.error;
+    }
     const prompt = await model.tokenizer.encode(spec.prompt, historyOf(lookup.tensors));
     const logged = records.map((record): TokenRecord => tokenRecord.parse(JSON.parse(record.toString("utf8"))));
     if (state === "sealed") return { kind: "sealed", records, history: withOutput(prompt, logged) };
@@ -85,6 +91,7 @@ async function prepare(
         `This model's maximum context length is ${model.contextLength} tokens. However, your prompt has ${prompt.length} tokens.`,
       );
     }
+    checkMemory(model, spec.sampling, prompt.length);
     const replayed = Array.from({ length: spec.sampling.choices }, (_, choice) => ({
       tokens: outputOf(logged, choice),
     }));
@@ -97,6 +104,22 @@ async function prepare(
       error instanceof InferenceError ? error : new InferenceError("internal", "internal error", { cause: error });
     return { kind: "refuse", error: refusal, next };
   }
+}
+
+/** @throws InferenceError for choices that could outgrow the caches' memory between them: nobody could be preempted for them. */
+function checkMemory(
+  { contextLength, kvBytes, host }: ServingGenerator,
+  { choices, maxTokens }: SamplingSpec,
+  prompt: number,
+): void {
+  if (choices === 1) return;
+  const most = Math.floor(kvBytes / host.facts.bytesPerToken);
+  const each = Math.min(prompt + (maxTokens ?? contextLength), contextLength);
+  if (choices * each <= most) return;
+  throw new InferenceError(
+    "invalid_argument",
+    `n=${choices} choices of up to ${each} tokens are more than the ${most} tokens that this model's cache holds; ask for fewer or shorter ones`,
+  );
 }
 
 function outputOf(records: readonly TokenRecord[], choice: number): number[] {

@@ -11,6 +11,8 @@ export interface ServingGenerator {
   readonly slots: number;
   /** How long a conversation is kept between its turns. */
   readonly maxIdleMs: number;
+  /** Memory of the caches of keys and values. */
+  readonly kvBytes: number;
   readonly host: GeneratorHost;
   readonly tokenizer: TokenizerHost;
 }

@@ -19,7 +19,7 @@ export function generatorWork(
     model: model.name,
     batched: false,
     maxIdleMs: model.maxIdleMs,
-    suspectsAtOnce: model.slots,
+    suspectRoom: ({ suspects }) => model.slots - used() - suspects.length,
     accepts: ({ frame }) => generationSpec.safeParse(decodeFrame(frame).meta["generation"]).success,
     room: ({ waiting }) => Math.min(READ_AT_ONCE, model.slots - used()) - waiting.length,
     run(parts, signal) {

@@ -14,8 +14,8 @@ export interface Reclaimer {
   readonly clock: RedisClock;
   readonly leaseMs: number;
   readonly steadiness: Steadiness;
-  /** Most suspects in the hand. */
-  readonly atOnce: number;
+  /** How many more suspects the hand may take now. */
+  readonly room: () => number;
   readonly accept: (taken: Taken) => void;
   readonly log: Logger;
 }
@@ -23,7 +23,7 @@ export interface Reclaimer {
 const SCAN_EVERY_MS = 100;
 
 export async function reclaimWhileOpen(
-  { queue, hand, clock, leaseMs, steadiness, atOnce, accept, log }: Reclaimer,
+  { queue, hand, clock, leaseMs, steadiness, room, accept, log }: Reclaimer,
   signal: AbortSignal,
 ) {
   const { redis } = queue;
@@ -32,9 +32,9 @@ export async function reclaimWhileOpen(
     await delay(SCAN_EVERY_MS * (0.8 + Math.random() * 0.4), signal);
     if (signal.aborted || !steadiness.leasesCount(performance.now()) || redis.status !== "ready") continue;
     try {
-      while (hand.suspects.length < atOnce) {
+      for (let most = room(); most > 0; most = room()) {
         const notAfter = clock.toRedis(performance.now()) + leaseMs / 3;
-        const found = await reclaim(queue, leaseMs, atOnce - hand.suspects.length, cursor, notAfter);
+        const found = await reclaim(queue, leaseMs, most, cursor, notAfter);
         cursor = found.cursor;
         // Our own entries come back too when this process was stopped for longer than a lease; those it still holds.
         const fresh = found.deliveries.filter(({ entry }) => !hand.has(entry));

@@ -1,4 +1,5 @@
--- abandon.lua: let the leases of a worker run out now. Only its supervisor may call this, once the process is known to be dead.
+-- abandon.lua: let the leases of a worker run out now. Only its supervisor may call this, once the process is known to be dead, or the worker
+-- itself when it leaves and has stopped all that it did with them.
 --   KEYS[1] ready stream
 --   ARGV[1] group   ARGV[2] consumer   ARGV[3] idle ms to pretend, at least a lease
 --   Returns how many entries any worker may take over now

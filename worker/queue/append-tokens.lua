@@ -7,8 +7,8 @@
 --   then per request:  entry, index of the first record, whether the last record is the final one 0/1, count of records, records...
 --   Returns one word per request
 --           'appended'  now, or by an earlier call
---           'lost'      not ours any more
---           'ended'     it has an outcome (cancelled, expired), no record any more, or a log that was sealed without these
+--           'lost'      not ours any more; or ours again, after another worker sealed the log with other records
+--           'ended'     it has an outcome (cancelled, expired), or no record any more
 --           'unwanted'  nobody wants it any more, and none of these records is in the log. A final record is appended all the same
 --           'gap'       the log is not as long as the caller believes: shorter than the first index (deleted from outside), or, where the
 --                       final record should go, longer (an earlier call, whose reply was lost, had other records)
@@ -25,8 +25,10 @@ local function append(out, log, entry, first, final, from, to)
   local length = redis.call('LLEN', log)
   local past = first + to - from + 1
   if facts[3] then
-    if final or length >= past then return 'appended' end
-    return 'ended'
+    -- Sealed by this very call, its reply lost; or by another worker meanwhile, with whose end this one has nothing to do.
+    local same = final and redis.call('LINDEX', log, -1) == ARGV[to] or not final and length >= past
+    if same then return 'appended' end
+    return 'lost'
   end
   if length < first or (final and length >= past) then return 'gap' end
   if heed and not final and length == first and facts[4] and tonumber(facts[4]) < now then return 'unwanted' end

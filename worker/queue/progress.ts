@@ -31,6 +31,19 @@ export async function readProgress(redis: RedisClient, lane: Lane, requests: rea
   return requests.map((_, i) => progress(values[2 * i] ?? [], values[2 * i + 1] ?? []));
 }
 
+export type Standing = Pick<Progress, "state" | "wantedUntil">;
+
+/** The same without the records. */
+export async function readStanding(redis: RedisClient, lane: Lane, requests: readonly string[]): Promise<Standing[]> {
+  const pipeline = redis.pipeline();
+  for (const request of requests) pipeline.hmget(outcomeKey(lane, request), "digest", "kind", "sealed", "wanted");
+  const replies = (await pipeline.exec()) ?? [];
+  return replies.map(([error, value]) => {
+    if (error !== null) throw error;
+    return progress([], list(value));
+  });
+}
+
 function progress(records: readonly unknown[], [digest, kind, sealed, wanted]: readonly unknown[]): Progress {
   const ended = typeof digest !== "string" || typeof kind === "string";
   return {

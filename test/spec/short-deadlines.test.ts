@@ -1,0 +1,30 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startFleet, type Fleet } from "../setup/fleet.js";
+
+describe("generations whose deadline passes at once", () => {
+  let fleet: Fleet;
+  beforeAll(async () => {
+    fleet = await startFleet({ gateways: 1, workers: 1, models: ["gen-cheap"] });
+    await fleet.whenServing();
+  });
+  afterAll(() => fleet.dispose());
+
+  async function generate(parameters: Readonly<Record<string, unknown>>): Promise<number> {
+    const answer = await fetch(`${fleet.urls[0]}/v2/models/gen-cheap/generate`, {
+      method: "POST",
+      body: JSON.stringify({ text_input: "the", max_tokens: 5, ...parameters }),
+      signal: AbortSignal.timeout(10_000),
+    });
+    await answer.arrayBuffer();
+    return answer.status;
+  }
+
+  it("expire, and the worker goes on with the next one", async () => {
+    for (const timeout of [1, 1_000, 2_000, 3_000, 5_000]) {
+      const status = await generate({ timeout });
+      expect([200, 503]).toContain(status);
+    }
+    expect(await generate({ timeout: 1 })).toBe(503);
+    expect(await generate({})).toBe(200);
+  });
+});
