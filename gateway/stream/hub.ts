@@ -122,23 +122,26 @@ export class Hub {
     this.#looking = true;
     this.#arrived = -1;
     const from = this.#confirmed;
+    const shown = this.#ring.next;
     this.#settings.logs.read(this.address, from).then(
-      (page) => this.#take(page, from),
+      (page) => this.#take(page, from, shown),
       (error: unknown) => this.#miss(error),
     );
   }
 
-  #take(page: Page, from: number): void {
+  /** @param shown index after the last record that was shown when the look began. */
+  #take(page: Page, from: number, shown: number): void {
     this.#looking = false;
     this.#lookedAt = performance.now();
     this.#awaySince = undefined;
     const before = this.#ring.next;
     if (page.said === "records") {
       for (const [i, bytes] of page.records.entries()) this.#confirm(recordOf(from + i, bytes));
-    } else this.#judge(page);
+    } else this.#judge(page, shown);
     this.#forgetHeard();
     if (this.#ring.next !== before || this.isOver) this.#wake();
-    if ((page.said === "records" && page.more) || this.#arrived >= this.#ring.next) this.look();
+    const next = this.#ring.next;
+    if ((page.said === "records" && page.more) || this.#arrived >= next || next > this.#confirmed) this.look();
   }
 
   #confirm(record: StreamRecord): void {
@@ -148,10 +151,12 @@ export class Hub {
     if (record.final) this.#over = true;
   }
 
-  #judge(page: EmptyPage): void {
+  #judge(page: EmptyPage, shown: number): void {
     const now = standing(page, this.#confirmed, "running", this.#settings.isStream());
+    // While a stream runs, what was heard during the look may have been appended after the log was read; once it has ended, nothing is.
+    const known = now.kind === "wait" ? shown : this.#ring.next;
     if (now.kind === "refused") this.#fail(now.error);
-    else if (this.#ring.next > this.#confirmed) this.#fail(forged());
+    else if (known > this.#confirmed) this.#fail(forged());
     else if (now.kind === "over") this.#over = true;
     else if (now.kind === "final") this.#confirm(now.record);
   }

@@ -242,6 +242,36 @@ describe("Redis out of this gateway's reach (F63)", () => {
     expect(await reading.done).toEqual(whole);
   });
 
+  it("does not take a record for forged that was appended after the log was read, and heard before the reply", async () => {
+    const whole = wholeStream(3);
+    const reading = live();
+    await writer.write(...whole.slice(0, 1));
+    await until(() => reading.seen.length === 1);
+    const key = logKey(writer.address.lane, writer.address.request);
+    let looks = 0;
+    const monitor = await lab.redis.monitor();
+    monitor.on("monitor", (_, command: string[]) => {
+      if (/^evalsha$/i.test(command[0] ?? "") && command.includes(key)) looks++;
+    });
+    try {
+      lab.lines.redis.delay(200);
+      lab.lines.redis.resetAll();
+      await until(() => lab.gateway.redis.status !== "ready");
+      writer.publish("");
+      await until(() => looks >= 1);
+      lab.lines.redis.blackHole("toClient");
+      await writer.write(...whole.slice(1, 2));
+      await until(() => reading.seen.length === 2);
+      lab.lines.redis.heal();
+      await Promise.race([until(() => looks >= 2), reading.done]);
+    } finally {
+      lab.lines.redis.heal();
+      monitor.disconnect();
+    }
+    await writer.write(...whole.slice(2));
+    expect(await reading.done).toEqual(whole);
+  });
+
   it("lets a forger be found out when it is back", async () => {
     const reading = live();
     await writer.write(recordAt(0));
