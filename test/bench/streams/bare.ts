@@ -18,6 +18,8 @@ export interface BareStreamResult {
   readonly tokensPerSecond: number;
   readonly firstTokenMs: Percentiles;
   readonly betweenTokensMs: Percentiles;
+  /** Of each answer's own mean. */
+  readonly meanBetweenMs: Percentiles;
   /** Microseconds of CPU per token, of all threads. */
   readonly cpuUs: number;
   /** Streams. */
@@ -44,6 +46,7 @@ await serveJob(async (job: BareStreamJob, measuring): Promise<BareStreamResult> 
   const loop = async (ms: number) => {
     const firstMs: number[] = [];
     const betweenMs: number[] = [];
+    const meanMs: number[] = [];
     const startedAt = performance.now();
     let now = startedAt;
     for (; now - startedAt < ms; now = performance.now()) {
@@ -51,28 +54,31 @@ await serveJob(async (job: BareStreamJob, measuring): Promise<BareStreamResult> 
       let pass = await decoder.begin(rows.map(({ prompt }) => prompt));
       const answers = [pass.next];
       let before = now;
-      firstMs.push((now = performance.now()) - before);
+      const firstAt = (now = performance.now());
+      firstMs.push(firstAt - before);
       while (answers.length < model.answerTokens) {
         pass = await decoder.go(pass);
         answers.push(pass.next);
         before = now;
         betweenMs.push((now = performance.now()) - before);
       }
+      meanMs.push((now - firstAt) / (answers.length - 1));
       check(rows, answers);
     }
     const tokens = (firstMs.length + betweenMs.length) * batch;
-    return { firstMs, betweenMs, tokens, seconds: (now - startedAt) / 1_000 };
+    return { firstMs, betweenMs, meanMs, tokens, seconds: (now - startedAt) / 1_000 };
   };
 
   await loop(warmupMs);
   measuring();
   const cpuBefore = process.cpuUsage();
-  const { firstMs, betweenMs, tokens, seconds } = await loop(measureMs);
+  const { firstMs, betweenMs, meanMs, tokens, seconds } = await loop(measureMs);
   const { user, system } = process.cpuUsage(cpuBefore);
   return {
     tokensPerSecond: tokens / seconds,
     firstTokenMs: percentiles(firstMs),
     betweenTokensMs: percentiles(betweenMs),
+    meanBetweenMs: percentiles(meanMs),
     cpuUs: (user + system) / tokens,
     checked,
     wrong,

@@ -5,6 +5,7 @@ const pace = (scale: number) => ({
   tokensPerSecond: 1_000 / scale,
   firstTokenMs: { p50: 4 * scale, p95: 5 * scale, p99: 6 * scale },
   betweenTokensMs: { p50: scale, p95: 2 * scale, p99: 3 * scale },
+  meanBetweenMs: { p50: 2 * scale, p95: 2 * scale, p99: 2 * scale },
   cpuUs: { gateway: 1, "worker I/O": 2, "worker model": 3, redis: 4, nats: 5, load: 6 },
   checked: 1,
   wrong: 0,

@@ -13,6 +13,7 @@ interface Pace {
   readonly tokensPerSecond: number;
   readonly firstTokenMs: Percentiles;
   readonly betweenTokensMs: Percentiles;
+  readonly meanBetweenMs: Percentiles;
 }
 
 const shares = ["p50", "p95", "p99"] as const;
@@ -26,6 +27,10 @@ function paceOf(of: (round: Round) => Pace | undefined): Figures {
     ...shares.map((share) => ({
       name: `  between tokens ${share}, ms`,
       of: (round: Round) => of(round)?.betweenTokensMs[share],
+    })),
+    ...shares.map((share) => ({
+      name: `  a stream's mean between tokens ${share}, ms`,
+      of: (round: Round) => of(round)?.meanBetweenMs[share],
     })),
   ];
 }
@@ -66,6 +71,10 @@ function against(
     ...shares.map((share) => ({
       name: `  between tokens ${share}`,
       of: (round: Round) => ratio(fleet(round)?.betweenTokensMs[share], bare(round)?.betweenTokensMs[share]),
+    })),
+    ...shares.map((share) => ({
+      name: `  a stream's mean between tokens ${share}`,
+      of: (round: Round) => ratio(fleet(round)?.meanBetweenMs[share], bare(round)?.meanBetweenMs[share]),
     })),
   ];
 }

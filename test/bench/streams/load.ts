@@ -24,6 +24,8 @@ export interface StreamLoadResult {
   readonly seconds: number;
   readonly firstTokenMs: Percentiles;
   readonly betweenTokensMs: Percentiles;
+  /** Of each stream's own mean. */
+  readonly meanBetweenMs: Percentiles;
   /** Prompts taken, those of other jobs included. */
   readonly taken: number;
   /** Streams. */
@@ -91,12 +93,13 @@ await serveJob(async (job: StreamLoadJob, measuring, measured): Promise<StreamLo
     if (fault !== undefined) faults.push(fault);
     return { sentAt: recording.sentAt, events: answered.events };
   });
-  const { tokens, firstMs, betweenMs } = pacesOf(streams, from, to);
+  const { tokens, firstMs, betweenMs, meanMs } = pacesOf(streams, from, to);
   return {
     tokens,
     seconds: (to - from) / 1_000,
     firstTokenMs: percentiles(firstMs),
     betweenTokensMs: percentiles(betweenMs),
+    meanBetweenMs: percentiles(meanMs),
     taken,
     checked: recorded.length,
     wrong: faults.length,

@@ -13,15 +13,22 @@ export interface Paces {
   readonly firstMs: readonly number[];
   /** Before each token that came between them, its stream's first one aside. */
   readonly betweenMs: readonly number[];
+  /** Mean between the tokens of each stream that was asked for between them: what is left when several come at once. */
+  readonly meanMs: readonly number[];
 }
 
 export function pacesOf(streams: readonly TimedStream[], from: number, to: number): Paces {
   let tokens = 0;
   const firstMs: number[] = [];
   const betweenMs: number[] = [];
+  const meanMs: number[] = [];
   for (const { sentAt, events } of streams) {
-    const [first] = events;
-    if (first !== undefined && sentAt >= from && sentAt < to) firstMs.push(first.at - sentAt);
+    const first = events[0];
+    const end = events.at(-1);
+    if (first !== undefined && end !== undefined && sentAt >= from && sentAt < to) {
+      firstMs.push(first.at - sentAt);
+      if (end.index > first.index) meanMs.push((end.at - first.at) / (end.index - first.index));
+    }
     let last: StreamEvent | undefined;
     for (const event of events) {
       if (event.at >= from && event.at < to) {
@@ -33,5 +40,5 @@ export function pacesOf(streams: readonly TimedStream[], from: number, to: numbe
       last = event;
     }
   }
-  return { tokens, firstMs, betweenMs };
+  return { tokens, firstMs, betweenMs, meanMs };
 }

@@ -23,6 +23,8 @@ export interface StreamResult {
   /** From the request's sending. */
   readonly firstTokenMs: Percentiles;
   readonly betweenTokensMs: Percentiles;
+  /** Of each stream's own mean: tokens often come several at once. */
+  readonly meanBetweenMs: Percentiles;
   /** Microseconds of CPU per token. */
   readonly cpuUs: Readonly<Record<Part | "load", number>>;
   /** Share of the time in which V8 paused a thread to collect; when profiling. */
@@ -91,6 +93,7 @@ export function streamScenarios(setting: StreamSetting): Scenarios<StreamRound> 
       tokensPerSecond: loaded.tokens / loaded.seconds,
       firstTokenMs: loaded.firstTokenMs,
       betweenTokensMs: loaded.betweenTokensMs,
+      meanBetweenMs: loaded.meanBetweenMs,
       cpuUs,
       ...(process.env["BATON_BENCH_PROFILE"] !== undefined && {
         paused: { gateway: paused("gateway"), workers: paused("workers") },
