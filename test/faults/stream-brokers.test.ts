@@ -5,7 +5,7 @@ import { seed } from "./scale.js";
 import { streamScale } from "./stream-scale.js";
 import { expectUndisturbed } from "./stream-verdict.js";
 
-const { running, tokens, timeoutMs } = streamScale;
+const { fewerRunning: running, tokens, timeoutMs } = streamScale;
 let lab: StreamLab;
 
 beforeAll(async () => {

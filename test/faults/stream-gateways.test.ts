@@ -11,7 +11,7 @@ import { seed } from "./scale.js";
 import { streamScale } from "./stream-scale.js";
 import { expectUndisturbed } from "./stream-verdict.js";
 
-const { running, tokens, timeoutMs } = streamScale;
+const { running, fewerRunning, tokens, timeoutMs } = streamScale;
 let lab: StreamLab;
 
 beforeAll(async () => {
@@ -47,7 +47,7 @@ describe("SIGTERM to a gateway under streams (F23)", () => {
       const exits: (number | null)[] = [];
       const findings = await lab.experiment({
         name: "stream-gateway-drained",
-        running,
+        running: fewerRunning,
         breaking: ({ gateways }) =>
           repeatedly(2, 500, async (i) => {
             const { member } = nth(gateways, i);

@@ -14,7 +14,7 @@ import { seed } from "./scale.js";
 import { streamScale } from "./stream-scale.js";
 
 const { timeoutMs } = streamScale;
-const GRACE_MS = 1_000;
+const GRACE_MS = 2_000;
 const SLOTS = 64;
 let lab: StreamLab;
 let known: Set<string>;
@@ -56,8 +56,8 @@ describe("a client that leaves at the instant of admission (F24)", () => {
         sendAndLeave(gateway(i), endless, "generate_stream"),
         sendAndLeave(gateway(i), endless, "whole"),
         sendAndLeave(gateway(i), asking(10), "events"),
-        readAndLeave(gateway(i), endless, "completions", 0),
-        readAndLeave(gateway(i), endless, "generate_stream", 0),
+        readAndLeave(gateway(i), endless, "completions", { after: 0 }),
+        readAndLeave(gateway(i), endless, "generate_stream", { after: 0 }),
       ]);
       await Promise.all(leaving.flat());
       expect(await lab.floor()).toEqual([]);
@@ -78,23 +78,30 @@ describe("a client that leaves in mid-stream (F25)", () => {
       // At most eight iterations to a round trip: these streams outlast the grace period on any machine.
       lab.fleet.lines.workerRedis.delay(40);
       const long = asking(400);
-      const [left, detached, returned] = await Promise.all([
-        readAndLeave(gateway(0), endless, "completions", 5),
-        readAndLeave(gateway(1), long, "generate_stream", 5),
-        readAndLeave(gateway(0), long, "completions", 5),
+      const detach = async (id: string) => {
+        const answer = await fetch(`${gateway(0)}/v2/requests/${id}/detach`, { method: "POST" });
+        expect(answer.status).toBe(204);
+      };
+      const comeBack = async () => {
+        const id = await readAndLeave(gateway(0), long, "completions", { after: 5 });
+        return { id, records: (await new Reader(gateway(1), String(id), 4).ended).records };
+      };
+      const glance = async () => {
+        const id = await submitInBackground(gateway(0), long);
+        await new Reader(gateway(1), id, -1, 5).ended;
+        return id;
+      };
+      const [left, detached, back, background] = await Promise.all([
+        readAndLeave(gateway(0), endless, "completions", { after: 5 }),
+        readAndLeave(gateway(1), long, "generate_stream", { after: 5, last: detach }),
+        comeBack(),
+        glance(),
       ]);
-      const background = await submitInBackground(gateway(0), long);
-      const glance = new Reader(gateway(1), background);
-      await glance.reach(5);
-      glance.leave();
-      const answer = await fetch(`${gateway(0)}/v2/requests/${detached}/detach`, { method: "POST" });
-      expect(answer.status).toBe(204);
-      const back = await new Reader(gateway(1), String(returned), 4).ended;
       expect(await lab.floor()).toEqual([]);
       lab.fleet.lines.workerRedis.heal();
 
       const stored = async (id: string | undefined) => (await readStored(lab.redis, String(id))).log;
-      const [cancelled, whole] = [await stored(left), await stored(returned)];
+      const [cancelled, whole] = [await stored(left), await stored(back.id)];
       console.log(`left in mid-stream: ${cancelled.length - 5} of ${4_000 - 5} tokens computed for nobody`);
       expect(cancelled.at(-1)).toMatch(/"final":true.*"reason":"cancelled"/);
       expect(cancelled.length).toBeLessThan(4_000);
@@ -123,7 +130,9 @@ describe("a storm of streams that are opened and dropped (A35)", () => {
       const drop = async (i: number) => {
         const patience = random.between(0, 3);
         if (patience > 0) {
-          await readAndLeave(gateway(i), endless, i % 2 === 0 ? "completions" : "generate_stream", patience);
+          await readAndLeave(gateway(i), endless, i % 2 === 0 ? "completions" : "generate_stream", {
+            after: patience,
+          });
         } else if (i % 3 === 0) {
           const id = await submitInBackground(gateway(i), endless);
           const answer = await fetch(`${gateway(i + 1)}/v2/requests/${id}`, { method: "DELETE" });

@@ -2,14 +2,15 @@
 const full = process.env["BATON_FULL"] === "1";
 
 export const streamScale = {
-  /** Streams that always run. */
+  /** Streams that always run, and those of faults that strike all of them alike. */
   running: 100,
+  fewerRunning: full ? 100 : 50,
   /** Fewest and most tokens of one. */
-  tokens: full ? ([20, 160] as const) : ([10, 60] as const),
+  tokens: full ? ([20, 160] as const) : ([10, 40] as const),
   workerKills: full ? 100 : 10,
-  workerFreezes: full ? 20 : 3,
-  workerDrains: full ? 20 : 3,
-  gatewayKills: full ? 20 : 4,
+  workerFreezes: full ? 20 : 2,
+  workerDrains: full ? 20 : 2,
+  gatewayKills: full ? 20 : 3,
   natsKills: full ? 10 : 2,
   natsDownMs: full ? 60_000 : 2_000,
   redisKills: full ? 10 : 2,
@@ -21,6 +22,6 @@ export const streamScale = {
   slowReaders: full ? 200 : 80,
   /** Whether the test stays until the gateway has cut them. */
   awaitsStalled: full,
-  turns: full ? 20 : 6,
+  turns: full ? 20 : 4,
   timeoutMs: full ? 600_000 : 120_000,
 };

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { tokenRecord } from "#shared/contract/generation.js";
 import { talk } from "../streams/conversation.js";
 import { StreamLab } from "../streams/lab.js";
 import { nth, pause, repeatedly } from "./pace.js";
@@ -6,7 +7,7 @@ import { seed } from "./scale.js";
 import { streamScale } from "./stream-scale.js";
 import { expectUndisturbed } from "./stream-verdict.js";
 
-const { running, tokens, timeoutMs } = streamScale;
+const { running, fewerRunning, tokens, timeoutMs } = streamScale;
 let lab: StreamLab;
 
 beforeAll(async () => {
@@ -42,7 +43,7 @@ describe("workers frozen past their lease under streams, then thawed", () => {
     async () => {
       const findings = await lab.experiment({
         name: "stream-worker-frozen",
-        running,
+        running: fewerRunning,
         breaking: ({ workers, leaseMs }) =>
           repeatedly(streamScale.workerFreezes, 400, async (i) => {
             const worker = nth(workers, i);
@@ -104,6 +105,18 @@ describe("a conversation whose workers are killed between and during its turns",
       });
       console.log(`conversations, seed ${seed}: ${kills} kills, ${broken.takenOver} turns taken over in their middle`);
       expect(broken.turns).toEqual(calm.turns);
+      for (const turns of calm.turns) {
+        const used = turns.map((log) => tokenRecord.parse(JSON.parse(log.at(-1) ?? "")).usage);
+        const remembered = used.slice(1).map((now, i) => {
+          const before = used[i];
+          return (
+            now !== undefined &&
+            before !== undefined &&
+            now.prompt_tokens > before.prompt_tokens + before.completion_tokens
+          );
+        });
+        expect(remembered).toEqual(remembered.map(() => true));
+      }
       expect(broken.takenOver).toBeGreaterThan(0);
       expect(await lab.floor()).toEqual([]);
     },

@@ -36,17 +36,29 @@ export function sendAndLeave(gateway: string, ask: StreamAsk, manner: LeavingMan
   });
 }
 
-/** @param pieces after so many events it leaves; 0: as soon as the head is there. @returns the stream's id, if it was told. */
+export interface Leaving {
+  /** After so many events; 0: as soon as the head is there. */
+  readonly after: number;
+  /** What it still does, while it is connected. */
+  readonly last?: (id: string) => Promise<unknown>;
+}
+
+/** @returns the stream's id, if it was told. */
 export async function readAndLeave(
   gateway: string,
   ask: StreamAsk,
   manner: "completions" | "generate_stream",
-  pieces: number,
+  { after, last }: Leaving,
 ): Promise<string | undefined> {
   const { path, headers, body } = submissionOf(ask, manner);
   const leaving = new AbortController();
   let id: string | undefined;
+  let lastWords: Promise<unknown> = Promise.resolve();
   let seen = 0;
+  const leave = () => {
+    if (id !== undefined && last !== undefined) lastWords = last(id).finally(() => leaving.abort());
+    else leaving.abort();
+  };
   await readEventSource({
     url: gateway + path,
     method: "POST",
@@ -55,9 +67,13 @@ export async function readAndLeave(
     signal: leaving.signal,
     onHead(answer) {
       id = String(answer.headers["baton-request-id"]);
-      if (pieces === 0) leaving.abort();
+      if (after === 0) leave();
     },
-    onEvent: () => ++seen < pieces,
+    onEvent() {
+      if (++seen === after) leave();
+      return !leaving.signal.aborted;
+    },
   });
+  await lastWords;
   return id;
 }
