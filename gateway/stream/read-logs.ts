@@ -21,13 +21,23 @@ export interface LogRead extends RequestAddress {
 
 /** A reader that has fallen behind holds one page. */
 const PAGE = { records: 64, bytes: 65_536 };
+/** Past this a call gives one record of each further log: more would hold up everybody's commits. */
+const BYTES_PER_CALL = 524_288;
+/** What a live stream's reader finds is one record, or a few; of large ones, few are taken out that are not given. */
+const RECORDS_PER_STEP = 8;
 
 const script = defineScript<Page[]>(new URL("./read-logs.lua", import.meta.url), (reply) => list(reply).map(readPage));
 
 /** @param reads of one lane. @returns one page per read, in order. */
 export function readLogs(redis: RedisClient, reads: readonly LogRead[]): Promise<Page[]> {
   const keys = reads.flatMap(({ lane, request }) => [logKey(lane, request), outcomeKey(lane, request)]);
-  return script(redis, keys, [PAGE.records, PAGE.bytes, ...reads.map(({ from }) => from)]);
+  return script(redis, keys, [
+    PAGE.records,
+    PAGE.bytes,
+    BYTES_PER_CALL,
+    RECORDS_PER_STEP,
+    ...reads.map(({ from }) => from),
+  ]);
 }
 
 function readPage(reply: unknown): Page {

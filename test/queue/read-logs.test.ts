@@ -1,0 +1,111 @@
+import { describe, expect, it } from "vitest";
+import { logKey, outcomeKey } from "#shared/keys.js";
+import { cancelRequest } from "#shared/queue/cancel.js";
+import { giveOutcome } from "#shared/queue/give-outcome.js";
+import { readLogs } from "../../gateway/stream/read-logs.js";
+import { foldLog } from "../../gateway/requests/fold-log.js";
+import { admitStream, record, useLab, type Lab } from "./lab.js";
+
+function write({ redis, lane }: Lab, request: string, records: readonly string[]): Promise<number> {
+  return redis.rpush(logKey(lane, request), ...records);
+}
+
+function read({ redis, lane }: Lab, request: string, from: number) {
+  return readLogs(redis, [{ lane, request, from }]).then(([page]) => page);
+}
+
+function records(count: number, bytes = 1): string[] {
+  return Array.from({ length: count }, (_, i) =>
+    record(i, { choices: [{ index: 0, text: "x".repeat(bytes), tokens: [1] }] }),
+  );
+}
+
+describe("readLogs", () => {
+  const lab = useLab();
+
+  it("gives what there is from an index on, a page at a time", async () => {
+    await admitStream(lab, "r1");
+    const whole = records(150);
+    await write(lab, "r1", whole);
+    const bytes = whole.map((text) => Buffer.from(text));
+    expect(await read(lab, "r1", 0)).toEqual({ said: "records", records: bytes.slice(0, 64), more: true });
+    expect(await read(lab, "r1", 64)).toEqual({ said: "records", records: bytes.slice(64, 128), more: true });
+    expect(await read(lab, "r1", 128)).toEqual({ said: "records", records: bytes.slice(128), more: false });
+    expect(await read(lab, "r1", 149)).toEqual({ said: "records", records: bytes.slice(149), more: false });
+  });
+
+  it("says what is known where there is nothing", async () => {
+    await admitStream(lab, "r1");
+    expect(await read(lab, "r1", 0)).toEqual({ said: "running", length: 0 });
+    await write(lab, "r1", records(2));
+    expect(await read(lab, "r1", 7)).toEqual({ said: "running", length: 2 });
+    await cancelRequest(
+      lab.redis,
+      { lane: lab.lane, request: "r1" },
+      { code: "cancelled", message: "no", ttlMs: 1_000, stream: true },
+    );
+    const last = Buffer.from((await lab.redis.lindex(logKey(lab.lane, "r1"), -1)) ?? "");
+    const outcome = { kind: "error", code: "cancelled", message: "no" };
+    expect(await read(lab, "r1", 3)).toEqual({ said: "ended", length: 3, outcome, last });
+    await admitStream(lab, "r2");
+    await giveOutcome(lab.redis, [outcomeKey(lab.lane, "r2")], ["result", "tensors", 1_000]);
+    const empty = { kind: "result", body: Buffer.alloc(0) };
+    expect(await read(lab, "r2", 0)).toEqual({ said: "ended", length: 0, outcome: empty, last: undefined });
+    expect(await read(lab, "r3", 0)).toEqual({ said: "unknown", length: 0 });
+  });
+
+  it("takes hardly more out of a log than it gives, however large the records are", async () => {
+    await write(lab, "r1", records(100, 20_000));
+    const page = await read(lab, "r1", 0);
+    expect(page?.said === "records" && page.records.length).toBe(4);
+    expect(await rangesOf(lab, () => read(lab, "r1", 0))).toEqual([8]);
+  });
+
+  it("gives of many logs no more than a call may hold up others for, and of each the next record at least", async () => {
+    const names = Array.from({ length: 32 }, (_, i) => `r${i}`);
+    for (const name of names) await write(lab, name, records(100, 10_000));
+    const pages = await readLogs(
+      lab.redis,
+      names.map((request) => ({ lane: lab.lane, request, from: 1 })),
+    );
+    const given = pages.map((page) => (page.said === "records" ? page.records : []));
+    for (const [i, page] of pages.entries()) {
+      expect(page).toMatchObject({ said: "records", more: true });
+      expect(JSON.parse(String(given[i]?.[0]))).toMatchObject({ index: 1 });
+    }
+    const bytes = given.flat().reduce((sum, { length }) => sum + length, 0);
+    expect(bytes).toBeLessThan(1_000_000);
+  });
+});
+
+describe("foldLog", () => {
+  const lab = useLab();
+
+  it("puts a long log together page by page", async () => {
+    await write(lab, "r1", records(300, 10_000));
+    const fold = async () => {
+      const folded = await foldLog(lab.redis, { lane: lab.lane, request: "r1" });
+      expect(folded?.choices).toEqual([{ index: 0, text: "x".repeat(3_000_000), finish_reason: null }]);
+    };
+    expect(Math.max(...(await rangesOf(lab, fold)))).toBeLessThanOrEqual(8);
+  });
+});
+
+/** How many records of a log each command asks for that `call` makes. */
+async function rangesOf({ redis }: Lab, call: () => Promise<unknown>): Promise<number[]> {
+  const monitor = await redis.monitor();
+  const ranges: number[] = [];
+  let over = false;
+  monitor.on("monitor", (_, [name = "", what = "", from, to]: string[]) => {
+    if (/^lrange$/i.test(name)) ranges.push(Number(to) - Number(from) + 1);
+    if (what === "over") over = true;
+  });
+  try {
+    await call();
+    await redis.echo("over");
+    await expect.poll(() => over).toBe(true);
+  } finally {
+    monitor.disconnect();
+  }
+  return ranges;
+}
