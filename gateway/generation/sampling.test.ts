@@ -151,6 +151,30 @@ describe("what is taken", () => {
   });
 });
 
+describe("log probabilities", () => {
+  const wide = { ...generator, maxChoices: 128 };
+  const readWide = (n: number, logprobs: number | null) =>
+    readSampling({ n }, wide, { ...nothingChosen, logprobs }).choices;
+
+  it.each([
+    [128, null],
+    [128, 1],
+    [12, 20],
+  ])("of %d choices with %s alternatives are taken", (n, logprobs) => {
+    expect(readWide(n, logprobs)).toBe(n);
+  });
+
+  it.each([
+    [128, 2, 384],
+    [13, 20, 273],
+  ])("of %d choices with %d alternatives are too many for a record", (n, logprobs, all) => {
+    const message = `n of ${n} with ${logprobs} alternatives beside each token makes ${all} log probabilities a step, more than the limit of 256`;
+    expect(() => readWide(n, logprobs)).toThrow(
+      expect.objectContaining({ code: "invalid_argument", parameter: "n", message }),
+    );
+  });
+});
+
 describe("a seed", () => {
   const seeds = [0, 7, 2 ** 53 - 1, 2n ** 53n, 2n ** 63n - 1n, -1, -7, -(2n ** 63n), 2n ** 64n + 7n, 1e20];
 

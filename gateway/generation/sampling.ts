@@ -23,11 +23,15 @@ export interface SamplingChoices {
 const temperatureRange: Range = { min: 0, max: 100 };
 const shareRange: Range = { min: 0, max: 1 };
 const penaltyRange: Range = { min: -2, max: 2 };
+/** Log probabilities in one record: of each of `n` tokens its own and its alternatives'. Each takes about 100 bytes of the request's log. */
+const maxPerStep = 256;
 
 /** @throws ParameterFault */
 export function readSampling(body: JsonObject, generator: Generator, choices: SamplingChoices): SamplingSpec {
   const { defaults, vocabSize } = generator;
   const maxTokens = readMaxTokens(body, generator, choices.maxTokens);
+  const n = readChoices(body, generator.maxChoices);
+  checkPerStep(n, choices.logprobs);
   return {
     temperature: readNumber(body, "temperature", temperatureRange) ?? defaults.temperature ?? 1,
     topK: readTopK(body, vocabSize) ?? defaults.topK ?? 0,
@@ -39,7 +43,7 @@ export function readSampling(body: JsonObject, generator: Generator, choices: Sa
     frequencyPenalty: readNumber(body, "frequency_penalty", penaltyRange) ?? 0,
     logitBias: readLogitBias(body, vocabSize),
     seed: readSeed(given(body, "seed"), choices.idempotencyKey),
-    choices: readChoices(body, generator.maxChoices),
+    choices: n,
     logprobs: choices.logprobs,
     stop: readStops(body),
     stopTokens: readStopTokens(body, vocabSize),
@@ -62,6 +66,15 @@ function readChoices(body: JsonObject, maxChoices: number): number {
     throw new ParameterFault("best_of", `best_of must be the same as n, which is ${choices}, got ${shown(bestOf)}`);
   }
   return choices;
+}
+
+/** A log is kept in memory until after its stream's end, and each of its records is read and sent as a whole. */
+function checkPerStep(n: number, logprobs: number | null): void {
+  if (logprobs === null || n * (logprobs + 1) <= maxPerStep) return;
+  throw new ParameterFault(
+    "n",
+    `n of ${n} with ${logprobs} alternatives beside each token makes ${n * (logprobs + 1)} log probabilities a step, more than the limit of ${maxPerStep}`,
+  );
 }
 
 /** The name by which the client gave it is the one that it is told of. */
