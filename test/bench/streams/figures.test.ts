@@ -26,16 +26,18 @@ describe("figures of generation", () => {
     expect(named(rounds, "tokens/s: 16 streams ÷ 1")).toBeCloseTo(5);
   });
 
-  it("shows the worst takeover of a round at each length of history", () => {
+  it("shows the worst pause of a round and the usual cost at each length of history", () => {
+    const kill = (ms: number, logged: number) => ({ pauseBeyondLeaseMs: ms, costMs: ms + 1, logged });
     const takeovers = [
-      { history: 100, beyondLeaseMs: [20, 90, 40], histories: [101, 104, 102] },
-      { history: 2_000, beyondLeaseMs: [150], histories: [2_003] },
+      { history: 100, kills: [kill(20, 101), kill(90, 104), kill(-40, 102)] },
+      { history: 2_000, kills: [kill(150, 2_003)] },
     ];
     const recompute = [{ history: 2_000, wholeMs: 70, chunksMs: 50 }];
     const rounds = [{ takeover: { leaseMs: 1_000, takeovers, recompute, checked: 4, wrong: 0 } }];
     expect(named(rounds, "killed at 100 tokens: longest pause − lease, ms")).toBe(90);
     expect(named(rounds, "killed at 500 tokens: longest pause − lease, ms")).toBeUndefined();
     expect(named(rounds, "killed at 2000 tokens: longest pause − lease, ms")).toBe(150);
+    expect(named(rounds, "  from the lease's end to a new token, ms")).toBe(21);
     expect(named(rounds, "passes of 256, ms")).toBe(50);
   });
 });

@@ -1,10 +1,10 @@
 /** The figures of generation. */
 import { parts } from "../fleet.js";
 import { cheap, demo, long } from "../models.js";
-import type { Percentiles } from "../percentiles.js";
+import { median, type Percentiles } from "../percentiles.js";
 import { ratio, type Wanted } from "../wanted.js";
 import type { StreamResult, StreamRound } from "./scenarios.js";
-import { HISTORIES } from "./takeover.js";
+import { HISTORIES, type Takeover } from "./takeover.js";
 
 type Round = Partial<StreamRound>;
 type Figures = readonly Wanted<StreamRound>[];
@@ -80,22 +80,23 @@ function against(
 }
 
 function takeoverOf(history: number): Figures {
-  const kills = ({ takeover }: Round) => takeover?.takeovers.find((one) => one.history === history);
+  const all = (of: (kill: Takeover) => number, one: (values: readonly number[]) => number) => (round: Round) => {
+    const kills = round.takeover?.takeovers.find((takeover) => takeover.history === history)?.kills;
+    return kills && one(kills.map(of));
+  };
+  const most = (values: readonly number[]) => Math.max(...values);
   const passes = ({ takeover }: Round) => takeover?.recompute.find((one) => one.history === history);
   return [
     {
       name: `${long.name}, worker killed at ${history} tokens: longest pause − lease, ms`,
       goal: "≤ 200",
-      of: (round) => most(kills(round)?.beyondLeaseMs),
+      of: all(({ pauseBeyondLeaseMs }) => pauseBeyondLeaseMs, most),
     },
-    { name: "  tokens that were there", of: (round) => most(kills(round)?.histories) },
+    { name: "  from the lease's end to a new token, ms", of: all(({ costMs }) => costMs, median) },
+    { name: "  tokens that were there", of: all(({ logged }) => logged, median) },
     { name: "  bare prefill of them in one pass, ms", of: (round) => passes(round)?.wholeMs },
     { name: "  bare prefill in passes of 256, ms", of: (round) => passes(round)?.chunksMs },
   ];
-}
-
-function most(values: readonly number[] | undefined): number | undefined {
-  return values === undefined ? undefined : Math.max(...values);
 }
 
 export const streamFigures: Figures = [

@@ -20,8 +20,8 @@ export interface InterruptedJob {
 
 export interface InterruptedResult {
   readonly pauseMs: number;
-  /** Tokens read before the pause. */
-  readonly history: number;
+  /** Of each event, its index and when it came, on the wall's clock. */
+  readonly came: readonly (readonly [index: number, at: number])[];
   readonly checked: number;
   readonly wrong: number;
   readonly fault?: string;
@@ -46,14 +46,11 @@ await serveJob(async (job: InterruptedJob, measuring): Promise<InterruptedResult
   const answered = eventsOf(recording.arrivals);
   const expected = expectedOf(Vocabulary.read(model.folder), reference.tokens.slice(0, tokens));
   const fault = faultOf(answered, expected);
-  let pause = { ms: 0, history: 0 };
-  for (const [i, { at }] of answered.events.entries()) {
-    const before = answered.events[i - 1];
-    if (before !== undefined && at - before.at > pause.ms) pause = { ms: at - before.at, history: before.index + 1 };
-  }
+  const { events } = answered;
+  const pauses = events.slice(1).map(({ at }, i) => at - (events[i]?.at ?? at));
   return {
-    pauseMs: pause.ms,
-    history: pause.history,
+    pauseMs: Math.max(...pauses),
+    came: events.map(({ index, at }) => [index, performance.timeOrigin + at]),
     checked: 1,
     wrong: fault === undefined ? 0 : 1,
     ...(fault !== undefined && { fault }),

@@ -1,7 +1,10 @@
 /** A worker killed under a stream, at histories of several lengths: what the client waits beyond the lease, and what of it the recomputing is. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { GROUP, laneKeys } from "#shared/keys.js";
+import type { Redis } from "ioredis";
+import { decodeEntry } from "#shared/contract/entry.js";
+import { GROUP, laneKeys, logKey, type Lane } from "#shared/keys.js";
+import type { Member } from "../../setup/member.js";
 import { runChild } from "../child.js";
 import { startBenchFleet, type BenchFleet, type BenchFleetPlan } from "../fleet.js";
 import { long } from "../models.js";
@@ -18,12 +21,18 @@ export interface TakeoverPlan {
   readonly progress: (line: string) => void;
 }
 
+export interface Takeover {
+  /** Tokens that the log had when the worker was dead. */
+  readonly logged: number;
+  /** The client's longest pause, less the lease. What the gateway had not shown yet when the worker died may cut it in two. */
+  readonly pauseBeyondLeaseMs: number;
+  /** From the kill to the first token that its successor made, less what was left of the lease. */
+  readonly costMs: number;
+}
+
 export interface Takeovers {
   readonly history: number;
-  /** The client's longest pause, less the lease; of each kill. */
-  readonly beyondLeaseMs: readonly number[];
-  /** Tokens that were really there. */
-  readonly histories: readonly number[];
+  readonly kills: readonly Takeover[];
 }
 
 export interface TakeoverResult {
@@ -36,6 +45,7 @@ export interface TakeoverResult {
 
 export const HISTORIES = [100, 500, 2_000] as const;
 
+const LANE: Lane = { model: long.name, version: "1", shard: 0 };
 const LEASE_MS = 1_000;
 /** Tokens after the kill: more than are made while it is on its way. */
 const REST = 512;
@@ -65,26 +75,22 @@ export async function measureTakeovers(plan: TakeoverPlan): Promise<TakeoverResu
   const fleet = await startBenchFleet(fleetPlan);
   try {
     let prompt = 0;
-    const takeovers: Takeovers[] = [];
-    const results: InterruptedResult[] = [];
-    const interrupt = async (history: number) => {
-      const result = await interruptOne(fleet, { references, prompt: prompt++, history });
+    const count = { checked: 0, wrong: 0 };
+    const interrupt = async (history: number): Promise<Takeover> => {
+      const { result, takeover } = await interruptOne(fleet, { references, prompt: prompt++, history });
       if (result.fault !== undefined) plan.progress(`takeover at ${history}: ${result.fault}`);
-      results.push(result);
-      return result;
+      count.checked += result.checked;
+      count.wrong += result.wrong;
+      return takeover;
     };
     await interrupt(HISTORIES[0]); // warms the survivor up
+    const takeovers: Takeovers[] = [];
     for (const history of HISTORIES) {
-      const own: InterruptedResult[] = [];
-      for (let i = 0; i < times; i++) own.push(await interrupt(history));
-      takeovers.push({
-        history,
-        beyondLeaseMs: own.map(({ pauseMs }) => pauseMs - LEASE_MS),
-        histories: own.map((result) => result.history),
-      });
+      const kills: Takeover[] = [];
+      for (let i = 0; i < times; i++) kills.push(await interrupt(history));
+      takeovers.push({ history, kills });
     }
-    const total = (count: "checked" | "wrong") => results.reduce((sum, result) => sum + result[count], 0);
-    return { leaseMs: LEASE_MS, takeovers, recompute: passes, checked: total("checked"), wrong: total("wrong") };
+    return { leaseMs: LEASE_MS, takeovers, recompute: passes, ...count };
   } finally {
     await fleet.dispose();
     rmSync(folder, { recursive: true, force: true });
@@ -94,38 +100,53 @@ export async function measureTakeovers(plan: TakeoverPlan): Promise<TakeoverResu
 async function interruptOne(
   fleet: BenchFleet,
   { references, prompt, history }: Pick<InterruptedJob, "references" | "prompt" | "history">,
-): Promise<InterruptedResult> {
+): Promise<{ readonly result: InterruptedResult; readonly takeover: Takeover }> {
   const redis = fleet.redis.connect();
-  let killed: Promise<() => Promise<void>> | undefined;
-  const kill = async () => {
-    const holder = await holderOf(redis);
-    const worker = fleet.workers.find(({ name }) => holder.startsWith(`${name}.`));
-    if (worker === undefined) throw new Error(`nobody holds the stream: "${holder}"`);
-    await worker.kill();
-    return () => worker.start();
-  };
+  let killing: Promise<Kill> | undefined;
   const job: InterruptedJob = { port: fleet.port, model: long, references, prompt, history, tokens: history + REST };
   try {
     const result = await runChild<InterruptedJob, InterruptedResult>(
       new URL("./interrupted.js", import.meta.url),
       job,
       () => {
-        killed = kill();
-        killed.catch(() => undefined); // told below
+        killing = killHolder(fleet, redis);
+        killing.catch(() => undefined); // told below
       },
     );
-    if (killed === undefined) throw new Error("the stream ended before its worker was killed");
-    const restart = await killed;
-    await restart();
-    return result;
+    const kill = await killing;
+    if (kill === undefined) throw new Error("the stream ended before its worker was killed");
+    await kill.worker.start();
+    return { result, takeover: takeoverOf(result, kill) };
   } finally {
     redis.disconnect();
   }
 }
 
-/** @returns the consumer's name: the worker's, and its boot's. */
-async function holderOf(redis: ReturnType<BenchFleet["redis"]["connect"]>): Promise<string> {
-  const { ready } = laneKeys({ model: long.name, version: "1", shard: 0 });
-  const [first] = (await redis.xpending(ready, GROUP, "-", "+", 1)) as [string, string, number, number][];
-  return first?.[1] ?? "";
+interface Kill {
+  readonly worker: Member;
+  /** On the wall's clock. */
+  readonly at: number;
+  readonly leaseLeftMs: number;
+  readonly logged: number;
+}
+
+async function killHolder({ workers }: BenchFleet, redis: Redis): Promise<Kill> {
+  const { ready } = laneKeys(LANE);
+  const [pending] = (await redis.xpending(ready, GROUP, "-", "+", 1)) as [string, string, number, number][];
+  if (pending === undefined) throw new Error("the stream ended before its worker was killed");
+  const [entry, consumer, idleMs] = pending;
+  const worker = workers.find(({ name }) => consumer.startsWith(`${name}.`));
+  const [found] = await redis.xrangeBuffer(ready, entry, entry);
+  const delivery = found && decodeEntry(...found);
+  if (worker === undefined || delivery === undefined) throw new Error(`nobody known holds the stream: ${consumer}`);
+  const at = performance.timeOrigin + performance.now();
+  await worker.kill();
+  const logged = await redis.llen(logKey(LANE, delivery.request));
+  return { worker, at, leaseLeftMs: LEASE_MS - idleMs, logged };
+}
+
+function takeoverOf({ pauseMs, came }: InterruptedResult, { at, leaseLeftMs, logged }: Kill): Takeover {
+  const resumed = came.find(([index]) => index >= logged);
+  if (resumed === undefined) throw new Error("the stream had ended before its worker was killed");
+  return { logged, pauseBeyondLeaseMs: pauseMs - LEASE_MS, costMs: resumed[1] - at - leaseLeftMs };
 }
