@@ -1,11 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { tokenRecord } from "#shared/contract/generation.js";
-import { logKey, outcomeKey } from "#shared/keys.js";
+import { logKey, outcomeKey, sequenceKeys } from "#shared/keys.js";
 import { cancelRequest } from "#shared/queue/cancel.js";
 import { appendTokens } from "../../worker/queue/append-tokens.js";
 import { commit } from "../../worker/queue/commit.js";
 import {
   IDLE_MS,
+  SEQUENCE,
   admitRequest,
   admitStep,
   admitStream,
@@ -132,5 +133,32 @@ describe("cancelRequest", () => {
     if (waiting === undefined) throw new Error("the cancelled turn should be ready");
     expect(await commit(queue, [result(waiting, put("s1"))], IDLE_MS)).toEqual(["superseded"]);
     expect(await takeOne(lab.queue)).toMatchObject({ request: "r2", from: first.entry });
+  });
+
+  it.each(["cancelled", "expired"] as const)(
+    "lets a conversation go on whose first turn was %s: that turn has not happened",
+    async (code) => {
+      const queue = streaming(lab.queue);
+      await admitStep(lab, { request: "r1", start: true });
+      await admitStep(lab, { request: "r2" });
+      const first = await takeOne(lab.queue);
+      await cancel(lab, { ...cancelled, code });
+      expect(await commit(queue, [result(first, put("s1"))], IDLE_MS)).toEqual(["superseded"]);
+      const second = await takeOne(lab.queue);
+      expect(second).toMatchObject({ request: "r2", from: "" });
+      expect(await lab.redis.exists(sequenceKeys(lab.lane, SEQUENCE).state)).toBe(0);
+      expect(await commit(queue, [result(second, put("s2"))], IDLE_MS)).toEqual(["committed"]);
+      expect(await admitStep(lab, { request: "r3" })).toEqual({ said: "admitted" });
+      expect(await takeOne(lab.queue)).toMatchObject({ request: "r3", from: second.entry });
+    },
+  );
+
+  it("takes the next turn after the first was cancelled with nothing behind it", async () => {
+    await admitStep(lab, { request: "r1", start: true });
+    const first = await takeOne(lab.queue);
+    await cancel(lab);
+    expect(await commit(streaming(lab.queue), [result(first, put("s1"))], IDLE_MS)).toEqual(["superseded"]);
+    expect(await admitStep(lab, { request: "r2" })).toEqual({ said: "admitted" });
+    expect(await takeOne(lab.queue)).toMatchObject({ request: "r2", from: "" });
   });
 });

@@ -13,7 +13,8 @@
 --   Returns one word per step
 --           'committed'   done
 --           'superseded'  the request already had another outcome (expired, cancelled): acknowledged, no effect. A request whose
---                         record is gone had one too: nothing else lets it go before the commit
+--                         record is gone had one too: nothing else lets it go before the commit. The action then is 'keep', or for
+--                         a START 'fail', or 'drop' where requests are streams
 --           'already'     not ours any more, but the request has an outcome (this very call may have made it, its reply lost)
 --           'lost'        not ours any more, and no outcome yet: another worker has it; or ours, but its sequence knows nothing of
 --                         it (deleted from outside): acknowledged, for it could never be committed
@@ -49,7 +50,8 @@ local function commit(out, seq, state, wait, log, entry, name, step, start, kind
   local said = 'committed'
   if outcome or not record[2] then
     said = 'superseded'
-    if start == '1' then action = 'fail' else action = 'keep' end
+    -- A turn of a conversation that was cancelled has not happened; another model's steps have no state to go on from without their START.
+    action = start ~= '1' and 'keep' or log and 'drop' or 'fail'
   else
     redis.call('HSET', out, 'kind', kind, 'body', body, 'ended', now)
     redis.call('PEXPIRE', out, ttl)
