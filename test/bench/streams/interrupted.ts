@@ -1,6 +1,6 @@
 /** One stream whose worker is killed on the way: it says when it has read so much, and afterwards what the longest pause was. */
 import { serveJob } from "../child.js";
-import type { StreamModel } from "../models.js";
+import { long } from "../models.js";
 import { eventsOf } from "./events.js";
 import { expectedOf, faultOf, readReferences } from "./expected.js";
 import { completionRequest, Recorder, type Recording } from "./recorder.js";
@@ -8,14 +8,11 @@ import { Vocabulary } from "./vocabulary.js";
 
 export interface InterruptedJob {
   readonly port: number;
-  readonly model: StreamModel;
   readonly references: string;
   /** Which of the prompts. */
   readonly prompt: number;
   /** Tokens read before it says so. */
   readonly history: number;
-  /** Tokens of the whole answer. */
-  readonly tokens: number;
 }
 
 export interface InterruptedResult {
@@ -28,9 +25,10 @@ export interface InterruptedResult {
 }
 
 await serveJob(async (job: InterruptedJob, measuring): Promise<InterruptedResult> => {
-  const { port, model, history, tokens } = job;
+  const { port, history } = job;
   const reference = readReferences(job.references)[job.prompt];
   if (reference === undefined) throw new Error(`no prompt ${job.prompt}`);
+  const { prompt, tokens } = reference;
   let read = 0;
   const recording = await new Promise<Recording>((resolve, reject) => {
     const arrived = ({ bytes }: { readonly bytes: Buffer }) => {
@@ -40,11 +38,11 @@ await serveJob(async (job: InterruptedJob, measuring): Promise<InterruptedResult
       if (read >= history) measuring();
     };
     Recorder.open(port, { ended: resolve, failed: reject, arrived })
-      .then((recorder) => recorder.send(completionRequest(model.name, reference.prompt, tokens)))
+      .then((recorder) => recorder.send(completionRequest(long.name, prompt, tokens.length)))
       .catch(reject);
   });
   const answered = eventsOf(recording.arrivals);
-  const expected = expectedOf(Vocabulary.read(model.folder), reference.tokens.slice(0, tokens));
+  const expected = expectedOf(Vocabulary.read(long.folder), tokens);
   const fault = faultOf(answered, expected);
   const { events } = answered;
   const pauses = events.slice(1).map(({ at }, i) => at - (events[i]?.at ?? at));

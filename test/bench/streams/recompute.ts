@@ -1,12 +1,11 @@
 /** What a takeover cannot do without: the forward passes over prompt and history, by themselves. */
 import { serveJob } from "../child.js";
-import type { StreamModel } from "../models.js";
+import { long } from "../models.js";
 import { median } from "../percentiles.js";
 import { Decoder, type Pass } from "./decoder.js";
 import { readReferences } from "./expected.js";
 
 export interface RecomputeJob {
-  readonly model: StreamModel;
   readonly references: string;
   readonly histories: readonly number[];
   /** Positions that a worker computes at once (BATON_PREFILL_TOKENS). */
@@ -22,10 +21,10 @@ export interface Recompute {
 /** Medians of so many. */
 const TIMES = 5;
 
-await serveJob(async ({ model, references, histories, chunk }: RecomputeJob): Promise<{ passes: Recompute[] }> => {
+await serveJob(async ({ references, histories, chunk }: RecomputeJob): Promise<{ passes: Recompute[] }> => {
   const [reference] = readReferences(references);
   if (reference === undefined) throw new Error("no reference");
-  const decoder = await Decoder.open(model.folder);
+  const decoder = await Decoder.open(long.folder);
 
   const timed = async (tokens: readonly number[], atOnce: number) => {
     const startedAt = performance.now();

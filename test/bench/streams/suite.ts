@@ -8,7 +8,7 @@ import type { Scenarios } from "../rounds.js";
 import type { Timing } from "../scenarios.js";
 import type { StreamReferenceJob } from "./reference.js";
 import { streamScenarios, type StreamRound } from "./scenarios.js";
-import { promptsFor } from "./takeover.js";
+import { answersFor } from "./takeover.js";
 
 export interface StreamSuitePlan {
   readonly folder: string;
@@ -26,13 +26,17 @@ const KV_BYTES = 16 * 1024 * 1024;
 
 export async function openStreams(plan: StreamSuitePlan): Promise<Scenarios<StreamRound>> {
   const { folder, timing, progress } = plan;
-  const references = new Map<string, string>();
-  for (const model of modelsFor(plan)) {
-    progress(`computing the expected answers of ${model.name}`);
-    const job: StreamReferenceJob = { model, file: join(folder, `${model.name}.answers`) };
+  const answersOf = async (model: StreamModel): Promise<string> => {
+    progress(`computing the expected answers of ${model.name}, ${model.answerTokens} tokens each`);
+    const job: StreamReferenceJob = { model, file: join(folder, `${model.name}-${model.answerTokens}.answers`) };
     await runChild(new URL("./reference.js", import.meta.url), job);
-    references.set(model.name, job.file);
-  }
+    return job.file;
+  };
+  const references = new Map<string, string>();
+  for (const model of modelsFor(plan)) references.set(model.name, await answersOf(model));
+  const histories = new Map<number, string>();
+  if (plan.names.includes("takeover"))
+    for (const [history, model] of answersFor(plan.takeovers)) histories.set(history, await answersOf(model));
   progress("starting the fleet of generators");
   const repository = makeRepository(join(folder, "generators"), [demo.name, cheap.name, long.name]);
   const served = [demo.name, cheap.name];
@@ -44,15 +48,13 @@ export async function openStreams(plan: StreamSuitePlan): Promise<Scenarios<Stre
     env: { BATON_MODELS: served.join(","), BATON_KV_CACHE_BYTES: String(KV_BYTES) },
   });
   plan.onClose(() => fleet.dispose());
-  const answers = references.get(long.name) ?? "";
-  const takeovers = { folder, repository, references: answers, times: plan.takeovers, progress };
+  const takeovers = { folder, repository, references: histories, times: plan.takeovers, progress };
   return streamScenarios({ fleet, references, timing, takeovers, progress });
 }
 
-function modelsFor({ names, takeovers }: StreamSuitePlan): StreamModel[] {
+function modelsFor({ names }: StreamSuitePlan): StreamModel[] {
   const used: StreamModel[] = [];
   if (names.some((name) => name.endsWith("One") || name.endsWith("Sixteen"))) used.push(demo);
   if (names.includes("sse") || names.includes("bareSse")) used.push(cheap);
-  if (names.includes("takeover")) used.push({ ...long, prompts: promptsFor(takeovers) });
   return used;
 }

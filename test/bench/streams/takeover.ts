@@ -7,7 +7,7 @@ import { GROUP, laneKeys, logKey, type Lane } from "#shared/keys.js";
 import type { Member } from "../../setup/member.js";
 import { runChild } from "../child.js";
 import { startBenchFleet, type BenchFleet, type BenchFleetPlan } from "../fleet.js";
-import { long } from "../models.js";
+import { long, type StreamModel } from "../models.js";
 import type { InterruptedJob, InterruptedResult } from "./interrupted.js";
 import type { Recompute, RecomputeJob } from "./recompute.js";
 
@@ -15,7 +15,8 @@ export interface TakeoverPlan {
   /** Where a fleet of its own may lie: of two workers. */
   readonly folder: string;
   readonly repository: string;
-  readonly references: string;
+  /** By length of history. */
+  readonly references: ReadonlyMap<number, string>;
   /** Kills at each length. */
   readonly times: number;
   readonly progress: (line: string) => void;
@@ -52,14 +53,21 @@ const REST = 512;
 /** The default of BATON_PREFILL_TOKENS. */
 const CHUNK = 256;
 
-/** Each stream has a prompt of its own: caches of one seen before would spare the recomputing. One more warms the survivor up. */
-export function promptsFor(times: number): number {
-  return 1 + HISTORIES.length * times;
+/**
+ * Prompts and answers that are needed of `long`. Each stream has a prompt of its own, since caches of one seen before would spare the recomputing. One more of the
+ * shortest warms the survivor up.
+ */
+export function answersFor(times: number): ReadonlyMap<number, StreamModel> {
+  const model = (history: number, i: number): StreamModel => {
+    return { ...long, answerTokens: history + REST, prompts: times + (i === 0 ? 1 : 0) };
+  };
+  return new Map(HISTORIES.map((history, i) => [history, model(history, i)]));
 }
 
 export async function measureTakeovers(plan: TakeoverPlan): Promise<TakeoverResult> {
-  const { references, times } = plan;
-  const job: RecomputeJob = { model: long, references, histories: HISTORIES, chunk: CHUNK };
+  const { times } = plan;
+  const longest = referencesOf(plan, HISTORIES[2]);
+  const job: RecomputeJob = { references: longest, histories: HISTORIES, chunk: CHUNK };
   const { passes } = await runChild<RecomputeJob, { passes: Recompute[] }>(
     new URL("./recompute.js", import.meta.url),
     job,
@@ -74,20 +82,20 @@ export async function measureTakeovers(plan: TakeoverPlan): Promise<TakeoverResu
   };
   const fleet = await startBenchFleet(fleetPlan);
   try {
-    let prompt = 0;
     const count = { checked: 0, wrong: 0 };
-    const interrupt = async (history: number): Promise<Takeover> => {
-      const { result, takeover } = await interruptOne(fleet, { references, prompt: prompt++, history });
+    const interrupt = async (history: number, prompt: number): Promise<Takeover> => {
+      const references = referencesOf(plan, history);
+      const { result, takeover } = await interruptOne(fleet, { port: fleet.port, references, prompt, history });
       if (result.fault !== undefined) plan.progress(`takeover at ${history}: ${result.fault}`);
       count.checked += result.checked;
       count.wrong += result.wrong;
       return takeover;
     };
-    await interrupt(HISTORIES[0]); // warms the survivor up
+    await interrupt(HISTORIES[0], times); // warms the survivor up
     const takeovers: Takeovers[] = [];
     for (const history of HISTORIES) {
       const kills: Takeover[] = [];
-      for (let i = 0; i < times; i++) kills.push(await interrupt(history));
+      for (let i = 0; i < times; i++) kills.push(await interrupt(history, i));
       takeovers.push({ history, kills });
     }
     return { leaseMs: LEASE_MS, takeovers, recompute: passes, ...count };
@@ -97,13 +105,18 @@ export async function measureTakeovers(plan: TakeoverPlan): Promise<TakeoverResu
   }
 }
 
+function referencesOf({ references }: TakeoverPlan, history: number): string {
+  const file = references.get(history);
+  if (file === undefined) throw new Error(`no answers for histories of ${history}`);
+  return file;
+}
+
 async function interruptOne(
   fleet: BenchFleet,
-  { references, prompt, history }: Pick<InterruptedJob, "references" | "prompt" | "history">,
+  job: InterruptedJob,
 ): Promise<{ readonly result: InterruptedResult; readonly takeover: Takeover }> {
   const redis = fleet.redis.connect();
   let killing: Promise<Kill> | undefined;
-  const job: InterruptedJob = { port: fleet.port, model: long, references, prompt, history, tokens: history + REST };
   try {
     const result = await runChild<InterruptedJob, InterruptedResult>(
       new URL("./interrupted.js", import.meta.url),
