@@ -14,6 +14,7 @@ export interface AttendanceSettings {
 
 interface Attended {
   readonly address: RequestAddress;
+  /** None for a moment after the last has left, until that is told. */
   readers: number;
   /** When it is said next that it is wanted, on `performance.now()`'s clock; endless where nobody needs to say it: it has ended, or runs in the background. */
   dueAt: number;
@@ -30,8 +31,11 @@ export class Attendance {
     this.#settings = settings;
   }
 
-  /** @param fresh the request was admitted just now, and is wanted for a while. @returns call it when the reader leaves */
-  arrive(address: RequestAddress, fresh: boolean): () => void {
+  /**
+   * @param fresh the request was admitted just now, and is wanted for a while.
+   * @returns call it when the reader leaves; `ended`: it has read the last record
+   */
+  arrive(address: RequestAddress, fresh: boolean): (ended: boolean) => void {
     const id = encodeRequestId(address);
     let attended = this.#attended.get(id);
     if (attended === undefined) {
@@ -42,9 +46,12 @@ export class Attendance {
     }
     const one = attended;
     one.readers++;
-    return () => {
+    return (ended) => {
       one.readers--;
-      if (one.readers === 0) this.#attended.delete(id);
+      if (one.readers > 0) return;
+      if (ended || one.dueAt === Infinity) this.#attended.delete(id);
+      // The grace period begins when the last reader leaves, not when it was told of last.
+      else void this.#attend(one);
     };
   }
 
@@ -65,7 +72,10 @@ export class Attendance {
     } catch (error) {
       one.dueAt = 0;
       log.debug({ error: String(error) }, "a reader's presence could not be told; tried again");
+      return;
     }
+    const id = encodeRequestId(one.address);
+    if (one.readers === 0 && this.#attended.get(id) === one) this.#attended.delete(id);
   }
 
   #nextDue(): number {

@@ -23,6 +23,7 @@ export class Cursor {
   /** Undefined while only the log is read. */
   #hub: Hub | undefined;
   #seen: Seen;
+  /** The last record has been given out. */
   #over = false;
 
   private constructor(relay: Relay, address: RequestAddress, next: number, fresh: boolean) {
@@ -67,19 +68,20 @@ export class Cursor {
           await changed.wait(Infinity);
         } else if (record === "behind") {
           for (const one of await this.#page(wake, signal)) {
+            this.#over = one.final;
             yield one;
-            if (one.final || signal.aborted) return;
+            if (signal.aborted) return;
           }
         } else {
           this.#next++;
+          this.#over = record.final;
           yield record;
-          if (record.final) return;
         }
       }
     } finally {
       signal.removeEventListener("abort", wake);
       this.#hub?.leave(wake);
-      leave();
+      leave(this.#over);
     }
   }
 

@@ -441,6 +441,31 @@ describe("attendance", () => {
     await until(async () => (await wanted()) < Date.now() - 1_000);
   });
 
+  it("is told once more when the last reader leaves: the grace period begins then", async () => {
+    const wanted = async () => Number((await writer.facts())["wanted"]);
+    const readings = [live(), live()];
+    await writer.write(recordAt(0));
+    await until(() => readings.every(({ seen }) => seen.length === 1));
+    const admitted = await wanted();
+    for (const { leave } of readings) leave();
+    await Promise.all(readings.map(({ done }) => done));
+    await until(async () => (await wanted()) > admitted);
+  });
+
+  it("is told as soon as Redis is back where the last reader left meanwhile", async () => {
+    const reading = live();
+    await writer.write(recordAt(0));
+    await until(() => reading.seen.length === 1);
+    const { wanted: admitted } = await writer.facts();
+    lab.lines.redis.delay(100);
+    lab.lines.redis.resetAll();
+    await until(() => lab.gateway.redis.status !== "ready");
+    reading.leave();
+    await reading.done;
+    lab.lines.redis.heal();
+    await until(async () => Number((await writer.facts())["wanted"]) > Number(admitted));
+  });
+
   it("is not asked of a request in the background", async () => {
     const background = await lab.gateway.generate(asked({ background: true }));
     const own = new Writer(lab, background.id);
