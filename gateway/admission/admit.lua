@@ -29,9 +29,9 @@ end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local deadline = string.format('%.0f', now + tonumber(ARGV[5]))
-local record = {'digest', ARGV[3], 'at', string.format('%.0f', now)}
+local record = {'digest', ARGV[3], 'at', string.format('%.0f', now), 'ttl', ARGV[4]}
 if tonumber(ARGV[8]) > 0 then
-  record[5], record[6] = 'wanted', string.format('%.0f', now + tonumber(ARGV[8]))
+  record[7], record[8] = 'wanted', string.format('%.0f', now + tonumber(ARGV[8]))
 end
 -- Kept well past the deadline even if every process dies; the commit sets the TTL that counts.
 redis.call('HSET', KEYS[2], unpack(record))

@@ -2,25 +2,26 @@
 -- cancel.lua: end a request from outside: cancelled, expired, or destroyed. Like give-outcome.lua, but a stream also gets its final record.
 -- The worker that holds it learns of it at its next append or at its commit.
 --   KEYS[1] outcome hash   KEYS[2] log
---   ARGV[1] outcome kind   ARGV[2] outcome body   ARGV[3] TTL ms of both
+--   ARGV[1] outcome kind   ARGV[2] outcome body   ARGV[3] least TTL ms of both: they are kept as long as admission said
 --   ARGV[4] the rest of the final record: JSON members, without braces; '' if the request is no stream
 --   Returns {'given', record}       record is '' if the request is no stream
 --           {'known', kind, body}   it has an outcome, perhaps this one by an earlier call
 --           {'sealed'}              its final record is in, and its outcome comes with the commit of the worker that holds it
 --           {'unknown'}             there is no such request (any more)
-local known = redis.call('HMGET', KEYS[1], 'digest', 'kind', 'body', 'sealed')
+local known = redis.call('HMGET', KEYS[1], 'digest', 'kind', 'body', 'sealed', 'ttl')
 if not known[1] then return {'unknown'} end
 if known[2] then return {'known', known[2], known[3]} end
 if known[4] then return {'sealed'} end
+local ttl = math.max(tonumber(ARGV[3]), tonumber(known[5] or '0'))
 local time = redis.call('TIME')
 local changes = {'kind', ARGV[1], 'body', ARGV[2], 'ended', string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))}
 local record = ''
 if ARGV[4] ~= '' then
   record = string.format('{"index":%d,"choices":[],"final":true,', redis.call('LLEN', KEYS[2])) .. ARGV[4] .. '}'
   redis.call('RPUSH', KEYS[2], record)
-  redis.call('PEXPIRE', KEYS[2], ARGV[3])
+  redis.call('PEXPIRE', KEYS[2], ttl)
   changes[7], changes[8] = 'sealed', '1'
 end
 redis.call('HSET', KEYS[1], unpack(changes))
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
+redis.call('PEXPIRE', KEYS[1], ttl)
 return {'given', record}

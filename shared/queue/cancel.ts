@@ -11,6 +11,7 @@ export interface Ending {
   /** What the client is told; the final record's reason follows from the code. */
   readonly code: ErrorCode;
   readonly message: string;
+  /** How long the outcome is kept at least: as long as it would have been without this, if that is longer. */
   readonly ttlMs: number;
   /** Whether the request is a generator's: its log gets a final record. */
   readonly stream: boolean;

@@ -23,7 +23,7 @@ import {
   type Lab,
 } from "./lab.js";
 
-const cancelled = { code: "cancelled", message: "the request was cancelled", ttlMs: 1_000, stream: true } as const;
+const cancelled = { code: "cancelled", message: "the request was cancelled", ttlMs: 100_000, stream: true } as const;
 
 function cancel({ redis, lane }: Lab, ending: Parameters<typeof cancelRequest>[2] = cancelled) {
   return cancelRequest(redis, { lane, request: "r1" }, ending);
@@ -52,8 +52,18 @@ describe("cancelRequest", () => {
     expect(Number(fields["ended"])).toBeGreaterThanOrEqual(Number(fields["at"]));
     for (const key of [outcomeKey(lab.lane, "r1"), logKey(lab.lane, "r1")]) {
       const left = await lab.redis.pttl(key);
-      expect(left).toBeGreaterThan(0);
-      expect(left).toBeLessThanOrEqual(1_000);
+      expect(left).toBeGreaterThan(60_000);
+      expect(left).toBeLessThanOrEqual(100_000);
+    }
+  });
+
+  it("never keeps the outcome for less than admission said: under a key, a retry must find it", async () => {
+    await admitStream(lab, "r1");
+    await cancel(lab, { ...cancelled, ttlMs: 1_000 });
+    for (const key of [outcomeKey(lab.lane, "r1"), logKey(lab.lane, "r1")]) {
+      const left = await lab.redis.pttl(key);
+      expect(left).toBeGreaterThan(1_000);
+      expect(left).toBeLessThanOrEqual(60_000);
     }
   });
 
@@ -113,6 +123,7 @@ describe("cancelRequest", () => {
     await admitStream(lab, "r1");
     const delivery = await takeOne(lab.queue);
     await cancel(lab);
+    await lab.redis.pexpire(logKey(lab.lane, "r1"), 1_000);
     const append = { entry: delivery.entry, request: "r1", first: 0, records: [record(0)], final: false };
     expect(await appendTokens(streaming(lab.queue), [append])).toEqual(["ended"]);
     expect(await commit(streaming(lab.queue), [result(delivery, { action: "keep" })], undefined)).toEqual([

@@ -194,6 +194,20 @@ describe("giveOutcome", () => {
     expect(Number(ended)).toBeGreaterThanOrEqual(Number(at));
   });
 
+  it("never keeps the outcome for less than admission said", async () => {
+    await admitStep(lab, { request: "r1", start: true });
+    await giveOutcome(lab.redis, [outcomeKey(lab.lane, "r1")], ["error", "a", 1_000]);
+    await admitStep(lab, { request: "r2" });
+    await giveOutcome(lab.redis, [outcomeKey(lab.lane, "r2")], ["error", "a", 100_000]);
+    const [first = 0, second = 0] = await Promise.all(
+      ["r1", "r2"].map((id) => lab.redis.pttl(outcomeKey(lab.lane, id))),
+    );
+    expect(first).toBeGreaterThan(1_000);
+    expect(first).toBeLessThanOrEqual(60_000);
+    expect(second).toBeGreaterThan(60_000);
+    expect(second).toBeLessThanOrEqual(100_000);
+  });
+
   it("leaves a sealed stream to its owner, unless none can commit it any more", async () => {
     await admitStream(lab, "r1");
     const key = outcomeKey(lab.lane, "r1");

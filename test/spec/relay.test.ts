@@ -447,7 +447,7 @@ describe("attendance", () => {
     await writer.write(recordAt(0));
     await until(() => readings.every(({ seen }) => seen.length === 1));
     const admitted = await wanted();
-    for (const { leave } of readings) leave();
+    for (const reading of readings) reading.leave();
     await Promise.all(readings.map(({ done }) => done));
     await until(async () => (await wanted()) > admitted);
   });

@@ -43,7 +43,7 @@ const gateways: Gateway[] = [];
 async function startGateway(pingMs = 60_000): Promise<Gateway> {
   const { redis, bus, relay, generate } = lab.gateway;
   const silent = pino({ level: "silent" });
-  const requests = new Requests({ redis, bus, relay, outcomeTtlMs: 60_000 });
+  const requests = new Requests({ redis, bus, relay, outcomeTtlMs: 10_000 });
   const failures: unknown[] = [];
   const log = (fields: Readonly<Record<string, unknown>>) => void failures.push(fields);
   const door = { redis, gateway: "gw", shards: 1, idempotencyTtlMs: 60_000 };
@@ -337,6 +337,14 @@ describe("cancelling", () => {
         `{"index":1,"choices":[],"final":true,"reason":"cancelled","error":{"code":"cancelled","message":"the request was cancelled"}}`,
       ]),
     );
+  });
+
+  it("does not shorten the time for which the request's key is remembered", async () => {
+    const { writer, path } = await begin();
+    expect(await cancel(path)).toEqual({ status: 204 });
+    for (const key of ["out", "log"]) {
+      expect(await lab.redis.pttl(`${key}:{talker:1:0}:${writer.address.request}`)).toBeGreaterThan(10_000);
+    }
   });
 
   it("comes too late for what has ended, and is refused for what was never there", async () => {
