@@ -104,8 +104,8 @@ describe("a stream in the background whose gateway and then worker are killed", 
       expect(log).toEqual(reference);
       expect(records).toEqual(log);
       expect(elsewhere.records).toEqual(log);
-      expect(late).toEqual({ records: log, code: 1000 });
-      expect(live).toEqual({ records: log.slice(fromHere), code: 1000 });
+      expect(late).toEqual({ records: log, end: { kind: "ended" } });
+      expect(live).toEqual({ records: log.slice(fromHere), end: { kind: "ended" } });
       // What the dead worker had in the log and not yet on NATS is nowhere but in the log.
       const heard = subscriber.records.map((record) => (JSON.parse(record) as { index: number }).index);
       expect(heard).toEqual([...new Set(heard)].sort((a, b) => a - b));

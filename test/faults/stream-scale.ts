@@ -23,5 +23,6 @@ export const streamScale = {
   /** Whether the test stays until the gateway has cut them. */
   awaitsStalled: full,
   turns: full ? 20 : 4,
+  everythingAtOnce: full,
   timeoutMs: full ? 600_000 : 120_000,
 };

@@ -61,33 +61,6 @@ describe("workers frozen past their lease under streams, then thawed", () => {
   );
 });
 
-describe("SIGTERM to a worker with 16 streams running (F14)", () => {
-  it(
-    "stops each at a committed record; it goes on elsewhere at once, and no lease runs out",
-    async () => {
-      const findings = await lab.experiment({
-        name: "stream-worker-drained",
-        running: 16,
-        breaking: async ({ workers }, ended) => {
-          const exits: (number | null)[] = [];
-          await repeatedly(streamScale.workerDrains, 0, async (i) => {
-            await ended.reach(ended.count + 4);
-            const worker = nth(workers, i);
-            exits.push((await worker.terminate()).code);
-            await worker.start();
-          });
-          return exits;
-        },
-      });
-      expectUndisturbed("stream-worker-drained", findings);
-      expect(findings.broke).toEqual(findings.broke.map(() => 0));
-      expect(findings.figures.worker["handed back"]).toBeGreaterThan(0);
-      expect(findings.figures.worker["reclaimed"] ?? 0).toBe(0);
-    },
-    timeoutMs,
-  );
-});
-
 describe("a conversation whose workers are killed between and during its turns", () => {
   it(
     "is the conversation that it is undisturbed",

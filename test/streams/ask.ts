@@ -55,4 +55,5 @@ const kinds: readonly Readonly<Record<string, unknown>>[] = [
   { top_p: 0.9, presence_penalty: 0.5, frequency_penalty: 0.3 },
   { stop: ["@@@", "hand over"], repetition_penalty: 1.1 },
   { top_k: 40, min_p: 0.01 },
+  { n: 2 },
 ];

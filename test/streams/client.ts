@@ -9,6 +9,7 @@ import type { StreamAsk } from "./ask.js";
 import { readEventSource, type SourceEnd } from "./event-source.js";
 import type { Manner, Reading, StreamOutcome } from "./history.js";
 import { submissionOf } from "./submission.js";
+import { readSocket } from "./websocket.js";
 import { recordIn, takeChunk, takeRecord, takeText } from "./take.js";
 
 export interface StreamClientSettings {
@@ -82,6 +83,7 @@ async function submit(place: Place, key: string): Promise<SourceEnd> {
 async function resume(place: Place): Promise<SourceEnd> {
   const { reading } = place;
   const after = reading.pieces.findLast(({ index }) => index !== undefined)?.index;
+  if (reading.manner === "websocket") return listen(place, after);
   let skip = after === undefined ? reading.pieces.length : 0;
   const asHeader = reading.connections.length % 2 === 0 && after !== undefined;
   const query = after === undefined || asHeader ? "" : `?after=${after}`;
@@ -93,6 +95,21 @@ async function resume(place: Place): Promise<SourceEnd> {
       return true;
     },
   });
+}
+
+async function listen({ reading, gateway, onPiece }: Place, after: number | undefined): Promise<SourceEnd> {
+  const path = `/v2/requests/${reading.id}/ws${after === undefined ? "" : `?after=${after}`}`;
+  const connection = { gateway, path, begunAt: performance.now(), end: "open" };
+  reading.connections.push(connection);
+  const onRecord = (data: string, at: number) => {
+    const { index } = JSON.parse(data) as { index: number };
+    const goOn = takeRecord(reading, { id: String(index), event: undefined, data }, at);
+    onPiece(reading);
+    return goOn;
+  };
+  const end = await readSocket({ gateway, path, onRecord });
+  connection.end = inWords(end);
+  return end;
 }
 
 type Call = Omit<Parameters<typeof readEventSource>[0], "url">;

@@ -24,7 +24,7 @@ export interface TalkFindings {
   readonly takenOver: number;
 }
 
-const manners: readonly Manner[] = ["completions", "generate_stream", "events"];
+const manners: readonly Manner[] = ["completions", "generate_stream", "events", "websocket"];
 
 export async function talk(lab: StreamLab, plan: Talk): Promise<TalkFindings> {
   const { model, count, turns, seed, name } = plan;
@@ -48,7 +48,11 @@ export async function talk(lab: StreamLab, plan: Talk): Promise<TalkFindings> {
       sequence_end: turn === turns - 1,
     };
     const manner = manners[(conversation + turn) % manners.length] ?? "events";
-    const told = { ...ask, name: `${name}-${conversation}, turn ${turn}`, parameters: { ...ask.parameters, ...place } };
+    const told = {
+      ...ask,
+      name: `${name}-${conversation}, turn ${turn}`,
+      parameters: { ...ask.parameters, n: 1, ...place },
+    };
     const reading = await client.read(told, manner, `${name}-${seed}-${conversation}-${turn}`);
     const { found, stored } = await lab.judge(reading);
     if (found.length > 0) throw new Error(JSON.stringify(found));

@@ -24,10 +24,10 @@ export interface Connection {
 }
 
 /**
- * How a client reads: `completions` and `generate_stream` submit and read at once, `events` submits in the background and reads the records. Whoever is cut off goes on
- * at the records, at another gateway.
+ * How a client reads: `completions` and `generate_stream` submit and read at once, `events` and `websocket` submit in the background and read the records.
+ * Whoever is cut off goes on at the records, at another gateway.
  */
-export type Manner = "completions" | "generate_stream" | "events";
+export type Manner = "completions" | "generate_stream" | "events" | "websocket";
 
 export type StreamOutcome =
   | { readonly kind: "finished" }

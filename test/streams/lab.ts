@@ -51,7 +51,7 @@ export interface StreamFindings<Broke> {
 }
 
 const QUIET_MS = 15_000;
-const allManners: readonly Manner[] = ["completions", "events", "generate_stream"];
+const allManners: readonly Manner[] = ["completions", "events", "generate_stream", "websocket"];
 
 export class StreamLab {
   readonly fleet: Fleet;

@@ -20,6 +20,7 @@ export function submissionOf({ model, prompt, parameters }: StreamAsk, manner: M
     case "generate_stream":
       return { path: generate, headers: {}, body: JSON.stringify({ text_input: prompt, ...parameters }) };
     case "events":
+    case "websocket":
       return {
         path: typeof prompt === "string" ? generate : "/v1/completions",
         headers: { prefer: "respond-async" },

@@ -1,20 +1,50 @@
-/** Reads a stream's records over a WebSocket, from one connection, to its end. */
+/** One WebSocket connection to a stream's records, told in the same words as an event stream's. */
+import type { IncomingMessage } from "node:http";
 import { WebSocket } from "ws";
+import type { SourceEnd } from "./event-source.js";
 
-export interface WebSocketReading {
-  readonly records: readonly string[];
-  /** The code that it was closed with; 1000 at the stream's end. */
-  readonly code: number;
+export interface WebSocketCall {
+  readonly gateway: string;
+  readonly path: string;
+  /** Returns false to leave. */
+  readonly onRecord: (record: string, at: number) => boolean;
+}
+
+/** The stream has ended, or the gateway stops and says so. */
+const inOrder: ReadonlySet<number> = new Set([1000, 1001]);
+
+export function readSocket({ gateway, path, onRecord }: WebSocketCall): Promise<SourceEnd> {
+  const socket = new WebSocket(`${gateway.replace("http", "ws")}${path}`, { perMessageDeflate: false });
+  return new Promise((resolve) => {
+    socket.on("message", (data: Buffer) => {
+      if (socket.readyState !== WebSocket.OPEN || onRecord(data.toString("utf8"), performance.now())) return;
+      resolve({ kind: "left" });
+      socket.terminate();
+    });
+    socket.on("unexpected-response", (_, answer: IncomingMessage) => {
+      const parts: Buffer[] = [];
+      answer.on("data", (part: Buffer) => parts.push(part));
+      answer.on("end", () => {
+        const body = Buffer.concat(parts).toString("utf8");
+        resolve({ kind: "answered", status: answer.statusCode ?? 0, body });
+      });
+      answer.on("error", (error) => resolve({ kind: "cut", why: error.message }));
+    });
+    socket.on("error", (error: NodeJS.ErrnoException) => resolve({ kind: "cut", why: error.code ?? error.message }));
+    socket.on("close", (code) =>
+      resolve(inOrder.has(code) ? { kind: "ended" } : { kind: "cut", why: `closed with ${code}` }),
+    );
+  });
 }
 
 /** @param after index of the last record that the client has. */
-export function readWebSocket(gateway: string, id: string, after?: number): Promise<WebSocketReading> {
-  const query = after === undefined ? "" : `?after=${after}`;
-  const socket = new WebSocket(`${gateway.replace("http", "ws")}/v2/requests/${id}/ws${query}`);
+export async function readWebSocket(gateway: string, id: string, after?: number) {
   const records: string[] = [];
-  return new Promise((resolve, reject) => {
-    socket.on("message", (data: Buffer) => records.push(data.toString("utf8")));
-    socket.on("error", reject);
-    socket.on("close", (code) => resolve({ records, code }));
+  const query = after === undefined ? "" : `?after=${after}`;
+  const end = await readSocket({
+    gateway,
+    path: `/v2/requests/${id}/ws${query}`,
+    onRecord: (record) => records.push(record) > 0,
   });
+  return { records, end };
 }
