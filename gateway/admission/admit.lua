@@ -11,6 +11,8 @@
 local known = redis.call('HMGET', KEYS[2], 'digest', 'kind', 'body')
 if known[1] then
   if known[1] ~= ARGV[3] then return {'mismatch'} end
+  -- An earlier try may have been a stream that somebody read.
+  if not known[2] and tonumber(ARGV[8]) == 0 then redis.call('HDEL', KEYS[2], 'wanted') end
   return {'known', known[2] or '', known[3] or ''}
 end
 

@@ -1,7 +1,7 @@
 /** From requests to an answer: admitted all or none, then given whole or in chunks. */
 import type { ServerResponse } from "node:http";
 import { foldRecords } from "../generation/fold.js";
-import { cancelAll, cancelWhenGone, whenGone } from "../generation/gone.js";
+import { cancelAll, cancelWhenGone, whenGone, wholeUnderKey } from "../generation/gone.js";
 import { tokenRecords } from "../generation/records.js";
 import type { Generate, GenerationRequest, OpenStream } from "../inference.js";
 import { acceptedReply } from "../requests/prefer.js";
@@ -11,17 +11,18 @@ import { streamAnswer } from "./stream-answer.js";
 
 /** Undefined where the answer was a stream. @throws InferenceError before anything was answered */
 export async function answer(job: Job, generate: Generate, outgoing: ServerResponse): Promise<Reply | undefined> {
+  const { requests, delivery } = job;
   const gone = whenGone(outgoing);
-  const streams = await admitAll(job.requests, generate);
+  const streams = await admitAll(delivery.stream ? requests : requests.map(wholeUnderKey), generate);
   const [first] = streams;
-  if (first !== undefined && job.requests[0]?.background === true) return acceptedReply(first.id);
+  if (first !== undefined && requests[0]?.background === true) return acceptedReply(first.id);
   try {
-    if (!job.delivery.stream) return await wholeAnswer({ ...job, streams }, gone);
+    if (!delivery.stream) return await wholeAnswer({ ...job, streams }, gone);
     await streamAnswer({ ...job, streams }, outgoing, gone);
     return undefined;
   } catch (error) {
     // One prompt's failure is the whole answer's: nobody gets what the others make.
-    if (streams.length > 1) cancelAll(streams);
+    if (streams.length > 1) cancelAll(streams, requests);
     throw error;
   }
 }
@@ -31,7 +32,7 @@ async function admitAll(requests: readonly GenerationRequest[], generate: Genera
   const streams = admissions.flatMap((admission) => (admission.status === "fulfilled" ? [admission.value] : []));
   const refused = admissions.find((admission) => admission.status === "rejected");
   if (refused === undefined) return streams;
-  cancelAll(streams);
+  cancelAll(streams, requests);
   throw refused.reason;
 }
 
@@ -39,8 +40,7 @@ async function wholeAnswer(job: AdmittedJob, gone: AbortSignal): Promise<Reply> 
   const { wording, choices, requests, streams } = job;
   const answers = await Promise.all(
     streams.map((stream, prompt) => {
-      // Under a key, others may wait for the same answer, and a client that left comes back for it.
-      if (requests[prompt]?.idempotencyKey === undefined) cancelWhenGone(stream, gone);
+      cancelWhenGone(stream, requests[prompt], gone);
       return foldRecords(tokenRecords(stream, gone), choices);
     }),
   );

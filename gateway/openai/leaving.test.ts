@@ -1,6 +1,8 @@
 /** Clients that leave before their answer: one that nobody else waits for is not computed. */
-import { request, type ClientRequest } from "node:http";
+import { once } from "node:events";
+import { request, type ClientRequest, type IncomingMessage } from "node:http";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import { InferenceError } from "#shared/errors.js";
 import { delta, record, startRecordedGateway, type RecordedGateway } from "../../test/setup/recorded-gateway.js";
 
 let gateway: RecordedGateway;
@@ -45,14 +47,30 @@ it("ends the generations of all prompts", async () => {
   for (const stream of gateway.streams) await stream.until(({ cancelled, readers }) => cancelled && readers === 0);
 });
 
-it("leaves a keyed one to run: its retry finds it", async () => {
-  const arrival = gateway.next();
-  const sent = begin("chat", {}, { "idempotency-key": "k" });
-  const stream = await arrival;
-  await stream.until(({ readers }) => readers === 1);
-  sent.destroy();
-  await stream.until(({ readers }) => readers === 0);
-  expect(stream.cancelled).toBe(false);
+it.each(["chat", "completions", "generate", "infer"] as const)(
+  "leaves a keyed whole answer by %s to run to its end, unread: its retry finds it",
+  async (of) => {
+    const arrival = gateway.next();
+    const sent = begin(of, {}, { "idempotency-key": "k" });
+    const stream = await arrival;
+    expect(stream.request.background).toBe(true);
+    await stream.until(({ readers }) => readers === 1);
+    sent.destroy();
+    await stream.until(({ readers }) => readers === 0);
+    expect(stream.cancelled).toBe(false);
+  },
+);
+
+it("leaves the prompts of a key to run of which one was refused: its retry finds the others", async () => {
+  let admitted = 0;
+  gateway.script = () => {
+    if (++admitted === 2) throw new InferenceError("queue_full", "Exceeds maximum queue size");
+  };
+  const sent = begin("completions", { prompt: ["a", "b", "c"] }, { "idempotency-key": "k" });
+  const [response] = (await once(sent, "response")) as [IncomingMessage];
+  response.resume();
+  expect(response.statusCode).toBe(503);
+  expect(gateway.streams.map(({ cancelled }) => cancelled)).toEqual([false, false]);
 });
 
 it.each([

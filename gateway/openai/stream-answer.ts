@@ -21,7 +21,7 @@ export async function streamAnswer(job: AdmittedJob, outgoing: ServerResponse, g
     await sendRecords(job, sse, first.value, records);
   } catch (error) {
     if (!(error instanceof InferenceError)) throw error;
-    if (streams.length > 1) cancelAll(streams);
+    if (streams.length > 1) cancelAll(streams, job.requests);
     await sse.send({ data: errorBody(error) });
   } finally {
     await records.return();

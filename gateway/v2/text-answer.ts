@@ -3,7 +3,7 @@ import type { ServerResponse } from "node:http";
 import type { TokenRecord } from "#shared/contract/generation.js";
 import { InferenceError } from "#shared/errors.js";
 import { foldRecords } from "../generation/fold.js";
-import { cancelWhenGone, whenGone } from "../generation/gone.js";
+import { cancelWhenGone, whenGone, wholeUnderKey } from "../generation/gone.js";
 import { tokenRecords } from "../generation/records.js";
 import type { Generate } from "../inference.js";
 import { openSse } from "../stream/sse.js";
@@ -25,9 +25,8 @@ export async function wholeText(
   outgoing: ServerResponse,
 ): Promise<WholeText> {
   const gone = whenGone(outgoing);
-  const stream = await generate(request);
-  // Under a key, others may wait for the same answer, and a client that left comes back for it.
-  if (request.idempotencyKey === undefined) cancelWhenGone(stream, gone);
+  const stream = await generate(wholeUnderKey(request));
+  cancelWhenGone(stream, request, gone);
   let responses = 0;
   const counted = async function* (): AsyncGenerator<TokenRecord, void> {
     for await (const record of tokenRecords(stream, gone)) {

@@ -42,6 +42,16 @@ describe("attend", () => {
     expect(Number(wanted)).toBeLessThan(Number(at) + 120_000);
   });
 
+  it("is not needed any more once a retry under the request's key needs no reader", async () => {
+    await admitStream(lab, "r1", 5_000);
+    expect(await admitStream(lab, "r1", 5_000)).toEqual({ said: "known", outcome: undefined });
+    expect(await outcomeFields(lab, "r1")).toHaveProperty("wanted");
+    expect(await admitStream(lab, "r1", 0)).toEqual({ said: "known", outcome: undefined });
+    expect(await attend(lab.redis, address(lab), 60_000)).toBe("background");
+    expect(await admitStream(lab, "r1", 5_000)).toEqual({ said: "known", outcome: undefined });
+    expect(await outcomeFields(lab, "r1")).not.toHaveProperty("wanted");
+  });
+
   it("leaves a request alone that runs for whoever reads", async () => {
     await admitStream(lab, "r1");
     expect(await attend(lab.redis, address(lab), 60_000)).toBe("background");

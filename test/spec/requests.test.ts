@@ -3,8 +3,10 @@ import { request as httpRequest, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
+import { encodeRequestId } from "#shared/contract/request-id.js";
 import { encodeFrame } from "#shared/frame.js";
 import { buildApp } from "../../gateway/app.js";
+import { placeOf } from "../../gateway/admission/place.js";
 import { laterSubmitter } from "../../gateway/admission/submit.js";
 import { OutcomeSweeper } from "../../gateway/admission/sweep.js";
 import type { OpenStream } from "../../gateway/inference.js";
@@ -374,6 +376,31 @@ it("detaching lets a stream run on without readers", async () => {
   for (let i = 0; i < 2; i++) expect((await exchange(`${gateway.url}${path}/detach`)).status).toBe(204);
   expect((await writer.facts())["wanted"]).toBeUndefined();
   expect((await exchange(`${gateway.url}/v2/requests/x.0.1.talker/detach`)).status).toBe(404);
+});
+
+describe("a whole answer under an Idempotency-Key", () => {
+  const input = { name: "text_input", datatype: "BYTES", shape: [1], data: ["once"] };
+
+  it.each([
+    ["/v1/completions", { model: "talker", prompt: "once" }],
+    ["/v2/models/talker/generate", { text_input: "once" }],
+    ["/v2/models/talker/infer", { inputs: [input] }],
+  ])("by %s is made to its end though its client leaves, and its retry finds it", async (path, body) => {
+    const headers = { "idempotency-key": path };
+    const address = placeOf(asked({ idempotencyKey: path }), 1);
+    const writer = new Writer(lab, encodeRequestId(address));
+    const sent = httpRequest(`${gateway.url}${path}`, { method: "POST", headers, agent: false });
+    sent.on("error", () => undefined);
+    sent.end(JSON.stringify(body));
+    await until(() => lab.gateway.relay.find(address)?.hasReaders === true);
+    sent.destroy();
+    await until(() => lab.gateway.relay.find(address)?.hasReaders !== true);
+    const facts = await writer.facts();
+    expect([facts["wanted"], facts["kind"]]).toEqual([undefined, undefined]);
+    await writer.write(...wholeStream(3));
+    const { status, json } = await exchange(`${gateway.url}${path}`, JSON.stringify(body), headers);
+    expect([status, json]).toEqual([200, expect.stringContaining("t0 ét1 é")]);
+  });
 });
 
 describe("Prefer: respond-async", () => {
