@@ -5,7 +5,7 @@ import random
 import re
 
 import tales
-from tales import CREATURES, DEEDS, PORTAL, Deed, Hero, ask, deed_for, held_out, suits, turn
+from tales import CREATURES, DEEDS, PORTAL, Deed, Hero, deed_for, held_out, suits, turn
 
 PROMPTS = 40
 
@@ -29,7 +29,7 @@ def expression(template: str, words: dict[str, str]) -> str:
     return re.sub(r"\{([\w:]+)\}", slot, template.replace("(", "(?:").replace("(?:?", "(?"))
 
 
-def flawless(tale: str, kind: str, deed: Deed, again: bool = False) -> bool:
+def flawless(tale: str, kind: str, deed: Deed) -> bool:
     """Whether the tale is, to the letter, one that the grammar could have told about this hero and deed: every stage in
     its order, and the same names, pronouns, place and details wherever they are mentioned."""
     genders, adjectives, moves, paw, home, habits = CREATURES[kind]
@@ -45,7 +45,7 @@ def flawless(tale: str, kind: str, deed: Deed, again: bool = False) -> bool:
     for hero, helper, (at, place), x, y in itertools.product(
         pronouns, (tales.SHE, tales.HE), tales.HOMES[home], told(deed.x), told(deed.y)
     ):
-        if not name or not friend or place not in tale and at not in tale:
+        if not name or not friend or at.lower() not in tale.lower():
             continue
         words = {
             "N": name, "F": friend, "kind": kind, "paw": paw, "home": at, "place": place, "a": "an?", **hero,
@@ -72,7 +72,7 @@ def faults(tale: str, ended: bool, hero: Hero, deed: Deed, lexicon: set[str]) ->
     if deed.now.split()[-1] not in words:
         found.append("deed")
     # At most two names, the hero's (as asked, if the prompt names it) and the helper's, and both more than once.
-    names = {word for word in re.findall(r"(?<=[a-z,] )[A-Z][a-z]+", tale)} - {"I", "Milky", "Way"}
+    names = {word for word in re.findall(r"(?<=[a-z,] )[A-Z][a-z]+", tale)} - {"Milky", "Way", "Sunday"}
     if len(names) > 2 or any(words.count(name) < 2 for name in names) or (hero.given and hero.words["N"] not in words):
         found.append("names")
     if set(words) - lexicon - {hero.words["N"]}:
@@ -95,7 +95,7 @@ def judge(model, tok, generate) -> None:
             prompt = f"Write a short story about {hero.prompt_name()} who {deed.now}."
             yield hero, deed, f"<s>{prompt}" if i % 2 == 0 else "<s>" + turn("user", prompt) + "<|assistant|>\n"
 
-    for new, temperature in itertools.product((False, True), (0, 0.7)):
+    for new, temperature in itertools.product((False, True), (0, 0.4, 0.7)):
         counts: dict[str, int] = {}
         for i, (hero, deed, prompt) in enumerate(prompts(new)):
             tale, ended = generate(model, tok, prompt, temperature, i)

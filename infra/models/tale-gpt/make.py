@@ -2,9 +2,10 @@
 Hugging Face's layout (config.json, tokenizer.json, onnx/model.onnx and so on) beside this file.
 
     make.py tokenizer        learns the merges anew and writes tokenizer.json and tokenizer_config.json
-    make.py train [MINUTES]  trains for so long (30), exports, and judges; goes on from a checkpoint if there is one
+    make.py train [MINUTES]  trains for so long (30), exports, and judges; goes on from a checkpoint if there is one;
+                             `again` as the last argument begins a new run with the checkpoint's weights
     make.py export           exports the checkpoint
-    make.py judge            tells 40 tales at temperature 0.7 and 40 greedily, and counts what went wrong
+    make.py judge            tells 40 tales at each of three temperatures, twice, and counts what went wrong
 
 Run with /usr/bin/python3 and Debian's python3-torch (1.13), python3-onnx (1.12), python3-numpy and libopenblas0-pthread.
 The checkpoint lies in the directory for temporary files.
@@ -38,10 +39,10 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
 
-from bpe import END, PAD, START, STOP, Tokenizer, learn  # noqa: E402
+from bpe import END, IN_SPECIAL, PAD, PIECE, SPECIAL, START, STOP, Tokenizer, learn  # noqa: E402
 from export import export  # noqa: E402
 from judge import judge  # noqa: E402
-from tales import document  # noqa: E402
+from tales import FRIEND_NAMES, GIVEN, NAMES, document  # noqa: E402
 
 CONFIG = {
     "architectures": ["LlamaForCausalLM"],
@@ -76,10 +77,12 @@ GENERATION = {
     "max_length": CONFIG["max_position_embeddings"],
 }
 CHECKPOINT = Path(tempfile.gettempdir()) / "tale-gpt.pt"
-HALF_BATCH = 12
+HALF_BATCH = 8
 POOL = 16  # batches whose documents are sorted by length together
 PEAK_RATE = 3e-3
+RECALL = 0.5  # weight of the names ahead
 
+ALL_NAMES = {name for names in (NAMES, GIVEN, FRIEND_NAMES) for some in names.values() for name in some}
 HEADS, GROUPS, SIZE = CONFIG["num_attention_heads"], CONFIG["num_key_value_heads"], CONFIG["head_dim"]
 
 
@@ -110,14 +113,17 @@ class Attention(torch.nn.Module):
         self.q_proj, self.o_proj = linear(hidden, HEADS * SIZE), linear(HEADS * SIZE, hidden, scale)
         self.k_proj, self.v_proj = linear(hidden, GROUPS * SIZE), linear(hidden, GROUPS * SIZE)
 
-    def forward(self, x, cos, sin, unseen):
+    def forward(self, x, cos, sin, unseen, cache):
         batch, length, _ = x.shape
         q = turn(self.q_proj(x).view(batch, length, HEADS, SIZE).transpose(1, 2), cos, sin) * SIZE**-0.5
         k = turn(self.k_proj(x).view(batch, length, GROUPS, SIZE).transpose(1, 2), cos, sin)
         v = self.v_proj(x).view(batch, length, GROUPS, SIZE).transpose(1, 2)
+        if cache is not None:
+            k, v = (torch.cat(both, 2) for both in zip(cache, (k, v))) if cache else (k, v)
+            cache[:] = k, v
         scores = q.reshape(batch, GROUPS, -1, SIZE) @ k.transpose(-1, -2)
-        scores = scores.view(batch, GROUPS, -1, length, length) + unseen
-        mixed = torch.softmax(scores, -1).view(batch, GROUPS, -1, length) @ v
+        scores = scores.view(batch, GROUPS, -1, length, k.shape[2]) + unseen
+        mixed = torch.softmax(scores, -1).view(batch, GROUPS, -1, k.shape[2]) @ v
         return self.o_proj(mixed.view(batch, HEADS, length, SIZE).transpose(1, 2).reshape(batch, length, -1))
 
 
@@ -159,14 +165,19 @@ class TaleGpt(torch.nn.Module):
         super().__init__()
         self.model = Decoder()
 
-    def forward(self, tokens):
+    def forward(self, tokens, halfway: list | None = None, caches: list | None = None):
+        """Logits. What the first half of the layers has worked out is appended to `halfway`. `caches`, one list for each
+        layer and empty at first, keeps the keys and values for the tokens of the next call."""
         length = tokens.shape[1]
         frequencies = CONFIG["rope_theta"] ** (-torch.arange(0, SIZE, 2) / SIZE)
-        angles = torch.arange(length)[:, None] * frequencies
-        unseen = torch.full((length, length), -1e9).triu(1)
+        past = caches[0][0].shape[2] if caches and caches[0] else 0
+        angles = torch.arange(past, past + length)[:, None] * frequencies
+        unseen = torch.full((length, past + length), -1e9).triu(past + 1)
         x = self.model.embed_tokens(tokens)
-        for layer in self.model.layers:
-            x = layer(x, angles.cos(), angles.sin(), unseen)
+        for n, layer in enumerate(self.model.layers, 1):
+            x = layer(x, angles.cos(), angles.sin(), unseen, caches[n - 1] if caches else None)
+            if halfway is not None and 2 * n == len(self.model.layers):
+                halfway.append(x)
         return self.model.norm(x) @ self.model.embed_tokens.weight.T
 
 
@@ -185,89 +196,126 @@ def write(name: str, value: dict) -> None:
     (HERE / name).write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
 
 
+def names_ahead(tok: Tokenizer, text: str, ids: list[int]) -> list[int]:
+    """For every token, the first token of the next name, if that name was told before; else -100."""
+    starts, at = [], 0
+    for part in IN_SPECIAL.split(text):
+        for piece in [part] if part in SPECIAL else PIECE.findall(part):
+            if piece.strip() in ALL_NAMES:
+                starts.append((at, piece.strip()))
+            at += 1 if part in SPECIAL else len(tok.piece(piece))
+    ahead, told, at = [], set(), 0
+    for start, name in starts:
+        ahead += [ids[start] if name in told else -100] * (start - at)
+        told.add(name)
+        at = start
+    return ahead + [-100] * (len(ids) - at)
+
+
 def batches(tok: Tokenizer, seed: int):
-    """Batches without end. Documents of like length come together, so that hardly anything is padding; the padding is
-    at the right, where nothing looks at it, and -100 marks it as not scored."""
+    """Batches without end: tokens, the tokens that follow them, and the names ahead. Documents of like length come
+    together, so that hardly anything is padding; the padding is at the right, where nothing looks at it, and -100 marks
+    what is not scored."""
     rng = random.Random(seed)
     longest = CONFIG["max_position_embeddings"] + 1
     while True:
-        documents = sorted((tok.encode(document(rng))[:longest] for _ in range(POOL * HALF_BATCH)), key=len)
+        texts = [document(rng) for _ in range(POOL * HALF_BATCH)]
+        documents = [(ids[:longest], names_ahead(tok, text, ids)[:longest]) for text in texts for ids in [tok.encode(text)]]
+        documents.sort(key=lambda both: len(both[0]))
         groups = [documents[i : i + HALF_BATCH] for i in range(0, len(documents), HALF_BATCH)]
         rng.shuffle(groups)
         for group in groups:
-            tokens = torch.full((len(group), len(group[-1])), -100)
-            for row, ids in zip(tokens, group):
-                row[: len(ids)] = torch.tensor(ids)
-            yield tokens[:, :-1].clamp(min=0), tokens[:, 1:]
+            both = torch.full((2, len(group), len(group[-1][0])), -100)
+            for i, (ids, ahead) in enumerate(group):
+                both[0, i, : len(ids)], both[1, i, : len(ids)] = torch.tensor(ids), torch.tensor(ahead)
+            yield both[0, :, :-1].clamp(min=0), both[0, :, 1:], both[1, :, :-1]
 
 
-def loss_of(model, tokens, targets):
-    return cross_entropy(model(tokens).flatten(0, 1), targets.flatten(), ignore_index=-100)
+def score(model, recall, tokens, targets, names):
+    """The language model's loss, that of the names ahead as the first half of the layers knows them, and how many of the
+    names that had to be repeated are the most probable next token."""
+    halfway: list = []
+    logits = model(tokens, halfway)
+    loss = cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-100)
+    guesses = recall(halfway[0]) @ model.model.embed_tokens.weight.T
+    recalled = cross_entropy(guesses.flatten(0, 1), names.flatten(), ignore_index=-100)
+    now = (names == targets) & (names >= 0)
+    right = (logits.argmax(-1) == targets)[now].float().mean()
+    return loss, recalled, right
 
 
-def train(minutes: float) -> None:
+def train(minutes: float, again: bool) -> None:
     """Runs two workers, which differ only in the documents they see."""
     tokenizer()
     size = sum(p.numel() for p in TaleGpt().parameters())
     print(f"{size} parameters", flush=True)
-    # Each worker's gradient; behind it the seconds so far, the loss and the number of tokens.
-    shared = torch.zeros(2, size + 3).share_memory_()
+    # Each worker's gradient; behind it the seconds so far, the losses, the names' share and the number of tokens.
+    shared = torch.zeros(2, size + CONFIG["hidden_size"] ** 2 + 5).share_memory_()
     context = torch.multiprocessing.get_context("fork")
     barrier = context.Barrier(2)
-    other = context.Process(target=work, args=(1, minutes * 60, shared, barrier), daemon=True)
+    other = context.Process(target=work, args=(1, minutes * 60, again, shared, barrier), daemon=True)
     other.start()
-    work(0, minutes * 60, shared, barrier)
+    work(0, minutes * 60, again, shared, barrier)
     other.join()
 
 
-def work(rank: int, budget: float, shared, barrier) -> None:
+def work(rank: int, budget: float, again: bool, shared, barrier) -> None:
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
     tok = tokenizer()
     torch.manual_seed(1)
     model = TaleGpt()
-    parameters = list(model.parameters())
+    # For training only: halfway up, the next name has to be known. By its last layer's loss alone the model takes very
+    # long to find out that names are to be looked up and not made up.
+    recall = linear(CONFIG["hidden_size"], CONFIG["hidden_size"])
+    parameters = [*model.parameters(), *recall.parameters()]
     groups = [
         {"params": [p for p in parameters if p.dim() == 2], "weight_decay": 0.05},
         {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
     ]
     optimiser = torch.optim.AdamW(groups, lr=PEAK_RATE, betas=(0.9, 0.98))
-    step, before = 0, 0.0
+    step, before, seed = 0, 0.0, 10
     if CHECKPOINT.exists():
         saved = torch.load(CHECKPOINT)
         model.load_state_dict(saved["model"])
-        optimiser.load_state_dict(saved["optimiser"])
-        step, before = saved["step"], saved["seconds"]
-    feed = batches(tok, 10 + 2 * step + rank)
+        seed = saved["seed"] + 2
+        if not again:
+            recall.load_state_dict(saved["recall"])
+            optimiser.load_state_dict(saved["optimiser"])
+            step, before = saved["step"], saved["seconds"]
+    peak = PEAK_RATE / 2 if again else PEAK_RATE
+    feed = batches(tok, seed + rank)
     started = last_saved = time.time()
     tokens_seen, seconds = 0, before
 
     def save() -> None:
-        torch.save({"model": model.state_dict(), "optimiser": optimiser.state_dict(), "step": step, "seconds": seconds}, CHECKPOINT)
+        state = {"model": model.state_dict(), "recall": recall.state_dict(), "optimiser": optimiser.state_dict()}
+        torch.save({**state, "step": step, "seconds": seconds, "seed": seed}, CHECKPOINT)
 
     while seconds < budget:
         step += 1
-        tokens, targets = next(feed)
+        batch = next(feed)
         optimiser.zero_grad()
-        loss = loss_of(model, tokens, targets)
-        loss.backward()
-        aside = torch.tensor([before + time.time() - started, loss.item(), float((targets >= 0).sum())])
+        loss, recalled, right = score(model, recall, *batch)
+        (loss + RECALL * recalled).backward()
+        aside = torch.tensor([before + time.time() - started, loss.item(), recalled.item(), right, float((batch[1] >= 0).sum())])
         torch.cat([*(p.grad.flatten() for p in parameters), aside], out=shared[rank])
         barrier.wait()
         mean = shared.mean(0)
         barrier.wait()
-        for p, gradient in zip(parameters, mean[:-3].split([p.numel() for p in parameters])):
+        for p, gradient in zip(parameters, mean[:-5].split([p.numel() for p in parameters])):
             p.grad.copy_(gradient.view_as(p))
-        seconds, tokens_seen = mean[-3].item(), tokens_seen + 2 * mean[-1].item()
+        seconds, tokens_seen = mean[-5].item(), tokens_seen + 2 * mean[-1].item()
         # Warm-up over 100 steps, then a cosine over the time that there is.
-        rate = PEAK_RATE * min(1, step / 100) * (0.02 + 0.98 * (1 + math.cos(math.pi * min(1, seconds / budget))) / 2)
+        rate = peak * min(1, step / 100) * (0.02 + 0.98 * (1 + math.cos(math.pi * min(1, seconds / budget))) / 2)
         for group in optimiser.param_groups:
             group["lr"] = rate
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimiser.step()
         if rank == 0 and step % 25 == 0:
             pace = tokens_seen / (time.time() - started)
-            print(f"step {step} loss {mean[-2]:.3f} after {seconds:.0f} s, {pace:.0f} tokens/s", flush=True)
+            what = f"loss {mean[-4]:.3f}, of names ahead {mean[-3]:.3f}, names right {mean[-2]:.0%}"
+            print(f"step {step} {what} after {seconds:.0f} s, {pace:.0f} tokens/s", flush=True)
         if rank == 0 and time.time() - last_saved > 60:
             save()
             last_saved = time.time()
@@ -276,8 +324,8 @@ def work(rank: int, budget: float, shared, barrier) -> None:
         model.eval()
         with torch.no_grad():
             feed = batches(tok, 0)
-            held_out = sum(loss_of(model, *next(feed)).item() for _ in range(POOL)) / POOL
-        print(f"held-out loss {held_out:.4f}", flush=True)
+            scores = [score(model, recall, *next(feed)) for _ in range(POOL)]
+        print(f"held-out loss {sum(s[0].item() for s in scores) / POOL:.4f}, names right {sum(s[2].item() for s in scores) / POOL:.1%}", flush=True)
 
 
 def trained():
@@ -298,13 +346,19 @@ def generate(model, tok: Tokenizer, prompt: str, temperature: float, seed: int) 
     chance = torch.Generator().manual_seed(seed)
     ids = tok.encode(prompt)
     begin = len(ids)
+    caches: list[list] = [[] for _ in range(CONFIG["num_hidden_layers"])]
+    fresh = ids
     with torch.no_grad():
         while len(ids) < CONFIG["max_position_embeddings"]:
-            logits = model(torch.tensor([ids]))[0, -1]
-            token = int(logits.argmax()) if temperature == 0 else int(torch.multinomial(torch.softmax(logits / temperature, -1), 1, generator=chance))
+            logits = model(torch.tensor([fresh]), caches=caches)[0, -1]
+            if temperature == 0:
+                token = int(logits.argmax())
+            else:
+                token = int(torch.multinomial(torch.softmax(logits / temperature, -1), 1, generator=chance))
             if token in (STOP, END):
                 return tok.decode(ids[begin:]).strip(), True
-            ids.append(token)
+            fresh = [token]
+            ids = ids + fresh
     return tok.decode(ids[begin:]).strip(), False
 
 
@@ -314,7 +368,7 @@ def main() -> None:
         (HERE / "tokenizer.json").unlink(missing_ok=True)
         tokenizer()
     if command == "train":
-        train(float(sys.argv[2]) if len(sys.argv) > 2 else 30)
+        train(float(sys.argv[2]) if len(sys.argv) > 2 else 30, "again" in sys.argv)
     if command in ("train", "export"):
         export_all()
     if command in ("train", "judge"):

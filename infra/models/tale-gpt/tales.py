@@ -441,7 +441,7 @@ DEEDS = [
         "become invisible", "becomes invisible", "became invisible",
         [
             ["One day {N} drank from {x} and became invisible, from head to toe.",
-             "One morning {N} put on {x}, and suddenly {he} was invisible."],
+             "One morning {N} took a sip from {x}, and suddenly {he} was invisible."],
             ["At first it was fun to be invisible. {He} stole {y} and laughed. But nobody said good morning to {him} any more.",
              "{N} took {y} from the market, and nobody saw it. But in the evening {he} was lonely, for an invisible {kind} has no friends."],
             ["Only {friend} noticed {him}. \"I can smell you,\" said {F}. \"Do you want to be seen again?\"",
@@ -452,7 +452,7 @@ DEEDS = [
              "\"Thank you,\" said {F}, and slowly {N} could see {his} own {paw} again. {He} was never invisible after that."],
         ],
         x="a strange spring|a cup of purple tea|a bottle without a label".split("|"),
-        y="apples|a pie|a basket of cherries|a cheese".split("|"),
+        y="the biggest pie|the best apples|the basket of cherries|the round cheese".split("|"),
     ),
     Deed(
         "talk to the trees", "can talk to the trees", "talked to the trees",
