@@ -73,7 +73,7 @@ GENERATION = {
     "eos_token_id": [STOP, END],
     "pad_token_id": PAD,
     "do_sample": True,
-    "temperature": 0.7,
+    "temperature": 0.4,
     "max_length": CONFIG["max_position_embeddings"],
 }
 CHECKPOINT = Path(tempfile.gettempdir()) / "tale-gpt.pt"
