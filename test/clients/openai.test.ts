@@ -35,7 +35,13 @@ describe("real clients of a real fleet", () => {
     expect(streamed).toMatch(/\bportal\b/i);
 
     let completed = "";
-    for await (const { choices } of await openai.completions.create({ model, prompt, max_tokens: 120, stream: true })) {
+    for await (const { choices } of await openai.completions.create({
+      model,
+      prompt,
+      max_tokens: 120,
+      seed: 4,
+      stream: true,
+    })) {
       completed += choices[0]?.text ?? "";
     }
     expect(completed).toMatch(/\bcat\b/i);

@@ -118,8 +118,8 @@ describe("readers that take nothing, or 1 KiB a second (F26)", () => {
     "cost the gateway next to no memory, and others nothing",
     async () => {
       const { fleet, redis } = lab;
-      // 16 choices with 20 chances a token make long records: more than all the buffers between gateway and client hold.
-      const parameters = { max_tokens: 400, temperature: 1, seed, n: 16, logprobs: 20 };
+      // 12 choices with 20 chances a token make long records: more than all the buffers between gateway and client hold.
+      const parameters = { max_tokens: 540, temperature: 1, seed, n: 12, logprobs: 20 };
       const id = await submitInBackground(gateway(0), {
         name: "large",
         model: "gen-mha",
