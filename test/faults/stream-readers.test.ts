@@ -130,7 +130,7 @@ describe("readers that take nothing, or 1 KiB a second (F26)", () => {
       const { log } = await readStored(redis, id);
       expect(others.records).toEqual(log);
       const bytes = log.reduce((sum, record) => sum + Buffer.byteLength(record), 0);
-      expect(bytes).toBeGreaterThan(8 * MIB);
+      expect(bytes).toBeGreaterThan(6 * MIB);
 
       const warm = await new Reader(gateway(0), id).ended;
       expect(warm.records).toEqual(log);

@@ -18,11 +18,11 @@ export const streamScale = {
   lostReplies: full ? 20 : 6,
   /** Clients that come back at once. */
   stampede: 500,
-  cancelled: full ? 10_000 : 600,
-  slowReaders: full ? 200 : 80,
+  cancelled: full ? 10_000 : 400,
+  slowReaders: full ? 200 : 60,
   /** Whether the test stays until the gateway has cut them. */
   awaitsStalled: full,
   turns: full ? 20 : 4,
   everythingAtOnce: full,
-  timeoutMs: full ? 600_000 : 120_000,
+  timeoutMs: full ? 900_000 : 120_000,
 };

@@ -1,5 +1,5 @@
 /** Events of each path as what they give the application: pieces, and how the stream ended. Each says whether to read on. */
-import { tokenRecord } from "#shared/contract/generation.js";
+import type { TokenRecord } from "#shared/contract/generation.js";
 import { errorKinds, isErrorCode } from "#shared/errors.js";
 import type { ServerEvent } from "./event-parser.js";
 import type { Reading } from "./history.js";
@@ -48,7 +48,7 @@ export function takeRecord(reading: Reading, event: ServerEvent, at: number): bo
 }
 
 export function recordIn({ data }: ServerEvent) {
-  const record = tokenRecord.parse(JSON.parse(data));
+  const record = JSON.parse(data) as TokenRecord;
   return { record, text: record.choices.find(({ index }) => index === 0)?.text ?? "" };
 }
 
