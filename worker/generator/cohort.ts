@@ -1,7 +1,7 @@
 /** Rows that decode together: one block of caches, one forward pass per iteration. Rows of different lengths share one as long as little of it is padding. */
 import type { Choice } from "./choice.js";
 import type { Decoder } from "./decoder.js";
-import { blockBytes, gather, rightSlice, type KvBlock, type KvLayout, type KvSlice } from "./kv.js";
+import { blockBytes, gather, KvMemory, rightSlice, type KvBlock, type KvLayout, type KvSlice } from "./kv.js";
 
 export interface Row<Owner> {
   readonly owner: Owner;
@@ -14,9 +14,11 @@ export interface Row<Owner> {
 
 /** Rebuilding a block copies all of it: dead rows are carried along until they are this share. */
 const GONE_SHARE = 0.25;
-/** Cohorts that are small together are merged at once; larger ones when the younger is so many iterations old, so that a stream of arrivals copies seldom. */
-const SMALL_BYTES = 4 * 1024 * 1024;
-const MERGE_AGE = 16;
+/** A cohort of its own costs a pass per iteration, merging costs a copy: where that is small it is made at once, else when the younger is so many iterations old. */
+const SMALL_BYTES = 64 * 1024 * 1024;
+const MERGE_AGE = 4;
+/** Positions that memory is made for beyond what is needed now. */
+const GROWTH = 64;
 /** A row may be padded to twice its own length, and this much more. */
 const PADDING_SLACK = 64;
 
@@ -25,6 +27,8 @@ export class Cohort<Owner> {
   rows: Row<Owner>[];
   block: KvBlock;
   age = 0;
+  /** Two sets of memory that passes write in turn, while they read the other: fresh arrays for every pass would keep the garbage collector busy. */
+  #sets: readonly [KvMemory | undefined, KvMemory | undefined] = [undefined, undefined];
 
   constructor(layout: KvLayout, rows: readonly Row<Owner>[], slices: readonly KvSlice[]) {
     this.#layout = layout;
@@ -45,8 +49,14 @@ export class Cohort<Owner> {
     const ids = BigInt64Array.from(this.rows, ({ choice }) => BigInt(choice.tokens.at(-1) ?? 0));
     // A dead row may stand at the end of what the model has positions for.
     const lengths = this.rows.map(({ gone, length }) => (gone ? 0 : length));
-    const { logits, present } = await forward({ ids, steps: 1, lengths, past: this.block });
-    this.block = present;
+    const [last, next] = this.#sets;
+    const capacity = this.block.capacity + 1;
+    const memory = next?.fits(this.rows.length, capacity) === true ? next : this.#memory(capacity);
+    const present = memory.arrays(this.rows.length, capacity);
+    const { logits, present: longer } = await forward({ ids, steps: 1, lengths, past: this.block, present });
+    // Only now: after a pass that failed, the past is still where it was.
+    this.#sets = [memory, last];
+    this.block = longer;
     this.age++;
     return this.rows.flatMap((row, i) => {
       const own = logits[i];
@@ -54,6 +64,10 @@ export class Cohort<Owner> {
       row.length++;
       return [{ row, logits: own }];
     });
+  }
+
+  #memory(capacity: number): KvMemory {
+    return new KvMemory(this.#layout, this.rows.length, capacity + GROWTH);
   }
 
   /** Where a row's cache lies now. */

@@ -12,6 +12,8 @@ export interface ForwardInput {
   /** How many positions of each row's past are its own; the rest, on the left, is padding. */
   readonly lengths: readonly number[];
   readonly past: KvBlock;
+  /** Where the longer caches go, one array of the exact size per tensor, none of them the past's. New ones are made where it is missing: garbage for every pass. */
+  readonly present?: readonly KvArray[];
 }
 
 export interface ForwardOutput {
@@ -42,14 +44,17 @@ export async function openDecoder(session: Session, layout: DecoderLayout, vocab
 }
 
 async function forward(session: Session, layout: DecoderLayout, input: ForwardInput): Promise<ForwardOutput> {
-  const results = await session.run(feeds(layout, input), [
-    "logits",
-    ...layout.kv.tensors.map(({ present }) => present),
-  ]);
   const rows = input.lengths.length;
   const capacity = input.past.capacity + input.steps;
-  const arrays = layout.kv.tensors.map(({ present, heads, dim }) => {
-    const array = expect(results[present], present).data as KvArray;
+  const fetches: Record<string, OrtTensor | null> = { logits: null };
+  for (const [t, { present, heads, dim }] of layout.kv.tensors.entries()) {
+    const own = input.present?.[t];
+    fetches[present] = own === undefined ? null : makeTensor(layout.kv.datatype, own, [rows, heads, capacity, dim]);
+  }
+  const results = await session.run(feeds(layout, input), fetches);
+  const arrays = layout.kv.tensors.map(({ present, heads, dim }, t) => {
+    // What is written into an array of ours comes back as another tensor.
+    const array = input.present?.[t] ?? (expect(results[present], present).data as KvArray);
     if (array.length !== rows * heads * capacity * dim) {
       throw new TypeError(`the model gave '${present}' another shape than its past and the new tokens make`);
     }

@@ -68,3 +68,34 @@ export function gather(layout: KvLayout, slices: readonly KvSlice[]): KvBlock {
   });
   return { rows: slices.length, capacity, arrays };
 }
+
+/** Memory for blocks that grow: the same for every size up to the one that it was made for. */
+export class KvMemory {
+  readonly #layout: KvLayout;
+  readonly #buffers: readonly ArrayBuffer[];
+  readonly #positions: number;
+
+  constructor(layout: KvLayout, rows: number, capacity: number) {
+    this.#layout = layout;
+    this.#positions = rows * capacity;
+    const elementBytes = layout.datatype === "FP32" ? 4 : 2;
+    this.#buffers = layout.tensors.map(
+      ({ heads, dim }) => new ArrayBuffer(this.#positions * heads * dim * elementBytes),
+    );
+  }
+
+  fits(rows: number, capacity: number): boolean {
+    return rows * capacity <= this.#positions;
+  }
+
+  /** What was there before is overwritten. */
+  arrays(rows: number, capacity: number): KvArray[] {
+    return this.#layout.tensors.map(({ heads, dim }, t) => {
+      const buffer = this.#buffers[t] ?? new ArrayBuffer(0);
+      const length = rows * capacity * heads * dim;
+      return this.#layout.datatype === "FP32"
+        ? new Float32Array(buffer, 0, length)
+        : new Uint16Array(buffer, 0, length);
+    });
+  }
+}

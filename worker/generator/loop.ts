@@ -88,6 +88,14 @@ export class GeneratorLoop {
   /** What is in the engine when `signal` aborts stops at a committed token; its entries stay in the hand. */
   async run(signal: AbortSignal): Promise<void> {
     const { hand, solitude } = this.#parts;
+    /** The engine is at it while the last iteration's records are handed on. */
+    let running: Promise<Iteration> | undefined;
+    const advance = async () => {
+      const iteration = await (running ?? solitude.share(() => this.#iterate()));
+      const goesOn = iteration.open > 0 && this.#suspects.length === 0 && this.#committer.lag < MOST_LAG;
+      running = goesOn && !signal.aborted ? solitude.share(() => this.#iterate()) : undefined;
+      this.#hear(iteration);
+    };
     while (!signal.aborted) {
       const now = performance.now();
       this.#take(hand.suspects, "suspect", now);
@@ -95,18 +103,22 @@ export class GeneratorLoop {
       this.#expire(now);
       if (now >= this.#inspectAt) this.#inspect(now);
       // Others get their tokens between two runs alone.
-      const suspect = this.#ranAlone && this.#inEngine.size > 0 ? undefined : this.#suspects.shift();
+      const passed = this.#ranAlone && this.#inEngine.size > 0;
+      const suspect = running !== undefined || passed ? undefined : this.#suspects.shift();
       this.#ranAlone = suspect !== undefined;
-      if (suspect !== undefined) {
+      if (running !== undefined) {
+        await advance();
+      } else if (suspect !== undefined) {
         await solitude.alone(() => this.#runAlone(suspect, signal));
       } else if (this.#inEngine.size + this.#joining.length + this.#leaving.length === 0) {
         await hand.arrived.wait(this.#nextDeadline());
       } else if (this.#committer.lag >= MOST_LAG) {
         await this.#committer.caughtUp.wait(now + LAG_WAIT_MS);
       } else {
-        this.#hear(await solitude.share(() => this.#iterate()));
+        await advance();
       }
     }
+    if (running !== undefined) await advance();
     await this.#committer.drained();
   }
 
