@@ -1,11 +1,15 @@
 /** Refuses a Redis that would lose what Baton promises to keep, and says how durable the one it found is. */
 import type { Logger } from "pino";
+import { retrying } from "#shared/retry.js";
 import type { RedisClient } from "./connect.js";
+
+/** A link that is cut at the very start is not a server that cannot be used. */
+const ASK_BUDGET_MS = 10_000;
 
 /** @throws Error naming the setting that is wrong. */
 export async function checkServer(redis: RedisClient, log: Logger): Promise<void> {
   const info = Object.fromEntries(
-    (await redis.info())
+    (await retrying(() => redis.info(), { budgetMs: ASK_BUDGET_MS }))
       .split("\r\n")
       .filter((line) => line.includes(":"))
       .map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1)]),
