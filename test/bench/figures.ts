@@ -74,7 +74,7 @@ export type Round = StepRound & StreamRound;
 export function figures(rounds: readonly Partial<Round>[]): Figure[] {
   const wanted: readonly Wanted<Round>[] = [...stepFigures, ...streamFigures];
   return wanted.flatMap(({ name, goal = "", of }) => {
-    const values = rounds.map(of).filter((value) => value !== undefined);
+    const values = rounds.map(of).filter((value): value is number => Number.isFinite(value)); // nothing seen is no number
     return values.length === 0 ? [] : [{ name, goal, median: median(values), values }];
   });
 }
