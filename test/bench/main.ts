@@ -1,6 +1,6 @@
 /**
  * `npm run bench`: the fleet over HTTP against the bare ONNX Runtime loop and one BullMQ job per inference, on the same models and in the same
- * run. `--quick` takes less than a minute and is for a first look; `--rounds N`, `--only fleet,bare64,…` narrow it further. `--only streams` measures
+ * run. `--quick` takes about a minute and is for a first look; `--rounds N`, `--only fleet,bare64,…` narrow it further. `--only streams` measures
  * generation instead, `--only steps,streams` both.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
