@@ -6,6 +6,7 @@ import { InferenceError } from "#shared/errors.js";
 import type { Bus } from "#shared/nats/connect.js";
 import type { RedisClock } from "#shared/redis/clock.js";
 import type { RedisClient } from "#shared/redis/connect.js";
+import type { Connections } from "#shared/redis/connections.js";
 import { retrying } from "#shared/retry.js";
 import type { Settler } from "./batch/settle.js";
 import { Hand, hold, type Held } from "./intake/hand.js";
@@ -14,6 +15,7 @@ import { readWhileOpen } from "./intake/reader.js";
 import { reclaimWhileOpen } from "./intake/reclaimer.js";
 import { reconcileWhileOpen } from "./intake/reconciler.js";
 import { Steadiness } from "./intake/steadiness.js";
+import { Watcher } from "./intake/watcher.js";
 import { abandon } from "./queue/abandon.js";
 import { discard } from "./queue/discard.js";
 import type { LaneQueue } from "./queue/lane.js";
@@ -28,6 +30,7 @@ export interface LaneSettings {
   readonly work: LaneWork;
   readonly bus: Bus;
   readonly clock: RedisClock;
+  readonly connections: Connections;
   readonly leaseMs: number;
   readonly stateCacheBytes: number;
   readonly log: Logger;
@@ -118,7 +121,17 @@ export async function openLane(settings: LaneSettings): Promise<RunningLane> {
       reading.signal,
     ),
     reclaimWhileOpen(
-      { queue, hand, clock, leaseMs, steadiness, room: () => work.suspectRoom(hand), accept: admit("suspect"), log },
+      {
+        queue,
+        hand,
+        clock,
+        leaseMs,
+        steadiness,
+        room: () => work.suspectRoom(hand),
+        accept: admit("suspect"),
+        watcher: new Watcher({ queue, connections: settings.connections, leaseMs, log }),
+        log,
+      },
       reading.signal,
     ),
     reconcileWhileOpen(queue, log, reading.signal),

@@ -9,6 +9,7 @@ import type { Lane } from "#shared/keys.js";
 import { connectBus } from "#shared/nats/connect.js";
 import { RedisClock } from "#shared/redis/clock.js";
 import { connectBlockingReader, connectRedis, whenReady } from "#shared/redis/connect.js";
+import { Connections } from "#shared/redis/connections.js";
 import { checkServer } from "#shared/redis/server.js";
 import { retrying } from "#shared/retry.js";
 import { Solitude } from "./batch/solitude.js";
@@ -29,6 +30,7 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
   const worker = `${config.BATON_WORKER_NAME}.${randomBytes(6).toString("hex")}`;
   const connection = { url: config.BATON_REDIS_URL, name: worker, log };
   const redis = connectRedis(connection);
+  const connections = new Connections(redis, log);
   lifecycle.onClose("redis", () => redis.disconnect());
   const bus = connectBus({ url: config.BATON_NATS_URL, name: worker, log });
   lifecycle.onClose("nats", () => bus.close());
@@ -63,6 +65,7 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
           work: workOf(model, queue, config, solitude),
           bus,
           clock,
+          connections,
           leaseMs: config.BATON_LEASE_MS,
           stateCacheBytes: config.BATON_STATE_CACHE_BYTES,
           log: log.child({ model: serving.name }),

@@ -5,6 +5,7 @@ import { Solitude } from "../../worker/batch/solitude.js";
 import { batchWork } from "../../worker/batch/work.js";
 import { RedisClock } from "#shared/redis/clock.js";
 import { connectBlockingReader } from "#shared/redis/connect.js";
+import { Connections } from "#shared/redis/connections.js";
 import { openLane } from "../../worker/lane.js";
 import type { RunAnswer } from "../../worker/model/protocol.js";
 import type { ServingModel } from "../../worker/model/serving.js";
@@ -41,6 +42,7 @@ function open({ queue }: Lab, url: string, model: ServingModel) {
     work: batchWork(model, { solitude: new Solitude(), limits: { maxStateBytes: 1_000 }, maxRunsAlone: 3 }),
     bus: silentBus,
     clock: new RedisClock(),
+    connections: new Connections(queue.redis, log),
     leaseMs: 5_000,
     stateCacheBytes: 1_000,
     log,

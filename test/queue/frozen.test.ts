@@ -5,10 +5,12 @@ import { pino } from "pino";
 import { describe, expect, it } from "vitest";
 import { RedisClock } from "#shared/redis/clock.js";
 import { connectRedis, whenReady } from "#shared/redis/connect.js";
+import { Connections } from "#shared/redis/connections.js";
 import { delay } from "#shared/retry.js";
 import { Hand, type Held } from "../../worker/intake/hand.js";
 import { keepLeases } from "../../worker/intake/lease.js";
 import { reclaimWhileOpen } from "../../worker/intake/reclaimer.js";
+import { Watcher } from "../../worker/intake/watcher.js";
 import { Steadiness } from "../../worker/intake/steadiness.js";
 import { ensureGroup } from "../../worker/queue/stream.js";
 import { startRedis } from "../setup/redis.js";
@@ -54,6 +56,7 @@ describe("a Redis that was frozen for longer than a lease", () => {
             leaseMs: LEASE_MS,
             steadiness: steadyB,
             room: () => 16,
+            watcher: new Watcher({ queue: b, connections: new Connections(b.redis, log), leaseMs: LEASE_MS, log }),
             accept: ({ deliveries }) => taken.push(...deliveries.map(({ request }) => request)),
             log,
           },

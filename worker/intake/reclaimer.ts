@@ -1,4 +1,4 @@
-/** Takes over steps whose worker stopped renewing them. They are suspects: one of them may be why it stopped. */
+/** Takes over steps whose worker is gone, or stopped renewing them. They are suspects: one of them may be why it stopped. */
 import type { Logger } from "pino";
 import type { RedisClock } from "#shared/redis/clock.js";
 import { delay } from "#shared/retry.js";
@@ -7,6 +7,7 @@ import { reclaim } from "../queue/reclaim.js";
 import type { Taken } from "../queue/stream.js";
 import type { Hand } from "./hand.js";
 import type { Steadiness } from "./steadiness.js";
+import type { Watcher } from "./watcher.js";
 
 export interface Reclaimer {
   readonly queue: LaneQueue;
@@ -17,13 +18,14 @@ export interface Reclaimer {
   /** How many more suspects the hand may take now. */
   readonly room: () => number;
   readonly accept: (taken: Taken) => void;
+  readonly watcher: Watcher;
   readonly log: Logger;
 }
 
 const SCAN_EVERY_MS = 100;
 
 export async function reclaimWhileOpen(
-  { queue, hand, clock, leaseMs, steadiness, room, accept, log }: Reclaimer,
+  { queue, hand, clock, leaseMs, steadiness, room, accept, watcher, log }: Reclaimer,
   signal: AbortSignal,
 ) {
   const { redis } = queue;
@@ -32,6 +34,7 @@ export async function reclaimWhileOpen(
     await delay(SCAN_EVERY_MS * (0.8 + Math.random() * 0.4), signal);
     if (signal.aborted || !steadiness.leasesCount(performance.now()) || redis.status !== "ready") continue;
     try {
+      await watcher.look();
       for (let most = room(); most > 0; most = room()) {
         const notAfter = clock.toRedis(performance.now()) + leaseMs / 3;
         const found = await reclaim(queue, leaseMs, most, cursor, notAfter);

@@ -8,7 +8,7 @@ const script = defineScript(new URL("./abandon.lua", import.meta.url), integer);
 /** Longer than any lease. */
 const LONG_IDLE_MS = 3_600_000;
 
-/** @returns how many entries the worker leaves behind. */
-export function abandon({ redis, lane, consumer }: LaneQueue): Promise<number> {
-  return script(redis, [laneKeys(lane).ready], [GROUP, consumer, LONG_IDLE_MS]);
+/** @param idleMs what has been renewed since is left alone. @returns how many entries the worker leaves behind. */
+export function abandon({ redis, lane, consumer }: LaneQueue, idleMs = 0): Promise<number> {
+  return script(redis, [laneKeys(lane).ready], [GROUP, consumer, LONG_IDLE_MS, Math.ceil(idleMs)]);
 }

@@ -1,0 +1,46 @@
+/** Looks for workers that have died, and ends their leases: what they held can go on at once. */
+import type { Logger } from "pino";
+import type { Connections } from "#shared/redis/connections.js";
+import { abandon } from "../queue/abandon.js";
+import type { LaneQueue } from "../queue/lane.js";
+import { overdue } from "../queue/overdue.js";
+import { judge, mayJudge, type Missing } from "./absence.js";
+
+export interface WatcherSettings {
+  readonly queue: LaneQueue;
+  readonly connections: Pick<Connections, "names" | "upFor">;
+  readonly leaseMs: number;
+  readonly log: Logger;
+}
+
+/** The living renew every third of a lease; so much more is late. */
+const LATE_MS = 100;
+/** Longer than between two looks, so that one worker has both. */
+const HOLD_MS = 300;
+
+export class Watcher {
+  readonly #settings: WatcherSettings;
+  #missing: Missing = new Map();
+
+  constructor(settings: WatcherSettings) {
+    this.#settings = settings;
+  }
+
+  /** One look. Redis is asked who is connected only while somebody is late. */
+  async look(): Promise<void> {
+    const { queue, connections, leaseMs, log } = this.#settings;
+    const idleMs = leaseMs / 3 + LATE_MS;
+    // Who could not judge must not be the one that is told.
+    const able = mayJudge(connections.upFor(performance.now()));
+    const late = able ? await overdue(queue, { idleMs, leaseMs, holdMs: HOLD_MS }) : [];
+    const connected = late.length === 0 ? undefined : await connections.names();
+    const at = performance.now();
+    const look = { at, self: queue.consumer, overdue: late, connected, upForMs: connections.upFor(at) };
+    const { dead, missing } = judge(this.#missing, look);
+    this.#missing = missing;
+    for (const worker of dead) {
+      const steps = await abandon({ ...queue, consumer: worker }, idleMs);
+      if (steps > 0) log.info({ worker, steps }, "a worker is gone; its steps are free");
+    }
+  }
+}
