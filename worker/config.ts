@@ -29,7 +29,7 @@ export const workerSettings = sharedSettings.extend({
     .int()
     .min(0)
     .default(0)
-    .describe("threads inside one operator; 0: one per core"),
+    .describe("threads inside one operator; 0: one per core, but one"),
   BATON_STATE_CACHE_BYTES: z.coerce
     .number()
     .int()

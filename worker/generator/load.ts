@@ -1,9 +1,9 @@
 /** Loads a generator from its folder: its thread, its tokenizer's thread, and what the fleet is told of it. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { cpus } from "node:os";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import type { WorkerConfig } from "../config.js";
+import { intraOpThreads } from "../model/threads.js";
 import type { FoundGenerator } from "../repository/scan.js";
 import { startTokenizer } from "../tokenizer/host.js";
 import { startGenerator } from "./host.js";
@@ -32,7 +32,7 @@ export async function loadGenerator(
       {
         modelFile: folder.modelFile,
         providers: settings.BATON_PROVIDERS,
-        intraOpThreads: settings.BATON_INTRA_OP_THREADS > 0 ? settings.BATON_INTRA_OP_THREADS : cpus().length,
+        intraOpThreads: intraOpThreads(settings.BATON_INTRA_OP_THREADS),
         graphOptimization: "all",
         tokenizerFile: folder.tokenizerFile,
         eos,

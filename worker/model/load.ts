@@ -1,7 +1,6 @@
 /** Loads every model version of the repositories: what is wrong with one is reported as its own, and costs the others nothing. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { cpus } from "node:os";
 import type { Announcement, ServedModel } from "#shared/contract/announcement.js";
 import type { ModelConfig } from "#shared/model/config.js";
 import { loadGenerator, type LoadedGenerator } from "../generator/load.js";
@@ -14,6 +13,7 @@ import { startModel } from "./host.js";
 import { withoutPaths } from "./reason.js";
 import type { ServingModel } from "./serving.js";
 import { servedOf, servingOf, unsupported } from "./serving-of.js";
+import { intraOpThreads } from "./threads.js";
 import type { ThreadOptions } from "./protocol.js";
 
 interface LoadedTensorModel {
@@ -102,11 +102,11 @@ const graphLevels: Readonly<Record<number, ThreadOptions["graphOptimization"]>> 
 
 /** The model's own parameters win over the worker's settings; spec/model-config.md section 4. */
 function threadOptions(settings: WorkerConfig, config: ModelConfig, modelFile: string): ThreadOptions {
-  const threads = Number(config.parameters["intra_op_thread_count"]?.string_value ?? settings.BATON_INTRA_OP_THREADS);
+  const wanted = Number(config.parameters["intra_op_thread_count"]?.string_value ?? settings.BATON_INTRA_OP_THREADS);
   return {
     modelFile,
     providers: settings.BATON_PROVIDERS,
-    intraOpThreads: threads > 0 ? threads : cpus().length,
+    intraOpThreads: intraOpThreads(wanted),
     graphOptimization: graphLevels[config.optimization?.graph?.level ?? 0] ?? "all",
   };
 }

@@ -39,7 +39,8 @@ export class Decoder {
 
   /** @param folder in Hugging Face's layout. */
   static async open(folder: string): Promise<Decoder> {
-    return new Decoder(await openSession(join(folder, "onnx", "model.onnx")));
+    // These decoders are too small for two: one thread makes more tokens.
+    return new Decoder(await openSession(join(folder, "onnx", "model.onnx"), 1));
   }
 
   /** Takes in prompts of one length, all positions in one pass. */
