@@ -7,7 +7,7 @@ import { RedisClock } from "#shared/redis/clock.js";
 import { connectBlockingReader } from "#shared/redis/connect.js";
 import { Connections } from "#shared/redis/connections.js";
 import { openLane } from "../../worker/lane.js";
-import type { RunAnswer } from "../../worker/model/protocol.js";
+import type { RunResult } from "../../worker/model/host.js";
 import type { ServingModel } from "../../worker/model/serving.js";
 import { admitRequest, admitStep, silentBus, take, useLab, type Lab } from "./lab.js";
 
@@ -25,8 +25,8 @@ function slowModel() {
     host: {
       graph: { inputs: [], outputs: [] },
       run: () =>
-        new Promise<RunAnswer>((resolve) => {
-          begun.push(() => resolve({ outputs: [], ranMs: 1 }));
+        new Promise<RunResult>((resolve) => {
+          begun.push(() => resolve({ outputs: [], ranMs: 1, letGo: () => undefined }));
         }),
       close: () => Promise.resolve(),
     },

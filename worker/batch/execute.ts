@@ -6,7 +6,8 @@ import type { Held } from "../intake/hand.js";
 import { withoutPaths } from "../model/reason.js";
 import { split, stack } from "../model/tensors.js";
 import type { ServingModel, StateSpec } from "../model/serving.js";
-import type { PlainTensor } from "../model/protocol.js";
+import type { RunResult } from "../model/host.js";
+import type { Pieces } from "../model/memory.js";
 import type { Settlement } from "../queue/commit.js";
 import { encodeCheckpoint, type Checkpoint } from "../sequence/checkpoint.js";
 import { controlTensor } from "../sequence/controls.js";
@@ -64,8 +65,9 @@ async function runTogether(model: ServingModel, batch: readonly Runnable[], limi
   if (batch.length === 0) return { settle: () => [], ranMs: 0 };
   const names = outputNames(model, batch);
   try {
-    const { outputs, ranMs } = await model.host.run(inputTensors(model, batch), names);
-    return { settle: () => results(model, batch, outputs, limits), ranMs };
+    const rows = model.batched ? batch.reduce((sum, { held }) => sum + held.rows, 0) : undefined;
+    const ran = await model.host.run(inputTensors(model, batch), names, rows);
+    return { settle: () => results(model, batch, ran, limits), ranMs: ran.ranMs };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     if (batch.length === 1) return { settle: () => batch.map(({ held }) => modelError(held, reason)), ranMs: 0 };
@@ -91,7 +93,7 @@ function requestedOutputs({ request }: Held): readonly string[] {
   return request.meta["outputs"] as readonly string[];
 }
 
-function inputTensors(model: ServingModel, batch: readonly Runnable[]): PlainTensor[] {
+function inputTensors(model: ServingModel, batch: readonly Runnable[]): Pieces[] {
   const requests = batch[0]?.held.request.tensors ?? [];
   return [
     ...requests.map((_, i) =>
@@ -125,10 +127,19 @@ function pick(tensors: readonly Tensor[], index: number): Tensor {
   return tensor;
 }
 
-function results(
+function results(model: ServingModel, batch: readonly Runnable[], ran: RunResult, limits: ExecuteLimits): Settled[] {
+  try {
+    return takeApart(model, batch, ran.outputs, limits);
+  } finally {
+    ran.letGo();
+  }
+}
+
+/** Settlements hold copies alone. */
+function takeApart(
   model: ServingModel,
   batch: readonly Runnable[],
-  outputs: readonly PlainTensor[],
+  outputs: RunResult["outputs"],
   { maxStateBytes }: ExecuteLimits,
 ): Settled[] {
   const rows = batch.map(({ held }) => held.rows);

@@ -1,4 +1,4 @@
-/** What passes between a worker's main thread and a model's thread. Buffers are transferred, not copied. */
+/** What passes between a worker's main thread and a model's thread. Tensors lie in memory that both see; only where is told. */
 import type { Datatype } from "#shared/model/datatype.js";
 
 export interface GraphTensor {
@@ -27,16 +27,30 @@ export interface PlainTensor {
   readonly name: string;
   readonly datatype: Datatype;
   readonly shape: readonly number[];
-  readonly data: Uint8Array<ArrayBuffer>;
+  readonly data: Uint8Array;
+}
+
+/** A tensor's place in memory that both ends see. */
+export interface PlacedTensor extends Omit<PlainTensor, "data"> {
+  readonly offset: number;
+  readonly bytes: number;
 }
 
 export interface RunRequest {
-  readonly inputs: readonly PlainTensor[];
+  readonly inputs: readonly PlacedTensor[];
+  /** Of the inputs; the thread has read it when it answers. */
+  readonly memory: SharedArrayBuffer;
   readonly outputs: readonly string[];
+  /** Dimension 0 of every output; undefined for a model without a batch dimension. */
+  readonly rows: number | undefined;
+  /** For the outputs, if it is large enough. */
+  readonly into: SharedArrayBuffer;
 }
 
 export interface RunAnswer {
-  readonly outputs: readonly PlainTensor[];
+  readonly outputs: readonly PlacedTensor[];
+  /** Of the outputs. */
+  readonly memory: SharedArrayBuffer;
   /** Time inside the model alone. */
   readonly ranMs: number;
 }

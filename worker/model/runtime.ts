@@ -52,6 +52,11 @@ export function makeTensor(datatype: Datatype, data: ArrayBufferView | string[],
   return new ort.Tensor(kind.type as "float32", elements as Float32Array, shape);
 }
 
+/** Undefined for what is no array of numbers. */
+export function elementBytes(datatype: Datatype): number | undefined {
+  return arrays[datatype]?.bytes;
+}
+
 /** Undefined for a type that Baton cannot carry. */
 export function datatypeOf(tensor: OrtTensor): Datatype | undefined {
   return types[tensor.type];

@@ -1,25 +1,18 @@
 /** Puts the tensors of a batch's requests on top of each other, and takes the model's outputs apart again, along dimension 0. */
 import type { Tensor } from "#shared/frame.js";
+import type { Pieces } from "./memory.js";
 import type { PlainTensor } from "./protocol.js";
 
 /**
  * @param parts one tensor per request; shapes agree but for dimension 0.
  * @param batched false: a single request of a model without a batch dimension, passed as it is.
- * @returns a fresh, aligned buffer that can be transferred.
  */
-export function stack(parts: readonly Tensor[], batched: boolean): PlainTensor {
+export function stack(parts: readonly Tensor[], batched: boolean): Pieces {
   const [first] = parts;
   if (first === undefined) throw new RangeError("nothing to stack");
-  const data = new Uint8Array(parts.reduce((sum, part) => sum + part.data.length, 0));
-  let offset = 0;
-  let rows = 0;
-  for (const part of parts) {
-    data.set(part.data, offset);
-    offset += part.data.length;
-    rows += part.shape[0] ?? 1;
-  }
+  const rows = parts.reduce((sum, { shape }) => sum + (shape[0] ?? 1), 0);
   const shape = batched ? [rows, ...first.shape.slice(1)] : first.shape;
-  return { name: first.name, datatype: first.datatype, shape, data };
+  return { name: first.name, datatype: first.datatype, shape, data: parts.map(({ data }) => data) };
 }
 
 /**

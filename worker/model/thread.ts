@@ -1,42 +1,96 @@
 /** A tensor model's own thread: takes stacked tensors, runs the graph, gives the outputs back. */
+import type { Datatype } from "#shared/model/datatype.js";
 import { serveThread } from "../thread/serve.js";
-import type { GraphMetadata, PlainTensor, RunAnswer, RunRequest, ThreadOptions } from "./protocol.js";
-import { datatypeOf, describe, makeTensor, openSession, type OrtTensor, type Session } from "./runtime.js";
+import { place, viewOf, type Pieces } from "./memory.js";
+import type { GraphMetadata, GraphTensor, PlainTensor, RunAnswer, RunRequest, ThreadOptions } from "./protocol.js";
+import {
+  datatypeOf,
+  describe,
+  elementBytes,
+  makeTensor,
+  openSession,
+  type OrtTensor,
+  type Session,
+} from "./runtime.js";
 import { decodeStrings, encodeStrings } from "./strings.js";
 
-function toOrt({ datatype, shape, data }: PlainTensor): OrtTensor {
-  return makeTensor(datatype, datatype === "BYTES" ? decodeStrings(data) : data, shape);
+/** ONNX Runtime for Node takes no shared memory, so each tensor has memory of this thread's own, used run after run. */
+class OwnMemory {
+  readonly #kept = new Map<string, ArrayBuffer>();
+
+  bytes(name: string, count: number): Uint8Array {
+    let buffer = this.#kept.get(name);
+    if (buffer === undefined || buffer.byteLength < count) this.#kept.set(name, (buffer = new ArrayBuffer(count)));
+    return new Uint8Array(buffer, 0, count);
+  }
 }
 
-function fromOrt(name: string, tensor: OrtTensor): PlainTensor {
-  const datatype = datatypeOf(tensor);
+function toOrt({ name, datatype, shape, data }: PlainTensor, own: OwnMemory): OrtTensor {
+  if (datatype === "BYTES") return makeTensor(datatype, decodeStrings(data), shape);
+  const copy = own.bytes(name, data.length);
+  copy.set(data);
+  return makeTensor(datatype, copy, shape);
+}
+
+/** What the run writes into; null where it must say itself how large the output is. */
+function prepare({ name, datatype, dims }: GraphTensor, rows: number | undefined, own: OwnMemory): OrtTensor | null {
+  const shape = rows === undefined ? dims : [rows, ...dims.slice(1)];
+  const bytes = elementBytes(datatype);
+  if (bytes === undefined || shape.includes(-1) || shape.length !== dims.length) return null;
+  return makeTensor(
+    datatype,
+    own.bytes(
+      name,
+      shape.reduce((product, dim) => product * dim, bytes),
+    ),
+    shape,
+  );
+}
+
+function fromOrt(name: string, tensor: OrtTensor): Pieces {
+  const datatype: Datatype | undefined = datatypeOf(tensor);
   if (datatype === undefined) throw new TypeError(`output '${name}' has the unsupported type ${tensor.type}`);
   if (tensor.type === "string")
-    return { name, datatype, shape: tensor.dims, data: encodeStrings(tensor.data as string[]) };
+    return { name, datatype, shape: tensor.dims, data: [encodeStrings(tensor.data as string[])] };
   const { buffer, byteOffset, byteLength } = tensor.data as Float32Array<ArrayBuffer>;
-  return { name, datatype, shape: tensor.dims, data: new Uint8Array(buffer, byteOffset, byteLength) };
+  return { name, datatype, shape: tensor.dims, data: [new Uint8Array(buffer, byteOffset, byteLength)] };
 }
 
-async function run(session: Session, { inputs, outputs }: RunRequest): Promise<RunAnswer> {
-  const feeds = Object.fromEntries(inputs.map((tensor) => [tensor.name, toOrt(tensor)]));
+interface Served {
+  readonly session: Session;
+  readonly outputs: ReadonlyMap<string, GraphTensor>;
+  readonly fed: OwnMemory;
+  readonly fetched: OwnMemory;
+}
+
+async function run(served: Served, { inputs, memory, outputs, rows, into }: RunRequest): Promise<RunAnswer> {
+  const feeds = Object.fromEntries(inputs.map((input) => [input.name, toOrt(viewOf(input, memory), served.fed)]));
+  const fetches = Object.fromEntries(
+    outputs.map((name) => {
+      const output = served.outputs.get(name);
+      return [name, output === undefined ? null : prepare(output, rows, served.fetched)];
+    }),
+  );
   const startedAt = performance.now();
-  const results = await session.run(feeds, outputs);
+  const results = await served.session.run(feeds, fetches);
   const ranMs = performance.now() - startedAt;
   const tensors = outputs.map((name) => {
-    const tensor = results[name];
+    // What was prepared is written in place; the result is another object over the same memory.
+    const tensor = fetches[name] ?? results[name];
     if (tensor === undefined) throw new TypeError(`the model gave no output '${name}'`);
     return fromOrt(name, tensor);
   });
-  return { outputs: tensors, ranMs };
+  const { memory: filled, placed } = place(tensors, into);
+  return { outputs: placed, memory: filled, ranMs };
 }
 
 await serveThread<ThreadOptions, RunRequest, GraphMetadata, RunAnswer>(async (options) => {
   const session = await openSession(options);
+  const graph = { inputs: describe(session.inputMetadata), outputs: describe(session.outputMetadata) };
+  const outputs = new Map(graph.outputs.map((output) => [output.name, output]));
+  const served: Served = { session, outputs, fed: new OwnMemory(), fetched: new OwnMemory() };
   return {
-    ready: { inputs: describe(session.inputMetadata), outputs: describe(session.outputMetadata) },
-    async answer(request) {
-      const answer = await run(session, request);
-      return { answer, transfer: [...new Set(answer.outputs.map(({ data }) => data.buffer))] };
-    },
+    ready: graph,
+    answer: async (request) => ({ answer: await run(served, request) }),
   };
 });
