@@ -37,6 +37,11 @@ export class Engine {
     this.#perPosition = bytesPerPosition(decoder.kv);
   }
 
+  /** Requests that are not finished. */
+  get open(): number {
+    return this.#generations.size;
+  }
+
   add(request: NewGeneration): void {
     this.#generations.set(request.key, new Generation(this.#arrivals++, request, this.#limits));
   }
@@ -57,7 +62,7 @@ export class Engine {
     this.#join(outcome);
     for (const cohort of this.#cohorts) cohort.compact();
     this.#cohorts = regroup(this.#decoder.kv, this.#cohorts, this.#decoder.padding);
-    return { ...outcome, open: this.#generations.size };
+    return outcome;
   }
 
   async #decode(cohort: Cohort<Generation>, outcome: Outcome): Promise<void> {
@@ -186,14 +191,15 @@ export class Engine {
   }
 
   #emit(generation: Generation, deltas: readonly ChoiceDelta[], outcome: Outcome): void {
-    // It may have failed, for a neighbour choice, in this very iteration.
-    if (!this.#generations.has(generation.key)) return;
+    // It may have failed, for a neighbour choice, in this very iteration, or been removed; even to be added anew.
+    if (this.#generations.get(generation.key) !== generation) return;
     const step = generation.step(deltas);
     outcome.steps.push(step);
     if (step.final) this.#generations.delete(generation.key);
   }
 
   #fail(generation: Generation, error: unknown, outcome: Outcome): void {
+    if (this.#generations.get(generation.key) !== generation) return;
     this.remove(generation.key);
     const reason = error instanceof Error ? error.message : String(error);
     outcome.failed.push({ key: generation.key, reason: withoutPaths(reason) });

@@ -1,11 +1,22 @@
 /** The main thread's end of a generator's thread. */
 import { openThread } from "../thread/guard.js";
-import type { GeneratorFacts, GeneratorOptions, IterateRequest, Iteration, NewGeneration } from "./protocol.js";
+import type {
+  GeneratorFacts,
+  GeneratorOptions,
+  IterateRequest,
+  Iteration,
+  Membership,
+  NewGeneration,
+} from "./protocol.js";
 
 export interface GeneratorHost {
   readonly facts: GeneratorFacts;
+  /** It joins at the next iteration that has not begun. */
+  add(generation: NewGeneration): void;
+  /** It gets nothing from the next iteration on. */
+  remove(key: string): void;
   /** @param only compute this request alone. @throws Error when the engine itself failed, which is the end of it */
-  iterate(add: readonly NewGeneration[], remove: readonly string[], only?: string): Promise<Iteration>;
+  iterate(only?: string): Promise<Iteration>;
   close(): Promise<void>;
 }
 
@@ -16,12 +27,14 @@ export async function startGenerator(
 ): Promise<GeneratorHost> {
   const module = new URL("./thread.js", import.meta.url);
   const fatal = (reason: string) => onFatal(`generator: ${reason}`);
-  const thread = await openThread<IterateRequest, GeneratorFacts, Iteration>(module, options, fatal);
+  const thread = await openThread<IterateRequest, GeneratorFacts, Iteration, Membership>(module, options, fatal);
   return {
     facts: thread.ready,
-    async iterate(add, remove, only) {
+    add: (generation) => thread.tell({ kind: "add", generation }),
+    remove: (key) => thread.tell({ kind: "remove", key }),
+    async iterate(only) {
       try {
-        return (await thread.ask({ add, remove, only })).answer;
+        return (await thread.ask({ only })).answer;
       } catch (error) {
         // A request's own fault is in the iteration; past that nobody knows what the engine holds.
         fatal(error instanceof Error ? error.message : String(error));

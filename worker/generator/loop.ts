@@ -1,6 +1,6 @@
 /**
  * A generator's scheduling loop: look into what has come, ask the engine for the next iteration, hand its records on. The engine computes the next iteration while
- * Redis takes the last one's records, and waits when Redis falls behind.
+ * this thread handles the last one's records and Redis takes the ones before, and waits when Redis falls behind.
  */
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
@@ -39,6 +39,8 @@ export interface GeneratorParts {
 
 /** Iterations that may wait for Redis; past that the engine pauses, so a slow Redis slows the streams instead of filling memory. */
 const MOST_LAG = 8;
+/** Iterations asked for at a time: the engine finds the next question when it has answered one, and does not wait for this thread to come to it. */
+const ASKED_AHEAD = 2;
 const LAG_WAIT_MS = 1_000;
 const INSPECT_MS = 1_000;
 
@@ -54,8 +56,6 @@ export class GeneratorLoop {
   readonly #actives = new Map<string, Active>();
   /** Entries that the engine has. */
   readonly #inEngine = new Set<string>();
-  #joining: NewGeneration[] = [];
-  #leaving: string[] = [];
   readonly #suspects: Suspect[] = [];
   #ranAlone = false;
   /** When requests that append nothing are looked at next. */
@@ -87,14 +87,19 @@ export class GeneratorLoop {
 
   /** What is in the engine when `signal` aborts stops at a committed token; its entries stay in the hand. */
   async run(signal: AbortSignal): Promise<void> {
-    const { hand, solitude } = this.#parts;
-    /** The engine is at it while the last iteration's records are handed on. */
-    let running: Promise<Iteration> | undefined;
-    const advance = async () => {
-      const iteration = await (running ?? solitude.share(() => this.#iterate()));
-      const goesOn = iteration.open > 0 && this.#suspects.length === 0 && this.#committer.lag < MOST_LAG;
-      running = goesOn && !signal.aborted ? solitude.share(() => this.#iterate()) : undefined;
-      this.#hear(iteration);
+    const { hand, model, solitude } = this.#parts;
+    /** What the engine has been asked for, oldest first. */
+    const asked: Promise<Iteration>[] = [];
+    const askAhead = () => {
+      const goesOn = () => this.#inEngine.size > 0 && this.#suspects.length === 0 && !signal.aborted;
+      while (goesOn() && asked.length < ASKED_AHEAD && this.#committer.lag + asked.length < MOST_LAG) {
+        asked.push(solitude.share(() => model.host.iterate()));
+      }
+    };
+    const hearNext = async () => {
+      const iteration = await asked.shift();
+      askAhead();
+      if (iteration !== undefined) this.#hear(iteration);
     };
     while (!signal.aborted) {
       const now = performance.now();
@@ -104,21 +109,23 @@ export class GeneratorLoop {
       if (now >= this.#inspectAt) this.#inspect(now);
       // Others get their tokens between two runs alone.
       const passed = this.#ranAlone && this.#inEngine.size > 0;
-      const suspect = running !== undefined || passed ? undefined : this.#suspects.shift();
+      const suspect = asked.length > 0 || passed ? undefined : this.#suspects.shift();
       this.#ranAlone = suspect !== undefined;
-      if (running !== undefined) {
-        await advance();
+      if (asked.length > 0) {
+        await hearNext();
       } else if (suspect !== undefined) {
         await solitude.alone(() => this.#runAlone(suspect, signal));
-      } else if (this.#inEngine.size + this.#joining.length + this.#leaving.length === 0) {
+      } else if (this.#inEngine.size === 0) {
         await hand.arrived.wait(this.#nextDeadline());
       } else if (this.#committer.lag >= MOST_LAG) {
         await this.#committer.caughtUp.wait(now + LAG_WAIT_MS);
       } else {
-        await advance();
+        asked.push(solitude.share(() => model.host.iterate()));
+        askAhead();
+        await hearNext();
       }
     }
-    if (running !== undefined) await advance();
+    while (asked.length > 0) await hearNext();
     await this.#committer.drained();
   }
 
@@ -160,25 +167,22 @@ export class GeneratorLoop {
         const { generation } = prepared;
         active.next = generation.next;
         if (prepared.alone) this.#suspects.push({ active, generation });
-        else this.#joining.push(generation);
+        else this.#join(generation);
         hand.arrived.notify();
       }
     }
   }
 
-  #iterate(): Promise<Iteration> {
-    const add = this.#joining.filter(({ key }) => this.#actives.get(key)?.closed === false);
-    const remove = this.#leaving;
-    this.#joining = [];
-    this.#leaving = [];
-    for (const { key } of add) this.#inEngine.add(key);
-    return this.#parts.model.host.iterate(add, remove);
+  #join(generation: NewGeneration): void {
+    this.#inEngine.add(generation.key);
+    this.#parts.model.host.add(generation);
   }
 
   #hear({ steps, failed }: Iteration): void {
     for (const { key, index, record, final, history } of steps) {
       const active = this.#actives.get(key);
-      if (active === undefined || active.closed) continue;
+      // A record of an earlier stay of an entry that left and came back is another index, or the very same record.
+      if (active === undefined || active.closed || index !== active.next) continue;
       active.next = index + 1;
       active.heardAt = performance.now();
       if (final) {
@@ -221,14 +225,10 @@ export class GeneratorLoop {
         new InferenceError("poison_request", "the request was set aside: no worker that ran it came back"),
       );
     }
-    this.#inEngine.add(entry);
-    let add = [generation];
+    this.#join(generation);
     while (!active.closed && active.next === generation.next && !signal.aborted) {
       this.#expire(performance.now());
-      const remove = this.#leaving;
-      this.#leaving = [];
-      this.#hear(await model.host.iterate(add, remove, entry));
-      add = [];
+      this.#hear(await model.host.iterate(entry));
     }
     await this.#committer.drained();
   }
@@ -272,7 +272,7 @@ export class GeneratorLoop {
   }
 
   #leave(entry: string): void {
-    if (this.#inEngine.delete(entry)) this.#leaving.push(entry);
+    if (this.#inEngine.delete(entry)) this.#parts.model.host.remove(entry);
   }
 
   #nextDeadline(): number {

@@ -1,4 +1,4 @@
-/** What passes between a worker's main thread and a generator's thread. The main thread asks for one iteration at a time, so it can pause, and never runs ahead of Redis. */
+/** What passes between a worker's main thread and a generator's thread. The main thread asks for every iteration, a few at a time, so the engine never runs far ahead of Redis. */
 import type { SamplingSpec } from "#shared/contract/generation.js";
 import type { ThreadOptions } from "../model/protocol.js";
 
@@ -30,11 +30,13 @@ export interface NewGeneration {
 }
 
 export interface IterateRequest {
-  readonly add: readonly NewGeneration[];
-  readonly remove: readonly string[];
   /** Compute this one alone. */
   readonly only: string | undefined;
 }
+
+/** Heard at once: a request joins or leaves at the next iteration, however many have been asked for. */
+export type Membership =
+  { readonly kind: "add"; readonly generation: NewGeneration } | { readonly kind: "remove"; readonly key: string };
 
 /** What a request got in this iteration. */
 export interface Step {
@@ -51,8 +53,6 @@ export interface Iteration {
   readonly steps: readonly Step[];
   /** Requests that the model itself refused. They are forgotten here. */
   readonly failed: readonly { readonly key: string; readonly reason: string }[];
-  /** Requests that are not finished. */
-  readonly open: number;
 }
 
 export interface GeneratorFacts {

@@ -6,18 +6,20 @@ import { openDecoder } from "./decoder.js";
 import { Engine } from "./engine.js";
 import { bytesPerPosition } from "./kv.js";
 import { layoutOf } from "./layout.js";
-import type { GeneratorFacts, GeneratorOptions, IterateRequest, Iteration } from "./protocol.js";
+import type { GeneratorFacts, GeneratorOptions, IterateRequest, Iteration, Membership } from "./protocol.js";
 
-await serveThread<GeneratorOptions, IterateRequest, GeneratorFacts, Iteration>(async (options) => {
+await serveThread<GeneratorOptions, IterateRequest, GeneratorFacts, Iteration, Membership>(async (options) => {
   const session = await openSession(options);
   const layout = layoutOf({ inputs: describe(session.inputMetadata), outputs: describe(session.outputMetadata) });
   const decoder = await openDecoder(session, layout, options.vocabSize);
   const engine = new Engine(decoder, { ...options, text: openText(options.tokenizerFile) });
   return {
     ready: { padding: decoder.padding, bytesPerToken: bytesPerPosition(decoder.kv) },
-    async answer({ add, remove, only }) {
-      for (const key of remove) engine.remove(key);
-      for (const request of add) engine.add(request);
+    hear(change) {
+      if (change.kind === "add") engine.add(change.generation);
+      else engine.remove(change.key);
+    },
+    async answer({ only }) {
       return { answer: await engine.iterate(only) };
     },
   };

@@ -3,7 +3,7 @@
  * native crash takes the process anyway; the supervisor starts a new one.
  */
 import { Worker, type Transferable } from "node:worker_threads";
-import type { Question, ThreadMessage } from "./protocol.js";
+import type { Message, ThreadMessage } from "./protocol.js";
 
 export interface Answered<Answer> {
   readonly answer: Answer;
@@ -11,10 +11,12 @@ export interface Answered<Answer> {
   readonly ranMs: number;
 }
 
-export interface GuardedThread<Asked, Ready, Answer> {
+export interface GuardedThread<Asked, Ready, Answer, Told> {
   readonly ready: Ready;
   /** Questions are answered in order. @throws Error with the thread's own reason */
   ask(asked: Asked, transfer?: readonly Transferable[]): Promise<Answered<Answer>>;
+  /** Heard before whatever has not begun, and without an answer. */
+  tell(told: Told): void;
   close(): Promise<void>;
 }
 
@@ -23,13 +25,15 @@ const WATCHDOG_MIN_MS = 30_000;
 const WATCHDOG_FACTOR = 10;
 
 /** @throws Error when the thread cannot start, with its reason. @param onFatal it is of no use any more. */
-export async function openThread<Asked, Ready, Answer>(
+export async function openThread<Asked, Ready, Answer, Told = never>(
   module: URL,
   options: unknown,
   onFatal: (reason: string) => void,
-): Promise<GuardedThread<Asked, Ready, Answer>> {
+): Promise<GuardedThread<Asked, Ready, Answer, Told>> {
   const thread = new Worker(module, { workerData: options });
   const open = new Map<number, { resolve: (answer: Answered<Answer>) => void; reject: (error: Error) => void }>();
+  const post = (message: Message<Asked, Told>, transfer: readonly Transferable[] = []) =>
+    thread.postMessage(message, [...transfer]);
   let nextId = 0;
   let closing = false;
   let slowestMs = 0;
@@ -59,7 +63,7 @@ export async function openThread<Asked, Ready, Answer>(
   return {
     ready,
     ask(asked, transfer = []) {
-      const question: Question<Asked> = { id: nextId++, asked };
+      const question = { kind: "question", id: nextId++, asked } as const;
       return new Promise((resolve, reject) => {
         const limitMs = Math.max(WATCHDOG_MIN_MS, slowestMs * WATCHDOG_FACTOR) * (open.size + 1);
         const watchdog = setTimeout(() => onFatal(`no answer within ${Math.round(limitMs)} ms`), limitMs);
@@ -70,9 +74,10 @@ export async function openThread<Asked, Ready, Answer>(
             done(value);
           };
         open.set(question.id, { resolve: settle(resolve), reject: settle(reject) });
-        thread.postMessage(question, [...transfer]);
+        post(question, transfer);
       });
     },
+    tell: (told) => post({ kind: "told", told }),
     async close() {
       closing = true;
       await thread.terminate();

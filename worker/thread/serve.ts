@@ -1,20 +1,22 @@
 /** The computing thread's own end: opens what it serves, then answers one question after the other. */
 import { parentPort, workerData, type Transferable } from "node:worker_threads";
-import type { Question, ThreadMessage } from "./protocol.js";
+import type { Message, Question, ThreadMessage } from "./protocol.js";
 
-export interface Served<Asked, Ready, Answer> {
+export interface Served<Asked, Ready, Answer, Told> {
   readonly ready: Ready;
   /** @throws Error with the reason that the asker is told */
   answer(asked: Asked): Promise<{ readonly answer: Answer; readonly transfer?: readonly Transferable[] }>;
+  /** Called between the parts of an answer too: wherever it awaits. */
+  hear?(told: Told): void;
 }
 
 /** @param open is given what the thread was started with. */
-export async function serveThread<Options, Asked, Ready, Answer>(
-  open: (options: Options) => Promise<Served<Asked, Ready, Answer>>,
+export async function serveThread<Options, Asked, Ready, Answer, Told = never>(
+  open: (options: Options) => Promise<Served<Asked, Ready, Answer, Told>>,
 ): Promise<void> {
   const post = (message: ThreadMessage<Ready, Answer>, transfer: readonly Transferable[] = []) =>
     parentPort?.postMessage(message, [...transfer]);
-  let served: Served<Asked, Ready, Answer>;
+  let served: Served<Asked, Ready, Answer, Told>;
   try {
     served = await open(workerData as Options);
   } catch (error) {
@@ -30,8 +32,9 @@ export async function serveThread<Options, Asked, Ready, Answer>(
     }
   };
   let last = Promise.resolve();
-  parentPort?.on("message", (question: Question<Asked>) => {
-    last = last.then(() => reply(question));
+  parentPort?.on("message", (message: Message<Asked, Told>) => {
+    if (message.kind === "told") served.hear?.(message.told);
+    else last = last.then(() => reply(message));
   });
   post({ kind: "ready", ready: served.ready });
 }
