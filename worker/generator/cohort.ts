@@ -98,36 +98,57 @@ export class Cohort<Owner> {
   }
 }
 
-/** @param padding whether rows of different lengths may share a block. @returns as few cohorts as that and the cost of copying allow. */
-export function regroup<Owner>(layout: KvLayout, cohorts: readonly Cohort<Owner>[], padding: boolean): Cohort<Owner>[] {
-  const sorted = cohorts.filter(({ live }) => live.length > 0).sort((a, b) => shortest(a) - shortest(b));
-  const merged: Cohort<Owner>[] = [];
-  for (const cohort of sorted) {
-    const into = merged.at(-1);
-    if (into !== undefined && mayMerge(into, cohort, padding)) merged[merged.length - 1] = merge(layout, into, cohort);
-    else merged.push(cohort);
-  }
-  return merged;
+/** Cohorts that become one: chosen first, copied once. */
+interface Group<Owner> {
+  readonly cohorts: Cohort<Owner>[];
+  low: number;
+  high: number;
+  bytes: number;
+  age: number;
 }
 
-function mayMerge<Owner>(a: Cohort<Owner>, b: Cohort<Owner>, padding: boolean): boolean {
-  const low = Math.min(shortest(a), shortest(b));
-  const high = Math.max(longest(a), longest(b));
+/** @param padding whether rows of different lengths may share a block. @returns as few cohorts as that and the cost of copying allow. */
+export function regroup<Owner>(layout: KvLayout, cohorts: readonly Cohort<Owner>[], padding: boolean): Cohort<Owner>[] {
+  const groups = cohorts
+    .filter(({ live }) => live.length > 0)
+    .map((cohort) => groupOf(cohort))
+    .sort((a, b) => a.low - b.low);
+  const merged: Group<Owner>[] = [];
+  for (const group of groups) {
+    const into = merged.at(-1);
+    if (into === undefined || !mayMerge(into, group, padding)) merged.push(group);
+    else join(into, group);
+  }
+  return merged.map((group) => merge(layout, group));
+}
+
+function groupOf<Owner>(cohort: Cohort<Owner>): Group<Owner> {
+  const lengths = cohort.live.map(({ length }) => length);
+  const { bytes, age } = cohort;
+  return { cohorts: [cohort], low: Math.min(...lengths), high: Math.max(...lengths), bytes, age };
+}
+
+function mayMerge<Owner>(a: Group<Owner>, b: Group<Owner>, padding: boolean): boolean {
+  const low = Math.min(a.low, b.low);
+  const high = Math.max(a.high, b.high);
   if (high > (padding ? 2 * low + PADDING_SLACK : low)) return false;
   return a.bytes + b.bytes <= SMALL_BYTES || Math.min(a.age, b.age) >= MERGE_AGE;
 }
 
-function merge<Owner>(layout: KvLayout, a: Cohort<Owner>, b: Cohort<Owner>): Cohort<Owner> {
-  const slices = [a, b].flatMap((cohort) => cohort.live.map((row) => cohort.slice(row)));
-  const made = new Cohort(layout, [...a.live, ...b.live], slices);
-  made.age = Math.max(a.age, b.age);
+function join<Owner>(into: Group<Owner>, group: Group<Owner>): void {
+  into.cohorts.push(...group.cohorts);
+  into.low = Math.min(into.low, group.low);
+  into.high = Math.max(into.high, group.high);
+  into.bytes += group.bytes;
+  into.age = Math.max(into.age, group.age);
+}
+
+function merge<Owner>(layout: KvLayout, { cohorts, age }: Group<Owner>): Cohort<Owner> {
+  const [first, ...others] = cohorts;
+  if (first !== undefined && others.length === 0) return first;
+  const rows = cohorts.flatMap(({ live }) => live);
+  const slices = cohorts.flatMap((cohort) => cohort.live.map((row) => cohort.slice(row)));
+  const made = new Cohort(layout, rows, slices);
+  made.age = age;
   return made;
-}
-
-function shortest<Owner>({ live }: Cohort<Owner>): number {
-  return Math.min(...live.map(({ length }) => length));
-}
-
-function longest<Owner>({ live }: Cohort<Owner>): number {
-  return Math.max(...live.map(({ length }) => length));
 }

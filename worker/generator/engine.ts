@@ -110,7 +110,7 @@ export class Engine {
     for (const { task, tokens } of planPrefill(tasks, prefillTokens, kvBytes - used - growth, alone)) {
       if (this.#generations.get(task.generation.key) !== task.generation) continue;
       try {
-        await this.#compute(task.prefill, tokens);
+        await this.#computeAll(task.prefill, tokens);
       } catch (error) {
         this.#fail(task.generation, error, outcome);
       }
@@ -119,7 +119,7 @@ export class Engine {
 
   /** A request finds room as a whole: were some of its choices to begin without the others, it would wait for itself. */
   #tasksOf(generation: Generation) {
-    const { order, prefills } = generation;
+    const { order, prefills, interrupted } = generation;
     const begun = prefills.some(({ block }) => block !== undefined);
     const whole = prefills.reduce((sum, { tokens, choices }) => sum + tokens.length * choices.length, 0);
     return prefills
@@ -129,8 +129,16 @@ export class Engine {
         const bytes = i === 0 ? whole * this.#perPosition : 0;
         // What has begun has its room, and has not taken all of it yet.
         const growth = begun ? left * prefill.choices.length * this.#perPosition : 0;
-        return { generation, prefill, order, left, bytes, begun, growth };
+        return { generation, prefill, order, left, bytes, begun, growth, interrupted };
       });
+  }
+
+  /** In passes of at most what an iteration computes for new prompts: some models give the logits of every position. */
+  async #computeAll(prefill: Prefill, tokens: number): Promise<void> {
+    const { prefillTokens } = this.#limits;
+    for (let left = tokens; left > 0 && prefill.logits === undefined; left -= prefillTokens) {
+      await this.#compute(prefill, Math.min(left, prefillTokens));
+    }
   }
 
   async #compute(prefill: Prefill, tokens: number): Promise<void> {

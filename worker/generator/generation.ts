@@ -46,6 +46,11 @@ export class Generation {
     this.restart();
   }
 
+  /** Tokens were read of it before it came here, or before its caches were given up. */
+  get interrupted(): boolean {
+    return this.choices.some(({ tokens }) => tokens.length > 0);
+  }
+
   get live(): Choice[] {
     return this.choices.filter(({ finished }) => finished === undefined);
   }

@@ -21,6 +21,7 @@ import { Committer } from "./committer.js";
 import { prepareAll } from "./prepare.js";
 import type { Iteration, NewGeneration } from "./protocol.js";
 import type { ServingGenerator } from "./serving.js";
+import { slotsFor } from "./slots.js";
 import { sealed, succeed } from "./settlement.js";
 import { heedsWanted, nobodyReads } from "./wanted.js";
 
@@ -133,8 +134,9 @@ export class GeneratorLoop {
   #take(held: readonly Held[], how: "fresh" | "suspect", now: number): void {
     const { hand } = this.#parts;
     const chosen: Active[] = [];
+    const most = slotsFor(how, this.#parts.model.slots);
     for (const one of held) {
-      if (this.used >= this.#parts.model.slots && one.expiresAt > now) continue;
+      if (this.used >= most && one.expiresAt > now) continue;
       const active = activate(one);
       this.#actives.set(one.delivery.entry, active);
       chosen.push(active);

@@ -2,7 +2,11 @@ import { describe, expect, it } from "vitest";
 import { planPreemption, planPrefill } from "./plan.js";
 
 function task(order: number, left: number, bytes = 0, begun = false) {
-  return { order, left, bytes, begun };
+  return { order, left, bytes, begun, interrupted: false };
+}
+
+function interrupted(order: number, left: number) {
+  return { ...task(order, left), interrupted: true };
 }
 
 function planned(...args: Parameters<typeof planPrefill>) {
@@ -39,6 +43,25 @@ describe("planPrefill", () => {
         [5, 50],
       ],
     ],
+    [
+      "interrupted streams have more than new ones, and go first",
+      [task(1, 1_000), task(2, 10), interrupted(3, 200), interrupted(4, 100)],
+      [
+        [1, 50],
+        [4, 100],
+        [3, 200],
+      ],
+    ],
+    [
+      "what few of them leave is for new ones as ever",
+      [task(1, 1_000), task(2, 30), interrupted(3, 10)],
+      [
+        [1, 60],
+        [3, 10],
+        [2, 30],
+      ],
+    ],
+    ["however many they are, there is an end to it", [interrupted(1, 5_000), task(2, 1)], [[1, 800]]],
   ] as const)("%s", (_, tasks, expected) => {
     const chunks = planned([...tasks], 100, Infinity, false);
     expect(new Map(chunks as [number, number][])).toEqual(new Map(expected as unknown as [number, number][]));

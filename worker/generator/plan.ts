@@ -1,6 +1,6 @@
 /**
  * Decides what an iteration computes; the engine only carries it out. The rules: whoever decodes, decodes; what is left of the iteration goes to prefills, half of it to
- * the oldest and the rest to whoever has least left, so neither a long prompt nor a stream of short ones keeps anybody waiting for ever; when the caches outgrow their
+ * the oldest and the rest to interrupted streams, then to whoever has least left, so neither a long prompt nor a stream of short ones keeps anybody waiting for ever; when the caches outgrow their
  * memory the youngest gives way, so the oldest always finishes.
  */
 
@@ -13,7 +13,15 @@ export interface PrefillTask {
   /** Bytes its cache will take once it is whole, beyond what it holds. */
   readonly bytes: number;
   readonly begun: boolean;
+  /** Its reader has had tokens already, and waits in the middle. */
+  readonly interrupted: boolean;
 }
+
+/**
+ * Interrupted streams may have so many times an iteration's tokens: when a worker dies another has all of its streams to compute again, and those that run there wait once, for a
+ * moment, rather than those of the dead for seconds.
+ */
+const INTERRUPTED = 8;
 
 export interface Chunk<T> {
   readonly task: T;
@@ -21,7 +29,7 @@ export interface Chunk<T> {
 }
 
 /**
- * @param budget tokens of this iteration.
+ * @param budget tokens of this iteration; interrupted streams may have more.
  * @param room bytes that new caches may still take; a task that has begun has its room. The oldest of all begins in any case when `alone`: nothing else holds memory.
  */
 export function planPrefill<T extends PrefillTask>(
@@ -33,18 +41,19 @@ export function planPrefill<T extends PrefillTask>(
   const runnable = admissible(tasks, room, alone);
   const [oldest] = runnable;
   if (oldest === undefined) return [];
-  const others = runnable.slice(1).sort((a, b) => a.left - b.left || a.order - b.order);
   const given = new Map<T, number>();
-  let rest = budget;
-  const give = (task: T, most: number) => {
-    const tokens = Math.min(most, rest, task.left - (given.get(task) ?? 0));
+  let spent = 0;
+  const give = (task: T, upTo: number, share = upTo) => {
+    const tokens = Math.min(share, upTo - spent, task.left - (given.get(task) ?? 0));
     if (tokens <= 0) return;
     given.set(task, (given.get(task) ?? 0) + tokens);
-    rest -= tokens;
+    spent += tokens;
   };
-  give(oldest, Math.ceil(budget / 2));
-  for (const task of others) give(task, rest);
-  give(oldest, rest);
+  const byLength = [...runnable].sort((a, b) => a.left - b.left || a.order - b.order);
+  give(oldest, budget, Math.ceil(budget / 2));
+  for (const task of byLength) if (task.interrupted) give(task, INTERRUPTED * budget);
+  for (const task of byLength) if (task !== oldest) give(task, budget);
+  give(oldest, budget);
   return [...given].map(([task, tokens]) => ({ task, tokens }));
 }
 

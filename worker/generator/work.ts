@@ -6,6 +6,7 @@ import type { LaneWork } from "../lane.js";
 import type { StreamQueue } from "../queue/lane.js";
 import { GeneratorLoop } from "./loop.js";
 import type { ServingGenerator } from "./serving.js";
+import { slotsFor } from "./slots.js";
 
 /** Read at once, so that workers that read side by side share what comes. */
 const READ_AT_ONCE = 8;
@@ -19,9 +20,9 @@ export function generatorWork(
     model: model.name,
     batched: false,
     maxIdleMs: model.maxIdleMs,
-    suspectRoom: ({ suspects }) => model.slots - used() - suspects.length,
+    suspectRoom: ({ suspects }) => slotsFor("suspect", model.slots) - used() - suspects.length,
     accepts: ({ frame }) => generationSpec.safeParse(decodeFrame(frame).meta["generation"]).success,
-    room: ({ waiting }) => Math.min(READ_AT_ONCE, model.slots - used()) - waiting.length,
+    room: ({ waiting }) => Math.min(READ_AT_ONCE, slotsFor("fresh", model.slots) - used()) - waiting.length,
     run(parts, signal) {
       const loop = new GeneratorLoop({ ...parts, queue, model, solitude, maxRunsAlone });
       used = () => loop.used;
