@@ -1,7 +1,7 @@
 /** The typed wrapper of append-tokens.lua: a token that a client has seen went through here first. */
 import { GROUP, laneKeys, logKey, outcomeKey } from "#shared/keys.js";
 import { defineScript, words, type Arg } from "#shared/redis/script.js";
-import { chunks } from "./chunks.js";
+import { chunks } from "#shared/chunks.js";
 import type { StreamQueue } from "./lane.js";
 
 export interface Append {

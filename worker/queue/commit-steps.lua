@@ -3,7 +3,7 @@
 -- the sequence's next waiting step to ready. Otherwise change nothing: the worker was a zombie.
 --   KEYS[1] ready stream   KEYS[2] runs hash   KEYS[3] live zset   KEYS[4] dead stream
 --   then per step:  outcome hash, sequence hash, checkpoint, waiting steps, and, where requests are streams, the log
---   ARGV[1] group   ARGV[2] consumer   ARGV[3] idle ms   ARGV[4] dead limit
+--   ARGV[1] group   ARGV[2] consumer   ARGV[3] idle ms   ARGV[4] dead limit   ARGV[5] ARGV[6] the oldest and the newest entry
 --   then ten per step:  entry, sequence name, step number, START 0/1, outcome kind, outcome body, outcome TTL ms,
 --                       action, checkpoint (for action put), reason to set aside ('' if not)
 --   action  put   store the checkpoint
@@ -20,7 +20,7 @@
 --                         it (deleted from outside): acknowledged, for it could never be committed
 local ready, runs, live, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local group, consumer, idle = ARGV[1], ARGV[2], ARGV[3]
-local count = (#ARGV - 4) / 10
+local count = (#ARGV - 6) / 10
 local stride = (#KEYS - 4) / count
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -30,20 +30,24 @@ now = string.format('%.0f', now)
 -- Almost always nothing was suspected.
 local suspected = redis.call('EXISTS', runs) == 1
 
-local function forget(entry)
-  redis.call('XACK', ready, group, entry)
-  redis.call('XDEL', ready, entry)
-  if suspected then redis.call('HDEL', runs, entry) end
+-- One look for all; what this worker holds beside them may lie in between.
+local most = 2 * count + 64
+local owned = {}
+local rows = redis.call('XPENDING', ready, group, ARGV[5], ARGV[6], most, consumer)
+for i = 1, #rows do owned[rows[i][1]] = true end
+local function isOwned(entry)
+  return owned[entry] or #rows == most and #redis.call('XPENDING', ready, group, entry, entry, 1, consumer) == 1
 end
+
+local forgotten, idling = {}, {}
 
 local function commit(out, seq, state, wait, log, entry, name, step, start, kind, body, ttl, action, checkpoint, reason)
   local record = redis.call('HMGET', out, 'kind', 'digest')
   local outcome = record[1]
-  local owned = #redis.call('XPENDING', ready, group, entry, entry, 1, consumer) == 1
-  local facts = redis.call('HMGET', seq, 'entry', 'done', 'start', 'ended', 'at')
-  local expected = facts[1] == entry and tonumber(facts[2] or '0') + 1 == tonumber(step)
-  if not owned or not expected then
-    if owned then forget(entry) end
+  local facts = redis.call('HMGET', seq, 'entry', 'done', 'start', 'ended', 'at', 'next')
+  local mine = isOwned(entry)
+  if not mine or facts[1] ~= entry or tonumber(facts[2] or '0') + 1 ~= tonumber(step) then
+    if mine then forgotten[#forgotten + 1] = entry end
     if outcome then return 'already' end
     return 'lost'
   end
@@ -63,42 +67,54 @@ local function commit(out, seq, state, wait, log, entry, name, step, start, kind
   end
   local from = facts[5] or ''
   if action == 'put' then
-    redis.call('SET', state, checkpoint)
     from = entry
   elseif action == 'drop' then
-    redis.call('DEL', state)
     from = ''
   elseif action == 'fail' then
-    redis.call('DEL', state)
     from = '!'
     -- A START that was admitted after this step begins the sequence anew; else the id is free at once.
-    if tonumber(facts[3] or '0') <= tonumber(step) then redis.call('HSET', seq, 'ended', '1'); facts[4] = '1' end
+    if tonumber(facts[3] or '0') <= tonumber(step) then facts[4] = '1' end
   end
-  redis.call('HSET', seq, 'done', step, 'at', from, 'worker', consumer)
-  forget(entry)
+  forgotten[#forgotten + 1] = entry
 
-  local waiting = redis.call('LPOP', wait)
-  if waiting then
-    local next = cmsgpack.unpack(waiting)
-    redis.call('HSET', seq, 'request', next[1]:match('^[^|]*'),
-      'entry', redis.call('XADD', ready, '*', 'm', next[1] .. '|' .. from, 'b', next[2]))
-  elseif facts[4] == '1' then
+  -- Every step that was admitted after this one waits, so only their numbers need to be compared.
+  local waiting = tonumber(facts[6] or '0') > tonumber(step) and redis.call('LPOP', wait)
+  if not waiting and facts[4] == '1' then
     redis.call('DEL', seq, state)
     redis.call('ZREM', live, name)
+    return said
+  end
+  if action == 'drop' or action == 'fail' then redis.call('DEL', state) end
+  if waiting then
+    if action == 'put' then redis.call('SET', state, checkpoint) end
+    local next = cmsgpack.unpack(waiting)
+    redis.call('HSET', seq, 'done', step, 'at', from, 'worker', consumer, 'ended', facts[4] or '0', 'request', next[1]:match('^[^|]*'),
+      'entry', redis.call('XADD', ready, '*', 'm', next[1] .. '|' .. from, 'b', next[2]))
   else
-    redis.call('HDEL', seq, 'entry', 'request')
+    if action == 'put' then
+      redis.call('SET', state, checkpoint, 'PX', idle)
+    elseif action == 'keep' then
+      redis.call('PEXPIRE', state, idle)
+    end
+    redis.call('HSET', seq, 'done', step, 'at', from, 'worker', consumer, 'entry', '')
     redis.call('PEXPIRE', seq, idle)
-    redis.call('PEXPIRE', state, idle)
-    redis.call('ZADD', live, lapses, name)
+    idling[#idling + 1] = lapses
+    idling[#idling + 1] = name
   end
   return said
 end
 
 local said = {}
 for i = 0, count - 1 do
-  local k, a = 4 + i * stride, 4 + i * 10
+  local k, a = 4 + i * stride, 6 + i * 10
   said[i + 1] = commit(KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4], stride == 5 and KEYS[k + 5],
     ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9],
     ARGV[a + 10])
 end
+if #forgotten > 0 then
+  redis.call('XACK', ready, group, unpack(forgotten))
+  redis.call('XDEL', ready, unpack(forgotten))
+  if suspected then redis.call('HDEL', runs, unpack(forgotten)) end
+end
+if #idling > 0 then redis.call('ZADD', live, unpack(idling)) end
 return said

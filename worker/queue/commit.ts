@@ -3,7 +3,7 @@ import type { Delivery } from "#shared/contract/entry.js";
 import type { StoredOutcome } from "#shared/contract/outcome.js";
 import { GROUP, laneKeys, logKey, outcomeKey, sequenceKeys } from "#shared/keys.js";
 import { defineScript, words, type Arg } from "#shared/redis/script.js";
-import { chunks } from "./chunks.js";
+import { chunks } from "#shared/chunks.js";
 import { DEAD_LIMIT, type LaneQueue } from "./lane.js";
 
 /** What becomes of the sequence's checkpoint; see commit-steps.lua. */
@@ -26,7 +26,7 @@ const commitSteps = defineScript(new URL("./commit-steps.lua", import.meta.url),
 const commitRequests = defineScript(new URL("./commit-requests.lua", import.meta.url), words(fates));
 
 /** What one script call writes at most, unless a single step writes more: past that it would hold up everybody's renewals. */
-const BYTES_PER_CALL = 1_048_576;
+const LIMITS = { bytes: 1_048_576, items: 1_000 };
 
 /**
  * @param maxIdleMs of the lane's sequences; undefined where there are none.
@@ -61,14 +61,14 @@ async function inCalls<S extends Settlement>(
 ): Promise<Fate[]> {
   const bytesOf = ({ outcome, state }: Settlement) =>
     outcome.body.length + (state.action === "put" ? state.checkpoint.length : 0);
-  return (await Promise.all(chunks(settlements, bytesOf, { bytes: BYTES_PER_CALL }).map(call))).flat();
+  return (await Promise.all(chunks(settlements, bytesOf, LIMITS).map(call))).flat();
 }
 
 function commitRequestChunk(queue: LaneQueue, settlements: readonly Settlement[]): Promise<Fate[]> {
   const { redis, lane, consumer } = queue;
   const { ready, runs, dead } = laneKeys(lane);
   const keys: string[] = [ready, runs, dead];
-  const args: Arg[] = [GROUP, consumer, DEAD_LIMIT];
+  const args: Arg[] = [GROUP, consumer, DEAD_LIMIT, ...span(settlements)];
   for (const { delivery, outcome, deadReason = "" } of settlements) {
     keys.push(outcomeKey(lane, delivery.request), ...logOf(queue, delivery));
     args.push(delivery.entry, outcome.kind, outcome.body, delivery.outcomeTtlMs, deadReason);
@@ -85,7 +85,7 @@ function commitStepChunk(
   const { redis, lane, consumer } = queue;
   const { ready, runs, live, dead } = laneKeys(lane);
   const keys: string[] = [ready, runs, live, dead];
-  const args: Arg[] = [GROUP, consumer, maxIdleMs, DEAD_LIMIT];
+  const args: Arg[] = [GROUP, consumer, maxIdleMs, DEAD_LIMIT, ...span(settlements)];
   for (const { delivery, outcome, state, deadReason = "" } of settlements) {
     const { seq, state: checkpoint, wait } = sequenceKeys(lane, delivery.sequence);
     keys.push(outcomeKey(lane, delivery.request), seq, checkpoint, wait, ...logOf(queue, delivery));
@@ -98,4 +98,21 @@ function commitStepChunk(
 
 function logOf({ lane, streams }: LaneQueue, { request }: Delivery): string[] {
   return streams === true ? [logKey(lane, request)] : [];
+}
+
+/** The oldest and the newest of some entries; suspects come later than what is younger. */
+function span(settlements: readonly Settlement[]): [oldest: string, newest: string] {
+  const entries = settlements.map(({ delivery }) => delivery.entry);
+  const [first = ""] = entries;
+  return [
+    entries.reduce((oldest, entry) => (isOlder(entry, oldest) ? entry : oldest), first),
+    entries.reduce((newest, entry) => (isOlder(newest, entry) ? entry : newest), first),
+  ];
+}
+
+/** Entry ids are `<ms>-<number>`. */
+function isOlder(a: string, b: string): boolean {
+  const [aMs = 0, aNumber = 0] = a.split("-").map(Number);
+  const [bMs = 0, bNumber = 0] = b.split("-").map(Number);
+  return aMs < bMs || (aMs === bMs && aNumber < bNumber);
 }

@@ -11,7 +11,7 @@ if not seq[2] then
   redis.call('ZREM', KEYS[2], ARGV[1])
   return {'gone'}
 end
-if not seq[1] or #redis.call('XRANGE', KEYS[1], seq[1], seq[1]) == 1 then return {'sound'} end
+if not seq[1] or seq[1] == '' or #redis.call('XRANGE', KEYS[1], seq[1], seq[1]) == 1 then return {'sound'} end
 local lost = tonumber(seq[3] or '0') + 1
 redis.call('DEL', KEYS[4])
 redis.call('HSET', KEYS[3], 'done', lost, 'at', '!')
