@@ -11,6 +11,7 @@ import { version } from "#shared/version.js";
 import { checkServer } from "#shared/redis/server.js";
 import { Deadlines } from "./admission/deadlines.js";
 import type { Door } from "./admission/enter.js";
+import { Gatherer } from "./admission/gather.js";
 import { generator } from "./admission/generate.js";
 import { laterSubmitter, submitter } from "./admission/submit.js";
 import { OutcomeSweeper } from "./admission/sweep.js";
@@ -68,15 +69,18 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   });
 
   let stopping = false;
-  const door: Door = {
-    redis,
+  const gatherer = new Gatherer(redis, {
     gateway,
-    shards: config.BATON_SHARDS,
     limits: {
       queue: config.BATON_QUEUE_LIMIT,
       waitingPerSequence: config.BATON_SEQUENCE_BACKLOG,
       liveSequences: config.BATON_SEQUENCE_LIMIT,
     },
+  });
+  const door: Door = {
+    redis,
+    gatherer,
+    shards: config.BATON_SHARDS,
     idempotencyTtlMs: config.BATON_IDEMPOTENCY_TTL_MS,
   };
   const streamTtlMs = config.BATON_STREAM_TTL_MS;

@@ -1,65 +1,105 @@
--- admit.lua: number a request's step and queue it, unless it is known, refused, or too much.
---   KEYS[1] ready stream   KEYS[2] outcome hash   KEYS[3] live zset
---   KEYS[4] sequence hash  KEYS[5] checkpoint     KEYS[6] waiting steps        (sequence models only)
---   ARGV[1] request   ARGV[2] frame   ARGV[3] digest of what was asked   ARGV[4] outcome TTL ms   ARGV[5] deadline, ms from now
---   ARGV[6] gateway   ARGV[7] ready limit   ARGV[8] ms for which somebody surely wants the stream (see attend.lua); 0: it runs for whoever reads
---   ARGV[9] sequence name   ARGV[10] START 0/1   ARGV[11] END 0/1   ARGV[12] waiting limit   ARGV[13] live sequence limit
---   Returns {'admitted'}                      queued now
---           {'known', kind, body}             admitted before; kind is '' while it has no outcome
---           {'mismatch'}                      the request's key was used for something else
---           {'queue-full'} {'start-required'} {'backlog-full'} {'too-many-sequences'}   refused, nothing written
-local known = redis.call('HMGET', KEYS[2], 'digest', 'kind', 'body')
-if known[1] then
-  if known[1] ~= ARGV[3] then return {'mismatch'} end
-  -- An earlier try may have been a stream that somebody read.
-  if not known[2] and tonumber(ARGV[8]) == 0 then redis.call('HDEL', KEYS[2], 'wanted') end
-  return {'known', known[2] or '', known[3] or ''}
-end
-
-local sequence, start = KEYS[4], ARGV[10] == '1'
-local seq
-if sequence then
-  seq = redis.call('HMGET', sequence, 'next', 'entry', 'ended', 'at')
-  if not start and (not seq[1] or seq[3] == '1') then return {'start-required'} end
-end
-if redis.call('XLEN', KEYS[1]) >= tonumber(ARGV[7]) then return {'queue-full'} end
-if sequence then
-  if seq[2] and redis.call('LLEN', KEYS[6]) >= tonumber(ARGV[12]) then return {'backlog-full'} end
-  if not seq[1] and redis.call('ZCARD', KEYS[3]) >= tonumber(ARGV[13]) then return {'too-many-sequences'} end
-end
-
+-- admit.lua: number each request's step and queue it, unless it is known, refused, or too much. Each request is answered for itself.
+--   KEYS[1] ready stream   KEYS[2] live zset
+--   then per request:  outcome hash, and for a step of a sequence also: sequence hash, checkpoint, waiting steps
+--   ARGV[1] gateway   ARGV[2] ready limit   ARGV[3] waiting limit   ARGV[4] live sequence limit
+--   then nine per request:  request, frame, digest of what was asked, outcome TTL ms, deadline (ms from now),
+--                           ms for which somebody surely wants the stream (see attend.lua); 0: it runs for whoever reads,
+--                           FRESH 0/1: nobody can have asked for it before, sequence name ('': none), START 1 + END 2
+--   Returns one answer per request
+--           'admitted'               queued now
+--           {'known', kind, body}    admitted before; kind is '' while it has no outcome
+--           'mismatch'               the request's key was used for something else
+--           'queue-full' 'start-required' 'backlog-full' 'too-many-sequences'   refused, nothing written
+local ready, live = KEYS[1], KEYS[2]
+local gateway, readyLimit, waitLimit, liveLimit = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local length = redis.call('XLEN', ready)
+local sequences -- counted when the first new one asks
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local deadline = string.format('%.0f', now + tonumber(ARGV[5]))
-local record = {'digest', ARGV[3], 'at', string.format('%.0f', now), 'ttl', ARGV[4]}
-if tonumber(ARGV[8]) > 0 then
-  record[7], record[8] = 'wanted', string.format('%.0f', now + tonumber(ARGV[8]))
-end
+local at = string.format('%.0f', now)
+local busy = {}
+
 -- Kept well past the deadline even if every process dies; the commit sets the TTL that counts.
-redis.call('HSET', KEYS[2], unpack(record))
-redis.call('PEXPIRE', KEYS[2], tonumber(ARGV[4]) + tonumber(ARGV[5]) + 3600000)
-
-if not sequence then
-  redis.call('XADD', KEYS[1], '*', 'm', table.concat({ARGV[1], '', '0', '0', deadline, ARGV[6], ARGV[4], ''}, '|'), 'b', ARGV[2])
-  return {'admitted'}
+local function record(out, digest, ttl, deadline, attended)
+  if attended > 0 then
+    redis.call('HSET', out, 'digest', digest, 'at', at, 'ttl', ttl, 'wanted', string.format('%.0f', now + attended))
+  else
+    redis.call('HSET', out, 'digest', digest, 'at', at, 'ttl', ttl)
+  end
+  redis.call('PEXPIRE', out, tonumber(ttl) + deadline + 3600000)
 end
 
-local step = string.format('%.0f', tonumber(seq[1] or '0') + 1)
-local flags = (start and 1 or 0) + (ARGV[11] == '1' and 2 or 0)
-local changes = {'next', step, 'ended', ARGV[11]}
-if start then
-  changes[5], changes[6] = 'start', step
-end
--- One lifetime: no key of a sequence with queued work may expire, or a waiting step would find a silent zero state.
-redis.call('PERSIST', sequence)
-redis.call('PERSIST', KEYS[5])
-redis.call('ZADD', KEYS[3], '+inf', ARGV[9])
-local facts = table.concat({ARGV[1], ARGV[9], step, flags, deadline, ARGV[6], ARGV[4]}, '|')
-if seq[2] then
-  redis.call('RPUSH', KEYS[6], cmsgpack.pack({facts, ARGV[2]}))
+local function admit(out, sequence, state, wait, request, frame, digest, ttl, deadline, attended, fresh, name, flags)
+  attended = tonumber(attended)
+  if fresh == '0' then
+    local known = redis.call('HMGET', out, 'digest', 'kind', 'body')
+    if known[1] then
+      if known[1] ~= digest then return 'mismatch' end
+      -- An earlier try may have been a stream that somebody read.
+      if not known[2] and attended == 0 then redis.call('HDEL', out, 'wanted') end
+      return {'known', known[2] or '', known[3] or ''}
+    end
+  end
+
+  local start = flags == '1' or flags == '3'
+  local seq, running
+  if sequence then
+    seq = redis.call('HMGET', sequence, 'next', 'entry', 'ended', 'at')
+    running = seq[2] and seq[2] ~= ''
+    if not start and (not seq[1] or seq[3] == '1') then return 'start-required' end
+  end
+  if length >= readyLimit then return 'queue-full' end
+  if sequence then
+    if running and redis.call('LLEN', wait) >= waitLimit then return 'backlog-full' end
+    if not seq[1] then
+      sequences = sequences or redis.call('ZCARD', live)
+      if sequences >= liveLimit then return 'too-many-sequences' end
+      sequences = sequences + 1
+    end
+  end
+
+  deadline = tonumber(deadline)
+  record(out, digest, ttl, deadline, attended)
+  deadline = string.format('%.0f', now + deadline)
+  if not sequence then
+    redis.call('XADD', ready, '*', 'm', table.concat({request, '', '0', '0', deadline, gateway, ttl, ''}, '|'), 'b', frame)
+    length = length + 1
+    return 'admitted'
+  end
+
+  local step = string.format('%.0f', tonumber(seq[1] or '0') + 1)
+  local ended = (flags == '2' or flags == '3') and '1' or '0'
+  local facts = table.concat({request, name, step, flags, deadline, gateway, ttl}, '|')
+  local changes = {'next', step, 'ended', ended}
+  if start then
+    changes[5], changes[6] = 'start', step
+  end
+  if running then
+    redis.call('RPUSH', wait, cmsgpack.pack({facts, frame}))
+  else
+    -- One lifetime: no key of a sequence with queued work may expire, or a waiting step would find a silent zero state.
+    if seq[1] then
+      redis.call('PERSIST', sequence)
+      redis.call('PERSIST', state)
+    end
+    busy[#busy + 1] = '+inf'
+    busy[#busy + 1] = name
+    local entry = redis.call('XADD', ready, '*', 'm', facts .. '|' .. (seq[4] or ''), 'b', frame)
+    length = length + 1
+    local n = #changes
+    changes[n + 1], changes[n + 2], changes[n + 3], changes[n + 4] = 'entry', entry, 'request', request
+  end
   redis.call('HSET', sequence, unpack(changes))
-else
-  local entry = redis.call('XADD', KEYS[1], '*', 'm', facts .. '|' .. (seq[4] or ''), 'b', ARGV[2])
-  redis.call('HSET', sequence, 'entry', entry, 'request', ARGV[1], unpack(changes))
+  return 'admitted'
 end
-return {'admitted'}
+
+local said = {}
+local k, a = 2, 4
+while a < #ARGV do
+  local isStep = ARGV[a + 8] ~= ''
+  said[#said + 1] = admit(KEYS[k + 1], isStep and KEYS[k + 2], isStep and KEYS[k + 3], isStep and KEYS[k + 4],
+    ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9])
+  k, a = k + (isStep and 4 or 1), a + 9
+end
+if #busy > 0 then redis.call('ZADD', live, unpack(busy)) end
+return said

@@ -3,23 +3,17 @@ import { createHash } from "node:crypto";
 import { encodeCorrelationId, startRequiredMessage } from "#shared/contract/sequence.js";
 import type { RequestAddress } from "#shared/contract/request-id.js";
 import { InferenceError } from "#shared/errors.js";
-import { laneKeys, outcomeKey, sequenceKeys, sequenceName } from "#shared/keys.js";
+import { sequenceName, type Lane } from "#shared/keys.js";
 import type { RedisClient } from "#shared/redis/connect.js";
-import type { Arg } from "#shared/redis/script.js";
 import { retrying } from "#shared/retry.js";
-import { admit, type Admission } from "./admit.js";
+import type { Admission, Applicant } from "./admit.js";
+import type { Gatherer } from "./gather.js";
 import type { AnyRequest } from "./place.js";
 
 export interface Door {
   readonly redis: RedisClient;
-  /** This process: workers send outcomes to it. */
-  readonly gateway: string;
+  readonly gatherer: Gatherer;
   readonly shards: number;
-  readonly limits: {
-    readonly queue: number;
-    readonly waitingPerSequence: number;
-    readonly liveSequences: number;
-  };
   readonly idempotencyTtlMs: number;
 }
 
@@ -48,28 +42,37 @@ export async function enter(
   door: Door,
   { request, address, frame, outcomeTtlMs, attendedMs }: Entry,
 ): Promise<Entered> {
-  const { redis, gateway, limits } = door;
-  const { lane } = address;
-  const { ready, live } = laneKeys(lane);
-  const keys = [ready, outcomeKey(lane, address.request), live];
-  const digest = request.idempotencyKey === undefined ? "" : digestOf(request, frame);
-  const args: Arg[] = [address.request, frame, digest, outcomeTtlMs, request.deadlineMs, gateway, limits.queue];
-  args.push(attendedMs);
-  if (request.sequence !== undefined) {
-    const { start, end } = request.sequence;
-    const name = sequenceName(request.tenant, encodeCorrelationId(request.sequence.id));
-    const { seq, state, wait } = sequenceKeys(lane, name);
-    keys.push(seq, state, wait);
-    args.push(name, start ? 1 : 0, end ? 1 : 0, limits.waitingPerSequence, limits.liveSequences);
-  }
-  const admission = await admitSurely(redis, keys, args);
+  const { idempotencyKey, deadlineMs, sequence } = request;
+  const digest = idempotencyKey === undefined ? "" : digestOf(request, frame);
+  const applicant: Applicant = {
+    request: address.request,
+    frame,
+    digest,
+    outcomeTtlMs,
+    deadlineMs,
+    attendedMs,
+    fresh: idempotencyKey === undefined,
+    sequence: sequence && {
+      name: sequenceName(request.tenant, encodeCorrelationId(sequence.id)),
+      start: sequence.start,
+      end: sequence.end,
+    },
+  };
+  const admission = await admitSurely(door.gatherer, address.lane, applicant);
   if (admission.said === "admitted" || admission.said === "known") return admission;
   throw refusal(admission.said, request);
 }
 
-async function admitSurely(redis: RedisClient, keys: readonly string[], args: readonly Arg[]): Promise<Admission> {
+async function admitSurely(gatherer: Gatherer, lane: Lane, first: Applicant): Promise<Admission> {
+  let applicant = first;
+  const attempt = () => {
+    const admission = gatherer.admit(lane, applicant);
+    // Should its reply be lost, it may have been admitted.
+    applicant = { ...first, fresh: false };
+    return admission;
+  };
   try {
-    return await retrying(() => admit(redis, keys, args), { budgetMs: ADMIT_BUDGET_MS });
+    return await retrying(attempt, { budgetMs: ADMIT_BUDGET_MS });
   } catch (cause) {
     if (cause instanceof TypeError) throw cause;
     if (cause instanceof Error && /^(OOM|MISCONF)/.test(cause.message)) {

@@ -19,7 +19,6 @@ export function defineScript<Reply>(file: URL, decode: (reply: unknown) => Reply
   const sha = createHash("sha1").update(source).digest("hex");
   return async (redis, keys, args) => {
     const tail = [keys.length, ...keys, ...args];
-    gatherWrites(redis);
     try {
       return decode(await redis.callBuffer("EVALSHA", [sha, ...tail]));
     } catch (error) {
@@ -28,13 +27,6 @@ export function defineScript<Reply>(file: URL, decode: (reply: unknown) => Reply
       return decode(await redis.callBuffer("EVAL", [source, ...tail]));
     }
   };
-}
-
-/** Commands of one turn of the event loop leave in one system call: with hundreds of clients it is most of what a command costs. */
-function gatherWrites({ status, stream }: RedisClient): void {
-  if (status !== "ready" || stream.writableCorked > 0) return;
-  stream.cork();
-  setImmediate(() => stream.uncork());
 }
 
 /** True for an error that the server itself answered, starting with `code`. */

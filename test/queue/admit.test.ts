@@ -1,7 +1,20 @@
 import { describe, expect, it } from "vitest";
 import { laneKeys, outcomeKey, sequenceKeys } from "#shared/keys.js";
 import { commit } from "../../worker/queue/commit.js";
-import { IDLE_MS, SEQUENCE, admitRequest, admitStep, put, result, take, takeOne, useLab } from "./lab.js";
+import { admit } from "../../gateway/admission/admit.js";
+import {
+  IDLE_MS,
+  LIMITS,
+  SEQUENCE,
+  admitRequest,
+  admitStep,
+  applicant,
+  put,
+  result,
+  take,
+  takeOne,
+  useLab,
+} from "./lab.js";
 
 describe("admit", () => {
   const lab = useLab();
@@ -102,5 +115,42 @@ describe("admit", () => {
     const left = deadlineAt - (Number(seconds) * 1_000 + Number(micros) / 1_000);
     expect(left).toBeLessThanOrEqual(5_000);
     expect(left).toBeGreaterThan(0);
+  });
+
+  it("answers each of a call's requests for itself", async () => {
+    await admitStep(lab, { request: "old", start: true, digest: "d" });
+    const step = (request: string, name: string, start: boolean) => {
+      return { ...applicant(request, request), fresh: true, sequence: { name, start, end: false } };
+    };
+    const answers = await admit(lab.redis, lab.lane, { gateway: "gw", limits: LIMITS }, [
+      step("r1", "default:u1", true),
+      step("r2", "default:u2", false),
+      { ...applicant("old", "old"), digest: "d" },
+      { ...applicant("old", "old"), digest: "other" },
+      step("r3", "default:u1", false),
+      applicant("r4", "r4"),
+    ]);
+    expect(answers.map(({ said }) => said)).toEqual([
+      "admitted",
+      "start-required",
+      "known",
+      "mismatch",
+      "admitted",
+      "admitted",
+    ]);
+    expect((await take(lab.queue)).map(({ request }) => request)).toEqual(["old", "r1", "r4"]);
+    expect(await lab.redis.llen(sequenceKeys(lab.lane, "default:u1").wait)).toBe(1);
+  });
+
+  it("counts a call's own requests against the limits", async () => {
+    const step = (id: number) => {
+      const sequence = { name: `default:u${id}`, start: true, end: false };
+      return { ...applicant(`r${id}`, "x"), fresh: true, sequence };
+    };
+    const said = async (limits: typeof LIMITS) =>
+      (await admit(lab.redis, lab.lane, { gateway: "gw", limits }, [step(1), step(2)])).map((answer) => answer.said);
+    expect(await said({ ...LIMITS, queue: 1 })).toEqual(["admitted", "queue-full"]);
+    await take(lab.queue);
+    expect(await said({ ...LIMITS, liveSequences: 1 })).toEqual(["admitted", "too-many-sequences"]);
   });
 });

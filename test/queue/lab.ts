@@ -7,10 +7,10 @@ import { afterAll, beforeAll, beforeEach } from "vitest";
 import type { Delivery } from "#shared/contract/entry.js";
 import type { TokenRecord } from "#shared/contract/generation.js";
 import { storeOutcome } from "#shared/contract/outcome.js";
-import { laneKeys, logKey, outcomeKey, sequenceKeys, type Lane } from "#shared/keys.js";
+import { logKey, outcomeKey, type Lane } from "#shared/keys.js";
 import type { Bus } from "#shared/nats/connect.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
-import { admit } from "../../gateway/admission/admit.js";
+import { admit, type Admission, type Applicant } from "../../gateway/admission/admit.js";
 import type { Settlement, StateChange } from "../../worker/queue/commit.js";
 import type { LaneQueue, StreamQueue } from "../../worker/queue/lane.js";
 import { ensureGroup, readNew } from "../../worker/queue/stream.js";
@@ -76,48 +76,43 @@ export function useLab(): Lab {
   return lab;
 }
 
-export function admitStep({ redis, lane }: Lab, step: Step) {
-  const { sequence = SEQUENCE, digest = "", body = step.request, deadlineMs = 60_000 } = step;
-  const { ready, live } = laneKeys(lane);
-  const { seq, state, wait } = sequenceKeys(lane, sequence);
-  return admit(
-    redis,
-    [ready, outcomeKey(lane, step.request), live, seq, state, wait],
-    [
-      step.request,
-      Buffer.from(body),
+export function admitStep(lab: Lab, step: Step) {
+  const { request, sequence = SEQUENCE, digest = "", body = request, deadlineMs = 60_000, attendedMs = 0 } = step;
+  const { queueLimit = 100, backlog = 64, sequences = 1_000 } = step;
+  return admitOne(
+    lab,
+    {
+      ...applicant(request, body),
       digest,
-      60_000,
       deadlineMs,
-      "gw",
-      step.queueLimit ?? 100,
-      step.attendedMs ?? 0,
-      sequence,
-      step.start ? 1 : 0,
-      step.end ? 1 : 0,
-      step.backlog ?? 64,
-      step.sequences ?? 1_000,
-    ],
+      attendedMs,
+      sequence: { name: sequence, start: step.start === true, end: step.end === true },
+    },
+    { queue: queueLimit, waitingPerSequence: backlog, liveSequences: sequences },
   );
 }
 
-export function admitRequest({ redis, lane }: Lab, request: string, digest = "", queueLimit = 100, body = request) {
-  const { ready, live } = laneKeys(lane);
-  return admit(
-    redis,
-    [ready, outcomeKey(lane, request), live],
-    [request, Buffer.from(body), digest, 60_000, 60_000, "gw", queueLimit, 0],
-  );
+export function admitRequest(lab: Lab, request: string, digest = "", queueLimit = 100, body = request) {
+  return admitOne(lab, { ...applicant(request, body), digest }, { ...LIMITS, queue: queueLimit });
 }
 
 /** A generator's request outside of any conversation. */
-export function admitStream({ redis, lane }: Lab, request: string, attendedMs = 0) {
-  const { ready, live } = laneKeys(lane);
-  return admit(
-    redis,
-    [ready, outcomeKey(lane, request), live],
-    [request, Buffer.from(request), "", 60_000, 60_000, "gw", 100, attendedMs],
-  );
+export function admitStream(lab: Lab, request: string, attendedMs = 0) {
+  return admitOne(lab, { ...applicant(request, request), attendedMs });
+}
+
+export const LIMITS = { queue: 100, waitingPerSequence: 64, liveSequences: 1_000 };
+
+/** A stateless request that may have been asked for before. */
+export function applicant(request: string, body: string): Applicant {
+  const times = { outcomeTtlMs: 60_000, deadlineMs: 60_000, attendedMs: 0 };
+  return { request, frame: Buffer.from(body), digest: "", ...times, fresh: false, sequence: undefined };
+}
+
+async function admitOne({ redis, lane }: Lab, one: Applicant, limits = LIMITS): Promise<Admission> {
+  const [admission] = await admit(redis, lane, { gateway: "gw", limits }, [one]);
+  if (admission === undefined) throw new Error("one applicant should get one answer");
+  return admission;
 }
 
 /** As the lane of a generator has it. */

@@ -7,6 +7,7 @@ import { encodeRequestId } from "#shared/contract/request-id.js";
 import { encodeFrame } from "#shared/frame.js";
 import { buildApp } from "../../gateway/app.js";
 import { placeOf } from "../../gateway/admission/place.js";
+import { Gatherer } from "../../gateway/admission/gather.js";
 import { laterSubmitter } from "../../gateway/admission/submit.js";
 import { OutcomeSweeper } from "../../gateway/admission/sweep.js";
 import type { OpenStream } from "../../gateway/inference.js";
@@ -48,8 +49,9 @@ async function startGateway(pingMs = 60_000): Promise<Gateway> {
   const requests = new Requests({ redis, bus, relay, outcomeTtlMs: 10_000 });
   const failures: unknown[] = [];
   const log = (fields: Readonly<Record<string, unknown>>) => void failures.push(fields);
-  const door = { redis, gateway: "gw", shards: 1, idempotencyTtlMs: 60_000 };
   const limits = { queue: 1_000, waitingPerSequence: 64, liveSequences: 1_000 };
+  const gatherer = new Gatherer(redis, { gateway: "gw", limits });
+  const door = { redis, gatherer, shards: 1, idempotencyTtlMs: 60_000 };
   const pending = new PendingRequests(redis, bus, silent);
   const sweeper = new OutcomeSweeper(redis);
   const ttls = { outcomeTtlMs: 10_000, resultTtlMs: 50_000 };
@@ -58,7 +60,7 @@ async function startGateway(pingMs = 60_000): Promise<Gateway> {
   const app = buildApp({
     directory: () => directory,
     infer: () => Promise.reject(new Error("not asked for")),
-    inferLater: laterSubmitter({ door: { ...door, limits }, pending, sweeper, ...ttls, log: silent }),
+    inferLater: laterSubmitter({ door, pending, sweeper, ...ttls, log: silent }),
     generate,
     requests,
     isReady: () => true,

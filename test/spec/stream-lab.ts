@@ -17,6 +17,7 @@ import { connectBus, type Bus } from "#shared/nats/connect.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { Deadlines } from "../../gateway/admission/deadlines.js";
 import type { Door } from "../../gateway/admission/enter.js";
+import { Gatherer } from "../../gateway/admission/gather.js";
 import { generator } from "../../gateway/admission/generate.js";
 import type { Generate, GenerationRequest, StreamRecord } from "../../gateway/inference.js";
 import { Attendance } from "../../gateway/stream/attendance.js";
@@ -106,7 +107,8 @@ async function startMember({ lines }: StreamLab, graceMs: number): Promise<Relay
     deadlines.watch(closing.signal),
   ]);
   const limits = { queue: 10_000, waitingPerSequence: 64, liveSequences: 1_000 };
-  const door: Door = { redis, gateway: "gw", shards: 1, limits, idempotencyTtlMs: KEPT_MS };
+  const gatherer = new Gatherer(redis, { gateway: "gw", limits });
+  const door: Door = { redis, gatherer, shards: 1, idempotencyTtlMs: KEPT_MS };
   const terms = { streamTtlMs: KEPT_MS, resultTtlMs: KEPT_MS, graceMs };
   return {
     relay,

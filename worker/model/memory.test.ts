@@ -18,7 +18,17 @@ describe("place", () => {
   it("writes into the memory that it is given, if that is large enough", () => {
     const given = new SharedArrayBuffer(128);
     expect(place([pieces("a", [1])], given).memory).toBe(given);
-    expect(place([pieces("a", Array.from({ length: 129 }, () => 7))], given).memory.byteLength).toBe(256);
+    expect(
+      place(
+        [
+          pieces(
+            "a",
+            Array.from({ length: 129 }, () => 7),
+          ),
+        ],
+        given,
+      ).memory.byteLength,
+    ).toBe(256);
   });
 
   it("takes tensors without a byte", () => {
