@@ -44,6 +44,8 @@ const MOST_LAG = 8;
 const ASKED_AHEAD = 2;
 const LAG_WAIT_MS = 1_000;
 const INSPECT_MS = 1_000;
+/** Suspects run one after the other for so long before the others get their next tokens: many are innocent, and each has a reader who waits. */
+const ALONE_TURN_MS = 100;
 
 interface Suspect {
   readonly active: Active;
@@ -58,7 +60,8 @@ export class GeneratorLoop {
   /** Entries that the engine has. */
   readonly #inEngine = new Set<string>();
   readonly #suspects: Suspect[] = [];
-  #ranAlone = false;
+  /** How long suspects have run since the others last had an iteration, in ms. */
+  #aloneMs = 0;
   /** When requests that append nothing are looked at next. */
   #inspectAt = 0;
 
@@ -99,6 +102,7 @@ export class GeneratorLoop {
     };
     const hearNext = async () => {
       const iteration = await asked.shift();
+      this.#aloneMs = 0;
       askAhead();
       if (iteration !== undefined) this.#hear(iteration);
     };
@@ -108,14 +112,13 @@ export class GeneratorLoop {
       this.#take(hand.waiting, "fresh", now);
       this.#expire(now);
       if (now >= this.#inspectAt) this.#inspect(now);
-      // Others get their tokens between two runs alone.
-      const passed = this.#ranAlone && this.#inEngine.size > 0;
-      const suspect = asked.length > 0 || passed ? undefined : this.#suspects.shift();
-      this.#ranAlone = suspect !== undefined;
+      const othersTurn = this.#inEngine.size > 0 && this.#aloneMs >= ALONE_TURN_MS;
+      const suspect = asked.length > 0 || othersTurn ? undefined : this.#suspects.shift();
       if (asked.length > 0) {
         await hearNext();
       } else if (suspect !== undefined) {
         await solitude.alone(() => this.#runAlone(suspect, signal));
+        this.#aloneMs += performance.now() - now;
       } else if (this.#inEngine.size === 0) {
         await hand.arrived.wait(this.#nextDeadline());
       } else if (this.#committer.lag >= MOST_LAG) {

@@ -1,6 +1,6 @@
 /** Looks into a request that has come to this worker: whether it still runs, how far its stream has come, and what its prompt is in tokens. */
 import { randomUUID } from "node:crypto";
-import { tokenRecord, type SamplingSpec, type TokenRecord } from "#shared/contract/generation.js";
+import type { SamplingSpec } from "#shared/contract/generation.js";
 import { InferenceError } from "#shared/errors.js";
 import type { RedisClock } from "#shared/redis/clock.js";
 import { retrying } from "#shared/retry.js";
@@ -9,6 +9,7 @@ import type { StreamQueue } from "../queue/lane.js";
 import type { Steadiness } from "../intake/steadiness.js";
 import { takeOver, type Takeover } from "../queue/take-over.js";
 import type { Active, Prepared } from "./active.js";
+import { tokensIn } from "./replayed.js";
 import type { ServingGenerator } from "./serving.js";
 import { historyOf } from "./settlement.js";
 import { heedsWanted, nobodyReads } from "./wanted.js";
@@ -83,8 +84,9 @@ async function prepare(
       throw lookup.error;
     }
     const prompt = await model.tokenizer.encode(spec.prompt, historyOf(lookup.tensors));
-    const logged = records.map((record): TokenRecord => tokenRecord.parse(JSON.parse(record.toString("utf8"))));
-    if (state === "sealed") return { kind: "sealed", records, history: withOutput(prompt, logged) };
+    const drawn = tokensIn(records, spec.sampling.choices);
+    if (state === "sealed")
+      return { kind: "sealed", records, history: Int32Array.from([...prompt, ...(drawn[0] ?? [])]) };
     if (prompt.length >= model.contextLength) {
       throw new InferenceError(
         "invalid_argument",
@@ -92,9 +94,7 @@ async function prepare(
       );
     }
     checkMemory(model, spec.sampling, prompt.length);
-    const replayed = Array.from({ length: spec.sampling.choices }, (_, choice) => ({
-      tokens: outputOf(logged, choice),
-    }));
+    const replayed = drawn.map((tokens) => ({ tokens }));
     const generation = { key: held.delivery.entry, sampling: spec.sampling, prompt, next, replayed };
     return { kind: "run", alone, generation };
   } catch (error) {
@@ -120,12 +120,4 @@ function checkMemory(
     "invalid_argument",
     `n=${choices} choices of up to ${each} tokens are more than the ${most} tokens that this model's cache holds; ask for fewer or shorter ones`,
   );
-}
-
-function outputOf(records: readonly TokenRecord[], choice: number): number[] {
-  return records.flatMap(({ choices }) => choices.find(({ index }) => index === choice)?.tokens ?? []);
-}
-
-function withOutput(prompt: Int32Array, records: readonly TokenRecord[]): Int32Array {
-  return Int32Array.from([...prompt, ...outputOf(records, 0)]);
 }
