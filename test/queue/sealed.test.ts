@@ -215,6 +215,6 @@ describe("the outcome of a sealed stream", () => {
     { log: "has no final record", records: [record(0)] },
     { log: "is not ours", records: ["{"] },
   ])("is an error when its log $log", ({ records }) => {
-    expect(sealedOutcome(records.map((text) => Buffer.from(text)))).toEqual(lost);
+    expect(sealedOutcome(records)).toEqual(lost);
   });
 });

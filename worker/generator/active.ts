@@ -22,7 +22,7 @@ export type Prepared =
   /** Refused before its first token, or not wanted any more. */
   | { readonly kind: "refuse"; readonly error: InferenceError; readonly next: number }
   /** Another worker wrote its final record and did not come to commit what it says. @field history prompt and output, for a conversation */
-  | { readonly kind: "sealed"; readonly records: readonly Buffer[]; readonly history: Int32Array | undefined }
+  | { readonly kind: "sealed"; readonly records: readonly string[]; readonly history: Int32Array | undefined }
   /** It has an outcome; only its entry is left. */
   | { readonly kind: "ended" }
   /** Not ours any more, or nobody can tell now. */

@@ -8,10 +8,10 @@
  * @param choices how many the request has
  * @throws TypeError or SyntaxError for what no worker has written
  */
-export function tokensIn(records: readonly Buffer[], choices: number): number[][] {
+export function tokensIn(records: readonly string[], choices: number): number[][] {
   const tokens = Array.from({ length: choices }, (): number[] => []);
   for (const record of records) {
-    const { choices: deltas } = JSON.parse(record.toString("utf8")) as { readonly choices?: unknown };
+    const { choices: deltas } = JSON.parse(record) as { readonly choices?: unknown };
     if (!Array.isArray(deltas)) throw new TypeError("a record without choices");
     for (const delta of deltas as unknown[]) add(delta, tokens);
   }

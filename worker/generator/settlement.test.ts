@@ -15,16 +15,18 @@ function heldBy(sequence: string | undefined, start = false): Held {
 
 describe("a stream whose worker ended between its final record and its outcome", () => {
   it("ends as that worker would have settled it: with the history of its conversation", () => {
-    const final = Buffer.from('{"index":0,"choices":[],"final":true,"reason":"finished"}');
+    const final = '{"index":0,"choices":[],"final":true,"reason":"finished"}';
     const held = heldBy("default:u1");
-    expect(sealed(held, [final], history)).toEqual(succeed(held, { kind: "result", body: final }, history));
+    expect(sealed(held, [final], history)).toEqual(
+      succeed(held, { kind: "result", body: Buffer.from(final) }, history),
+    );
   });
 
   it.each<ErrorCode>(["poison_request", "expired", "cancelled", "model_error"])(
     "keeps the consequences of a failure (%s)",
     (code) => {
       const error = new InferenceError(code, "why");
-      const records = [Buffer.from(errorRecord(0, error))];
+      const records = [errorRecord(0, error)];
       for (const held of [heldBy(undefined), heldBy("default:u1"), heldBy("default:u1", true)]) {
         expect(sealed(held, records, history)).toEqual(failed(held, error));
       }

@@ -30,7 +30,7 @@ export function failed({ delivery }: Held, error: InferenceError): Settled {
 }
 
 /** As its own worker, which wrote the final record and then ended, would have settled it: a failure keeps its consequences. */
-export function sealed(held: Held, records: readonly Buffer[], history: Int32Array | undefined): Settled {
+export function sealed(held: Held, records: readonly string[], history: Int32Array | undefined): Settled {
   const stored = sealedOutcome(records);
   const outcome = readOutcome(stored.kind, stored.body);
   if (outcome.kind === "result") return succeed(held, stored, history);

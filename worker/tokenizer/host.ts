@@ -1,6 +1,6 @@
 /**
- * The main thread's end of a tokenizer's thread. Prompts wait here and go one at a time, so that it is known which of them hangs: the thread is ended, that prompt is
- * refused, and the others go to a new thread.
+ * The main thread's end of a tokenizer's thread. Prompts are answered in their order, so it is known which of them hangs: the thread is ended, that prompt is refused, and
+ * the others go to a new thread.
  */
 import { Worker } from "node:worker_threads";
 import type { PromptSpec } from "#shared/contract/generation.js";
@@ -25,6 +25,9 @@ interface Limits {
 }
 
 const LIMITS: Limits = { encodeMs: 20_000, loadMs: 120_000 };
+
+/** Prompts that the thread has at a time: it finds the next one when it has answered one, and does not wait for this thread to come to it. */
+const AHEAD = 16;
 
 interface Job {
   readonly request: EncodeRequest;
@@ -52,8 +55,9 @@ class Host implements TokenizerHost {
   private thread: Worker | undefined;
   /** Undefined while none is loading. */
   private loading: Worker | undefined;
-  /** What the thread is at. */
-  private current: { readonly job: Job; readonly watchdog: NodeJS.Timeout } | undefined;
+  /** What the thread has: it is at the first of them. */
+  private readonly sent: Job[] = [];
+  private watchdog: NodeJS.Timeout | undefined;
   private state: "open" | "closed" | "failed" = "open";
 
   constructor(options: TokenizerOptions, onFatal: (reason: string) => void, limits: Limits) {
@@ -111,26 +115,31 @@ class Host implements TokenizerHost {
   private proceed(): void {
     if (this.state === "failed") return this.refuseAll(new InferenceError("unavailable", "the tokenizer has failed"));
     if (this.state === "closed") return this.refuseAll(new InferenceError("unavailable", "the worker is stopping"));
-    if (this.thread === undefined || this.current !== undefined) return;
-    const job = this.waiting.shift();
-    if (job === undefined) return;
+    while (this.thread !== undefined && this.sent.length < AHEAD) {
+      const job = this.waiting.shift();
+      if (job === undefined) return;
+      this.sent.push(job);
+      if (this.sent.length === 1) this.watch();
+      this.thread.postMessage(job.request, []);
+    }
+  }
+
+  private watch(): void {
     const hung = (): void => this.replace("the prompt takes too long to tokenise");
-    this.current = { job, watchdog: setTimeout(hung, this.limits.encodeMs) };
-    this.thread.postMessage(job.request, []);
+    this.watchdog = setTimeout(hung, this.limits.encodeMs);
   }
 
   private answered(message: Extract<TokenizerMessage, { kind: "encoded" | "refused" }>): void {
     const job = this.finish();
+    if (this.sent.length > 0) this.watch();
     if (message.kind === "encoded") job?.resolve(message.tokens);
     else job?.reject(new InferenceError(message.code, message.message));
     this.proceed();
   }
 
   private finish(): Job | undefined {
-    clearTimeout(this.current?.watchdog);
-    const job = this.current?.job;
-    this.current = undefined;
-    return job;
+    clearTimeout(this.watchdog);
+    return this.sent.shift();
   }
 
   /** The thread is of no use any more, because of what it was at. */
@@ -139,6 +148,7 @@ class Host implements TokenizerHost {
     this.thread = undefined;
     const job = this.finish();
     job?.reject(new InferenceError("invalid_argument", reason));
+    this.waiting.unshift(...this.sent.splice(0));
     if (this.state !== "open") return;
     void thread?.terminate();
     this.start().catch((error: unknown) => {
@@ -152,8 +162,8 @@ class Host implements TokenizerHost {
   }
 
   private refuseAll(error: InferenceError): void {
-    this.finish()?.reject(error);
-    for (const job of this.waiting.splice(0)) job.reject(error);
+    clearTimeout(this.watchdog);
+    for (const job of [...this.sent.splice(0), ...this.waiting.splice(0)]) job.reject(error);
   }
 }
 

@@ -1,4 +1,4 @@
-/** What passes between a worker's main thread and a tokenizer's thread: one prompt at a time, so that it is known which one does not end. */
+/** What passes between a worker's main thread and a tokenizer's thread: prompts, and their answers in the same order, so that it is known which one does not end. */
 import type { PromptSpec } from "#shared/contract/generation.js";
 import type { ErrorCode } from "#shared/errors.js";
 
