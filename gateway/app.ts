@@ -1,5 +1,5 @@
 /**
- * The Hono app, built from what it is given: it opens nothing and reads no environment. Hono finds the handler; bodies are read from
+ * The Hono app, built from what it is given: it opens nothing and reads no environment. Hono finds the handler, but for the hot path's (v2/direct.ts); bodies are read from
  * node's request and replies are written to node's response, since Web streams would cost more than all the rest of a small infer.
  */
 import { randomUUID } from "node:crypto";
@@ -9,6 +9,7 @@ import type { Generate, InferLater } from "./inference.js";
 import { addOpenAiRoutes } from "./openai/routes.js";
 import type { Requests } from "./requests/requests.js";
 import { addRequestRoutes } from "./requests/routes.js";
+import { directRoute, type DirectRoute } from "./v2/direct.js";
 import { errorReply, refusalReply, send } from "./v2/reply.js";
 import { addV2Routes, type GatewayEnv, type V2Options } from "./v2/routes.js";
 
@@ -27,7 +28,10 @@ export interface AppOptions extends Omit<V2Options, "onBug" | "generate" | "infe
 /** No field that a client chose grows a line of the log beyond this. */
 const maxLoggedPath = 2048;
 
-export function buildApp(options: AppOptions): Hono<GatewayEnv> {
+/** What a server needs: first the short way, then the framework's. */
+export type GatewayApp = Hono<GatewayEnv> & { readonly direct: DirectRoute };
+
+export function buildApp(options: AppOptions): GatewayApp {
   const app = new Hono<GatewayEnv>({ getPath: pathAsSent });
   const onBug = (error: unknown, c: Context<GatewayEnv>): void => {
     const path = c.req.path.slice(0, maxLoggedPath);
@@ -52,7 +56,17 @@ export function buildApp(options: AppOptions): Hono<GatewayEnv> {
     if (refusal === undefined) onBug(error, c);
     return send(c.env.outgoing, refusal ?? errorReply("internal", "internal error"));
   });
-  return app;
+  const direct = directRoute({
+    ...options,
+    generate,
+    inferLater,
+    chooseRequestId,
+    find: (name, version) => options.directory().find(name, version),
+    onBug(error, { method, url = "" }, requestId) {
+      options.log({ err: error, requestId, method, path: url.slice(0, maxLoggedPath) }, "request handler failed");
+    },
+  });
+  return Object.assign(app, { direct });
 }
 
 export function chooseRequestId(given: string | string[] | undefined): string {

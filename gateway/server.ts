@@ -7,15 +7,13 @@ import { createServer, STATUS_CODES, type IncomingMessage, type ServerResponse }
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { getRequestListener, RequestError } from "@hono/node-server";
-import type { Hono } from "hono";
-import { chooseRequestId, type Log } from "./app.js";
+import { chooseRequestId, type GatewayApp, type Log } from "./app.js";
 import type { ErrorCode } from "#shared/errors.js";
 import { delay } from "#shared/retry.js";
 import { replayAsPlain } from "./replay.js";
 import { endIfResumable } from "./stream/sse.js";
 import type { WebSocketDoor } from "./stream/websocket.js";
 import { errorReply, send } from "./v2/reply.js";
-import type { GatewayEnv } from "./v2/routes.js";
 
 const headersTimeoutMs = 10_000;
 const requestTimeoutMs = 120_000;
@@ -43,7 +41,7 @@ export interface RunningServer {
   close(graceMs: number, lingerMs?: number): Promise<void>;
 }
 
-export async function startServer(app: Hono<GatewayEnv>, options: ServerOptions): Promise<RunningServer> {
+export async function startServer(app: GatewayApp, options: ServerOptions): Promise<RunningServer> {
   const listener = getRequestListener(app.fetch, {
     overrideGlobalObjects: false,
     errorHandler: (error) => refuseTarget(error, options.log),
@@ -59,7 +57,7 @@ export async function startServer(app: Hono<GatewayEnv>, options: ServerOptions)
     });
     if (closing) outgoing.shouldKeepAlive = false;
     if (incoming.rawHeaders.length > 2 * maxHeaders) refuseHeaders(incoming, outgoing);
-    else void listener(incoming, outgoing);
+    else if (!app.direct(incoming, outgoing)) void listener(incoming, outgoing);
   };
 
   const server = createServer(

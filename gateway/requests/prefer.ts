@@ -2,8 +2,9 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { jsonReply, withHeaders, type Reply } from "../v2/reply.js";
 
-export function prefersAsync(headers: IncomingHttpHeaders): boolean {
-  return String(headers["prefer"] ?? "")
+export function prefersAsync({ prefer }: IncomingHttpHeaders): boolean {
+  if (prefer === undefined) return false;
+  return String(prefer)
     .split(",", 16)
     .some((preference) => preference.split(";", 1)[0]?.trim().toLowerCase() === "respond-async");
 }

@@ -60,7 +60,8 @@ export function withHeaders(reply: Reply, headers: Record<string, string>): Repl
   return { ...reply, headers: { ...reply.headers, ...headers } };
 }
 
-export function send(outgoing: ServerResponse, { status, headers, body }: Reply): Response {
+/** @param requestId for `x-request-id`, where it was not set before. */
+export function send(outgoing: ServerResponse, { status, headers, body }: Reply, requestId?: string): Response {
   // Gone, or already begun by whoever failed after it: there is no reply to give.
   if (outgoing.headersSent || outgoing.destroyed) {
     outgoing.destroy();
@@ -68,7 +69,9 @@ export function send(outgoing: ServerResponse, { status, headers, body }: Reply)
   }
   let length = 0;
   for (const part of body) length += typeof part === "string" ? Buffer.byteLength(part) : part.length;
-  outgoing.writeHead(status, { ...headers, "content-length": String(length) });
+  const all: Record<string, string> = { ...headers, "content-length": String(length) };
+  if (requestId !== undefined) all["x-request-id"] = requestId;
+  outgoing.writeHead(status, all);
   const last = body.length - 1;
   if (last > 0) {
     outgoing.cork();
