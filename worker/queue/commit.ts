@@ -110,8 +110,9 @@ function span(settlements: readonly Settlement[]): [oldest: string, newest: stri
   ];
 }
 
-/** Entry ids are `<ms>-<number>`. */
+/** Entry ids are `<ms>-<number>`: of one length they compare as they are written. */
 function isOlder(a: string, b: string): boolean {
+  if (a.length === b.length) return a < b;
   const [aMs = 0, aNumber = 0] = a.split("-").map(Number);
   const [bMs = 0, bNumber = 0] = b.split("-").map(Number);
   return aMs < bMs || (aMs === bMs && aNumber < bNumber);
