@@ -43,11 +43,14 @@ export interface GenerationRequest {
   readonly background: boolean;
 }
 
-/** One record as it was committed: the JSON of a `TokenRecord`. */
+/** One record as its worker wrote it. */
 export interface StreamRecord {
   readonly index: number;
-  readonly bytes: Buffer;
+  /** Of a `TokenRecord`. */
+  readonly json: string;
   readonly final: boolean;
+  /** Where all that the record says is one text of the only choice: that text, as JSON. Nearly every record is such a one, and needs no parsing. */
+  readonly plainText: string | undefined;
 }
 
 /** An admitted request whose records can be read, by many readers at once. */
@@ -55,10 +58,11 @@ export interface OpenStream {
   /** Public id. */
   readonly id: string;
   /**
-   * Records from index `from` to the final one, each once and in order, then ends. A reader that falls behind costs no memory. Ends early when `signal` aborts.
+   * Records from index `from` to the final one, each once and in order, as many at a time as are there, then ends. A reader that falls behind holds no more than
+   * what it was given last. Ends early when `signal` aborts.
    * @throws InferenceError `ahead_of_log`, `resume_window_passed`, `unknown_request` or, when Redis stays away, `unavailable`
    */
-  read(from: number, signal: AbortSignal): AsyncIterable<StreamRecord>;
+  read(from: number, signal: AbortSignal): AsyncIterable<readonly StreamRecord[]>;
   /** Ends the request at its next iteration, unless it has ended. */
   cancel(): Promise<void>;
 }

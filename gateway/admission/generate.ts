@@ -69,7 +69,7 @@ function openStream(settings: GenerateSettings, address: RequestAddress, isNew: 
   return {
     id: encodeRequestId(address),
     read: (from, signal) =>
-      (isNew && from === 0 ? Cursor.fresh(relay, address) : Cursor.at(relay, address, from)).records(signal),
+      (isNew && from === 0 ? Cursor.fresh(relay, address) : Cursor.at(relay, address, from)).pages(signal),
     async cancel() {
       const ending = { code: "cancelled", message: "the request was cancelled", ttlMs, stream: true } as const;
       await endRequest({ redis: door.redis, bus }, address, ending);

@@ -2,7 +2,7 @@
 import type { ServerResponse } from "node:http";
 import { foldRecords } from "../generation/fold.js";
 import { cancelAll, cancelWhenGone, whenGone, wholeUnderKey } from "../generation/gone.js";
-import { tokenRecords } from "../generation/records.js";
+import { answerRecords } from "../generation/records.js";
 import type { Generate, GenerationRequest, OpenStream } from "../inference.js";
 import { acceptedReply } from "../requests/prefer.js";
 import { jsonReply, withHeaders, type Reply } from "../v2/reply.js";
@@ -41,7 +41,7 @@ async function wholeAnswer(job: AdmittedJob, gone: AbortSignal): Promise<Reply> 
   const answers = await Promise.all(
     streams.map((stream, prompt) => {
       cancelWhenGone(stream, requests[prompt], gone);
-      return foldRecords(tokenRecords(stream, gone), choices);
+      return foldRecords(answerRecords(stream, gone), choices);
     }),
   );
   const reply = jsonReply({

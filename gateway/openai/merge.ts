@@ -1,23 +1,24 @@
 /** The records of several prompts' generations as they come. */
-import type { TokenRecord } from "#shared/contract/generation.js";
+import type { AnswerPage } from "../generation/records.js";
 
-export interface PromptRecord {
-  readonly prompt: number;
-  readonly record: TokenRecord;
+type Pages = AsyncGenerator<AnswerPage, void>;
+
+export function mergePages(sources: readonly Pages[]): Pages {
+  const [only, ...others] = sources;
+  // Nearly every answer: a race would cost as much as all else that is done for a record.
+  return only !== undefined && others.length === 0 ? only : race(sources);
 }
 
-/** Each next record is asked for when the one before it was taken, so a slow reader holds one of each. */
-export async function* mergeRecords(
-  sources: readonly AsyncGenerator<TokenRecord, void>[],
-): AsyncGenerator<PromptRecord, void> {
-  const waiting = new Map(sources.map((source, prompt) => [prompt, taken(source, prompt)]));
+/** Each next page is asked for when the one before it was taken, so a slow reader holds one of each. */
+async function* race(sources: readonly Pages[]): Pages {
+  const waiting = new Map(sources.map((source) => [source, taken(source)]));
   try {
     while (waiting.size > 0) {
-      const { source, prompt, result } = await Promise.race(waiting.values());
-      if (result.done === true) waiting.delete(prompt);
+      const { source, result } = await Promise.race(waiting.values());
+      if (result.done === true) waiting.delete(source);
       else {
-        yield { prompt, record: result.value };
-        waiting.set(prompt, taken(source, prompt));
+        yield result.value;
+        waiting.set(source, taken(source));
       }
     }
   } finally {
@@ -26,6 +27,6 @@ export async function* mergeRecords(
   }
 }
 
-async function taken(source: AsyncGenerator<TokenRecord, void>, prompt: number) {
-  return { source, prompt, result: await source.next() };
+async function taken(source: Pages) {
+  return { source, result: await source.next() };
 }

@@ -30,6 +30,10 @@ export function chatWording(choices: number): Wording {
       begun = true;
       return [...first, ...record.choices.flatMap(chunkOf)];
     },
+    plainChoice: (text) => {
+      if (!begun) return undefined;
+      return text === '""' ? "" : `{"index":0,"delta":{"content":${text}},"logprobs":null,"finish_reason":null}`;
+    },
   };
 }
 

@@ -31,5 +31,10 @@ export function completionWording(choices: number, echoes: readonly string[]): W
       finish_reason: finishReason,
     }),
     chunkChoices: (record, prompt) => record.choices.flatMap((delta) => chunkOf(delta, prompt)),
+    plainChoice: (text, prompt) => {
+      const index = prompt * choices;
+      if (told[index] === undefined) return undefined;
+      return text === '""' ? "" : `{"index":${index},"text":${text},"logprobs":null,"finish_reason":null}`;
+    },
   };
 }

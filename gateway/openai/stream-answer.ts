@@ -3,63 +3,71 @@ import type { ServerResponse } from "node:http";
 import { InferenceError } from "#shared/errors.js";
 import { cancelAll } from "../generation/gone.js";
 import type { Usage } from "../generation/fold.js";
-import { tokenRecords } from "../generation/records.js";
+import { answerPages, readRecord, type AnswerPage } from "../generation/records.js";
+import type { StreamRecord } from "../inference.js";
 import { openSse, type SseStream } from "../stream/sse.js";
 import { errorBody } from "./errors.js";
 import { headOf, publicIds, totalUsage, type AdmittedJob } from "./job.js";
-import { mergeRecords, type PromptRecord } from "./merge.js";
+import { mergePages } from "./merge.js";
 
 /** The head waits for the first record, which may be a failure with a status of its own. @throws InferenceError before anything was answered */
 export async function streamAnswer(job: AdmittedJob, outgoing: ServerResponse, gone: AbortSignal): Promise<void> {
   const { streams } = job;
-  const records = mergeRecords(streams.map((stream) => tokenRecords(stream, gone)));
-  const first = await records.next();
+  const pages = mergePages(streams.map((stream, prompt) => answerPages(stream, gone, prompt)));
+  const first = await pages.next();
   if (first.done === true) return;
+  const [opening] = first.value.records;
+  if (opening !== undefined) readRecord(opening);
   // Not ended for the client to go on elsewhere: OpenAI's clients would take that for the answer's end.
   const sse = openSse(outgoing, { requestId: publicIds(job) });
   try {
-    await sendRecords(job, sse, first.value, records);
+    await sendPages(job, sse, first.value, pages);
   } catch (error) {
     if (!(error instanceof InferenceError)) throw error;
     if (streams.length > 1) cancelAll(streams, job.requests);
     await sse.send({ data: errorBody(error) });
   } finally {
-    await records.return();
+    await pages.return();
   }
   await sse.send({ data: "[DONE]" });
   sse.end();
 }
 
 /** Until the last record, or the client has gone. */
-async function sendRecords(
+async function sendPages(
   job: AdmittedJob,
   sse: SseStream,
-  first: PromptRecord,
-  rest: AsyncGenerator<PromptRecord, void>,
+  first: AnswerPage,
+  rest: AsyncGenerator<AnswerPage, void>,
 ): Promise<void> {
-  const { wording, streams, delivery } = job;
-  const used: Usage[] = [];
-  let open = streams.length;
-  const chunk = chunkPrinter(headOf(job, wording.chunk), delivery.includeUsage);
-  for (let next: PromptRecord | undefined = first; next !== undefined; next = (await rest.next()).value ?? undefined) {
-    const { record, prompt } = next;
-    const chunks = wording.chunkChoices(record, prompt).map((choice) => chunk([choice]));
-    if (record.usage !== undefined) used.push(record.usage);
-    if (record.final === true) open--;
-    if (open === 0 && delivery.includeUsage) chunks.push(chunk([], totalUsage(used)));
-    for (const [index, data] of chunks.entries()) {
-      // Indexes of several prompts' records say nothing about where to go on.
-      const id = streams.length === 1 && index === chunks.length - 1 ? record.index : undefined;
-      if (!(await sse.send({ id, data }))) return;
+  const print = recordPrinter(job);
+  for (let next: AnswerPage | undefined = first; next !== undefined; next = (await rest.next()).value ?? undefined) {
+    for (const record of next.records) {
+      if (!sse.addText(print(record, next.prompt)) && !(await sse.room())) return;
     }
   }
 }
 
-/** All but choices and usage is the same text in every chunk. */
-function chunkPrinter(head: object, includeUsage: boolean): (choices: object[], usage?: object) => string {
-  const begin = `${JSON.stringify(head).slice(0, -1)},"choices":`;
-  return (choices, usage) => {
-    const end = includeUsage ? `,"usage":${JSON.stringify(usage ?? null)}}` : "}";
-    return begin + JSON.stringify(choices) + end;
+/** What one record of a prompt becomes: the events of some chunks, in which all but choices and usage is the same text. */
+function recordPrinter(job: AdmittedJob): (record: StreamRecord, prompt: number) => string {
+  const { wording, streams, delivery } = job;
+  const begin = `data: ${JSON.stringify(headOf(job, wording.chunk)).slice(0, -1)},"choices":[`;
+  const end = delivery.includeUsage ? '],"usage":null}\n\n' : "]}\n\n";
+  const used: Usage[] = [];
+  let open = streams.length;
+  // Indexes of several prompts' records say nothing about where to go on.
+  const idOf = ({ index }: StreamRecord) => (streams.length === 1 ? `id: ${index}\n` : "");
+  return (record, prompt) => {
+    if (record.plainText !== undefined) {
+      const choice = wording.plainChoice(record.plainText, prompt);
+      if (choice !== undefined) return choice === "" ? "" : idOf(record) + begin + choice + end;
+    }
+    const read = readRecord(record);
+    const chunks = wording.chunkChoices(read, prompt).map((choice) => begin + JSON.stringify(choice) + end);
+    if (read.usage !== undefined) used.push(read.usage);
+    if (record.final) open--;
+    if (open === 0 && delivery.includeUsage) chunks.push(`${begin}],"usage":${JSON.stringify(totalUsage(used))}}\n\n`);
+    const last = chunks.pop();
+    return last === undefined ? "" : chunks.join("") + idOf(record) + last;
   };
 }

@@ -8,8 +8,10 @@ import { openSse } from "../stream/sse.js";
 export async function sendEvents(outgoing: ServerResponse, id: string, cursor: Cursor): Promise<void> {
   const sse = openSse(outgoing, { requestId: id, resumable: true });
   try {
-    for await (const { index, bytes } of cursor.records(sse.signal)) {
-      if (!(await sse.send({ id: index, data: bytes }))) return;
+    for await (const page of cursor.pages(sse.signal)) {
+      for (const { index, json } of page) {
+        if (!sse.add({ id: index, data: json }) && !(await sse.room())) return;
+      }
     }
   } catch (error) {
     // Not an event of the log: it has no id, and a client that comes back goes on where it was.

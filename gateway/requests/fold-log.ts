@@ -26,8 +26,8 @@ export async function foldLog(redis: RedisClient, address: RequestAddress): Prom
   for (let more = true; more;) {
     const [page] = await readLogs(redis, [{ ...address, from }]);
     if (page?.said !== "records") break;
-    for (const bytes of page.records) {
-      last = tokenRecord.parse(JSON.parse(bytes.toString("utf8")));
+    for (const json of page.records) {
+      last = tokenRecord.parse(JSON.parse(json));
       for (const delta of last.choices) {
         const choice = (choices[delta.index] ??= { index: delta.index, text: "", finish_reason: null });
         choice.text += delta.text;

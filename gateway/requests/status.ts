@@ -88,7 +88,7 @@ function renderOutcome(address: RequestAddress, outcome: Outcome | undefined, lo
 
 function renderTensors({ lane }: RequestAddress, body: Buffer): string | undefined {
   // The outcome of a generator whose log is gone: its final record, without what was said before.
-  if (claimedIndex(body) !== undefined) return undefined;
+  if (claimedIndex(body.toString("latin1", 0, 32)) !== undefined) return undefined;
   const { tensors } = decodeFrame(body);
   try {
     return renderInfer("", { name: lane.model, version: lane.version }, [], tensors).body.join("");

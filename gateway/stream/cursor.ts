@@ -54,29 +54,26 @@ export class Cursor {
     return cursor;
   }
 
-  /** Up to the final record, or until `signal` aborts. Once only. @throws InferenceError */
-  async *records(signal: AbortSignal): AsyncGenerator<StreamRecord, void> {
+  /** All that is there, again and again, up to the final record or until `signal` aborts. Once only. @throws InferenceError */
+  async *pages(signal: AbortSignal): AsyncGenerator<readonly StreamRecord[], void> {
     const changed = new Signal();
     const wake = () => changed.notify();
     const leave = this.#relay.attendance.arrive(this.#address, this.#fresh);
     signal.addEventListener("abort", wake);
     try {
       while (!signal.aborted) {
-        const record = this.#live(wake);
-        if (record === "over") return;
-        if (record === "ahead") {
+        const found = this.#live(wake);
+        if (found === "over") return;
+        if (found === "ahead") {
           await changed.wait(Infinity);
-        } else if (record === "behind") {
-          for (const one of await this.#page(wake, signal)) {
-            this.#over = one.final;
-            yield one;
-            if (signal.aborted) return;
-          }
-        } else {
-          this.#next++;
-          this.#over = record.final;
-          yield record;
+          continue;
         }
+        const page = found === "behind" ? await this.#page(wake, signal) : found;
+        const last = page.at(-1);
+        if (last === undefined) continue;
+        this.#next = last.index + 1;
+        this.#over = last.final;
+        yield page;
       }
     } finally {
       signal.removeEventListener("abort", wake);
@@ -85,13 +82,13 @@ export class Cursor {
     }
   }
 
-  #live(wake: () => void): StreamRecord | "ahead" | "behind" | "over" {
+  #live(wake: () => void): readonly StreamRecord[] | "ahead" | "behind" | "over" {
     if (this.#over) return "over";
     if (this.#hub === undefined && this.#first === undefined) {
       const hub = this.#relay.find(this.#address);
       if (hub?.covers(this.#next) === true) this.#join(hub, wake);
     }
-    return this.#hub?.at(this.#next) ?? "behind";
+    return this.#hub?.from(this.#next) ?? "behind";
   }
 
   /** What the log has at the reader's place; nothing where it must follow from now on, or has read all. */
@@ -101,9 +98,7 @@ export class Cursor {
     if (page === undefined) return [];
     if (page.said === "records") {
       if (this.#seen === "nothing") this.#seen = "records";
-      const from = this.#next;
-      this.#next += page.records.length;
-      return page.records.map((bytes, i) => recordOf(from + i, bytes));
+      return page.records.map((json, i) => recordOf(this.#next + i, json));
     }
     const now = this.#stand(page);
     if (now.kind === "final") return [now.record];

@@ -5,8 +5,8 @@
 --   ARGV[3] bytes of all records after which one more is added of each log   ARGV[4] records of a log that are taken out at a time
 --   then one per request:  the index to read from
 --   Returns per request
---           {records, more}                              more is 1 if the log may go on
---           {{}, length, known, kind, body, last}        nothing at or after that index: the log's length; known is 0 if there is no such
+--           {count, records, more}                       one on each line; more is 1 if the log may go on
+--           {0, length, known, kind, body, last}         nothing at or after that index: the log's length; known is 0 if there is no such
 --                                                        request (any more); kind is '' while it has no outcome; body of an error;
 --                                                        last record of a log whose request has an outcome
 local most, enough, enoughOfAll, step = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -33,10 +33,10 @@ end
 
 local function read(log, out, from)
   local records, more = recordsOf(log, from)
-  if #records > 0 then return {records, more} end
+  if #records > 0 then return {#records, table.concat(records, '\n'), more} end
   local facts = redis.call('HMGET', out, 'digest', 'kind', 'body')
   local last = facts[2] and redis.call('LINDEX', log, -1)
-  return {records, redis.call('LLEN', log), facts[1] and 1 or 0, facts[2] or '', facts[2] == 'error' and facts[3] or '', last or ''}
+  return {0, redis.call('LLEN', log), facts[1] and 1 or 0, facts[2] or '', facts[2] == 'error' and facts[3] or '', last or ''}
 end
 
 local pages = {}

@@ -1,7 +1,8 @@
-/** The last records of a stream, for readers that keep up. Bounded by count and bytes; who falls behind reads the log. */
+/** The last records of a stream, for readers that keep up. Bounded by count and size; who falls behind reads the log. */
 import type { StreamRecord } from "../inference.js";
 
-const LIMIT = { records: 128, bytes: 65_536 };
+/** Of text, which is a byte a character unless it has one beyond Latin-1. */
+const LIMIT = { records: 128, chars: 65_536 };
 
 export class Ring {
   /** By index modulo the length. */
@@ -9,7 +10,7 @@ export class Ring {
   /** Index of the oldest record held; `next` while there is none. */
   #first: number;
   #next: number;
-  #bytes = 0;
+  #chars = 0;
 
   constructor(next: number) {
     this.#first = next;
@@ -25,19 +26,45 @@ export class Ring {
     return index >= this.#first && index < this.#next ? this.#slots[index % LIMIT.records] : undefined;
   }
 
-  /** Copies the bytes: a view would keep alive all that arrived with them. */
-  push({ bytes, final }: StreamRecord): void {
+  /** All from `index` on; none where that is not held. */
+  from(index: number): StreamRecord[] {
+    const records: StreamRecord[] = [];
+    for (let i = index; i < this.#next; i++) {
+      const record = this.at(i);
+      if (record === undefined) return [];
+      records.push(record);
+    }
+    return records;
+  }
+
+  /** How large those from `index` on are. */
+  charsFrom(index: number): number {
+    let chars = 0;
+    for (let i = Math.max(index, this.#first); i < this.#next; i++) chars += this.at(i)?.json.length ?? 0;
+    return chars;
+  }
+
+  /** Whether another of this size pushes none from `index` on out. */
+  hasRoom(chars: number, index: number): boolean {
+    const held = this.#next - index;
+    if (held === 0) return true;
+    if (held >= LIMIT.records) return false;
+    return this.#chars + chars <= LIMIT.chars || this.charsFrom(index) + chars <= LIMIT.chars;
+  }
+
+  /** @param record of index `next`. */
+  push(record: StreamRecord): void {
     if (this.#next - this.#first === LIMIT.records) this.#drop();
-    this.#slots[this.#next % LIMIT.records] = { index: this.#next, bytes: Buffer.from(bytes), final };
+    this.#slots[this.#next % LIMIT.records] = record;
     this.#next++;
-    this.#bytes += bytes.length;
+    this.#chars += record.json.length;
     // The newest stays, however large.
-    while (this.#bytes > LIMIT.bytes && this.#first < this.#next - 1) this.#drop();
+    while (this.#chars > LIMIT.chars && this.#first < this.#next - 1) this.#drop();
   }
 
   #drop(): void {
     const place = this.#first % LIMIT.records;
-    this.#bytes -= this.#slots[place]?.bytes.length ?? 0;
+    this.#chars -= this.#slots[place]?.json.length ?? 0;
     this.#slots[place] = undefined;
     this.#first++;
   }

@@ -21,7 +21,7 @@ interface Meeting {
   readonly closed: Promise<unknown>;
 }
 
-async function meet(options: Partial<SseOptions> = {}, reading = true): Promise<Meeting> {
+async function meet(options: Partial<SseOptions> = {}, reading = true, version = "1.1"): Promise<Meeting> {
   return new Promise((resolve) => {
     const http = createServer((_, outgoing) => {
       const stream = openSse(outgoing, { requestId: "r.0.1.m", timing: patient, ...options });
@@ -41,7 +41,7 @@ async function meet(options: Partial<SseOptions> = {}, reading = true): Promise<
       });
     http.listen(0, "127.0.0.1", () => {
       socket = connect((http.address() as AddressInfo).port, "127.0.0.1", () =>
-        socket.write("GET / HTTP/1.1\r\nHost: h\r\n\r\n"),
+        socket.write(`GET / HTTP/${version}\r\nHost: h\r\n\r\n`),
       );
       socket.on("error", () => undefined);
       closed = new Promise((done) => socket.once("close", done));
@@ -59,7 +59,7 @@ const bodyOf = (text: string): string =>
 
 it("frames events, their ids and names, and text of several lines", async () => {
   const { stream, received, until } = await meet({ headers: { "x-more": "1" } });
-  expect(await stream.send({ id: 7, data: Buffer.from('{"a":"é"}') })).toBe(true);
+  expect(await stream.send({ id: 7, data: '{"a":"é"}' })).toBe(true);
   expect(await stream.send({ event: "error", data: "one\r\ntwo\nthree\rfour" })).toBe(true);
   stream.end();
   await until("0\r\n\r\n");
@@ -69,6 +69,27 @@ it("frames events, their ids and names, and text of several lines", async () => 
     'id: 7\ndata: {"a":"é"}\n\nevent: error\ndata: one\ndata: two\ndata: three\ndata: four\n\n',
   );
   expect(await stream.send({ data: "late" })).toBe(false);
+});
+
+it("leaves its connection to the next request", async () => {
+  const { stream, socket, received, until } = await meet();
+  stream.add({ data: "é".repeat(20) });
+  stream.end();
+  await until("0\r\n\r\n");
+  const first = received();
+  expect(first).toContain(`\r\n\r\n30\r\ndata: ${"é".repeat(20)}\n\n\r\n0\r\n\r\n`);
+  socket.write("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  await until(`${first}HTTP/1.1 200 OK`);
+});
+
+it("speaks plainly to a client of HTTP/1.0, and ends by closing", async () => {
+  const { stream, received, closed } = await meet({}, true, "1.0");
+  stream.addText("data: one\n\n");
+  stream.addText("");
+  stream.addText("data: two\n\n");
+  stream.end();
+  await closed;
+  expect(received().split("\r\n\r\n")[1]).toBe("data: one\n\ndata: two\n\n");
 });
 
 it("hands all events of one turn to the socket in one write", async () => {

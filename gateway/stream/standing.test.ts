@@ -2,8 +2,8 @@
 import { describe, expect, it } from "vitest";
 import { standing, type EmptyPage, type Seen } from "./standing.js";
 
-const record = Buffer.from('{"index":2,"choices":[]}');
-const final = Buffer.from('{"index":2,"choices":[],"final":true,"reason":"finished"}');
+const record = '{"index":2,"choices":[]}';
+const final = '{"index":2,"choices":[],"final":true,"reason":"finished"}';
 const result = { kind: "result", body: Buffer.alloc(0) } as const;
 const failure = { kind: "error", code: "state_lost", message: "gone" } as const;
 
@@ -18,7 +18,7 @@ const cutShort: EmptyPage = { said: "ended", length: 3, outcome: result, last: r
 function tell(page: EmptyPage, at: number, seen: Seen, isStream: boolean | undefined): string {
   const now = standing(page, at, seen, isStream);
   if (now.kind === "refused") return now.error.code;
-  return now.kind === "final" ? now.record.bytes.toString() : now.kind;
+  return now.kind === "final" ? now.record.json : now.kind;
 }
 
 const made = (index: number) =>

@@ -10,8 +10,6 @@ const normal = 1000;
 const internalError = 1011;
 const tryAgainLater = 1013;
 
-const accepted = Promise.resolve(true);
-
 /** Resolves when the stream has ended or the client has gone. @throws what is a bug; its client is told no more than that */
 export async function sendRecords(client: WebSocket, socket: Duplex, cursor: Cursor): Promise<void> {
   const gone = new AbortController();
@@ -26,20 +24,26 @@ export async function sendRecords(client: WebSocket, socket: Duplex, cursor: Cur
       socket.uncork();
     });
   };
-  const send = (bytes: Buffer): Promise<boolean> => {
-    if (client.readyState !== WebSocket.OPEN) return Promise.resolve(false);
+  /** @returns a promise where the next must wait; false when nobody will read it. */
+  const send = (json: string): boolean | Promise<boolean> => {
+    if (client.readyState !== WebSocket.OPEN) return false;
     gather();
-    if (client.bufferedAmount + bytes.length < maxBuffered) {
-      client.send(bytes, { binary: false });
-      return accepted;
+    if (client.bufferedAmount + json.length < maxBuffered) {
+      client.send(json);
+      return true;
     }
     return new Promise((resolve) => {
-      client.send(bytes, { binary: false }, (error) => resolve(error === undefined || error === null));
+      client.send(json, (error) => resolve(error === undefined || error === null));
     });
   };
 
   try {
-    for await (const { bytes } of cursor.records(gone.signal)) if (!(await send(bytes))) return;
+    for await (const page of cursor.pages(gone.signal)) {
+      for (const { json } of page) {
+        const sent = send(json);
+        if (sent !== true && !(await sent)) return;
+      }
+    }
     client.close(normal);
   } catch (error) {
     if (!(error instanceof InferenceError)) {

@@ -4,7 +4,7 @@ import type { TokenRecord } from "#shared/contract/generation.js";
 import { InferenceError } from "#shared/errors.js";
 import { foldRecords } from "../generation/fold.js";
 import { cancelWhenGone, whenGone, wholeUnderKey } from "../generation/gone.js";
-import { tokenRecords } from "../generation/records.js";
+import { answerRecords } from "../generation/records.js";
 import type { Generate } from "../inference.js";
 import { openSse } from "../stream/sse.js";
 import type { TextGeneration } from "./generation-parameters.js";
@@ -29,7 +29,7 @@ export async function wholeText(
   cancelWhenGone(stream, request, gone);
   let responses = 0;
   const counted = async function* (): AsyncGenerator<TokenRecord, void> {
-    for await (const record of tokenRecords(stream, gone)) {
+    for await (const record of answerRecords(stream, gone)) {
       if (record.choices.some(({ text }) => text !== "")) responses++;
       yield record;
     }
@@ -58,7 +58,7 @@ export async function streamText(
 ): Promise<Reply | undefined> {
   const gone = whenGone(outgoing);
   const stream = await generate(request);
-  const records = tokenRecords(stream, gone);
+  const records = answerRecords(stream, gone);
   const first = await records.next().catch(refusalOf);
   if ("status" in first) return first;
   if (first.done === true) return undefined;

@@ -2,6 +2,7 @@
 import { startEchoGateway, announcementOf, servedModel, type EchoGateway } from "./echo-gateway.js";
 import { directoryOf } from "../../gateway/models.js";
 import type { GenerationRequest, OpenStream, StreamRecord } from "../../gateway/inference.js";
+import { recordOf } from "../../gateway/stream/records.js";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import type { ChoiceDelta, TokenRecord } from "#shared/contract/generation.js";
 import type { ErrorCode } from "#shared/errors.js";
@@ -47,7 +48,7 @@ export class RecordedStream implements OpenStream {
     return this;
   }
 
-  async *read(from: number, signal: AbortSignal): AsyncGenerator<StreamRecord, void> {
+  async *read(from: number, signal: AbortSignal): AsyncGenerator<StreamRecord[], void> {
     const onAbort = (): void => this.#wakeAll();
     signal.addEventListener("abort", onAbort);
     this.readers++;
@@ -57,7 +58,7 @@ export class RecordedStream implements OpenStream {
         const record = this.records[index];
         if (record === undefined) await new Promise<void>((resolve) => this.#wake.push(resolve));
         else {
-          yield { index, bytes: Buffer.from(JSON.stringify(record)), final: record.final === true };
+          yield [recordOf(index, JSON.stringify(record))];
           if (record.final === true) return;
           index++;
         }

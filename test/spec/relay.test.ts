@@ -1,5 +1,6 @@
 /** A stream has no gap and no duplicate, whatever happens between the log and the reader: rows F27, F28, F51 to F58 and F63. */
 import { beforeEach, describe, expect, it } from "vitest";
+import type { TokenRecord } from "#shared/contract/generation.js";
 import { logKey } from "#shared/keys.js";
 import type { OpenStream } from "../../gateway/inference.js";
 import { Cursor } from "../../gateway/stream/cursor.js";
@@ -92,20 +93,15 @@ describe("reconnecting", () => {
   it("by 500 readers at once costs a few reads of the log (F28)", async () => {
     const whole = wholeStream(100);
     await writer.write(...whole.slice(0, 90));
-    const before = await scriptCalls();
+    const before = await lab.scriptCalls();
     const readings = await Promise.all(
       Array.from({ length: 500 }, (_, i) => resume(lab.gateway, writer, (i % 80) - 1)),
     );
     await until(() => readings.every(({ seen }, i) => seen.length === 90 - (i % 80)));
-    expect((await scriptCalls()) - before).toBeLessThan(60);
+    expect((await lab.scriptCalls()) - before).toBeLessThan(60);
     await writer.write(...whole.slice(90));
     for (const [i, { done }] of readings.entries()) expect(await done).toEqual(whole.slice(i % 80));
   });
-
-  async function scriptCalls(): Promise<number> {
-    const info = await lab.redis.info("commandstats");
-    return Number(/cmdstat_evalsha:calls=(\d+)/.exec(info)?.[1] ?? 0);
-  }
 });
 
 describe("NATS", () => {
@@ -158,18 +154,85 @@ describe("NATS", () => {
     const whole = wholeStream(60);
     const reading = live();
     for (const [i, record] of whole.entries()) {
-      const forged = recordAt(i, { choices: [{ index: 0, text: "forged", tokens: [1] }] });
       const forgedEnd = JSON.stringify({ index: i, choices: [], final: true, reason: "finished" });
-      // What is not in the log: at this index, beyond it, long before it, and no record at all.
-      writer.publish(forged, forgedEnd, recordAt(i + 3), recordAt(999_999_999), whole[0] ?? "");
+      // What is not in the log: an end here, records beyond, one long before, and no record at all.
+      writer.publish(forgedEnd, recordAt(i + 3), forgedAt(i + 9), recordAt(999_999_999), whole[0] ?? "");
       writer.publish("", "{}", "[]", "nonsense", `{"index":${i}`, `{"index":"${i}"}`, Buffer.from([0, 255, 200]));
+      writer.publish(`{"index":${i},"choices":[{}]}`, JSON.stringify({ index: i }), `${forgedAt(i)},`);
       await until(() => reading.seen.length === i);
       await writer.append(record);
-      writer.publish(record, record, whole[i - 1] ?? "", forged);
+      writer.publish(record, record, whole[i - 1] ?? "", forgedAt(i));
     }
     await writer.give({ kind: "result", body: Buffer.from("x") });
     expect(await reading.done).toEqual(whole);
   });
+
+  it.each([
+    ["in the middle", 5],
+    ["just before the end", 58],
+    ["instead of the end", 59],
+  ])("may carry a forged next record %s: it is found out before the stream has ended (A50)", async (_, at) => {
+    const whole = wholeStream(60);
+    const reading = live();
+    for (const [i, record] of whole.entries()) {
+      await until(() => reading.seen.length === i);
+      if (i === at) {
+        writer.publish(forgedAt(i));
+        await until(() => reading.seen.length === i + 1);
+        break;
+      }
+      await writer.write(record);
+    }
+    await writer.write(...whole.slice(at));
+    await expect(reading.done).rejects.toMatchObject({ code: "state_lost" });
+    expect(reading.seen.some((record) => record.includes('"final":true'))).toBe(false);
+    expect(await (await resume(await lab.addGateway(), writer, -1)).done).toEqual(whole);
+  });
+
+  it("may carry forged records with no end: they are found out while the stream runs", async () => {
+    const reading = live();
+    for (let i = 0; i < 1_000; i++) writer.publish(forgedAt(i));
+    await expect(reading.done).rejects.toMatchObject({ code: "state_lost" });
+    expect(reading.seen.length).toBeLessThanOrEqual(128);
+  });
+
+  it("may carry one forged record in a stream that then says nothing: silence finds it out", async () => {
+    const reading = live();
+    await writer.write(recordAt(0));
+    await until(() => reading.seen.length === 1);
+    writer.publish(forgedAt(1));
+    await expect(reading.done).rejects.toMatchObject({ code: "state_lost" });
+  });
+
+  it("is enough for a stream that loses nothing: the log is read now and then", async () => {
+    const whole = wholeStream(1_000);
+    const reading = live();
+    await writer.write(recordAt(0));
+    await until(() => reading.seen.length === 1);
+    const before = await lab.scriptCalls();
+    for (const record of whole.slice(1)) await writer.write(record);
+    expect(await reading.done).toEqual(whole);
+    expect((await lab.scriptCalls()) - before).toBeLessThan(60);
+  });
+
+  it("carries records of every kind: several choices, log probabilities, characters of several bytes", async () => {
+    const chance = { id: 1, token: "é", bytes: [195, 169], logprob: -0.5 };
+    const deltas = (i: number): TokenRecord["choices"] => [
+      { index: 0, text: `"${i}" \\\n\u0007 é 😀`, tokens: [i], logprobs: [{ ...chance, top: [chance] }] },
+      { index: 1, text: "", tokens: [] },
+    ];
+    const whole = [
+      ...Array.from({ length: 150 }, (_, i) => recordAt(i, { choices: deltas(i).slice(i % 2) })),
+      lastRecord(150),
+    ];
+    const reading = live();
+    for (const record of whole) await writer.write(record);
+    expect(await reading.done).toEqual(whole);
+  });
+
+  function forgedAt(index: number): string {
+    return recordAt(index, { choices: [{ index: 0, text: "forged", tokens: [1] }] });
+  }
 
   it("racing a slow read of the log changes nothing (F56)", async () => {
     const whole = wholeStream(300);
@@ -396,18 +459,22 @@ describe("readers that stop reading", () => {
     const readers = await Promise.all(
       Array.from({ length: 200 }, async () => {
         const cursor = await Cursor.open(lab.gateway.relay, writer.address, 0);
-        return cursor.records(new AbortController().signal);
+        return cursor.pages(new AbortController().signal);
       }),
     );
     await writer.write(...records.slice(0, 1));
-    for (const reader of readers) expect((await reader.next()).value).toMatchObject({ index: 0 });
+    for (const reader of readers) expect((await reader.next()).value).toMatchObject([{ index: 0 }]);
     const before = heldBytes();
     for (let i = 1; i < records.length; i += 10) await writer.write(...records.slice(i, i + 10));
-    for (const reader of readers) await reader.next();
+    const pages = await Promise.all(readers.map((reader) => reader.next()));
     // All of it for each would be 800 MB.
     expect(heldBytes() - before).toBeLessThan(64 << 20);
-    for (const reader of readers) {
-      for (let i = 2; i < 70; i++) expect((await reader.next()).value).toMatchObject({ index: i });
+    for (const [i, reader] of readers.entries()) {
+      const indexes: number[] = [];
+      for (let page = pages[i]?.value; page && indexes.length < 70; page = (await reader.next()).value ?? undefined) {
+        indexes.push(...page.map(({ index }) => index));
+      }
+      expect(indexes).toEqual(indexes.map((_, at) => at + 1));
       await reader.return();
     }
     await until(() => lab.gateway.relay.size < 20);

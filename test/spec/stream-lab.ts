@@ -57,6 +57,8 @@ export interface StreamLab {
   gateway: RelayMember;
   /** Another, on the same lines. */
   addGateway(graceMs?: number): Promise<RelayMember>;
+  /** How often scripts have been called so far. */
+  scriptCalls(): Promise<number>;
 }
 
 export function useStreamLab(): StreamLab {
@@ -67,6 +69,10 @@ export function useStreamLab(): StreamLab {
     const member = await startMember(lab, graceMs);
     members.push(member);
     return member;
+  };
+  lab.scriptCalls = async () => {
+    const info = await lab.redis.info("commandstats");
+    return Number(/cmdstat_evalsha:calls=(\d+)/.exec(info)?.[1] ?? 0);
   };
   beforeAll(async () => {
     lab.redisServer = await startRedis(folder);
@@ -236,14 +242,16 @@ export interface Reading {
   leave(): void;
 }
 
-export function read(records: (signal: AbortSignal) => AsyncIterable<StreamRecord>): Reading {
+export function read(records: (signal: AbortSignal) => AsyncIterable<readonly StreamRecord[]>): Reading {
   const leaving = new AbortController();
   const seen: string[] = [];
   const indexes: number[] = [];
   const all = async () => {
-    for await (const { index, bytes } of records(leaving.signal)) {
-      indexes.push(index);
-      seen.push(bytes.toString());
+    for await (const page of records(leaving.signal)) {
+      for (const { index, json } of page) {
+        indexes.push(index);
+        seen.push(json);
+      }
     }
     return seen;
   };
@@ -255,7 +263,7 @@ export function read(records: (signal: AbortSignal) => AsyncIterable<StreamRecor
 /** @param after index of the last record that the reader has; -1 for none. */
 export async function resume({ relay }: RelayMember, { address }: Writer, after: number): Promise<Reading> {
   const cursor = await Cursor.open(relay, address, after + 1);
-  return read((signal) => cursor.records(signal));
+  return read((signal) => cursor.pages(signal));
 }
 
 /** What this process holds in memory, garbage aside. */
