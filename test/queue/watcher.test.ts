@@ -1,6 +1,5 @@
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { GROUP, laneKeys } from "#shared/keys.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { Connections } from "#shared/redis/connections.js";
 import { Watcher } from "../../worker/intake/watcher.js";
@@ -11,70 +10,87 @@ import { renew } from "../../worker/queue/renew.js";
 import { admitRequest, takeOne, useLab } from "./lab.js";
 
 const LEASE_MS = 60_000;
-/** Later than a renewal, sooner than the lease's end. */
-const LATE_MS = 30_000;
-const limits = { idleMs: 20_100, leaseMs: LEASE_MS, holdMs: 5_000 };
+const limits = { silentMs: 100, leaseMs: LEASE_MS, holdMs: 5_000 };
 const log = pino({ level: "silent" });
 
 function useEntry() {
   const lab = useLab();
-  /** An entry of a.1's that it has not renewed for so long. */
-  const held = async (idleMs: number) => {
+  /** An entry of a.1's. */
+  const held = async () => {
     await admitRequest(lab, "r1");
-    const { entry } = await takeOne(lab.queue);
-    await lab.redis.xclaim(laneKeys(lab.lane).ready, GROUP, "a.1", 0, entry, "IDLE", idleMs, "JUSTID");
-    return entry;
+    return (await takeOne(lab.queue)).entry;
   };
   const free = async () => (await reclaim({ ...lab.queue, consumer: "c.1" }, LEASE_MS, 10, "0-0")).deliveries.length;
-  return { lab, held, free };
+  const late = () => overdue(lab.other, limits);
+  return { lab, held, free, late };
 }
 
 describe("overdue", () => {
-  const { lab, held } = useEntry();
+  const { lab, held, late } = useEntry();
 
-  it("names who is late, but not itself", async () => {
-    await held(LATE_MS);
-    expect(await overdue(lab.other, limits)).toEqual(["a.1"]);
-    expect(await overdue(lab.queue, limits)).toEqual([]);
+  it("names who is silent and holds entries, but not the caller", async () => {
+    await held();
+    expect(await late()).toEqual([]);
+    await expect.poll(late).toEqual(["a.1"]);
+    expect(await overdue(lab.queue, { ...limits, silentMs: 0 })).toEqual([]);
+  });
+
+  it("tells of its caller that it lives", async () => {
+    await held();
+    await expect.poll(late).toEqual(["a.1"]);
+    await overdue(lab.queue, limits);
+    expect(await late()).toEqual([]);
+  });
+
+  it("takes nothing for its caller", async () => {
+    await admitRequest(lab, "r1");
+    await overdue(lab.queue, limits);
+    expect(await takeOne(lab.other)).toMatchObject({ request: "r1" });
+  });
+
+  it("does not name who holds nothing", async () => {
+    await overdue(lab.queue, limits);
+    expect(await overdue(lab.other, { ...limits, silentMs: 0 })).toEqual([]);
+  });
+
+  it("does not name whose lease is over: any worker takes over anyhow", async () => {
+    await held();
+    await expect.poll(late).toEqual(["a.1"]);
+    expect(await overdue(lab.other, { ...limits, leaseMs: 50 })).toEqual([]);
   });
 
   it("tells one worker at a time, for as long as it asks", async () => {
-    await held(LATE_MS);
+    await held();
     const third = { ...lab.queue, consumer: "c.1" };
-    expect(await overdue(lab.other, { ...limits, holdMs: 300 })).toEqual(["a.1"]);
+    const brief = { ...limits, holdMs: 300 };
+    await expect.poll(() => overdue(lab.other, brief)).toEqual(["a.1"]);
     expect(await overdue(third, limits)).toEqual([]);
-    expect(await overdue(lab.other, { ...limits, holdMs: 300 })).toEqual(["a.1"]);
+    expect(await overdue(lab.other, brief)).toEqual(["a.1"]);
     await expect.poll(() => overdue(third, limits)).toEqual(["a.1"]);
-  });
-
-  it.each([
-    ["a worker that has renewed", 0],
-    ["one whose lease is over: any worker takes over anyhow", LEASE_MS + 1],
-  ])("does not name %s", async (_, idleMs) => {
-    await held(idleMs);
-    expect(await overdue(lab.other, limits)).toEqual([]);
   });
 });
 
 describe("abandon of a worker that is taken for dead", () => {
-  const { lab, held, free } = useEntry();
+  const { lab, held, free, late } = useEntry();
 
-  it("leaves what has been renewed since", async () => {
-    const entry = await held(LATE_MS);
+  it("leaves alone who has renewed since", async () => {
+    const entry = await held();
+    await expect.poll(late).toEqual(["a.1"]);
     await renew(lab.queue, [entry]);
-    expect(await abandon(lab.queue, limits.idleMs)).toBe(0);
+    expect(await abandon(lab.queue, limits.silentMs)).toBe(0);
     expect(await free()).toBe(0);
   });
 
   it("is undone by a renewal that comes before anybody has taken over", async () => {
-    const entry = await held(LATE_MS);
-    expect(await abandon(lab.queue, limits.idleMs)).toBe(1);
+    const entry = await held();
+    await expect.poll(late).toEqual(["a.1"]);
+    expect(await abandon(lab.queue, limits.silentMs)).toBe(1);
     expect((await renew(lab.queue, [entry])).lost).toEqual([]);
     expect(await free()).toBe(0);
   });
 
   it("frees nothing twice", async () => {
-    await held(LATE_MS);
+    await held();
     expect(await abandon(lab.queue)).toBe(1);
     expect(await abandon(lab.queue)).toBe(0);
   });
@@ -102,15 +118,16 @@ describe("a watcher", () => {
   afterEach(() => {
     for (const redis of open.splice(0)) redis.disconnect();
   });
-  const lookTwice = async () => {
-    await watcher.look();
-    await new Promise((resolve) => setTimeout(resolve, 120));
-    await watcher.look();
+  const lookFor = async (ms: number) => {
+    for (const until = performance.now() + ms; performance.now() < until;) {
+      await watcher.look();
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
   };
 
   it("frees the steps of a worker that has lost its connections with its life", async () => {
-    await held(LATE_MS);
-    await lookTwice();
+    await held();
+    await lookFor(600);
     expect(await free()).toBe(0);
     dying.disconnect();
     const looked = async () => {
@@ -121,12 +138,12 @@ describe("a watcher", () => {
   });
 
   it("leaves a worker its steps whose link was cut and is back", async () => {
-    await held(LATE_MS);
+    await held();
     dying.disconnect();
     await expect.poll(async () => String(await lab.redis.client("LIST"))).not.toContain("name=a.1");
-    await watcher.look();
+    await lookFor(200);
     await connect("a.1");
-    await lookTwice();
+    await lookFor(600);
     expect(await free()).toBe(0);
   });
 
@@ -136,13 +153,13 @@ describe("a watcher", () => {
     const redis = connectRedis({ url: lab.url.replace("//", `//${user}:secret@`), name: "b.1", log });
     open.push(redis);
     await whenReady(redis, AbortSignal.timeout(5_000));
-    await held(LATE_MS);
+    await held();
     dying.disconnect();
     await expect.poll(async () => String(await lab.redis.client("LIST"))).not.toContain("name=a.1");
     const seen = new Connections(redis, log);
     const connections = { names: () => seen.names(), upFor: () => 10_000 };
     watcher = new Watcher({ queue: { ...lab.other, redis }, connections, leaseMs: LEASE_MS, log });
-    await lookTwice();
+    await lookFor(600);
     expect(await free()).toBe(0);
     expect(await seen.names()).toBeUndefined();
   });

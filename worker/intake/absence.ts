@@ -1,5 +1,5 @@
 /**
- * Decides who has died before its lease says so: who is late with its renewals and has no connection to Redis, at two looks in a row. One look is not enough: a link that is
+ * Decides who has died before its lease says so: who holds steps, is silent, and has no connection to Redis, at two looks in a row. One look is not enough: a link that is
  * cut is back within a tenth of a second. To be wrong costs work, never an answer: owning an entry is what counts, and that is not decided here.
  */
 
@@ -8,8 +8,8 @@ export interface Look {
   readonly at: number;
   /** This worker's own name. */
   readonly self: string;
-  /** Workers that are late with their renewals. */
-  readonly overdue: readonly string[];
+  /** Workers that hold steps and have not been heard of for longer than the living are silent. */
+  readonly silent: readonly string[];
   /** Who is connected; undefined where the server does not tell. */
   readonly connected: ReadonlySet<string> | undefined;
   /** How long our own link has been up, in ms. */
@@ -31,10 +31,10 @@ export function mayJudge(upForMs: number): boolean {
 
 /** @param missing what the last call returned. @returns who has died, and who is to be looked at again */
 export function judge(missing: Missing, look: Look): { readonly dead: readonly string[]; readonly missing: Missing } {
-  const { at, self, overdue, connected, upForMs } = look;
+  const { at, self, silent, connected, upForMs } = look;
   // A list on which we are not ourselves, as behind a proxy that shares connections, says nothing of others.
   const tells = connected?.has(self) === true && mayJudge(upForMs);
-  const absent = tells ? overdue.filter((name) => !connected.has(name)) : [];
+  const absent = tells ? silent.filter((name) => !connected.has(name)) : [];
   const since = new Map(absent.map((name) => [name, missing.get(name) ?? at]));
   const dead = absent.filter((name) => at - (since.get(name) ?? at) >= APART_MS);
   return { dead, missing: since };

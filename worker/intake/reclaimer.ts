@@ -35,6 +35,10 @@ export async function reclaimWhileOpen(
     if (signal.aborted || !steadiness.leasesCount(performance.now()) || redis.status !== "ready") continue;
     try {
       await watcher.look();
+    } catch (error) {
+      log.debug({ error: String(error) }, "the look for the dead failed; the next scan looks again");
+    }
+    try {
       for (let most = room(); most > 0; most = room()) {
         const notAfter = clock.toRedis(performance.now()) + leaseMs / 3;
         const found = await reclaim(queue, leaseMs, most, cursor, notAfter);

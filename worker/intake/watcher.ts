@@ -13,8 +13,8 @@ export interface WatcherSettings {
   readonly log: Logger;
 }
 
-/** The living renew every third of a lease; so much more is late. */
-const LATE_MS = 100;
+/** The living look every 100 ms; two looks and a bit are late. */
+const SILENT_MS = 220;
 /** Longer than between two looks, so that one worker has both. */
 const HOLD_MS = 300;
 
@@ -26,20 +26,19 @@ export class Watcher {
     this.#settings = settings;
   }
 
-  /** One look. Redis is asked who is connected only while somebody is late. */
+  /** One look, which also tells that this worker lives. Redis is asked who is connected only while somebody is silent. */
   async look(): Promise<void> {
     const { queue, connections, leaseMs, log } = this.#settings;
-    const idleMs = leaseMs / 3 + LATE_MS;
     // Who could not judge must not be the one that is told.
-    const able = mayJudge(connections.upFor(performance.now()));
-    const late = able ? await overdue(queue, { idleMs, leaseMs, holdMs: HOLD_MS }) : [];
-    const connected = late.length === 0 ? undefined : await connections.names();
+    const silentMs = mayJudge(connections.upFor(performance.now())) ? SILENT_MS : leaseMs;
+    const silent = await overdue(queue, { silentMs, leaseMs, holdMs: HOLD_MS });
+    const connected = silent.length === 0 ? undefined : await connections.names();
     const at = performance.now();
-    const look = { at, self: queue.consumer, overdue: late, connected, upForMs: connections.upFor(at) };
+    const look = { at, self: queue.consumer, silent, connected, upForMs: connections.upFor(at) };
     const { dead, missing } = judge(this.#missing, look);
     this.#missing = missing;
     for (const worker of dead) {
-      const steps = await abandon({ ...queue, consumer: worker }, idleMs);
+      const steps = await abandon({ ...queue, consumer: worker }, SILENT_MS);
       if (steps > 0) log.info({ worker, steps }, "a worker is gone; its steps are free");
     }
   }

@@ -8,7 +8,7 @@ const script = defineScript(new URL("./abandon.lua", import.meta.url), integer);
 /** Longer than any lease. */
 const LONG_IDLE_MS = 3_600_000;
 
-/** @param idleMs what has been renewed since is left alone. @returns how many entries the worker leaves behind. */
-export function abandon({ redis, lane, consumer }: LaneQueue, idleMs = 0): Promise<number> {
-  return script(redis, [laneKeys(lane).ready], [GROUP, consumer, LONG_IDLE_MS, Math.ceil(idleMs)]);
+/** @param silentMs a worker that was heard of since is left alone. @returns how many entries the worker leaves behind. */
+export function abandon({ redis, lane, consumer }: LaneQueue, silentMs = 0): Promise<number> {
+  return script(redis, [laneKeys(lane).ready], [GROUP, consumer, LONG_IDLE_MS, silentMs]);
 }
