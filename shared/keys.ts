@@ -82,8 +82,3 @@ export function tokenSubject(tenant: string, { model }: Lane, request: string): 
 export function reconcilerKey(lane: Lane): string {
   return `reconciler:${tag(lane)}`;
 }
-
-/** Held for a moment by the one worker that looks for the lane's dead. */
-export function watcherKey(lane: Lane): string {
-  return `watcher:${tag(lane)}`;
-}

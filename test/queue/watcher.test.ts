@@ -10,7 +10,7 @@ import { renew } from "../../worker/queue/renew.js";
 import { admitRequest, takeOne, useLab } from "./lab.js";
 
 const LEASE_MS = 60_000;
-const limits = { silentMs: 100, leaseMs: LEASE_MS, holdMs: 5_000 };
+const limits = { silentMs: 100, leaseMs: LEASE_MS };
 const log = pino({ level: "silent" });
 
 function useEntry() {
@@ -21,7 +21,7 @@ function useEntry() {
     return (await takeOne(lab.queue)).entry;
   };
   const free = async () => (await reclaim({ ...lab.queue, consumer: "c.1" }, LEASE_MS, 10, "0-0")).deliveries.length;
-  const late = () => overdue(lab.other, limits);
+  const late = async () => (await overdue(lab.other, true, limits)).silent;
   return { lab, held, free, late };
 }
 
@@ -32,41 +32,37 @@ describe("overdue", () => {
     await held();
     expect(await late()).toEqual([]);
     await expect.poll(late).toEqual(["a.1"]);
-    expect(await overdue(lab.queue, { ...limits, silentMs: 0 })).toEqual([]);
+    expect(await overdue(lab.queue, true, { ...limits, silentMs: 0 })).toEqual({ workers: 2, silent: [] });
   });
 
   it("tells of its caller that it lives", async () => {
     await held();
     await expect.poll(late).toEqual(["a.1"]);
-    await overdue(lab.queue, limits);
+    await overdue(lab.queue, false, limits);
     expect(await late()).toEqual([]);
   });
 
   it("takes nothing for its caller", async () => {
     await admitRequest(lab, "r1");
-    await overdue(lab.queue, limits);
+    await overdue(lab.queue, false, limits);
     expect(await takeOne(lab.other)).toMatchObject({ request: "r1" });
   });
 
   it("does not name who holds nothing", async () => {
-    await overdue(lab.queue, limits);
-    expect(await overdue(lab.other, { ...limits, silentMs: 0 })).toEqual([]);
+    await overdue(lab.queue, false, limits);
+    expect((await overdue(lab.other, true, { ...limits, silentMs: 0 })).silent).toEqual([]);
   });
 
   it("does not name whose lease is over: any worker takes over anyhow", async () => {
     await held();
     await expect.poll(late).toEqual(["a.1"]);
-    expect(await overdue(lab.other, { ...limits, leaseMs: 50 })).toEqual([]);
+    expect((await overdue(lab.other, true, { ...limits, leaseMs: 50 })).silent).toEqual([]);
   });
 
-  it("tells one worker at a time, for as long as it asks", async () => {
+  it("names nobody to who does not ask", async () => {
     await held();
-    const third = { ...lab.queue, consumer: "c.1" };
-    const brief = { ...limits, holdMs: 300 };
-    await expect.poll(() => overdue(lab.other, brief)).toEqual(["a.1"]);
-    expect(await overdue(third, limits)).toEqual([]);
-    expect(await overdue(lab.other, brief)).toEqual(["a.1"]);
-    await expect.poll(() => overdue(third, limits)).toEqual(["a.1"]);
+    await expect.poll(late).toEqual(["a.1"]);
+    expect(await overdue(lab.other, false, limits)).toEqual({ workers: 0, silent: [] });
   });
 });
 

@@ -15,12 +15,14 @@ export interface WatcherSettings {
 
 /** The living look every 100 ms; two looks and a bit are late. */
 const SILENT_MS = 220;
-/** Longer than between two looks, so that one worker has both. */
-const HOLD_MS = 300;
+/** Workers of a lane that ask at a scan, on average: in a large fleet not all of them need to. */
+const ASKING = 4;
 
 export class Watcher {
   readonly #settings: WatcherSettings;
   #missing: Missing = new Map();
+  /** Workers of the lane, this one included. */
+  #workers = 1;
 
   constructor(settings: WatcherSettings) {
     this.#settings = settings;
@@ -29,9 +31,10 @@ export class Watcher {
   /** One look, which also tells that this worker lives. Redis is asked who is connected only while somebody is silent. */
   async look(): Promise<void> {
     const { queue, connections, leaseMs, log } = this.#settings;
-    // Who could not judge must not be the one that is told.
-    const silentMs = mayJudge(connections.upFor(performance.now())) ? SILENT_MS : leaseMs;
-    const silent = await overdue(queue, { silentMs, leaseMs, holdMs: HOLD_MS });
+    const curious = this.#missing.size > 0 || Math.random() < ASKING / this.#workers;
+    const ask = curious && mayJudge(connections.upFor(performance.now()));
+    const { workers, silent } = await overdue(queue, ask, { silentMs: SILENT_MS, leaseMs });
+    if (ask) this.#workers = workers;
     const connected = silent.length === 0 ? undefined : await connections.names();
     const at = performance.now();
     const look = { at, self: queue.consumer, silent, connected, upForMs: connections.upFor(at) };

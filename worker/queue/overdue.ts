@@ -1,20 +1,28 @@
 /** The typed wrapper of overdue.lua. */
-import { GROUP, laneKeys, watcherKey } from "#shared/keys.js";
-import { defineScript, list, text } from "#shared/redis/script.js";
+import { GROUP, laneKeys } from "#shared/keys.js";
+import { defineScript, integer, list, text } from "#shared/redis/script.js";
 import type { LaneQueue } from "./lane.js";
 
-const script = defineScript(new URL("./overdue.lua", import.meta.url), (reply) => list(reply).map(text));
+export interface Overdue {
+  /** Of the lane, heard of within a lease, this one included; 0 when nobody asked. */
+  readonly workers: number;
+  /** The others that hold entries and have been silent. */
+  readonly silent: readonly string[];
+}
 
 export interface OverdueLimits {
   /** Longer than a living worker is silent. */
   readonly silentMs: number;
   readonly leaseMs: number;
-  /** Nobody else of the lane is told for so long. */
-  readonly holdMs: number;
 }
 
-/** Tells that this worker lives. @returns the others that hold entries and have been silent; nobody, where another worker is being told */
-export function overdue({ redis, lane, consumer }: LaneQueue, limits: OverdueLimits): Promise<readonly string[]> {
-  const { silentMs, leaseMs, holdMs } = limits;
-  return script(redis, [laneKeys(lane).ready, watcherKey(lane)], [GROUP, consumer, silentMs, leaseMs, holdMs]);
+const script = defineScript(new URL("./overdue.lua", import.meta.url), (reply): Overdue => {
+  const [workers, ...silent] = list(reply);
+  return { workers: integer(workers), silent: silent.map(text) };
+});
+
+/** Tells that this worker lives. @param ask who is silent; without it nobody is named */
+export function overdue({ redis, lane, consumer }: LaneQueue, ask: boolean, limits: OverdueLimits): Promise<Overdue> {
+  const { silentMs, leaseMs } = limits;
+  return script(redis, [laneKeys(lane).ready], [GROUP, consumer, ask ? 1 : 0, silentMs, leaseMs]);
 }
