@@ -3,6 +3,7 @@ import { GROUP, laneKeys, logKey, outcomeKey } from "#shared/keys.js";
 import { defineScript, words, type Arg } from "#shared/redis/script.js";
 import { chunks } from "#shared/chunks.js";
 import type { StreamQueue } from "./lane.js";
+import { span } from "./span.js";
 
 export interface Append {
   readonly entry: string;
@@ -39,7 +40,7 @@ function appendChunk(
   heedWanted: boolean,
 ): Promise<Appended[]> {
   const keys = [laneKeys(lane).ready];
-  const args: Arg[] = [GROUP, consumer, heedWanted ? 1 : 0];
+  const args: Arg[] = [GROUP, consumer, heedWanted ? 1 : 0, ...span(appends.map(({ entry }) => entry))];
   for (const { entry, request, first, records, final } of appends) {
     keys.push(outcomeKey(lane, request), logKey(lane, request));
     args.push(entry, first, final ? 1 : 0, records.length, ...records);

@@ -5,6 +5,7 @@ import { GROUP, laneKeys, logKey, outcomeKey, sequenceKeys } from "#shared/keys.
 import { defineScript, words, type Arg } from "#shared/redis/script.js";
 import { chunks } from "#shared/chunks.js";
 import { DEAD_LIMIT, type LaneQueue } from "./lane.js";
+import { span } from "./span.js";
 
 /** What becomes of the sequence's checkpoint; see commit-steps.lua. */
 export type StateChange =
@@ -68,7 +69,7 @@ function commitRequestChunk(queue: LaneQueue, settlements: readonly Settlement[]
   const { redis, lane, consumer } = queue;
   const { ready, runs, dead } = laneKeys(lane);
   const keys: string[] = [ready, runs, dead];
-  const args: Arg[] = [GROUP, consumer, DEAD_LIMIT, ...span(settlements)];
+  const args: Arg[] = [GROUP, consumer, DEAD_LIMIT, ...span(entriesOf(settlements))];
   for (const { delivery, outcome, deadReason = "" } of settlements) {
     keys.push(outcomeKey(lane, delivery.request), ...logOf(queue, delivery));
     args.push(delivery.entry, outcome.kind, outcome.body, delivery.outcomeTtlMs, deadReason);
@@ -85,7 +86,7 @@ function commitStepChunk(
   const { redis, lane, consumer } = queue;
   const { ready, runs, live, dead } = laneKeys(lane);
   const keys: string[] = [ready, runs, live, dead];
-  const args: Arg[] = [GROUP, consumer, maxIdleMs, DEAD_LIMIT, ...span(settlements)];
+  const args: Arg[] = [GROUP, consumer, maxIdleMs, DEAD_LIMIT, ...span(entriesOf(settlements))];
   for (const { delivery, outcome, state, deadReason = "" } of settlements) {
     const { seq, state: checkpoint, wait } = sequenceKeys(lane, delivery.sequence);
     keys.push(outcomeKey(lane, delivery.request), seq, checkpoint, wait, ...logOf(queue, delivery));
@@ -100,20 +101,6 @@ function logOf({ lane, streams }: LaneQueue, { request }: Delivery): string[] {
   return streams === true ? [logKey(lane, request)] : [];
 }
 
-/** The oldest and the newest of some entries; suspects come later than what is younger. */
-function span(settlements: readonly Settlement[]): [oldest: string, newest: string] {
-  const entries = settlements.map(({ delivery }) => delivery.entry);
-  const [first = ""] = entries;
-  return [
-    entries.reduce((oldest, entry) => (isOlder(entry, oldest) ? entry : oldest), first),
-    entries.reduce((newest, entry) => (isOlder(newest, entry) ? entry : newest), first),
-  ];
-}
-
-/** Entry ids are `<ms>-<number>`: of one length they compare as they are written. */
-function isOlder(a: string, b: string): boolean {
-  if (a.length === b.length) return a < b;
-  const [aMs = 0, aNumber = 0] = a.split("-").map(Number);
-  const [bMs = 0, bNumber = 0] = b.split("-").map(Number);
-  return aMs < bMs || (aMs === bMs && aNumber < bNumber);
+function entriesOf(settlements: readonly Settlement[]): string[] {
+  return settlements.map(({ delivery }) => delivery.entry);
 }
