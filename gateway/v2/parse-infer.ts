@@ -1,9 +1,10 @@
 /** The body of an infer request, as far as it can be read without comparing it with the model; spec/http-v2.md sections 5 and 6. */
-import { parseJson, JsonError, type JsonObject } from "#shared/json/parse.js";
+import { parseJson, JsonError, type JsonObject, type JsonValue } from "#shared/json/parse.js";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { InferenceError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
 import type { Limits } from "./limits.js";
+import { parseHeader } from "./known-headers.js";
 import { asString, isObject, optionalObject } from "./members.js";
 import { parseInputs } from "./parse-inputs.js";
 import { parseOutputs, type RequestedOutput } from "./parse-outputs.js";
@@ -42,7 +43,8 @@ export function parseInfer(
   if (jsonBytes > limits.jsonBytes) {
     throw new InferenceError("payload_too_large", `request JSON is larger than the limit of ${limits.jsonBytes} bytes`);
   }
-  const request = parseRequestJson(body.subarray(0, jsonBytes));
+  const json = body.subarray(0, jsonBytes);
+  const request = parseRequestJson(json, headerLength === undefined ? parseJson : parseHeader);
   const id = request["id"] === undefined ? "" : asString(request["id"], "id");
   const prefix = requestPrefix(id);
   const given = optionalObject(request, "parameters");
@@ -71,9 +73,9 @@ function parseHeaderLength(header: string, bodyLength: number): number {
 }
 
 /** @throws InferenceError `invalid_json` */
-export function parseRequestJson(bytes: Buffer): JsonObject {
+export function parseRequestJson(bytes: Buffer, parse: (bytes: Buffer) => JsonValue = parseJson): JsonObject {
   try {
-    const request = parseJson(bytes);
+    const request = parse(bytes);
     if (isObject(request)) return request;
   } catch (error) {
     if (error instanceof JsonError) throw invalidJson(error.message, error);
