@@ -60,6 +60,15 @@ export const cheap: StreamModel = {
   prompts: 128,
 };
 
+/** Its weights fit in no processor's cache, so a pass over one row costs nearly as much as over a few: what batching is for. */
+export const wide: StreamModel = {
+  name: "gen-wide",
+  folder: join(root, "test/models/gen-wide"),
+  promptTokens: 16,
+  answerTokens: 96,
+  prompts: 48,
+};
+
 /** For long histories: its context has 4 096 positions. */
 export const long: Pick<StreamModel, "name" | "folder" | "promptTokens"> = {
   name: "gen-mha",

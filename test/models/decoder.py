@@ -35,6 +35,7 @@ class Shape:
     full: bool = True  # norms and feed-forward layers; without them a layer is attention only
     cache: bool = True  # past_key_values and present
     poison: Optional[int] = None  # the id of the token that kills the process
+    computed: bool = False  # weights of products are computed when the model is loaded, so a large model is a small file
     spread: float = 2.3  # standard deviation of the logits, before the bias
 
 
@@ -71,6 +72,8 @@ class Decoder:
         return (self.random.standard_normal(shape) * deviation).astype(self.dtype)
 
     def matmul(self, x: str, name: str, rows: int, columns: int, gain: float = 1) -> str:
+        if self.shape.computed:
+            return self.op("MatMul", x, self.computed(rows, columns, gain / rows**0.5))
         weight = self.normal((rows, columns), gain / rows**0.5)
         if not self.shape.quantized:
             return self.op("MatMul", x, self.constant(name, weight))
@@ -82,6 +85,15 @@ class Decoder:
         x_data, x_scale, x_zero = self.ops("DynamicQuantizeLinear", [x], outputs)
         product = self.op("Cast", self.op("MatMulInteger", x_data, data, x_zero, zero), to=TensorProto.FLOAT)
         return self.op("Mul", product, self.op("Mul", x_scale, self.constant(f"{name}_scale", np.array(scale))))
+
+    def computed(self, rows: int, columns: int, deviation: float) -> str:
+        """Uniform numbers out of the squares modulo a prime. ONNX Runtime folds them into a constant when it loads the model."""
+        prime, start = 65521, int(self.random.randint(65521))
+        index = self.op("Range", self.integer(start), self.integer(start + rows * columns), self.integer(1))
+        drawn = self.op("Mod", self.op("Mul", self.op("Mul", index, index), self.integer(7919)), self.integer(prime))
+        centred = self.op("Sub", self.op("Cast", drawn, to=self.tensor), self.number((prime - 1) / 2))
+        uniform = self.op("Mul", centred, self.number(deviation * 12**0.5 / prime))
+        return self.op("Reshape", uniform, self.ints(rows, columns))
 
     def norm(self, x: str, name: str) -> str:
         scale = self.constant(f"{name}.weight", np.ones(self.shape.hidden, self.dtype))

@@ -8,6 +8,7 @@ gen-relative       positions are the cache's length and what follows: a row padd
 gen-logits-to-keep an input num_logits_to_keep, and weights in a file of their own
 gen-quantized      MatMulInteger, as ONNX Runtime's dynamic quantization gives
 gen-cheap          costs next to nothing, for measuring everything around the model
+gen-wide           22 million parameters, more than any cache of a processor holds, computed at load: for measuring batches
 gen-pill           gen-cheap, but the token <|crash|> kills the process (on x86-64, as in pill)
 
 All have the same tokenizer: bytes, some merges and the special tokens, which the weights avoid, so that nothing ends
@@ -199,6 +200,8 @@ def main() -> None:
     make(Shape("gen-logits-to-keep", 201, words, hidden=32, heads=2, kv_heads=2, keep=True), "gpt2", outside=True)
     make(Shape("gen-quantized", 209, words, quantized=True), "gpt2", file="model_quantized.onnx")
     make(cheap("gen-cheap", 102, words), "llama")
+    wide = {"hidden": 768, "layers": 6, "heads": 12, "kv_heads": 2, "head": 64, "places": "rope", "computed": True}
+    make(Shape("gen-wide", 301, words, **wide), "llama")
     pill = bias(1)
     make(cheap("gen-pill", 207, pill, poison=len(pill) - 1), "llama", extra=[CRASH])
 

@@ -1,6 +1,6 @@
 /** The figures of generation. */
 import { parts } from "../fleet.js";
-import { cheap, demo, long } from "../models.js";
+import { cheap, demo, long, wide } from "../models.js";
 import { median, type Percentiles } from "../percentiles.js";
 import { ratio, type Wanted } from "../wanted.js";
 import type { StreamResult, StreamRound } from "./scenarios.js";
@@ -79,6 +79,30 @@ function against(
   ];
 }
 
+type Pair<Result> = (round: Round) => readonly [one: Result | undefined, sixteen: Result | undefined];
+
+/** One stream and sixteen, and what the batch is worth. */
+function paired(name: string, fleet: Pair<StreamResult>, bare: Pair<Pace & { readonly cpuUs: number }>): Figures {
+  const gain = (of: Pair<Pace>) => (round: Round) => {
+    const [one, sixteen] = of(round);
+    return ratio(sixteen?.tokensPerSecond, one?.tokensPerSecond);
+  };
+  return [
+    ...against(
+      `${name}, 1 stream`,
+      (round) => fleet(round)[0],
+      (round) => bare(round)[0],
+    ),
+    ...against(
+      `${name}, 16 streams`,
+      (round) => fleet(round)[1],
+      (round) => bare(round)[1],
+    ),
+    { name: `${name}, tokens/s: 16 streams ÷ 1`, goal: "≥ 5", of: gain(fleet) },
+    { name: "  the same of the bare loop", of: gain(bare) },
+  ];
+}
+
 function takeoverOf(history: number): Figures {
   const all = (of: (kill: Takeover) => number, one: (values: readonly number[]) => number) => (round: Round) => {
     const kills = round.takeover?.takeovers.find((takeover) => takeover.history === history)?.kills;
@@ -100,26 +124,16 @@ function takeoverOf(history: number): Figures {
 }
 
 export const streamFigures: Figures = [
-  ...against(
-    `${demo.name}, 1 stream`,
-    ({ streamOne }) => streamOne,
-    ({ bareStreamOne }) => bareStreamOne,
+  ...paired(
+    demo.name,
+    ({ streamOne, streamSixteen }) => [streamOne, streamSixteen],
+    ({ bareStreamOne, bareStreamSixteen }) => [bareStreamOne, bareStreamSixteen],
   ),
-  ...against(
-    `${demo.name}, 16 streams`,
-    ({ streamSixteen }) => streamSixteen,
-    ({ bareStreamSixteen }) => bareStreamSixteen,
+  ...paired(
+    wide.name,
+    ({ wideOne, wideSixteen }) => [wideOne, wideSixteen],
+    ({ bareWideOne, bareWideSixteen }) => [bareWideOne, bareWideSixteen],
   ),
-  {
-    name: `${demo.name}, tokens/s: 16 streams ÷ 1`,
-    goal: "≥ 5",
-    of: ({ streamSixteen, streamOne }) => ratio(streamSixteen?.tokensPerSecond, streamOne?.tokensPerSecond),
-  },
-  {
-    name: "  the same of the bare loop",
-    of: ({ bareStreamSixteen, bareStreamOne }) =>
-      ratio(bareStreamSixteen?.tokensPerSecond, bareStreamOne?.tokensPerSecond),
-  },
   { name: `${cheap.name}, 64 streams, SSE: tokens/s`, goal: "≥ 20000", of: ({ sse }) => sse?.tokensPerSecond },
   ...paceOf(({ sse }) => sse),
   ...cpuOf(({ sse }) => sse),

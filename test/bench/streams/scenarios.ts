@@ -1,7 +1,7 @@
 /** What one round measures of generation: streams through the fleet, the same tokens in a bare loop, and a worker killed under a stream. */
 import { runChild } from "../child.js";
 import { parts, type BenchFleet, type Part } from "../fleet.js";
-import { cheap, demo, type StreamModel } from "../models.js";
+import { cheap, demo, wide, type StreamModel } from "../models.js";
 import type { Percentiles } from "../percentiles.js";
 import type { Scenarios } from "../rounds.js";
 import type { Timing } from "../scenarios.js";
@@ -39,6 +39,10 @@ export interface StreamRound {
   bareStreamOne: BareStreamResult;
   streamSixteen: StreamResult;
   bareStreamSixteen: BareStreamResult;
+  wideOne: StreamResult;
+  bareWideOne: BareStreamResult;
+  wideSixteen: StreamResult;
+  bareWideSixteen: BareStreamResult;
   sse: StreamResult;
   bareSse: BareStreamResult;
   takeover: TakeoverResult;
@@ -49,6 +53,10 @@ export const streamNames: readonly (keyof StreamRound)[] = [
   "bareStreamOne",
   "streamSixteen",
   "bareStreamSixteen",
+  "wideOne",
+  "bareWideOne",
+  "wideSixteen",
+  "bareWideSixteen",
   "sse",
   "bareSse",
   "takeover",
@@ -120,6 +128,10 @@ export function streamScenarios(setting: StreamSetting): Scenarios<StreamRound> 
     bareStreamOne: () => measureBare(demo, 1),
     streamSixteen: () => measureFleet(demo, BATCH),
     bareStreamSixteen: () => measureBare(demo, BATCH),
+    wideOne: () => measureFleet(wide, 1),
+    bareWideOne: () => measureBare(wide, 1),
+    wideSixteen: () => measureFleet(wide, BATCH),
+    bareWideSixteen: () => measureBare(wide, BATCH),
     sse: () => measureFleet(cheap, SSE_STREAMS),
     bareSse: () => measureBare(cheap, SSE_STREAMS),
     takeover: () => measureTakeovers(setting.takeovers),

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { makeRepository } from "../../setup/repository.js";
 import { runChild } from "../child.js";
 import { startBenchFleet } from "../fleet.js";
-import { cheap, demo, long, type StreamModel } from "../models.js";
+import { cheap, demo, long, wide, type StreamModel } from "../models.js";
 import type { Scenarios } from "../rounds.js";
 import type { Timing } from "../scenarios.js";
 import type { StreamReferenceJob } from "./reference.js";
@@ -33,13 +33,14 @@ export async function openStreams(plan: StreamSuitePlan): Promise<Scenarios<Stre
     return job.file;
   };
   const references = new Map<string, string>();
-  for (const model of modelsFor(plan)) references.set(model.name, await answersOf(model));
+  const measured = modelsFor(plan);
+  for (const model of measured) references.set(model.name, await answersOf(model));
   const histories = new Map<number, string>();
   if (plan.names.includes("takeover"))
     for (const [history, model] of answersFor(plan.takeovers)) histories.set(history, await answersOf(model));
   progress("starting the fleet of generators");
-  const repository = makeRepository(join(folder, "generators"), [demo.name, cheap.name, long.name]);
-  const served = [demo.name, cheap.name];
+  const repository = makeRepository(join(folder, "generators"), [demo.name, cheap.name, wide.name, long.name]);
+  const served = [...new Set([cheap, ...measured])].map(({ name }) => name);
   const fleet = await startBenchFleet({
     folder: join(folder, "streams"),
     repository,
@@ -54,7 +55,8 @@ export async function openStreams(plan: StreamSuitePlan): Promise<Scenarios<Stre
 
 function modelsFor({ names }: StreamSuitePlan): StreamModel[] {
   const used: StreamModel[] = [];
-  if (names.some((name) => name.endsWith("One") || name.endsWith("Sixteen"))) used.push(demo);
+  if (names.some((name) => /stream(One|Sixteen)/i.test(name))) used.push(demo);
+  if (names.some((name) => /wide(One|Sixteen)/i.test(name))) used.push(wide);
   if (names.includes("sse") || names.includes("bareSse")) used.push(cheap);
   return used;
 }
