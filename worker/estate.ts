@@ -13,21 +13,19 @@ const estate = z.object({
   lanes: z.array(z.object({ model: z.string(), version: z.string(), shard: z.number() })),
 });
 
-export type Estate = z.infer<typeof estate>;
-
 /** The worker tells its supervisor, once its lanes are open. */
 export function declareEstate(consumer: string, lanes: readonly Lane[]): void {
   process.send?.({ consumer, lanes } satisfies { consumer: string; lanes: readonly Lane[] });
 }
 
-export function readEstate(message: unknown): Estate | undefined {
-  return estate.safeParse(message).data;
-}
-
 /** Past this the leases have done it. */
 const BUDGET_MS = 1_000;
 
-export async function settleEstate({ consumer, lanes }: Estate, url: string, log: Logger): Promise<void> {
+/** @param message what the worker has told its supervisor. */
+export async function settleEstate(message: unknown, url: string, log: Logger): Promise<void> {
+  const { data } = estate.safeParse(message);
+  if (data === undefined) return;
+  const { consumer, lanes } = data;
   const redis = connectRedis({ url, name: `${consumer}.estate`, log });
   try {
     await whenReady(redis, AbortSignal.timeout(BUDGET_MS));

@@ -5,7 +5,6 @@
 import { fork } from "node:child_process";
 import { createLog } from "#shared/log.js";
 import { workerConfig, type WorkerConfig } from "./config.js";
-import { readEstate, settleEstate, type Estate } from "./estate.js";
 
 /** Doubled with each crash in a row, so that a worker that cannot live does not eat the machine. */
 const RESTART_MS = { first: 50, most: 1_000 };
@@ -34,6 +33,12 @@ function readConfig(): WorkerConfig {
   }
 }
 
+/** Loaded when it is needed: until then a supervisor would only read a client for Redis, while its worker waits for the processor. */
+async function settle(message: unknown): Promise<void> {
+  const { settleEstate } = await import("./estate.js");
+  await settleEstate(message, config.BATON_REDIS_URL, log);
+}
+
 function start(): void {
   const startedAt = performance.now();
   const child = fork(new URL("./serve.js", import.meta.url), {
@@ -42,9 +47,9 @@ function start(): void {
     execArgv: [...process.execArgv, HEAP_GROWTH],
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
-  let estate: Estate | undefined;
+  let estate: unknown;
   child.on("message", (message) => {
-    estate = readEstate(message);
+    estate = message;
   });
   const forward = (signal: NodeJS.Signals) => {
     stopping = true;
@@ -64,7 +69,7 @@ function start(): void {
     if (stopping) process.exit(code ?? 1);
     if (performance.now() - startedAt > HEALTHY_MS) pauseMs = RESTART_MS.first;
     log.error({ code, signal, restartInMs: pauseMs }, "worker process died");
-    if (estate !== undefined) void settleEstate(estate, config.BATON_REDIS_URL, log);
+    if (estate !== undefined) void settle(estate);
     setTimeout(start, pauseMs);
     pauseMs = Math.min(pauseMs * 2, RESTART_MS.most);
   });

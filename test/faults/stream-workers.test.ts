@@ -30,7 +30,12 @@ describe("workers killed with SIGKILL under streams", () => {
         breaking: ({ workers }) => everySecond(streamScale.workerKills, (i) => nth(workers, i).restart()),
       });
       expectUndisturbed("stream-worker-killed", findings);
-      console.log(`longest pause of a reader ${findings.figures.longestPauseMs} ms, lease ${lab.fleet.leaseMs} ms`);
+      const { longestPauseMs, takeovers } = findings.figures;
+      const { slowest, medianMs } = takeovers;
+      console.log(
+        `longest pause of a reader ${longestPauseMs} ms, lease ${lab.fleet.leaseMs} ms; ` +
+          `takeovers, up to the last stream's first token: half of them within ${medianMs} ms, the slowest ${JSON.stringify(slowest)}`,
+      );
       expect(findings.figures.takenOver).toBeGreaterThan(streamScale.workerKills);
     },
     timeoutMs,

@@ -16,10 +16,19 @@ export interface StreamFigures {
   readonly longestPauseMs: number;
   /** From the submit to the first piece, retries included. */
   readonly longestFirstMs: number;
+  /** What workers computed again when they took streams over, from taking them to the last one's first token; the slowest, and the middle one. */
+  readonly takeovers: { readonly slowest: TakeoverFacts | undefined; readonly medianMs: number | undefined };
   /** Lines of the workers' logs of this experiment, by message. */
   readonly worker: Readonly<Record<string, number>>;
   /** Messages on NATS that were looked up in the log. */
   readonly messagesChecked: number;
+}
+
+/** As a worker tells it. */
+export interface TakeoverFacts {
+  readonly streams: number;
+  readonly tokens: number;
+  readonly ms: number;
 }
 
 /** Counts behind a message that tell more than how often it was logged. */
@@ -34,6 +43,7 @@ export class StreamNumbers {
   readonly #fleet: Fleet;
   readonly #before: Readonly<Record<string, number>>;
   readonly #begunAt = performance.now();
+  readonly #begunAtMs = Date.now();
   #streams = 0;
   #records = 0;
   #takenOver = 0;
@@ -73,16 +83,30 @@ export class StreamNumbers {
       cutWhileReading: this.#cutWhileReading,
       longestPauseMs: Math.round(this.#longestPauseMs),
       longestFirstMs: Math.round(this.#longestFirstMs),
+      takeovers: this.#takeovers(),
       worker: Object.fromEntries(now.filter(([, n]) => n > 0)),
       messagesChecked,
     };
   }
+
+  #takeovers(): StreamFigures["takeovers"] {
+    const facts = linesOf(this.#fleet).flatMap(({ msg, time, streams, tokens, ms }): TakeoverFacts[] =>
+      msg === "streams taken over" && Number(time) >= this.#begunAtMs
+        ? [{ streams: Number(streams), tokens: Number(tokens), ms: Number(ms) }]
+        : [],
+    );
+    const byMs = facts.sort((a, b) => a.ms - b.ms);
+    return { slowest: byMs.at(-1), medianMs: byMs[byMs.length >> 1]?.ms };
+  }
 }
 
-function told({ workers }: Fleet): Record<string, number> {
+function linesOf({ workers }: Fleet): Readonly<Record<string, unknown>>[] {
+  return workers.flatMap(({ lives }) => lives.flatMap(({ lines }) => lines.map(({ fields }) => fields)));
+}
+
+function told(fleet: Fleet): Record<string, number> {
   const counts: Record<string, number> = {};
-  const lines = workers.flatMap(({ lives }) => lives.flatMap((life) => life.lines));
-  for (const { fields } of lines) {
+  for (const fields of linesOf(fleet)) {
     const { msg } = fields;
     if (typeof msg !== "string" || silent.has(msg)) continue;
     const sum = sums[msg];

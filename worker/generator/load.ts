@@ -7,6 +7,7 @@ import { intraOpThreads } from "../model/threads.js";
 import type { FoundGenerator } from "../repository/scan.js";
 import { startTokenizer } from "../tokenizer/host.js";
 import { startGenerator } from "./host.js";
+import type { GeneratorOptions } from "./protocol.js";
 import type { ServingGenerator } from "./serving.js";
 
 export interface LoadedGenerator {
@@ -26,23 +27,20 @@ export async function loadGenerator(
   onFatal: (reason: string) => void,
 ): Promise<LoadedGenerator> {
   const { name, contextLength, vocabSize, eos } = folder;
-  const tokenizer = await startTokenizer(folder, onFatal);
+  const options: GeneratorOptions = {
+    modelFile: folder.modelFile,
+    providers: settings.BATON_PROVIDERS,
+    intraOpThreads: intraOpThreads(settings.BATON_INTRA_OP_THREADS),
+    graphOptimization: "all",
+    tokenizerFile: folder.tokenizerFile,
+    eos,
+    contextLength,
+    vocabSize,
+    kvBytes: settings.BATON_KV_CACHE_BYTES,
+    prefillTokens: settings.BATON_PREFILL_TOKENS,
+  };
+  const [tokenizer, host] = await allOrNone(startTokenizer(folder, onFatal), startGenerator(options, onFatal));
   try {
-    const host = await startGenerator(
-      {
-        modelFile: folder.modelFile,
-        providers: settings.BATON_PROVIDERS,
-        intraOpThreads: intraOpThreads(settings.BATON_INTRA_OP_THREADS),
-        graphOptimization: "all",
-        tokenizerFile: folder.tokenizerFile,
-        eos,
-        contextLength,
-        vocabSize,
-        kvBytes: settings.BATON_KV_CACHE_BYTES,
-        prefillTokens: settings.BATON_PREFILL_TOKENS,
-      },
-      onFatal,
-    );
     const maxIdleMs = settings.BATON_CONVERSATION_IDLE_MS;
     const slots = settings.BATON_GENERATOR_SLOTS;
     const kvBytes = settings.BATON_KV_CACHE_BYTES;
@@ -56,9 +54,22 @@ export async function loadGenerator(
       },
     };
   } catch (error) {
-    await tokenizer.close();
+    await Promise.all([tokenizer.close(), host.close()]);
     throw error;
   }
+}
+
+interface Closable {
+  close(): Promise<void>;
+}
+
+/** Both threads load at once. @throws what the first of them throws, and the other is closed again */
+async function allOrNone<A extends Closable, B extends Closable>(a: Promise<A>, b: Promise<B>): Promise<[A, B]> {
+  const both = await Promise.allSettled([a, b]);
+  const failed = both.find((one) => one.status === "rejected");
+  if (failed === undefined) return [await a, await b];
+  for (const one of both) if (one.status === "fulfilled") await one.value.close();
+  throw failed.reason;
 }
 
 function generatorFacts(

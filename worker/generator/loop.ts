@@ -23,6 +23,7 @@ import type { Iteration, NewGeneration } from "./protocol.js";
 import type { ServingGenerator } from "./serving.js";
 import { slotsFor } from "./slots.js";
 import { sealed, succeed } from "./settlement.js";
+import { Takeovers } from "./takeovers.js";
 import { heedsWanted, nobodyReads } from "./wanted.js";
 
 export interface GeneratorParts {
@@ -60,6 +61,7 @@ export class GeneratorLoop {
   /** Entries that the engine has. */
   readonly #inEngine = new Set<string>();
   readonly #suspects: Suspect[] = [];
+  readonly #takeovers: Takeovers;
   /** How long suspects have run since the others last had an iteration, in ms. */
   #aloneMs = 0;
   /** When requests that append nothing are looked at next. */
@@ -68,6 +70,7 @@ export class GeneratorLoop {
   constructor(parts: GeneratorParts) {
     this.#parts = parts;
     const { queue, settler, steadiness, hand, log } = parts;
+    this.#takeovers = new Takeovers(log);
     this.#committer = new Committer({
       queue,
       settler,
@@ -76,6 +79,7 @@ export class GeneratorLoop {
       closed: ({ held }) => this.#leave(held.delivery.entry),
       gone: ({ held }) => {
         this.#actives.delete(held.delivery.entry);
+        this.#takeovers.end(held.delivery.entry, performance.now());
         hand.drop([held.delivery.entry]);
         hand.arrived.notify();
       },
@@ -145,6 +149,7 @@ export class GeneratorLoop {
       chosen.push(active);
     }
     if (chosen.length === 0) return;
+    if (how === "suspect") this.#takeovers.begin(entriesOf(chosen), now);
     hand.take(chosen.map((active) => active.held));
     prepareAll(this.#parts, chosen, how, (active, prepared) => this.#prepared(active, prepared)).catch(
       (error: unknown) => this.#parts.log.error({ error: String(error) }, "requests could not be looked into"),
@@ -159,6 +164,7 @@ export class GeneratorLoop {
       case "drop":
         active.closed = true;
         this.#actives.delete(held.delivery.entry);
+        this.#takeovers.end(held.delivery.entry, performance.now());
         hand.drop([held.delivery.entry]);
         return hand.arrived.notify(); // somebody may wait for its slots
       case "ended":
@@ -171,6 +177,7 @@ export class GeneratorLoop {
       case "run": {
         const { generation } = prepared;
         active.next = generation.next;
+        this.#takeovers.prepared(generation.key, lengthOf(generation));
         if (prepared.alone) this.#suspects.push({ active, generation });
         else this.#join(generation);
         hand.arrived.notify();
@@ -190,6 +197,7 @@ export class GeneratorLoop {
       if (active === undefined || active.closed || index !== active.next) continue;
       active.next = index + 1;
       active.heardAt = performance.now();
+      this.#takeovers.end(key, active.heardAt);
       if (final) {
         active.closed = true;
         this.#inEngine.delete(key);
@@ -286,6 +294,15 @@ export class GeneratorLoop {
     if (known.length === 0) return Infinity;
     return Math.min(this.#inspectAt, ...known.map(({ held }) => held.expiresAt));
   }
+}
+
+function entriesOf(actives: readonly Active[]): string[] {
+  return actives.map(({ held }) => held.delivery.entry);
+}
+
+/** Tokens that its caches hold once they are computed. */
+function lengthOf({ prompt, replayed }: NewGeneration): number {
+  return replayed.reduce((sum, { tokens }) => sum + prompt.length + tokens.length, 0);
 }
 
 function activate(held: Held): Active {
