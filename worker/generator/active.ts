@@ -6,6 +6,8 @@ import type { NewGeneration } from "./protocol.js";
 
 export interface Active {
   readonly held: Held;
+  /** Suspects were another worker's, or ours before a cut. */
+  readonly how: "fresh" | "suspect";
   readonly spec: GenerationSpec;
   readonly tenant: string;
   /** Index of the record that the engine gives next; -1 while the log has not been read. */
@@ -18,7 +20,7 @@ export interface Active {
 
 /** How a request goes on after its arrival was looked into. */
 export type Prepared =
-  | { readonly kind: "run"; readonly alone: boolean; readonly generation: NewGeneration }
+  | { readonly kind: "run"; readonly generation: NewGeneration }
   /** Refused before its first token, or not wanted any more. */
   | { readonly kind: "refuse"; readonly error: InferenceError; readonly next: number }
   /** Another worker wrote its final record and did not come to commit what it says. @field history prompt and output, for a conversation */

@@ -16,6 +16,7 @@ import type { Steadiness } from "../intake/steadiness.js";
 import { beginAlone } from "../queue/begin-alone.js";
 import type { StreamQueue } from "../queue/lane.js";
 import { isUnwanted, readStanding } from "../queue/progress.js";
+import type { Takeover } from "../queue/take-over.js";
 import type { Active, Prepared } from "./active.js";
 import { Committer } from "./committer.js";
 import { prepareAll } from "./prepare.js";
@@ -23,6 +24,7 @@ import type { Iteration, NewGeneration } from "./protocol.js";
 import type { ServingGenerator } from "./serving.js";
 import { slotsFor } from "./slots.js";
 import { sealed, succeed } from "./settlement.js";
+import { Returning, type Returned } from "./returning.js";
 import { Takeovers } from "./takeovers.js";
 import { heedsWanted, nobodyReads } from "./wanted.js";
 
@@ -48,11 +50,6 @@ const INSPECT_MS = 1_000;
 /** Suspects run one after the other for so long before the others get their next tokens: many are innocent, and each has a reader who waits. */
 const ALONE_TURN_MS = 100;
 
-interface Suspect {
-  readonly active: Active;
-  readonly generation: NewGeneration;
-}
-
 export class GeneratorLoop {
   readonly #parts: GeneratorParts;
   readonly #committer: Committer;
@@ -60,7 +57,8 @@ export class GeneratorLoop {
   readonly #actives = new Map<string, Active>();
   /** Entries that the engine has. */
   readonly #inEngine = new Set<string>();
-  readonly #suspects: Suspect[] = [];
+  readonly #suspects: Returned[] = [];
+  readonly #returning: Returning;
   readonly #takeovers: Takeovers;
   /** How long suspects have run since the others last had an iteration, in ms. */
   #aloneMs = 0;
@@ -71,6 +69,7 @@ export class GeneratorLoop {
     this.#parts = parts;
     const { queue, settler, steadiness, hand, log } = parts;
     this.#takeovers = new Takeovers(log);
+    this.#returning = new Returning({ queue, log, turn: (one, verdict) => this.#turn(one, verdict) });
     this.#committer = new Committer({
       queue,
       settler,
@@ -144,15 +143,15 @@ export class GeneratorLoop {
     const most = slotsFor(how, this.#parts.model.slots);
     for (const one of held) {
       if (this.used >= most && one.expiresAt > now) continue;
-      const active = activate(one);
+      const active = activate(one, how);
       this.#actives.set(one.delivery.entry, active);
       chosen.push(active);
     }
     if (chosen.length === 0) return;
     if (how === "suspect") this.#takeovers.begin(entriesOf(chosen), now);
     hand.take(chosen.map((active) => active.held));
-    prepareAll(this.#parts, chosen, how, (active, prepared) => this.#prepared(active, prepared)).catch(
-      (error: unknown) => this.#parts.log.error({ error: String(error) }, "requests could not be looked into"),
+    prepareAll(this.#parts, chosen, (active, prepared) => this.#prepared(active, prepared)).catch((error: unknown) =>
+      this.#parts.log.error({ error: String(error) }, "requests could not be looked into"),
     );
   }
 
@@ -163,6 +162,7 @@ export class GeneratorLoop {
     switch (prepared.kind) {
       case "drop":
         active.closed = true;
+        this.#leave(held.delivery.entry);
         this.#actives.delete(held.delivery.entry);
         this.#takeovers.end(held.delivery.entry, performance.now());
         hand.drop([held.delivery.entry]);
@@ -178,11 +178,20 @@ export class GeneratorLoop {
         const { generation } = prepared;
         active.next = generation.next;
         this.#takeovers.prepared(generation.key, lengthOf(generation));
-        if (prepared.alone) this.#suspects.push({ active, generation });
-        else this.#join(generation);
+        if (active.how === "suspect") return this.#returning.add({ active, generation });
+        this.#join(generation);
         hand.arrived.notify();
       }
     }
+  }
+
+  /** Of a stream that was another worker's. */
+  #turn(one: Returned, verdict: Takeover): void {
+    if (verdict === "lost") return this.#prepared(one.active, { kind: "drop" });
+    if (verdict === "ended") return this.#prepared(one.active, { kind: "ended" });
+    if (verdict === "alone") this.#suspects.push(one);
+    else this.#join(one.generation);
+    this.#parts.hand.arrived.notify();
   }
 
   #join(generation: NewGeneration): void {
@@ -198,6 +207,7 @@ export class GeneratorLoop {
       active.next = index + 1;
       active.heardAt = performance.now();
       this.#takeovers.end(key, active.heardAt);
+      this.#returning.end(key);
       if (final) {
         active.closed = true;
         this.#inEngine.delete(key);
@@ -218,7 +228,7 @@ export class GeneratorLoop {
   }
 
   /** The first new token of a request that ended its last worker without making any: nothing else computes meanwhile. */
-  async #runAlone({ active, generation }: Suspect, signal: AbortSignal): Promise<void> {
+  async #runAlone({ active, generation }: Returned, signal: AbortSignal): Promise<void> {
     const { queue, model, settler, maxRunsAlone, log } = this.#parts;
     const { entry, request } = active.held.delivery;
     if (active.closed) return;
@@ -285,6 +295,7 @@ export class GeneratorLoop {
   }
 
   #leave(entry: string): void {
+    this.#returning.end(entry);
     if (this.#inEngine.delete(entry)) this.#parts.model.host.remove(entry);
   }
 
@@ -305,10 +316,11 @@ function lengthOf({ prompt, replayed }: NewGeneration): number {
   return replayed.reduce((sum, { tokens }) => sum + prompt.length + tokens.length, 0);
 }
 
-function activate(held: Held): Active {
+function activate(held: Held, how: Active["how"]): Active {
   const { generation, tenant } = held.request.meta;
   return {
     held,
+    how,
     spec: generationSpec.parse(generation),
     tenant: typeof tenant === "string" ? tenant : DEFAULT_TENANT,
     next: -1,

@@ -1,5 +1,4 @@
 /** Looks into a request that has come to this worker: whether it still runs, how far its stream has come, and what its prompt is in tokens. */
-import { randomUUID } from "node:crypto";
 import type { SamplingSpec } from "#shared/contract/generation.js";
 import { InferenceError } from "#shared/errors.js";
 import type { RedisClock } from "#shared/redis/clock.js";
@@ -7,7 +6,6 @@ import { retrying } from "#shared/retry.js";
 import { isUnwanted, readProgress, type Progress } from "../queue/progress.js";
 import type { StreamQueue } from "../queue/lane.js";
 import type { Steadiness } from "../intake/steadiness.js";
-import { takeOver, type Takeover } from "../queue/take-over.js";
 import type { Active, Prepared } from "./active.js";
 import { tokensIn } from "./replayed.js";
 import type { ServingGenerator } from "./serving.js";
@@ -24,24 +22,16 @@ export interface Preparation {
 /** Past this the leases are gone too. */
 const BUDGET_MS = 5_000;
 
-/** @param how suspects were another worker's, or ours before a cut: what they did there is asked first. @param ready is told of each as soon as it is known */
+/** @param ready is told of each as soon as it is known */
 export async function prepareAll(
   { queue, clock, steadiness, model }: Preparation,
   actives: readonly Active[],
-  how: "fresh" | "suspect",
   ready: (active: Active, prepared: Prepared) => void,
 ): Promise<void> {
-  const deliveries = actives.map(({ held }) => held.delivery);
-  const name = randomUUID();
-  let found: { takeovers: readonly Takeover[]; progress: readonly Progress[] };
+  const requests = actives.map(({ held }) => held.delivery.request);
+  let found: readonly Progress[];
   try {
-    const takeovers =
-      how === "fresh"
-        ? deliveries.map((): Takeover => "together")
-        : await retrying(() => takeOver(queue, deliveries, name), { budgetMs: BUDGET_MS });
-    const requests = deliveries.map(({ request }) => request);
-    const progress = await retrying(() => readProgress(queue.redis, queue.lane, requests), { budgetMs: BUDGET_MS });
-    found = { takeovers, progress };
+    found = await retrying(() => readProgress(queue.redis, queue.lane, requests), { budgetMs: BUDGET_MS });
   } catch {
     // The connection's own watcher has logged why; the entries come back when their leases run out.
     for (const active of actives) ready(active, { kind: "drop" });
@@ -49,11 +39,10 @@ export async function prepareAll(
   }
   await Promise.all(
     actives.map(async (active, i) => {
-      const takeover = found.takeovers[i] ?? "lost";
-      const progress = found.progress[i];
-      if (takeover === "lost" || progress === undefined) return ready(active, { kind: "drop" });
+      const progress = found[i];
+      if (progress === undefined) return ready(active, { kind: "drop" });
       const unwantedAt = heedsWanted(steadiness) ? clock.toRedis(performance.now()) : undefined;
-      ready(active, await prepare(model, active, takeover === "alone", progress, unwantedAt));
+      ready(active, await prepare(model, active, progress, unwantedAt));
     }),
   );
 }
@@ -62,7 +51,6 @@ export async function prepareAll(
 async function prepare(
   model: ServingGenerator,
   { held, spec }: Active,
-  alone: boolean,
   progress: Progress,
   unwantedAt: number | undefined,
 ): Promise<Prepared> {
@@ -96,7 +84,7 @@ async function prepare(
     checkMemory(model, spec.sampling, prompt.length);
     const replayed = drawn.map((tokens) => ({ tokens }));
     const generation = { key: held.delivery.entry, sampling: spec.sampling, prompt, next, replayed };
-    return { kind: "run", alone, generation };
+    return { kind: "run", generation };
   } catch (error) {
     // The tokenizer is closing or starting anew; another worker, or this one later, has one.
     if (error instanceof InferenceError && error.code === "unavailable") return { kind: "drop" };

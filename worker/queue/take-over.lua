@@ -1,7 +1,8 @@
 #!lua flags=allow-oom
--- take-over.lua: how a worker goes on with streams whose earlier worker ended without a commit. A stream whose log has grown since it was
--- last taken over did not end that worker at its first step: it may go on among others. One that makes no progress twice in a row is
--- suspected, and runs alone (begin-alone.lua): else everybody who streamed from a dead worker would wait for everybody else.
+-- take-over.lua: how a worker goes on with streams whose earlier worker ended without a commit. Asked when their turn has come, not when they are
+-- taken: those that only waited in a dead worker's hands never ran there. A stream whose log has grown since it was last taken over did
+-- not end that worker at its first step: it may go on among others. One that makes no progress twice in a row is suspected, and runs
+-- alone (begin-alone.lua): else everybody who streamed from a dead worker would wait for everybody else.
 -- What was counted against it is forgotten with its progress: runs alone that ended otherwise than in its first token convict nobody.
 --   KEYS[1] ready stream   KEYS[2] runs hash   then two per entry:  outcome hash, log
 --   ARGV[1] group   ARGV[2] consumer   ARGV[3] name of this takeover, another for each   ARGV[4..] entries

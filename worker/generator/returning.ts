@@ -1,0 +1,80 @@
+/**
+ * Streams that were another worker's wait here for their turn. A stream counts as begun when its turn comes (take-over.lua), so few do at a time: should this worker end too, those
+ * that only waited have nothing against them, and are not made to run alone for it.
+ */
+import { randomUUID } from "node:crypto";
+import type { Logger } from "pino";
+import { retrying } from "#shared/retry.js";
+import type { StreamQueue } from "../queue/lane.js";
+import { takeOver, type Takeover } from "../queue/take-over.js";
+import type { Active } from "./active.js";
+import type { NewGeneration } from "./protocol.js";
+
+export interface Returned {
+  readonly active: Active;
+  readonly generation: NewGeneration;
+}
+
+export interface ReturningSettings {
+  readonly queue: StreamQueue;
+  readonly log: Logger;
+  /** What its takeover says of one whose turn has come. */
+  readonly turn: (one: Returned, verdict: Takeover) => void;
+}
+
+/** Begun at a time: enough for the engine to have something to compute while the next are asked for. */
+const AT_ONCE = 16;
+/** Past this the leases are gone too. */
+const BUDGET_MS = 5_000;
+
+export class Returning {
+  readonly #settings: ReturningSettings;
+  #waiting: Returned[] = [];
+  /** Entries that have begun, and have no token yet. */
+  readonly #begun = new Set<string>();
+  #asking = false;
+
+  constructor(settings: ReturningSettings) {
+    this.#settings = settings;
+  }
+
+  add(one: Returned): void {
+    this.#waiting.push(one);
+    this.#proceed();
+  }
+
+  /** It has its first token, or is not to have one here. */
+  end(entry: string): void {
+    if (this.#begun.delete(entry)) this.#proceed();
+  }
+
+  #proceed(): void {
+    if (this.#asking || this.#begun.size > AT_ONCE / 2) return;
+    this.#waiting = this.#waiting.filter(({ active }) => !active.closed);
+    const chosen = this.#waiting.splice(0, AT_ONCE - this.#begun.size);
+    if (chosen.length === 0) return;
+    for (const { generation } of chosen) this.#begun.add(generation.key);
+    this.#asking = true;
+    void this.#begin(chosen).finally(() => {
+      this.#asking = false;
+      this.#proceed();
+    });
+  }
+
+  async #begin(chosen: readonly Returned[]): Promise<void> {
+    const { queue, log, turn } = this.#settings;
+    const deliveries = chosen.map(({ active }) => active.held.delivery);
+    const name = randomUUID();
+    let verdicts: readonly Takeover[] = [];
+    try {
+      verdicts = await retrying(() => takeOver(queue, deliveries, name), { budgetMs: BUDGET_MS });
+    } catch (error) {
+      log.warn({ error: String(error) }, "streams were left to another worker");
+    }
+    for (const [i, one] of chosen.entries()) {
+      const verdict = verdicts[i] ?? "lost";
+      if (verdict !== "together") this.#begun.delete(one.generation.key);
+      if (!one.active.closed) turn(one, verdict);
+    }
+  }
+}
