@@ -16,6 +16,9 @@ export interface RedisSettings {
 /** Longest wait for any non-blocking command. */
 const COMMAND_TIMEOUT_MS = 2_500;
 
+/** Longest pause between two tries to connect. */
+export const MOST_RETRY_MS = 250;
+
 const base = {
   protocol: 2, // one reply shape on every server
   maxRetriesPerRequest: 0,
@@ -27,7 +30,7 @@ const base = {
   disconnectTimeout: 100, // a silent peer never confirms a close; until then nothing reconnects
   // A primary that became a replica refuses writes for ever: the address may lead to the new one. Never resent from here.
   reconnectOnError: (error: Error) => (error.message.startsWith("READONLY") ? 1 : false),
-  retryStrategy: (times: number) => Math.min(25 * 2 ** Math.min(times, 5), 500),
+  retryStrategy: (times: number) => Math.min(25 * 2 ** Math.min(times, 5), MOST_RETRY_MS),
 } as const;
 
 /** A connection for short commands. */

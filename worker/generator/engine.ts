@@ -8,7 +8,7 @@ import { Cohort, regroup, type Row } from "./cohort.js";
 import { emptyArrays, type Decoder } from "./decoder.js";
 import { Generation, type GenerationLimits, type Prefill } from "./generation.js";
 import { blockBytes, bytesPerPosition, gather, rightSlice, type KvBlock } from "./kv.js";
-import { planPreemption, planPrefill } from "./plan.js";
+import { MOST_WAIT_MS, planPreemption, planPrefill } from "./plan.js";
 import { PrefixCache } from "./prefix-cache.js";
 import type { Iteration, NewGeneration, Step } from "./protocol.js";
 
@@ -107,10 +107,14 @@ export class Engine {
     const used = this.activeBytes;
     const growth = tasks.reduce((sum, { growth }) => sum + growth, 0);
     const alone = used === 0 || only !== undefined;
+    const until = performance.now() + MOST_WAIT_MS;
+    let computed = 0;
     for (const { task, tokens } of planPrefill(tasks, prefillTokens, kvBytes - used - growth, alone)) {
       if (this.#generations.get(task.generation.key) !== task.generation) continue;
+      if (computed >= prefillTokens && performance.now() > until) break;
+      computed += tokens;
       try {
-        await this.#computeAll(task.prefill, tokens);
+        await this.#computeAll(task.prefill, tokens, until);
       } catch (error) {
         this.#fail(task.generation, error, outcome);
       }
@@ -133,10 +137,11 @@ export class Engine {
       });
   }
 
-  /** In passes of at most what an iteration computes for new prompts: some models give the logits of every position. */
-  async #computeAll(prefill: Prefill, tokens: number): Promise<void> {
+  /** In passes of at most what an iteration computes for new prompts: some models give the logits of every position. @param until when no further pass begins */
+  async #computeAll(prefill: Prefill, tokens: number, until: number): Promise<void> {
     const { prefillTokens } = this.#limits;
     for (let left = tokens; left > 0 && prefill.logits === undefined; left -= prefillTokens) {
+      if (left < tokens && performance.now() > until) return;
       await this.#compute(prefill, Math.min(left, prefillTokens));
     }
   }

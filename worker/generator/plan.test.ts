@@ -61,7 +61,7 @@ describe("planPrefill", () => {
         [2, 30],
       ],
     ],
-    ["however many they are, there is an end to it", [interrupted(1, 5_000), task(2, 1)], [[1, 800]]],
+    ["however many they are, there is an end to it", [interrupted(1, 5_000), task(2, 1)], [[1, 3_200]]],
   ] as const)("%s", (_, tasks, expected) => {
     const chunks = planned([...tasks], 100, Infinity, false);
     expect(new Map(chunks as [number, number][])).toEqual(new Map(expected as unknown as [number, number][]));

@@ -17,11 +17,14 @@ export interface PrefillTask {
   readonly interrupted: boolean;
 }
 
+/** Interrupted streams may have so many times an iteration's tokens, as far as they come in `MOST_WAIT_MS`. */
+const INTERRUPTED = 32;
+
 /**
- * Interrupted streams may have so many times an iteration's tokens: when a worker dies another has all of its streams to compute again, and those that run there wait once, for a
- * moment, rather than those of the dead for seconds.
+ * Those that run wait for interrupted streams no longer than this at a time. When a worker dies another has all of its streams to compute again: better that its own wait once,
+ * for a moment, than those of the dead for seconds.
  */
-const INTERRUPTED = 8;
+export const MOST_WAIT_MS = 250;
 
 export interface Chunk<T> {
   readonly task: T;

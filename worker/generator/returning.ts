@@ -23,7 +23,7 @@ export interface ReturningSettings {
 }
 
 /** Begun at a time: enough for the engine to have something to compute while the next are asked for. */
-const AT_ONCE = 16;
+const AT_ONCE = 32;
 /** Past this the leases are gone too. */
 const BUDGET_MS = 5_000;
 
@@ -51,7 +51,7 @@ export class Returning {
   #proceed(): void {
     if (this.#asking || this.#begun.size > AT_ONCE / 2) return;
     this.#waiting = this.#waiting.filter(({ active }) => !active.closed);
-    const chosen = this.#waiting.splice(0, AT_ONCE - this.#begun.size);
+    const chosen = this.#drawn(AT_ONCE - this.#begun.size);
     if (chosen.length === 0) return;
     for (const { generation } of chosen) this.#begun.add(generation.key);
     this.#asking = true;
@@ -59,6 +59,15 @@ export class Returning {
       this.#asking = false;
       this.#proceed();
     });
+  }
+
+  /** By lot: in any order of their own the same ones would be the last each time, and wait for as long as workers go on ending. */
+  #drawn(most: number): Returned[] {
+    const chosen: Returned[] = [];
+    while (chosen.length < most && this.#waiting.length > 0) {
+      chosen.push(...this.#waiting.splice(Math.floor(Math.random() * this.#waiting.length), 1));
+    }
+    return chosen;
   }
 
   async #begin(chosen: readonly Returned[]): Promise<void> {

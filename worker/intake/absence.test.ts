@@ -56,12 +56,12 @@ describe("judge", () => {
     ],
     [
       "a link of our own that is just back: others may not be yet",
-      [look(0, "silent and gone", { upForMs: 300 }), look(100, "silent and gone", { upForMs: 400 })],
+      [look(0, "silent and gone", { upForMs: 200 }), look(100, "silent and gone", { upForMs: 300 })],
       [],
     ],
     [
       "what was seen before it was steady does not count",
-      [look(0, "silent and gone", { upForMs: 950 }), look(100, "silent and gone", { upForMs: 1_050 })],
+      [look(0, "silent and gone", { upForMs: 350 }), look(100, "silent and gone", { upForMs: 450 })],
       [],
     ],
   ])("%s", (_, looks, dead) => {

@@ -3,6 +3,8 @@
  * cut is back within a tenth of a second. To be wrong costs work, never an answer: owning an entry is what counts, and that is not decided here.
  */
 
+import { MOST_RETRY_MS } from "#shared/redis/connect.js";
+
 /** What one look has shown. */
 export interface Look {
   readonly at: number;
@@ -21,8 +23,8 @@ export type Missing = ReadonlyMap<string, number>;
 
 /** A link that is cut is back sooner. */
 const APART_MS = 75;
-/** After an outage of Redis, or a cut of all links, others may come back as much later than we: twice the longest pause between two tries to connect. */
-const UP_MS = 1_000;
+/** After an outage of Redis, or a cut of all links, others may come back as much later than we as they pause between two tries, and a look takes its time. */
+const UP_MS = MOST_RETRY_MS + 150;
 
 /** Whether a look can tell anything yet. @param upForMs how long our own link has been up */
 export function mayJudge(upForMs: number): boolean {
