@@ -47,7 +47,9 @@ export const workerSettings = sharedSettings.extend({
     .int()
     .positive()
     .default(64)
-    .describe("choices that a generator makes at once; further requests wait in the queue"),
+    .describe(
+      "choices that a generator makes at once, of new requests; others wait in the queue. Of a dead worker's, as many again",
+    ),
   BATON_KV_CACHE_BYTES: z.coerce
     .number()
     .int()

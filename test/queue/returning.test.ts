@@ -1,0 +1,65 @@
+import { pino } from "pino";
+import { describe, expect, it } from "vitest";
+import type { Delivery } from "#shared/contract/entry.js";
+import { outcomeKey } from "#shared/keys.js";
+import { giveOutcome } from "#shared/queue/give-outcome.js";
+import { Returning, type Returned } from "../../worker/generator/returning.js";
+import { reclaim } from "../../worker/queue/reclaim.js";
+import type { Takeover } from "../../worker/queue/take-over.js";
+import { admitStream, streaming, take, useLab, type Lab } from "./lab.js";
+
+const AT_ONCE = 32;
+const log = pino({ level: "silent" });
+
+/** Streams that worker a has begun, in the hands of worker b. */
+async function returned(lab: Lab, count: number) {
+  for (let i = 0; i < count; i++) await admitStream(lab, `r${i}`);
+  await take(lab.queue);
+  const { deliveries } = await reclaim(lab.other, 0, count, "0-0");
+  return deliveries.map((delivery) => {
+    const active = { held: { delivery }, closed: false } as unknown as Returned["active"];
+    return { active, generation: { key: delivery.entry } as Returned["generation"] };
+  });
+}
+
+describe("streams that were another worker's", () => {
+  const lab = useLab();
+  const waitingRoom = () => {
+    const turns = new Map<string, Takeover>();
+    const turn = ({ active }: Returned, verdict: Takeover) => turns.set(active.held.delivery.entry, verdict);
+    return { turns, returning: new Returning({ queue: streaming(lab.other), log, turn }) };
+  };
+  const taken = ({ request }: Delivery) => lab.redis.hget(outcomeKey(lab.lane, request), "taken");
+
+  it("begin a few at a time: the others have nothing against them yet", async () => {
+    const all = await returned(lab, AT_ONCE + 20);
+    const { turns, returning } = waitingRoom();
+    for (const one of all) returning.add(one);
+    await expect.poll(() => turns.size).toBe(AT_ONCE);
+    const counted = await Promise.all(all.map(({ active }) => taken(active.held.delivery)));
+    expect(counted.filter((fact) => fact !== null)).toHaveLength(AT_ONCE);
+    for (const entry of turns.keys()) returning.end(entry);
+    await expect.poll(() => turns.size).toBe(all.length);
+    expect(new Set(turns.values())).toEqual(new Set(["together"]));
+  });
+
+  it("make room for the next when theirs is not to run here", async () => {
+    const all = await returned(lab, AT_ONCE + 1);
+    for (const { active } of all.slice(0, AT_ONCE)) {
+      await giveOutcome(lab.redis, [outcomeKey(lab.lane, active.held.delivery.request)], ["result", "", 60_000, 0]);
+    }
+    const { turns, returning } = waitingRoom();
+    for (const one of all) returning.add(one);
+    await expect.poll(() => turns.size).toBe(all.length);
+    expect([...turns.values()].filter((verdict) => verdict === "ended")).toHaveLength(AT_ONCE);
+  });
+
+  it("have no turn when they ended while they waited", async () => {
+    const [first, ...rest] = await returned(lab, 3);
+    const { turns, returning } = waitingRoom();
+    for (const one of rest) one.active.closed = true;
+    for (const one of [first, ...rest]) if (one !== undefined) returning.add(one);
+    await expect.poll(() => turns.size).toBe(1);
+    expect(turns.get(first?.generation.key ?? "")).toBe("together");
+  });
+});
