@@ -2,19 +2,19 @@
 -- read-logs.lua: what the logs of several requests hold from an index on; where that is nothing, what is known of the request instead.
 --   KEYS, two per request:  log, outcome hash
 --   ARGV[1] most records of one log   ARGV[2] bytes of one log's records after which no further one is added
---   ARGV[3] bytes of all records after which one more is added of each log   ARGV[4] records of a log that are taken out at a time
+--   ARGV[3] bytes of all records after which one more is added of each log   ARGV[4] records of a log that are taken out first
 --   then one per request:  the index to read from
 --   Returns per request
 --           {count, records, more}                       one on each line; more is 1 if the log may go on
 --           {0, length, known, kind, body, last}         nothing at or after that index: the log's length; known is 0 if there is no such
 --                                                        request (any more); kind is '' while it has no outcome; body of an error;
 --                                                        last record of a log whose request has an outcome
-local most, enough, enoughOfAll, step = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local most, enough, enoughOfAll, first = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local sizeOfAll = 0
 
--- Records may be large: not many more are taken out of the log than are given.
+-- Records may be large: not many more are taken out of the log than are given. The first ones tell how many of their like are wanted.
 local function recordsOf(log, from)
-  local records, taken, size = {}, 0, 0
+  local records, taken, size, step = {}, 0, 0, first
   local limit = sizeOfAll < enoughOfAll and most or 1
   while taken < limit and size < enough do
     local wanted = math.min(step, limit - taken)
@@ -27,6 +27,7 @@ local function recordsOf(log, from)
       sizeOfAll = sizeOfAll + #run[i]
     end
     if #run < wanted then return records, 0 end
+    step = math.max(1, math.ceil((enough - size) * taken / size))
   end
   return records, 1
 end

@@ -19,12 +19,12 @@ export interface LogRead extends RequestAddress {
   readonly from: number;
 }
 
-/** A reader that has fallen behind holds one page. */
-const PAGE = { records: 64, bytes: 65_536 };
+/** A reader that has fallen behind holds one page; hundreds may. */
+const PAGE = { records: 64, bytes: 16_384 };
 /** Past this a call gives one record of each further log: more would hold up everybody's commits. */
 const BYTES_PER_CALL = 524_288;
 /** What a live stream's reader finds is one record, or a few; of large ones, few are taken out that are not given. */
-const RECORDS_PER_STEP = 8;
+const FIRST_RECORDS = 2;
 
 const script = defineScript<Page[]>(new URL("./read-logs.lua", import.meta.url), (reply) => list(reply).map(readPage));
 
@@ -35,7 +35,7 @@ export function readLogs(redis: RedisClient, reads: readonly LogRead[]): Promise
     PAGE.records,
     PAGE.bytes,
     BYTES_PER_CALL,
-    RECORDS_PER_STEP,
+    FIRST_RECORDS,
     ...reads.map(({ from }) => from),
   ]);
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { laneKeys } from "#shared/keys.js";
 import { seededRandom } from "../setup/random.js";
-import { resourcesOf } from "../setup/resources.js";
+import { resourcesOf, type Resources } from "../setup/resources.js";
 import type { StreamAsk } from "../streams/ask.js";
 import { StreamLab } from "../streams/lab.js";
 import { Reader } from "../streams/reader.js";
@@ -132,40 +132,42 @@ describe("readers that take nothing, or 1 KiB a second (F26)", () => {
       const bytes = log.reduce((sum, record) => sum + Buffer.byteLength(record), 0);
       expect(bytes).toBeGreaterThan(6 * MIB);
 
-      const warm = await new Reader(gateway(0), id).ended;
-      expect(warm.records).toEqual(log);
-      const before = await rss();
+      // V8 takes memory for what passes through, whoever reads; what counts is what slow readers add.
+      const quick = await Promise.all(Array.from({ length: QUICK_READERS }, () => new Reader(gateway(0), id).ended));
+      for (const { records } of quick) expect(records).toEqual(log);
+      const before = await resources();
       const readers = await Promise.all(
         Array.from({ length: streamScale.slowReaders }, (_, i) =>
           readSlowly(gateway(0), id, i % 2 === 0 ? "nothing" : "1 KiB/s"),
         ),
       );
       const watching = new AbortController();
-      const most = watchMost(rss, watching.signal);
+      const most = watchMost(async () => (await resources()).rssBytes, watching.signal);
       const beside = await new Reader(gateway(0), id).ended;
       await pause(2_000);
+      expect(await held()).toBeGreaterThanOrEqual(streamScale.slowReaders);
+      await pause(streamScale.slowReadersMs);
       watching.abort();
-      const held = readers.filter((reader) => reader.isOpen()).length;
+      const grown = (await most) - before.rssBytes;
+      const left = await held();
       console.log(
-        `${held} slow readers of ${Math.round(bytes / MIB)} MiB: ${Math.round(((await most) - before) / MIB)} MiB more than before`,
+        `${readers.length} slow readers of ${Math.round(bytes / MIB)} MiB: at most ${Math.round(grown / MIB)} MiB more than before; after ${streamScale.slowReadersMs / 1_000 + 2} s ${left} of them are left`,
       );
-      expect(held).toBe(streamScale.slowReaders);
-      expect((await most) - before).toBeLessThan(64 * MIB);
+      expect(grown).toBeLessThan(64 * MIB);
       expect(beside.records).toEqual(log);
-
-      if (streamScale.awaitsStalled) {
-        const stalled = readers.filter((_, i) => i % 2 === 0);
-        while (stalled.some((reader) => reader.isOpen())) await pause(500);
-        const sipping = readers.filter((_, i) => i % 2 === 1);
-        console.log(
-          `all that took nothing were cut; ${sipping.filter((reader) => reader.isOpen()).length} others are open`,
-        );
-      }
+      // Of those that took nothing none, or the gateway waits for them for ever.
+      if (streamScale.slowReadersMs > STALL_MS) expect(left).toBeLessThanOrEqual(readers.length / 2);
       for (const reader of readers) reader.close();
 
-      async function rss(): Promise<number> {
-        const group = await resourcesOf(nth(fleet.gateways, 0).member.process.pid);
-        return [...group.values()].reduce((sum, { rssBytes }) => sum + rssBytes, 0);
+      /** Connections that the gateway holds. (A client that takes nothing does not learn that it was cut.) */
+      async function held(): Promise<number> {
+        return (await resources()).descriptors - before.descriptors;
+      }
+
+      async function resources() {
+        const group = [...(await resourcesOf(nth(fleet.gateways, 0).member.process.pid)).values()];
+        const sum = (of: (one: Resources) => number) => group.reduce((total, one) => total + of(one), 0);
+        return { rssBytes: sum(({ rssBytes }) => rssBytes), descriptors: sum(({ descriptors }) => descriptors) };
       }
     },
     timeoutMs,
@@ -173,6 +175,9 @@ describe("readers that take nothing, or 1 KiB a second (F26)", () => {
 });
 
 const MIB = 1_048_576;
+const QUICK_READERS = 16;
+/** The gateway cuts who has taken nothing for so long; gateway/stream/sse.ts. */
+const STALL_MS = 30_000;
 
 /** The highest value until `signal` aborts. */
 async function watchMost(value: () => Promise<number>, signal: AbortSignal): Promise<number> {

@@ -20,8 +20,8 @@ export const streamScale = {
   stampede: 500,
   cancelled: full ? 10_000 : 400,
   slowReaders: full ? 200 : 60,
-  /** Whether the test stays until the gateway has cut them. */
-  awaitsStalled: full,
+  /** How long they are watched, once all are there. */
+  slowReadersMs: full ? 60_000 : 0,
   turns: full ? 20 : 4,
   everythingAtOnce: full,
   timeoutMs: full ? 900_000 : 120_000,
