@@ -39,7 +39,8 @@ export async function reclaimWhileOpen(
       log.debug({ error: String(error) }, "the look for the dead failed; the next scan looks again");
     }
     try {
-      for (let most = room(); most > 0; most = room()) {
+      // Asked anew before each call: the look before it may have waited for a Redis that was frozen.
+      for (let most = room(); most > 0 && steadiness.leasesCount(performance.now()); most = room()) {
         const notAfter = clock.toRedis(performance.now()) + leaseMs / 3;
         const found = await reclaim(queue, leaseMs, most, cursor, notAfter);
         cursor = found.cursor;
