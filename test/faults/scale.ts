@@ -15,5 +15,10 @@ export const scale = {
   timeoutMs: full ? 600_000 : 150_000,
 };
 
-/** Printed by each test: a failing run can be had again. */
-export const seed = Number(process.env["BATON_SEED"] ?? 1 + Math.floor(Math.random() * 1_000_000));
+/**
+ * Printed by each test: a failing run can be had again. The same in every `npm test`: once in about a million draws the number falls upon the limit between two tokens to within rounding,
+ * and what is drawn then depends on the company in the batch, so a seed of its own for each run would now and then end red with nothing broken.
+ */
+export const seed = Number(
+  process.env["BATON_SEED"] ?? (full ? 1 + Math.floor(Math.random() * 1_000_000) : 20_261_121),
+);
