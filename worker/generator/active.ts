@@ -1,6 +1,7 @@
 /** A request between its arrival at this worker and its end here. */
-import type { GenerationSpec } from "#shared/contract/generation.js";
+import { generationSpec, type GenerationSpec } from "#shared/contract/generation.js";
 import type { InferenceError } from "#shared/errors.js";
+import { DEFAULT_TENANT } from "#shared/keys.js";
 import type { Held } from "../intake/hand.js";
 import type { NewGeneration } from "./protocol.js";
 
@@ -16,6 +17,19 @@ export interface Active {
   heardAt: number;
   /** It has ended here, or is another's; what the engine still says of it is not heard. */
   closed: boolean;
+}
+
+export function activate(held: Held, how: Active["how"]): Active {
+  const { generation, tenant } = held.request.meta;
+  return {
+    held,
+    how,
+    spec: generationSpec.parse(generation),
+    tenant: typeof tenant === "string" ? tenant : DEFAULT_TENANT,
+    next: -1,
+    heardAt: performance.now(),
+    closed: false,
+  };
 }
 
 /** How a request goes on after its arrival was looked into. */

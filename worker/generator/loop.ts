@@ -4,9 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
-import { generationSpec } from "#shared/contract/generation.js";
 import { InferenceError } from "#shared/errors.js";
-import { DEFAULT_TENANT } from "#shared/keys.js";
 import type { RedisClock } from "#shared/redis/clock.js";
 import { retrying } from "#shared/retry.js";
 import type { Settler } from "../batch/settle.js";
@@ -15,10 +13,10 @@ import type { Hand, Held } from "../intake/hand.js";
 import type { Steadiness } from "../intake/steadiness.js";
 import { beginAlone } from "../queue/begin-alone.js";
 import type { StreamQueue } from "../queue/lane.js";
-import { isUnwanted, readStanding } from "../queue/progress.js";
 import type { Takeover } from "../queue/take-over.js";
-import type { Active, Prepared } from "./active.js";
+import { activate, type Active, type Prepared } from "./active.js";
 import { Committer } from "./committer.js";
+import { inspect } from "./inspect.js";
 import { prepareAll } from "./prepare.js";
 import type { Iteration, NewGeneration } from "./protocol.js";
 import type { ServingGenerator } from "./serving.js";
@@ -26,7 +24,7 @@ import { slotsFor } from "./slots.js";
 import { sealed, succeed } from "./settlement.js";
 import { Returning, type Returned } from "./returning.js";
 import { Takeovers } from "./takeovers.js";
-import { heedsWanted, nobodyReads } from "./wanted.js";
+import { nobodyReads } from "./wanted.js";
 
 export interface GeneratorParts {
   readonly queue: StreamQueue;
@@ -177,7 +175,7 @@ export class GeneratorLoop {
       case "run": {
         const { generation } = prepared;
         active.next = generation.next;
-        this.#takeovers.prepared(generation.key, lengthOf(generation));
+        this.#takeovers.prepared(generation);
         if (active.how === "suspect") return this.#returning.add({ active, generation });
         this.#join(generation);
         hand.arrived.notify();
@@ -265,27 +263,18 @@ export class GeneratorLoop {
     }
   }
 
-  /** An append tells of a cancellation. Who waits for memory, or computes a long prompt, appends nothing for a while and asks. */
   #inspect(now: number): void {
     this.#inspectAt = now + INSPECT_MS;
-    const { queue, clock, steadiness, log } = this.#parts;
     const silent = [...this.#actives.values()].filter(
       ({ closed, next, heardAt }) => !closed && next >= 0 && now - heardAt >= INSPECT_MS,
     );
     if (silent.length === 0) return;
-    const requests = silent.map(({ held }) => held.delivery.request);
-    readStanding(queue.redis, queue.lane, requests).then(
-      (standings) => {
-        for (const [i, active] of silent.entries()) {
-          const standing = standings[i];
-          if (active.closed || standing === undefined) continue;
-          if (standing.state === "ended") this.#committer.acknowledge(active);
-          else if (heedsWanted(steadiness) && isUnwanted(standing, clock.toRedis(performance.now()))) {
-            this.#fail(active, nobodyReads());
-          }
-        }
+    inspect(this.#parts, silent).then(
+      ({ ended, unwanted }) => {
+        for (const active of ended) if (!active.closed) this.#committer.acknowledge(active);
+        for (const active of unwanted) if (!active.closed) this.#fail(active, nobodyReads());
       },
-      (error: unknown) => log.debug({ error: String(error) }, "requests could not be inspected"),
+      (error: unknown) => this.#parts.log.debug({ error: String(error) }, "requests could not be inspected"),
     );
   }
 
@@ -309,22 +298,4 @@ export class GeneratorLoop {
 
 function entriesOf(actives: readonly Active[]): string[] {
   return actives.map(({ held }) => held.delivery.entry);
-}
-
-/** Tokens that its caches hold once they are computed. */
-function lengthOf({ prompt, replayed }: NewGeneration): number {
-  return replayed.reduce((sum, { tokens }) => sum + prompt.length + tokens.length, 0);
-}
-
-function activate(held: Held, how: Active["how"]): Active {
-  const { generation, tenant } = held.request.meta;
-  return {
-    held,
-    how,
-    spec: generationSpec.parse(generation),
-    tenant: typeof tenant === "string" ? tenant : DEFAULT_TENANT,
-    next: -1,
-    heardAt: performance.now(),
-    closed: false,
-  };
 }

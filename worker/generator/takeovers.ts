@@ -1,5 +1,6 @@
 /** Tells what takeovers cost: from the moment that streams come to this worker until the last of them has its first token here. */
 import type { Logger } from "pino";
+import type { NewGeneration } from "./protocol.js";
 
 interface Takeover {
   readonly begunAt: number;
@@ -24,11 +25,11 @@ export class Takeovers {
   }
 
   /** What its caches hold has to be computed again. */
-  prepared(entry: string, tokens: number): void {
-    const takeover = this.#open.get(entry);
+  prepared({ key, prompt, replayed }: NewGeneration): void {
+    const takeover = this.#open.get(key);
     if (takeover === undefined) return;
     takeover.streams++;
-    takeover.tokens += tokens;
+    for (const { tokens } of replayed) takeover.tokens += prompt.length + tokens.length;
   }
 
   /** It has its first token, or is not this worker's any more. */
