@@ -7,8 +7,9 @@ import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
 import { createLog } from "#shared/log.js";
 import { connectBus } from "#shared/nats/connect.js";
 import { connectRedis, whenReady } from "#shared/redis/connect.js";
-import { version } from "#shared/version.js";
 import { checkServer } from "#shared/redis/server.js";
+import { settingsOrExit } from "#shared/settings.js";
+import { version } from "#shared/version.js";
 import { Deadlines } from "./admission/deadlines.js";
 import type { Door } from "./admission/enter.js";
 import { Gatherer } from "./admission/gather.js";
@@ -138,13 +139,7 @@ function isGenerator(directory: ModelDirectory, { model, version }: Lane): boole
 }
 
 async function main(): Promise<void> {
-  let config: GatewayConfig;
-  try {
-    config = gatewayConfig(process.env);
-  } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
-    process.exit(78);
-  }
+  const config = settingsOrExit(gatewayConfig);
   const log = createLog(config.BATON_LOG_LEVEL, "gateway");
   const serving = serve(config, log);
   stopOnSignal(log, async () => (await serving).close());

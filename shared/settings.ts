@@ -1,5 +1,6 @@
 /** Parses a process's environment by its schema, once, at start; what is wrong is named, all at once. */
 import { z } from "zod";
+import { EXIT_UNUSABLE } from "./exit.js";
 
 export const sharedSettings = z.object({
   BATON_REDIS_URL: z.string().default("redis://127.0.0.1:6379").describe("Redis 7.0 or newer, or Valkey"),
@@ -22,4 +23,14 @@ export function parseSettings<Schema extends z.ZodObject>(schema: Schema, env: N
   if (parsed.success) return parsed.data;
   const wrong = parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
   throw new Error(`settings: ${wrong.join("; ")}`);
+}
+
+/** What is wrong is said on standard error, to whoever set it, and ends the process. */
+export function settingsOrExit<Settings>(read: (env: NodeJS.ProcessEnv) => Settings): Settings {
+  try {
+    return read(process.env);
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    process.exit(EXIT_UNUSABLE);
+  }
 }

@@ -3,30 +3,28 @@
  * out: nobody can come back under that name.
  */
 import type { Logger } from "pino";
-import { z } from "zod";
 import type { Lane } from "#shared/keys.js";
 import { connectRedis, whenReady } from "#shared/redis/connect.js";
 import { abandon } from "./queue/abandon.js";
 
-const estate = z.object({
-  consumer: z.string(),
-  lanes: z.array(z.object({ model: z.string(), version: z.string(), shard: z.number() })),
-});
+export interface Estate {
+  readonly consumer: string;
+  readonly lanes: readonly Lane[];
+  /** Settings that are for the worker to read: its supervisor would have to load what checks them. */
+  readonly redisUrl: string;
+  readonly logLevel: string;
+}
 
-/** The worker tells its supervisor, once its lanes are open. */
-export function declareEstate(consumer: string, lanes: readonly Lane[]): void {
-  process.send?.({ consumer, lanes } satisfies { consumer: string; lanes: readonly Lane[] });
+/** The worker tells its supervisor, once its lanes are open, and tells it nothing else. */
+export function declareEstate(estate: Estate): void {
+  process.send?.(estate);
 }
 
 /** Past this the leases have done it. */
 const BUDGET_MS = 1_000;
 
-/** @param message what the worker has told its supervisor. */
-export async function settleEstate(message: unknown, url: string, log: Logger): Promise<void> {
-  const { data } = estate.safeParse(message);
-  if (data === undefined) return;
-  const { consumer, lanes } = data;
-  const redis = connectRedis({ url, name: `${consumer}.estate`, log });
+export async function settleEstate({ consumer, lanes, redisUrl }: Estate, log: Logger): Promise<void> {
+  const redis = connectRedis({ url: redisUrl, name: `${consumer}.estate`, log });
   try {
     await whenReady(redis, AbortSignal.timeout(BUDGET_MS));
     const left = await Promise.all(lanes.map((lane) => abandon({ redis, lane, consumer })));

@@ -1,15 +1,14 @@
 /**
  * The worker's supervisor. A native crash in a model kills the whole process that ran it, threads and all, so the work is done in a child and this process starts
- * the next one within a second, without the container exiting.
+ * the next one within a second, without the container exiting. Whatever it imports delays the worker's start, so what only a death needs is loaded at one, and the
+ * settings are the worker's to read.
  */
 import { fork } from "node:child_process";
-import { createLog } from "#shared/log.js";
-import { workerConfig, type WorkerConfig } from "./config.js";
+import { EXIT_UNUSABLE } from "#shared/exit.js";
+import type { Estate } from "./estate.js";
 
 /** Doubled with each crash in a row, so that a worker that cannot live does not eat the machine. */
 const RESTART_MS = { first: 50, most: 1_000 };
-/** Wrong settings: starting again would not help. EX_CONFIG of sysexits. */
-const EXIT_UNUSABLE = 78;
 /** A child that lived this long was not part of a crash loop. */
 const HEALTHY_MS = 10_000;
 
@@ -19,24 +18,15 @@ const HEALTHY_MS = 10_000;
  */
 const HEAP_GROWTH = "--heap-growing-percent=400";
 
-const config = readConfig();
-const log = createLog(config.BATON_LOG_LEVEL, "supervisor");
 let pauseMs = RESTART_MS.first;
 let stopping = false;
 
-function readConfig(): WorkerConfig {
-  try {
-    return workerConfig(process.env);
-  } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
-    process.exit(EXIT_UNUSABLE);
-  }
-}
-
-/** Loaded when it is needed: until then a supervisor would only read a client for Redis, while its worker waits for the processor. */
-async function settle(message: unknown): Promise<void> {
-  const { settleEstate } = await import("./estate.js");
-  await settleEstate(message, config.BATON_REDIS_URL, log);
+/** @param estate undefined where the worker has not lived to tell of it: then there is none. */
+async function settle(death: Readonly<Record<string, unknown>>, estate: Estate | undefined): Promise<void> {
+  const [{ createLog }, { settleEstate }] = await Promise.all([import("#shared/log.js"), import("./estate.js")]);
+  const log = createLog(estate?.logLevel ?? "error", "supervisor");
+  log.error(death, "worker process died");
+  if (estate !== undefined) await settleEstate(estate, log);
 }
 
 function start(): void {
@@ -47,9 +37,9 @@ function start(): void {
     execArgv: [...process.execArgv, HEAP_GROWTH],
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
-  let estate: unknown;
+  let estate: Estate | undefined;
   child.on("message", (message) => {
-    estate = message;
+    estate = message as Estate;
   });
   const forward = (signal: NodeJS.Signals) => {
     stopping = true;
@@ -66,10 +56,9 @@ function start(): void {
     process.off("SIGTERM", forward);
     process.off("SIGINT", forward);
     process.off("disconnect", parentGone);
-    if (stopping) process.exit(code ?? 1);
+    if (stopping || code === EXIT_UNUSABLE) process.exit(code ?? 1);
     if (performance.now() - startedAt > HEALTHY_MS) pauseMs = RESTART_MS.first;
-    log.error({ code, signal, restartInMs: pauseMs }, "worker process died");
-    if (estate !== undefined) void settle(estate);
+    void settle({ code, signal, restartInMs: pauseMs }, estate);
     setTimeout(start, pauseMs);
     pauseMs = Math.min(pauseMs * 2, RESTART_MS.most);
   });

@@ -12,6 +12,7 @@ import { connectBlockingReader, connectRedis, whenReady } from "#shared/redis/co
 import { Connections } from "#shared/redis/connections.js";
 import { checkServer } from "#shared/redis/server.js";
 import { retrying } from "#shared/retry.js";
+import { settingsOrExit } from "#shared/settings.js";
 import { Solitude } from "./batch/solitude.js";
 import { batchWork } from "./batch/work.js";
 import { workerConfig, type WorkerConfig } from "./config.js";
@@ -74,7 +75,12 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
       lanes.push(await retrying(open, { budgetMs: START_BUDGET_MS }));
     }
   }
-  declareEstate(worker, laneNames);
+  declareEstate({
+    consumer: worker,
+    lanes: laneNames,
+    redisUrl: config.BATON_REDIS_URL,
+    logLevel: config.BATON_LOG_LEVEL,
+  });
   lifecycle.onClose("lanes", async () => {
     await Promise.all(lanes.map((lane) => lane.drain()));
   });
@@ -118,7 +124,7 @@ async function closeModel(model: LoadedModel): Promise<void> {
 }
 
 async function main(): Promise<void> {
-  const config = workerConfig(process.env); // the supervisor has checked that it parses
+  const config = settingsOrExit(workerConfig);
   const log = createLog(config.BATON_LOG_LEVEL, "worker");
   // A signal that comes while models still load must not be lost: it stops what has been opened by then.
   const serving = serve(config, log);

@@ -1,0 +1,16 @@
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { root } from "../setup/root.js";
+
+describe("a process with wrong settings", () => {
+  it.each(["gateway", "worker"])("names them all, and ends with 78 at once: %s", (program) => {
+    const env = { ...process.env, BATON_LEASE_MS: "5", BATON_LOG_LEVEL: "loud" };
+    const { status, stdout, stderr } = spawnSync(process.execPath, [join(root, "dist", program, "main.js")], {
+      env,
+      encoding: "utf8",
+    });
+    expect({ status, stdout }).toEqual({ status: 78, stdout: "" });
+    expect(stderr).toMatch(/^settings: BATON_LEASE_MS: .*; BATON_LOG_LEVEL: .*\n$/);
+  });
+});
