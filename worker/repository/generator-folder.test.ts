@@ -65,6 +65,7 @@ describe("readGeneratorFolder", () => {
       modelFile: join(directory, "onnx/model.onnx"),
       tokenizerFile: join(directory, "tokenizer.json"),
       tokenizerConfigFile: join(directory, "tokenizer_config.json"),
+      tokenizerConfig: { chat_template: "{{ messages[0].content }}", model_max_length: 1024 },
       chatTemplate: "{{ messages[0].content }}",
       toolTemplate: undefined,
       contextLength: 1024,
@@ -225,6 +226,31 @@ describe("readGeneratorFolder", () => {
       "a tokenizer without a model",
       { "tokenizer.json": { added_tokens: [] } },
       "'tokenizer.json': model: invalid input: expected object, received undefined",
+    ],
+    [
+      "a vocabulary of one",
+      { "tokenizer.json": { model: { vocab: "a" } } },
+      "'tokenizer.json': model.vocab: expected a vocabulary",
+    ],
+    [
+      "a text for merges",
+      { "tokenizer.json": { model: { vocab: {}, merges: "a b" } } },
+      "'tokenizer.json': model.merges: expected a list",
+    ],
+    [
+      "a normaliser of no type",
+      { "tokenizer.json": { ...tokenizer, normalizer: {} } },
+      "'tokenizer.json': normalizer.type: invalid input: expected string, received undefined",
+    ],
+    [
+      "an added token without an id",
+      { "tokenizer.json": { ...tokenizer, added_tokens: [{ content: "a" }] } },
+      "'tokenizer.json': added_tokens.0.id: invalid input: expected number, received undefined",
+    ],
+    [
+      "a number for a special token",
+      { "tokenizer_config.json": { pad_token: 5 } },
+      "'tokenizer_config.json': pad_token: invalid input",
     ],
     [
       "a number for a template",

@@ -4,6 +4,7 @@
  */
 import { readdir } from "node:fs/promises";
 import { z } from "zod";
+import { tokenizerConfig, tokenizerJson, type TokenizerConfig, type TokenizerJson } from "../tokenizer/schema.js";
 import { readJson, readText } from "./generator-json.js";
 import { chooseOnnxFile } from "./generator-onnx.js";
 import {
@@ -28,7 +29,9 @@ export interface GeneratorFolder {
   readonly directory: string;
   readonly modelFile: string;
   readonly tokenizerFile: string;
+  /** The file, and what is of worth to a tokenizer in it. */
   readonly tokenizerConfigFile: string | undefined;
+  readonly tokenizerConfig: TokenizerConfig | undefined;
   readonly chatTemplate: string | undefined;
   /** Takes the other's place when the prompt has tools. */
   readonly toolTemplate: string | undefined;
@@ -40,28 +43,10 @@ export interface GeneratorFolder {
   readonly defaults: GenerationDefaults;
 }
 
-/** A special token by itself, or with the flags of an added token. */
-const tokenField = z
-  .union([z.string(), z.looseObject({ content: z.string() })])
-  .nullish()
-  .transform((token) => (typeof token === "string" ? token : token?.content));
-
-const tokenizerConfigFile = z.looseObject({
+const tokenizerConfigFile = tokenizerConfig.extend({
   model_max_length: z.number().nullish(),
-  bos_token: tokenField,
-  eos_token: tokenField,
   chat_template: templateField,
 });
-
-const tokenizerFile = z.looseObject({
-  added_tokens: z.array(z.looseObject({ id: z.number().int().nonnegative(), content: z.string() })).nullish(),
-  model: z.looseObject({
-    // Hundreds of thousands of tokens; the tokenizer's thread looks through them.
-    vocab: z.custom<object>((vocab) => typeof vocab === "object" && vocab !== null, "expected a vocabulary"),
-  }),
-});
-
-type TokenizerFile = z.infer<typeof tokenizerFile>;
 
 /** Whether a model directory without config.pbtxt and versions is one of these: two of its three parts are enough, so that it can be said what is missing. */
 export function looksLikeGenerator(entries: readonly string[]): boolean {
@@ -72,22 +57,23 @@ export function looksLikeGenerator(entries: readonly string[]): boolean {
 export async function readGeneratorFolder(directory: string, name: string): Promise<GeneratorFolder> {
   const config = await required(directory, "config.json", configFile, MAX_SETTINGS_BYTES);
   const generation = await readJson(directory, "generation_config.json", generationConfigFile, MAX_SETTINGS_BYTES);
-  const tokenizerConfig = await readJson(directory, "tokenizer_config.json", tokenizerConfigFile, MAX_SETTINGS_BYTES);
-  const tokenizer = await required(directory, "tokenizer.json", tokenizerFile, MAX_TOKENIZER_BYTES);
+  const tokenizerSettings = await readJson(directory, "tokenizer_config.json", tokenizerConfigFile, MAX_SETTINGS_BYTES);
+  const tokenizer = await required(directory, "tokenizer.json", tokenizerJson, MAX_TOKENIZER_BYTES);
   const template = await readText(directory, "chat_template.jinja", MAX_TEMPLATE_BYTES);
-  const settings = textSettings(config, generation, tokenizerConfig?.model_max_length ?? undefined);
+  const settings = textSettings(config, generation, tokenizerSettings?.model_max_length ?? undefined);
   const named = (token: string | undefined): number[] => idOf(tokenizer, token).filter((id) => id < settings.vocabSize);
   return {
     name,
     directory,
     modelFile: await findModel(directory),
     tokenizerFile: await fileOf(directory, "tokenizer.json"),
-    tokenizerConfigFile: tokenizerConfig === undefined ? undefined : await fileOf(directory, "tokenizer_config.json"),
-    ...chooseTemplates(template, tokenizerConfig?.chat_template),
+    tokenizerConfigFile: tokenizerSettings && (await fileOf(directory, "tokenizer_config.json")),
+    tokenizerConfig: tokenizerSettings,
+    ...chooseTemplates(template, tokenizerSettings?.chat_template),
     contextLength: settings.contextLength,
     vocabSize: settings.vocabSize,
-    eos: settings.eos ?? named(tokenizerConfig?.eos_token),
-    bos: settings.bos ?? named(tokenizerConfig?.bos_token)[0],
+    eos: settings.eos ?? named(tokenizerSettings?.eos_token),
+    bos: settings.bos ?? named(tokenizerSettings?.bos_token)[0],
     defaults: generationDefaults(generation),
   };
 }
@@ -113,7 +99,7 @@ async function fileOf(directory: string, name: string): Promise<string> {
   return found.path;
 }
 
-function idOf({ added_tokens, model }: TokenizerFile, token: string | undefined): number[] {
+function idOf({ added_tokens, model }: TokenizerJson, token: string | undefined): number[] {
   if (token === undefined) return [];
   const added = added_tokens?.find(({ content }) => content === token)?.id;
   const known = Array.isArray(model.vocab) ? undefined : Object.entries(model.vocab).find(([text]) => text === token);

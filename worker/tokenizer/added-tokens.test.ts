@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { seededRandom } from "../../test/setup/random.js";
 import { AddedTokens, inert, withoutMarks } from "./added-tokens.js";
-import type { AddedToken } from "./tokenizer-json.js";
+import type { AddedToken } from "./schema.js";
 
 const token = (content: string, over: Partial<AddedToken> = {}): AddedToken => ({
   id: content.length,

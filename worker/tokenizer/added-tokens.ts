@@ -1,5 +1,5 @@
 /** Finds added tokens in text, the leftmost first and the longest of those, as Hugging Face's tokenizers do. */
-import type { AddedToken } from "./tokenizer-json.js";
+import type { AddedToken } from "./schema.js";
 
 /**
  * A noncharacter, which Unicode keeps for uses like this: it breaks a control token's text where a user wrote it, and goes before anything is encoded. In users' own

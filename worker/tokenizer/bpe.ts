@@ -2,22 +2,12 @@
  * Byte-pair encoding, as Hugging Face's Rust tokenizer does it: the merge of the lowest rank first, the leftmost among equals. In typed arrays and a heap, because
  * the library's own takes 36 s for a megabyte of one letter.
  */
-import { z } from "zod";
-import { entriesOf, isObject, type TokenizerJson } from "./tokenizer-json.js";
+import type { TokenizerJson } from "./schema.js";
+import { entriesOf } from "./tokenizer-json.js";
 
-const settings = z.object({
-  // Both hold hundreds of thousands, and are looked through below.
-  vocab: z.custom<Readonly<Record<string, unknown>>>(isObject),
-  /** Pairs, or texts of two tokens and a space between them. */
-  merges: z.custom<readonly unknown[]>(Array.isArray),
-  unk_token: z.string().nullish(),
-  fuse_unk: z.boolean().nullish(),
-  byte_fallback: z.boolean().nullish(),
-  /** A word that is a token needs no merges. */
-  ignore_merges: z.boolean().nullish(),
-  continuing_subword_prefix: z.string().nullish(),
-  end_of_word_suffix: z.string().nullish(),
-});
+type Model = TokenizerJson["model"];
+type Affix = "continuing_subword_prefix" | "end_of_word_suffix";
+type Options = Pick<Model, "fuse_unk" | "byte_fallback" | "ignore_merges" | Affix>;
 
 /** Short words come again and again. */
 const CACHED_LENGTH = 64;
@@ -34,15 +24,14 @@ export class BytePairs {
   private readonly merged: number[] = [];
   private readonly pairBase: number;
   private readonly unknown: number | undefined;
-  private readonly options: Omit<z.infer<typeof settings>, "vocab" | "merges">;
+  private readonly options: Options;
   private readonly cache = new Map<string, readonly number[]>();
   private readonly heap = new Heap();
 
   /** @param control ids that no text may become. @throws Error where the model is not of the known shape */
-  constructor(model: TokenizerJson["model"], control: ReadonlySet<number>) {
-    const parsed = settings.safeParse(model);
-    if (!parsed.success) throw new Error(`tokenizer.json: model: ${parsed.error.issues[0]?.message ?? "not BPE"}`);
-    const { vocab, merges, ...options } = parsed.data;
+  constructor(model: Model, control: ReadonlySet<number>) {
+    const { vocab, merges, ...options } = model;
+    if (merges == null) throw new Error("tokenizer.json: model.merges is missing");
     this.options = options;
     const all = new Map(entriesOf(vocab));
     this.unknown = all.get(options.unk_token ?? "");

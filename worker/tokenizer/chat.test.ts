@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { InferenceError } from "#shared/errors.js";
 import { AddedTokens, withoutMarks } from "./added-tokens.js";
 import { ChatTemplate, type ChatPrompt } from "./chat.js";
-import type { AddedToken } from "./tokenizer-json.js";
+import type { AddedToken } from "./schema.js";
 
 const control: AddedToken[] = ["<s>", "</s>", "<|im_start|>", "<|im_end|>", "<|user|>", "<|endoftext|>"].map(
   (content, id) => ({

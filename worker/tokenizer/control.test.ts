@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { byteLevel, type Added } from "../../test/setup/small-tokenizer.js";
 import { controlTokens, namedTokens } from "./control.js";
-import { tokenizerConfig, tokenizerJson } from "./tokenizer-json.js";
+import { tokenizerConfig, tokenizerJson } from "./schema.js";
 
 function controls(added: readonly Added[], config: object = {}, templates: readonly string[] = [], ids: number[] = []) {
   const json = tokenizerJson.parse(byteLevel(added));

@@ -1,5 +1,6 @@
 /** Which tokens steer the model, so that users' text must never become one: what the model's makers call special, what ends or begins a text, and turn markers. */
-import { textsOf, type AddedToken, type TokenizerConfig, type TokenizerJson } from "./tokenizer-json.js";
+import type { AddedToken, TokenizerConfig, TokenizerJson } from "./schema.js";
+import { textsOf } from "./tokenizer-json.js";
 
 export interface ControlFacts {
   readonly json: TokenizerJson;
@@ -20,9 +21,7 @@ export function controlTokens({ json, config, templates, ids }: ControlFacts): A
   const known = new Set(added.map(({ content }) => content));
   // A special token that only tokenizer_config.json knows of.
   const unlisted = textsOf(json).flatMap((content, id) =>
-    named.has(content) && !known.has(content) && isMarkup({ content })
-      ? [{ id, content, special: true, lstrip: false, rstrip: false }]
-      : [],
+    named.has(content) && !known.has(content) && isMarkup({ content }) ? [{ id, content, special: true }] : [],
   );
   const isTurnMarker = (content: string): boolean =>
     /^<[|｜].*[|｜]>$/s.test(content) && templates.some((template) => template.includes(content));

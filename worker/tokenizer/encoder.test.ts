@@ -7,7 +7,7 @@ import { root } from "../../test/setup/root.js";
 import { byteLevel, sentencePiece, unigram, type Json } from "../../test/setup/small-tokenizer.js";
 import { controlTokens } from "./control.js";
 import { Encoder } from "./encoder.js";
-import { tokenizerJson } from "./tokenizer-json.js";
+import { tokenizerJson } from "./schema.js";
 
 function open(raw: Json): Encoder {
   const json = tokenizerJson.parse(raw);

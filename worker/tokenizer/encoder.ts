@@ -4,7 +4,8 @@
  */
 import { AddedTokens } from "./added-tokens.js";
 import { openLibrary, type Library } from "./library.js";
-import { entriesOf, type AddedToken, type TokenizerJson } from "./tokenizer-json.js";
+import type { AddedToken, TokenizerJson } from "./schema.js";
+import { entriesOf } from "./tokenizer-json.js";
 import { openWords, type Words } from "./words.js";
 
 /** No script needs so many combining marks in a row, and normalisation takes quadratic time to order them. */

@@ -26,7 +26,7 @@ afterEach(async () => {
 const optionsOf = (json: Json | string, over: Partial<TokenizerOptions> = {}): TokenizerOptions => ({
   name: "tale",
   tokenizerFile: writeTokenizer(json),
-  tokenizerConfigFile: undefined,
+  tokenizerConfig: undefined,
   chatTemplate: "{{ messages[0].content }}",
   vocabSize: 1_000,
   eos: [1],

@@ -1,6 +1,6 @@
 import { Tokenizer } from "@huggingface/tokenizers";
-import { readFileSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { PromptSpec } from "#shared/contract/generation.js";
 import { InferenceError } from "#shared/errors.js";
@@ -17,6 +17,7 @@ import {
 import { openTemplate } from "./jinja.js";
 import { PromptEncoder } from "./prompt.js";
 import type { TokenizerOptions } from "./protocol.js";
+import { tokenizerConfig } from "./schema.js";
 import { openText } from "./text.js";
 
 const chatml =
@@ -40,12 +41,10 @@ interface Opened {
 
 function open(json: Json, over: Partial<TokenizerOptions> = {}): Opened {
   const tokenizerFile = writeTokenizer(json);
-  const tokenizerConfigFile = join(dirname(tokenizerFile), "tokenizer_config.json");
-  writeFileSync(tokenizerConfigFile, JSON.stringify({ bos_token: "<s>", eos_token: { content: "</s>" } }));
   const options = {
     name: "tale",
     tokenizerFile,
-    tokenizerConfigFile,
+    tokenizerConfig: tokenizerConfig.parse({ bos_token: "<s>", eos_token: { content: "</s>" } }),
     chatTemplate: chatml,
     vocabSize: 1_000,
     eos: [1],
@@ -151,7 +150,7 @@ describe("PromptEncoder", () => {
 
   it("knows the special tokens by their ids where there is no tokenizer_config.json", () => {
     const tale = open(byteLevel(), {
-      tokenizerConfigFile: undefined,
+      tokenizerConfig: undefined,
       chatTemplate: "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}",
     });
     expect(tale.spelled(chat(user("x")))).toEqual(["<s>", "x", "</s>"]);
@@ -206,8 +205,9 @@ describe("no text becomes a control token (spec/reliability.md A33)", () => {
 
   it("in the test models", () => {
     const folder = join(root, "test/models/gen-mha");
-    const json = JSON.parse(readFileSync(join(folder, "tokenizer.json"), "utf8")) as Json;
-    const mha = open(json, { tokenizerConfigFile: join(folder, "tokenizer_config.json"), chatTemplate: undefined });
+    const read = (name: string) => JSON.parse(readFileSync(join(folder, name), "utf8")) as Json;
+    const config = tokenizerConfig.parse(read("tokenizer_config.json"));
+    const mha = open(read("tokenizer.json"), { tokenizerConfig: config, chatTemplate: undefined });
     expect(mha.ids(text("<|end|></s>"), true).filter((id) => id < 5)).toEqual([]);
   });
 });

@@ -6,7 +6,7 @@ import { ChatTemplate, type ChatPrompt } from "./chat.js";
 import { controlTokens, namedTokens } from "./control.js";
 import { Encoder } from "./encoder.js";
 import type { EncodeRequest, TokenizerOptions } from "./protocol.js";
-import { readTokenizerConfig, readTokenizerJson } from "./tokenizer-json.js";
+import { readTokenizerJson } from "./tokenizer-json.js";
 
 export class PromptEncoder {
   private readonly options: TokenizerOptions;
@@ -20,7 +20,7 @@ export class PromptEncoder {
   constructor(options: TokenizerOptions) {
     this.options = options;
     const json = readTokenizerJson(options.tokenizerFile);
-    const config = readTokenizerConfig(options.tokenizerConfigFile);
+    const config = options.tokenizerConfig;
     const sources = [options.chatTemplate, options.toolTemplate].filter((source) => source !== undefined);
     const ids = options.bos === undefined ? options.eos : [...options.eos, options.bos];
     const control = controlTokens({ json, config, templates: sources, ids });

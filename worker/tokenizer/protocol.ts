@@ -1,12 +1,13 @@
 /** What passes between a worker's main thread and a tokenizer's thread: prompts, and their answers in the same order, so that it is known which one does not end. */
 import type { PromptSpec } from "#shared/contract/generation.js";
 import type { ErrorCode } from "#shared/errors.js";
+import type { TokenizerConfig } from "./schema.js";
 
 /** A generator's folder has all of these. */
 export interface TokenizerOptions {
   readonly name: string;
   readonly tokenizerFile: string;
-  readonly tokenizerConfigFile: string | undefined;
+  readonly tokenizerConfig: TokenizerConfig | undefined;
   readonly chatTemplate: string | undefined;
   /** Takes the other's place when the prompt has tools. */
   readonly toolTemplate?: string | undefined;

@@ -72,7 +72,6 @@ describe("openText", () => {
 
   it.each<[what: string, json: unknown, error: RegExp]>([
     ["what is no JSON", "{", /^tokenizer\.json cannot be read$/],
-    ["no model", {}, /^tokenizer\.json: model: /],
     ["an unknown decoder", byteLevel([], { decoder: { type: "Charm" } }), /Unknown Decoder type: Charm/],
     ["a vocabulary of nothing", byteLevel([], { model: { vocab: { a: null } } }), /holds something that is no token/],
   ])("refuses %s", (_, json, error) => {

@@ -1,7 +1,8 @@
 /** From tokens back to text, for a model's thread: needs the vocabulary and the decoder alone, no merges. */
 import { bytesOfByteLevel } from "./byte-level.js";
 import { openLibrary } from "./library.js";
-import { readTokenizerJson, textsOf, type TokenizerJson } from "./tokenizer-json.js";
+import type { TokenizerJson } from "./schema.js";
+import { readTokenizerJson, textsOf } from "./tokenizer-json.js";
 
 export interface OutputText {
   /** Special tokens give nothing, and no spaces are cleaned up: text must not change when more follows. */

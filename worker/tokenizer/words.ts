@@ -1,7 +1,8 @@
 /** The model inside a tokenizer: words to ids. No word becomes a control token. */
 import { BytePairs } from "./bpe.js";
 import { openLibrary } from "./library.js";
-import { entriesOf, type TokenizerJson } from "./tokenizer-json.js";
+import type { TokenizerJson } from "./schema.js";
+import { entriesOf } from "./tokenizer-json.js";
 
 /** @returns ids of the words in order. */
 export type Words = (words: readonly string[], into: number[]) => void;
