@@ -8,7 +8,7 @@ import { reclaim } from "../../worker/queue/reclaim.js";
 import type { Takeover } from "../../worker/queue/take-over.js";
 import { admitStream, streaming, take, useLab, type Lab } from "./lab.js";
 
-const AT_ONCE = 32;
+const AT_ONCE = 64;
 const log = pino({ level: "silent" });
 
 /** Streams that worker a has begun, in the hands of worker b. */
@@ -18,7 +18,7 @@ async function returned(lab: Lab, count: number) {
   const { deliveries } = await reclaim(lab.other, 0, count, "0-0");
   return deliveries.map((delivery) => {
     const active = { held: { delivery }, closed: false } as unknown as Returned["active"];
-    return { active, generation: { key: delivery.entry } as Returned["generation"] };
+    return { active, generation: { key: delivery.entry } as Returned["generation"], standsSince: 1_000 };
   });
 }
 
@@ -41,6 +41,18 @@ describe("streams that were another worker's", () => {
     for (const entry of turns.keys()) returning.end(entry);
     await expect.poll(() => turns.size).toBe(all.length);
     expect(new Set(turns.values())).toEqual(new Set(["together"]));
+  });
+
+  it("begin as long as they have stood", async () => {
+    const all = await returned(lab, AT_ONCE + 20);
+    const { turns, returning } = waitingRoom();
+    // The first to come is asked for at once, alone: nobody knows who follows.
+    const [first, ...rest] = all.map((one, i) => ({ ...one, standsSince: 1_000 - i }));
+    if (first !== undefined) returning.add(first);
+    for (const one of rest) returning.add(one);
+    await expect.poll(() => turns.size).toBe(AT_ONCE);
+    const longest = rest.slice(-(AT_ONCE - 1)).map(({ generation }) => generation.key);
+    expect(new Set(turns.keys())).toEqual(new Set([first?.generation.key, ...longest]));
   });
 
   it("make room for the next when theirs is not to run here", async () => {

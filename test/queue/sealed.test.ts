@@ -195,6 +195,28 @@ describe("readProgress", () => {
     expect(await states()).toEqual([]);
   });
 
+  it("notes since when a stream stands that is taken over, until it moves", async () => {
+    await admitStream(lab, "r1");
+    const delivery = await takeOne(lab.queue);
+    const since = async (takenOver = true) =>
+      (await readProgress(lab.redis, lab.lane, ["r1"], takenOver))[0]?.standsSince ?? NaN;
+    expect(await since(false)).toBe(0);
+    const first = await since();
+    const now = async () => {
+      const [seconds, micros] = await lab.redis.time();
+      return Number(seconds) * 1_000 + Number(micros) / 1_000;
+    };
+    expect(first).toBeLessThanOrEqual(await now());
+    await expect.poll(now).toBeGreaterThan(first + 1);
+    expect(await since()).toBe(first);
+    const append = { entry: delivery.entry, request: "r1", first: 0, records: [record(0)], final: false };
+    await appendTokens(streaming(lab.queue), [append]);
+    const second = await since();
+    expect(second).toBeGreaterThan(first);
+    expect(await since()).toBe(second);
+    expect((await readProgress(lab.redis, lab.lane, ["none"], true))[0]?.standsSince).toBe(0);
+  });
+
   it("says until when somebody wants it", async () => {
     await admitStream(lab, "r1");
     await admitStream(lab, "r2", 5_000);

@@ -34,7 +34,8 @@ export function activate(held: Held, how: Active["how"]): Active {
 
 /** How a request goes on after its arrival was looked into. */
 export type Prepared =
-  | { readonly kind: "run"; readonly generation: NewGeneration }
+  /** @field standsSince when a stream that was another worker's last moved, in Redis ms */
+  | { readonly kind: "run"; readonly generation: NewGeneration; readonly standsSince: number }
   /** Refused before its first token, or not wanted any more. */
   | { readonly kind: "refuse"; readonly error: InferenceError; readonly next: number }
   /** Another worker wrote its final record and did not come to commit what it says. @field history prompt and output, for a conversation */

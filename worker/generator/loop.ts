@@ -173,10 +173,10 @@ export class GeneratorLoop {
         active.next = prepared.next;
         return this.#fail(active, prepared.error);
       case "run": {
-        const { generation } = prepared;
+        const { generation, standsSince } = prepared;
         active.next = generation.next;
         this.#takeovers.prepared(generation);
-        if (active.how === "suspect") return this.#returning.add({ active, generation });
+        if (active.how === "suspect") return this.#returning.add({ active, generation, standsSince });
         this.#join(generation);
         hand.arrived.notify();
       }

@@ -53,6 +53,15 @@ describe("planPrefill", () => {
       ],
     ],
     [
+      "interrupted streams have it as they came, however long they are",
+      [interrupted(1, 50), interrupted(2, 2_500), interrupted(3, 900)],
+      [
+        [1, 50],
+        [2, 2_500],
+        [3, 650],
+      ],
+    ],
+    [
       "what few of them leave is for new ones as ever",
       [task(1, 1_000), task(2, 30), interrupted(3, 10)],
       [

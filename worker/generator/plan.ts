@@ -1,7 +1,7 @@
 /**
  * Decides what an iteration computes; the engine only carries it out. The rules: whoever decodes, decodes; what is left of the iteration goes to prefills, half of it to
- * the oldest and the rest to interrupted streams, then to whoever has least left, so neither a long prompt nor a stream of short ones keeps anybody waiting for ever; when the caches outgrow their
- * memory the youngest gives way, so the oldest always finishes.
+ * the oldest and the rest to interrupted streams as they came, then to whoever has least left, so neither a long prompt nor a stream of short ones keeps anybody waiting for
+ * ever; when the caches outgrow their memory the youngest gives way, so the oldest always finishes.
  */
 
 /** A prompt, or a history to recompute, that waits for its forward passes. */
@@ -54,7 +54,7 @@ export function planPrefill<T extends PrefillTask>(
   };
   const byLength = [...runnable].sort((a, b) => a.left - b.left || a.order - b.order);
   give(oldest, budget, Math.ceil(budget / 2));
-  for (const task of byLength) if (task.interrupted) give(task, INTERRUPTED * budget);
+  for (const task of runnable) if (task.interrupted) give(task, INTERRUPTED * budget);
   for (const task of byLength) if (task !== oldest) give(task, budget);
   give(oldest, budget);
   return [...given].map(([task, tokens]) => ({ task, tokens }));

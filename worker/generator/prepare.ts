@@ -3,7 +3,7 @@ import type { SamplingSpec } from "#shared/contract/generation.js";
 import { InferenceError } from "#shared/errors.js";
 import type { RedisClock } from "#shared/redis/clock.js";
 import { retrying } from "#shared/retry.js";
-import { isUnwanted, readProgress, type Progress } from "../queue/progress.js";
+import { isUnwanted, readProgress, type TakenProgress } from "../queue/progress.js";
 import type { StreamQueue } from "../queue/lane.js";
 import type { Steadiness } from "../intake/steadiness.js";
 import type { Active, Prepared } from "./active.js";
@@ -22,24 +22,27 @@ export interface Preparation {
 /** Past this the leases are gone too. */
 const BUDGET_MS = 5_000;
 
-/** @param ready is told of each as soon as it is known */
+/** @param actives all new here, or all another worker's before. @param ready is told of each as soon as it is known */
 export async function prepareAll(
   { queue, clock, steadiness, model }: Preparation,
   actives: readonly Active[],
   ready: (active: Active, prepared: Prepared) => void,
 ): Promise<void> {
   const requests = actives.map(({ held }) => held.delivery.request);
-  let found: readonly Progress[];
+  const takenOver = actives.some(({ how }) => how === "suspect");
+  let found: readonly TakenProgress[];
   try {
-    found = await retrying(() => readProgress(queue.redis, queue.lane, requests), { budgetMs: BUDGET_MS });
+    found = await retrying(() => readProgress(queue.redis, queue.lane, requests, takenOver), { budgetMs: BUDGET_MS });
   } catch {
     // The connection's own watcher has logged why; the entries come back when their leases run out.
     for (const active of actives) ready(active, { kind: "drop" });
     return;
   }
+  const longestFirst = actives
+    .map((active, i) => ({ active, progress: found[i] }))
+    .sort((a, b) => (a.progress?.standsSince ?? 0) - (b.progress?.standsSince ?? 0));
   await Promise.all(
-    actives.map(async (active, i) => {
-      const progress = found[i];
+    longestFirst.map(async ({ active, progress }) => {
       if (progress === undefined) return ready(active, { kind: "drop" });
       const unwantedAt = heedsWanted(steadiness) ? clock.toRedis(performance.now()) : undefined;
       ready(active, await prepare(model, active, progress, unwantedAt));
@@ -51,10 +54,10 @@ export async function prepareAll(
 async function prepare(
   model: ServingGenerator,
   { held, spec }: Active,
-  progress: Progress,
+  progress: TakenProgress,
   unwantedAt: number | undefined,
 ): Promise<Prepared> {
-  const { records, state } = progress;
+  const { records, state, standsSince } = progress;
   if (state === "ended") return { kind: "ended" };
   const inSequence = held.delivery.sequence !== undefined;
   if (state === "sealed" && !inSequence) return { kind: "sealed", records, history: undefined };
@@ -84,7 +87,7 @@ async function prepare(
     checkMemory(model, spec.sampling, prompt.length);
     const replayed = drawn.map((tokens) => ({ tokens }));
     const generation = { key: held.delivery.entry, sampling: spec.sampling, prompt, next, replayed };
-    return { kind: "run", generation };
+    return { kind: "run", generation, standsSince };
   } catch (error) {
     // The tokenizer is closing or starting anew; another worker, or this one later, has one.
     if (error instanceof InferenceError && error.code === "unavailable") return { kind: "drop" };

@@ -1,6 +1,7 @@
 /**
- * Streams that were another worker's wait here for their turn. A stream counts as begun when its turn comes (take-over.lua), so few do at a time: should this worker end too, those
- * that only waited have nothing against them, and are not made to run alone for it.
+ * Streams that were another worker's wait here for their turn, whoever has stood longest first: a stream may have waited for such a turn at another worker that is gone by now. A
+ * stream counts as begun when its turn comes (take-over.lua), so few do at a time: should this worker end too, those that only waited have nothing against them, and are not made to
+ * run alone for it.
  */
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
@@ -13,6 +14,8 @@ import type { NewGeneration } from "./protocol.js";
 export interface Returned {
   readonly active: Active;
   readonly generation: NewGeneration;
+  /** Redis ms. */
+  readonly standsSince: number;
 }
 
 export interface ReturningSettings {
@@ -23,7 +26,7 @@ export interface ReturningSettings {
 }
 
 /** Begun at a time: enough for the engine to have something to compute while the next are asked for. */
-const AT_ONCE = 32;
+const AT_ONCE = 64;
 /** Past this the leases are gone too. */
 const BUDGET_MS = 5_000;
 
@@ -51,7 +54,8 @@ export class Returning {
   #proceed(): void {
     if (this.#asking || this.#begun.size > AT_ONCE / 2) return;
     this.#waiting = this.#waiting.filter(({ active }) => !active.closed);
-    const chosen = this.#drawn(AT_ONCE - this.#begun.size);
+    this.#waiting.sort((a, b) => a.standsSince - b.standsSince);
+    const chosen = this.#waiting.splice(0, AT_ONCE - this.#begun.size);
     if (chosen.length === 0) return;
     for (const { generation } of chosen) this.#begun.add(generation.key);
     this.#asking = true;
@@ -59,15 +63,6 @@ export class Returning {
       this.#asking = false;
       this.#proceed();
     });
-  }
-
-  /** By lot: in any order of their own the same ones would be the last each time, and wait for as long as workers go on ending. */
-  #drawn(most: number): Returned[] {
-    const chosen: Returned[] = [];
-    while (chosen.length < most && this.#waiting.length > 0) {
-      chosen.push(...this.#waiting.splice(Math.floor(Math.random() * this.#waiting.length), 1));
-    }
-    return chosen;
   }
 
   async #begin(chosen: readonly Returned[]): Promise<void> {

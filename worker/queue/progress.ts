@@ -14,14 +14,27 @@ export interface Progress {
   readonly wantedUntil: number | undefined;
 }
 
+export interface TakenProgress extends Progress {
+  /** Redis ms since when it has had no new record, as far as those know who took it over; 0 unless it is being taken over. */
+  readonly standsSince: number;
+}
+
 const script = defineScript(new URL("./read-progress.lua", import.meta.url), (reply) => {
   const [joined, ...facts] = list(reply).map((part) => (part === null ? undefined : text(part)));
-  return progress(joined ? joined.split("\n") : [], facts);
+  return { ...progress(joined ? joined.split("\n") : [], facts), standsSince: Number(facts[4]) };
 });
 
-/** @returns one per request, in order. */
-export function readProgress(redis: RedisClient, lane: Lane, requests: readonly string[]): Promise<Progress[]> {
-  return Promise.all(requests.map((request) => script(redis, [logKey(lane, request), outcomeKey(lane, request)], [])));
+/** @param takenOver by the caller, from a worker that did not end them. @returns one per request, in order. */
+export function readProgress(
+  redis: RedisClient,
+  lane: Lane,
+  requests: readonly string[],
+  takenOver = false,
+): Promise<TakenProgress[]> {
+  const args = [takenOver ? 1 : 0];
+  return Promise.all(
+    requests.map((request) => script(redis, [logKey(lane, request), outcomeKey(lane, request)], args)),
+  );
 }
 
 export type Standing = Pick<Progress, "state" | "wantedUntil">;
