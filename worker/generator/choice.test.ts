@@ -25,6 +25,7 @@ const text: TextOf = {
   decode: (tokens) => Buffer.concat(tokens.filter((id) => id > 1).map((id) => pieces[id] ?? Buffer.of())).toString(),
   bytesOf: (token) => pieces[token] ?? new Uint8Array(),
 };
+const inBytes: TextOf = { ...text, shownBytes: (id) => (id > 1 ? text.bytesOf(id) : new Uint8Array()) };
 
 const greedy: SamplingSpec = {
   temperature: 0,
@@ -45,8 +46,14 @@ const greedy: SamplingSpec = {
   maxTokens: null,
 };
 
-function choiceOf(spec: Partial<SamplingSpec>, promptTokens: number[] = [A], contextLength = 100, choice = 0): Choice {
-  return new Choice({ spec: { ...greedy, ...spec }, choice, promptTokens, text, eos: [EOS], contextLength });
+function choiceOf(
+  spec: Partial<SamplingSpec>,
+  promptTokens: number[] = [A],
+  contextLength = 100,
+  choice = 0,
+  from = text,
+): Choice {
+  return new Choice({ spec: { ...greedy, ...spec }, choice, promptTokens, text: from, eos: [EOS], contextLength });
 }
 
 /** Logits that make one token certain, and another second. */
@@ -174,7 +181,10 @@ describe("a choice that another worker takes over", () => {
 
   const stops = ["a\n", "😀a", "ab c", "bb", "c\n\n", "\ufffd", "ééé"];
 
-  it("goes on from any token with the very deltas of one that was never interrupted", () => {
+  it.each<[TextOf, string]>([
+    [text, "any tokenizer's text"],
+    [inBytes, "text that is the tokens' bytes"],
+  ])("goes on from any token with the very deltas of one that was never interrupted: $1", (from) => {
     const endings = new Set<string | undefined>();
     let emojis = 0;
     for (let round = 0; round < 250; round++) {
@@ -194,7 +204,8 @@ describe("a choice that another worker takes over", () => {
         minTokens: Math.floor(at(9) * 8),
         maxTokens: 40,
       };
-      const whole = choiceOf(spec, [A, 8], 35 + Math.floor(at(20) * 10));
+      const begin = () => choiceOf(spec, [A, 8], 35 + Math.floor(at(20) * 10), 0, from);
+      const whole = begin();
       const deltas = run(whole, round);
       endings.add(whole.finished);
       const full = deltas.map((delta) => delta.text).join("");
@@ -203,7 +214,7 @@ describe("a choice that another worker takes over", () => {
       for (const stop of spec.stop ?? []) if (spec.minTokens === 0) expect(full).not.toContain(stop);
       const cuts = Array.from({ length: 6 }, (_, i) => Math.floor(at(30 + i) * (deltas.length + 1)));
       for (const cut of [0, deltas.length, ...cuts]) {
-        const other = choiceOf(spec, [A, 8], 35 + Math.floor(at(20) * 10));
+        const other = begin();
         other.replay(whole.tokens.slice(0, cut));
         expect(other.finished).toBe(cut === deltas.length ? whole.finished : undefined);
         expect(run(other, round), JSON.stringify({ round, cut, ...spec })).toEqual(deltas.slice(cut));

@@ -7,7 +7,7 @@ import type { Chance } from "./logprobs.js";
 import { penalises } from "./penalties.js";
 import { sample, type Sampled } from "./sampler.js";
 import { StopStrings } from "./stop.js";
-import { TokenText, type TextOf } from "./text.js";
+import { growingText, type GrowingText, type TextOf } from "./text.js";
 import { TokenCounts } from "./token-counts.js";
 
 export interface ChoiceOptions {
@@ -31,7 +31,7 @@ export class Choice {
   private readonly options: ChoiceOptions;
   private readonly most: number;
   private readonly counts: TokenCounts;
-  private readonly tokenText: TokenText;
+  private readonly text: GrowingText;
   private readonly stops: StopStrings;
   private finish: Finish | undefined;
 
@@ -40,7 +40,7 @@ export class Choice {
     this.options = options;
     this.most = Math.min(spec.maxTokens ?? Infinity, contextLength - promptTokens.length);
     this.counts = new TokenCounts(penalises(spec) ? promptTokens : []);
-    this.tokenText = new TokenText(text, promptTokens);
+    this.text = growingText(text, promptTokens);
     this.stops = new StopStrings(spec.stop);
   }
 
@@ -66,7 +66,15 @@ export class Choice {
 
   /** Takes tokens that were sampled elsewhere, from the log, whose text is out already. */
   replay(tokens: readonly number[]): void {
-    for (const token of tokens) this.accept(token);
+    const { spec, eos } = this.options;
+    // Only the last may have ended it; and of the text before, nothing but its end matters, unless a stop string may have begun there.
+    const before = this.stops.none ? tokens.slice(0, -1) : [];
+    for (const token of before) {
+      this.tokens.push(token);
+      if (penalises(spec)) this.counts.add(token);
+    }
+    this.text.skip(before.filter((token) => !eos.includes(token)));
+    for (const token of tokens.slice(before.length)) this.accept(token);
   }
 
   /** @returns the text that the token makes certain; at the end, all that was held back. */
@@ -79,14 +87,14 @@ export class Choice {
     const ends = honoured && ((isEos && !spec.ignoreEos) || spec.stopTokens.includes(token));
     // Neither a token that ends the text nor an end that is ignored is a part of it.
     const silent = ends || isEos;
-    const { text, stopped } = this.stops.push(silent ? "" : this.tokenText.push(token), honoured);
+    const { text, stopped } = this.stops.push(silent ? "" : this.text.push(token), honoured);
     if (stopped || ends) this.finish = "stop";
     else if (this.tokens.length >= this.most) this.finish = "length";
     return this.finish === undefined || stopped ? text : text + this.rest(honoured);
   }
 
   private rest(honoured: boolean): string {
-    const { text, stopped } = this.stops.push(this.tokenText.flush(), honoured);
+    const { text, stopped } = this.stops.push(this.text.flush(), honoured);
     if (stopped) this.finish = "stop";
     return text + this.stops.flush();
   }

@@ -27,13 +27,18 @@ export class StopStrings {
     this.matchers = stops.filter((stop) => stop !== "").map((stop) => ({ stop, borders: bordersOf(stop), matched: 0 }));
   }
 
+  /** Nothing can stop it, nothing is held. */
+  get none(): boolean {
+    return this.matchers.length === 0;
+  }
+
   /**
    * Ends with the push that completes a stop string; if that completes several, the one that begins first counts.
    * @param honoured false: a stop string that this text completes is text; one that it only begins may still end the text later.
    */
   push(text: string, honoured = true): Cut {
     if (this.stopped) return { text: "", stopped: true };
-    if (this.matchers.length === 0) return { text, stopped: false };
+    if (this.none) return { text, stopped: false };
     let start = Infinity;
     let open = 0;
     for (const matcher of this.matchers) {

@@ -3,12 +3,23 @@
  * small window of tokens is decoded anew with every token, and what has grown is new: the method of vLLM and TGI.
  */
 
+import { ByteText, type ShownBytes } from "./byte-text.js";
+
 /** What is needed of a tokenizer. */
 export interface TextOf {
   /** Never called without tokens. Special tokens give nothing, and no spaces are cleaned up: text must not change when more follows. */
   decode(tokens: readonly number[]): string;
   /** What the token stands for by itself; of a special token, its name. */
   bytesOf(token: number): Uint8Array;
+  /** Only where text is the tokens' bytes in a row. */
+  readonly shownBytes?: ShownBytes;
+}
+
+export type GrowingText = Pick<ByteText, "push" | "flush" | "skip">;
+
+/** @param prompt the tokens before the first one. */
+export function growingText(text: TextOf, prompt: ArrayLike<number>): GrowingText {
+  return text.shownBytes === undefined ? new TokenText(text, prompt) : new ByteText(text.shownBytes, prompt);
 }
 
 /** U+FFFD: bytes that are no character, or not yet. */
@@ -18,7 +29,7 @@ const MOST_HELD = 8;
 /** How many tokens of the prompt are looked at. vLLM's number. */
 const CONTEXT = 5;
 
-export class TokenText {
+export class TokenText implements GrowingText {
   private readonly text: TextOf;
   /** Tokens whose text is out and that only shape the next one's, then `held` ones whose text is not. */
   private window: number[];
@@ -55,6 +66,11 @@ export class TokenText {
     const fresh = text.slice(commonLength(text, this.shown));
     this.restart(this.window.slice(-Math.max(this.held, 1)), 0);
     return fresh;
+  }
+
+  /** As if these had been pushed: what shapes the next one's text may reach far back. */
+  skip(tokens: readonly number[]): void {
+    for (const token of tokens) this.push(token);
   }
 
   /** Too many tokens for one character: only the bytes behind the last U+FFFD may still become one. */

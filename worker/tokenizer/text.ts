@@ -9,6 +9,8 @@ export interface OutputText {
   decode(ids: readonly number[]): string;
   /** What one token stands for by itself; none for an id without a token. */
   bytesOf(id: number): Uint8Array;
+  /** Only where text is the tokens' bytes in a row: a token's share of it, none for special ones. */
+  readonly shownBytes?: (id: number) => Uint8Array;
 }
 
 /** @throws Error when the tokenizer cannot be used; names no path. */
@@ -26,18 +28,21 @@ export function openText(tokenizerFile: string): OutputText {
     return (known[id] ??= addedIds.has(id) ? Buffer.from(text) : bytesOfToken(text, byteLevel));
   };
 
-  const decodeBytes = (ids: readonly number[]): string => utf8.decode(Buffer.concat(ids.map(bytesOf)));
-  const decodeTexts = byteLevel ? undefined : textDecoder(json);
-
+  if (byteLevel) {
+    const shownBytes = (id: number): Uint8Array => (special.has(id) ? NOTHING : bytesOf(id));
+    return { bytesOf, shownBytes, decode: (ids) => utf8.decode(Buffer.concat(ids.map(shownBytes))) };
+  }
+  const decodeTexts = textDecoder(json);
   return {
     bytesOf,
     decode(ids) {
       const shown = ids.filter((id) => !special.has(id) && texts[id] !== undefined);
-      if (shown.length === 0) return "";
-      return decodeTexts === undefined ? decodeBytes(shown) : decodeTexts(shown.map((id) => texts[id] ?? ""));
+      return shown.length === 0 ? "" : decodeTexts(shown.map((id) => texts[id] ?? ""));
     },
   };
 }
+
+const NOTHING = new Uint8Array(0);
 
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
 
