@@ -29,9 +29,17 @@ export interface LoadReport {
   readonly failed: Announcement["failed"];
 }
 
-/** @param onFatal a model's thread is of no use any more. @throws Error when a repository cannot be listed. */
-export async function loadModels(config: WorkerConfig, onFatal: (reason: string) => void): Promise<LoadReport> {
-  const scanned = (await Promise.all(config.BATON_MODEL_REPOSITORY.map((path) => scanRepository(path)))).flat();
+/** @throws Error when a repository cannot be listed. */
+export async function findModels(config: WorkerConfig): Promise<readonly ScannedModel[]> {
+  return (await Promise.all(config.BATON_MODEL_REPOSITORY.map((path) => scanRepository(path)))).flat();
+}
+
+/** The first model's thread is started before this returns. @param onFatal a model's thread is of no use any more. */
+export async function loadModels(
+  config: WorkerConfig,
+  scanned: readonly ScannedModel[],
+  onFatal: (reason: string) => void,
+): Promise<LoadReport> {
   const wanted = scanned.filter(({ name }) => config.BATON_MODELS?.includes(name) ?? true);
   const loaded: LoadedModel[] = [];
   const failed: Announcement["failed"] = missing(config, scanned);
