@@ -39,24 +39,29 @@ export async function loadGenerator(
     kvBytes: settings.BATON_KV_CACHE_BYTES,
     prefillTokens: settings.BATON_PREFILL_TOKENS,
   };
-  const [tokenizer, host] = await allOrNone(startTokenizer(folder, onFatal), startGenerator(options, onFatal));
-  try {
-    const maxIdleMs = settings.BATON_CONVERSATION_IDLE_MS;
-    const slots = settings.BATON_GENERATOR_SLOTS;
-    const kvBytes = settings.BATON_KV_CACHE_BYTES;
-    return {
-      kind: "generator",
-      serving: { name, version: VERSION, contextLength, slots, maxIdleMs, kvBytes, host, tokenizer },
-      served: {
-        ...described(folder),
-        generator: generatorFacts(folder, slots, maxIdleMs),
-        digest: await digestOf(folder),
-      },
-    };
-  } catch (error) {
+  // A digest takes most of a second for each gigabyte, and the threads load the same files meanwhile.
+  const [threads, digest] = await Promise.allSettled([
+    allOrNone(startTokenizer(folder, onFatal), startGenerator(options, onFatal)),
+    digestOf(folder),
+  ]);
+  if (threads.status === "rejected") throw threads.reason;
+  const [tokenizer, host] = threads.value;
+  if (digest.status === "rejected") {
     await Promise.all([tokenizer.close(), host.close()]);
-    throw error;
+    throw digest.reason;
   }
+  const maxIdleMs = settings.BATON_CONVERSATION_IDLE_MS;
+  const slots = settings.BATON_GENERATOR_SLOTS;
+  const kvBytes = settings.BATON_KV_CACHE_BYTES;
+  return {
+    kind: "generator",
+    serving: { name, version: VERSION, contextLength, slots, maxIdleMs, kvBytes, host, tokenizer },
+    served: {
+      ...described(folder),
+      generator: generatorFacts(folder, slots, maxIdleMs),
+      digest: digest.value,
+    },
+  };
 }
 
 interface Closable {
