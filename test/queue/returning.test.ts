@@ -18,7 +18,7 @@ async function returned(lab: Lab, count: number) {
   const { deliveries } = await reclaim(lab.other, 0, count, "0-0");
   return deliveries.map((delivery) => {
     const active = { held: { delivery }, closed: false } as unknown as Returned["active"];
-    return { active, generation: { key: delivery.entry } as Returned["generation"], standsSince: 1_000 };
+    return { active, generation: { key: delivery.entry, next: 1 } as Returned["generation"], standsSince: 1_000 };
   });
 }
 
@@ -53,6 +53,23 @@ describe("streams that were another worker's", () => {
     await expect.poll(() => turns.size).toBe(AT_ONCE);
     const longest = rest.slice(-(AT_ONCE - 1)).map(({ generation }) => generation.key);
     expect(new Set(turns.keys())).toEqual(new Set([first?.generation.key, ...longest]));
+  });
+
+  it("begin with those whose readers have had tokens", async () => {
+    const all = await returned(lab, 6);
+    const { turns, returning } = waitingRoom();
+    const [middle, fresh] = [all.slice(0, 3), all.slice(3)];
+    for (const one of middle) returning.add(one);
+    for (const { active, generation, standsSince } of fresh) {
+      returning.add({ active, generation: { ...generation, next: 0 }, standsSince: standsSince - 500 });
+    }
+    await expect.poll(() => turns.size).toBe(middle.length);
+    for (const { generation } of middle.slice(1)) returning.end(generation.key);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(turns.size).toBe(middle.length);
+    for (const { generation } of middle) returning.end(generation.key);
+    await expect.poll(() => turns.size).toBe(all.length);
+    expect([...turns.keys()].slice(0, 3).sort()).toEqual(middle.map(({ generation }) => generation.key).sort());
   });
 
   it("make room for the next when theirs is not to run here", async () => {

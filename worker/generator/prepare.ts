@@ -38,16 +38,19 @@ export async function prepareAll(
     for (const active of actives) ready(active, { kind: "drop" });
     return;
   }
-  const longestFirst = actives
-    .map((active, i) => ({ active, progress: found[i] }))
-    .sort((a, b) => (a.progress?.standsSince ?? 0) - (b.progress?.standsSince ?? 0));
+  const inTurn = actives.map((active, i) => ({ active, progress: found[i] })).sort((a, b) => turnOf(a) - turnOf(b));
   await Promise.all(
-    longestFirst.map(async ({ active, progress }) => {
+    inTurn.map(async ({ active, progress }) => {
       if (progress === undefined) return ready(active, { kind: "drop" });
       const unwantedAt = heedsWanted(steadiness) ? clock.toRedis(performance.now()) : undefined;
       ready(active, await prepare(model, active, progress, unwantedAt));
     }),
   );
+}
+
+/** Smaller is sooner: as they begin (returning.ts), or the first to be ready would begin before those that come first. */
+function turnOf({ progress }: { readonly progress: TakenProgress | undefined }): number {
+  return progress === undefined || progress.records.length === 0 ? Number.MAX_SAFE_INTEGER : progress.standsSince;
 }
 
 /** @param unwantedAt Redis ms at which nobody may have wanted it; undefined while that does not count. */

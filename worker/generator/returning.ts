@@ -1,7 +1,6 @@
 /**
- * Streams that were another worker's wait here for their turn, whoever has stood longest first: a stream may have waited for such a turn at another worker that is gone by now. A
- * stream counts as begun when its turn comes (take-over.lua), so few do at a time: should this worker end too, those that only waited have nothing against them, and are not made to
- * run alone for it.
+ * Streams that were another worker's wait here for their turn: a stream counts as begun when it comes (take-over.lua), so few do at a time. Should this worker end too, those that only
+ * waited have nothing against them, and are not made to run alone for it.
  */
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
@@ -33,8 +32,8 @@ const BUDGET_MS = 5_000;
 export class Returning {
   readonly #settings: ReturningSettings;
   #waiting: Returned[] = [];
-  /** Entries that have begun, and have no token yet. */
-  readonly #begun = new Set<string>();
+  /** By entry: those that have begun, and have no token here yet. */
+  readonly #begun = new Map<string, Returned>();
   #asking = false;
 
   constructor(settings: ReturningSettings) {
@@ -42,7 +41,7 @@ export class Returning {
   }
 
   add(one: Returned): void {
-    this.#waiting.push(one);
+    this.#waiting.splice(Math.floor(Math.random() * (this.#waiting.length + 1)), 0, one);
     this.#proceed();
   }
 
@@ -54,15 +53,25 @@ export class Returning {
   #proceed(): void {
     if (this.#asking || this.#begun.size > AT_ONCE / 2) return;
     this.#waiting = this.#waiting.filter(({ active }) => !active.closed);
-    this.#waiting.sort((a, b) => a.standsSince - b.standsSince);
-    const chosen = this.#waiting.splice(0, AT_ONCE - this.#begun.size);
+    const chosen = this.#next().slice(0, AT_ONCE - this.#begun.size);
     if (chosen.length === 0) return;
-    for (const { generation } of chosen) this.#begun.add(generation.key);
+    this.#waiting = this.#waiting.filter((one) => !chosen.includes(one));
+    for (const one of chosen) this.#begun.set(one.generation.key, one);
     this.#asking = true;
     void this.#begin(chosen).finally(() => {
       this.#asking = false;
       this.#proceed();
     });
+  }
+
+  /**
+   * Whoever has stood longest. Streams without any token come when all others have one here: a prompt that ends its worker is one of them, and takes along what is computed beside it.
+   * They come by lot, or the same ones would be beside it each time.
+   */
+  #next(): Returned[] {
+    const middle = this.#waiting.filter(isInTheMiddle);
+    if (middle.length > 0) return middle.sort((a, b) => a.standsSince - b.standsSince);
+    return [...this.#begun.values()].some(isInTheMiddle) ? [] : this.#waiting;
   }
 
   async #begin(chosen: readonly Returned[]): Promise<void> {
@@ -81,4 +90,8 @@ export class Returning {
       if (!one.active.closed) turn(one, verdict);
     }
   }
+}
+
+function isInTheMiddle({ generation }: Returned): boolean {
+  return generation.next > 0;
 }
