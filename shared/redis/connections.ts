@@ -13,19 +13,25 @@ const FRESH_MS = 50;
 export class Connections {
   readonly #redis: RedisClient;
   readonly #log: Logger;
-  #upSince: number;
+  #upSince = Infinity;
+  /** Neither lost nor refused a connection so far. */
+  #unbroken = true;
   #refused = false;
   #asked: { readonly at: number; readonly names: Promise<ReadonlySet<string> | undefined> } | undefined;
 
   constructor(redis: RedisClient, log: Logger) {
     this.#redis = redis;
     this.#log = log;
-    this.#upSince = redis.status === "ready" ? performance.now() : Infinity;
-    redis.on("ready", () => (this.#upSince = performance.now()));
-    redis.on("close", () => (this.#upSince = Infinity));
+    const up = () => (this.#upSince = this.#unbroken ? -Infinity : performance.now());
+    if (redis.status === "ready") up();
+    redis.on("ready", up);
+    redis.on("close", () => {
+      this.#unbroken = false;
+      this.#upSince = Infinity;
+    });
   }
 
-  /** How long our own link has been up without a break, in ms. */
+  /** How long our own link has been up without a break, in ms. Infinity for one that came up at the first try: nothing tells of an outage that others may not be back from. */
   upFor(now: number): number {
     return Math.max(0, now - this.#upSince);
   }

@@ -46,6 +46,11 @@ export interface Reading {
   outcome: StreamOutcome | undefined;
 }
 
+/** Whether its client is shown every record; the others are shown what text there is. */
+export function readsRecords({ manner }: Pick<Reading, "manner">): boolean {
+  return manner === "events" || manner === "websocket";
+}
+
 /** Longest wait of the application for its next piece, the first one left out. */
 export function longestPauseMs({ pieces }: Pick<Reading, "pieces">): number {
   let longest = 0;

@@ -1,7 +1,7 @@
 /** The figures of a stream experiment, for reading, and to see that the faults have hit streams at all. */
 import type { Fleet } from "../setup/fleet.js";
 import type { StoredStream } from "./check.js";
-import { longestPauseMs, type Reading } from "./history.js";
+import { longestPauseMs, readsRecords, type Reading } from "./history.js";
 
 export interface StreamFigures {
   readonly seconds: number;
@@ -13,7 +13,10 @@ export interface StreamFigures {
   readonly reconnects: number;
   /** Connections that were cut after their head: clients that were not told. */
   readonly cutWhileReading: number;
+  /** Between two records, of clients that are shown every one. */
   readonly longestPauseMs: number;
+  /** Between two texts, of the others: a token may give none, such as half a character, and is no sign of life to them. */
+  readonly longestTextPauseMs: number;
   /** From the submit to the first piece, retries included. */
   readonly longestFirstMs: number;
   /** What workers computed again when they took streams over, from taking them to the last one's first token; the slowest, and the middle one. */
@@ -50,6 +53,7 @@ export class StreamNumbers {
   #reconnects = 0;
   #cutWhileReading = 0;
   #longestPauseMs = 0;
+  #longestTextPauseMs = 0;
   #longestFirstMs = 0;
 
   constructor(fleet: Fleet) {
@@ -69,7 +73,9 @@ export class StreamNumbers {
       const read = new Set(pieces.map(({ connection }) => connection));
       this.#cutWhileReading += connections.filter(({ end }, i) => read.has(i) && end.startsWith("cut")).length;
     }
-    this.#longestPauseMs = Math.max(this.#longestPauseMs, longestPauseMs(reading));
+    const paused = longestPauseMs(reading);
+    if (readsRecords(reading)) this.#longestPauseMs = Math.max(this.#longestPauseMs, paused);
+    else this.#longestTextPauseMs = Math.max(this.#longestTextPauseMs, paused);
   }
 
   figures(messagesChecked: number): StreamFigures {
@@ -82,6 +88,7 @@ export class StreamNumbers {
       reconnects: this.#reconnects,
       cutWhileReading: this.#cutWhileReading,
       longestPauseMs: Math.round(this.#longestPauseMs),
+      longestTextPauseMs: Math.round(this.#longestTextPauseMs),
       longestFirstMs: Math.round(this.#longestFirstMs),
       takeovers: this.#takeovers(),
       worker: Object.fromEntries(now.filter(([, n]) => n > 0)),

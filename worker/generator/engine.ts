@@ -8,7 +8,7 @@ import { Cohort, regroup, type Row } from "./cohort.js";
 import { emptyArrays, type Decoder } from "./decoder.js";
 import { Generation, type GenerationLimits, type Prefill } from "./generation.js";
 import { blockBytes, bytesPerPosition, gather, rightSlice, type KvBlock } from "./kv.js";
-import { MOST_WAIT_MS, planPreemption, planPrefill } from "./plan.js";
+import { planPause, planPreemption, planPrefill, SLICE_MS } from "./plan.js";
 import { PrefixCache } from "./prefix-cache.js";
 import type { Iteration, NewGeneration, Step } from "./protocol.js";
 
@@ -30,6 +30,7 @@ export class Engine {
   readonly #generations = new Map<string, Generation>();
   #cohorts: Cohort<Generation>[] = [];
   #arrivals = 0;
+  #decodedAt = -Infinity;
 
   constructor(decoder: Decoder, limits: EngineLimits) {
     this.#decoder = decoder;
@@ -54,14 +55,17 @@ export class Engine {
   /** @param only compute this request alone, the others stand still: should the process end now, it was this one. */
   async iterate(only: string | undefined): Promise<Iteration> {
     const outcome: Outcome = { steps: [], failed: [] };
-    if (only === undefined) {
+    if (only === undefined && !planPause(this.#plan(only), performance.now() - this.#decodedAt)) {
+      // Only now: streams that join in several pieces are copied into one block once.
+      for (const cohort of this.#cohorts) cohort.compact();
+      this.#cohorts = regroup(this.#decoder.kv, this.#cohorts, this.#decoder.padding);
       this.#makeRoom();
       for (const cohort of this.#cohorts) await this.#decode(cohort, outcome);
+      this.#decodedAt = performance.now();
     }
     await this.#prefill(only, outcome);
     this.#join(outcome);
-    for (const cohort of this.#cohorts) cohort.compact();
-    this.#cohorts = regroup(this.#decoder.kv, this.#cohorts, this.#decoder.padding);
+    this.#cohorts = this.#cohorts.filter(({ live }) => live.length > 0);
     return outcome;
   }
 
@@ -101,15 +105,10 @@ export class Engine {
   }
 
   async #prefill(only: string | undefined, outcome: Outcome): Promise<void> {
-    const { prefillTokens, kvBytes } = this.#limits;
-    const waiting = [...this.#generations.values()].filter(({ key }) => only === undefined || key === only);
-    const tasks = waiting.flatMap((generation) => this.#tasksOf(generation));
-    const used = this.activeBytes;
-    const growth = tasks.reduce((sum, { growth }) => sum + growth, 0);
-    const alone = used === 0 || only !== undefined;
-    const until = performance.now() + MOST_WAIT_MS;
+    const { prefillTokens } = this.#limits;
+    const until = performance.now() + SLICE_MS;
     let computed = 0;
-    for (const { task, tokens } of planPrefill(tasks, prefillTokens, kvBytes - used - growth, alone)) {
+    for (const { task, tokens } of this.#plan(only)) {
       if (this.#generations.get(task.generation.key) !== task.generation) continue;
       if (computed >= prefillTokens && performance.now() > until) break;
       computed += tokens;
@@ -119,6 +118,17 @@ export class Engine {
         this.#fail(task.generation, error, outcome);
       }
     }
+  }
+
+  /** What is to be computed of prompts and histories. */
+  #plan(only: string | undefined) {
+    const { prefillTokens, kvBytes } = this.#limits;
+    const waiting = [...this.#generations.values()].filter(({ key }) => only === undefined || key === only);
+    const tasks = waiting.flatMap((generation) => this.#tasksOf(generation));
+    if (tasks.length === 0) return [];
+    const used = this.activeBytes;
+    const growth = tasks.reduce((sum, { growth }) => sum + growth, 0);
+    return planPrefill(tasks, prefillTokens, kvBytes - used - growth, used === 0 || only !== undefined);
   }
 
   /** A request finds room as a whole: were some of its choices to begin without the others, it would wait for itself. */

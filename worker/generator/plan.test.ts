@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { planPreemption, planPrefill } from "./plan.js";
+import { MOST_WAIT_MS, planPause, planPreemption, planPrefill } from "./plan.js";
 
 function task(order: number, left: number, bytes = 0, begun = false) {
   return { order, left, bytes, begun, interrupted: false };
@@ -84,6 +84,21 @@ describe("planPrefill", () => {
   it("lets what has begun go on, and the oldest begin when nothing else holds memory", () => {
     expect(planned([task(1, 10, 50, true)], 100, 0, false)).toEqual([[1, 10]]);
     expect(planned([task(1, 10, 50), task(2, 10, 1)], 100, 0, true)).toEqual([[1, 10]]);
+  });
+});
+
+describe("planPause", () => {
+  const waits = (tasks: Parameters<typeof planPrefill>[0], decodedAgoMs: number) =>
+    planPause(planPrefill(tasks, 100, 20, false), decodedAgoMs);
+
+  it.each([
+    ["for an interrupted stream", true, [task(1, 50), interrupted(2, 200)], MOST_WAIT_MS - 1],
+    ["no longer than a while", false, [interrupted(1, 200)], MOST_WAIT_MS],
+    ["for no new ones", false, [task(1, 50)], 0],
+    ["for nobody who finds no room", false, [task(1, 50, 50), interrupted(2, 200)], 0],
+    ["for nobody when all is computed", false, [], 0],
+  ] as const)("those that run wait %s", (_, expected, tasks, decodedAgoMs) => {
+    expect(waits([...tasks], decodedAgoMs)).toBe(expected);
   });
 });
 

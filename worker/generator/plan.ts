@@ -17,7 +17,7 @@ export interface PrefillTask {
   readonly interrupted: boolean;
 }
 
-/** Interrupted streams may have so many times an iteration's tokens, as far as they come in `MOST_WAIT_MS`. */
+/** Interrupted streams may have so many times an iteration's tokens, as far as they come in `SLICE_MS`. */
 const INTERRUPTED = 32;
 
 /**
@@ -25,6 +25,8 @@ const INTERRUPTED = 32;
  * for a moment, than those of the dead for seconds.
  */
 export const MOST_WAIT_MS = 250;
+/** In pieces that are no longer than this: what a piece gives is on its way to its readers while the next one is computed. */
+export const SLICE_MS = 60;
 
 export interface Chunk<T> {
   readonly task: T;
@@ -78,6 +80,11 @@ export interface Holder {
   readonly order: number;
   /** Bytes that its caches hold. */
   readonly bytes: number;
+}
+
+/** @param decodedAgoMs since those that run last had a token. @returns whether they wait for the interrupted streams of `plan` once more */
+export function planPause(plan: readonly Chunk<PrefillTask>[], decodedAgoMs: number): boolean {
+  return decodedAgoMs < MOST_WAIT_MS && plan.some(({ task }) => task.interrupted);
 }
 
 /** @returns who gives way so that at most `excess` bytes too many become none: youngest first, never the oldest. */

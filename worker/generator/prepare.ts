@@ -21,6 +21,7 @@ export interface Preparation {
 
 /** Past this the leases are gone too. */
 const BUDGET_MS = 5_000;
+const AT_ONCE = 16;
 
 /** @param actives all new here, or all another worker's before. @param ready is told of each as soon as it is known */
 export async function prepareAll(
@@ -39,13 +40,16 @@ export async function prepareAll(
     return;
   }
   const inTurn = actives.map((active, i) => ({ active, progress: found[i] })).sort((a, b) => turnOf(a) - turnOf(b));
-  await Promise.all(
-    inTurn.map(async ({ active, progress }) => {
-      if (progress === undefined) return ready(active, { kind: "drop" });
-      const unwantedAt = heedsWanted(steadiness) ? clock.toRedis(performance.now()) : undefined;
-      ready(active, await prepare(model, active, progress, unwantedAt));
-    }),
-  );
+  // A hundred at once would keep this thread busy until the last one is ready, and the engine without anything to do.
+  for (let i = 0; i < inTurn.length; i += AT_ONCE) {
+    await Promise.all(
+      inTurn.slice(i, i + AT_ONCE).map(async ({ active, progress }) => {
+        if (progress === undefined) return ready(active, { kind: "drop" });
+        const unwantedAt = heedsWanted(steadiness) ? clock.toRedis(performance.now()) : undefined;
+        ready(active, await prepare(model, active, progress, unwantedAt));
+      }),
+    );
+  }
 }
 
 /** Smaller is sooner: as they begin (returning.ts), or the first to be ready would begin before those that come first. */

@@ -25,7 +25,7 @@ export interface ReturningSettings {
 }
 
 /** Begun at a time: enough for the engine to have something to compute while the next are asked for. */
-const AT_ONCE = 64;
+const AT_ONCE = 48;
 /** Past this the leases are gone too. */
 const BUDGET_MS = 5_000;
 
@@ -35,6 +35,7 @@ export class Returning {
   /** By entry: those that have begun, and have no token here yet. */
   readonly #begun = new Map<string, Returned>();
   #asking = false;
+  #scheduled = false;
 
   constructor(settings: ReturningSettings) {
     this.#settings = settings;
@@ -42,16 +43,26 @@ export class Returning {
 
   add(one: Returned): void {
     this.#waiting.splice(Math.floor(Math.random() * (this.#waiting.length + 1)), 0, one);
-    this.#proceed();
+    this.#schedule();
   }
 
   /** It has its first token, or is not to have one here. */
   end(entry: string): void {
-    if (this.#begun.delete(entry)) this.#proceed();
+    if (this.#begun.delete(entry)) this.#schedule();
+  }
+
+  /** Once for all that come or go in this turn of the event loop. */
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      this.#proceed();
+    });
   }
 
   #proceed(): void {
-    if (this.#asking || this.#begun.size > AT_ONCE / 2) return;
+    if (this.#asking || this.#begun.size > (AT_ONCE * 2) / 3) return;
     this.#waiting = this.#waiting.filter(({ active }) => !active.closed);
     const chosen = this.#next().slice(0, AT_ONCE - this.#begun.size);
     if (chosen.length === 0) return;

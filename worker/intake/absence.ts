@@ -14,7 +14,7 @@ export interface Look {
   readonly silent: readonly string[];
   /** Who is connected; undefined where the server does not tell. */
   readonly connected: ReadonlySet<string> | undefined;
-  /** How long our own link has been up, in ms. */
+  /** How long our own link has been up since it was last lost, in ms; Infinity if it never was. */
   readonly upForMs: number;
 }
 
@@ -22,7 +22,7 @@ export interface Look {
 export type Missing = ReadonlyMap<string, number>;
 
 /** A link that is cut is back sooner. */
-const APART_MS = 75;
+export const APART_MS = 75;
 /** After an outage of Redis, or a cut of all links, others may come back as much later than we as they pause between two tries, and a look takes its time. */
 const UP_MS = MOST_RETRY_MS + 150;
 

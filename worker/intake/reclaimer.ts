@@ -22,8 +22,6 @@ export interface Reclaimer {
   readonly log: Logger;
 }
 
-const SCAN_EVERY_MS = 100;
-
 export async function reclaimWhileOpen(
   { queue, hand, clock, leaseMs, steadiness, room, accept, watcher, log }: Reclaimer,
   signal: AbortSignal,
@@ -31,7 +29,7 @@ export async function reclaimWhileOpen(
   const { redis } = queue;
   let cursor = "0-0";
   while (!signal.aborted) {
-    await delay(SCAN_EVERY_MS * (0.8 + Math.random() * 0.4), signal);
+    await delay(watcher.pause(), signal);
     if (signal.aborted || !steadiness.leasesCount(performance.now()) || redis.status !== "ready") continue;
     try {
       await watcher.look();
