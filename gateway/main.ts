@@ -29,6 +29,8 @@ import { WebSocketDoor } from "./stream/websocket.js";
 import { defaultLimits } from "./v2/limits.js";
 
 const START_BUDGET_MS = 60_000;
+/** Connections per turn of the event loop: when a gateway dies, another has all of its clients at once. */
+const ACCEPTING = 8;
 
 async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   const lifecycle = new Lifecycle(log);
@@ -105,6 +107,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     host: config.BATON_HOST,
     log: (fields, line) => log.debug(fields, line),
     webSockets: new WebSocketDoor({ requests, log: (fields, line) => log.error(fields, line) }),
+    accepting: ACCEPTING,
   });
   lifecycle.onClose("http", () => {
     stopping = true;

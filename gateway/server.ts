@@ -3,13 +3,14 @@
  * requests finish. Note `keepAliveTimeout`: a client that sends on a connection idle for 5 s may meet its close and get a reset;
  * clients that retry or keep idle connections for less never see it.
  */
-import { createServer, STATUS_CODES, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { getRequestListener, RequestError } from "@hono/node-server";
 import { chooseRequestId, type GatewayApp, type Log } from "./app.js";
 import type { ErrorCode } from "#shared/errors.js";
 import { delay } from "#shared/retry.js";
+import { moreHandles, type Handle } from "./handles.js";
 import { replayAsPlain } from "./replay.js";
 import { endIfResumable } from "./stream/sse.js";
 import type { WebSocketDoor } from "./stream/websocket.js";
@@ -30,6 +31,8 @@ export interface ServerOptions {
   readonly log: Log;
   /** Absent: every request is a plain one, whatever upgrade it asks for. */
   readonly webSockets?: WebSocketDoor | undefined;
+  /** Connections that are accepted per turn of the event loop; 1 if not said. The first comes at once, the others when they can be had. */
+  readonly accepting?: number;
 }
 
 export interface RunningServer {
@@ -60,33 +63,42 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
     else if (!app.direct(incoming, outgoing)) void listener(incoming, outgoing);
   };
 
-  const server = createServer(
-    {
-      headersTimeout: headersTimeoutMs,
-      requestTimeout: requestTimeoutMs,
-      keepAliveTimeout: keepAliveTimeoutMs,
-      connectionsCheckingInterval: checkEveryMs,
-      // Refused all the same, further on, where the reply has our form.
-      requireHostHeader: false,
-    },
-    onRequest,
-  );
-  server.maxConnections = maxConnections;
-  // Node drops what is beyond its own limit without a word: one more than ours shows that there was more.
-  server.maxHeadersCount = maxHeaders + 1;
-  const { webSockets } = options;
-  if (webSockets !== undefined) {
-    server.on("upgrade", (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
-      if (webSockets.takes(incoming)) void webSockets.accept(incoming, socket, head);
-      else replayAsPlain(server, incoming, socket, head);
+  const { webSockets, accepting = 1 } = options;
+  let connections = 0;
+  const make = (): Server => {
+    const server = createServer(
+      {
+        headersTimeout: headersTimeoutMs,
+        requestTimeout: requestTimeoutMs,
+        keepAliveTimeout: keepAliveTimeoutMs,
+        connectionsCheckingInterval: checkEveryMs,
+        // Refused all the same, further on, where the reply has our form.
+        requireHostHeader: false,
+      },
+      onRequest,
+    );
+    server.on("connection", (socket) => {
+      socket.once("close", () => connections--);
+      if (++connections > maxConnections) socket.destroy();
     });
-  }
-  server.on("clientError", (error: NodeJS.ErrnoException, duplex) => {
-    const socket = duplex as Socket;
-    if (error.code !== "ECONNRESET") options.log({ reason: error.code }, "connection refused: not acceptable as HTTP");
-    refuseConnection(socket, error.code, inFlight.get(socket));
-  });
+    // Node drops what is beyond its own limit without a word: one more than ours shows that there was more.
+    server.maxHeadersCount = maxHeaders + 1;
+    if (webSockets !== undefined) {
+      server.on("upgrade", (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
+        if (webSockets.takes(incoming)) void webSockets.accept(incoming, socket, head);
+        else replayAsPlain(server, incoming, socket, head);
+      });
+    }
+    server.on("clientError", (error: NodeJS.ErrnoException, duplex) => {
+      const socket = duplex as Socket;
+      const { code } = error;
+      if (code !== "ECONNRESET") options.log({ reason: code }, "connection refused: not acceptable as HTTP");
+      refuseConnection(socket, code, inFlight.get(socket));
+    });
+    return server;
+  };
 
+  const server = make();
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(options.port, options.host, () => {
@@ -95,18 +107,25 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
     });
   });
 
+  const servers = [server];
+  const adopt = (handle: Handle) => servers.push(make().listen(handle));
+  const adopted = accepting > 1 ? moreHandles(server, accepting - 1, adopt) : undefined;
+
   const close = async (graceMs: number, lingerMs = 0): Promise<void> => {
     closing = true;
     for (const outgoing of inFlight.values()) if (!outgoing.headersSent) outgoing.shouldKeepAlive = false;
-    await delay(lingerMs);
-    const closed = new Promise<void>((resolve) => {
-      server.close(() => resolve());
-    });
-    server.closeIdleConnections();
+    await Promise.all([adopted, delay(lingerMs)]);
+    const closed = Promise.all(
+      servers.map((one) => {
+        const over = new Promise<void>((resolve) => one.close(() => resolve()));
+        one.closeIdleConnections();
+        return over;
+      }),
+    );
     for (const outgoing of inFlight.values()) endIfResumable(outgoing);
     webSockets?.close();
     const cut = setTimeout(() => {
-      server.closeAllConnections();
+      for (const one of servers) one.closeAllConnections();
       webSockets?.terminate();
     }, graceMs);
     await closed;

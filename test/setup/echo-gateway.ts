@@ -85,7 +85,7 @@ export interface EchoGateway {
   readonly server: RunningServer;
 }
 
-export async function startEchoGateway(options: Partial<AppOptions> = {}): Promise<EchoGateway> {
+export async function startEchoGateway(options: Partial<AppOptions> = {}, accepting = 1): Promise<EchoGateway> {
   const directory = directoryOf([announcementOf(models, [{ name: "broken", version: "1", reason: "bad model" }])]);
   const log = (fields: Readonly<Record<string, unknown>>, line: string): void =>
     void gateway.logged.push({ fields, line });
@@ -102,7 +102,7 @@ export async function startEchoGateway(options: Partial<AppOptions> = {}): Promi
     log,
     ...options,
   });
-  const server = await startServer(app, { port: 0, host: "127.0.0.1", log });
+  const server = await startServer(app, { port: 0, host: "127.0.0.1", log, accepting });
   const gateway: EchoGateway = {
     url: `http://127.0.0.1:${server.port}`,
     port: server.port,
