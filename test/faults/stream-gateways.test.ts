@@ -16,7 +16,7 @@ let lab: StreamLab;
 
 beforeAll(async () => {
   // Streams without ids of their own are held until they end: longer than these take.
-  const fleet = { gateways: 2, workers: 2, models: ["gen-mha"], env: { BATON_LINGER_MS: "500" } };
+  const fleet = { gateways: 2, workers: 2, models: ["gen-mha"], direct: true, env: { BATON_LINGER_MS: "500" } };
   lab = await StreamLab.open({ seed, fleet, model: "gen-mha", asks: running, tokens });
 }, timeoutMs);
 afterAll(() => lab.close());

@@ -11,7 +11,7 @@ const { running, fewerRunning, tokens, timeoutMs } = streamScale;
 let lab: StreamLab;
 
 beforeAll(async () => {
-  const fleet = { gateways: 2, workers: 2, models: ["gen-mha"] };
+  const fleet = { gateways: 2, workers: 2, models: ["gen-mha"], direct: true };
   lab = await StreamLab.open({ seed, fleet, model: "gen-mha", asks: running, tokens });
 }, timeoutMs);
 afterAll(() => lab.close());

@@ -20,6 +20,8 @@ export interface FleetPlan {
   /** Those of them that can be served; all, if not said. */
   readonly serving?: readonly string[];
   readonly leaseMs?: number;
+  /** The members reach Redis and NATS without the lines between: nobody cuts them, and this process need not carry every byte. */
+  readonly direct?: boolean;
   readonly env?: Readonly<Record<string, string>>;
   /** Where the logs go and stay; without it they go with the fleet, unless KEEP_LOGS is set. */
   readonly folder?: string;
@@ -48,7 +50,7 @@ export interface Fleet {
 export async function startFleet(plan: FleetPlan): Promise<Fleet> {
   const unbuilt = process.env["BATON_BUILD_FAILED"];
   if (unbuilt !== undefined) throw new Error(`nothing to start: ${unbuilt}`);
-  const { leaseMs = 1_000, models } = plan;
+  const { leaseMs = 1_000, models, direct = false } = plan;
   const folder = plan.folder ?? mkdtempSync(join(tmpdir(), "baton-test-"));
   const undo: (() => Promise<unknown> | void)[] = [];
   if (plan.folder === undefined && process.env["KEEP_LOGS"] === undefined)
@@ -71,12 +73,13 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
       workerRedis: await opened(Proxy.start(redis.port)),
       nats: await opened(Proxy.start(nats.port)),
     };
+    const portOf = (line: Proxy, server: { readonly port: number }) => (direct ? server.port : line.port);
     const member = (name: string, entry: string, ready: string, env: Record<string, string>) => {
       const launch = {
         name,
         command: process.execPath,
         args: [join(root, "dist", entry)],
-        env: { BATON_NATS_URL: `nats://127.0.0.1:${lines.nats.port}`, ...plan.env, ...env },
+        env: { BATON_NATS_URL: `nats://127.0.0.1:${portOf(lines.nats, nats)}`, ...plan.env, ...env },
         logFile: join(folder, `${name}.log`),
       };
       const made = new Member(launch, ready);
@@ -87,7 +90,7 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
     };
     const addWorker = async () => {
       const worker = member(`worker-${workers.length + 1}`, "worker/main.js", "worker ready", {
-        BATON_REDIS_URL: `redis://127.0.0.1:${lines.workerRedis.port}`,
+        BATON_REDIS_URL: `redis://127.0.0.1:${portOf(lines.workerRedis, redis)}`,
         BATON_MODEL_REPOSITORY: repository,
         BATON_WORKER_NAME: `worker-${workers.length + 1}`,
         BATON_LEASE_MS: String(leaseMs),
@@ -99,7 +102,7 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
     const addGateway = async () => {
       const port = await freePort();
       const gateway = member(`gateway-${gateways.length + 1}`, "gateway/main.js", "gateway listening", {
-        BATON_REDIS_URL: `redis://127.0.0.1:${lines.gatewayRedis.port}`,
+        BATON_REDIS_URL: `redis://127.0.0.1:${portOf(lines.gatewayRedis, redis)}`,
         BATON_HOST: "127.0.0.1",
         BATON_HTTP_PORT: String(port),
       });
