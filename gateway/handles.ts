@@ -22,6 +22,8 @@ export async function moreHandles(server: Server, count: number, adopt: (handle:
     child.on("error", () => resolve());
     child.on("exit", () => resolve());
   });
+  // Not even begun: there are too many open files.
+  if (!child.connected) return;
   const patience = setTimeout(() => child.kill("SIGKILL"), PATIENCE_MS);
   let adopted = 0;
   child.on("message", (_, handle) => {

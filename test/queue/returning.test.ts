@@ -62,7 +62,10 @@ describe("streams that were another worker's", () => {
     }
     await expect.poll(() => turns.size).toBe(middle.length);
     for (const { generation } of middle.slice(1)) returning.end(generation.key);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    // Whatever it asks for now, Redis answers before this.
+    await new Promise(setImmediate);
+    await lab.other.redis.ping();
+    await new Promise(setImmediate);
     expect(turns.size).toBe(middle.length);
     for (const { generation } of middle) returning.end(generation.key);
     await expect.poll(() => turns.size).toBe(all.length);

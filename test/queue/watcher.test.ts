@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
@@ -89,6 +90,28 @@ describe("abandon of a worker that is taken for dead", () => {
     await held();
     expect(await abandon(lab.queue)).toBe(1);
     expect(await abandon(lab.queue)).toBe(0);
+  });
+});
+
+describe("how long a link has been up", () => {
+  const lab = useLab();
+
+  it("counts from when it came back; of one that was never lost nothing tells of an outage", async () => {
+    const redis = connectRedis({ url: lab.url, name: "b.1", log });
+    try {
+      const connections = new Connections(redis, log);
+      expect(connections.upFor(performance.now())).toBe(0);
+      await whenReady(redis, AbortSignal.timeout(5_000));
+      expect(connections.upFor(performance.now())).toBe(Infinity);
+      const closed = once(redis, "close");
+      redis.disconnect(true);
+      await closed;
+      expect(connections.upFor(performance.now())).toBe(0);
+      await whenReady(redis, AbortSignal.timeout(5_000));
+      expect(connections.upFor(performance.now())).toBeLessThan(Infinity);
+    } finally {
+      redis.disconnect();
+    }
   });
 });
 

@@ -123,7 +123,9 @@ export class Engine {
   /** What is to be computed of prompts and histories. */
   #plan(only: string | undefined) {
     const { prefillTokens, kvBytes } = this.#limits;
-    const waiting = [...this.#generations.values()].filter(({ key }) => only === undefined || key === only);
+    const waiting = [...this.#generations.values()].filter(
+      ({ key, prefills }) => prefills.length > 0 && (only === undefined || key === only),
+    );
     const tasks = waiting.flatMap((generation) => this.#tasksOf(generation));
     if (tasks.length === 0) return [];
     const used = this.activeBytes;
