@@ -2,9 +2,11 @@
 --   KEYS[1] ready stream   KEYS[2] live zset
 --   then per request:  outcome hash, and for a step of a sequence also: sequence hash, checkpoint, waiting steps
 --   ARGV[1] gateway   ARGV[2] ready limit   ARGV[3] waiting limit   ARGV[4] live sequence limit
---   then nine per request:  request, frame, digest of what was asked, outcome TTL ms, deadline (ms from now),
+--   then eight per request: request, frame, digest of what was asked, outcome TTL ms, deadline (ms from now),
 --                           ms for which somebody surely wants the stream (see attend.lua); 0: it runs for whoever reads,
---                           FRESH 0/1: nobody can have asked for it before, sequence name ('': none), START 1 + END 2
+--                           sequence name ('': none), START 1 + END 2
+--   A call may arrive a second time, even after its own retry: a link can stall, and hand on what it held once the caller
+--   has long reconnected. So the record is looked for whoever asks, and only a request that has none is admitted.
 --   Returns one answer per request
 --           'admitted'               queued now
 --           {'known', kind, body}    admitted before; kind is '' while it has no outcome
@@ -29,16 +31,14 @@ local function record(out, digest, ttl, deadline, attended)
   redis.call('PEXPIRE', out, tonumber(ttl) + deadline + 3600000)
 end
 
-local function admit(out, sequence, state, wait, request, frame, digest, ttl, deadline, attended, fresh, name, flags)
+local function admit(out, sequence, state, wait, request, frame, digest, ttl, deadline, attended, name, flags)
   attended = tonumber(attended)
-  if fresh == '0' then
-    local known = redis.call('HMGET', out, 'digest', 'kind', 'body')
-    if known[1] then
-      if known[1] ~= digest then return 'mismatch' end
-      -- An earlier try may have been a stream that somebody read.
-      if not known[2] and attended == 0 then redis.call('HDEL', out, 'wanted') end
-      return {'known', known[2] or '', known[3] or ''}
-    end
+  local known = redis.call('HMGET', out, 'digest', 'kind', 'body')
+  if known[1] then
+    if known[1] ~= digest then return 'mismatch' end
+    -- An earlier try may have been a stream that somebody read.
+    if not known[2] and attended == 0 then redis.call('HDEL', out, 'wanted') end
+    return {'known', known[2] or '', known[3] or ''}
   end
 
   local start = flags == '1' or flags == '3'
@@ -96,10 +96,10 @@ end
 local said = {}
 local k, a = 2, 4
 while a < #ARGV do
-  local isStep = ARGV[a + 8] ~= ''
+  local isStep = ARGV[a + 7] ~= ''
   said[#said + 1] = admit(KEYS[k + 1], isStep and KEYS[k + 2], isStep and KEYS[k + 3], isStep and KEYS[k + 4],
-    ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9])
-  k, a = k + (isStep and 4 or 1), a + 9
+    ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8])
+  k, a = k + (isStep and 4 or 1), a + 8
 end
 if #busy > 0 then redis.call('ZADD', live, unpack(busy)) end
 return said

@@ -30,8 +30,6 @@ export interface Applicant {
   readonly deadlineMs: number;
   /** How long somebody surely wants the stream; 0: it runs for whoever reads. */
   readonly attendedMs: number;
-  /** Nobody can have asked for it before: its id is random, and this is its first try. */
-  readonly fresh: boolean;
   readonly sequence: { readonly name: string; readonly start: boolean; readonly end: boolean } | undefined;
 }
 
@@ -46,7 +44,7 @@ function admission(answer: unknown): Admission {
   return { said, outcome: text(kind) === "" ? undefined : { kind: text(kind), body: bytes(body) } };
 }
 
-/** @returns one answer per applicant, in order. Safe to repeat, if nobody is `fresh` any more. */
+/** @returns one answer per applicant, in order. Safe to repeat for as long as the requests' records are kept. */
 export function admit(
   redis: RedisClient,
   lane: Lane,
@@ -56,9 +54,9 @@ export function admit(
   const { ready, live } = laneKeys(lane);
   const keys: string[] = [ready, live];
   const args: Arg[] = [gateway, limits.queue, limits.waitingPerSequence, limits.liveSequences];
-  for (const { request, frame, digest, outcomeTtlMs, deadlineMs, attendedMs, fresh, sequence } of applicants) {
+  for (const { request, frame, digest, outcomeTtlMs, deadlineMs, attendedMs, sequence } of applicants) {
     keys.push(outcomeKey(lane, request));
-    args.push(request, frame, digest, outcomeTtlMs, deadlineMs, attendedMs, fresh ? 1 : 0);
+    args.push(request, frame, digest, outcomeTtlMs, deadlineMs, attendedMs);
     if (sequence === undefined) args.push("", 0);
     else {
       const { seq, state, wait } = sequenceKeys(lane, sequence.name);

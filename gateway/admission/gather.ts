@@ -59,7 +59,7 @@ export class Gatherer {
       (error: unknown) => {
         // Redis answered that something is wrong with one of them, which must not cost the others: each again, alone.
         if (chunk.length > 1 && !isTransient(error)) {
-          for (const one of chunk) this.#admitAll([{ ...one, applicant: { ...one.applicant, fresh: false } }]);
+          for (const one of chunk) this.#admitAll([one]);
         } else for (const { reject } of chunk) reject(error);
       },
     );

@@ -43,14 +43,14 @@ export function laterSubmitter(settings: SubmitSettings): InferLater {
 }
 
 async function submit(settings: SubmitSettings, request: InferenceRequest): Promise<Outcome> {
-  const { key, known, expected } = await admitted(settings, request, settings.outcomeTtlMs);
+  const { key, known, repeated, expected } = await admitted(settings, request, settings.outcomeTtlMs);
   if (known !== undefined) {
     expected.forget();
     return known;
   }
   const settled = await expected.outcome;
-  // Nobody can ask for this outcome again, so it need not stay for its TTL.
-  if (request.idempotencyKey === undefined) settings.sweeper.discard(key);
+  // Neither a client nor a call of our own can ask for this outcome again, so it need not stay for its TTL.
+  if (request.idempotencyKey === undefined && !repeated) settings.sweeper.discard(key);
   return settled;
 }
 
@@ -62,6 +62,8 @@ interface Admitted {
   readonly expected: Expected;
   /** An outcome that was there before. */
   readonly known: Outcome | undefined;
+  /** See `Entered`. */
+  readonly repeated: boolean;
 }
 
 async function admitted(
@@ -69,7 +71,7 @@ async function admitted(
   request: InferenceRequest,
   ttlMs: number,
 ): Promise<Admitted> {
-  const address = placeOf(request, door.shards);
+  const address = placeOf(request, door);
   const frame = encodeFrame(frameMeta(request), request.inputs);
   const outcomeTtlMs = keptMs(door, request, ttlMs);
   const key = outcomeKey(address.lane, address.request);
@@ -86,7 +88,7 @@ async function admitted(
   // A retry: the first try's worker answers the gateway that asked first, which may be gone.
   if (entered.said === "known" && outcome === undefined) pending.lookSoon(address.request);
   const known = outcome && readOutcome(outcome.kind, outcome.body);
-  return { id: encodeRequestId(address), key, expected, known };
+  return { id: encodeRequestId(address), key, expected, known, repeated: entered.repeated };
 }
 
 function frameMeta({ outputs, parameters }: InferenceRequest) {

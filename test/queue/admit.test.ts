@@ -73,6 +73,15 @@ describe("admit", () => {
     expect(await take(lab.queue)).toEqual([]);
   });
 
+  it("admits once what arrives again after its own retry, whether or not it has run by then", async () => {
+    const late = { ...applicant("r1", "r1"), sequence: { name: SEQUENCE, start: true, end: false } };
+    const arrive = async () => (await admit(lab.redis, lab.lane, { gateway: "gw", limits: LIMITS }, [late]))[0]?.said;
+    expect([await arrive(), await arrive()]).toEqual(["admitted", "known"]);
+    await commit(lab.queue, [result(await takeOne(lab.queue), put("s"))], IDLE_MS);
+    expect(await arrive()).toBe("known");
+    expect(await take(lab.queue)).toEqual([]);
+  });
+
   it("refuses a known request with another digest", async () => {
     await admitRequest(lab, "r1", "d1");
     expect(await admitRequest(lab, "r1", "d2")).toEqual({ said: "mismatch" });
@@ -120,7 +129,7 @@ describe("admit", () => {
   it("answers each of a call's requests for itself", async () => {
     await admitStep(lab, { request: "old", start: true, digest: "d" });
     const step = (request: string, name: string, start: boolean) => {
-      return { ...applicant(request, request), fresh: true, sequence: { name, start, end: false } };
+      return { ...applicant(request, request), sequence: { name, start, end: false } };
     };
     const answers = await admit(lab.redis, lab.lane, { gateway: "gw", limits: LIMITS }, [
       step("r1", "default:u1", true),
@@ -143,14 +152,16 @@ describe("admit", () => {
   });
 
   it("counts a call's own requests against the limits", async () => {
-    const step = (id: number) => {
+    const step = (id: number, request: string) => {
       const sequence = { name: `default:u${id}`, start: true, end: false };
-      return { ...applicant(`r${id}`, "x"), fresh: true, sequence };
+      return { ...applicant(request, "x"), sequence };
     };
-    const said = async (limits: typeof LIMITS) =>
-      (await admit(lab.redis, lab.lane, { gateway: "gw", limits }, [step(1), step(2)])).map((answer) => answer.said);
-    expect(await said({ ...LIMITS, queue: 1 })).toEqual(["admitted", "queue-full"]);
+    const said = async (limits: typeof LIMITS, ...requests: readonly [string, string]) => {
+      const steps = [step(1, requests[0]), step(2, requests[1])];
+      return (await admit(lab.redis, lab.lane, { gateway: "gw", limits }, steps)).map((answer) => answer.said);
+    };
+    expect(await said({ ...LIMITS, queue: 1 }, "r1", "r2")).toEqual(["admitted", "queue-full"]);
     await take(lab.queue);
-    expect(await said({ ...LIMITS, liveSequences: 1 })).toEqual(["admitted", "too-many-sequences"]);
+    expect(await said({ ...LIMITS, liveSequences: 1 }, "r3", "r4")).toEqual(["admitted", "too-many-sequences"]);
   });
 });

@@ -103,10 +103,10 @@ export function admitStream(lab: Lab, request: string, attendedMs = 0) {
 
 export const LIMITS = { queue: 100, waitingPerSequence: 64, liveSequences: 1_000 };
 
-/** A stateless request that may have been asked for before. */
+/** A stateless request. */
 export function applicant(request: string, body: string): Applicant {
   const times = { outcomeTtlMs: 60_000, deadlineMs: 60_000, attendedMs: 0 };
-  return { request, frame: Buffer.from(body), digest: "", ...times, fresh: false, sequence: undefined };
+  return { request, frame: Buffer.from(body), digest: "", ...times, sequence: undefined };
 }
 
 async function admitOne({ redis, lane }: Lab, one: Applicant, limits = LIMITS): Promise<Admission> {

@@ -26,6 +26,8 @@ export class ProxyPipe {
   #lineFreeAt = 0;
   #timer: NodeJS.Timeout | undefined;
   #draining = false;
+  /** This connection's own black hole. */
+  #stalled = false;
 
   /** @param admit sees each chunk first; false swallows it. */
   constructor(from: Socket, to: Socket, conditions: LineConditions, admit: (chunk: Buffer) => boolean) {
@@ -45,10 +47,27 @@ export class ProxyPipe {
     });
   }
 
+  /** From now on what comes waits, on this connection alone. */
+  stall(): void {
+    this.#stalled = true;
+  }
+
+  /** Whether what waits holds these bytes in one piece. */
+  holds(text: string): boolean {
+    return this.#held.some(({ chunk }) => chunk.includes(text));
+  }
+
+  /** Ends the stall: what waited goes on, and then the connection ends. */
+  release(): void {
+    this.#stalled = false;
+    this.flush();
+    this.#to.end();
+  }
+
   /** Sends what is due; called again whenever the conditions have changed. */
   flush(): void {
     clearTimeout(this.#timer);
-    while (!this.#conditions.blackHoled && !this.#draining) {
+    while (!this.#conditions.blackHoled && !this.#stalled && !this.#draining) {
       const next = this.#held[0];
       if (next === undefined) break;
       const waitMs = next.dueAt - performance.now();

@@ -11,7 +11,18 @@ export type Direction = "toServer" | "toClient";
 interface Link {
   readonly client: Socket;
   readonly server: Socket;
-  readonly pipes: readonly ProxyPipe[];
+  readonly pipes: readonly [toServer: ProxyPipe, toClient: ProxyPipe];
+  stalled: boolean;
+}
+
+/** Connections on which what the client sends is held back; see `Proxy.stall`. */
+export interface StalledLinks {
+  /** Whether a client has sent these bytes, in one piece. */
+  holds(text: string): boolean;
+  /** The clients see their connections closed. What they have sent is still under way. */
+  cut(): void;
+  /** It arrives at last. Resolves when the server has read it and closed. */
+  deliver(): Promise<void>;
 }
 
 export interface ProxyCounts {
@@ -71,6 +82,26 @@ export class Proxy {
     for (const line of Object.values(this.#lines)) line.bytesPerSecond = bytesPerSecond;
   }
 
+  /** Holds back what the clients of now send, and nobody else's: a link that stalls, beside which its client opens another. */
+  stall(): StalledLinks {
+    const links = [...this.#links];
+    for (const link of links) {
+      link.stalled = true;
+      link.pipes[0].stall();
+    }
+    return {
+      holds: (text) => links.some(({ pipes }) => pipes[0].holds(text)),
+      cut: () => {
+        for (const { client } of links) client.destroy();
+      },
+      deliver: async () => {
+        const closed = links.map(({ server }) => new Promise((resolve) => server.once("close", resolve)));
+        for (const { pipes } of links) pipes[0].release();
+        await Promise.all(closed);
+      },
+    };
+  }
+
   /** Ends all conditions; what was held back arrives now, as after a healed partition. */
   heal(): void {
     for (const line of Object.values(this.#lines)) Object.assign(line, openLine());
@@ -116,6 +147,7 @@ export class Proxy {
     const link: Link = {
       client,
       server,
+      stalled: false,
       pipes: [
         new ProxyPipe(client, server, this.#lines.toServer, () => true),
         new ProxyPipe(server, client, this.#lines.toClient, () => this.#passesReply(link)),
@@ -130,6 +162,7 @@ export class Proxy {
     ] as const) {
       socket.on("error", () => cut(other));
       socket.on("close", () => {
+        if (link.stalled && socket === client) return;
         this.#links.delete(link);
         other.end();
       });
