@@ -2,11 +2,13 @@
 import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
 import { InferenceError } from "#shared/errors.js";
+import { exitCodeOf } from "#shared/exit.js";
 import { replySubject, type Lane } from "#shared/keys.js";
 import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
 import { createLog } from "#shared/log.js";
 import { connectBus } from "#shared/nats/connect.js";
 import { connectRedis, whenReady } from "#shared/redis/connect.js";
+import { joinDeployment } from "#shared/redis/deployment.js";
 import { checkServer } from "#shared/redis/server.js";
 import { settingsOrExit } from "#shared/settings.js";
 import { version } from "#shared/version.js";
@@ -40,6 +42,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   lifecycle.onClose("redis", () => redis.disconnect());
   await whenReady(redis, AbortSignal.timeout(START_BUDGET_MS));
   await checkServer(redis, log);
+  const deployment = await joinDeployment(redis, config.BATON_SHARDS, log);
   const bus = connectBus({ url: config.BATON_NATS_URL, name: gateway, log });
   lifecycle.onClose("nats", () => bus.close());
 
@@ -84,6 +87,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     redis,
     gatherer,
     shards: config.BATON_SHARDS,
+    secret: deployment.secret,
     idempotencyTtlMs: config.BATON_IDEMPOTENCY_TTL_MS,
   };
   const streamTtlMs = config.BATON_STREAM_TTL_MS;
@@ -150,7 +154,7 @@ async function main(): Promise<void> {
     await serving;
   } catch (error) {
     log.fatal({ error: error instanceof Error ? error.message : String(error) }, "gateway cannot start");
-    process.exit(1);
+    process.exit(exitCodeOf(error));
   }
 }
 

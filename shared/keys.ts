@@ -61,6 +61,8 @@ export const registryKeys = {
   workers: "{registry}:workers",
   /** hash worker → announcement (JSON) */
   announcements: "{registry}:announcements",
+  /** hash: what all processes of the deployment agree on */
+  deployment: "{registry}:deployment",
 };
 
 /** How long the fleet remembers what a worker served that has gone: requests queue for it as if it were back soon. */

@@ -9,6 +9,7 @@ import { connectBus, type Bus } from "#shared/nats/connect.js";
 import { RedisClock } from "#shared/redis/clock.js";
 import { connectBlockingReader, connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { Connections } from "#shared/redis/connections.js";
+import { joinDeployment } from "#shared/redis/deployment.js";
 import { checkServer } from "#shared/redis/server.js";
 import { retrying } from "#shared/retry.js";
 import { Solitude } from "./batch/solitude.js";
@@ -53,6 +54,7 @@ export class Membership {
     const { worker, config, log } = this;
     await whenReady(this.redis, AbortSignal.timeout(START_BUDGET_MS));
     await checkServer(this.redis, log);
+    await joinDeployment(this.redis, config.BATON_SHARDS, log);
     await this.openLanes(loaded);
     const models = loaded.map(({ served }) => served);
     this.announce({ worker, host: hostname(), pid: process.pid, startedAt: Date.now(), models, failed }, config);

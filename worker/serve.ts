@@ -1,10 +1,12 @@
 /** The worker's life: load the models, join the fleet with them, and on SIGTERM hand everything back. */
 import type { Logger } from "pino";
+import { exitCodeOf, UnusableError } from "#shared/exit.js";
 import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
 import { createLog } from "#shared/log.js";
 import { settingsOrExit } from "#shared/settings.js";
 import { workerConfig, type WorkerConfig } from "./config.js";
 import { findModels, loadModels, type LoadedModel } from "./model/load.js";
+import type { ScannedModel } from "./repository/scan.js";
 
 async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
   const lifecycle = new Lifecycle(log);
@@ -13,6 +15,7 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
     process.exit(1);
   };
   const found = await findModels(config);
+  refuseShardedGenerators(config, found);
   // The models' threads start while this one reads the rest of its program, and connects.
   const [report, membership] = await Promise.all([
     loadModels(config, found, onFatal),
@@ -25,6 +28,21 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
   });
   await membership.join(report);
   return lifecycle;
+}
+
+/**
+ * The streams of a generator that is queued in more than one shard go unanswered: its lanes take each other's records for their
+ * own. Until that is mended, whoever asks for both is told so at once. @throws UnusableError
+ */
+function refuseShardedGenerators({ BATON_SHARDS, BATON_MODELS }: WorkerConfig, found: readonly ScannedModel[]): void {
+  if (BATON_SHARDS === 1) return;
+  const generators = found.filter(({ name, kind }) => kind === "generator" && (BATON_MODELS?.includes(name) ?? true));
+  if (generators.length === 0) return;
+  const names = generators.map(({ name }) => name).join(", ");
+  throw new UnusableError(
+    `BATON_SHARDS is ${BATON_SHARDS}, and generators (${names}) can only be served with BATON_SHARDS=1: ` +
+      "set it to 1, or name other models in BATON_MODELS",
+  );
 }
 
 async function closeModel(model: LoadedModel): Promise<void> {
@@ -42,7 +60,7 @@ async function main(): Promise<void> {
     await serving;
   } catch (error) {
     log.fatal({ error: error instanceof Error ? error.message : String(error) }, "worker cannot start");
-    process.exit(1);
+    process.exit(exitCodeOf(error));
   }
 }
 

@@ -8,12 +8,11 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import { retrying } from "#shared/retry.js";
 import type { Admission, Applicant } from "./admit.js";
 import type { Gatherer } from "./gather.js";
-import type { AnyRequest } from "./place.js";
+import type { AnyRequest, PlaceTerms } from "./place.js";
 
-export interface Door {
+export interface Door extends PlaceTerms {
   readonly redis: RedisClient;
   readonly gatherer: Gatherer;
-  readonly shards: number;
   readonly idempotencyTtlMs: number;
 }
 
@@ -27,7 +26,13 @@ export interface Entry {
 }
 
 /** Admitted now, or known from an earlier try under the same key. */
-export type Entered = Extract<Admission, { said: "admitted" | "known" }>;
+export type Entered = Extract<Admission, { said: "admitted" | "known" }> & {
+  /**
+   * Whether Redis was asked more than once. An earlier call whose reply was lost may still be under way on a link that
+   * stalled, and would be admitted if it found no record of the request when it arrives: the record must stay for its TTL.
+   */
+  readonly repeated: boolean;
+};
 
 /** Admission is idempotent under its request id, so it is retried through a short outage before the client is told to. */
 const ADMIT_BUDGET_MS = 2_000;
@@ -51,28 +56,26 @@ export async function enter(
     outcomeTtlMs,
     deadlineMs,
     attendedMs,
-    fresh: idempotencyKey === undefined,
     sequence: sequence && {
       name: sequenceName(request.tenant, encodeCorrelationId(sequence.id)),
       start: sequence.start,
       end: sequence.end,
     },
   };
-  const admission = await admitSurely(door.gatherer, address.lane, applicant);
-  if (admission.said === "admitted" || admission.said === "known") return admission;
+  const { admission, repeated } = await admitSurely(door.gatherer, address.lane, applicant);
+  if (admission.said === "admitted" || admission.said === "known") return { ...admission, repeated };
   throw refusal(admission.said, request);
 }
 
-async function admitSurely(gatherer: Gatherer, lane: Lane, first: Applicant): Promise<Admission> {
-  let applicant = first;
+async function admitSurely(gatherer: Gatherer, lane: Lane, applicant: Applicant) {
+  let calls = 0;
   const attempt = () => {
-    const admission = gatherer.admit(lane, applicant);
-    // Should its reply be lost, it may have been admitted.
-    applicant = { ...first, fresh: false };
-    return admission;
+    calls++;
+    return gatherer.admit(lane, applicant);
   };
   try {
-    return await retrying(attempt, { budgetMs: ADMIT_BUDGET_MS });
+    const admission = await retrying(attempt, { budgetMs: ADMIT_BUDGET_MS });
+    return { admission, repeated: calls > 1 };
   } catch (cause) {
     if (cause instanceof TypeError) throw cause;
     if (cause instanceof Error && /^(OOM|MISCONF)/.test(cause.message)) {

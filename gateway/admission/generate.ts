@@ -41,7 +41,7 @@ export function generator(settings: GenerateSettings): Generate {
 async function generate(settings: GenerateSettings, request: GenerationRequest): Promise<OpenStream> {
   const { door, relay, deadlines, streamTtlMs, resultTtlMs, graceMs } = settings;
   const { background, deadlineMs } = request;
-  const address = placeOf(request, door.shards);
+  const address = placeOf(request, door);
   const frame = encodeFrame({ generation: request.spec }, []);
   const outcomeTtlMs = keptMs(door, request, background ? resultTtlMs : streamTtlMs);
   // What is published between the two is not missed even if the server hears of the interest later: the log has it.

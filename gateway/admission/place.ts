@@ -1,5 +1,5 @@
 /** Where a request lies: which lane, and under which id. */
-import { createHash, randomUUID } from "node:crypto";
+import { createHash, createHmac, randomUUID } from "node:crypto";
 import type { RequestAddress } from "#shared/contract/request-id.js";
 import { encodeCorrelationId } from "#shared/contract/sequence.js";
 import type { GenerationRequest, InferenceRequest } from "../inference.js";
@@ -10,20 +10,28 @@ export type AnyRequest = Pick<
   "model" | "tenant" | "sequence" | "idempotencyKey" | "deadlineMs"
 >;
 
-export function placeOf(request: AnyRequest, shards: number): RequestAddress {
-  const id = requestId(request);
+/** What decides where requests lie, the same at every gateway of a deployment. */
+export interface PlaceTerms {
+  readonly shards: number;
+  /** See `Deployment`. */
+  readonly secret: () => Buffer;
+}
+
+export function placeOf(request: AnyRequest, { shards, secret }: PlaceTerms): RequestAddress {
+  const id = requestId(request, secret);
   const { model } = request;
   return { request: id, lane: { model: model.name, version: model.version, shard: shardOf(request, id, shards) } };
 }
 
 /**
- * Random, or derived from the client's key: then the outcome's own record is what recognises a retry, at any gateway. Never from the KServe `id`, which real
- * clients set to the same value for everything.
+ * Random, or derived from the client's key: then the outcome's own record is what recognises a retry, at any gateway. Whoever
+ * knows an id may read and cancel the request, and keys are often easy to guess (`order-1001`), so the deployment's secret goes
+ * into the id as well. Never derived from the KServe `id`, which real clients set to the same value for everything.
  */
-function requestId({ idempotencyKey, tenant, model }: AnyRequest): string {
+function requestId({ idempotencyKey, tenant, model }: AnyRequest, secret: () => Buffer): string {
   if (idempotencyKey === undefined) return randomUUID();
   const named = JSON.stringify([tenant, model.name, idempotencyKey]);
-  return createHash("sha256").update(named).digest().subarray(0, 16).toString("base64url");
+  return createHmac("sha256", secret()).update(named).digest().subarray(0, 16).toString("base64url");
 }
 
 /** All steps of a sequence share a lane; so do all tries of a keyed request. */

@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Member } from "./member.js";
+import { RunningProcess } from "./process.js";
 import { startNats, type NatsServer } from "./nats.js";
 import { freePort } from "./port.js";
 import { Proxy } from "./proxy.js";
@@ -42,6 +43,8 @@ export interface Fleet {
   readonly folder: string;
   readonly urls: readonly string[];
   addWorker(): Promise<Member>;
+  /** One more process over the same brokers and models, which need not live; it ends with the fleet. */
+  launch(entry: string, env: Readonly<Record<string, string>>): RunningProcess;
   /** Resolves when every gateway says that every model is ready. */
   whenServing(timeoutMs?: number): Promise<void>;
   dispose(): Promise<void>;
@@ -109,6 +112,20 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
       gateways.push({ member: gateway, url: `http://127.0.0.1:${port}` });
       await gateway.start();
     };
+    const launch = (entry: string, env: Readonly<Record<string, string>>) => {
+      const brokers = { BATON_REDIS_URL: redis.url, BATON_NATS_URL: `nats://127.0.0.1:${nats.port}` };
+      const started = new RunningProcess({
+        name: entry,
+        command: process.execPath,
+        args: [join(root, "dist", entry)],
+        env: { ...plan.env, ...brokers, BATON_MODEL_REPOSITORY: repository, ...env },
+        logFile: join(folder, "launched.log"),
+      });
+      undo.push(async () => {
+        await started.kill();
+      });
+      return started;
+    };
     const workers: Member[] = [];
     const gateways: Gateway[] = [];
     const starts: Promise<unknown>[] = [];
@@ -126,6 +143,7 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
       folder,
       urls: gateways.map((gateway) => gateway.url),
       addWorker,
+      launch,
       whenServing: (timeoutMs = 30_000) => whenServing(gateways, plan.serving ?? models, timeoutMs),
       dispose,
     };

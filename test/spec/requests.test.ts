@@ -20,6 +20,7 @@ import { defaultLimits } from "../../gateway/v2/limits.js";
 import { pino } from "pino";
 import { announcementOf, exchange, rawExchange, servedModel } from "../setup/echo-gateway.js";
 import {
+  PLACE,
   asked,
   foreignRequest,
   heldBytes,
@@ -51,7 +52,7 @@ async function startGateway(pingMs = 60_000): Promise<Gateway> {
   const log = (fields: Readonly<Record<string, unknown>>) => void failures.push(fields);
   const limits = { queue: 1_000, waitingPerSequence: 64, liveSequences: 1_000 };
   const gatherer = new Gatherer(redis, { gateway: "gw", limits });
-  const door = { redis, gatherer, shards: 1, idempotencyTtlMs: 60_000 };
+  const door = { redis, gatherer, ...PLACE, idempotencyTtlMs: 60_000 };
   const pending = new PendingRequests(redis, bus, silent);
   const sweeper = new OutcomeSweeper(redis);
   const ttls = { outcomeTtlMs: 10_000, resultTtlMs: 50_000 };
@@ -388,7 +389,7 @@ describe("a whole answer under an Idempotency-Key", () => {
     ["/v2/models/talker/infer", { inputs: [input] }],
   ])("by %s is made to its end though its client leaves, and its retry finds it", async (path, body) => {
     const headers = { "idempotency-key": path };
-    const address = placeOf(asked({ idempotencyKey: path }), 1);
+    const address = placeOf(asked({ idempotencyKey: path }), PLACE);
     const writer = new Writer(lab, encodeRequestId(address));
     const sent = httpRequest(`${gateway.url}${path}`, { method: "POST", headers, agent: false });
     sent.on("error", () => undefined);

@@ -17,6 +17,7 @@ import { connectBus, type Bus } from "#shared/nats/connect.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { Deadlines } from "../../gateway/admission/deadlines.js";
 import type { Door } from "../../gateway/admission/enter.js";
+import type { PlaceTerms } from "../../gateway/admission/place.js";
 import { Gatherer } from "../../gateway/admission/gather.js";
 import { generator } from "../../gateway/admission/generate.js";
 import type { Generate, GenerationRequest, StreamRecord } from "../../gateway/inference.js";
@@ -30,6 +31,8 @@ import { startRedis, type RedisServer } from "../setup/redis.js";
 
 const silent = pino({ level: "silent" });
 const KEPT_MS = 60_000;
+/** Where the lab's gateways put their requests. */
+export const PLACE: PlaceTerms = { shards: 1, secret: () => Buffer.from("of the lab") };
 
 export const talker = servedModel("talker", {
   inputs: [{ name: "text_input", datatype: "BYTES", dims: [1] }],
@@ -114,7 +117,7 @@ async function startMember({ lines }: StreamLab, graceMs: number): Promise<Relay
   ]);
   const limits = { queue: 10_000, waitingPerSequence: 64, liveSequences: 1_000 };
   const gatherer = new Gatherer(redis, { gateway: "gw", limits });
-  const door: Door = { redis, gatherer, shards: 1, idempotencyTtlMs: KEPT_MS };
+  const door: Door = { redis, gatherer, ...PLACE, idempotencyTtlMs: KEPT_MS };
   const terms = { streamTtlMs: KEPT_MS, resultTtlMs: KEPT_MS, graceMs };
   return {
     relay,
