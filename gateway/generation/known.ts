@@ -1,7 +1,7 @@
 /**
- * What a front door knows of a request's members. Whatever would change the answer and is not obeyed is refused by name:
- * a client that is answered with 200 may believe that it was obeyed. Clients also send what asks for nothing, such as a
- * parameter with its default, and that is taken.
+ * What a front door knows of a request's members. Whatever would change the answer and is not
+ * obeyed is refused by name: a client that is answered with 200 may believe that it was obeyed.
+ * Clients also send what asks for nothing, such as a parameter with its default, and that is taken.
  */
 import type { JsonObject } from "#shared/json/parse.js";
 import { printJson } from "#shared/json/print.js";

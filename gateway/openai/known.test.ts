@@ -1,4 +1,7 @@
-/** Members that would change the answer and are not obeyed: each is refused by name, and taken where it asks for nothing. */
+/**
+ * Members that would change the answer and are not obeyed: each is refused by name, and taken where
+ * it asks for nothing.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { exchange, type Answer } from "../../test/setup/echo-gateway.js";
 import { hello, startRecordedGateway, type RecordedGateway } from "../../test/setup/recorded-gateway.js";

@@ -1,4 +1,7 @@
-/** The members of the bodies of OpenAI's paths: OpenAI's own, and vLLM's, whose clients send them here too. */
+/**
+ * The members of the bodies of OpenAI's paths: OpenAI's own, and vLLM's, whose clients send them
+ * here too.
+ */
 import { conversationMembers, unsupportedSampling, type KnownMembers } from "../generation/known.js";
 import { samplingMembers } from "../generation/sampling.js";
 
@@ -12,7 +15,10 @@ const both = [
   "logprobs",
 ];
 
-/** For OpenAI's own accounts, caches and statistics; and without tools, how many are called at a time. */
+/**
+ * For OpenAI's own accounts, caches and statistics; and without tools, how many are called at a
+ * time.
+ */
 const harmless: ReadonlySet<string> = new Set([
   "metadata",
   "parallel_tool_calls",

@@ -51,7 +51,10 @@ function readLogprobs(body: JsonObject): number | null {
   throw new ParameterFault("top_logprobs", "top_logprobs is only allowed when logprobs is true");
 }
 
-/** No answer has a tool call in it, so nobody is told that it might. With the choice `none` tools ask for nothing. */
+/**
+ * No answer has a tool call in it, so nobody is told that it might. With the choice `none` tools
+ * ask for nothing.
+ */
 function refuseTools(body: JsonObject): void {
   const choice = given(body, "tool_choice") ?? "auto";
   if (choice !== "auto" && choice !== "none") {

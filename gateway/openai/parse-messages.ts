@@ -1,6 +1,7 @@
 /**
- * The messages of a chat, as templates expect them: a role they know, and text for content. What else a message holds
- * is the template's to read; the worker refuses what its template does not look at.
+ * The messages of a chat, as templates expect them: a role they know, and text for content. What
+ * else a message holds is the template's to read; the worker refuses what its template does not
+ * look at.
  */
 import type { PromptSpec } from "#shared/contract/generation.js";
 import type { JsonObject, JsonValue } from "#shared/json/parse.js";

@@ -45,8 +45,9 @@ export async function wholeText(
 export const eventStream = { "content-type": "text/event-stream; charset=utf-8" };
 
 /**
- * One event for each record that has text; where none has, the final one makes the only event, so that every
- * answer has one. The head waits for the first record, which may be a failure with a status of its own.
+ * One event for each record that has text; where none has, the final one makes the only event, so
+ * that every answer has one. The head waits for the first record, which may be a failure with a
+ * status of its own.
  * @param print the data of an event with these texts, one for each choice
  * @returns the refusal where the first record is one; undefined where it has answered by itself
  * @throws InferenceError before anything was answered

@@ -59,8 +59,8 @@ export const generationSpec = z.object({
   prompt: promptSpec,
   sampling: samplingSpec,
   /**
-   * How long past the deadline of its entry, which is that of its first token, the answer may go on, in ms;
-   * absent: to its end.
+   * How long past the deadline of its entry, which is that of its first token, the answer may go
+   * on, in ms; absent: to its end.
    */
   restMs: z.number().int().nonnegative().optional(),
 });

@@ -1,4 +1,7 @@
-/** What Triton's clients meet at a real fleet beside tensors: the server's name, an answer without text, and a stream's subject. */
+/**
+ * What Triton's clients meet at a real fleet beside tensors: the server's name, an answer without
+ * text, and a stream's subject.
+ */
 import { connect, type NatsConnection } from "nats";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startFleet, type Fleet } from "../setup/fleet.js";

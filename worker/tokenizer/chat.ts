@@ -22,7 +22,10 @@ const MAX_DEPTH = 64;
 /** Of messages, beside those that each has: the text is made once more for each. */
 const MAX_MEMBERS = 8;
 const MAX_NAME_LENGTH = 64;
-/** Who speaks, which call is answered, where a quotation is from: clients say it to every model, and few are told. */
+/**
+ * Who speaks, which call is answered, where a quotation is from: clients say it to every model, and
+ * few are told.
+ */
 const PASSED_OVER: ReadonlySet<string> = new Set(["role", "content", "name", "tool_call_id", "annotations"]);
 const KNOWN_ROLES = ["system", "developer", "user", "assistant", "tool", "function"];
 
@@ -71,8 +74,8 @@ export class ChatTemplate {
   }
 
   /**
-   * A member that makes no difference to the text is one that the template does not look at, so the model would not
-   * know of it. @throws InferenceError
+   * A member that makes no difference to the text is one that the template does not look at, so the
+   * model would not know of it. @throws InferenceError
    */
   private checkRead(messages: readonly Prepared[], addGenerationPrompt: boolean, text: string): void {
     const names = new Set(messages.flatMap((message) => Object.keys(message).filter((name) => says(message, name))));
