@@ -116,6 +116,7 @@ it("its reader sees every token of it, and no error", options, async () => {
   await pastDeadline(id);
   worker.thaw();
   const events = [...(await answer.text()).matchAll(/^data: (.*)$/gm)].map(([, data = ""]) => data);
+  expect(events.filter((data) => data.includes('"error"'))).toEqual([]);
   const texts = events.map((data) => (JSON.parse(data) as { text_output: string }).text_output);
   const records = await recordsOf(id);
   expect(texts.join("")).toBe(records.flatMap(({ choices }) => choices.map(({ text }) => text)).join(""));
