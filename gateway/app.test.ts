@@ -61,6 +61,13 @@ describe("server and model metadata", () => {
     ]);
   });
 
+  it("names the server as it was told to", async () => {
+    const triton = await startEchoGateway({ serverName: "triton" });
+    const { json } = await exchange(`${triton.url}/v2`, "", {}, "GET");
+    await triton.server.close(0);
+    expect(JSON.parse(json)).toMatchObject({ name: "triton", version: "1.2.3" });
+  });
+
   it("puts the batch dimension first where there is one", async () => {
     expect(await ask("/v2/models/typed?ignored=1")).toEqual([
       200,
@@ -129,7 +136,13 @@ describe("the repository", () => {
 
   it("refuses another body, and loading", async () => {
     expect((await ask("/v2/repository/index", "POST", "[]"))[1]).toMatchObject({ code: "invalid_json" });
-    expect((await ask("/v2/repository/index", "POST", '{"ready":1}'))[0]).toBe(400);
+    const error = "Invalid value for 'ready': expected a boolean";
+    for (const ready of ["1", '"true"', "null", "[true]"]) {
+      expect(await ask("/v2/repository/index", "POST", `{"ready":${ready}}`)).toEqual([
+        400,
+        { error, code: "invalid_argument" },
+      ]);
+    }
     const refusal = {
       error: "explicit model load / unload is not allowed if polling is enabled",
       code: "unsupported",

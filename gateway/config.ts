@@ -5,6 +5,11 @@ import { parseSettings, sharedSettings } from "#shared/settings.js";
 export const gatewaySettings = sharedSettings.extend({
   BATON_HOST: z.string().default("0.0.0.0").describe("address to listen on"),
   BATON_HTTP_PORT: z.coerce.number().int().min(0).max(65_535).default(8000).describe("HTTP port; 0 takes a free one"),
+  BATON_SERVER_NAME: z
+    .string()
+    .min(1)
+    .default("baton")
+    .describe("`name` in the server's metadata; some of Triton's own clients insist on `triton`"),
   BATON_MAX_JSON_BYTES: z.coerce
     .number()
     .int()

@@ -38,6 +38,7 @@ export interface GenerationRequest {
   readonly sequence: SequenceStep | undefined;
   readonly spec: GenerationSpec;
   readonly idempotencyKey: string | undefined;
+  /** Of its first token; the spec may limit the rest. */
   readonly deadlineMs: number;
   /** Runs to its end whether or not anybody reads. */
   readonly background: boolean;

@@ -102,6 +102,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     requests,
     isReady: () => !stopping && fleet.isReachable(),
     fleet: () => describeFleet(redis, fleet.workers(), config.BATON_SHARDS),
+    serverName: config.BATON_SERVER_NAME,
     version,
     limits: { ...defaultLimits, jsonBytes: config.BATON_MAX_JSON_BYTES, binaryBytes: config.BATON_MAX_BODY_BYTES },
     log: (fields, line) => log.error(fields, line),

@@ -1,4 +1,10 @@
-/** The generations that this gateway has admitted: each is ended when its deadline passes, wherever it is by then. */
+/**
+ * The generations that this gateway has admitted. One that has no token when its deadline passes is
+ * ended, wherever it is by then; one that has a token goes on to its end, or for as long as its
+ * client gave the whole answer. Redis says which it is: this gateway may not have heard of the
+ * token yet.
+ */
+import { expiredMessages } from "#shared/contract/generation.js";
 import type { Logger } from "pino";
 import { encodeRequestId, type RequestAddress } from "#shared/contract/request-id.js";
 import type { Bus } from "#shared/nats/connect.js";
@@ -14,8 +20,12 @@ export interface DeadlineSettings {
 
 interface Deadline {
   readonly address: RequestAddress;
+  /** What must be there by then. */
+  readonly of: "first token" | "whole answer";
   /** On `performance.now()`'s clock. */
   readonly dueAt: number;
+  /** How long after this one the deadline of the whole answer is; undefined: there is none. */
+  readonly restMs: number | undefined;
   readonly ttlMs: number;
 }
 
@@ -32,9 +42,14 @@ export class Deadlines {
     this.#settings = settings;
   }
 
-  /** @param ttlMs how long the outcome is kept. */
-  expect(address: RequestAddress, deadlineMs: number, ttlMs: number): void {
-    this.#deadlines.set(encodeRequestId(address), { address, dueAt: performance.now() + deadlineMs, ttlMs });
+  /**
+   * @param restMs how long after the deadline of its first token that of the whole answer is;
+   * undefined: there is none
+   * @param ttlMs how long the outcome is kept.
+   */
+  expect(address: RequestAddress, deadlineMs: number, restMs: number | undefined, ttlMs: number): void {
+    const dueAt = performance.now() + deadlineMs;
+    this.#deadlines.set(encodeRequestId(address), { address, of: "first token", dueAt, restMs, ttlMs });
   }
 
   /** It has ended. */
@@ -51,10 +66,23 @@ export class Deadlines {
     }
   }
 
-  async #expire(id: string, { address, ttlMs, dueAt }: Deadline, now: number): Promise<void> {
-    const ending = { code: "expired", message: "Request timeout expired", ttlMs, stream: true } as const;
+  async #expire(id: string, deadline: Deadline, now: number): Promise<void> {
+    const { address, of, dueAt, restMs, ttlMs } = deadline;
+    const unlessBegun = of === "first token";
+    const message = unlessBegun ? expiredMessages.beforeFirstToken : expiredMessages.beforeEnd;
     try {
-      await endRequest(this.#settings, address, ending);
+      const { said } = await endRequest(this.#settings, address, {
+        code: "expired",
+        message,
+        ttlMs,
+        stream: true,
+        unlessBegun,
+      });
+      if (said === "begun" && restMs !== undefined && this.#deadlines.has(id)) {
+        const rest = { address, of: "whole answer", dueAt: dueAt + restMs, restMs: undefined, ttlMs } as const;
+        this.#deadlines.set(id, rest);
+        return;
+      }
     } catch (error) {
       if (now - dueAt < GIVE_UP_MS) return;
       this.#settings.log.warn({ error: String(error) }, "a request past its deadline could not be ended");

@@ -40,9 +40,9 @@ export function generator(settings: GenerateSettings): Generate {
 
 async function generate(settings: GenerateSettings, request: GenerationRequest): Promise<OpenStream> {
   const { door, relay, deadlines, streamTtlMs, resultTtlMs, graceMs } = settings;
-  const { background, deadlineMs } = request;
+  const { background, deadlineMs, spec } = request;
   const address = placeOf(request, door);
-  const frame = encodeFrame({ generation: request.spec }, []);
+  const frame = encodeFrame({ generation: spec }, []);
   const outcomeTtlMs = keptMs(door, request, background ? resultTtlMs : streamTtlMs);
   // What is published between the two is not missed even if the server hears of the interest later: the log has it.
   const subscribed = background ? Promise.resolve() : relay.prepare(address);
@@ -54,7 +54,7 @@ async function generate(settings: GenerateSettings, request: GenerationRequest):
     ]);
     const isNew = entered.said === "admitted";
     if (isNew) {
-      deadlines.expect(address, deadlineMs, outcomeTtlMs);
+      deadlines.expect(address, deadlineMs, spec.restMs, outcomeTtlMs);
       relay.admitted(address);
     } else relay.forget(address);
     return openStream(settings, address, isNew, outcomeTtlMs);

@@ -12,6 +12,27 @@ import { readLogitBias, readStops, readStopTokens } from "./token-rules.js";
 
 export type Generator = NonNullable<ServedModel["generator"]>;
 
+/** All that is read here. */
+export const samplingMembers = [
+  "temperature",
+  "top_k",
+  "top_p",
+  "min_p",
+  "repetition_penalty",
+  "presence_penalty",
+  "frequency_penalty",
+  "logit_bias",
+  "seed",
+  "n",
+  "best_of",
+  "stop",
+  "stop_token_ids",
+  "ignore_eos",
+  "min_tokens",
+  "max_tokens",
+  "max_completion_tokens",
+];
+
 /** What protocols decide for themselves. */
 export interface SamplingChoices {
   readonly logprobs: number | null;

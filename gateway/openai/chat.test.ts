@@ -37,7 +37,6 @@ const prompt = async (body: object): Promise<unknown> => {
 describe("a prompt", () => {
   it("is its messages, the template's to read", async () => {
     const call = { id: "c", type: "function", function: { name: "now", arguments: "{}" } };
-    const tools = [{ type: "function", function: { name: "now", parameters: { type: "object", properties: {} } } }];
     const messages = [
       { role: "system", content: "Be brief." },
       { role: "developer", content: "Be kind." },
@@ -45,7 +44,7 @@ describe("a prompt", () => {
       { role: "assistant", tool_calls: [call] },
       { role: "tool", content: "12:00", tool_call_id: "c" },
     ];
-    expect(await prompt({ messages, tools, add_generation_prompt: false })).toEqual({
+    expect(await prompt({ messages, add_generation_prompt: false })).toEqual({
       kind: "chat",
       messages: [
         messages[0],
@@ -54,7 +53,6 @@ describe("a prompt", () => {
         { role: "assistant", content: null, tool_calls: [call] },
         messages[4],
       ],
-      tools,
       addGenerationPrompt: false,
     });
   });

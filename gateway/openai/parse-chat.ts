@@ -1,14 +1,14 @@
 /** The body of `POST /v1/chat/completions`. */
 import type { ServedModel } from "#shared/contract/announcement.js";
-import type { JsonObject, JsonValue } from "#shared/json/parse.js";
-import { ParameterFault, shown } from "../generation/fault.js";
+import type { JsonObject } from "#shared/json/parse.js";
+import { ParameterFault } from "../generation/fault.js";
+import { refuseUnobeyed } from "../generation/known.js";
 import { checkPromptBytes } from "../generation/prompt.js";
 import { given, readBoolean, readInteger } from "../generation/read-member.js";
 import { readSampling, type Generator } from "../generation/sampling.js";
-import { isObject } from "../v2/members.js";
+import { chatMembers } from "./known.js";
 import { readMessages } from "./parse-messages.js";
 import { generationOf, readDelivery, refuseFormats, type Delivery, type ParsedGeneration } from "./parse-common.js";
-import { plainJson } from "./plain-json.js";
 
 export interface ParsedChat {
   readonly generation: ParsedGeneration;
@@ -16,7 +16,6 @@ export interface ParsedChat {
   readonly delivery: Delivery;
 }
 
-const maxTools = 128;
 const maxLogprobs = 20;
 
 /** @throws InferenceError */
@@ -32,19 +31,16 @@ export function parseChat(
       `The model '${model.name}' has no chat template and thus does not support chat; its path is /v1/completions`,
     );
   }
+  refuseUnobeyed(body, chatMembers);
   refuseFormats(body);
+  refuseTools(body);
   const messages = readMessages(body);
-  const tools = readTools(body);
-  checkPromptBytes(jsonBytes(messages) + (tools === undefined ? 0 : jsonBytes(tools)), "messages");
+  checkPromptBytes(Buffer.byteLength(JSON.stringify(messages)), "messages");
   const sampling = readSampling(body, generator, { logprobs: readLogprobs(body), maxTokens: null, idempotencyKey });
   const addGenerationPrompt = readBoolean(body, "add_generation_prompt") ?? true;
-  const prompt = { kind: "chat" as const, messages, ...(tools && { tools }), addGenerationPrompt };
+  const prompt = { kind: "chat" as const, messages, addGenerationPrompt };
   const generation = generationOf(body, prompt, sampling, idempotencyKey);
   return { generation, choices: sampling.choices, delivery: readDelivery(body) };
-}
-
-function jsonBytes(value: unknown): number {
-  return Buffer.byteLength(JSON.stringify(value));
 }
 
 function readLogprobs(body: JsonObject): number | null {
@@ -55,19 +51,16 @@ function readLogprobs(body: JsonObject): number | null {
   throw new ParameterFault("top_logprobs", "top_logprobs is only allowed when logprobs is true");
 }
 
-/** For the template to tell the model of; what the model makes of them comes back as text. */
-function readTools(body: JsonObject): JsonValue[] | undefined {
-  const choice = given(body, "tool_choice");
-  if (choice !== undefined && choice !== "auto" && choice !== "none") {
-    throw new ParameterFault("tool_choice", "tool_choice must be auto or none: no tool can be forced");
+/**
+ * No answer has a tool call in it, so nobody is told that it might. With the choice `none` tools
+ * ask for nothing.
+ */
+function refuseTools(body: JsonObject): void {
+  const choice = given(body, "tool_choice") ?? "auto";
+  if (choice !== "auto" && choice !== "none") {
+    throw new ParameterFault("tool_choice", "tool_choice must be auto or none: no tool can be called");
   }
   const tools = given(body, "tools");
-  if (tools === undefined) return undefined;
-  if (!Array.isArray(tools) || !tools.every(isObject)) {
-    throw new ParameterFault("tools", `tools must be a list of objects, got ${shown(tools)}`);
-  }
-  if (tools.length > maxTools) {
-    throw new ParameterFault("tools", `tools has ${tools.length} tools, more than the limit of ${maxTools}`);
-  }
-  return choice === "none" || tools.length === 0 ? undefined : tools.map(plainJson);
+  if (tools === undefined || choice === "none" || (Array.isArray(tools) && tools.length === 0)) return;
+  throw new ParameterFault("tools", 'tools is not supported: leave it out or give [] or a tool_choice of "none"');
 }

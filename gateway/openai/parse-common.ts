@@ -1,11 +1,13 @@
-/** What the bodies of both of OpenAI's paths share. Members that are not known are ignored, as OpenAI's clients expect. */
+/** What the bodies of both of OpenAI's paths share. */
 import type { PromptSpec, SamplingSpec } from "#shared/contract/generation.js";
 import type { JsonObject } from "#shared/json/parse.js";
 import { checkTurn, readConversation } from "../generation/conversation.js";
 import { ParameterFault } from "../generation/fault.js";
+import { refuseUnobeyed } from "../generation/known.js";
 import { given, readBoolean } from "../generation/read-member.js";
 import type { GenerationRequest } from "../inference.js";
 import { isObject } from "../v2/members.js";
+import { streamOptions, textFormat } from "./known.js";
 
 export interface Delivery {
   readonly stream: boolean;
@@ -21,13 +23,15 @@ export function readDelivery(body: JsonObject): Delivery {
   if (!stream) {
     throw new ParameterFault("stream_options", "stream_options is only allowed when stream is true");
   }
+  refuseUnobeyed(options, streamOptions, "stream_options.");
   return { stream, includeUsage: readBoolean(options, "include_usage") ?? false };
 }
 
 /** Nothing here constrains what a model may write. */
 export function refuseFormats(body: JsonObject): void {
   const format = given(body, "response_format");
-  if (format === undefined || (isObject(format) && format["type"] === "text")) return;
+  if (format === undefined) return;
+  if (isObject(format) && format["type"] === "text") return refuseUnobeyed(format, textFormat, "response_format.");
   throw new ParameterFault(
     "response_format",
     'response_format must be {"type":"text"}: other formats are not supported',

@@ -2,9 +2,11 @@
 import type { PromptSpec } from "#shared/contract/generation.js";
 import type { JsonObject, JsonValue } from "#shared/json/parse.js";
 import { ParameterFault, shown } from "../generation/fault.js";
+import { refuseUnobeyed } from "../generation/known.js";
 import { textPrompt, tokenPrompt } from "../generation/prompt.js";
 import { given, readBoolean, readInteger } from "../generation/read-member.js";
 import { readSampling, type Generator } from "../generation/sampling.js";
+import { completionMembers } from "./known.js";
 import { generationOf, readDelivery, refuseFormats, type Delivery, type ParsedGeneration } from "./parse-common.js";
 
 export interface ParsedCompletion {
@@ -29,6 +31,7 @@ export function parseCompletion(
   generator: Generator,
   idempotencyKey: string | undefined,
 ): ParsedCompletion {
+  refuseUnobeyed(body, completionMembers);
   refuseFormats(body);
   const suffix = given(body, "suffix");
   if (suffix !== undefined && suffix !== "") throw new ParameterFault("suffix", "suffix is not supported");

@@ -1,9 +1,15 @@
-/** The messages of a chat, as templates expect them: a role they know, and text for content. What else a message holds is the template's to read. */
+/**
+ * The messages of a chat, as templates expect them: a role they know, and text for content. What
+ * else a message holds is the template's to read; the worker refuses what its template does not
+ * look at.
+ */
 import type { PromptSpec } from "#shared/contract/generation.js";
 import type { JsonObject, JsonValue } from "#shared/json/parse.js";
 import { ParameterFault, shown } from "../generation/fault.js";
+import { refuseUnobeyed } from "../generation/known.js";
 import { given } from "../generation/read-member.js";
 import { isObject } from "../v2/members.js";
+import { textPart } from "./known.js";
 import { plainJson } from "./plain-json.js";
 
 type ChatMessages = Extract<PromptSpec, { kind: "chat" }>["messages"];
@@ -63,6 +69,9 @@ function readContent(message: JsonObject, role: string, name: string): string | 
 function textOf(part: JsonValue, name: string): string {
   if (!isObject(part)) throw new ParameterFault(name, `${name} must be an object, got ${shown(part)}`);
   const { type, text } = part;
-  if (type === "text" && typeof text === "string") return text;
+  if (type === "text" && typeof text === "string") {
+    refuseUnobeyed(part, textPart, `${name}.`);
+    return text;
+  }
   throw new ParameterFault(name, `${name} must be a part of type text: other types are not supported`);
 }

@@ -37,7 +37,7 @@ export class Requests {
   /** @throws InferenceError */
   status(id: string): Promise<Description> {
     const address = addressOf(id);
-    return asked(() => describe(this.#settings.redis, address));
+    return asked(async () => describe(this.#settings.redis, address, await this.#isStream(address)));
   }
 
   /** @returns how it had ended before, unless that was by being cancelled. @throws InferenceError */

@@ -3,8 +3,9 @@ import { readOutcome, type Outcome } from "#shared/contract/outcome.js";
 import { encodeRequestId, type RequestAddress } from "#shared/contract/request-id.js";
 import { InferenceError } from "#shared/errors.js";
 import { decodeFrame } from "#shared/frame.js";
-import { outcomeKey } from "#shared/keys.js";
+import { outcomeKey, tokenSubject } from "#shared/keys.js";
 import type { RedisClient } from "#shared/redis/connect.js";
+import { onlyTenant } from "../tenant.js";
 import { claimedIndex } from "../stream/records.js";
 import { renderInfer } from "../v2/render-infer.js";
 import { foldLog, type FoldedLog } from "./fold-log.js";
@@ -46,8 +47,11 @@ export async function readFacts(redis: RedisClient, key: string): Promise<Facts>
   };
 }
 
-/** @throws InferenceError `unknown_request`, or the client's error while Redis cannot be asked */
-export async function describe(redis: RedisClient, address: RequestAddress): Promise<Description> {
+/**
+ * @param stream whether the request is a generator's: its records are published while it runs.
+ * @throws InferenceError `unknown_request`, or the client's error while Redis cannot be asked
+ */
+export async function describe(redis: RedisClient, address: RequestAddress, stream: boolean): Promise<Description> {
   const { lane, request } = address;
   const facts = await readFacts(redis, outcomeKey(lane, request));
   if (!facts.known) throw new InferenceError("unknown_request", "no such request");
@@ -58,6 +62,7 @@ export async function describe(redis: RedisClient, address: RequestAddress): Pro
     member("id", encodeRequestId(address)),
     member("model_name", lane.model),
     member("model_version", lane.version),
+    ...(stream ? [member("subject", tokenSubject(onlyTenant, lane, request))] : []),
     member("state", state),
     member("admitted_at", isoTime(facts.admittedAt)),
     member("began_at", isoTime(facts.beganAt)),

@@ -131,6 +131,9 @@ describe("generate on a generator", () => {
     gateway.script = (_, stream) => void stream.append(finalRecord(0, 1, delta("a", { finish_reason: "stop" })));
     const one = await generate({ text_input: "a", stream: true });
     expect([one.status, JSON.parse(one.json)]).toMatchObject([200, { text_output: "a" }]);
+    gateway.script = (_, stream) => void stream.append(finalRecord(0, 1, delta("", { finish_reason: "stop" })));
+    const empty = await generate({ text_input: "a", stream: true });
+    expect([empty.status, JSON.parse(empty.json)]).toMatchObject([200, { text_output: "" }]);
   });
 
   it("is answered with an id at once where the client prefers to come back", async () => {
@@ -153,6 +156,8 @@ describe("generate on a generator", () => {
     ["text for a number", { text_input: "a", temperature: "warm" }, 'temperature must be a number from 0 to 100, got "warm"'],
     ["too many choices", { text_input: "a", n: 1e6 }, "n must be a whole number from 1 to 8, got 1000000"],
     ["choices in a conversation", { text_input: "a", n: 2, sequence_id: 5 }, "n must be 1 for a turn of a conversation, got 2"],
+    ["too long a time", { text_input: "a", total_timeout: 3_600_000_001 }, "total_timeout must be a whole number from 0 to 3600000000, got 3600000001"],
+    ["a time that is none", { text_input: "a", total_timeout: -1 }, "total_timeout must be a whole number from 0 to 3600000000, got -1"],
     ["a broken string of parameters", { text_input: "a", sampling_parameters: "{" }, "sampling_parameters must be the text of a JSON object"],
     ["parameters that are none", { text_input: "a", parameters: 5 }, "Unable to parse 'parameters': attempt to access JSON non-object as object"],
     ["an id that is none", { text_input: "a", id: 5 }, "Unable to parse 'id': attempt to access JSON non-string as string"],
@@ -161,6 +166,60 @@ describe("generate on a generator", () => {
       expectRefusal(await post(`talk/${path}`, body), "invalid_argument", message);
     }
     expect(gateway.streams).toHaveLength(0);
+  });
+
+  // prettier-ignore
+  it.each<[name: string, refused: readonly unknown[], taken: readonly unknown[]]>([
+    ["bad_words", [["a"], "a"], [null, [], ""]],
+    ["stop_words", [["a"], "a"], [null, [], ""]],
+    ["beam_width", [2, "2"], [null, 1, "1"]],
+    ["use_beam_search", [true, "true"], [null, false, "False"]],
+    ["length_penalty", [0.5], [null, 1, "1.0"]],
+    ["guided_json", ["{}"], [null]],
+    ["allowed_token_ids", [[1]], [null]],
+    ["include_stop_str_in_output", [true], [null, false]],
+    ["skip_special_tokens", [false], [null, true]],
+    ["prompt_logprobs", [1], [null]],
+    ["logprobs", [1], [null]],
+    ["truncate_prompt_tokens", [1], [null]],
+    ["priority", [1], [null, 0]],
+    ["lora_name", ["x"], [null]],
+    ["image", ["x"], [null]],
+    ["return_finish_reason", [true], [null, false]],
+    ["return_logprobs", [true], [null, false]],
+    ["return_cumulative_logprob", [true], [null, false]],
+    ["return_token_ids", [true], [null, false]],
+    ["return_num_input_tokens", [true], [null, false]],
+    ["return_num_output_tokens", [true], [null, false]],
+    ["no_such_thing", [0, "", false], [null]],
+    ["triton_x", [1], [null]],
+  ])("refuses %s by name, unless it asks for nothing", async (name, refused, taken) => {
+    for (const value of refused) {
+      for (const body of [{ [name]: value }, { sampling_parameters: JSON.stringify({ [name]: value }) }]) {
+        const answer = await generate({ text_input: "a", ...body });
+        const { error, code } = JSON.parse(answer.json) as { error: string; code: string };
+        expect([answer.status, code, error]).toEqual([400, "invalid_argument", expect.stringContaining(name)]);
+      }
+    }
+    expect(gateway.streams).toHaveLength(0);
+    for (const value of taken) {
+      for (const path of ["generate", "generate_stream"]) {
+        expect([value, (await post(`talk/${path}`, { text_input: "a", [name]: value })).status]).toEqual([value, 200]);
+      }
+    }
+  });
+
+  it.each([
+    [{}, 600_000, undefined],
+    [{ timeout: 0, total_timeout: 0 }, 600_000, undefined],
+    [{ timeout: 5_000_000 }, 5_000, undefined],
+    [{ timeout: 5_000_000, total_timeout: 7_000_001 }, 5_000, 2_001],
+    [{ timeout: 5_000_000, total_timeout: "3000000" }, 3_000, 0],
+    [{ total_timeout: 3_600_000_000 }, 600_000, 3_000_000],
+  ])("with %j waits %i ms for its first token, and %s ms more for its end", async (body, deadlineMs, restMs) => {
+    expect((await generate({ text_input: "a", ...body })).status).toBe(200);
+    const { request } = gateway.only();
+    expect([request.deadlineMs, request.spec.restMs]).toEqual([deadlineMs, restMs]);
   });
 
   it("refuses what is no JSON, no UTF-8, or compressed", async () => {
@@ -208,6 +267,17 @@ describe("generate_stream on a generator", () => {
       ["a", "b"],
       ["", "c"],
     ]);
+  });
+
+  it.each([
+    ["in its final record", [finalRecord(0, 0, delta("", { finish_reason: "stop" }))]],
+    ["after others", [record(0, delta("")), finalRecord(1, 1, delta("", { finish_reason: "stop" }))]],
+    ["of choices that ended before", [record(0, delta("", { finish_reason: "stop" })), finalRecord(1, 1)]],
+  ])("is one event with empty text where the answer is empty: %s", async (_, records) => {
+    gateway.script = (_, stream) => void stream.append(...records);
+    const answer = await stream({ text_input: "a", id: "7" });
+    expect(answer.status).toBe(200);
+    expect(answer.json).toBe('data: {"model_name":"talk","model_version":"1","id":"7","text_output":""}\n\n');
   });
 
   it("gives the whole in one event where stream is false", async () => {

@@ -9,9 +9,10 @@ import { InferenceError } from "#shared/errors.js";
 import { checkTurn, readConversation } from "../generation/conversation.js";
 import { usualDeadline } from "../generation/cost.js";
 import { ParameterFault } from "../generation/fault.js";
+import { conversationMembers, refuseUnobeyed, unsupportedSampling, type KnownMembers } from "../generation/known.js";
 import { textPrompt } from "../generation/prompt.js";
-import { given, readBoolean, readString } from "../generation/read-member.js";
-import { readSampling } from "../generation/sampling.js";
+import { given, readBoolean, readInteger, readString } from "../generation/read-member.js";
+import { readSampling, samplingMembers } from "../generation/sampling.js";
 import type { GenerationRequest } from "../inference.js";
 import { prefersAsync } from "../requests/prefer.js";
 import { onlyTenant } from "../tenant.js";
@@ -31,6 +32,38 @@ export interface TextGeneration {
 /** Text, even where it reads like something else. */
 const keptAsGiven: ReadonlySet<string> = new Set(["stop", "sequence_id", "sampling_parameters"]);
 
+/**
+ * Beside the sampling parameters: those of Triton's protocol, of its vLLM backend, and of its
+ * TensorRT-LLM one.
+ */
+const generationParameters: KnownMembers = {
+  obeyed: new Set([
+    ...samplingMembers,
+    ...conversationMembers,
+    "sampling_parameters",
+    "stream",
+    "exclude_input_in_output",
+    "timeout",
+    "total_timeout",
+    "id",
+    "binary_data_output",
+  ]),
+  harmless: new Set(),
+  unsupported: new Map([
+    ...unsupportedSampling,
+    ["beam_width", ["1"]],
+    ["image", []],
+    ["logprobs", []],
+    ["lora_name", []],
+    ["return_cumulative_logprob", ["false"]],
+    ["return_finish_reason", ["false"]],
+    ["return_logprobs", ["false"]],
+    ["return_num_input_tokens", ["false"]],
+    ["return_num_output_tokens", ["false"]],
+    ["stop_words", ["[]", '""']],
+  ]),
+};
+
 /** @throws InferenceError */
 export function readTextGeneration(
   model: ServedModel,
@@ -43,22 +76,43 @@ export function readTextGeneration(
   if (generator === undefined) throw new InferenceError("internal", "internal error");
   const idempotencyKey = readIdempotencyKey(headers);
   const all = plainParameters({ ...samplingParameters(parameters), ...parameters });
+  refuseUnobeyed(all, generationParameters);
   const sampling = readSampling(all, generator, { logprobs: null, maxTokens: null, idempotencyKey });
   const stream = readBoolean(all, "stream");
   const sequence = readConversation(all);
   checkTurn(sequence, sampling.choices);
-  const timeout = given(all, "timeout");
+  const { deadlineMs, restMs } = readTimes(all, limits);
   const request = {
     model,
     tenant: onlyTenant,
     sequence,
-    spec: { prompt: textPrompt(text, "text_input"), sampling },
+    spec: { prompt: textPrompt(text, "text_input"), sampling, ...(restMs !== undefined && { restMs }) },
     idempotencyKey,
-    deadlineMs: timeout === undefined || timeout === 0 ? usualDeadline(limits) : deadline(timeout, limits),
+    deadlineMs,
     background: prefersAsync(headers),
   };
   const repeats = readBoolean(all, "exclude_input_in_output") === false;
   return { request, prefix: repeats ? text : "", stream };
+}
+
+interface Times {
+  /** Until the first token. */
+  readonly deadlineMs: number;
+  /** From then on, until the end; undefined: as long as it takes. */
+  readonly restMs: number | undefined;
+}
+
+/**
+ * Microseconds, and 0 is as good as nothing: `timeout` until the first token, as Triton's is until
+ * a request is run; and `total_timeout`, which is Baton's own, until the whole answer is there.
+ */
+function readTimes(parameters: JsonObject, limits: Limits): Times {
+  const timeout = given(parameters, "timeout") ?? 0;
+  const deadlineMs = timeout === 0 ? usualDeadline(limits) : deadline(timeout, limits);
+  const total = readInteger(parameters, "total_timeout", 0, limits.maxDeadlineMs * 1000) ?? 0;
+  if (total === 0) return { deadlineMs, restMs: undefined };
+  const totalMs = Math.ceil(total / 1000);
+  return { deadlineMs: Math.min(deadlineMs, totalMs), restMs: Math.max(totalMs - deadlineMs, 0) };
 }
 
 /** In a stream the prompt has no place: each event is what came after the one before. */

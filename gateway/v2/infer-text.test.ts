@@ -100,6 +100,12 @@ it("is a stream of responses with the parameter stream", async () => {
   );
 });
 
+it("is a stream of one empty response where the answer is empty", async () => {
+  gateway.script = (_, stream) => void stream.append(finalRecord(0, 1, delta("", { finish_reason: "stop" })));
+  const answer = await infer({ id: "7", parameters: { stream: true } });
+  expect(eventsOf(answer.json).map(({ data }) => data)).toEqual([`{"id":"7",${head}[1],"data":[""]}]}`]);
+});
+
 it("is answered with an id at once where the client prefers to come back", async () => {
   gateway.script = () => undefined;
   const body = JSON.stringify({ inputs: [input] });
@@ -123,6 +129,8 @@ describe("what is refused", () => {
     ["another output", { outputs: [{ name: "x" }] }, "unexpected inference output 'x' for model 'talk'"],
     ["a limit passed", { parameters: { max_tokens: 1e9 } }, "max_tokens must be a whole number from 1 to 4096, got 1000000000"],
     ["the prompt in a stream", { parameters: { stream: true, exclude_input_in_output: false } }, "When streaming, `exclude_input_in_output` = False is not allowed."],
+    ["an unknown parameter", { parameters: { no_such_thing: 1 } }, "Unrecognized request argument supplied: no_such_thing"],
+    ["a parameter that is not obeyed", { parameters: { use_beam_search: true } }, "use_beam_search is not supported: leave it out or give false"],
     ["an unknown flag", { parameters: { sequence_id: 5, sequence_start: 1 } }, "sequence_start must be true or false, got 1"],
   ])("is %s", async (_, members, message) => {
     expectRefusal(await infer(members), "invalid_argument", message);

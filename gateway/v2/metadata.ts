@@ -13,8 +13,9 @@ const extensions = [
   "parameters",
 ];
 
-export function serverMetadata(version: string): Reply {
-  return jsonReply({ name: "baton", version, extensions });
+/** @param name as the setting says: some of Triton's own clients insist on Triton's. */
+export function serverMetadata(name: string, version: string): Reply {
+  return jsonReply({ name, version, extensions });
 }
 
 /** @param version the one asked for, if any; else all are listed */

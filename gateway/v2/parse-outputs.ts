@@ -18,7 +18,7 @@ export function parseOutputs(request: JsonObject, requestPrefix: string): Reques
     if (!isObject(item)) throw unparsable("outputs", "object");
     const name = asString(required(item, "name"), "name");
     if (names.has(name)) {
-      throw new InferenceError("invalid_argument", `${requestPrefix}output '${name}' already requested`);
+      throw new InferenceError("invalid_argument", `${requestPrefix}output '${name}' already exists in request`);
     }
     names.add(name);
     return { name, binary: isBinary(name, optionalObject(item, "parameters")) };

@@ -81,7 +81,7 @@ describe("what cannot be parsed", () => {
     ["an unknown datatype", withInput({ datatype: "INT128" }), "invalid datatype for input INPUT0"],
     ["a datatype named like a member of all objects", withInput({ datatype: "constructor" }), "invalid datatype for input INPUT0"],
     ["the same input twice", { id: "7", inputs: [input, input] }, "[request id: 7] input 'INPUT0' already exists in request"],
-    ["the same output twice", { inputs: [input], outputs: [{ name: "OUTPUT0" }, { name: "OUTPUT0" }] }, "[request id: <id_unknown>] output 'OUTPUT0' already requested"],
+    ["the same output twice", { inputs: [input], outputs: [{ name: "OUTPUT0" }, { name: "OUTPUT0" }] }, "[request id: <id_unknown>] output 'OUTPUT0' already exists in request"],
     ["data and binary data", withInput({ parameters: { binary_data_size: 4 } }), twoSources(2)],
     ["all kinds of data", withInput({ parameters: { binary_data_size: 4, shared_memory_region: "r" } }), twoSources(3)],
     ["shared memory for an input", withInput({ data: undefined, parameters: { shared_memory_region: "r" } }), sharedMemory, "unsupported"],

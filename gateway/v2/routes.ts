@@ -31,6 +31,8 @@ export interface V2Options {
   /** What `GET /v2/fleet` shows. */
   readonly fleet: () => Promise<unknown>;
   readonly limits: Limits;
+  /** What the server's metadata call it. */
+  readonly serverName: string;
   /** Baton's own. */
   readonly version: string;
   /** Told of each failure that is a bug and no refusal; the client reads nothing of it. */
@@ -63,7 +65,7 @@ export function addV2Routes(app: Hono<GatewayEnv>, options: V2Options): void {
     route(method, `/v2/models/:model/versions/:version{[0-9]+}${rest}`, handler);
   };
 
-  route("GET", "/v2", () => serverMetadata(options.version));
+  route("GET", "/v2", () => serverMetadata(options.serverName, options.version));
   route("GET", "/v2/health/live", liveness);
   route("GET", "/v2/health/ready", () => readiness(directory(), options.isReady()));
   route("GET", "/v2/fleet", async () => jsonReply(await options.fleet()));

@@ -13,7 +13,7 @@ import { errorText, refusalReply, type Reply } from "./reply.js";
 export interface WholeText {
   /** One for each choice. */
   readonly texts: readonly string[];
-  /** How many records had text: what a streaming model would have answered with. */
+  /** How many events a stream of it would have had: what a streaming model answers with. */
   readonly responses: number;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -37,7 +37,7 @@ export async function wholeText(
   const { choices } = await foldRecords(counted(), request.spec.sampling.choices);
   return {
     texts: choices.map(({ text }) => prefix + text),
-    responses,
+    responses: Math.max(responses, 1),
     headers: { "baton-request-id": stream.id },
   };
 }
@@ -45,7 +45,9 @@ export async function wholeText(
 export const eventStream = { "content-type": "text/event-stream; charset=utf-8" };
 
 /**
- * One event for each record that has text. The head waits for the first record, which may be a failure with a status of its own.
+ * One event for each record that has text; where none has, the final one makes the only event, so
+ * that every answer has one. The head waits for the first record, which may be a failure with a
+ * status of its own.
  * @param print the data of an event with these texts, one for each choice
  * @returns the refusal where the first record is one; undefined where it has answered by itself
  * @throws InferenceError before anything was answered
@@ -63,10 +65,14 @@ export async function streamText(
   if ("status" in first) return first;
   if (first.done === true) return undefined;
   const sse = openSse(outgoing, { requestId: stream.id, headers: eventStream });
+  let isEmpty = true;
   try {
     for (let record: TokenRecord | undefined = first.value; record !== undefined;) {
       const texts = textsOf(record, request.spec.sampling.choices);
-      if (texts !== undefined && !(await sse.send({ data: print(texts) }))) return undefined;
+      if (texts.some((text) => text !== "") || (isEmpty && record.final === true)) {
+        isEmpty = false;
+        if (!(await sse.send({ data: print(texts) }))) return undefined;
+      }
       record = (await records.next()).value ?? undefined;
     }
   } catch (error) {
@@ -85,11 +91,10 @@ function refusalOf(error: unknown): Reply {
   return refusal;
 }
 
-/** Undefined where there is none. */
-function textsOf(record: TokenRecord, choices: number): string[] | undefined {
+function textsOf(record: TokenRecord, choices: number): string[] {
   const texts = Array.from({ length: choices }, () => "");
   for (const { index, text } of record.choices) texts[index] = text;
-  return texts.some((text) => text !== "") ? texts : undefined;
+  return texts;
 }
 
 /** A reply that has its status, in the form of a stream. */

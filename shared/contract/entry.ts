@@ -14,7 +14,10 @@ export interface Delivery {
   readonly step: number;
   readonly start: boolean;
   readonly end: boolean;
-  /** Redis time in ms after which no model may run this. */
+  /**
+   * Redis time in ms after which no model may begin this. A stream that has a token by then goes
+   * on.
+   */
   readonly deadlineAt: number;
   /** The gateway process that waits for the outcome. */
   readonly gateway: string;

@@ -16,7 +16,6 @@ export const promptSpec = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("chat"),
     messages: z.array(chatMessage),
-    tools: z.array(z.unknown()).optional(),
     addGenerationPrompt: z.boolean(),
   }),
 ]);
@@ -56,9 +55,23 @@ export const samplingSpec = z.object({
 
 export type SamplingSpec = z.infer<typeof samplingSpec>;
 
-export const generationSpec = z.object({ prompt: promptSpec, sampling: samplingSpec });
+export const generationSpec = z.object({
+  prompt: promptSpec,
+  sampling: samplingSpec,
+  /**
+   * How long past the deadline of its entry, which is that of its first token, the answer may go
+   * on, in ms; absent: to its end.
+   */
+  restMs: z.number().int().nonnegative().optional(),
+});
 
 export type GenerationSpec = z.infer<typeof generationSpec>;
+
+/** What a generation's client reads when it `expired`. */
+export const expiredMessages = {
+  beforeFirstToken: "Request timeout expired",
+  beforeEnd: "the answer was not finished within its total_timeout",
+} as const;
 
 const tokenChance = z.object({
   id: token,

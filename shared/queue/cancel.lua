@@ -4,14 +4,17 @@
 --   KEYS[1] outcome hash   KEYS[2] log
 --   ARGV[1] outcome kind   ARGV[2] outcome body   ARGV[3] least TTL ms of both: they are kept as long as admission said
 --   ARGV[4] the rest of the final record: JSON members, without braces; '' if the request is no stream
+--   ARGV[5] '1' to leave a stream alone that has a record, else '0'
 --   Returns {'given', record}       record is '' if the request is no stream
 --           {'known', kind, body}   it has an outcome, perhaps this one by an earlier call
 --           {'sealed'}              its final record is in, and its outcome comes with the commit of the worker that holds it
+--           {'begun'}               its log has a record, and ARGV[5] is '1'
 --           {'unknown'}             there is no such request (any more)
 local known = redis.call('HMGET', KEYS[1], 'digest', 'kind', 'body', 'sealed', 'ttl')
 if not known[1] then return {'unknown'} end
 if known[2] then return {'known', known[2], known[3]} end
 if known[4] then return {'sealed'} end
+if ARGV[5] == '1' and redis.call('LLEN', KEYS[2]) > 0 then return {'begun'} end
 local ttl = math.max(tonumber(ARGV[3]), tonumber(known[5] or '0'))
 local time = redis.call('TIME')
 local changes = {'kind', ARGV[1], 'body', ARGV[2], 'ended', string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))}

@@ -15,17 +15,19 @@ export interface Ending {
   readonly ttlMs: number;
   /** Whether the request is a generator's: its log gets a final record. */
   readonly stream: boolean;
+  /** Whether a stream that has a token is left alone. */
+  readonly unlessBegun?: boolean;
 }
 
 export type Cancellation =
   /** `record` is the final one that was appended; undefined for what is no stream. */
   | { readonly said: "given"; readonly record: Buffer | undefined }
   | { readonly said: "known"; readonly outcome: { readonly kind: string; readonly body: Buffer } }
-  | { readonly said: "sealed" | "unknown" };
+  | { readonly said: "sealed" | "begun" | "unknown" };
 
 const script = defineScript<Cancellation>(new URL("./cancel.lua", import.meta.url), (reply) => {
   const [first, second, body] = list(reply);
-  const said = word(first, ["given", "known", "sealed", "unknown"]);
+  const said = word(first, ["given", "known", "sealed", "begun", "unknown"]);
   if (said === "known") return { said, outcome: { kind: text(second), body: bytes(body) } };
   if (said !== "given") return { said };
   const record = bytes(second);
@@ -34,12 +36,12 @@ const script = defineScript<Cancellation>(new URL("./cancel.lua", import.meta.ur
 
 /** Safe to repeat: what an earlier call did reads as `known`. */
 export function cancelRequest(redis: RedisClient, { lane, request }: RequestAddress, ending: Ending) {
-  const { code, message, ttlMs, stream } = ending;
+  const { code, message, ttlMs, stream, unlessBegun = false } = ending;
   const { kind, body }: StoredOutcome = storeOutcome({ kind: "error", code, message });
   return script(
     redis,
     [outcomeKey(lane, request), logKey(lane, request)],
-    [kind, body, ttlMs, stream ? finalMembers(code, message) : ""],
+    [kind, body, ttlMs, stream ? finalMembers(code, message) : "", unlessBegun ? 1 : 0],
   );
 }
 

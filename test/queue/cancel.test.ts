@@ -106,6 +106,30 @@ describe("cancelRequest", () => {
     expect(await outcomeFields(lab, "r1")).not.toHaveProperty("kind");
   });
 
+  it("leaves a stream alone that has a token, if only one without is to be ended", async () => {
+    const late = { ...cancelled, code: "expired", message: "too late", unlessBegun: true } as const;
+    await admitStream(lab, "r1");
+    const { entry } = await takeOne(lab.queue);
+    const append = { entry, request: "r1", first: 0, records: [record(0)], final: false };
+    expect(await appendTokens(streaming(lab.queue), [append])).toEqual(["appended"]);
+    const before = await outcomeFields(lab, "r1");
+    expect(await cancel(lab, late)).toEqual({ said: "begun" });
+    expect(await logOf(lab, "r1")).toEqual([record(0)]);
+    expect(await outcomeFields(lab, "r1")).toEqual(before);
+    expect(await cancel(lab, { ...late, unlessBegun: false })).toMatchObject({ said: "given" });
+    expect(await cancel(lab, late)).toMatchObject({ said: "known" });
+  });
+
+  it("ends one without a token, whose worker then appends none", async () => {
+    await admitStream(lab, "r1");
+    const { entry } = await takeOne(lab.queue);
+    const late = { ...cancelled, code: "expired", message: "too late", unlessBegun: true } as const;
+    expect(await cancel(lab, late)).toMatchObject({ said: "given" });
+    const append = { entry, request: "r1", first: 0, records: [record(0)], final: false };
+    expect(await appendTokens(streaming(lab.queue), [append])).toEqual(["ended"]);
+    expect(await logOf(lab, "r1")).toHaveLength(1);
+  });
+
   it("says when there is no such request, and makes none", async () => {
     expect(await cancel(lab)).toEqual({ said: "unknown" });
     expect(await lab.redis.exists(outcomeKey(lab.lane, "r1"), logKey(lab.lane, "r1"))).toBe(0);

@@ -98,6 +98,7 @@ export async function startEchoGateway(options: Partial<AppOptions> = {}, accept
     isReady: () => true,
     fleet: () => Promise.resolve({ workers: [], steps: 2n ** 60n }),
     limits: defaultLimits,
+    serverName: "baton",
     version: "1.2.3",
     log,
     ...options,

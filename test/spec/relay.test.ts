@@ -387,20 +387,42 @@ describe("a request that ended otherwise", () => {
     ]);
   });
 
-  it("past its deadline, queued or not, ends with an error", async () => {
+  const lateRecord = (index: number, message: string): object => ({
+    index,
+    choices: [],
+    final: true,
+    reason: "expired",
+    error: { code: "expired", message },
+  });
+
+  it("without a token by its deadline ends with an error", async () => {
     const late = await lab.gateway.generate(asked({ deadlineMs: 300 }));
+    const reading = read((signal) => late.read(0, signal));
+    const [only, ...more] = await reading.done;
+    expect([JSON.parse(only ?? ""), more]).toEqual([lateRecord(0, "Request timeout expired"), []]);
+  });
+
+  it("with a token by its deadline goes on to its end", async () => {
+    const late = await lab.gateway.generate(asked({ deadlineMs: 300 }));
+    const later = await lab.gateway.generate(asked({ deadlineMs: 300 }));
+    const reading = read((signal) => late.read(0, signal));
+    const writer = new Writer(lab, late.id);
+    // This one's gateway does not hear of its token: Redis alone knows that it has begun.
+    await writer.append(recordAt(0));
+    await read((signal) => later.read(0, signal)).done;
+    await writer.write(recordAt(1), lastRecord(2));
+    expect(await reading.done).toEqual([recordAt(0), recordAt(1), lastRecord(2)]);
+  });
+
+  it("that is not finished by the deadline of the whole answer ends with an error, where it has one", async () => {
+    const spec = { ...asked().spec, restMs: 200 };
+    const late = await lab.gateway.generate(asked({ deadlineMs: 300, spec }));
     const reading = read((signal) => late.read(0, signal));
     await new Writer(lab, late.id).write(recordAt(0));
     const [first, last] = await reading.done;
     expect([first, JSON.parse(last ?? "")]).toEqual([
       recordAt(0),
-      {
-        index: 1,
-        choices: [],
-        final: true,
-        reason: "expired",
-        error: { code: "expired", message: "Request timeout expired" },
-      },
+      lateRecord(1, "the answer was not finished within its total_timeout"),
     ]);
   });
 

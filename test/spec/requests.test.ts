@@ -67,6 +67,7 @@ async function startGateway(pingMs = 60_000): Promise<Gateway> {
     isReady: () => true,
     fleet: () => Promise.resolve({}),
     limits: defaultLimits,
+    serverName: "baton",
     version: "1",
     log,
   });
@@ -249,6 +250,7 @@ describe("a request's state", () => {
       id: stream.id,
       model_name: "talker",
       model_version: "1",
+      subject: `baton.v1.default.talker.${stream.id.split(".")[0]}`,
       state: "queued",
       admitted_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) as string,
       began_at: null,
@@ -297,6 +299,7 @@ describe("a request's state", () => {
     await done.writer.give({ kind: "result", body: encodeFrame({}, [tensor]) });
     const { json } = await exchange(`${gateway.url}/v2/requests/${done.id}`, "", {}, "GET");
     expect(json).toContain('"state":"done"');
+    expect(json).not.toContain("subject");
     expect(json).toContain(
       '"outcome":{"model_name":"adder","model_version":"1","outputs":[{"name":"SUM","datatype":"INT64","shape":[1],"data":[9007199254740993]}]}',
     );

@@ -32,6 +32,16 @@ export function activate(held: Held, how: Active["how"]): Active {
   };
 }
 
+/**
+ * When it is too late for this request, on `performance.now()`'s clock. Its deadline is that of its
+ * first token: a stream that has one goes on to its end, whoever computes it, unless its client
+ * limited the whole answer.
+ */
+export function expiryOf({ held, spec, next }: Pick<Active, "held" | "spec" | "next">): number {
+  if (next <= 0) return held.expiresAt;
+  return spec.restMs === undefined ? Infinity : held.expiresAt + spec.restMs;
+}
+
 /** How a request goes on after its arrival was looked into. */
 export type Prepared =
   /** @field standsSince when a stream that was another worker's last moved, in Redis ms */

@@ -111,9 +111,9 @@ function described({ name }: FoundGenerator): Omit<ServedModel, "generator" | "d
 
 /** Of what decides the answers: two workers that differ in any of it serve different models under one name. */
 async function digestOf(folder: FoundGenerator): Promise<string> {
-  const { contextLength, vocabSize, eos, bos, chatTemplate, toolTemplate, defaults } = folder;
+  const { contextLength, vocabSize, eos, bos, chatTemplate, defaults } = folder;
   const { tokenizerFile, tokenizerConfigFile, modelFile } = folder;
-  const facts = [contextLength, vocabSize, eos, bos, chatTemplate, toolTemplate, defaults];
+  const facts = [contextLength, vocabSize, eos, bos, chatTemplate, defaults];
   const hash = createHash("sha256").update(JSON.stringify(facts));
   for (const file of [tokenizerFile, tokenizerConfigFile, modelFile]) {
     if (file === undefined) continue;

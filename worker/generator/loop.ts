@@ -4,6 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
+import { expiredMessages } from "#shared/contract/generation.js";
 import { InferenceError } from "#shared/errors.js";
 import type { RedisClock } from "#shared/redis/clock.js";
 import { retrying } from "#shared/retry.js";
@@ -14,7 +15,7 @@ import type { Steadiness } from "../intake/steadiness.js";
 import { beginAlone } from "../queue/begin-alone.js";
 import type { StreamQueue } from "../queue/lane.js";
 import type { Takeover } from "../queue/take-over.js";
-import { activate, type Active, type Prepared } from "./active.js";
+import { activate, expiryOf, type Active, type Prepared } from "./active.js";
 import { Committer } from "./committer.js";
 import { inspect } from "./inspect.js";
 import { prepareAll } from "./prepare.js";
@@ -134,7 +135,7 @@ export class GeneratorLoop {
     await this.#committer.drained();
   }
 
-  /** What is past its deadline is looked into at once, to end where its log does. */
+  /** What is past its deadline is looked into at once: it ends, unless its log has a token. */
   #take(held: readonly Held[], how: "fresh" | "suspect", now: number): void {
     const { hand } = this.#parts;
     const chosen: Active[] = [];
@@ -257,8 +258,9 @@ export class GeneratorLoop {
   #expire(now: number): void {
     for (const active of this.#actives.values()) {
       const known = active.next >= 0;
-      if (known && !active.closed && active.held.expiresAt <= now) {
-        this.#fail(active, new InferenceError("expired", "Request timeout expired"));
+      if (known && !active.closed && expiryOf(active) <= now) {
+        const { beforeFirstToken, beforeEnd } = expiredMessages;
+        this.#fail(active, new InferenceError("expired", active.next > 0 ? beforeEnd : beforeFirstToken));
       }
     }
   }
@@ -292,7 +294,7 @@ export class GeneratorLoop {
     // One that is still being looked into cannot be ended yet, and notifies when it can.
     const known = [...this.#actives.values()].filter(({ closed, next }) => !closed && next >= 0);
     if (known.length === 0) return Infinity;
-    return Math.min(this.#inspectAt, ...known.map(({ held }) => held.expiresAt));
+    return Math.min(this.#inspectAt, ...known.map(expiryOf));
   }
 }
 

@@ -67,7 +67,6 @@ describe("readGeneratorFolder", () => {
       tokenizerConfigFile: join(directory, "tokenizer_config.json"),
       tokenizerConfig: { chat_template: "{{ messages[0].content }}", model_max_length: 1024 },
       chatTemplate: "{{ messages[0].content }}",
-      toolTemplate: undefined,
       contextLength: 1024,
       vocabSize: 12,
       eos: [2, 7],
@@ -145,9 +144,9 @@ describe("readGeneratorFolder", () => {
     expect((await read({ "generation_config.json": { temperature: null, top_p: null } })).defaults).toEqual({});
   });
 
-  it.each<[what: string, files: Files, chat: string | undefined, tools: string | undefined]>([
-    ["a file", { "chat_template.jinja": "from a file" }, "from a file", undefined],
-    ["no field", { "tokenizer_config.json": {} }, undefined, undefined],
+  it.each<[what: string, files: Files, chat: string | undefined]>([
+    ["a file", { "chat_template.jinja": "from a file" }, "from a file"],
+    ["no field", { "tokenizer_config.json": {} }, undefined],
     [
       "a list",
       {
@@ -159,12 +158,10 @@ describe("readGeneratorFolder", () => {
         },
       },
       "D",
-      "T",
     ],
-    ["a list of one", { "tokenizer_config.json": { chat_template: [{ name: "x", template: "X" }] } }, "X", undefined],
-  ])("takes the chat template from %s", async (_, files, chat, tools) => {
-    const found = await read(files);
-    expect([found.chatTemplate, found.toolTemplate]).toEqual([chat, tools]);
+    ["a list of one", { "tokenizer_config.json": { chat_template: [{ name: "x", template: "X" }] } }, "X"],
+  ])("takes the chat template from %s", async (_, files, chat) => {
+    expect((await read(files)).chatTemplate).toBe(chat);
   });
 
   it.each([

@@ -14,7 +14,7 @@ import {
   textSettings,
   type GenerationDefaults,
 } from "./generator-settings.js";
-import { chooseTemplates, templateField } from "./generator-template.js";
+import { chooseTemplate, templateField } from "./generator-template.js";
 import { checkTree, resolveInside } from "./inside.js";
 import { LoadError } from "./load-error.js";
 
@@ -33,8 +33,6 @@ export interface GeneratorFolder {
   readonly tokenizerConfigFile: string | undefined;
   readonly tokenizerConfig: TokenizerConfig | undefined;
   readonly chatTemplate: string | undefined;
-  /** Takes the other's place when the prompt has tools. */
-  readonly toolTemplate: string | undefined;
   /** Most tokens of prompt and output together. */
   readonly contextLength: number;
   readonly vocabSize: number;
@@ -69,7 +67,7 @@ export async function readGeneratorFolder(directory: string, name: string): Prom
     tokenizerFile: await fileOf(directory, "tokenizer.json"),
     tokenizerConfigFile: tokenizerSettings && (await fileOf(directory, "tokenizer_config.json")),
     tokenizerConfig: tokenizerSettings,
-    ...chooseTemplates(template, tokenizerSettings?.chat_template),
+    chatTemplate: chooseTemplate(template, tokenizerSettings?.chat_template),
     contextLength: settings.contextLength,
     vocabSize: settings.vocabSize,
     eos: settings.eos ?? named(tokenizerSettings?.eos_token),

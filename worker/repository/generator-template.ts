@@ -5,17 +5,10 @@ const namedTemplates = z.array(z.looseObject({ name: z.string(), template: z.str
 
 export const templateField = z.union([z.string(), namedTemplates]).nullish();
 
-export interface ChatTemplates {
-  readonly chatTemplate: string | undefined;
-  /** Takes the other's place when the prompt has tools. */
-  readonly toolTemplate: string | undefined;
-}
-
 /** @param file chat_template.jinja's text, which wins. */
-export function chooseTemplates(file: string | undefined, field: z.infer<typeof templateField>): ChatTemplates {
-  if (file !== undefined) return { chatTemplate: file, toolTemplate: undefined };
-  if (field == null || typeof field === "string") return { chatTemplate: field ?? undefined, toolTemplate: undefined };
-  const named = (wanted: string): string | undefined => field.find(({ name }) => name === wanted)?.template;
+export function chooseTemplate(file: string | undefined, field: z.infer<typeof templateField>): string | undefined {
+  if (file !== undefined) return file;
+  if (field == null || typeof field === "string") return field ?? undefined;
   const only = field.length === 1 ? field[0]?.template : undefined;
-  return { chatTemplate: named("default") ?? only, toolTemplate: named("tool_use") };
+  return field.find(({ name }) => name === "default")?.template ?? only;
 }

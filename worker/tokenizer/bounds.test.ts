@@ -2,10 +2,9 @@ import { describe, expect, it } from "vitest";
 import type { PromptSpec } from "#shared/contract/generation.js";
 import { checkBounds } from "./bounds.js";
 
-const chat = (content: unknown, tools?: unknown[]): PromptSpec => ({
+const chat = (content: unknown, calls?: unknown[]): PromptSpec => ({
   kind: "chat",
-  messages: [{ role: "user", content }],
-  ...(tools !== undefined && { tools }),
+  messages: [{ role: "user", content, ...(calls !== undefined && { tool_calls: calls }) }],
   addGenerationPrompt: true,
 });
 

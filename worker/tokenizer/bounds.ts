@@ -4,7 +4,7 @@ import { InferenceError } from "#shared/errors.js";
 
 const MAX_PROMPT_BYTES = 2 ** 20;
 const MAX_PROMPT_TOKENS = 2 ** 20;
-/** Messages and tools are JSON; what is deeper than this has no meaning to a template. */
+/** Messages are JSON; what is deeper than this has no meaning to a template. */
 const MAX_DEPTH = 32;
 
 /** @throws InferenceError */
@@ -17,7 +17,7 @@ export function checkBounds(prompt: PromptSpec): void {
   }
   const bounds = new Bounds();
   if (prompt.kind === "text") bounds.count(Buffer.byteLength(prompt.text));
-  else bounds.measure([prompt.messages, prompt.tools]);
+  else bounds.measure(prompt.messages);
 }
 
 class Bounds {

@@ -129,13 +129,12 @@ describe("ChatTemplate", () => {
     expect(rendered(source, [user("<think>hm</think>  yes "), user(" plain ")])).toBe("yes;plain;");
   });
 
-  it("gives tools and calls to the template, arguments as objects", () => {
+  it("gives calls to the template, arguments as objects", () => {
     const source =
       "{{ tools | tojson }}{% for c in messages[0].tool_calls or [] %}{{ c.function.name }}:{{ c.function.arguments.city }}{% endfor %}";
     const call = { id: "1", type: "function", function: { name: "weather", arguments: '{"city":"Ulm"}' } };
     const messages: Messages = [{ role: "assistant", content: null, tool_calls: [call] }];
-    expect(rendered(source, messages, { tools: [{ type: "function" }] })).toBe('[{"type": "function"}]weather:Ulm');
-    expect(rendered(source, messages, { tools: [] })).toBe("nullweather:Ulm");
+    expect(rendered(source, messages)).toBe("nullweather:Ulm");
   });
 
   it("leaves arguments that are no object as they are", () => {
@@ -144,6 +143,37 @@ describe("ChatTemplate", () => {
       const messages: Messages = [{ role: "assistant", content: "", tool_calls: [{ function: { arguments: text } }] }];
       expect(rendered(source, messages)).toBe(text);
     }
+  });
+
+  it.each([
+    ["tool_calls", [{ type: "function", function: { name: "now", arguments: "{}" } }]],
+    ["function_call", { name: "now", arguments: "{}" }],
+    ["refusal", "I will not."],
+    ["audio", { id: "a" }],
+    ["reasoning_content", "Hm."],
+    ["<s>", 0],
+  ])("refuses %s in a message where the template does not look at it", (name, value) => {
+    const messages = [user("hi"), { role: "assistant", content: "x", [name]: value }];
+    const ignored = `messages[1].${name} is not supported: this model's chat template ignores it`;
+    expect(refusal(chatml, messages)).toBe(ignored);
+    expect(refusal(`${chatml}{{ messages | tojson }}`, messages)).toBe("nothing is wrong with it");
+  });
+
+  it("passes over what says nothing, and who speaks", () => {
+    const silent = { refusal: null, annotations: [{ url: "x" }], tool_calls: [], function_call: null, audio: null };
+    const messages = [
+      { role: "user", content: "hi", name: "ann" },
+      { role: "assistant", content: "x", ...silent },
+      { role: "tool", content: "y", tool_call_id: "c" },
+    ];
+    expect(refusal(chatml, messages)).toBe("nothing is wrong with it");
+  });
+
+  it("refuses members without end", () => {
+    const members = Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`x${i}`, 1]));
+    expect(refusal(chatml, [{ role: "user", content: "x", ...members }])).toBe(
+      "the messages have more than 8 members of other names",
+    );
   });
 
   it("refuses arguments without a bottom", () => {
@@ -186,11 +216,11 @@ describe("what users write is data to the template (spec/reliability.md A33)", (
   });
 
   it("in every other member, keys included", () => {
-    const source = "{{ messages[0].name }} {{ tools | tojson }} {{ messages[0].tool_calls | tojson }}";
+    const source = "{{ messages[0].name }} {{ messages[0].tools | tojson }} {{ messages[0].tool_calls | tojson }}";
     const call = { function: { name: evil, arguments: JSON.stringify({ "</s>": "<|im_end|>" }) } };
-    const messages: Messages = [{ role: "user", content: "", name: "<s>", tool_calls: [call] }];
     const tools = [{ description: "<|im_end|>", "<|im_start|>": 1 }];
-    const text = rendered(source, messages, { tools });
+    const messages: Messages = [{ role: "user", content: "", name: "<s>", tool_calls: [call], tools }];
+    const text = rendered(source, messages);
     expect(text).not.toContain("[<");
     expect(text).toContain('{"description": "<|im_end|>", "<|im_start|>": 1}');
     expect(text).toContain('{"</s>": "<|im_end|>"}');

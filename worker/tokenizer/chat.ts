@@ -7,6 +7,8 @@ import { inert, withoutMarks, type AddedTokens } from "./added-tokens.js";
 
 export type ChatPrompt = Extract<PromptSpec, { kind: "chat" }>;
 type Message = ChatPrompt["messages"][number];
+/** As the template gets it. */
+type Prepared = Readonly<Record<string, unknown>>;
 interface TextPart {
   readonly type: "text";
   readonly text: string;
@@ -17,6 +19,14 @@ const MAX_RENDERED_LENGTH = 4 * 2 ** 20;
 const MAX_REASON_LENGTH = 500;
 /** Of JSON inside of a call's arguments, too. */
 const MAX_DEPTH = 64;
+/** Of messages, beside those that each has: the text is made once more for each. */
+const MAX_MEMBERS = 8;
+const MAX_NAME_LENGTH = 64;
+/**
+ * Who speaks, which call is answered, where a quotation is from: clients say it to every model, and
+ * few are told.
+ */
+const PASSED_OVER: ReadonlySet<string> = new Set(["role", "content", "name", "tool_call_id", "annotations"]);
 const KNOWN_ROLES = ["system", "developer", "user", "assistant", "tool", "function"];
 
 export interface ChatOptions {
@@ -25,14 +35,7 @@ export interface ChatOptions {
   readonly variables: NamedTokens;
   readonly control: readonly { readonly content: string }[];
   readonly controls: AddedTokens;
-  /** Used for prompts with tools alone, so the trial has one; and what a trial's simple tool lacks, a client's may have. */
-  readonly forTools?: boolean;
 }
-
-const TRIAL_TOOL = {
-  type: "function",
-  function: { name: "look", description: "Looks.", parameters: { type: "object", properties: {}, required: [] } },
-};
 
 export class ChatTemplate {
   private readonly template: Render;
@@ -52,28 +55,57 @@ export class ChatTemplate {
   }
 
   /** @returns text with marks. @throws InferenceError */
-  render({ messages, tools, addGenerationPrompt }: ChatPrompt): string {
+  render({ messages, addGenerationPrompt }: ChatPrompt): string {
     if (messages.length === 0) throw new InferenceError("invalid_argument", "the prompt has no messages");
     const prepared = messages.map((message) => this.prepare(message));
-    const given = tools === undefined || tools.length === 0 ? null : this.data(tools);
     let text: string;
     try {
-      text = this.run(prepared, given, addGenerationPrompt);
+      text = this.run(prepared, addGenerationPrompt);
     } catch (cause) {
       const reason = reasonOf(cause);
       const message = cause instanceof TemplateRefusal ? reason : `the chat template failed: ${reason}`;
       throw new InferenceError("invalid_argument", message, { cause });
     }
-    if (text.length <= MAX_RENDERED_LENGTH) return text;
-    throw new InferenceError("invalid_argument", "the prompt is too large after the chat template");
+    if (text.length > MAX_RENDERED_LENGTH) {
+      throw new InferenceError("invalid_argument", "the prompt is too large after the chat template");
+    }
+    this.checkRead(prepared, addGenerationPrompt, text);
+    return text;
   }
 
-  private run(messages: readonly unknown[], tools: unknown, addGenerationPrompt: boolean): string {
+  /**
+   * A member that makes no difference to the text is one that the template does not look at, so the
+   * model would not know of it. @throws InferenceError
+   */
+  private checkRead(messages: readonly Prepared[], addGenerationPrompt: boolean, text: string): void {
+    const names = new Set(messages.flatMap((message) => Object.keys(message).filter((name) => says(message, name))));
+    if (names.size > MAX_MEMBERS) {
+      throw new InferenceError("invalid_argument", `the messages have more than ${MAX_MEMBERS} members of other names`);
+    }
+    for (const name of names) {
+      const without = messages.map((message) => omit(message, name));
+      if (this.differs(without, addGenerationPrompt, text)) continue;
+      const index = messages.findIndex((message) => says(message, name));
+      const member = `messages[${index}].${withoutMarks(name).slice(0, MAX_NAME_LENGTH)}`;
+      throw new InferenceError("invalid_argument", `${member} is not supported: this model's chat template ignores it`);
+    }
+  }
+
+  /** What fails without a member depends on it. */
+  private differs(messages: readonly Prepared[], addGenerationPrompt: boolean, text: string): boolean {
+    try {
+      return this.run(messages, addGenerationPrompt) !== text;
+    } catch {
+      return true;
+    }
+  }
+
+  private run(messages: readonly unknown[], addGenerationPrompt: boolean): string {
     const { variables } = this.options;
     return this.template({
       ...variables,
       messages,
-      tools,
+      tools: null,
       documents: null,
       add_generation_prompt: addGenerationPrompt,
     });
@@ -82,8 +114,7 @@ export class ChatTemplate {
   /** Tried with a text that no template prints by itself. */
   private formOfContents(): "text" | "parts" {
     const probe = "Zq7 vW3";
-    const tools = this.options.forTools === true ? [TRIAL_TOOL] : null;
-    const shows = (content: unknown): boolean => this.run([{ role: "user", content }], tools, true).includes(probe);
+    const shows = (content: unknown): boolean => this.run([{ role: "user", content }], true).includes(probe);
     let failure: unknown;
     for (const form of ["text", "parts"] as const) {
       try {
@@ -94,11 +125,11 @@ export class ChatTemplate {
         failure ??= cause;
       }
     }
-    if (failure !== undefined && this.options.forTools !== true) throw failure;
+    if (failure !== undefined) throw failure;
     return "text";
   }
 
-  private prepare({ role, content, ...others }: Message): Record<string, unknown> {
+  private prepare({ role, content, ...others }: Message): Prepared {
     this.checkRole(role);
     const rest = this.data(others) as Record<string, unknown>;
     const calls = others["tool_calls"];
@@ -137,6 +168,18 @@ export class ChatTemplate {
   private inert(text: string): string {
     return inert(text, this.options.controls);
   }
+}
+
+/** Whether a message has something to say in this member that a model should be told. */
+function says(message: Prepared, name: string): boolean {
+  if (PASSED_OVER.has(name)) return false;
+  const value = message[name];
+  if (value === undefined || value === null || value === "" || value === false) return false;
+  return typeof value !== "object" || Object.keys(value).length > 0;
+}
+
+function omit(message: Prepared, name: string): Prepared {
+  return Object.fromEntries(Object.entries(message).filter(([key]) => key !== name));
 }
 
 /** @throws InferenceError */

@@ -61,8 +61,8 @@ class Host implements TokenizerHost {
   private state: "open" | "closed" | "failed" = "open";
 
   constructor(options: TokenizerOptions, onFatal: (reason: string) => void, limits: Limits) {
-    const { name, tokenizerFile, tokenizerConfig, chatTemplate, toolTemplate, vocabSize, eos, bos } = options;
-    this.options = { name, tokenizerFile, tokenizerConfig, chatTemplate, toolTemplate, vocabSize, eos, bos };
+    const { name, tokenizerFile, tokenizerConfig, chatTemplate, vocabSize, eos, bos } = options;
+    this.options = { name, tokenizerFile, tokenizerConfig, chatTemplate, vocabSize, eos, bos };
     this.onFatal = onFatal;
     this.limits = limits;
   }

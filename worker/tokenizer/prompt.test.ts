@@ -139,15 +139,6 @@ describe("PromptEncoder", () => {
     );
   });
 
-  it("has a template of its own for tools", () => {
-    const tale = open(byteLevel(), {
-      chatTemplate: "{{ messages[0].content }}",
-      toolTemplate: "{{ messages[0].content }}+{{ tools | length }}",
-    });
-    expect(tale.spelled(chat(user("x")))).toEqual(["x"]);
-    expect(tale.spelled({ ...chat(user("x")), tools: [{}] } as PromptSpec)).toEqual(["x", "+", "1"]);
-  });
-
   it("knows the special tokens by their ids where there is no tokenizer_config.json", () => {
     const tale = open(byteLevel(), {
       tokenizerConfig: undefined,
@@ -220,7 +211,7 @@ function unknownOf(json: Json): number | undefined {
 
 describe("whatever a client sends", () => {
   it("is tokens or a refusal", () => {
-    const tale = open(byteLevel(), { chatTemplate: `${chatml}{{ tools | tojson }}{{ messages | tojson }}` });
+    const tale = open(byteLevel(), { chatTemplate: `${chatml}{{ messages | tojson }}` });
     const random = seededRandom(17);
     const value = (depth: number): unknown =>
       random.pick<() => unknown>([
@@ -237,7 +228,7 @@ describe("whatever a client sends", () => {
         content: value(0),
         tool_calls: value(0),
       }));
-      const prompt: PromptSpec = { kind: "chat", messages, tools: [value(0)], addGenerationPrompt: random.chance(0.5) };
+      const prompt: PromptSpec = { kind: "chat", messages, addGenerationPrompt: random.chance(0.5) };
       expect(typeof tale.refusal(prompt)).toBe("string");
     }
   });

@@ -2,7 +2,7 @@
 import type { PromptSpec } from "#shared/contract/generation.js";
 import { InferenceError } from "#shared/errors.js";
 import { AddedTokens, inert } from "./added-tokens.js";
-import { ChatTemplate, type ChatPrompt } from "./chat.js";
+import { ChatTemplate } from "./chat.js";
 import { controlTokens, namedTokens } from "./control.js";
 import { Encoder } from "./encoder.js";
 import type { EncodeRequest, TokenizerOptions } from "./protocol.js";
@@ -13,7 +13,6 @@ export class PromptEncoder {
   private readonly encoder: Encoder;
   private readonly controls: AddedTokens;
   private readonly chat: ChatTemplate | undefined;
-  private readonly toolChat: ChatTemplate | undefined;
   private readonly bos: number | undefined;
 
   /** @throws Error when the tokenizer or a template is broken; names no path */
@@ -21,19 +20,17 @@ export class PromptEncoder {
     this.options = options;
     const json = readTokenizerJson(options.tokenizerFile);
     const config = options.tokenizerConfig;
-    const sources = [options.chatTemplate, options.toolTemplate].filter((source) => source !== undefined);
+    const source = options.chatTemplate;
     const ids = options.bos === undefined ? options.eos : [...options.eos, options.bos];
-    const control = controlTokens({ json, config, templates: sources, ids });
+    const control = controlTokens({ json, config, templates: source === undefined ? [] : [source], ids });
     this.controls = new AddedTokens(control);
     this.encoder = new Encoder(json, control);
     const textOf = (id: number | undefined): string | undefined => control.find((token) => token.id === id)?.content;
     const fromModel = { bos_token: textOf(options.bos), eos_token: textOf(options.eos[0]) };
     const variables = config === undefined ? fromModel : namedTokens(config);
-    const open = (source: string, forTools: boolean): ChatTemplate =>
-      new ChatTemplate({ source, variables, control, controls: this.controls, forTools });
     this.bos = options.bos ?? control.find(({ content }) => content === variables.bos_token)?.id;
-    this.chat = options.chatTemplate === undefined ? undefined : open(options.chatTemplate, false);
-    this.toolChat = options.toolTemplate === undefined ? undefined : open(options.toolTemplate, true);
+    this.chat =
+      source === undefined ? undefined : new ChatTemplate({ source, variables, control, controls: this.controls });
   }
 
   /** @throws InferenceError */
@@ -54,14 +51,11 @@ export class PromptEncoder {
       const tokens = this.encoder.encode(inert(prompt.text, this.controls));
       return continues ? tokens : this.encoder.surround(tokens);
     }
-    const tokens = this.encoder.encode(this.templateFor(prompt).render(prompt));
+    if (this.chat === undefined) {
+      throw new InferenceError("invalid_argument", `model '${this.options.name}' has no chat template`);
+    }
+    const tokens = this.encoder.encode(this.chat.render(prompt));
     // Templates begin each text anew, and a conversation's turn is none.
     return continues && tokens[0] !== undefined && tokens[0] === this.bos ? tokens.slice(1) : tokens;
-  }
-
-  private templateFor({ tools }: ChatPrompt): ChatTemplate {
-    const template = tools !== undefined && tools.length > 0 ? (this.toolChat ?? this.chat) : this.chat;
-    if (template !== undefined) return template;
-    throw new InferenceError("invalid_argument", `model '${this.options.name}' has no chat template`);
   }
 }

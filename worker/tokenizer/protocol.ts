@@ -9,8 +9,6 @@ export interface TokenizerOptions {
   readonly tokenizerFile: string;
   readonly tokenizerConfig: TokenizerConfig | undefined;
   readonly chatTemplate: string | undefined;
-  /** Takes the other's place when the prompt has tools. */
-  readonly toolTemplate?: string | undefined;
   /** Of the model: tokens beyond it are refused. */
   readonly vocabSize: number;
   readonly eos: readonly number[];
