@@ -7,6 +7,14 @@ export function isTransient(error: unknown): boolean {
   return /^(LOADING|BUSY|READONLY|MASTERDOWN|MISCONF|OOM|CLUSTERDOWN|TRYAGAIN|UNBLOCKED)/.test(error.message);
 }
 
+/**
+ * Whether Redis is there and takes no writes, and has written nothing for this call: it is full, or cannot write to
+ * its disk. Finishing what was begun is worth repeating even so, and beginning something new is not.
+ */
+export function refusesWrites(error: unknown): boolean {
+  return error instanceof Error && error.name === "ReplyError" && /^(OOM|MISCONF)/.test(error.message);
+}
+
 export interface RetryPolicy {
   /** Total time to keep trying, first attempt included. */
   readonly budgetMs: number;

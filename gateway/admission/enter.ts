@@ -5,7 +5,7 @@ import type { RequestAddress } from "#shared/contract/request-id.js";
 import { InferenceError } from "#shared/errors.js";
 import { sequenceName, type Lane } from "#shared/keys.js";
 import type { RedisClient } from "#shared/redis/connect.js";
-import { retrying } from "#shared/retry.js";
+import { refusesWrites, retrying } from "#shared/retry.js";
 import type { Admission, Applicant } from "./admit.js";
 import type { Gatherer } from "./gather.js";
 import type { AnyRequest } from "./place.js";
@@ -28,6 +28,12 @@ export interface Entry {
 
 /** Admitted now, or known from an earlier try under the same key. */
 export type Entered = Extract<Admission, { said: "admitted" | "known" }>;
+
+/** Redis is full, or cannot write to its disk: it has refused the request. */
+interface Unwritable {
+  readonly said: "unwritable";
+}
+const unwritable: Unwritable = { said: "unwritable" };
 
 /** Admission is idempotent under its request id, so it is retried through a short outage before the client is told to. */
 const ADMIT_BUDGET_MS = 2_000;
@@ -63,21 +69,25 @@ export async function enter(
   throw refusal(admission.said, request);
 }
 
-async function admitSurely(gatherer: Gatherer, lane: Lane, first: Applicant): Promise<Admission> {
+async function admitSurely(gatherer: Gatherer, lane: Lane, first: Applicant): Promise<Admission | Unwritable> {
   let applicant = first;
-  const attempt = () => {
+  const attempt = async () => {
+    const isFirst = applicant === first;
     const admission = gatherer.admit(lane, applicant);
     // Should its reply be lost, it may have been admitted.
     applicant = { ...first, fresh: false };
-    return admission;
+    try {
+      return await admission;
+    } catch (error) {
+      // It stays full for longer than a client can wait, and asking again only takes its time.
+      if (isFirst && refusesWrites(error)) return unwritable;
+      throw error;
+    }
   };
   try {
     return await retrying(attempt, { budgetMs: ADMIT_BUDGET_MS });
   } catch (cause) {
     if (cause instanceof TypeError) throw cause;
-    if (cause instanceof Error && /^(OOM|MISCONF)/.test(cause.message)) {
-      throw new InferenceError("unavailable", "the fleet cannot take requests now", { cause });
-    }
     throw new InferenceError(
       "outcome_unknown",
       "the request may or may not have been accepted; retry it under its Idempotency-Key",
@@ -95,8 +105,12 @@ function digestOf({ sequence, deadlineMs }: AnyRequest, frame: Buffer): string {
     .digest("base64url");
 }
 
-function refusal(said: Exclude<Admission["said"], Entered["said"]>, { model, sequence }: AnyRequest): InferenceError {
+type Refused = Exclude<Admission["said"] | Unwritable["said"], Entered["said"]>;
+
+function refusal(said: Refused, { model, sequence }: AnyRequest): InferenceError {
   switch (said) {
+    case "unwritable":
+      return new InferenceError("unavailable", "the fleet takes no requests now: its queue cannot be written to");
     case "mismatch":
       return new InferenceError("idempotency_mismatch", "the Idempotency-Key was used for a different request");
     case "queue-full":
