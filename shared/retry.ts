@@ -8,8 +8,8 @@ export function isTransient(error: unknown): boolean {
 }
 
 /**
- * Whether Redis is there and takes no writes, and has written nothing for this call: it is full, or cannot write to
- * its disk. Finishing what was begun is worth repeating even so, and beginning something new is not.
+ * Whether Redis is there but takes no writes: it is full, or cannot write to its disk. Finishing
+ * what was begun is worth another try even so; beginning something new is not.
  */
 export function refusesWrites(error: unknown): boolean {
   return error instanceof Error && error.name === "ReplyError" && /^(OOM|MISCONF)/.test(error.message);

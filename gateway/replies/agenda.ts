@@ -1,6 +1,6 @@
 /**
- * Who is due when, to within a few milliseconds. Entries lie in slots of time, so entering, moving and taking out
- * cost the same however many there are, and whoever has been due for longest is taken first.
+ * Who is due when, to within a few milliseconds. Entries lie in slots of time, so entering, moving
+ * and taking out cost the same however many there are. Whoever has been due for longest goes first.
  */
 
 const SLOT_MS = 5;

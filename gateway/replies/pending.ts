@@ -46,8 +46,8 @@ const SILENCE_MS = 500;
 /** How often what is due is looked for. */
 const TICK_MS = 25;
 /**
- * With NATS down there is no fast path, and Redis is asked often: after a tenth of the time that a request has been
- * open, which makes its answer no more than a tenth later, and many that stay open cost a bounded number of looks.
+ * With NATS down there is no fast path, and Redis is asked often: after a tenth of the time that a
+ * request has been open. So its answer is a tenth later at most, and a long wait costs little.
  */
 const POLL = { least: TICK_MS, share: 0.1, most: 250 };
 /** How long past its deadline a request may stay unanswered while Redis cannot be asked. */
@@ -164,7 +164,7 @@ export class PendingRequests {
     this.#looks.set(pending, now + (this.#bus.isUp() ? SILENCE_MS : pollMs));
   }
 
-  /** @param now when the round of looks began: whoever was due together is due together again, first and last alike. */
+  /** @param now when the round of looks began: who was due together is so again. */
   async #look(group: readonly Pending[], now: number): Promise<void> {
     const open = group.filter((pending) => this.#isOpen(pending));
     const ended = await Promise.all(open.map((pending) => this.#hasEnded(pending)));
@@ -176,9 +176,9 @@ export class PendingRequests {
     }
   }
 
-  /** Whether Redis has an outcome. The outcome itself is not asked for: it may be large, and mostly there is none. */
+  /** Whether Redis has an outcome. It is not fetched yet: it may be large, and mostly is not there. */
   async #hasEnded(pending: Pending): Promise<boolean> {
-    // Before Redis is asked: should the request be admitted while the reply is on its way, the reply is too old.
+    // Noted before Redis is asked: the reply says nothing of a request that is admitted meanwhile.
     const { admitted } = pending;
     try {
       const [digest, kind] = await this.#redis.hmget(pending.key, "digest", "kind");

@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
--- begin-round.lua: make the caller the one worker that reconciles the lane in this round, unless another one is. A
--- full Redis must not keep lost work from being mended, hence allow-oom: the key is small, and gone soon.
+-- begin-round.lua: make the caller the one worker that reconciles the lane in this round, unless
+-- another one is. A full Redis must not keep lost work from being mended, hence allow-oom: the key
+-- is small, and gone soon.
 --   KEYS[1] reconciler key
 --   ARGV[1] consumer   ARGV[2] length of a round, ms
 --   Returns 'begun'

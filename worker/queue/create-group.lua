@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
--- create-group.lua: make the group of a lane's workers, and its stream where there is none. The plain command
--- counts as one that takes memory: a full Redis would refuse it, and what was admitted would never be read.
+-- create-group.lua: make the group of a lane's workers, and its stream where there is none. The
+-- plain command counts as one that takes memory: a full Redis would refuse it, and what was
+-- admitted would never be read.
 --   KEYS[1] ready stream
 --   ARGV[1] group
 --   Returns 'created'

@@ -1,6 +1,6 @@
 /**
- * The typed wrappers of begin-round.lua, group-state.lua, requeue.lua, mend-sequence.lua and reap-consumers.lua: repairs of what only
- * outside interference can break.
+ * The typed wrappers of begin-round.lua, group-state.lua, requeue.lua, mend-sequence.lua and
+ * reap-consumers.lua: repairs of what only outside interference can break.
  */
 import { decodeEntry, type Delivery } from "#shared/contract/entry.js";
 import { GROUP, laneKeys, reconcilerKey, sequenceKeys } from "#shared/keys.js";

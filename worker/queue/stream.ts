@@ -1,4 +1,4 @@
-/** The plain stream commands of a lane, their replies decoded: read, read again; and the group that they need. */
+/** The plain stream commands of a lane, their replies decoded, and the group that they need. */
 import { decodeEntry, type Delivery } from "#shared/contract/entry.js";
 import { GROUP, laneKeys, type Lane } from "#shared/keys.js";
 import type { RedisClient } from "#shared/redis/connect.js";
@@ -15,7 +15,7 @@ export interface Taken {
   readonly unreadable: string[];
 }
 
-/** Makes the lane's group only where there is none: to a Redis that is full this is a question, and no write. */
+/** Asks first, and makes the lane's group only where there is none: a full Redis refuses writes. */
 export async function ensureGroup(redis: RedisClient, lane: Lane): Promise<void> {
   const { ready } = laneKeys(lane);
   try {
