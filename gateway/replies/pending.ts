@@ -176,7 +176,7 @@ export class PendingRequests {
     }
   }
 
-  /** Whether Redis has an outcome. It is not fetched yet: it may be large, and mostly is not there. */
+  /** Whether Redis has an outcome. It may be large, so it is fetched only once it is there. */
   async #hasEnded(pending: Pending): Promise<boolean> {
     // Noted before Redis is asked: the reply says nothing of a request that is admitted meanwhile.
     const { admitted } = pending;

@@ -9,6 +9,8 @@ import { reconcileWhileOpen } from "../../worker/intake/reconciler.js";
 import { ensureGroup, readOwned } from "../../worker/queue/stream.js";
 import { servedModel } from "../setup/echo-gateway.js";
 import { attend, detach } from "../../gateway/admission/attend.js";
+import { abandon } from "../../worker/queue/abandon.js";
+import { reapConsumers } from "../../worker/queue/reconcile.js";
 import { appendTokens } from "../../worker/queue/append-tokens.js";
 import { beginAlone } from "../../worker/queue/begin-alone.js";
 import { commit } from "../../worker/queue/commit.js";
@@ -90,7 +92,9 @@ describe("with Redis out of memory", () => {
     await ensureGroup(lab.redis, lab.lane);
     expect(await created()).toBe(before);
     expect(await readOwned(lab.queue, 10)).toEqual({ deliveries: [], unreadable: [] });
-    expect((await reclaim(lab.queue, 0, 10, "0-0")).deliveries).toHaveLength(1);
+    expect(await abandon(lab.other)).toBe(1);
+    expect((await reclaim(lab.queue, IDLE_MS, 10, "0-0")).deliveries).toHaveLength(1);
+    expect(await reapConsumers(lab.queue, -1)).toBe(1);
     expect(await take(lab.queue)).toMatchObject([{ request: "r2" }]);
 
     await lab.redis.xgroup("DESTROY", ready, GROUP);
