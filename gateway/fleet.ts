@@ -4,14 +4,15 @@ import { announcement, type Announcement } from "#shared/contract/announcement.j
 import { GROUP, laneKeys, REMEMBERED_MS, registryKeys } from "#shared/keys.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
+import { writeRefusal } from "./write-refusal.js";
 
 export interface FleetWatch {
   /** Live workers as of the last look. */
   readonly workers: () => readonly Announcement[];
   /** Workers that have gone lately: what they served is still known, and requests for it queue. */
   readonly lapsed: () => readonly Announcement[];
-  /** False while Redis cannot be asked: nothing can be admitted then. */
-  readonly isReachable: () => boolean;
+  /** False while Redis cannot be asked, or refuses writes: nothing can be admitted then. */
+  readonly canAdmit: () => boolean;
 }
 
 const EVERY_MS = 250;
@@ -25,10 +26,14 @@ export async function watchFleet(redis: RedisClient, log: Logger, signal: AbortS
   let workers: readonly Announcement[] = [];
   let lapsed: readonly Announcement[] = [];
   let reachable = false;
+  /** Why Redis takes no writes, in its own words; undefined while it takes them. */
+  let refusal: string | undefined;
 
   async function look(): Promise<void> {
     try {
-      const seen = await readAnnouncements(redis, known, log);
+      const [seen, refused] = await Promise.all([readAnnouncements(redis, known, log), writeRefusal(redis)]);
+      logChange(log, refusal, refused);
+      refusal = refused;
       known = seen.all;
       workers = unlessSame(workers, seen.live);
       lapsed = unlessSame(lapsed, seen.lapsed);
@@ -49,7 +54,14 @@ export async function watchFleet(redis: RedisClient, log: Logger, signal: AbortS
     }
   };
   keepLooking().catch((error: unknown) => log.error({ error: String(error) }, "fleet watch ended"));
-  return { workers: () => workers, lapsed: () => lapsed, isReachable: () => reachable };
+  return { workers: () => workers, lapsed: () => lapsed, canAdmit: () => reachable && refusal === undefined };
+}
+
+/** Once for as long as Redis gives the same reason: an error's first word is its kind. */
+function logChange(log: Logger, before: string | undefined, now: string | undefined): void {
+  if (before?.split(" ", 1)[0] === now?.split(" ", 1)[0]) return;
+  if (now === undefined) log.info("redis takes writes again: ready");
+  else log.warn({ error: now }, "redis refuses writes: not ready, nothing can be admitted");
 }
 
 function unlessSame<T>(before: readonly T[], now: readonly T[]): readonly T[] {

@@ -100,7 +100,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     inferLater: laterSubmitter(submission),
     generate: generator({ door, bus, relay, deadlines, streamTtlMs, resultTtlMs, graceMs, log }),
     requests,
-    isReady: () => !stopping && fleet.isReachable(),
+    isReady: () => !stopping && fleet.canAdmit(),
     fleet: () => describeFleet(redis, fleet.workers(), config.BATON_SHARDS),
     serverName: config.BATON_SERVER_NAME,
     version,

@@ -5,7 +5,7 @@ import type { RequestAddress } from "#shared/contract/request-id.js";
 import { InferenceError } from "#shared/errors.js";
 import { sequenceName, type Lane } from "#shared/keys.js";
 import type { RedisClient } from "#shared/redis/connect.js";
-import { retrying } from "#shared/retry.js";
+import { refusesWrites, retrying } from "#shared/retry.js";
 import type { Admission, Applicant } from "./admit.js";
 import type { Gatherer } from "./gather.js";
 import type { AnyRequest, PlaceTerms } from "./place.js";
@@ -33,6 +33,12 @@ export type Entered = Extract<Admission, { said: "admitted" | "known" }> & {
    */
   readonly repeated: boolean;
 };
+
+/** Redis is full, or cannot write to its disk: it has refused the request. */
+interface Unwritable {
+  readonly said: "unwritable";
+}
+const unwritable: Unwritable = { said: "unwritable" };
 
 /** Admission is idempotent under its request id, so it is retried through a short outage before the client is told to. */
 const ADMIT_BUDGET_MS = 2_000;
@@ -69,18 +75,22 @@ export async function enter(
 
 async function admitSurely(gatherer: Gatherer, lane: Lane, applicant: Applicant) {
   let calls = 0;
-  const attempt = () => {
+  const attempt = async (): Promise<Admission | Unwritable> => {
     calls++;
-    return gatherer.admit(lane, applicant);
+    try {
+      return await gatherer.admit(lane, applicant);
+    } catch (error) {
+      // It stays full for longer than a client can wait, and asking again only takes its time. Where the reply of an earlier
+      // call was lost, the request may have been admitted all the same, so nobody may be told that it was not.
+      if (calls === 1 && refusesWrites(error)) return unwritable;
+      throw error;
+    }
   };
   try {
     const admission = await retrying(attempt, { budgetMs: ADMIT_BUDGET_MS });
     return { admission, repeated: calls > 1 };
   } catch (cause) {
     if (cause instanceof TypeError) throw cause;
-    if (cause instanceof Error && /^(OOM|MISCONF)/.test(cause.message)) {
-      throw new InferenceError("unavailable", "the fleet cannot take requests now", { cause });
-    }
     throw new InferenceError(
       "outcome_unknown",
       "the request may or may not have been accepted; retry it under its Idempotency-Key",
@@ -98,8 +108,12 @@ function digestOf({ sequence, deadlineMs }: AnyRequest, frame: Buffer): string {
     .digest("base64url");
 }
 
-function refusal(said: Exclude<Admission["said"], Entered["said"]>, { model, sequence }: AnyRequest): InferenceError {
+type Refused = Exclude<Admission["said"] | Unwritable["said"], Entered["said"]>;
+
+function refusal(said: Refused, { model, sequence }: AnyRequest): InferenceError {
   switch (said) {
+    case "unwritable":
+      return new InferenceError("unavailable", "the fleet takes no requests now: its queue cannot be written to");
     case "mismatch":
       return new InferenceError("idempotency_mismatch", "the Idempotency-Key was used for a different request");
     case "queue-full":

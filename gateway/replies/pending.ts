@@ -3,6 +3,7 @@
  * anything is published, so a lost message costs time and never an answer.
  */
 import type { Logger } from "pino";
+import { chunks } from "#shared/chunks.js";
 import { readOutcome, storeOutcome, outcomeOf, type Outcome } from "#shared/contract/outcome.js";
 import { decodeReplies } from "#shared/contract/reply.js";
 import { InferenceError } from "#shared/errors.js";
@@ -10,17 +11,18 @@ import type { Bus } from "#shared/nats/connect.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
 import { giveOutcome } from "#shared/queue/give-outcome.js";
 import { delay } from "#shared/retry.js";
+import { Agenda } from "./agenda.js";
 
 interface Pending {
+  readonly request: string;
   readonly key: string;
   readonly outcomeTtlMs: number;
+  readonly openedAt: number;
   readonly deadlineAt: number;
   /** Usually one; more when a client retries under its key while the first try still waits here. */
   readonly waiters: Set<(outcome: Outcome) => void>;
   /** From then on Redis has a record of the request; should it be gone, so is the request. */
   admitted: boolean;
-  /** When Redis is asked next; moved on by every look. */
-  lookAt: number;
 }
 
 export interface Wait {
@@ -41,14 +43,26 @@ export interface Expected {
 
 /** Longest silence of NATS before Redis is asked: a message lost after the commit is noticed within this. */
 const SILENCE_MS = 500;
-/** With NATS down there is no fast path, and Redis is asked often. */
-const POLL_MS = 25;
+/** How often what is due is looked for. */
+const TICK_MS = 25;
+/**
+ * With NATS down there is no fast path, and Redis is asked often: after a tenth of the time that a
+ * request has been open. So its answer is a tenth later at most, and a long wait costs little.
+ */
+const POLL = { least: TICK_MS, share: 0.1, most: 250 };
 /** How long past its deadline a request may stay unanswered while Redis cannot be asked. */
 const GRACE_MS = 5_000;
-const LOOKS_AT_ONCE = 500;
+/** Sent together. Between two such groups the event loop serves everybody else. */
+const LOOKS_AT_ONCE = 256;
+/** Outcomes may be large: no more than these are read together. */
+const BODIES_AT_ONCE = 16;
 
 export class PendingRequests {
   readonly #pending = new Map<string, Pending>();
+  /** When Redis is asked about each next. */
+  readonly #looks = new Agenda<Pending>(performance.now());
+  readonly #deadlines = new Agenda<Pending>(performance.now());
+  #busWasUp = false;
   readonly #redis: RedisClient;
   readonly #bus: Bus;
   readonly #log: Logger;
@@ -68,15 +82,11 @@ export class PendingRequests {
     const now = performance.now();
     let pending = this.#pending.get(request);
     if (pending === undefined) {
-      pending = {
-        key,
-        outcomeTtlMs,
-        deadlineAt: now + deadlineMs,
-        waiters: new Set(),
-        admitted: false,
-        lookAt: now + SILENCE_MS,
-      };
+      const deadlineAt = now + deadlineMs;
+      pending = { request, key, outcomeTtlMs, openedAt: now, deadlineAt, waiters: new Set(), admitted: false };
       this.#pending.set(request, pending);
+      this.#deadlines.set(pending, deadlineAt);
+      this.#lookLater(pending, now);
     }
     const { waiters } = pending;
     const record = pending;
@@ -90,7 +100,7 @@ export class PendingRequests {
     });
     const forget = () => {
       if (waiter !== undefined) waiters.delete(waiter);
-      if (waiters.size === 0 && this.#pending.get(request)?.waiters === waiters) this.#pending.delete(request);
+      if (waiters.size === 0) this.#drop(record);
     };
     return { outcome, admitted, forget };
   }
@@ -98,15 +108,17 @@ export class PendingRequests {
   /** Another gateway may be the one that hears of this request: only Redis will tell. */
   lookSoon(request: string): void {
     const pending = this.#pending.get(request);
-    if (pending !== undefined) pending.lookAt = 0;
+    if (pending !== undefined) this.#looks.set(pending, 0);
   }
 
   /** One message from a worker. */
   receive(message: Buffer): void {
     try {
       for (const { request, kind, body } of decodeReplies(message)) {
-        if (kind === "look") this.lookSoon(request);
-        else this.#settle(request, readOutcome(kind, body));
+        const pending = this.#pending.get(request);
+        if (pending === undefined) continue;
+        if (kind === "look") this.#looks.set(pending, 0);
+        else this.#settle(pending, readOutcome(kind, body));
       }
     } catch (error) {
       this.#log.warn({ error: String(error) }, "unreadable reply ignored; Redis has the outcome");
@@ -114,38 +126,92 @@ export class PendingRequests {
   }
 
   async watch(signal: AbortSignal): Promise<void> {
+    // Apart from each other: however many looks there are, deadlines do not wait for them.
+    await Promise.all([this.#lookWhileOpen(signal), this.#expireWhileOpen(signal)]);
+  }
+
+  async #lookWhileOpen(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await delay(POLL_MS, signal);
+      await delay(TICK_MS, signal);
+      this.#heedBus();
       const now = performance.now();
-      const silence = this.#bus.isUp() ? SILENCE_MS : POLL_MS;
-      const due = [...this.#pending].filter(([, pending]) => now >= Math.min(pending.lookAt, pending.deadlineAt));
-      const batch = due.slice(0, LOOKS_AT_ONCE);
-      for (const [, pending] of batch) pending.lookAt = now + silence;
-      if (!this.#bus.isUp())
-        for (const pending of this.#pending.values()) pending.lookAt = Math.min(pending.lookAt, now + POLL_MS);
-      await this.#look(batch, now);
+      for (const group of groups(this.#looks.takeDue(now), LOOKS_AT_ONCE)) {
+        if (signal.aborted) return;
+        await this.#look(group, now);
+      }
     }
   }
 
-  async #look(batch: readonly [string, Pending][], now: number): Promise<void> {
-    await Promise.all(
-      batch.map(async ([request, { key, outcomeTtlMs, deadlineAt, admitted }]) => {
-        try {
-          if (now >= deadlineAt) {
-            const ended = await this.#expire(key, outcomeTtlMs);
-            if (ended !== undefined) return this.#settle(request, ended);
-            if (now >= deadlineAt + GRACE_MS) this.#settle(request, unknownOutcome());
-            return;
-          }
-          const [digest, kind, body] = await this.#redis.hmgetBuffer(key, "digest", "kind", "body");
-          if (kind && body) this.#settle(request, readOutcome(kind.toString(), body));
-          else if (!digest && admitted) this.#settle(request, lostRequest());
-        } catch (error) {
-          dropIfSilent(this.#redis, error);
-          if (now >= deadlineAt + GRACE_MS) this.#settle(request, unknownOutcome());
-        }
-      }),
-    );
+  async #expireWhileOpen(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await delay(TICK_MS, signal);
+      for (const group of groups(this.#deadlines.takeDue(performance.now()), LOOKS_AT_ONCE)) {
+        if (signal.aborted) return;
+        await Promise.all(group.map((pending) => this.#end(pending)));
+      }
+    }
+  }
+
+  /** Whoever relied on NATS is looked for at once when it goes down. */
+  #heedBus(): void {
+    const isUp = this.#bus.isUp();
+    if (this.#busWasUp && !isUp) for (const pending of this.#pending.values()) this.#looks.set(pending, 0);
+    this.#busWasUp = isUp;
+  }
+
+  #lookLater(pending: Pending, now: number): void {
+    const pollMs = Math.min(Math.max(POLL.least, (now - pending.openedAt) * POLL.share), POLL.most);
+    this.#looks.set(pending, now + (this.#bus.isUp() ? SILENCE_MS : pollMs));
+  }
+
+  /** @param now when the round of looks began: who was due together is so again. */
+  async #look(group: readonly Pending[], now: number): Promise<void> {
+    const open = group.filter((pending) => this.#isOpen(pending));
+    const ended = await Promise.all(open.map((pending) => this.#hasEnded(pending)));
+    const withOutcome = open.filter((_, i) => ended[i]);
+    for (const few of groups(withOutcome, BODIES_AT_ONCE)) await Promise.all(few.map((one) => this.#fetch(one)));
+    for (const pending of open) {
+      // A worker may have asked for another look while this one was on its way.
+      if (this.#isOpen(pending) && !this.#looks.has(pending)) this.#lookLater(pending, now);
+    }
+  }
+
+  /** Whether Redis has an outcome. It may be large, so it is fetched only once it is there. */
+  async #hasEnded(pending: Pending): Promise<boolean> {
+    // Noted before Redis is asked: the reply says nothing of a request that is admitted meanwhile.
+    const { admitted } = pending;
+    try {
+      const [digest, kind] = await this.#redis.hmget(pending.key, "digest", "kind");
+      if (digest === null && admitted) this.#settle(pending, lostRequest());
+      return typeof kind === "string";
+    } catch (error) {
+      dropIfSilent(this.#redis, error);
+      return false;
+    }
+  }
+
+  async #fetch(pending: Pending): Promise<void> {
+    try {
+      const [kind, body] = await this.#redis.hmgetBuffer(pending.key, "kind", "body");
+      if (kind && body) this.#settle(pending, readOutcome(kind.toString(), body));
+    } catch (error) {
+      dropIfSilent(this.#redis, error);
+    }
+  }
+
+  /** Its deadline has passed. */
+  async #end(pending: Pending): Promise<void> {
+    this.#looks.delete(pending);
+    const isTooLate = performance.now() >= pending.deadlineAt + GRACE_MS;
+    try {
+      const ended = await this.#expire(pending.key, pending.outcomeTtlMs);
+      if (ended !== undefined) this.#settle(pending, ended);
+    } catch (error) {
+      dropIfSilent(this.#redis, error);
+    }
+    if (!this.#isOpen(pending)) return;
+    if (isTooLate) this.#settle(pending, unknownOutcome());
+    else this.#deadlines.set(pending, performance.now() + TICK_MS);
   }
 
   /**
@@ -160,11 +226,24 @@ export class PendingRequests {
     return given.said === "known" ? readOutcome(given.outcome.kind, given.outcome.body) : expired;
   }
 
-  #settle(request: string, outcome: Outcome): void {
-    const pending = this.#pending.get(request);
-    this.#pending.delete(request);
-    for (const resolve of pending?.waiters ?? []) resolve(outcome);
+  #isOpen(pending: Pending): boolean {
+    return this.#pending.get(pending.request) === pending;
   }
+
+  #drop(pending: Pending): void {
+    if (this.#isOpen(pending)) this.#pending.delete(pending.request);
+    this.#looks.delete(pending);
+    this.#deadlines.delete(pending);
+  }
+
+  #settle(pending: Pending, outcome: Outcome): void {
+    this.#drop(pending);
+    for (const resolve of pending.waiters) resolve(outcome);
+  }
+}
+
+function groups<Item>(items: readonly Item[], size: number): Item[][] {
+  return chunks(items, () => 0, { bytes: 0, items: size });
 }
 
 /** Redis has lost the record of a request that it had accepted: it came back empty, or somebody deleted it. */

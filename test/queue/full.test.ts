@@ -1,8 +1,16 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { laneKeys, outcomeKey } from "#shared/keys.js";
+import { GROUP, laneKeys, outcomeKey } from "#shared/keys.js";
 import { cancelRequest } from "#shared/queue/cancel.js";
 import { giveOutcome } from "#shared/queue/give-outcome.js";
+import { pino } from "pino";
+import { enter } from "../../gateway/admission/enter.js";
+import { Gatherer } from "../../gateway/admission/gather.js";
+import { reconcileWhileOpen } from "../../worker/intake/reconciler.js";
+import { ensureGroup, readOwned } from "../../worker/queue/stream.js";
+import { servedModel } from "../setup/echo-gateway.js";
 import { attend, detach } from "../../gateway/admission/attend.js";
+import { abandon } from "../../worker/queue/abandon.js";
+import { reapConsumers } from "../../worker/queue/reconcile.js";
 import { appendTokens } from "../../worker/queue/append-tokens.js";
 import { beginAlone } from "../../worker/queue/begin-alone.js";
 import { commit } from "../../worker/queue/commit.js";
@@ -12,6 +20,7 @@ import { reclaim } from "../../worker/queue/reclaim.js";
 import { takeOver } from "../../worker/queue/take-over.js";
 import {
   IDLE_MS,
+  LIMITS,
   admitRequest,
   admitStep,
   admitStream,
@@ -68,5 +77,78 @@ describe("with Redis out of memory", () => {
     expect(await detach(lab.redis, address)).toBe("background");
     const ending = { code: "cancelled", message: "", ttlMs: 1_000, stream: true } as const;
     expect(await cancelRequest(lab.redis, address, ending)).toMatchObject({ said: "given" });
+  });
+
+  it("lets a worker that starts read what was admitted, whether or not the lane has its group", async () => {
+    const { ready } = laneKeys(lab.lane);
+    const created = async () =>
+      Number(/cmdstat_xgroup\|create:calls=(\d+)/.exec(await lab.redis.info("commandstats"))?.[1]);
+    await admitRequest(lab, "r1");
+    await takeOne(lab.other);
+    await admitRequest(lab, "r2");
+    await lab.redis.config("SET", "maxmemory", "1");
+
+    const before = await created();
+    await ensureGroup(lab.redis, lab.lane);
+    expect(await created()).toBe(before);
+    expect(await readOwned(lab.queue, 10)).toEqual({ deliveries: [], unreadable: [] });
+    expect(await abandon(lab.other)).toBe(1);
+    expect((await reclaim(lab.queue, IDLE_MS, 10, "0-0")).deliveries).toHaveLength(1);
+    expect(await reapConsumers(lab.queue, -1)).toBe(1);
+    expect(await take(lab.queue)).toMatchObject([{ request: "r2" }]);
+
+    await lab.redis.xgroup("DESTROY", ready, GROUP);
+    await Promise.all([ensureGroup(lab.redis, lab.lane), ensureGroup(lab.redis, lab.lane)]);
+    expect(await take(lab.queue)).toMatchObject([{ request: "r1" }, { request: "r2" }]);
+    await lab.redis.del(ready);
+    await ensureGroup(lab.redis, lab.lane);
+    expect(await take(lab.queue)).toEqual([]);
+  });
+
+  it("refuses a request without trying again", async () => {
+    const door = {
+      redis: lab.redis,
+      gatherer: new Gatherer(lab.redis, { gateway: "gw", limits: LIMITS }),
+      shards: 1,
+      idempotencyTtlMs: 60_000,
+    };
+    const entering = (request: string) =>
+      enter(door, {
+        request: {
+          model: servedModel(lab.lane.model),
+          tenant: "default",
+          sequence: undefined,
+          idempotencyKey: undefined,
+          deadlineMs: 60_000,
+        },
+        address: { lane: lab.lane, request },
+        frame: Buffer.from("frame"),
+        outcomeTtlMs: 60_000,
+        attendedMs: 0,
+      });
+    const refusals = async () => Number(/errorstat_OOM:count=(\d+)/.exec(await lab.redis.info("errorstats"))?.[1] ?? 0);
+    await lab.redis.config("SET", "maxmemory", "1");
+    const before = await refusals();
+    await expect(entering("r1")).rejects.toMatchObject({ code: "unavailable" });
+    expect((await refusals()) - before).toBe(1);
+    await lab.redis.config("SET", "maxmemory", "0");
+    expect(await entering("r1")).toEqual({ said: "admitted" });
+  });
+
+  it("goes on mending what somebody deleted from outside", { timeout: 30_000 }, async () => {
+    await admitRequest(lab, "r1");
+    const lost = await takeOne(lab.queue);
+    await lab.redis.xgroup("DELCONSUMER", laneKeys(lab.lane).ready, GROUP, lab.queue.consumer);
+    await lab.redis.config("SET", "maxmemory", "1");
+    const stop = new AbortController();
+    const reconciling = reconcileWhileOpen(lab.queue, pino({ level: "silent" }), stop.signal);
+    try {
+      const entries = async () => (await lab.redis.xrange(laneKeys(lab.lane).ready, "-", "+")).map(([id]) => id);
+      await expect.poll(entries, { timeout: 15_000 }).not.toContain(lost.entry);
+      expect(await takeOne(lab.other)).toMatchObject({ request: "r1" });
+    } finally {
+      stop.abort();
+      await reconciling;
+    }
   });
 });

@@ -1,12 +1,12 @@
 /** Every few seconds one worker per lane looks for steps that nobody would ever deliver again, and puts them right. */
 import type { Logger } from "pino";
-import { laneKeys, outcomeKey, reconcilerKey } from "#shared/keys.js";
+import { laneKeys, outcomeKey } from "#shared/keys.js";
 import { cancelRequest } from "#shared/queue/cancel.js";
 import { giveOutcome } from "#shared/queue/give-outcome.js";
 import { delay, retrying } from "#shared/retry.js";
 import type { LaneQueue } from "../queue/lane.js";
 import { readProgress, sealedOutcome } from "../queue/progress.js";
-import { mendSequence, orphans, reapConsumers, requeue } from "../queue/reconcile.js";
+import { beginRound, mendSequence, orphans, reapConsumers, requeue } from "../queue/reconcile.js";
 
 const EVERY_MS = 2_000;
 /** Per round; the rest waits for the next one. */
@@ -22,8 +22,7 @@ export async function reconcileWhileOpen(queue: LaneQueue, log: Logger, signal: 
     await delay(EVERY_MS * (0.8 + Math.random() * 0.4), signal);
     if (signal.aborted || queue.redis.status !== "ready") continue;
     try {
-      const mine = await queue.redis.set(reconcilerKey(queue.lane), queue.consumer, "PX", EVERY_MS, "NX");
-      if (mine === "OK") await reconcile(queue, log, signal);
+      if (await beginRound(queue, EVERY_MS)) await reconcile(queue, log, signal);
     } catch (error) {
       log.debug({ error: String(error) }, "reconcile failed; the next round tries again");
     }

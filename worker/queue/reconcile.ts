@@ -1,8 +1,21 @@
-/** The typed wrappers of requeue.lua, mend-sequence.lua and reap-consumers.lua: repairs of what only outside interference can break. */
+/**
+ * The typed wrappers of begin-round.lua, group-state.lua, requeue.lua, mend-sequence.lua and
+ * reap-consumers.lua: repairs of what only outside interference can break.
+ */
 import { decodeEntry, type Delivery } from "#shared/contract/entry.js";
-import { GROUP, laneKeys, sequenceKeys } from "#shared/keys.js";
+import { GROUP, laneKeys, reconcilerKey, sequenceKeys } from "#shared/keys.js";
 import { bytes, defineScript, integer, list, text, word } from "#shared/redis/script.js";
 import type { LaneQueue } from "./lane.js";
+
+const beginRoundScript = defineScript(new URL("./begin-round.lua", import.meta.url), (reply) =>
+  word(reply, ["begun", "taken"]),
+);
+
+const groupStateScript = defineScript(new URL("./group-state.lua", import.meta.url), (reply) => {
+  if (reply === null) return undefined;
+  const [length, ahead, pending, last] = list(reply);
+  return { length: integer(length), ahead: text(ahead), pending: integer(pending), last: text(last) };
+});
 
 const requeueScript = defineScript(new URL("./requeue.lua", import.meta.url), integer);
 
@@ -16,19 +29,19 @@ const mendScript = defineScript(new URL("./mend-sequence.lua", import.meta.url),
 
 const reapScript = defineScript(new URL("./reap-consumers.lua", import.meta.url), integer);
 
+/** Whether this worker is the one that reconciles the lane in this round. */
+export async function beginRound({ redis, lane, consumer }: LaneQueue, roundMs: number): Promise<boolean> {
+  return (await beginRoundScript(redis, [reconcilerKey(lane)], [consumer, roundMs])) === "begun";
+}
+
 /** Entries that were delivered once, are pending with nobody, and still stand in the stream. */
 export async function orphans({ redis, lane }: LaneQueue, limit: number): Promise<Delivery[]> {
   const { ready } = laneKeys(lane);
-  // Of one moment: counts of two would rarely agree under load.
-  const [[, groups] = [], [, length] = []] = (await redis.multi().xinfo("GROUPS", ready).xlen(ready).exec()) ?? [];
-  const group = list(groups)
-    .map(facts)
-    .find(({ name }) => name === GROUP);
-  if (group === undefined) return [];
-  const [lag, pending] = [group["lag"] ?? "", Number(group["pending"])];
+  const state = await groupStateScript(redis, [ready], [GROUP]);
+  if (state === undefined) return [];
+  const { length, ahead, pending, last } = state;
   // Redis knows how many entries are still ahead of the group unless deletions have blurred it.
-  if (lag !== "" && Number(length) - Number(lag) === pending) return [];
-  const last = group["last-delivered-id"] ?? "0-0";
+  if (ahead !== "" && length - Number(ahead) === pending) return [];
   const standing = list(await redis.callBuffer("XRANGE", ready, "-", last, "COUNT", limit));
   const owned = list(await redis.callBuffer("XPENDING", ready, GROUP, "-", last, limit));
   const pendingIds = new Set(owned.map((row) => text(list(row)[0])));
@@ -55,9 +68,4 @@ export async function mendSequence({ redis, lane }: LaneQueue, name: string): Pr
 
 export function reapConsumers({ redis, lane }: LaneQueue, idleMs: number): Promise<number> {
   return reapScript(redis, [laneKeys(lane).ready], [GROUP, idleMs]);
-}
-
-function facts(info: unknown): Record<string, string> {
-  const flat = list(info).map((item) => (item === null ? "" : text(item)));
-  return Object.fromEntries(flat.flatMap((name, i) => (i % 2 === 0 ? [[name, flat[i + 1] ?? ""]] : [])));
 }

@@ -1,9 +1,13 @@
-/** The plain stream commands of a lane, their replies decoded: read, read again, take over, ensure the group. */
+/** The plain stream commands of a lane, their replies decoded, and the group that they need. */
 import { decodeEntry, type Delivery } from "#shared/contract/entry.js";
 import { GROUP, laneKeys, type Lane } from "#shared/keys.js";
 import type { RedisClient } from "#shared/redis/connect.js";
-import { bytes, isReplyError, list, text } from "#shared/redis/script.js";
+import { bytes, defineScript, isReplyError, list, text, word } from "#shared/redis/script.js";
 import type { LaneQueue } from "./lane.js";
+
+const createGroup = defineScript(new URL("./create-group.lua", import.meta.url), (reply) =>
+  word(reply, ["created", "exists"]),
+);
 
 export interface Taken {
   readonly deliveries: Delivery[];
@@ -11,11 +15,14 @@ export interface Taken {
   readonly unreadable: string[];
 }
 
+/** Asks first, and makes the lane's group only where there is none: a full Redis refuses writes. */
 export async function ensureGroup(redis: RedisClient, lane: Lane): Promise<void> {
+  const { ready } = laneKeys(lane);
   try {
-    await redis.call("XGROUP", "CREATE", laneKeys(lane).ready, GROUP, "0", "MKSTREAM");
+    await redis.call("XPENDING", ready, GROUP, "-", "+", 1);
   } catch (error) {
-    if (!isReplyError(error, "BUSYGROUP")) throw error;
+    if (!isReplyError(error, "NOGROUP")) throw error;
+    await createGroup(redis, [ready], [GROUP]);
   }
 }
 

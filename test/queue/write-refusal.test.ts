@@ -1,0 +1,91 @@
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Writable } from "node:stream";
+import { pino } from "pino";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
+import { watchFleet } from "../../gateway/fleet.js";
+import { writeRefusal } from "../../gateway/write-refusal.js";
+import { startRedis, type RedisServer } from "../setup/redis.js";
+
+const quiet = pino({ level: "silent" });
+
+describe("writeRefusal", () => {
+  let folder: string;
+  let server: RedisServer;
+  let redis: RedisClient;
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), "baton-refusal-"));
+    server = await startRedis(folder);
+    redis = connectRedis({ url: server.url, name: "gw", log: quiet });
+    await whenReady(redis, AbortSignal.timeout(10_000));
+  });
+  afterEach(async () => {
+    redis.disconnect();
+    await server.dispose();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** A snapshot cannot take the place of a folder that holds something. */
+  async function failSnapshot(): Promise<void> {
+    mkdirSync(join(folder, "redis", "dump.rdb", "taken"), { recursive: true });
+    await redis.config("SET", "save", "3600 1");
+    await redis.bgsave();
+    await expect.poll(() => redis.info("persistence"), { timeout: 10_000 }).toMatch(/rdb_last_bgsave_status:err/);
+  }
+
+  it("says nothing, and writes nothing to the disk, while writes are taken", async () => {
+    const size = async () => /aof_current_size:(\d+)/.exec(await redis.info("persistence"))?.[1];
+    await redis.set("a", "b");
+    const before = await size();
+    for (let i = 0; i < 10; i++) expect(await writeRefusal(redis)).toBeUndefined();
+    expect(await size()).toBe(before);
+  });
+
+  it("gives the reason of a Redis that is full, cannot save, lacks replicas, or is a replica", async () => {
+    await redis.config("SET", "maxmemory", "1");
+    expect(await writeRefusal(redis)).toMatch(/^OOM/);
+    await redis.config("SET", "maxmemory", "0");
+    await failSnapshot();
+    expect(await writeRefusal(redis)).toMatch(/^MISCONF/);
+    await redis.config("SET", "save", "");
+    expect(await writeRefusal(redis)).toBeUndefined();
+    await redis.config("SET", "min-replicas-to-write", "1");
+    expect(await writeRefusal(redis)).toMatch(/^NOREPLICAS/);
+    await redis.config("SET", "min-replicas-to-write", "0");
+    await redis.replicaof("127.0.0.1", "1");
+    expect(await writeRefusal(redis)).toMatch(/^READONLY/);
+  });
+
+  it("is asked for by an idle gateway, which logs each change once", async () => {
+    const lines: { level: number; msg: string; error?: string }[] = [];
+    const sink = new Writable({
+      write(line: Buffer, _encoding, done) {
+        lines.push(JSON.parse(line.toString()) as (typeof lines)[number]);
+        done();
+      },
+    });
+    const stop = new AbortController();
+    try {
+      await redis.config("SET", "maxmemory", "1");
+      // A gateway that starts at a full Redis starts all the same: what has ended can be read.
+      const fleet = await watchFleet(redis, pino(sink), stop.signal);
+      expect(fleet.canAdmit()).toBe(false);
+      const refusals = async () => Number(/errorstat_OOM:count=(\d+)/.exec(await redis.info("errorstats"))?.[1]);
+      const before = await refusals();
+      await expect.poll(refusals, { timeout: 10_000 }).toBeGreaterThan(before + 2);
+      await redis.config("SET", "maxmemory", "0");
+      await expect.poll(() => fleet.canAdmit(), { timeout: 10_000 }).toBe(true);
+      await failSnapshot();
+      await expect.poll(() => fleet.canAdmit(), { timeout: 10_000 }).toBe(false);
+      expect(lines.map(({ level, msg, error }) => [level, msg, error?.split(" ", 1)[0]])).toEqual([
+        [40, "redis refuses writes: not ready, nothing can be admitted", "OOM"],
+        [30, "redis takes writes again: ready", undefined],
+        [40, "redis refuses writes: not ready, nothing can be admitted", "MISCONF"],
+      ]);
+    } finally {
+      stop.abort();
+    }
+  });
+});
