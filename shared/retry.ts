@@ -4,13 +4,14 @@
 export function isTransient(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error.name !== "ReplyError") return !(error instanceof TypeError);
-  return /^(LOADING|BUSY|READONLY|MASTERDOWN|MISCONF|OOM|NOREPLICAS|CLUSTERDOWN|TRYAGAIN|UNBLOCKED)/.test(error.message);
+  return /^(LOADING|BUSY|READONLY|MASTERDOWN|MISCONF|OOM|NOREPLICAS|CLUSTERDOWN|TRYAGAIN|UNBLOCKED)/.test(
+    error.message,
+  );
 }
 
 /**
- * Whether Redis is there but takes no writes: it is full, cannot write to its disk, or has
- * too few replicas. Finishing
- * what was begun is worth another try even so; beginning something new is not.
+ * Whether Redis is there but takes no writes: it is full, cannot write to its disk, or has too few
+ * replicas. Finishing what was begun is worth another try even so; beginning something new is not.
  */
 export function refusesWrites(error: unknown): boolean {
   return error instanceof Error && error.name === "ReplyError" && /^(OOM|MISCONF|NOREPLICAS)/.test(error.message);
