@@ -17,7 +17,7 @@ import { prefersAsync } from "../requests/prefer.js";
 import { onlyTenant } from "../tenant.js";
 import { readIdempotencyKey } from "./idempotency-key.js";
 import type { Limits } from "./limits.js";
-import { deadline } from "./parse-parameters.js";
+import { checkPriority, deadline } from "./parse-parameters.js";
 import { parseRequestJson } from "./parse-infer.js";
 
 export interface TextGeneration {
@@ -47,6 +47,7 @@ export function readTextGeneration(
   const stream = readBoolean(all, "stream");
   const sequence = readConversation(all);
   checkTurn(sequence, sampling.choices);
+  checkPriority(given(all, "priority") ?? 0);
   const timeout = given(all, "timeout");
   const request = {
     model,
