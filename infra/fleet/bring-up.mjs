@@ -32,9 +32,14 @@ export async function bringUp({ fleet, settings, brokers, home, models }) {
   const at = `http://${settings.host === "0.0.0.0" || settings.host === "::" ? "127.0.0.1" : settings.host}:${settings.httpPort}`;
   const count = `${settings.workers} worker${settings.workers === 1 ? "" : "s"}`;
   const unready = await step(`Starting the gateway and ${count}`, async () => {
-    let well = false;
-    Promise.all(members.map((member) => member.firstWell)).then(() => (well = true));
-    await until(fleet, FLEET_MS, () => well, `not all of the gateway and ${count} are up; see ${fleet.logs}`);
+    let well = 0;
+    for (const member of members) void member.firstWell.then(() => (well += 1));
+    await until(
+      fleet,
+      FLEET_MS,
+      () => well === members.length,
+      `not all of the gateway and ${count} are up; see ${fleet.logs}`,
+    );
     return await waitForModels(fleet, { at, models, workers: settings.workers, since });
   });
   if (!fleet.ending && unready.length === models.length) throw noModels(settings.models, unready);

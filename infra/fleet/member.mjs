@@ -24,8 +24,10 @@ const EXIT_UNUSABLE = 78;
 const MOST_WARNINGS = 10;
 
 /**
- * @param plan `{name, program, args, env, cwd, order, graceMs, container, readyMessage, diedMessage}`; `readyMessage`: the log line that says it is well;
- *   `diedMessage`: the one that says that the process which does its work has died, and is started again by the member itself.
+ * @param plan `{name, program, args, env, cwd, order, graceMs, container, readyMessage,
+ *   diedMessage}`;
+ *   `readyMessage`: the log line that says it is well; `diedMessage`: the line that says that the
+ *   process which does its work has died, and is started again by the member itself.
  * @param fleet `{records, logs, ending, giveUp(refusal)}`; while `ending`, a death is an end.
  */
 export function startMember(plan, fleet) {

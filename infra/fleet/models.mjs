@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import { root } from "../setup/paths.mjs";
 import { Refusal } from "../setup/refusal.mjs";
 
-/** Names of the models that ought to be served; of those that were asked for, also any that no folder has. */
+/** Names of the models that ought to be served, any among them that no folder has. */
 export function listModels(repository, only) {
   const names = repository
     .split(":")
@@ -19,7 +19,7 @@ export function listModels(repository, only) {
     throw new Refusal(
       `None of ${wanted.join(", ")} (BATON_MODELS) is in ${repository} (BATON_MODEL_REPOSITORY): it has ${names.join(", ")}.`,
     );
-  return [...new Set(wanted)].sort();
+  return [...new Set(wanted)].sort((a, b) => (a < b ? -1 : 1));
 }
 
 function subfolders(folder) {
@@ -35,9 +35,9 @@ function subfolders(folder) {
 }
 
 /**
- * Why this start's own workers could not load models, by name; a worker announces all of its models at once. Undefined while not all of
- * the workers have been heard of.
- * @param since when this start began: a worker that an earlier one left behind says nothing of this one.
+ * Why this start's own workers could not load models, by name. A worker announces all of its models
+ * at once. Undefined while not all of the workers have been heard of.
+ * @param since when this start began: a worker that an earlier one left behind does not count.
  */
 export async function failedModels(fleetUrl, workerCount, since) {
   const workers = await workersSince(fleetUrl, since);

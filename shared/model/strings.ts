@@ -5,7 +5,7 @@
  */
 import { isUtf8 } from "node:buffer";
 
-/** @returns what stands in the way of the string, as the end of a sentence; undefined if nothing does. */
+/** @returns what stands in the way of the string, as the end of a sentence; undefined if nothing. */
 export function stringFault(bytes: Uint8Array): string | undefined {
   if (bytes.includes(0)) return "holds a NUL byte, and ONNX Runtime for Node would drop all that follows it";
   if (!isUtf8(bytes)) return "is not UTF-8, and ONNX Runtime for Node takes no other bytes";

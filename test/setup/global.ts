@@ -1,6 +1,6 @@
 /**
- * Tests run what users run: the built files, built as `npm start` and `npm test` build them. So a test that runs `npm start` finds
- * nothing to build, and no test's files are written anew under it.
+ * Tests run what users run: the built files, built as `npm start` and `npm test` build them. So a
+ * test that runs `npm start` finds nothing to build, and no test's files are written anew under it.
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync } from "node:fs";

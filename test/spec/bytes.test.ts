@@ -35,7 +35,7 @@ function bytesTensor(element: Buffer): Buffer {
   return Buffer.concat([length, element]);
 }
 
-/** Sends one string as binary data, beside whatever inputs JSON can tell, and asks for binary outputs. */
+/** Sends one string as binary data, beside inputs as JSON, and asks for binary outputs. */
 async function askBinary(
   url: string,
   model: string,
@@ -142,7 +142,7 @@ describe("strings", () => {
     const label = (index: number) => ask(url, "bytes-labels", { inputs: [input("INDEX", "INT64", [1, 1], [index])] });
     expect((await label(0)).outputs["LABEL"]).toEqual(["plain"]);
     expect((await label(1)).outputs["LABEL"]).toEqual(["a\0b"]);
-    // Its own U+FFFD looks as its bytes that are not UTF-8 do, so neither can be told apart from the other.
+    // Its own U+FFFD looks as its bytes that are not UTF-8 do, so neither can be told apart.
     for (const index of [2, 3]) {
       const { status, error, code } = await label(index);
       expect([status, code]).toEqual([500, "model_error"]);

@@ -94,7 +94,7 @@ function batchLimits({ max_batch_size, dynamic_batching, sequence_batching }: Mo
 /** 0.3 as a float is a little more than 0.3, and three of ten rows must do. */
 const FLOAT_ERROR = 1e-4;
 
-/** The delay counts only with a utilisation to reach; a batch that reaches it goes at once, with all that is there. */
+/** The delay counts only with a utilisation to reach; a batch that reaches it goes at once. */
 function directLimits(
   { max_queue_delay_microseconds: delay, minimum_slot_utilization: utilization }: Direct,
   maxBatchSize: number,

@@ -21,7 +21,7 @@ export async function readInitialStates(root: string, config: ModelConfig): Prom
   return states;
 }
 
-/** A longer file is read as far as it is needed; strings have no size of their own and take the whole file. */
+/** A longer file is read as far as it is needed, but strings take the whole file. */
 async function readInitialState(root: string, state: SequenceState, file: string): Promise<Buffer> {
   const { dims } = state.initial_state[0] ?? state;
   const bytes = await readInside(root, `initial_state/${file}`, MAX_STATE_BYTES);

@@ -49,7 +49,7 @@ function judgeField({ decision }: Verdict, path: string, value: unknown): Findin
   return [{ fatal, text: `${path} ${fatal ? "is not supported" : "has no effect"}: ${decision.why}` }];
 }
 
-/** One group is one instance for each worker; the fields of a group do not tell that there are more. */
+/** One group is one instance for each worker; a group's fields do not tell that there are more. */
 function judgeGroups({ instance_group: groups }: ModelConfig): Finding[] {
   if (groups.length < 2) return [];
   const why = "each worker runs one instance of a model: start more workers instead";
