@@ -27,7 +27,7 @@ const messages = {
   tensor: { 6: "string" },
 } as const;
 
-/** @param file a whole ONNX file. @returns true too where it cannot be read: nothing is known then. */
+/** @param file a whole ONNX file. @returns true also where it cannot be read. */
 export function mayHoldOtherBytes(file: Buffer): boolean {
   try {
     return inMessage(file, messages.model);

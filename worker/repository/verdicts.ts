@@ -1,8 +1,8 @@
 /**
- * What Baton does with each field of a ModelConfig. No field is ignored in silence: one whose neglect
- * could change an answer, who is admitted, or a promise about time or device, is refused when the
- * model loads; one whose neglect changes no answer is warned of. A test holds this table against the
- * schema, so that a new field needs a verdict.
+ * What Baton does with each field of a ModelConfig. No field is ignored in silence. One whose
+ * neglect could change an answer, who is admitted, or a promise about time or device is refused
+ * when the model loads; one whose neglect changes no answer is warned of. A test holds this table
+ * against the schema, so that a new field needs a verdict.
  */
 
 type Decision =
