@@ -104,7 +104,7 @@ export async function describeFleet(redis: RedisClient, workers: readonly Announ
     workers.flatMap(({ models }) => models.map((model) => [`${model.name}/${model.version}`, model])),
   );
   const models = await Promise.all(
-    [...served.values()].map(async ({ name, version, digest, sequence }) => {
+    [...served.values()].map(async ({ name, version, digest, sequence, warnings }) => {
       const lanes = await Promise.all(
         Array.from({ length: shards }, (_, shard) => describeLane(redis, laneKeys({ model: name, version, shard }))),
       );
@@ -119,6 +119,7 @@ export async function describeFleet(redis: RedisClient, workers: readonly Announ
         running: sum((lane) => lane.running),
         ...(sequence && { live_sequences: sum((lane) => lane.live) }),
         set_aside: sum((lane) => lane.dead),
+        ...(warnings && { warnings }),
       };
     }),
   );

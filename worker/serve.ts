@@ -23,6 +23,14 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
   ]);
   const { loaded, failed } = report;
   for (const { name, version, reason } of failed) log.error({ model: name, version, reason }, "model not loaded");
+  for (const { served } of loaded) {
+    for (const warning of served.warnings ?? []) {
+      log.warn(
+        { model: served.name, version: served.version, warning },
+        "model loaded, but not all that its configuration asks for is done",
+      );
+    }
+  }
   lifecycle.onClose("models", async () => {
     await Promise.all(loaded.map(closeModel));
   });

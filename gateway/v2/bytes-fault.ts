@@ -1,3 +1,5 @@
+import { stringElements, stringFault } from "#shared/model/strings.js";
+
 /**
  * What is wrong with a BYTES tensor whose length prefixes come from the client. One walk over the bytes that are there: nothing is
  * allocated or repeated by a count or length that the client merely declares.
@@ -22,4 +24,14 @@ export function bytesFault(data: Buffer, count: number, input: string, model: st
     at += 4 + length;
   }
   return elements === count ? undefined : `expected ${count} string elements for ${where}, got ${elements}`;
+}
+
+/** What keeps a BYTES tensor without such faults from reaching an ONNX model as it is. */
+export function stringsFault(data: Buffer, input: string, model: string): string | undefined {
+  for (const [index, element] of stringElements(data).entries()) {
+    const fault = stringFault(element);
+    if (fault !== undefined)
+      return `string element ${index} of inference input '${input}' for model '${model}' ${fault}`;
+  }
+  return undefined;
 }

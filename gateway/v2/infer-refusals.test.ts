@@ -157,9 +157,11 @@ describe("a bug", () => {
   });
 
   it("is not bytes that JSON cannot hold", async () => {
-    const body = withInput({ datatype: "BYTES", data: undefined, parameters: { binary_data_size: 5 } });
+    const data = Buffer.from("01000000ff", "hex");
+    gateway.answer = () =>
+      Promise.resolve({ kind: "result", tensors: [{ name: "OUTPUT0", datatype: "BYTES", shape: [1], data }] });
     const text =
       "sending BYTES data that is not UTF-8 via JSON is not supported. Please use the binary data format for output OUTPUT0";
-    expectRefusal(await infer("echo-BYTES", body, Buffer.from("01000000ff", "hex")), "invalid_argument", text);
+    expectRefusal(await infer("echo-BYTES", withInput({ datatype: "BYTES", data: ["a"] })), "invalid_argument", text);
   });
 });

@@ -161,7 +161,7 @@ describe("the request", () => {
         ...twoFlat,
         id: "r",
         model_name: "ignored",
-        parameters: { timeout: 1500, priority: 3, a: "x", b: 2, c: 1.5, d: false },
+        parameters: { timeout: 1500, priority: 0, a: "x", b: 2, c: 1.5, d: false },
       }),
       { "idempotency-key": "k 1" },
     );
@@ -174,7 +174,7 @@ describe("the request", () => {
         { name: "INPUT1", datatype: "FP32", shape: [1], data: hex("0000c03f") },
       ],
       outputs: ["OUTPUT0", "OUTPUT1"],
-      parameters: { priority: 3, a: "x", b: 2, c: 1.5, d: false },
+      parameters: { a: "x", b: 2, c: 1.5, d: false },
       idempotencyKey: "k 1",
       deadlineMs: 2,
     });

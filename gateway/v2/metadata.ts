@@ -4,14 +4,7 @@ import type { ModelDirectory } from "../models.js";
 import { jsonReply, type Reply } from "./reply.js";
 
 /** In Triton's order, and only what is there: a client that looks for an extension wants to use it. */
-const extensions = [
-  "sequence",
-  "model_repository",
-  "schedule_policy",
-  "model_configuration",
-  "binary_tensor_data",
-  "parameters",
-];
+const extensions = ["sequence", "model_repository", "model_configuration", "binary_tensor_data", "parameters"];
 
 /** @param name as the setting says: some of Triton's own clients insist on Triton's. */
 export function serverMetadata(name: string, version: string): Reply {

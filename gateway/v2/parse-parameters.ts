@@ -14,7 +14,7 @@ export interface RequestParameters {
   /** Encoding of outputs that the request does not name. */
   binaryOutput: boolean;
   deadlineMs: number;
-  /** What is left for the model, and `priority`. */
+  /** What is left for the model. */
   custom: Record<string, ParameterValue>;
 }
 
@@ -58,12 +58,21 @@ function readParameter(name: string, value: JsonValue, into: RequestParameters, 
       into.deadlineMs = deadline(value, limits);
       break;
     case "priority":
-      if (!isUint64(value)) throw unparsable(name, "unsigned-integer");
-      into.custom[name] = value;
+      checkPriority(value);
       break;
     default:
       into.custom[name] = customValue(name, value);
   }
+}
+
+/** 0 asks for the model's default, which is all that there is: no model has priority levels yet. */
+export function checkPriority(value: JsonValue): void {
+  if (!isUint64(value)) throw unparsable("priority", "unsigned-integer");
+  if (BigInt(value) === 0n) return;
+  throw new InferenceError(
+    "invalid_argument",
+    `priority ${value} is not supported: models have no priority levels, and requests are taken in the order in which they come`,
+  );
 }
 
 export function correlationId(value: JsonValue): CorrelationId {

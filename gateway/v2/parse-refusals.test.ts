@@ -112,6 +112,7 @@ describe("what cannot be parsed", () => {
     ["null as parameter", withParameter("x", null), "parameter 'x' has invalid type. It should be either 'int', 'bool', 'string' or 'double'."],
     ["binary_data_output as text", withParameter("binary_data_output", "true"), unparsable("binary_data_output", "boolean")],
     ["a negative priority", withParameter("priority", -1), unparsable("priority", "unsigned-integer")],
+    ["a priority", withParameter("priority", 1), "priority 1 is not supported: models have no priority levels, and requests are taken in the order in which they come"],
     ["a priority of 2^64", `{"parameters":{"priority":18446744073709551616},"inputs":[]}`, unparsable("priority", "unsigned-integer")],
     ["a negative timeout", withParameter("timeout", -1), unparsable("timeout", "unsigned-integer")],
     ["a fractional timeout", withParameter("timeout", 0.5), unparsable("timeout", "unsigned-integer")],

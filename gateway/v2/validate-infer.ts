@@ -5,9 +5,10 @@
 import type { ServedModel, TensorSpec } from "#shared/contract/announcement.js";
 import type { CorrelationId, SequenceStep } from "#shared/contract/sequence.js";
 import { datatypeBytes, elementCount } from "#shared/model/datatype.js";
+import { stringFault } from "#shared/model/strings.js";
 import { InferenceError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
-import { bytesFault } from "./bytes-fault.js";
+import { bytesFault, stringsFault } from "./bytes-fault.js";
 import type { ParsedInfer } from "./parse-infer.js";
 import type { RequestParameters } from "./parse-parameters.js";
 import type { RequestedOutput } from "./parse-outputs.js";
@@ -125,7 +126,10 @@ function checkTensor(tensor: Tensor, spec: TensorSpec, model: ServedModel, prefi
 function checkBytes({ name, datatype, shape, data }: Tensor, model: ServedModel, prefix: string): void {
   const count = elementCount(shape);
   if (datatype === "BYTES") {
-    const fault = bytesFault(data, count, name, model.name);
+    // A generator reads its text itself (text-tensor.ts), NUL included.
+    const fault =
+      bytesFault(data, count, name, model.name) ??
+      (model.generator === undefined ? stringsFault(data, name, model.name) : undefined);
     if (fault !== undefined) throw refused(prefix + fault);
     return;
   }
@@ -158,6 +162,11 @@ function sequenceStep(
   }
   if (id.value === 0n || id.value === "") {
     throw refused(`inference request to model '${model.name}' must specify a non-zero or non-empty correlation ID`);
+  }
+  const fault = control?.datatype === "BYTES" ? stringFault(Buffer.from(String(id.value))) : undefined;
+  if (fault !== undefined) {
+    const where = `sequence batching control '${control?.tensor}' of model '${model.name}'`;
+    throw refused(`${prefix}the correlation ID for ${where} ${fault}`);
   }
   return { id, start, end };
 }

@@ -10,7 +10,7 @@ import { processPlans } from "./processes.mjs";
 /** Redis may have much to load; a hanging one shall still end in a sentence. */
 const BROKER_MS = 300_000;
 const FLEET_MS = 120_000;
-/** A model that others have overtaken by this much has failed to load; its worker's log says why. */
+/** Once one worker serves its models, so much is left to the others. */
 const LAST_MODEL_MS = 15_000;
 const POLL_MS = 50;
 const USUAL_PORTS = { redis: 6379, nats: 4222 };
@@ -25,22 +25,34 @@ export async function bringUp({ fleet, settings, brokers, home, models }) {
     }),
   );
 
+  const since = Date.now();
   const { gateway, workers } = processPlans(settings, urls);
   const members = [gateway, ...workers].map((plan) => startMember(plan, fleet));
   const url = `http://localhost:${settings.httpPort}`;
   const at = `http://${settings.host === "0.0.0.0" || settings.host === "::" ? "127.0.0.1" : settings.host}:${settings.httpPort}`;
   const count = `${settings.workers} worker${settings.workers === 1 ? "" : "s"}`;
   const unready = await step(`Starting the gateway and ${count}`, async () => {
-    await Promise.all(members.map((member) => member.firstWell));
+    let well = 0;
+    for (const member of members) void member.firstWell.then(() => (well += 1));
     await until(
       fleet,
       FLEET_MS,
-      () => isReady(`${at}/v2/health/ready`),
-      `the gateway did not become ready; see ${fleet.logs}`,
+      () => well === members.length,
+      `not all of the gateway and ${count} are up; see ${fleet.logs}`,
     );
-    return await waitForModels(fleet, at, models);
+    return await waitForModels(fleet, { at, models, workers: settings.workers, since });
   });
+  if (!fleet.ending && unready.length === models.length) throw noModels(settings.models, unready);
   return { url, unready, brokers: told };
+}
+
+/** A fleet without a model is of no use to anybody, and whoever started it can mend it. */
+function noModels(repository, unready) {
+  const reasons = unready.map(({ name, reason }) => `\n  ${name}: ${reason ?? "no worker has said why; see its log"}`);
+  return new Refusal(
+    `None of the models in ${repository} (BATON_MODEL_REPOSITORY) can be served:${reasons.join("")}\n` +
+      "Mend one of them, or unset BATON_MODEL_REPOSITORY for the demo models.",
+  );
 }
 
 async function bringUpBroker(name, { fleet, settings, found, home }) {
@@ -58,14 +70,21 @@ async function bringUpBroker(name, { fleet, settings, found, home }) {
 }
 
 /** Resolves with the models that are not served, and the reason where a worker gave one. */
-async function waitForModels(fleet, at, models) {
-  const startedAt = performance.now();
+async function waitForModels(fleet, { at, models, workers, since }) {
+  let giveUpAt = performance.now() + FLEET_MS;
+  let someReady = false;
   for (;;) {
+    const failed = await failedModels(`${at}/v2/fleet`, workers, since);
     const ready = await Promise.all(models.map((name) => isReady(`${at}/v2/models/${encodeURIComponent(name)}/ready`)));
-    const unready = models.filter((_, i) => !ready[i]);
-    const failed = unready.length === 0 ? new Map() : await failedModels(`${at}/v2/fleet`);
-    const mayCome = unready.some((name) => !failed.has(name)) && performance.now() - startedAt < LAST_MODEL_MS;
-    if (!mayCome || fleet.ending) return unready.map((name) => ({ name, reason: failed.get(name) }));
+    if (ready.includes(true) && !someReady) {
+      someReady = true;
+      giveUpAt = performance.now() + LAST_MODEL_MS;
+    }
+    const allTold = failed !== undefined || !ready.includes(false);
+    const admits = !someReady || (await isReady(`${at}/v2/health/ready`));
+    if ((allTold && admits) || fleet.ending || performance.now() > giveUpAt) {
+      return models.filter((_, i) => !ready[i]).map((name) => ({ name, reason: failed?.get(name) }));
+    }
     await pause(POLL_MS);
   }
 }

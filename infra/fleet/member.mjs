@@ -15,7 +15,7 @@ import { removeContainer } from "./stop.mjs";
 
 /** Deaths in a row before the member was well; later in its life it is given more, since it has been well before. */
 const MOST_EARLY_DEATHS = { first: 3, later: 10 };
-/** A member that has no sign of being well is taken to be after this long. */
+/** A member that has no sign of being well is taken to be after this long without a death. */
 const WELL_AFTER_MS = 5_000;
 const PAUSE_MS = { first: 100, most: 5_000 };
 /** sysexits' EX_CONFIG: the settings are wrong, and will be next time. */
@@ -24,7 +24,10 @@ const EXIT_UNUSABLE = 78;
 const MOST_WARNINGS = 10;
 
 /**
- * @param plan `{name, program, args, env, cwd, order, graceMs, container, readyMessage}`; `readyMessage`: the log line that says it is well.
+ * @param plan `{name, program, args, env, cwd, order, graceMs, container, readyMessage,
+ *   diedMessage}`;
+ *   `readyMessage`: the log line that says it is well; `diedMessage`: the line that says that the
+ *   process which does its work has died, and is started again by the member itself.
  * @param fleet `{records, logs, ending, giveUp(refusal)}`; while `ending`, a death is an end.
  */
 export function startMember(plan, fleet) {
@@ -36,6 +39,7 @@ export function startMember(plan, fleet) {
   let well = false;
   let everWell = false;
   let deaths = 0;
+  let patience;
   let whenWell;
   const firstWell = new Promise((resolve) => (whenWell = resolve));
 
@@ -44,6 +48,7 @@ export function startMember(plan, fleet) {
     lastWords = [...lastWords, line].slice(-20);
     if (plan.readyMessage !== undefined && line.message === plan.readyMessage) becomeWell();
     if (line.isWarning && !fleet.ending) showWarning(line);
+    if (plan.diedMessage !== undefined && line.message === plan.diedMessage) diedWithin(line);
   });
 
   function becomeWell() {
@@ -78,8 +83,7 @@ export function startMember(plan, fleet) {
     });
     closeSync(out);
     if (child.pid !== undefined) writeRecord(fleet.records, { ...plan, pid: child.pid });
-    const patience = setTimeout(becomeWell, WELL_AFTER_MS);
-    patience.unref();
+    takePatience();
     let ended = false;
     const end = (how, code) => {
       if (ended) return;
@@ -94,22 +98,44 @@ export function startMember(plan, fleet) {
     child.once("exit", (code, signal) => end(signal ?? `exit status ${code}`, code));
   }
 
+  function takePatience() {
+    clearTimeout(patience);
+    patience = setTimeout(becomeWell, WELL_AFTER_MS);
+    patience.unref();
+  }
+
+  function diedWithin({ details }) {
+    if (fleet.ending) return;
+    well = false;
+    deaths += 1;
+    takePatience();
+    const how = details.signal ?? `exit status ${details.code}`;
+    if (deaths >= mostDeaths()) giveUp(how);
+  }
+
   async function afterDeath(how, code) {
     if (!well) deaths += 1;
-    const limit = everWell ? MOST_EARLY_DEATHS.later : MOST_EARLY_DEATHS.first;
-    if (deaths >= limit || (code === EXIT_UNUSABLE && !everWell)) {
-      const times = deaths > 1 ? ` ${deaths} times in a row` : "";
-      const words = telling(lastWords).map((line) => `\n  ${describe(line)}`);
-      fleet.giveUp(
-        new Refusal(
-          `${plan.name} does not stay up (${how}${times}); its log is ${logPath}. Its last words:${words.join("")}`,
-        ),
-      );
+    if (deaths >= mostDeaths() || (code === EXIT_UNUSABLE && !everWell)) {
+      giveUp(how);
       return;
     }
     say(`${plan.name} ended (${how}); starting it again.`);
     if (deaths > 0) await pause(Math.min(PAUSE_MS.first * 2 ** (deaths - 1), PAUSE_MS.most));
     launch();
+  }
+
+  function mostDeaths() {
+    return everWell ? MOST_EARLY_DEATHS.later : MOST_EARLY_DEATHS.first;
+  }
+
+  function giveUp(how) {
+    const times = deaths > 1 ? ` ${deaths} times in a row` : "";
+    const words = telling(lastWords).map((line) => `\n  ${describe(line)}`);
+    fleet.giveUp(
+      new Refusal(
+        `${plan.name} does not stay up (${how}${times}); its log is ${logPath}. Its last words:${words.join("")}`,
+      ),
+    );
   }
 
   launch();

@@ -4,19 +4,22 @@ import { resolve } from "node:path";
 import { root } from "../setup/paths.mjs";
 import { Refusal } from "../setup/refusal.mjs";
 
-/** Names of the models that ought to be served. */
+/** Names of the models that ought to be served, any among them that no folder has. */
 export function listModels(repository, only) {
-  const wanted = only ? only.split(",").map((name) => name.trim()) : undefined;
   const names = repository
     .split(":")
     .filter((folder) => folder !== "")
     .flatMap((folder) => subfolders(resolve(root, folder)));
-  const models = names.filter((name) => wanted === undefined || wanted.includes(name)).sort();
-  if (models.length === 0)
+  if (names.length === 0)
     throw new Refusal(
       `There is no model in ${repository} (BATON_MODEL_REPOSITORY): put one there, or unset it for the demo models.`,
     );
-  return models;
+  const wanted = only ? only.split(",").map((name) => name.trim()) : names;
+  if (!wanted.some((name) => names.includes(name)))
+    throw new Refusal(
+      `None of ${wanted.join(", ")} (BATON_MODELS) is in ${repository} (BATON_MODEL_REPOSITORY): it has ${names.join(", ")}.`,
+    );
+  return [...new Set(wanted)].sort((a, b) => (a < b ? -1 : 1));
 }
 
 function subfolders(folder) {
@@ -31,16 +34,23 @@ function subfolders(folder) {
   }
 }
 
-/** Models that every live worker has failed to load, with the reason: waiting for those would be for nothing. */
-export async function failedModels(fleetUrl) {
+/**
+ * Why this start's own workers could not load models, by name. A worker announces all of its models
+ * at once. Undefined while not all of the workers have been heard of.
+ * @param since when this start began: a worker that an earlier one left behind does not count.
+ */
+export async function failedModels(fleetUrl, workerCount, since) {
+  const workers = await workersSince(fleetUrl, since);
+  if (workers.length < workerCount) return undefined;
+  return new Map(workers.flatMap(({ failed }) => failed).map(({ name, reason }) => [name, reason]));
+}
+
+async function workersSince(fleetUrl, since) {
   try {
     const { workers } = await (await fetch(fleetUrl, { signal: AbortSignal.timeout(2_000) })).json();
-    const reasons = new Map(workers.flatMap(({ failed }) => failed).map(({ name, reason }) => [name, reason]));
-    return new Map(
-      [...reasons].filter(([name]) => workers.every(({ failed }) => failed.some((one) => one.name === name))),
-    );
+    return workers.filter(({ started_at: startedAt }) => Date.parse(startedAt) >= since);
   } catch {
-    return new Map(); // the wait for models has its own end
+    return []; // nobody listens yet, or Redis cannot be asked: the wait for models has its own end
   }
 }
 

@@ -32,6 +32,7 @@ export function processPlans(settings, urls) {
     args: [join(root, "dist/worker/main.js")],
     env: { ...env, BATON_WORKER_NAME: `worker-${i + 1}` },
     readyMessage: "worker ready",
+    diedMessage: "worker process died",
   }));
   return { gateway, workers };
 }

@@ -52,6 +52,8 @@ export const servedModel = z.object({
       }),
     })
     .optional(),
+  /** What its configuration asks for in vain, though no answer is other for it. Absent if empty. */
+  warnings: z.array(z.string()).optional(),
   /** The completed ModelConfig as the `/config` endpoint prints it. */
   config: z.record(z.string(), z.unknown()),
   /** Of config and model file: workers whose digests differ serve different models under one name. */

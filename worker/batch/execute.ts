@@ -2,6 +2,7 @@
 import { storeOutcome, outcomeOf, type Outcome } from "#shared/contract/outcome.js";
 import { InferenceError } from "#shared/errors.js";
 import { encodeFrame, type Tensor } from "#shared/frame.js";
+import { stringElements, stringFault } from "#shared/model/strings.js";
 import type { Held } from "../intake/hand.js";
 import { withoutPaths } from "../model/reason.js";
 import { split, stack } from "../model/tensors.js";
@@ -157,6 +158,8 @@ function takeApart(
     if (model.states.length === 0) {
       return { delivery, outcome, state: { action: "drop" }, deadReason: undefined, checkpoint: undefined };
     }
+    const fault = stateFault(model, part);
+    if (fault !== undefined) return modelError(held, fault);
     const next = model.states.map(({ input, output }) => ({ ...part(output), name: input }));
     const checkpoint = encodeCheckpoint(delivery.entry, next);
     if (checkpoint.frame.length > maxStateBytes) {
@@ -173,6 +176,18 @@ function takeApart(
       checkpoint,
     };
   });
+}
+
+/** A model may give out a string that no step after this one could give back to it. */
+function stateFault({ states }: ServingModel, part: (name: string) => Tensor): string | undefined {
+  for (const { output, datatype } of states) {
+    if (datatype !== "BYTES") continue;
+    const fault = stringElements(part(output).data)
+      .map(stringFault)
+      .find((one) => one !== undefined);
+    if (fault !== undefined) return `a string of state output '${output}' ${fault} at the sequence's next step`;
+  }
+  return undefined;
 }
 
 function modelError(held: Held, reason: string): Settled {

@@ -79,7 +79,7 @@ function missing({ BATON_MODELS = [] }: WorkerConfig, scanned: readonly ScannedM
 
 async function loadVersion(
   settings: WorkerConfig,
-  { config, facts, initialStates }: FoundModel,
+  { config, facts, initialStates, warnings }: FoundModel,
   version: string,
   file: string,
   onFatal: (reason: string) => void,
@@ -94,7 +94,10 @@ async function loadVersion(
     return {
       kind: "tensors",
       serving: { ...servingOf(complete, initialStates), version, host },
-      served: servedOf(complete, version, digest, printed),
+      served: {
+        ...servedOf(complete, version, digest, printed),
+        ...(warnings.length > 0 && { warnings: [...warnings] }),
+      },
     };
   } catch (error) {
     await host.close();

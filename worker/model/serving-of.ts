@@ -11,21 +11,14 @@ import { datatypeBytes, elementCount, type Datatype } from "#shared/model/dataty
 import type { BatchLimits } from "../batch/plan.js";
 import type { Control, ServingModel, StateSpec } from "./serving.js";
 
-/** What Baton does not do yet is refused at load: a model that seems served and answers otherwise than its configuration says is worse. */
-export function unsupported(config: ModelConfig): string | undefined {
-  if (config.ensemble_scheduling !== undefined) return "ensembles are not supported";
-  if (config.batch_input.length + config.batch_output.length > 0)
-    return "batch_input and batch_output are not supported";
-  if (config.sequence_batching?.iterative_sequence === true) return "iterative_sequence is not supported";
-  if (config.model_transaction_policy?.decoupled === true) return "decoupled ONNX models are not supported";
-  for (const { name, reshape, allow_ragged_batch, optional } of config.input) {
-    if (reshape !== undefined) return `reshape of input '${name}' is not supported`;
-    if (allow_ragged_batch) return `allow_ragged_batch of input '${name}' is not supported`;
-    if (optional) return `optional input '${name}' is not supported`;
-  }
-  const reshaped = config.output.find(({ reshape }) => reshape !== undefined);
-  return reshaped && `reshape of output '${reshaped.name}' is not supported`;
+/** Auto-complete adds a reshape for a tensor that has no dimension beside the batch's. */
+export function unsupported({ input, output }: ModelConfig): string | undefined {
+  const reshaped = [...input, ...output].find(({ reshape }) => reshape !== undefined);
+  const why = "one of its dimensions has to be the model's own";
+  return reshaped && `tensor '${reshaped.name}' has the batch dimension alone, which is not supported: ${why}`;
 }
+
+type Direct = NonNullable<SequenceBatching["direct"]>;
 
 /** @param initialStates bytes of `data_file` initial states by state input name. */
 export function servingOf(
@@ -79,12 +72,15 @@ export function servedOf(
 function batchLimits({ max_batch_size, dynamic_batching, sequence_batching }: ModelConfig): BatchLimits {
   if (sequence_batching !== undefined) {
     const { direct, oldest } = sequence_batching;
-    // Direct's delay counts only with a utilisation to reach; its slots are of no use to a fleet, where no worker owns a sequence.
-    const directDelay = direct && direct.minimum_slot_utilization > 0 ? direct.max_queue_delay_microseconds : 0;
+    // Direct's slots are of no use to a fleet, where no worker owns a sequence.
     return {
       maxBatchSize: max_batch_size,
-      maxDelayMs: milliseconds(oldest?.max_queue_delay_microseconds ?? directDelay),
-      preferred: ascending(oldest?.preferred_batch_size ?? []),
+      ...(direct === undefined
+        ? {
+            maxDelayMs: milliseconds(oldest?.max_queue_delay_microseconds ?? 0),
+            preferred: ascending(oldest?.preferred_batch_size ?? []),
+          }
+        : directLimits(direct, max_batch_size)),
     };
   }
   if (dynamic_batching === undefined) return { maxBatchSize: 1, maxDelayMs: 0, preferred: [] };
@@ -93,6 +89,20 @@ function batchLimits({ max_batch_size, dynamic_batching, sequence_batching }: Mo
     maxDelayMs: milliseconds(dynamic_batching.max_queue_delay_microseconds),
     preferred: ascending(dynamic_batching.preferred_batch_size),
   };
+}
+
+/** 0.3 as a float is a little more than 0.3, and three of ten rows must do. */
+const FLOAT_ERROR = 1e-4;
+
+/** The delay counts only with a utilisation to reach; a batch that reaches it goes at once. */
+function directLimits(
+  { max_queue_delay_microseconds: delay, minimum_slot_utilization: utilization }: Direct,
+  maxBatchSize: number,
+): Omit<BatchLimits, "maxBatchSize"> {
+  if (utilization === 0) return { maxDelayMs: 0, preferred: [] };
+  const least = Math.max(1, Math.ceil(utilization * maxBatchSize - FLOAT_ERROR));
+  const preferred = Array.from({ length: Math.max(0, maxBatchSize - least + 1) }, (_, i) => least + i);
+  return { maxDelayMs: milliseconds(delay), preferred };
 }
 
 function ascending(sizes: readonly number[]): number[] {
@@ -146,9 +156,9 @@ function pair<Value>(datatype: Datatype, falseTrue: readonly Value[], write: (va
 
 /** Zeros where nothing is said: stronger than Triton, whose first state is then uninitialised memory. */
 function states({ state }: SequenceBatching, batched: boolean, files: ReadonlyMap<string, Buffer>): StateSpec[] {
-  return state.map(({ input_name, output_name, data_type, dims }) => {
+  return state.map(({ input_name, output_name, data_type, dims, initial_state: [initial] }) => {
     const datatype = kserveType(data_type);
-    const fixed = dims.map((dim) => (dim === -1 ? 1 : dim));
+    const fixed = initial?.dims ?? dims.map((dim) => (dim === -1 ? 1 : dim));
     // A zero of BYTES is an empty string: its length prefix, four zero bytes.
     const bytes = elementCount(fixed) * (datatype === "BYTES" ? 4 : datatypeBytes[datatype]);
     return {

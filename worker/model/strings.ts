@@ -1,15 +1,21 @@
-/** BYTES tensors as KServe sends them (each element after its u32 LE length) and as ONNX Runtime for Node takes them (strings, UTF-8). */
+/**
+ * BYTES tensors as KServe sends them (each element after its u32 LE length) and as ONNX Runtime for
+ * Node takes them (JavaScript strings).
+ */
+import { stringElements, stringFault } from "#shared/model/strings.js";
 
-/** The gateway has checked that the lengths fit. */
-export function decodeStrings(data: Uint8Array): string[] {
-  const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
-  const strings: string[] = [];
-  for (let at = 0; at < bytes.length;) {
-    const end = at + 4 + bytes.readUInt32LE(at);
-    strings.push(bytes.toString("utf8", at + 4, end));
-    at = end;
-  }
-  return strings;
+/**
+ * The gateway has checked that the lengths fit, and has refused what no model can be given; this is
+ * for the strings that it does not see.
+ * @throws TypeError for a string that would arrive changed
+ */
+export function decodeStrings(input: string, data: Uint8Array): string[] {
+  const elements = stringElements(Buffer.from(data.buffer, data.byteOffset, data.byteLength));
+  return elements.map((element, index) => {
+    const fault = stringFault(element);
+    if (fault !== undefined) throw new TypeError(`element ${index} of input '${input}' ${fault}`);
+    return element.toString("utf8");
+  });
 }
 
 export function encodeStrings(strings: readonly string[]): Uint8Array<ArrayBuffer> {
@@ -23,4 +29,16 @@ export function encodeStrings(strings: readonly string[]): Uint8Array<ArrayBuffe
     at += 4 + length;
   }
   return bytes;
+}
+
+/**
+ * ONNX Runtime for Node gives an output's strings out with U+FFFD in the place of bytes that are not
+ * UTF-8. Where the model holds no such bytes (onnx-strings.ts), a U+FFFD is the model's own.
+ * @throws TypeError for an output that may have been changed
+ */
+export function checkOutputStrings(output: string, strings: readonly string[]): void {
+  const index = strings.findIndex((text) => text.includes("\uFFFD"));
+  if (index === -1) return;
+  const why = "the model has strings that are not UTF-8, and ONNX Runtime for Node gives U+FFFD in their place";
+  throw new TypeError(`element ${index} of output '${output}' may not be what the model gave: ${why}`);
 }

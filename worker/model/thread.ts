@@ -1,7 +1,9 @@
 /** A tensor model's own thread: takes stacked tensors, runs the graph, gives the outputs back. */
+import { readFile } from "node:fs/promises";
 import type { Datatype } from "#shared/model/datatype.js";
 import { serveThread } from "../thread/serve.js";
 import { place, viewOf, type Pieces } from "./memory.js";
+import { mayHoldOtherBytes } from "./onnx-strings.js";
 import type { GraphMetadata, GraphTensor, PlainTensor, RunAnswer, RunRequest, ThreadOptions } from "./protocol.js";
 import {
   datatypeOf,
@@ -12,7 +14,7 @@ import {
   type OrtTensor,
   type Session,
 } from "./runtime.js";
-import { decodeStrings, encodeStrings } from "./strings.js";
+import { checkOutputStrings, decodeStrings, encodeStrings } from "./strings.js";
 
 /** ONNX Runtime for Node takes no shared memory, so each tensor has memory of this thread's own, used run after run. */
 class OwnMemory {
@@ -26,7 +28,7 @@ class OwnMemory {
 }
 
 function toOrt({ name, datatype, shape, data }: PlainTensor, own: OwnMemory): OrtTensor {
-  if (datatype === "BYTES") return makeTensor(datatype, decodeStrings(data), shape);
+  if (datatype === "BYTES") return makeTensor(datatype, decodeStrings(name, data), shape);
   const copy = own.bytes(name, data.length);
   copy.set(data);
   return makeTensor(datatype, copy, shape);
@@ -47,11 +49,14 @@ function prepare({ name, datatype, dims }: GraphTensor, rows: number | undefined
   );
 }
 
-function fromOrt(name: string, tensor: OrtTensor): Pieces {
+function fromOrt(name: string, tensor: OrtTensor, { ownStringsAreUtf8 }: Served): Pieces {
   const datatype: Datatype | undefined = datatypeOf(tensor);
   if (datatype === undefined) throw new TypeError(`output '${name}' has the unsupported type ${tensor.type}`);
-  if (tensor.type === "string")
-    return { name, datatype, shape: tensor.dims, data: [encodeStrings(tensor.data as string[])] };
+  if (tensor.type === "string") {
+    const strings = tensor.data as string[];
+    if (!ownStringsAreUtf8) checkOutputStrings(name, strings);
+    return { name, datatype, shape: tensor.dims, data: [encodeStrings(strings)] };
+  }
   const { buffer, byteOffset, byteLength } = tensor.data as Float32Array<ArrayBuffer>;
   return { name, datatype, shape: tensor.dims, data: [new Uint8Array(buffer, byteOffset, byteLength)] };
 }
@@ -59,6 +64,8 @@ function fromOrt(name: string, tensor: OrtTensor): Pieces {
 interface Served {
   readonly session: Session;
   readonly outputs: ReadonlyMap<string, GraphTensor>;
+  /** Of the strings in the model's file; then a U+FFFD in an output stands for nothing else. */
+  readonly ownStringsAreUtf8: boolean;
   readonly fed: OwnMemory;
   readonly fetched: OwnMemory;
 }
@@ -78,7 +85,7 @@ async function run(served: Served, { inputs, memory, outputs, rows, into }: RunR
     // What was prepared is written in place; the result is another object over the same memory.
     const tensor = fetches[name] ?? results[name];
     if (tensor === undefined) throw new TypeError(`the model gave no output '${name}'`);
-    return fromOrt(name, tensor);
+    return fromOrt(name, tensor, served);
   });
   const { memory: filled, placed } = place(tensors, into);
   return { outputs: placed, memory: filled, ranMs };
@@ -88,7 +95,9 @@ await serveThread<ThreadOptions, RunRequest, GraphMetadata, RunAnswer>(async (op
   const session = await openSession(options);
   const graph = { inputs: describe(session.inputMetadata), outputs: describe(session.outputMetadata) };
   const outputs = new Map(graph.outputs.map((output) => [output.name, output]));
-  const served: Served = { session, outputs, fed: new OwnMemory(), fetched: new OwnMemory() };
+  const givesStrings = graph.outputs.some(({ datatype }) => datatype === "BYTES");
+  const ownStringsAreUtf8 = !givesStrings || !mayHoldOtherBytes(await readFile(options.modelFile));
+  const served: Served = { session, outputs, ownStringsAreUtf8, fed: new OwnMemory(), fetched: new OwnMemory() };
   return {
     ready: graph,
     answer: async (request) => ({ answer: await run(served, request) }),

@@ -1,6 +1,7 @@
 /** The bytes that a sequence's states start from, where they come from a file; `<model>/initial_state/<data_file>`. */
 import { kserveType, type ModelConfig, type SequenceState } from "#shared/model/config.js";
 import { datatypeBytes, elementCount } from "#shared/model/datatype.js";
+import { stringFault } from "#shared/model/strings.js";
 import { readInside } from "./inside.js";
 import { LoadError } from "./load-error.js";
 
@@ -20,16 +21,35 @@ export async function readInitialStates(root: string, config: ModelConfig): Prom
   return states;
 }
 
-/** A longer file is read as far as it is needed; a string state has no size of its own and takes the whole file. */
+/** A longer file is read as far as it is needed, but strings take the whole file. */
 async function readInitialState(root: string, state: SequenceState, file: string): Promise<Buffer> {
   const { dims } = state.initial_state[0] ?? state;
   const bytes = await readInside(root, `initial_state/${file}`, MAX_STATE_BYTES);
   if (bytes === undefined) throw new LoadError(`initial_state data_file '${file}' does not exist`);
-  if (state.data_type === "TYPE_STRING") return bytes;
+  if (state.data_type === "TYPE_STRING") {
+    checkStrings(bytes, elementCount(dims), file);
+    return bytes;
+  }
   const needed = elementCount(dims) * datatypeBytes[kserveType(state.data_type)];
   if (bytes.length < needed) {
     const has = `the data provided from ${file} only has ${bytes.length} bytes.`;
     throw new LoadError(`initial_state setting expects ${needed} bytes, but ${has}`);
   }
   return bytes.subarray(0, needed);
+}
+
+/** The file holds what a BYTES tensor holds: each string after its u32 LE length. */
+function checkStrings(bytes: Buffer, count: number, file: string): void {
+  let elements = 0;
+  for (let at = 0; at < bytes.length; elements++) {
+    const from = at + 4;
+    if (from > bytes.length) throw new LoadError(`data_file '${file}' ends inside the length of string ${elements}`);
+    at = from + bytes.readUInt32LE(at);
+    if (at > bytes.length) throw new LoadError(`data_file '${file}' ends inside string ${elements}`);
+    const fault = stringFault(bytes.subarray(from, at));
+    if (fault !== undefined) throw new LoadError(`string ${elements} of data_file '${file}' ${fault}`);
+  }
+  if (elements !== count) {
+    throw new LoadError(`initial_state setting expects ${count} strings, but data_file '${file}' has ${elements}`);
+  }
 }

@@ -259,6 +259,23 @@ describe("scanRepository reads initial states", () => {
     );
   });
 
+  it.each([
+    ["\u0001\0\0\0a\0", "data_file 'f' ends inside the length of string 1"],
+    ["\u0002\0\0\0a", "data_file 'f' ends inside string 0"],
+    ["\u0001\0\0\0a", "initial_state setting expects 2 strings, but data_file 'f' has 1"],
+    [
+      "\u0001\0\0\0a\u0001\0\0\0\0",
+      "string 1 of data_file 'f' holds a NUL byte, and ONNX Runtime for Node would drop all that follows it",
+    ],
+  ])("refuses the strings %j", async (file, reason) => {
+    await given({
+      "m/config.pbtxt": config("TYPE_STRING", "2", "data_file: 'f'"),
+      "m/1/model.onnx": "",
+      "m/initial_state/f": file,
+    });
+    expect(await broken()).toBe(reason);
+  });
+
   it("refuses a file that is missing", async () => {
     await given({ "m/config.pbtxt": config("TYPE_FP64", "2", "data_file: 'f'"), "m/1/model.onnx": "" });
     expect(await broken()).toBe("initial_state data_file 'f' does not exist");

@@ -9,6 +9,7 @@ import { completeDefaults, type DirectoryFacts } from "./complete.js";
 import { looksLikeGenerator, readGeneratorFolder, type GeneratorFolder } from "./generator-folder.js";
 import { readInitialStates, type InitialStates } from "./initial-state.js";
 import { checkTree, readInside, resolveInside } from "./inside.js";
+import { judge } from "./judge.js";
 import { LoadError } from "./load-error.js";
 import { modelConfig } from "./schema.js";
 import { defaultMessage, MAX_CONFIG_BYTES, parseTextFormat } from "./text-format.js";
@@ -32,6 +33,8 @@ export interface FoundModel {
   /** Chosen by the version policy, ascending; at least one. */
   readonly versions: readonly ScannedVersion[];
   readonly initialStates: InitialStates;
+  /** What the configuration asks for in vain, though no answer is other for it. */
+  readonly warnings: readonly string[];
 }
 
 /** A Hugging Face folder. Its one version is "1". */
@@ -102,7 +105,8 @@ async function scanModel(
     firstVersionFiles: await filesOfFirst(directory, available),
     gpus,
   };
-  const config = completeDefaults(await readConfig(directory), facts);
+  const written = await readConfig(directory);
+  const config = completeDefaults(written, facts);
   if (config.name !== name) {
     const rule = "directory name must equal model name";
     throw new LoadError(`unexpected directory name '${name}' for model '${config.name}', ${rule}`);
@@ -112,10 +116,11 @@ async function scanModel(
     throw new LoadError(`at least one version must be available under the version policy of model '${name}'`);
   }
   validateConfig(config, gpus);
+  const warnings = judge(written);
   const initialStates = await readInitialStates(directory, config);
   const versions: ScannedVersion[] = [];
   for (const version of chosen) versions.push(await scanVersion(directory, version, config.default_model_filename));
-  return { kind: "found", name, directory, config, facts, versions, initialStates };
+  return { kind: "found", name, directory, config, facts, versions, initialStates, warnings };
 }
 
 /** A missing config.pbtxt says nothing, which is enough for ONNX. */

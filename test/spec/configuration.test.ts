@@ -1,0 +1,76 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startFleet, type Fleet } from "../setup/fleet.js";
+import { makeRepository } from "../setup/repository.js";
+import { ask, input } from "./ask.js";
+
+interface FleetView {
+  readonly workers: { readonly failed: { readonly name: string; readonly reason: string }[] }[];
+  readonly models: { readonly name: string; readonly warnings?: string[] }[];
+}
+
+const extra = `
+response_cache { enable: true }
+instance_group { count: 4 kind: KIND_CPU }
+`;
+const queue =
+  "dynamic_batching { priority_levels: 2 default_priority_level: 1 default_queue_policy { max_queue_size: 1 } }";
+
+describe("a configuration that is not obeyed", () => {
+  let fleet: Fleet;
+  let url = "";
+  beforeAll(async () => {
+    fleet = await startFleet({ gateways: 1, workers: 0, models: ["simple"] });
+    const models = join(fleet.folder, "models");
+    makeRepository(models, ["echo-int32", "echo-fp32"]);
+    const rewrite = (model: string, change: (text: string) => string) => {
+      const file = join(models, model, "config.pbtxt");
+      writeFileSync(file, change(readFileSync(file, "utf8")));
+    };
+    rewrite("echo-int32", (text) => text.replace("dynamic_batching { }", queue));
+    rewrite("echo-fp32", (text) => text + extra);
+    await fleet.addWorker();
+    await fleet.whenServing();
+    [url = ""] = fleet.urls;
+  });
+  afterAll(() => fleet.dispose());
+
+  const view = async () => (await (await fetch(`${url}/v2/fleet`)).json()) as FleetView;
+  const one = input("INPUT", "FP32", [1, 1], [1.5]);
+
+  it("is refused by the name of its fields where that could change what clients get", async () => {
+    const { workers } = await view();
+    expect(workers[0]?.failed).toEqual([
+      expect.objectContaining({
+        name: "echo-int32",
+        reason: expect.stringMatching(
+          /dynamic_batching\.priority_levels is not supported: .*dynamic_batching\.default_queue_policy\.max_queue_size is not supported: /,
+        ) as unknown,
+      }),
+    ]);
+  });
+
+  it("is warned of by the name of its fields where it changes no answer", async () => {
+    const { models } = await view();
+    const warnings = [
+      expect.stringContaining("instance_group[0].count has no effect: "),
+      expect.stringContaining("response_cache.enable has no effect: "),
+    ];
+    expect(models.find(({ name }) => name === "echo-fp32")?.warnings).toEqual(warnings);
+    expect(models.find(({ name }) => name === "simple")?.warnings).toBeUndefined();
+    const said = fleet.workers.flatMap((worker) => worker.lives.flatMap(({ lines }) => lines));
+    const logged = said.filter(({ fields }) => fields["level"] === 40).map(({ fields }) => fields["warning"]);
+    expect(logged).toEqual(warnings);
+    expect((await ask(url, "echo-fp32", { inputs: [one] })).outputs["OUTPUT"]).toEqual([1.5]);
+  });
+
+  it("is refused in a request too: no model has priorities", async () => {
+    const asked = (priority: number) => ask(url, "echo-fp32", { parameters: { priority }, inputs: [one] });
+    expect((await asked(0)).status).toBe(200);
+    const { status, error } = await asked(1);
+    expect([status, error]).toEqual([400, expect.stringContaining("priority 1 is not supported")]);
+    const metadata = (await (await fetch(`${url}/v2`)).json()) as { extensions: string[] };
+    expect(metadata.extensions).not.toContain("schedule_policy");
+  });
+});
