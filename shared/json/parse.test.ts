@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { JsonError, parseJson, type JsonValue } from "./parse.js";
+import { JsonError } from "./error.js";
+import { parseJson, type JsonValue } from "./parse.js";
 import { printJson } from "./print.js";
 
 const parse = (text: string): JsonValue => parseJson(Buffer.from(text));
@@ -108,8 +109,8 @@ describe("parseJson documents", () => {
   });
 
   it.each([101, 400_000])("refuses %i levels, of arrays or objects", (levels) => {
-    expect(refusal("[".repeat(levels))).toBe("Nesting is deeper than the limit of 100 at 100");
-    expect(refusal('{"a":'.repeat(levels))).toBe("Nesting is deeper than the limit of 100 at 500");
+    expect(refusal("[".repeat(levels))).toBe("JSON nesting depth exceeds maximum allowed limit (100) at 100");
+    expect(refusal('{"a":'.repeat(levels))).toBe("JSON nesting depth exceeds maximum allowed limit (100) at 500");
   });
 
   it("reads 100 levels and 10 000 members, and no more", () => {
