@@ -26,6 +26,8 @@ import { startServer } from "./server.js";
 import { Attendance } from "./stream/attendance.js";
 import { Relay } from "./stream/relay.js";
 import { WebSocketDoor } from "./stream/websocket.js";
+import { Bodies } from "./v2/bodies.js";
+import { ParseThread } from "./v2/parse-thread.js";
 import { defaultLimits } from "./v2/limits.js";
 
 const START_BUDGET_MS = 60_000;
@@ -90,6 +92,8 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   const resultTtlMs = config.BATON_RESULT_TTL_MS;
   const submission = { door, pending, sweeper, outcomeTtlMs: config.BATON_OUTCOME_TTL_MS, resultTtlMs, log };
   const requests = new Requests({ redis, bus, relay, outcomeTtlMs: streamTtlMs });
+  const parseThread = new ParseThread();
+  lifecycle.onClose("parse thread", () => parseThread.close());
   const app = buildApp({
     directory,
     infer: submitter(submission),
@@ -99,6 +103,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     isReady: () => !stopping && fleet.isReachable(),
     fleet: () => describeFleet(redis, fleet.workers(), config.BATON_SHARDS),
     version,
+    bodies: new Bodies(config.BATON_BODY_MEMORY_BYTES, parseThread),
     limits: { ...defaultLimits, jsonBytes: config.BATON_MAX_JSON_BYTES, binaryBytes: config.BATON_MAX_BODY_BYTES },
     log: (fields, line) => log.error(fields, line),
   });

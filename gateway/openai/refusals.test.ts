@@ -160,9 +160,9 @@ describe("what is no request", () => {
   });
 
   it("is a body too large", async () => {
-    const answer = await post("completions", Buffer.alloc(16 * 1024 * 1024 + 1, 0x20));
+    const answer = await post("completions", Buffer.alloc(4 * 1024 * 1024 + 1, 0x20));
     expect([answer.status, errorOf(answer)]).toEqual(
-      refusal("request body is larger than the limit of 16777216 bytes", "payload_too_large"),
+      refusal("request body is larger than the limit of 4194304 bytes", "payload_too_large"),
     );
   });
 

@@ -82,9 +82,8 @@ function bufferOf(array: NodeJS.TypedArray): Buffer {
 function writeBooleans(data: TensorData, count: number): Buffer {
   if (!data.holdsOnly("boolean")) throw unparsable("data", "boolean");
   const raw = Buffer.allocUnsafe(count);
-  data.eachBoolean((item, index) => {
-    raw[index] = item ? 1 : 0;
-  });
+  const elements = data.elements();
+  for (let index = 0; index < count; index++) raw[index] = elements.boolean() ? 1 : 0;
   return raw;
 }
 
@@ -94,11 +93,13 @@ function inRange(item: bigint): boolean {
 
 function writeIntegers(data: TensorData, array: NumberArray, wanted: string): Buffer {
   if (!data.holdsOnly("number")) throw unparsable("data", wanted);
-  data.eachNumber((item, index) => {
+  const elements = data.elements();
+  for (let index = 0; index < array.length; index++) {
+    const item = elements.number();
     if (Number.isSafeInteger(item)) array[index] = item as number;
     else if (typeof item === "bigint" && inRange(item)) array[index] = Number(BigInt.asIntN(32, item));
     else throw unparsable("data", wanted);
-  });
+  }
   return bufferOf(array);
 }
 
@@ -106,22 +107,23 @@ function writeLongIntegers(data: TensorData, count: number, wanted: string): Buf
   if (!data.holdsOnly("number")) throw unparsable("data", wanted);
   const longs = new BigInt64Array(count);
   const halves = new Int32Array(longs.buffer);
-  data.eachNumber((item, index) => {
+  const elements = data.elements();
+  for (let index = 0; index < count; index++) {
+    const item = elements.number();
     if (Number.isSafeInteger(item)) {
       // Two's complement by halves: several times faster than a bigint per element.
       halves[2 * index] = item as number;
       halves[2 * index + 1] = Math.floor((item as number) / 2 ** 32);
     } else if (typeof item === "bigint" && inRange(item)) longs[index] = item;
     else throw unparsable("data", wanted);
-  });
+  }
   return bufferOf(longs);
 }
 
 function writeFloats(data: TensorData, array: Float32Array | Float64Array): Buffer {
   if (!data.holdsOnly("number")) throw unparsable("data", "number");
-  data.eachNumber((item, index) => {
-    array[index] = Number(item);
-  });
+  const elements = data.elements();
+  for (let index = 0; index < array.length; index++) array[index] = Number(elements.number());
   return bufferOf(array);
 }
 

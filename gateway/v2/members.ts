@@ -11,9 +11,7 @@ export function unparsable(name: string, wanted: string): InferenceError {
 }
 
 export function isObject(value: JsonValue | undefined): value is JsonObject {
-  return (
-    typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof TensorData)
-  );
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof TensorData);
 }
 
 export function required(object: JsonObject, name: string): JsonValue {

@@ -50,7 +50,8 @@ export function parseInputs(
   return tensors;
 }
 
-type Source = { readonly kind: "json"; readonly data: TensorData } | { readonly kind: "binary"; readonly bytes: number };
+type Source =
+  { readonly kind: "json"; readonly data: TensorData } | { readonly kind: "binary"; readonly bytes: number };
 
 function dataSource(name: string, item: JsonObject): Source {
   const parameters = optionalObject(item, "parameters");

@@ -1,7 +1,7 @@
 /** The repository's index. Loading and unloading are not the gateway's: workers load what their own directory holds. */
 import type { IncomingMessage } from "node:http";
 import type { ModelDirectory } from "../models.js";
-import { readBody } from "./body.js";
+import type { Bodies } from "./bodies.js";
 import type { Limits } from "./limits.js";
 import { asBoolean } from "./members.js";
 import { parseRequestJson } from "./parse-infer.js";
@@ -9,11 +9,15 @@ import { errorReply, jsonReply, type Reply } from "./reply.js";
 
 export async function repositoryIndex(
   incoming: IncomingMessage,
+  bodies: Bodies,
   directory: ModelDirectory,
   limits: Limits,
 ): Promise<Reply> {
-  const body = await readBody(incoming, limits.controlBytes);
-  const readyOnly = body.length > 0 && asBoolean(parseRequestJson(body)["ready"] ?? false, "ready");
+  const readyOnly = await bodies.use(
+    incoming,
+    { maxBytes: limits.controlBytes },
+    (body) => body.length > 0 && asBoolean(parseRequestJson(body)["ready"] ?? false, "ready"),
+  );
   const ready = directory.all().map(({ name, version }) => ({ name, version, state: "READY" }));
   if (readyOnly) return jsonReply(ready);
   const served = new Set(ready.map(({ name, version }) => `${name}/${version}`));

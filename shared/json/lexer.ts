@@ -32,22 +32,22 @@ export class Lexer {
   /** UTF-8 bytes of the string that was skipped last. */
   skippedBytes = 0;
   readonly #bytes: Buffer;
-  readonly #end: number;
   /** The bytes from `#windowAt` on, one character each. */
   #window = "";
   #windowAt = 0;
+  /** Whether the string that was passed last has only ASCII. */
+  #ascii = true;
 
   constructor(bytes: Buffer, at = 0) {
     this.#bytes = bytes;
-    this.#end = bytes.length;
     this.at = at;
   }
 
   get atEnd(): boolean {
-    return this.at >= this.#end;
+    return this.at >= this.#bytes.length;
   }
 
-  /** The byte to be read next; -1 at the end, which fails every comparison with a byte. */
+  /** The byte to be read next. */
   peek(): number {
     return this.#code(this.at);
   }
@@ -57,8 +57,9 @@ export class Lexer {
   }
 
   space(): void {
+    const bytes = this.#bytes;
     for (;;) {
-      const code = this.#code(this.at);
+      const code = bytes[this.at];
       if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return;
       this.at++;
     }
@@ -66,8 +67,9 @@ export class Lexer {
 
   /** To the next scalar of an array that has been checked, over commas and brackets. */
   toElement(): void {
+    const bytes = this.#bytes;
     for (;;) {
-      const code = this.#code(this.at);
+      const code = bytes[this.at] as number;
       if (code > 0x20 && code !== 0x2c && code !== 0x5b && code !== 0x5d) return;
       this.at++;
     }
@@ -76,7 +78,7 @@ export class Lexer {
   literal(): null | boolean | number {
     for (const [word, value] of literals.get(this.peek()) ?? []) {
       const end = this.at + word.length;
-      if (end <= this.#end && this.#text(this.at, end) === word) {
+      if (end <= this.#bytes.length && this.#text(this.at, end) === word) {
         this.at = end;
         return value;
       }
@@ -113,8 +115,9 @@ export class Lexer {
     return this.#bytes.copy(target, offset, from, this.at - 1);
   }
 
+  /** Beyond the end it is undefined, which fails every comparison with a byte. */
   #code(at: number): number {
-    return at < this.#end ? (this.#bytes[at] as number) : -1;
+    return this.#bytes[at] as number;
   }
 
   /** For ranges of ASCII. */
@@ -130,34 +133,32 @@ export class Lexer {
     return this.#ascii ? this.#text(from, to) : this.#bytes.toString("utf8", from, to);
   }
 
-  /** Whether the string that was passed last has only ASCII. */
-  #ascii = true;
-
   /** Passes a string, and returns whether it is what it says: without escapes. */
   #toStringEnd(): boolean {
-    let at = this.at + 1;
+    const bytes = this.#bytes;
+    const from = this.at + 1;
+    let at = from;
     let bits = 0;
-    let bytes = 0;
-    let plain = true;
+    // An escape is always longer than what it stands for.
+    let saved = 0;
     for (;;) {
-      const code = this.#code(at);
+      const code = bytes[at] as number;
       if (code === 0x22) break;
       if (code === 0x5c) {
-        plain = false;
         this.at = at;
-        bytes += this.#escape();
+        const length = this.#escape();
+        saved += this.at - at - length;
         at = this.at;
       } else if (code >= 0x20) {
         bits |= code;
-        bytes++;
         at++;
-      } else if (at < this.#end) this.fail("Invalid encoding in string", at);
+      } else if (at < bytes.length) this.fail("Invalid encoding in string", at);
       else this.fail("Missing a closing quotation mark in string", at);
     }
     this.at = at + 1;
     this.#ascii = bits < 0x80;
-    this.skippedBytes = bytes;
-    return plain;
+    this.skippedBytes = at - from - saved;
+    return saved === 0;
   }
 
   /**
@@ -193,11 +194,12 @@ export class Lexer {
 
   /** @param wanted if not, the number is only checked, and what is returned means nothing. */
   #number(wanted: boolean): number | bigint {
+    const bytes = this.#bytes;
     const start = this.at;
-    const negative = this.#code(start) === 0x2d;
+    const negative = bytes[start] === 0x2d;
     const digitsAt = negative ? start + 1 : start;
     let at = digitsAt;
-    let code = this.#code(at);
+    let code = bytes[at] as number;
     if (negative && code === 0x49) {
       this.at = at;
       return -(this.literal() as number);
@@ -205,10 +207,10 @@ export class Lexer {
     let digits = 0;
     while (code >= 0x30 && code <= 0x39) {
       digits = digits * 10 + (code - 0x30);
-      code = this.#code(++at);
+      code = bytes[++at] as number;
     }
     const length = at - digitsAt;
-    if (length === 0 || (length > 1 && this.#code(digitsAt) === 0x30)) this.fail("Invalid value");
+    if (length === 0 || (length > 1 && bytes[digitsAt] === 0x30)) this.fail("Invalid value");
     if (code !== 0x2e && code !== 0x65 && code !== 0x45) {
       this.at = at;
       if (length < 16) return negative ? -digits : digits;
@@ -217,23 +219,23 @@ export class Lexer {
     let exponent = 0;
     if (code === 0x2e) {
       const fractionAt = ++at;
-      code = this.#code(at);
+      code = bytes[at] as number;
       while (code >= 0x30 && code <= 0x39) {
         digits = digits * 10 + (code - 0x30);
-        code = this.#code(++at);
+        code = bytes[++at] as number;
       }
       if (at === fractionAt) this.fail("Miss fraction part in number", at);
       exponent = fractionAt - at;
     }
     let shift = 0;
     if (code === 0x65 || code === 0x45) {
-      code = this.#code(++at);
+      code = bytes[++at] as number;
       const down = code === 0x2d;
-      if (down || code === 0x2b) code = this.#code(++at);
+      if (down || code === 0x2b) code = bytes[++at] as number;
       const exponentAt = at;
       while (code >= 0x30 && code <= 0x39) {
         shift = Math.min(shift * 10 + (code - 0x30), 100_000);
-        code = this.#code(++at);
+        code = bytes[++at] as number;
       }
       if (at === exponentAt) this.fail("Miss exponent in number", at);
       if (down) shift = -shift;

@@ -26,8 +26,10 @@ export type IsTensorData = (name: string, depth: number, branch: string) => bool
 
 const maxDepth = 100;
 const maxMembers = 10_000;
-/** TODO */
-export const maxValues = 200_000;
+/** A prompt of 131 072 token ids fits. */
+const maxValues = 150_000;
+/** Arrays and objects, which take ten times what other values take. */
+const maxContainers = 20_000;
 
 /** @throws JsonError */
 export function parseJson(bytes: Buffer, isTensorData: IsTensorData = never): JsonValue {
@@ -44,6 +46,7 @@ class Reader {
   readonly #isTensorData: IsTensorData;
   readonly #lexer: Lexer;
   #values = 0;
+  #containers = 0;
   #branch = "";
 
   constructor(bytes: Buffer, isTensorData: IsTensorData) {
@@ -73,12 +76,19 @@ class Reader {
     return lexer.literal();
   }
 
+  #enter(depth: number): void {
+    this.#checkDepth(depth);
+    if (++this.#containers > maxContainers) {
+      this.#lexer.fail(`More arrays and objects than the limit of ${maxContainers}`);
+    }
+  }
+
   #checkDepth(depth: number): void {
     if (depth > maxDepth) this.#lexer.fail(`JSON nesting depth exceeds maximum allowed limit (${maxDepth})`);
   }
 
   #array(depth: number): JsonValue[] {
-    this.#checkDepth(depth);
+    this.#enter(depth);
     const lexer = this.#lexer;
     const items: JsonValue[] = [];
     lexer.at++;
@@ -99,7 +109,7 @@ class Reader {
   }
 
   #object(depth: number): JsonObject {
-    this.#checkDepth(depth);
+    this.#enter(depth);
     const lexer = this.#lexer;
     const object = Object.create(null) as JsonObject;
     let members = 0;

@@ -48,24 +48,9 @@ export class TensorData implements Scanned {
     return (this.kinds & ~elementKinds[kind]) === 0;
   }
 
-  /** In row-major order, like the others. For data that holds only numbers. */
-  eachNumber(write: (value: number | bigint, index: number) => void): void {
-    const lexer = new Lexer(this.#bytes, this.#start);
-    for (let index = 0; index < this.count; index++) {
-      lexer.toElement();
-      const code = lexer.peek();
-      // N and I begin the literals that are numbers.
-      write(code === 0x4e || code === 0x49 ? (lexer.literal() as number) : lexer.number(), index);
-    }
-  }
-
-  /** For data that holds only booleans. */
-  eachBoolean(write: (value: boolean, index: number) => void): void {
-    const lexer = new Lexer(this.#bytes, this.#start);
-    for (let index = 0; index < this.count; index++) {
-      lexer.toElement();
-      write(lexer.literal() === true, index);
-    }
+  /** From the first element on, in row-major order. */
+  elements(): Elements {
+    return new Elements(this.#bytes, this.#start);
   }
 
   /** For data that holds only strings: each one's UTF-8 after its length, as a tensor has them. */
@@ -78,5 +63,27 @@ export class TensorData implements Scanned {
       target.writeUInt32LE(length, offset);
       offset += 4 + length;
     }
+  }
+}
+
+/** Each call reads the next element, which has to be there and of that kind. */
+export class Elements {
+  readonly #lexer: Lexer;
+
+  constructor(bytes: Buffer, start: number) {
+    this.#lexer = new Lexer(bytes, start);
+  }
+
+  number(): number | bigint {
+    const lexer = this.#lexer;
+    lexer.toElement();
+    const code = lexer.peek();
+    // N and I begin the literals that are numbers.
+    return code === 0x4e || code === 0x49 ? (lexer.literal() as number) : lexer.number();
+  }
+
+  boolean(): boolean {
+    this.#lexer.toElement();
+    return this.#lexer.literal() === true;
   }
 }
