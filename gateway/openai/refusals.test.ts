@@ -81,8 +81,8 @@ describe("a body that asks for what there is not", () => {
     expect(gateway.streams).toHaveLength(0);
   });
 
-  it("a million biases are more members than an object may have", async () => {
-    const biases = Array.from({ length: 1_000_000 }, (_, id) => `"${id}":1`).join(",");
+  it("300 000 biases are more members than an object may have", async () => {
+    const biases = Array.from({ length: 300_000 }, (_, id) => `"${id}":1`).join(",");
     const answer = await post("completions", `{"model":"talk","prompt":"a","logit_bias":{${biases}}}`);
     expect([answer.status, errorOf(answer)["message"]]).toEqual([
       400,
