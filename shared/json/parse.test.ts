@@ -120,6 +120,16 @@ describe("parseJson documents", () => {
     expect(refusal(members(10_001))).toMatch(/^More object members than the limit of 10000 at /);
   });
 
+  it("reads 150 000 values, of which 20 000 are arrays or objects, and no more", () => {
+    const list = (count: number, value: string): string => `[${Array.from({ length: count }, () => value).join(",")}]`;
+    expect(refusal(list(149_999, "0"))).toBe("accepted");
+    expect(refusal(list(150_000, "0"))).toBe("More values than the limit of 150000 at 299999");
+    expect(refusal(list(30_000_000, "0"))).toBe("More values than the limit of 150000 at 299999");
+    expect(refusal(list(19_999, "{}"))).toBe("accepted");
+    expect(refusal(list(20_000, "{}"))).toBe("More arrays and objects than the limit of 20000 at 59998");
+    expect(refusal(list(10_000, "[[]]"))).toBe("More arrays and objects than the limit of 20000 at 49997");
+  });
+
   it("takes time in proportion to the text", () => {
     const time = (text: string): number => {
       const bytes = Buffer.from(text);

@@ -89,6 +89,34 @@ describe("beside bodies that are large to read", () => {
     expect(seen.p99Ms).toBeLessThan(500);
     expect(seen.grownBytes).toBeLessThan(200 * MiB);
   });
+
+  it("honest ones are answered: five million floats", async () => {
+    const row = Array.from({ length: 50_000 }, (_, i) => i / 8);
+    const rows = Array.from({ length: 100 }, () => `[${row.join(",")}]`).join(",");
+    const wanted = new Float32Array(5_000_000).map((_, i) => (i % 50_000) / 8);
+    const seen = await witnessed(url, pid, async () => {
+      expect((await echoed("echo-fp32", "FP32", 5_000_000, `[${rows}]`)).equals(Buffer.from(wanted.buffer))).toBe(true);
+    });
+    console.log(`5 M floats: ${figures(seen)}`);
+    expect(seen.p99Ms).toBeLessThan(500);
+  });
+
+  it("honest ones are answered: a million integers of 64 bits, each exact", async () => {
+    const wanted = new BigInt64Array(1_000_000).map((_, i) => (i % 2 === 0 ? 1n : -1n) * (2n ** 62n + BigInt(i)));
+    const answer = await echoed("echo-int64", "INT64", 1_000_000, `[${wanted.join(",")}]`);
+    expect(answer.equals(Buffer.from(wanted.buffer))).toBe(true);
+  });
+
+  /** The output's bytes. */
+  async function echoed(model: string, datatype: string, count: number, data: string): Promise<Buffer> {
+    const parameters = '"parameters":{"binary_data_output":true}';
+    const body = `{"inputs":[{"data":${data},"name":"INPUT","datatype":"${datatype}","shape":[1,${count}]}],${parameters}}`;
+    const response = await fetch(`${url}/v2/models/${model}/infer`, { method: "POST", body });
+    const bytes = Buffer.from(await response.arrayBuffer());
+    const jsonBytes = Number(response.headers.get("inference-header-content-length"));
+    expect([response.status, bytes.toString("utf8", 0, Math.min(jsonBytes, 200))]).toEqual([200, expect.anything()]);
+    return bytes.subarray(jsonBytes);
+  }
 });
 
 function figures({ asked, p99Ms, worstMs, grownBytes }: Awaited<ReturnType<typeof witnessed>>): string {
