@@ -23,7 +23,7 @@ export const gatewaySettings = sharedSettings
       .int()
       .positive()
       .default(536_870_912)
-      .describe("bytes of bodies received and parsed at a time before 503; twice the longest body or more"),
+      .describe("bytes of bodies received and parsed at a time before 503"),
     BATON_QUEUE_LIMIT: z.coerce
       .number()
       .int()

@@ -16,7 +16,7 @@ export async function witnessed(url: string, pid: number, deed: () => Promise<vo
   try {
     const [{ idleBytes }] = (await once(thread, "message")) as [{ idleBytes: number }];
     await deed();
-    thread.postMessage("stop");
+    thread.postMessage("stop", []);
     const [{ tookMs, peakBytes }] = (await once(thread, "message")) as [{ tookMs: number[]; peakBytes: number }];
     tookMs.sort((a, b) => a - b);
     return {
