@@ -9,6 +9,7 @@ import type { Generate, InferLater } from "./inference.js";
 import { addOpenAiRoutes } from "./openai/routes.js";
 import type { Requests } from "./requests/requests.js";
 import { addRequestRoutes } from "./requests/routes.js";
+import { Bodies } from "./v2/bodies.js";
 import { directRoute, type DirectRoute } from "./v2/direct.js";
 import { errorReply, refusalReply, send } from "./v2/reply.js";
 import { addV2Routes, type GatewayEnv, type V2Options } from "./v2/routes.js";
@@ -16,13 +17,14 @@ import { addV2Routes, type GatewayEnv, type V2Options } from "./v2/routes.js";
 /** As pino's methods: fields, then the line. */
 export type Log = (fields: Readonly<Record<string, unknown>>, line: string) => void;
 
-export interface AppOptions extends Omit<V2Options, "onBug" | "generate" | "inferLater"> {
+export interface AppOptions extends Omit<V2Options, "onBug" | "generate" | "inferLater" | "bodies"> {
   readonly log: Log;
   /** Absent where no request outlives its answer; so are the next. */
   readonly requests?: Requests;
   readonly inferLater?: InferLater;
   /** Absent until there is something to generate with. */
   readonly generate?: Generate;
+  readonly bodies?: Bodies;
 }
 
 /** No field that a client chose grows a line of the log beyond this. */
@@ -47,9 +49,10 @@ export function buildApp(options: AppOptions): GatewayApp {
   const generate = options.generate ?? (() => Promise.reject(new InferenceError("unavailable", "cannot generate")));
   const inferLater =
     options.inferLater ?? (() => Promise.reject(new InferenceError("unavailable", "cannot infer later")));
-  addV2Routes(app, { ...options, generate, inferLater, onBug });
+  const bodies = options.bodies ?? new Bodies();
+  addV2Routes(app, { ...options, generate, inferLater, bodies, onBug });
   if (options.requests !== undefined) addRequestRoutes(app, { requests: options.requests, onBug });
-  addOpenAiRoutes(app, { ...options, generate, onBug });
+  addOpenAiRoutes(app, { ...options, generate, bodies, onBug });
   app.notFound((c) => send(c.env.outgoing, errorReply("not_found", "Not Found")));
   app.onError((error, c) => {
     const refusal = refusalReply(error);
@@ -60,6 +63,7 @@ export function buildApp(options: AppOptions): GatewayApp {
     ...options,
     generate,
     inferLater,
+    bodies,
     chooseRequestId,
     find: (name, version) => options.directory().find(name, version),
     onBug(error, { method, url = "" }, requestId) {

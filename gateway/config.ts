@@ -2,87 +2,99 @@
 import { z } from "zod";
 import { parseSettings, sharedSettings } from "#shared/settings.js";
 
-export const gatewaySettings = sharedSettings.extend({
-  BATON_HOST: z.string().default("0.0.0.0").describe("address to listen on"),
-  BATON_HTTP_PORT: z.coerce.number().int().min(0).max(65_535).default(8000).describe("HTTP port; 0 takes a free one"),
-  BATON_SERVER_NAME: z
-    .string()
-    .min(1)
-    .default("baton")
-    .describe("`name` in the server's metadata; some of Triton's own clients insist on `triton`"),
-  BATON_MAX_JSON_BYTES: z.coerce
-    .number()
-    .int()
-    .positive()
-    .default(67_108_864)
-    .describe("longest JSON body, after decompression"),
-  BATON_MAX_BODY_BYTES: z.coerce
-    .number()
-    .int()
-    .positive()
-    .default(268_435_456)
-    .describe("longest body with binary tensors"),
-  BATON_QUEUE_LIMIT: z.coerce
-    .number()
-    .int()
-    .positive()
-    .default(10_000)
-    .describe("requests queued per model and shard before 503"),
-  BATON_SEQUENCE_BACKLOG: z.coerce
-    .number()
-    .int()
-    .positive()
-    .default(64)
-    .describe("waiting steps per sequence before 429"),
-  BATON_SEQUENCE_LIMIT: z.coerce
-    .number()
-    .int()
-    .positive()
-    .default(100_000)
-    .describe("live sequences per model and shard before 429"),
-  BATON_OUTCOME_TTL_MS: z.coerce
-    .number()
-    .int()
-    .min(10_000)
-    .default(60_000)
-    .describe("how long an outcome that nobody fetched is kept"),
-  BATON_STREAM_TTL_MS: z.coerce
-    .number()
-    .int()
-    .min(10_000)
-    .default(600_000)
-    .describe("how long a stream can be read again after its end"),
-  BATON_RESULT_TTL_MS: z.coerce
-    .number()
-    .int()
-    .min(10_000)
-    .default(3_600_000)
-    .describe("how long the outcome of a request in the background is kept"),
-  BATON_RECONNECT_GRACE_MS: z.coerce
-    .number()
-    .int()
-    .min(1_000)
-    .default(30_000)
-    .describe("how long a stream runs on without a reader"),
-  BATON_IDEMPOTENCY_TTL_MS: z.coerce
-    .number()
-    .int()
-    .min(10_000)
-    .default(86_400_000)
-    .describe("how long an Idempotency-Key is remembered"),
-  BATON_LINGER_MS: z.coerce
-    .number()
-    .int()
-    .min(0)
-    .default(1_000)
-    .describe("how long a stopping gateway, no longer ready, still takes requests"),
-  BATON_DRAIN_MS: z.coerce
-    .number()
-    .int()
-    .positive()
-    .default(25_000)
-    .describe("longest wait for open requests at shutdown"),
-});
+export const gatewaySettings = sharedSettings
+  .extend({
+    BATON_HOST: z.string().default("0.0.0.0").describe("address to listen on"),
+    BATON_HTTP_PORT: z.coerce.number().int().min(0).max(65_535).default(8000).describe("HTTP port; 0 takes a free one"),
+    BATON_SERVER_NAME: z
+      .string()
+      .min(1)
+      .default("baton")
+      .describe("`name` in the server's metadata; some of Triton's own clients insist on `triton`"),
+    BATON_MAX_JSON_BYTES: z.coerce
+      .number()
+      .int()
+      .positive()
+      .default(67_108_864)
+      .describe("longest JSON body, after decompression"),
+    BATON_MAX_BODY_BYTES: z.coerce
+      .number()
+      .int()
+      .positive()
+      .default(268_435_456)
+      .describe("longest body with binary tensors"),
+    BATON_BODY_MEMORY_BYTES: z.coerce
+      .number()
+      .int()
+      .positive()
+      .default(536_870_912)
+      .describe("bytes of bodies received and parsed at a time before 503"),
+    BATON_QUEUE_LIMIT: z.coerce
+      .number()
+      .int()
+      .positive()
+      .default(10_000)
+      .describe("requests queued per model and shard before 503"),
+    BATON_SEQUENCE_BACKLOG: z.coerce
+      .number()
+      .int()
+      .positive()
+      .default(64)
+      .describe("waiting steps per sequence before 429"),
+    BATON_SEQUENCE_LIMIT: z.coerce
+      .number()
+      .int()
+      .positive()
+      .default(100_000)
+      .describe("live sequences per model and shard before 429"),
+    BATON_OUTCOME_TTL_MS: z.coerce
+      .number()
+      .int()
+      .min(10_000)
+      .default(60_000)
+      .describe("how long an outcome that nobody fetched is kept"),
+    BATON_STREAM_TTL_MS: z.coerce
+      .number()
+      .int()
+      .min(10_000)
+      .default(600_000)
+      .describe("how long a stream can be read again after its end"),
+    BATON_RESULT_TTL_MS: z.coerce
+      .number()
+      .int()
+      .min(10_000)
+      .default(3_600_000)
+      .describe("how long the outcome of a request in the background is kept"),
+    BATON_RECONNECT_GRACE_MS: z.coerce
+      .number()
+      .int()
+      .min(1_000)
+      .default(30_000)
+      .describe("how long a stream runs on without a reader"),
+    BATON_IDEMPOTENCY_TTL_MS: z.coerce
+      .number()
+      .int()
+      .min(10_000)
+      .default(86_400_000)
+      .describe("how long an Idempotency-Key is remembered"),
+    BATON_LINGER_MS: z.coerce
+      .number()
+      .int()
+      .min(0)
+      .default(1_000)
+      .describe("how long a stopping gateway, no longer ready, still takes requests"),
+    BATON_DRAIN_MS: z.coerce
+      .number()
+      .int()
+      .positive()
+      .default(25_000)
+      .describe("longest wait for open requests at shutdown"),
+  })
+  .refine(
+    ({ BATON_BODY_MEMORY_BYTES: memory, BATON_MAX_JSON_BYTES: json, BATON_MAX_BODY_BYTES: binary }) =>
+      memory >= 2 * Math.max(json, binary),
+    { path: ["BATON_BODY_MEMORY_BYTES"], error: "must be at least twice the longest body" },
+  );
 
 export type GatewayConfig = z.infer<typeof gatewaySettings>;
 

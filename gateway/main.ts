@@ -28,6 +28,8 @@ import { startServer } from "./server.js";
 import { Attendance } from "./stream/attendance.js";
 import { Relay } from "./stream/relay.js";
 import { WebSocketDoor } from "./stream/websocket.js";
+import { Bodies } from "./v2/bodies.js";
+import { ParseThread } from "./v2/parse-thread.js";
 import { defaultLimits } from "./v2/limits.js";
 
 const START_BUDGET_MS = 60_000;
@@ -94,6 +96,8 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   const resultTtlMs = config.BATON_RESULT_TTL_MS;
   const submission = { door, pending, sweeper, outcomeTtlMs: config.BATON_OUTCOME_TTL_MS, resultTtlMs, log };
   const requests = new Requests({ redis, bus, relay, outcomeTtlMs: streamTtlMs });
+  const parseThread = new ParseThread();
+  lifecycle.onClose("parse thread", () => parseThread.close());
   const app = buildApp({
     directory,
     infer: submitter(submission),
@@ -104,6 +108,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     fleet: () => describeFleet(redis, fleet.workers(), config.BATON_SHARDS),
     serverName: config.BATON_SERVER_NAME,
     version,
+    bodies: new Bodies(config.BATON_BODY_MEMORY_BYTES, parseThread),
     limits: { ...defaultLimits, jsonBytes: config.BATON_MAX_JSON_BYTES, binaryBytes: config.BATON_MAX_BODY_BYTES },
     log: (fields, line) => log.error(fields, line),
   });

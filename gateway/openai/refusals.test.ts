@@ -90,8 +90,8 @@ describe("a body that asks for what there is not", () => {
     expect(gateway.streams).toHaveLength(0);
   });
 
-  it("a million biases are more members than an object may have", async () => {
-    const biases = Array.from({ length: 1_000_000 }, (_, id) => `"${id}":1`).join(",");
+  it("300 000 biases are more members than an object may have", async () => {
+    const biases = Array.from({ length: 300_000 }, (_, id) => `"${id}":1`).join(",");
     const answer = await post("completions", `{"model":"talk","prompt":"a","logit_bias":{${biases}}}`);
     expect([answer.status, errorOf(answer)["message"]]).toEqual([
       400,
@@ -169,9 +169,9 @@ describe("what is no request", () => {
   });
 
   it("is a body too large", async () => {
-    const answer = await post("completions", Buffer.alloc(16 * 1024 * 1024 + 1, 0x20));
+    const answer = await post("completions", Buffer.alloc(4 * 1024 * 1024 + 1, 0x20));
     expect([answer.status, errorOf(answer)]).toEqual(
-      refusal("request body is larger than the limit of 16777216 bytes", "payload_too_large"),
+      refusal("request body is larger than the limit of 4194304 bytes", "payload_too_large"),
     );
   });
 

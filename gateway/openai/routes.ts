@@ -2,15 +2,13 @@
 import type { Context, Hono } from "hono";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { InferenceError } from "#shared/errors.js";
-import type { JsonObject } from "#shared/json/parse.js";
-import { bodyLimit, usualDeadline } from "../generation/cost.js";
+import { textBodyLimit, usualDeadline } from "../generation/cost.js";
 import type { Generate } from "../inference.js";
 import type { ModelDirectory } from "../models.js";
 import { prefersAsync } from "../requests/prefer.js";
 import { onlyTenant } from "../tenant.js";
-import { readBody } from "../v2/body.js";
+import type { Bodies } from "../v2/bodies.js";
 import { readIdempotencyKey } from "../v2/idempotency-key.js";
-import { inflate } from "../v2/inflate.js";
 import type { Limits } from "../v2/limits.js";
 import { parseRequestJson } from "../v2/parse-infer.js";
 import { send, type Reply } from "../v2/reply.js";
@@ -24,6 +22,7 @@ import { listModels, retrieveModel } from "./models.js";
 export interface OpenAiOptions {
   readonly directory: () => ModelDirectory;
   readonly generate: Generate;
+  readonly bodies: Bodies;
   readonly limits: Limits;
   readonly onBug: (error: unknown, c: Context<GatewayEnv>) => void;
 }
@@ -32,7 +31,7 @@ export interface OpenAiOptions {
 type Handler = (c: Context<GatewayEnv>) => Reply | undefined | Promise<Reply | undefined>;
 
 export function addOpenAiRoutes(app: Hono<GatewayEnv>, options: OpenAiOptions): void {
-  const { directory, generate, limits } = options;
+  const { directory, generate, bodies, limits } = options;
 
   const guarded =
     (handler: Handler) =>
@@ -59,7 +58,8 @@ export function addOpenAiRoutes(app: Hono<GatewayEnv>, options: OpenAiOptions): 
     (job: typeof completionJob): Handler =>
     async ({ env: { incoming, outgoing } }) => {
       const idempotencyKey = readIdempotencyKey(incoming.headers);
-      const body = await readJson(incoming, bodyLimit(limits));
+      const accepted = { maxBytes: textBodyLimit(limits), encoding: incoming.headers["content-encoding"] };
+      const body = await bodies.use(incoming, accepted, (bytes) => parseRequestJson(bytes));
       const terms = {
         tenant: onlyTenant,
         deadlineMs: usualDeadline(limits),
@@ -78,9 +78,4 @@ export function addOpenAiRoutes(app: Hono<GatewayEnv>, options: OpenAiOptions): 
       throw new InferenceError("not_found", `Unknown request URL: ${c.req.method} ${c.req.path}`);
     }),
   );
-}
-
-async function readJson(incoming: GatewayEnv["Bindings"]["incoming"], maxBytes: number): Promise<JsonObject> {
-  const received = await readBody(incoming, maxBytes);
-  return parseRequestJson(await inflate(received, incoming.headers["content-encoding"], maxBytes));
 }

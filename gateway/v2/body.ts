@@ -1,6 +1,8 @@
 /** A request's whole body, read from node's message and never held beyond the limit, whatever its head declares. */
 import type { IncomingMessage } from "node:http";
 import { InferenceError } from "#shared/errors.js";
+import type { BodyRoom } from "./body-memory.js";
+import { Gathered } from "./gathered.js";
 
 /**
  * Many tiny chunks cost far more than their bytes. Node hands on what one read from the socket held, so a slow network also makes
@@ -10,15 +12,14 @@ const tinyPieceBytes = 512;
 const maxTinyPieces = 65_536;
 
 /** @throws InferenceError and leaves the rest of the body to flow away unread */
-export function readBody(incoming: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  const declared = incoming.headers["content-length"];
-  if (declared !== undefined && Number(declared) > maxBytes) {
+export function readBody(incoming: IncomingMessage, maxBytes: number, room: BodyRoom): Promise<Buffer> {
+  const declared = Number(incoming.headers["content-length"] ?? maxBytes);
+  if (declared > maxBytes) {
     incoming.resume();
     return Promise.reject(tooLarge(maxBytes));
   }
   return new Promise((resolve, reject) => {
-    const pieces: Buffer[] = [];
-    let bytes = 0;
+    const gathered = new Gathered(declared);
     let tinyPieces = 0;
     const settle = (): void => {
       incoming.off("data", onData).off("end", onEnd).off("close", onClose);
@@ -29,18 +30,23 @@ export function readBody(incoming: IncomingMessage, maxBytes: number): Promise<B
       reject(error);
     };
     const onData = (piece: Buffer): void => {
-      bytes += piece.length;
+      const bytes = gathered.length + piece.length;
       if (piece.length < tinyPieceBytes) tinyPieces++;
-      if (bytes > maxBytes) refuse(tooLarge(maxBytes));
-      else if (tinyPieces > maxTinyPieces) {
-        refuse(
-          new InferenceError("payload_too_large", `request body has more than ${maxTinyPieces} chunks of a few bytes`),
-        );
-      } else pieces.push(piece);
+      if (bytes > maxBytes) return refuse(tooLarge(maxBytes));
+      if (tinyPieces > maxTinyPieces) {
+        const text = `request body has more than ${maxTinyPieces} chunks of a few bytes`;
+        return refuse(new InferenceError("payload_too_large", text));
+      }
+      try {
+        room.grow(bytes);
+      } catch (error) {
+        return refuse(error as InferenceError);
+      }
+      gathered.add(piece);
     };
     const onEnd = (): void => {
       settle();
-      resolve(pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces, bytes));
+      resolve(gathered.bytes());
     };
     // After an end this is not heard; before it, the client went away or took longer than the server waits.
     const onClose = (): void => {

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import type { Generate, Infer, InferLater } from "../inference.js";
+import type { Bodies } from "./bodies.js";
 import type { Limits } from "./limits.js";
 
 export interface ModelExchange {
@@ -11,5 +12,6 @@ export interface ModelExchange {
   readonly infer: Infer;
   readonly inferLater: InferLater;
   readonly generate: Generate;
+  readonly bodies: Bodies;
   readonly limits: Limits;
 }

@@ -3,32 +3,26 @@
  * spec/http-v2.md section 9.
  */
 import { InferenceError } from "#shared/errors.js";
-import { bodyLimit } from "../generation/cost.js";
+import { textBodyLimit } from "../generation/cost.js";
 import { acceptedReply } from "../requests/prefer.js";
 import { onlyTenant } from "../tenant.js";
-import { readBody } from "./body.js";
 import type { ModelExchange } from "./exchange.js";
 import { readTextGeneration, refuseRepeating, type TextGeneration } from "./generation-parameters.js";
 import { readIdempotencyKey } from "./idempotency-key.js";
-import { parseGenerate, type ParsedGenerate } from "./parse-generate.js";
-import { customParameters, type RequestParameters } from "./parse-parameters.js";
+import type { ReadRequest } from "./read-request.js";
 import { renderGenerate } from "./render-generate.js";
 import { errorReply, withHeaders, type Reply } from "./reply.js";
 import { asEvent, streamText, wholeText } from "./text-answer.js";
 import { outputTensor, textOfInput } from "./text-tensor.js";
-import { validateInfer, type ValidInfer } from "./validate-infer.js";
 
 /** What has been read and checked, and only has to be run. */
-interface Ready {
-  readonly parsed: ParsedGenerate;
-  readonly parameters: RequestParameters;
-  readonly valid: ValidInfer;
+interface Ready extends ReadRequest {
   readonly idempotencyKey: string | undefined;
 }
 
 /** @throws InferenceError */
 export async function generateOverHttp(exchange: ModelExchange): Promise<Reply> {
-  const ready = await readRequest(exchange);
+  const ready = await readReady(exchange);
   const generation = textGeneration(exchange, ready);
   if (generation === undefined) return inferOnce(exchange, ready);
   if (generation.request.background) return acceptedReply((await exchange.generate(generation.request)).id);
@@ -39,7 +33,7 @@ export async function generateOverHttp(exchange: ModelExchange): Promise<Reply> 
 
 /** Undefined where the answer was a stream. @throws InferenceError */
 export async function generateStreamOverHttp(exchange: ModelExchange): Promise<Reply | undefined> {
-  const ready = await readRequest(exchange);
+  const ready = await readReady(exchange);
   const generation = textGeneration(exchange, ready);
   if (generation === undefined) return asEvent(await inferOnce(exchange, ready));
   const { model, generate, outgoing } = exchange;
@@ -50,34 +44,33 @@ export async function generateStreamOverHttp(exchange: ModelExchange): Promise<R
   }
   refuseRepeating(generation);
   const refusal = await streamText(generation, generate, outgoing, (texts) =>
-    renderGenerate(model, ready.parsed.id, [outputTensor(texts)]),
+    renderGenerate(model, ready.id, [outputTensor(texts)]),
   );
   return refusal && asEvent(refusal);
 }
 
-async function readRequest({ incoming, model, limits }: ModelExchange): Promise<Ready> {
+async function readReady({ incoming, model, bodies, limits }: ModelExchange): Promise<Ready> {
   const idempotencyKey = readIdempotencyKey(incoming.headers);
   const encoding = incoming.headers["content-encoding"]?.trim().toLowerCase() ?? "";
   if (encoding !== "" && encoding !== "identity") {
     incoming.resume();
     throw new InferenceError("invalid_argument", "Unsupported content-encoding, only 'identity' is supported.");
   }
-  const body = await readBody(incoming, model.generator === undefined ? limits.jsonBytes : bodyLimit(limits));
-  const parsed = parseGenerate(body, model, limits);
-  const parameters = customParameters(model.generator === undefined ? parsed.parameters : {}, limits);
-  return { parsed, parameters, idempotencyKey, valid: validateInfer({ ...parsed, outputs: [], parameters }, model) };
+  const terms = { maxBytes: textBodyLimit(limits) };
+  const reading = { path: "generate", headerLength: undefined, model, limits } as const;
+  return { ...(await bodies.readRequest(incoming, terms, reading)), idempotencyKey };
 }
 
 /** Undefined for a model that is no generator. */
 function textGeneration({ incoming, model, limits }: ModelExchange, ready: Ready): TextGeneration | undefined {
   const [text] = ready.valid.inputs;
   if (model.generator === undefined || text === undefined) return undefined;
-  const { parameters } = ready.parsed;
-  return readTextGeneration(model, textOfInput(text, model.name), parameters, incoming.headers, limits);
+  const { textParameters } = ready;
+  return readTextGeneration(model, textOfInput(text, model.name), textParameters, incoming.headers, limits);
 }
 
 async function inferOnce({ model, infer }: ModelExchange, ready: Ready): Promise<Reply> {
-  const { parsed, parameters, valid, idempotencyKey } = ready;
+  const { id, parameters, valid, idempotencyKey } = ready;
   const outcome = await infer({
     model,
     tenant: onlyTenant,
@@ -89,11 +82,11 @@ async function inferOnce({ model, infer }: ModelExchange, ready: Ready): Promise
     deadlineMs: parameters.deadlineMs,
   });
   if (outcome.kind === "error") return errorReply(outcome.code, outcome.message);
-  return jsonText(renderGenerate(model, parsed.id, outcome.tensors));
+  return jsonText(renderGenerate(model, id, outcome.tensors));
 }
 
-function textReply({ model }: ModelExchange, { parsed }: Ready, texts: readonly string[]): Reply {
-  return jsonText(renderGenerate(model, parsed.id, [outputTensor(texts)]));
+function textReply({ model }: ModelExchange, { id }: Ready, texts: readonly string[]): Reply {
+  return jsonText(renderGenerate(model, id, [outputTensor(texts)]));
 }
 
 function jsonText(text: string): Reply {

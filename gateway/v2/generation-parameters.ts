@@ -18,7 +18,7 @@ import { prefersAsync } from "../requests/prefer.js";
 import { onlyTenant } from "../tenant.js";
 import { readIdempotencyKey } from "./idempotency-key.js";
 import type { Limits } from "./limits.js";
-import { checkPriority, deadline } from "./parse-parameters.js";
+import { deadline } from "./parse-parameters.js";
 import { parseRequestJson } from "./parse-infer.js";
 
 export interface TextGeneration {

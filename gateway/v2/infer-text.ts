@@ -3,7 +3,7 @@ import { acceptedReply } from "../requests/prefer.js";
 import { compress } from "./compress.js";
 import type { ModelExchange } from "./exchange.js";
 import { readTextGeneration, refuseRepeating } from "./generation-parameters.js";
-import type { ParsedInfer } from "./parse-infer.js";
+import type { ReadRequest } from "./read-request.js";
 import { renderInfer } from "./render-infer.js";
 import { withHeaders, type Reply } from "./reply.js";
 import { streamText, wholeText } from "./text-answer.js";
@@ -13,7 +13,7 @@ import type { ValidInfer } from "./validate-infer.js";
 /** Undefined where the answer was a stream. @throws InferenceError */
 export async function inferText(
   { incoming, outgoing, model, generate, limits }: ModelExchange,
-  { id, textParameters }: ParsedInfer,
+  { id, textParameters }: ReadRequest,
   { inputs, outputs }: ValidInfer,
 ): Promise<Reply | undefined> {
   const [input] = inputs;

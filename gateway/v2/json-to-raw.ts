@@ -4,9 +4,9 @@
  * is little-endian on everything that Node is released for but s390x.
  */
 import { datatypeBytes, type Datatype } from "#shared/model/datatype.js";
-import type { JsonValue } from "#shared/json/parse.js";
+import type { TensorData } from "#shared/json/tensor-data.js";
 import { InferenceError } from "#shared/errors.js";
-import { asArray, unparsable } from "./members.js";
+import { unparsable } from "./members.js";
 
 type NumberArray = Int8Array | Int16Array | Int32Array | Uint8Array | Uint16Array | Uint32Array;
 
@@ -17,7 +17,7 @@ const maxUint64 = 2n ** 64n - 1n;
 export function jsonToRaw(
   input: string,
   datatype: Datatype,
-  value: JsonValue,
+  data: TensorData,
   count: number,
   maxBytes: number,
 ): Buffer {
@@ -27,9 +27,10 @@ export function jsonToRaw(
       `receiving ${datatype} data via JSON is not supported. Please use the binary data format for input ${input}`,
     );
   }
-  const data = asArray(value, "data");
-  checkCount(countElements(data), count);
-  const bytes = datatype === "BYTES" ? stringBytes(data) : count * datatypeBytes[datatype];
+  // Before anything is allocated: the shape is only what the client says.
+  checkCount(data.count, count);
+  if (datatype === "BYTES" && !data.holdsOnly("string")) throw unparsable("data", "string");
+  const bytes = datatype === "BYTES" ? 4 * count + data.stringBytes : count * datatypeBytes[datatype];
   if (bytes > maxBytes) {
     throw new InferenceError(
       "payload_too_large",
@@ -64,13 +65,6 @@ export function jsonToRaw(
   }
 }
 
-/** Before anything is allocated: the shape is only what the client says. */
-function countElements(data: readonly JsonValue[]): number {
-  let count = data.length;
-  for (const item of data) if (Array.isArray(item)) count += countElements(item) - 1;
-  return count;
-}
-
 function checkCount(got: number, wanted: number): void {
   if (got === wanted) return;
   throw new InferenceError(
@@ -81,26 +75,15 @@ function checkCount(got: number, wanted: number): void {
   );
 }
 
-/** Calls `write` for each element in row-major order. */
-function eachElement(data: readonly JsonValue[], write: (item: JsonValue, index: number) => void, from = 0): number {
-  let index = from;
-  for (const item of data) {
-    if (Array.isArray(item)) index = eachElement(item, write, index);
-    else write(item, index++);
-  }
-  return index;
-}
-
 function bufferOf(array: NodeJS.TypedArray): Buffer {
   return Buffer.from(array.buffer, array.byteOffset, array.byteLength);
 }
 
-function writeBooleans(data: JsonValue[], count: number): Buffer {
+function writeBooleans(data: TensorData, count: number): Buffer {
+  if (!data.holdsOnly("boolean")) throw unparsable("data", "boolean");
   const raw = Buffer.allocUnsafe(count);
-  eachElement(data, (item, index) => {
-    if (typeof item !== "boolean") throw unparsable("data", "boolean");
-    raw[index] = item ? 1 : 0;
-  });
+  const elements = data.elements();
+  for (let index = 0; index < count; index++) raw[index] = elements.boolean() ? 1 : 0;
   return raw;
 }
 
@@ -108,54 +91,44 @@ function inRange(item: bigint): boolean {
   return item >= minInt64 && item <= maxUint64;
 }
 
-function writeIntegers(data: JsonValue[], array: NumberArray, wanted: string): Buffer {
-  eachElement(data, (item, index) => {
+function writeIntegers(data: TensorData, array: NumberArray, wanted: string): Buffer {
+  if (!data.holdsOnly("number")) throw unparsable("data", wanted);
+  const elements = data.elements();
+  for (let index = 0; index < array.length; index++) {
+    const item = elements.number();
     if (Number.isSafeInteger(item)) array[index] = item as number;
     else if (typeof item === "bigint" && inRange(item)) array[index] = Number(BigInt.asIntN(32, item));
     else throw unparsable("data", wanted);
-  });
+  }
   return bufferOf(array);
 }
 
-function writeLongIntegers(data: JsonValue[], count: number, wanted: string): Buffer {
+function writeLongIntegers(data: TensorData, count: number, wanted: string): Buffer {
+  if (!data.holdsOnly("number")) throw unparsable("data", wanted);
   const longs = new BigInt64Array(count);
   const halves = new Int32Array(longs.buffer);
-  eachElement(data, (item, index) => {
+  const elements = data.elements();
+  for (let index = 0; index < count; index++) {
+    const item = elements.number();
     if (Number.isSafeInteger(item)) {
       // Two's complement by halves: several times faster than a bigint per element.
       halves[2 * index] = item as number;
       halves[2 * index + 1] = Math.floor((item as number) / 2 ** 32);
     } else if (typeof item === "bigint" && inRange(item)) longs[index] = item;
     else throw unparsable("data", wanted);
-  });
+  }
   return bufferOf(longs);
 }
 
-function writeFloats(data: JsonValue[], array: Float32Array | Float64Array): Buffer {
-  eachElement(data, (item, index) => {
-    if (typeof item === "number") array[index] = item;
-    else if (typeof item === "bigint") array[index] = Number(item);
-    else throw unparsable("data", "number");
-  });
+function writeFloats(data: TensorData, array: Float32Array | Float64Array): Buffer {
+  if (!data.holdsOnly("number")) throw unparsable("data", "number");
+  const elements = data.elements();
+  for (let index = 0; index < array.length; index++) array[index] = Number(elements.number());
   return bufferOf(array);
 }
 
-function stringBytes(data: JsonValue[]): number {
-  let bytes = 0;
-  eachElement(data, (item) => {
-    if (typeof item !== "string") throw unparsable("data", "string");
-    bytes += 4 + Buffer.byteLength(item);
-  });
-  return bytes;
-}
-
-function writeStrings(data: JsonValue[], bytes: number): Buffer {
+function writeStrings(data: TensorData, bytes: number): Buffer {
   const raw = Buffer.allocUnsafe(bytes);
-  let offset = 0;
-  eachElement(data, (item) => {
-    const length = raw.write(item as string, offset + 4);
-    raw.writeUInt32LE(length, offset);
-    offset += 4 + length;
-  });
+  data.writeStrings(raw);
   return raw;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { JsonError } from "#shared/json/parse.js";
+import { JsonError } from "#shared/json/error.js";
 import { parseHeader } from "./known-headers.js";
 
 describe("parseHeader", () => {

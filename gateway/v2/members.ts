@@ -1,5 +1,6 @@
 /** Typed reading of client JSON. A refusal keeps Triton's words, since its clients' tests match on them. */
 import type { JsonObject, JsonValue } from "#shared/json/parse.js";
+import { TensorData } from "#shared/json/tensor-data.js";
 import { InferenceError } from "#shared/errors.js";
 
 export function unparsable(name: string, wanted: string): InferenceError {
@@ -10,7 +11,7 @@ export function unparsable(name: string, wanted: string): InferenceError {
 }
 
 export function isObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof TensorData);
 }
 
 export function required(object: JsonObject, name: string): JsonValue {

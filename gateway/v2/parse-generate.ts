@@ -3,7 +3,8 @@
  * What `parameters` holds is read as if it stood outside of it.
  */
 import type { ServedModel, TensorSpec } from "#shared/contract/announcement.js";
-import type { JsonObject, JsonValue } from "#shared/json/parse.js";
+import { parseJson, type JsonObject, type JsonValue } from "#shared/json/parse.js";
+import { TensorData } from "#shared/json/tensor-data.js";
 import { InferenceError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
 import { jsonToRaw } from "./json-to-raw.js";
@@ -22,8 +23,11 @@ export interface ParsedGenerate {
 
 /** @throws InferenceError */
 export function parseGenerate(body: Buffer, model: ServedModel, limits: Limits): ParsedGenerate {
-  const request = parseRequestJson(body);
-  const id = request["id"] === undefined ? "" : asString(request["id"], "id");
+  const names = new Set(model.inputs.map(({ name }) => name));
+  const isData = (name: string, depth: number, branch: string): boolean =>
+    names.has(name) && (depth === 1 ? name !== "parameters" : depth === 2 && branch === "parameters");
+  const request = parseRequestJson(body, (bytes) => parseJson(bytes, isData));
+  const id = request["id"] === undefined || names.has("id") ? "" : asString(request["id"], "id");
   const inputs = new Map<string, Tensor>();
   const parameters = Object.create(null) as JsonObject;
   const read = (members: JsonObject): void => {
@@ -44,11 +48,11 @@ export function parseGenerate(body: Buffer, model: ServedModel, limits: Limits):
 
 function tensorOf(spec: TensorSpec, value: JsonValue, model: ServedModel, limits: Limits): Tensor {
   const { name, datatype, dims } = spec;
-  const items = Array.isArray(value) ? value : [value];
-  if (items.some((item) => typeof item === "object")) throw notConvertible(name);
-  if (items.length === 0) return { name, datatype, shape: [], data: Buffer.alloc(0) };
-  const shape = fitShape(name, model.maxBatchSize > 0 ? [-1, ...dims] : dims, items.length);
-  return { name, datatype, shape, data: jsonToRaw(name, datatype, items, items.length, limits.jsonBytes) };
+  if (!(value instanceof TensorData) || value.isNested || value.holdsOther) throw notConvertible(name);
+  const { count } = value;
+  if (count === 0) return { name, datatype, shape: [], data: Buffer.alloc(0) };
+  const shape = fitShape(name, model.maxBatchSize > 0 ? [-1, ...dims] : dims, count);
+  return { name, datatype, shape, data: jsonToRaw(name, datatype, value, count, limits.jsonBytes) };
 }
 
 /** Of several variable dimensions the innermost takes all that the fixed ones leave. */

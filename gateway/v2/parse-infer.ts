@@ -1,12 +1,13 @@
 /** The body of an infer request, as far as it can be read without comparing it with the model; spec/http-v2.md sections 5 and 6. */
-import { parseJson, JsonError, type JsonObject, type JsonValue } from "#shared/json/parse.js";
+import { JsonError } from "#shared/json/error.js";
+import { parseJson, type JsonObject, type JsonValue } from "#shared/json/parse.js";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { InferenceError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
 import type { Limits } from "./limits.js";
 import { parseHeader } from "./known-headers.js";
 import { asString, isObject, optionalObject } from "./members.js";
-import { parseInputs } from "./parse-inputs.js";
+import { isInputData, parseInputs } from "./parse-inputs.js";
 import { parseOutputs, type RequestedOutput } from "./parse-outputs.js";
 import { parseParameters, type RequestParameters } from "./parse-parameters.js";
 import { rawInput } from "./raw-request.js";
@@ -44,7 +45,7 @@ export function parseInfer(
     throw new InferenceError("payload_too_large", `request JSON is larger than the limit of ${limits.jsonBytes} bytes`);
   }
   const json = body.subarray(0, jsonBytes);
-  const request = parseRequestJson(json, headerLength === undefined ? parseJson : parseHeader);
+  const request = parseRequestJson(json, headerLength === undefined ? parseWithData : parseHeader);
   const id = request["id"] === undefined ? "" : asString(request["id"], "id");
   const prefix = requestPrefix(id);
   const given = optionalObject(request, "parameters");
@@ -56,6 +57,10 @@ export function parseInfer(
     inputs: parseInputs(request, body.subarray(jsonBytes), model.name, prefix, limits),
     outputs: parseOutputs(request, prefix),
   };
+}
+
+function parseWithData(bytes: Buffer): JsonValue {
+  return parseJson(bytes, isInputData);
 }
 
 /** What means the same for every model. */

@@ -1,11 +1,17 @@
 /** `inputs` to tensors: each names its shape and datatype and brings its data as JSON or as bytes that follow the JSON. */
 import { datatypeBytes, elementCount, isDatatype, type Datatype } from "#shared/model/datatype.js";
-import type { JsonObject, JsonValue } from "#shared/json/parse.js";
+import type { JsonObject } from "#shared/json/parse.js";
+import { TensorData } from "#shared/json/tensor-data.js";
 import { InferenceError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
 import { jsonToRaw } from "./json-to-raw.js";
 import { maxInputs, maxRank, maxTensorBytes, type Limits } from "./limits.js";
 import { asArray, asSize, asString, isObject, optionalObject, required, unparsable } from "./members.js";
+
+/** Where an infer request has its tensors' data: `inputs[].data`. */
+export function isInputData(name: string, depth: number, branch: string): boolean {
+  return depth === 3 && name === "data" && branch === "inputs";
+}
 
 export function parseInputs(
   request: JsonObject,
@@ -44,7 +50,8 @@ export function parseInputs(
   return tensors;
 }
 
-type Source = { readonly kind: "json"; readonly data: JsonValue } | { readonly kind: "binary"; readonly bytes: number };
+type Source =
+  { readonly kind: "json"; readonly data: TensorData } | { readonly kind: "binary"; readonly bytes: number };
 
 function dataSource(name: string, item: JsonObject): Source {
   const parameters = optionalObject(item, "parameters");
@@ -58,7 +65,9 @@ function dataSource(name: string, item: JsonObject): Source {
   }
   if (region !== undefined) throw sharedMemoryDisabled();
   if (size !== undefined) return { kind: "binary", bytes: asSize(size, "binary_data_size") };
-  return { kind: "json", data: required(item, "data") };
+  const data = required(item, "data");
+  if (!(data instanceof TensorData && data.isArray)) throw unparsable("data", "array");
+  return { kind: "json", data };
 }
 
 export function sharedMemoryDisabled(): InferenceError {

@@ -66,7 +66,7 @@ function readParameter(name: string, value: JsonValue, into: RequestParameters, 
 }
 
 /** 0 asks for the model's default, which is all that there is: no model has priority levels yet. */
-export function checkPriority(value: JsonValue): void {
+function checkPriority(value: JsonValue): void {
   if (!isUint64(value)) throw unparsable("priority", "unsigned-integer");
   if (BigInt(value) === 0n) return;
   throw new InferenceError(

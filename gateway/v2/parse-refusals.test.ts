@@ -49,7 +49,7 @@ describe("what cannot be parsed", () => {
     ["two documents", "{}{}", "failed to parse the request JSON buffer: The document root must not be followed by other values at 2", "invalid_json"],
     ["a BOM", "\u{feff}{}", "failed to parse the request JSON buffer: Invalid value at 0", "invalid_json"],
     ["a list", "[]", "failed to parse the request JSON buffer: The document root must be an object at 0", "invalid_json"],
-    ["101 levels", `{"x":${"[".repeat(400)}`, "failed to parse the request JSON buffer: Nesting is deeper than the limit of 100 at 104", "invalid_json"],
+    ["101 levels", `{"x":${"[".repeat(400)}`, "failed to parse the request JSON buffer: JSON nesting depth exceeds maximum allowed limit (100) at 104", "invalid_json"],
     ["1e999", '{"x":1e999}', "failed to parse the request JSON buffer: Number too big to be stored in double at 5", "invalid_json"],
     ["a key twice", '{"id":"a","id":"b"}', "failed to parse the request JSON buffer: Duplicate name of object member at 10", "invalid_json"],
     ["no inputs", {}, missing("inputs")],

@@ -3,18 +3,22 @@ import type { IncomingMessage } from "node:http";
 import { InferenceError } from "#shared/errors.js";
 import type { JsonObject } from "#shared/json/parse.js";
 import type { ModelDirectory } from "../models.js";
-import { readBody } from "./body.js";
+import type { Bodies } from "./bodies.js";
 import type { Limits } from "./limits.js";
 import { parseRequestJson } from "./parse-infer.js";
 import { errorReply, jsonReply, type Reply } from "./reply.js";
 
 export async function repositoryIndex(
   incoming: IncomingMessage,
+  bodies: Bodies,
   directory: ModelDirectory,
   limits: Limits,
 ): Promise<Reply> {
-  const body = await readBody(incoming, limits.controlBytes);
-  const readyOnly = body.length > 0 && isReadyOnly(parseRequestJson(body));
+  const readyOnly = await bodies.use(
+    incoming,
+    { maxBytes: limits.controlBytes },
+    (body) => body.length > 0 && isReadyOnly(parseRequestJson(body)),
+  );
   const ready = directory.all().map(({ name, version }) => ({ name, version, state: "READY" }));
   if (readyOnly) return jsonReply(ready);
   const served = new Set(ready.map(({ name, version }) => `${name}/${version}`));

@@ -5,6 +5,7 @@ import type { Context, Hono } from "hono";
 import type { Generate, Infer, InferLater } from "../inference.js";
 import type { ModelDirectory } from "../models.js";
 import { InferenceError } from "#shared/errors.js";
+import type { Bodies } from "./bodies.js";
 import type { ModelExchange } from "./exchange.js";
 import { generateOverHttp, generateStreamOverHttp } from "./generate.js";
 import { liveness, modelReadiness, readiness } from "./health.js";
@@ -30,6 +31,7 @@ export interface V2Options {
   readonly isReady: () => boolean;
   /** What `GET /v2/fleet` shows. */
   readonly fleet: () => Promise<unknown>;
+  readonly bodies: Bodies;
   readonly limits: Limits;
   /** What the server's metadata call it. */
   readonly serverName: string;
@@ -81,13 +83,14 @@ export function addV2Routes(app: Hono<GatewayEnv>, options: V2Options): void {
     infer: options.infer,
     inferLater: options.inferLater,
     generate: options.generate,
+    bodies: options.bodies,
     limits,
   });
   modelRoute("POST", "/infer", (c) => inferOverHttp(exchange(c)));
   modelRoute("POST", "/generate", (c) => generateOverHttp(exchange(c)));
   modelRoute("POST", "/generate_stream", (c) => generateStreamOverHttp(exchange(c)));
 
-  const index: Handler = (c) => repositoryIndex(c.env.incoming, directory(), limits);
+  const index: Handler = (c) => repositoryIndex(c.env.incoming, options.bodies, directory(), limits);
   route("POST", "/v2/repository/index", index);
   route("POST", "/v2/repository/:repository/index", index);
   for (const action of ["load", "unload"]) {

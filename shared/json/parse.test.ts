@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { JsonError, parseJson, type JsonValue } from "./parse.js";
+import { JsonError } from "./error.js";
+import { parseJson, type JsonValue } from "./parse.js";
 import { printJson } from "./print.js";
 
 const parse = (text: string): JsonValue => parseJson(Buffer.from(text));
@@ -108,8 +109,8 @@ describe("parseJson documents", () => {
   });
 
   it.each([101, 400_000])("refuses %i levels, of arrays or objects", (levels) => {
-    expect(refusal("[".repeat(levels))).toBe("Nesting is deeper than the limit of 100 at 100");
-    expect(refusal('{"a":'.repeat(levels))).toBe("Nesting is deeper than the limit of 100 at 500");
+    expect(refusal("[".repeat(levels))).toBe("JSON nesting depth exceeds maximum allowed limit (100) at 100");
+    expect(refusal('{"a":'.repeat(levels))).toBe("JSON nesting depth exceeds maximum allowed limit (100) at 500");
   });
 
   it("reads 100 levels and 10 000 members, and no more", () => {
@@ -117,6 +118,16 @@ describe("parseJson documents", () => {
     const members = (count: number): string => `{${Array.from({ length: count }, (_, i) => `"${i}":0`).join(",")}}`;
     expect(refusal(members(10_000))).toBe("accepted");
     expect(refusal(members(10_001))).toMatch(/^More object members than the limit of 10000 at /);
+  });
+
+  it("reads 150 000 values, of which 20 000 are arrays or objects, and no more", () => {
+    const list = (count: number, value: string): string => `[${Array.from({ length: count }, () => value).join(",")}]`;
+    expect(refusal(list(149_999, "0"))).toBe("accepted");
+    expect(refusal(list(150_000, "0"))).toBe("More values than the limit of 150000 at 299999");
+    expect(refusal(list(30_000_000, "0"))).toBe("More values than the limit of 150000 at 299999");
+    expect(refusal(list(19_999, "{}"))).toBe("accepted");
+    expect(refusal(list(20_000, "{}"))).toBe("More arrays and objects than the limit of 20000 at 59998");
+    expect(refusal(list(10_000, "[[]]"))).toBe("More arrays and objects than the limit of 20000 at 49997");
   });
 
   it("takes time in proportion to the text", () => {

@@ -1,266 +1,203 @@
 /**
- * JSON as KServe clients write it: 64-bit integers arrive exactly (as bigint where a double would round), bare NaN and Infinity
- * are numbers, and what `JSON.parse` lets through to hurt later (depth, duplicate keys, invalid UTF-8, 1e999) is refused here.
- * One difference is not kept: `1.0` and `1` are the same number. Objects have no prototype, so `__proto__` is plain data.
+ * JSON as KServe clients write it: 64-bit integers arrive exactly (as bigint where a double would
+ * round), bare NaN and Infinity are numbers, and what `JSON.parse` lets through to hurt later (depth,
+ * duplicate keys, invalid UTF-8, 1e999) is refused here. One difference is not kept: `1.0` and `1`
+ * are the same number. Objects have no prototype, so `__proto__` is plain data.
+ *
+ * What a document costs is bounded: values are counted, and tensors' data, of which there may be
+ * millions, is checked where it lies (tensor-data.ts).
  */
-import { isAscii, isUtf8 } from "node:buffer";
+import { isUtf8 } from "node:buffer";
+import { JsonError } from "./error.js";
+import { Lexer } from "./lexer.js";
+import { elementKinds, TensorData } from "./tensor-data.js";
 
-export type JsonValue = null | boolean | number | bigint | string | JsonValue[] | JsonObject;
+export type JsonValue = null | boolean | number | bigint | string | JsonValue[] | JsonObject | TensorData;
 export interface JsonObject {
   [key: string]: JsonValue;
 }
 
+/**
+ * Whether a member is a tensor's data, to be left where it lies.
+ * @param depth of the member's object; the root's is 1
+ * @param branch the root's member in which the object lies, or is `name` itself
+ */
+export type IsTensorData = (name: string, depth: number, branch: string) => boolean;
+
 const maxDepth = 100;
 const maxMembers = 10_000;
-
-/** `position` is the byte at which the text stopped making sense. */
-export class JsonError extends Error {
-  override readonly name = "JsonError";
-  readonly reason: string;
-  readonly position: number;
-
-  constructor(reason: string, position: number) {
-    super(`${reason} at ${position}`);
-    this.reason = reason;
-    this.position = position;
-  }
-}
+/** A prompt of 131 072 token ids fits. */
+const maxValues = 150_000;
+/** Arrays and objects, which take ten times what other values take. */
+const maxContainers = 20_000;
 
 /** @throws JsonError */
-export function parseJson(bytes: Buffer): JsonValue {
-  if (isAscii(bytes)) return new Reader(bytes.toString("latin1")).document();
+export function parseJson(bytes: Buffer, isTensorData: IsTensorData = never): JsonValue {
   if (!isUtf8(bytes)) throw new JsonError("The document is not valid UTF-8", 0);
-  return new Reader(bytes.toString("utf8")).document();
+  return new Reader(bytes, isTensorData).document();
 }
 
-const literals: ReadonlyMap<number, readonly (readonly [string, null | boolean | number])[]> = new Map([
-  [0x74, [["true", true]]],
-  [0x66, [["false", false]]],
-  [0x6e, [["null", null]]],
-  [0x4e, [["NaN", Number.NaN]]],
-  [
-    0x49,
-    [
-      ["Infinity", Number.POSITIVE_INFINITY],
-      ["Inf", Number.POSITIVE_INFINITY],
-    ],
-  ],
-]);
+function never(): boolean {
+  return false;
+}
 
-const escapes: Readonly<Record<string, string>> = {
-  '"': '"',
-  "\\": "\\",
-  "/": "/",
-  b: "\b",
-  f: "\f",
-  n: "\n",
-  r: "\r",
-  t: "\t",
-};
-
-/** charCodeAt beyond the end is NaN, which fails every comparison below: the end of the text needs no check of its own. */
 class Reader {
-  readonly #text: string;
-  #at = 0;
+  readonly #bytes: Buffer;
+  readonly #isTensorData: IsTensorData;
+  readonly #lexer: Lexer;
+  #values = 0;
+  #containers = 0;
+  #branch = "";
 
-  constructor(text: string) {
-    this.#text = text;
+  constructor(bytes: Buffer, isTensorData: IsTensorData) {
+    this.#bytes = bytes;
+    this.#isTensorData = isTensorData;
+    this.#lexer = new Lexer(bytes);
   }
 
   document(): JsonValue {
-    this.#space();
-    if (this.#at === this.#text.length) this.#fail("The document is empty");
+    const lexer = this.#lexer;
+    lexer.space();
+    if (lexer.atEnd) lexer.fail("The document is empty");
     const value = this.#value(0);
-    this.#space();
-    if (this.#at < this.#text.length) this.#fail("The document root must not be followed by other values");
+    lexer.space();
+    if (!lexer.atEnd) lexer.fail("The document root must not be followed by other values");
     return value;
   }
 
-  #fail(reason: string, at = this.#at): never {
-    throw new JsonError(reason, Buffer.byteLength(this.#text.slice(0, at)));
-  }
-
-  #space(): void {
-    for (;;) {
-      const code = this.#text.charCodeAt(this.#at);
-      if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return;
-      this.#at++;
-    }
-  }
-
   #value(depth: number): JsonValue {
-    const code = this.#text.charCodeAt(this.#at);
-    if (code === 0x22) return this.#string();
+    const lexer = this.#lexer;
+    if (++this.#values > maxValues) lexer.fail(`More values than the limit of ${maxValues}`);
+    const code = lexer.peek();
+    if (code === 0x22) return lexer.string();
     if (code === 0x7b) return this.#object(depth + 1);
     if (code === 0x5b) return this.#array(depth + 1);
-    if (code === 0x2d || (code >= 0x30 && code <= 0x39)) return this.#number();
-    return this.#literal(code);
+    if (isNumber(code)) return lexer.number();
+    return lexer.literal();
   }
 
-  #literal(code: number): null | boolean | number {
-    for (const [word, value] of literals.get(code) ?? []) {
-      if (this.#text.startsWith(word, this.#at)) {
-        this.#at += word.length;
-        return value;
-      }
+  #enter(depth: number): void {
+    this.#checkDepth(depth);
+    if (++this.#containers > maxContainers) {
+      this.#lexer.fail(`More arrays and objects than the limit of ${maxContainers}`);
     }
-    return this.#fail("Invalid value");
+  }
+
+  #checkDepth(depth: number): void {
+    if (depth > maxDepth) this.#lexer.fail(`JSON nesting depth exceeds maximum allowed limit (${maxDepth})`);
   }
 
   #array(depth: number): JsonValue[] {
-    if (depth > maxDepth) this.#fail(`Nesting is deeper than the limit of ${maxDepth}`);
+    this.#enter(depth);
+    const lexer = this.#lexer;
     const items: JsonValue[] = [];
-    this.#at++;
-    this.#space();
-    if (this.#text.charCodeAt(this.#at) === 0x5d) {
-      this.#at++;
+    lexer.at++;
+    lexer.space();
+    if (lexer.peek() === 0x5d) {
+      lexer.at++;
       return items;
     }
     for (;;) {
       items.push(this.#value(depth));
-      this.#space();
-      const code = this.#text.charCodeAt(this.#at);
-      if (code !== 0x2c && code !== 0x5d) this.#fail("Missing a comma or ] after an array element");
-      this.#at++;
+      lexer.space();
+      const code = lexer.peek();
+      if (code !== 0x2c && code !== 0x5d) lexer.fail("Missing a comma or ] after an array element");
+      lexer.at++;
       if (code === 0x5d) return items;
-      this.#space();
+      lexer.space();
     }
   }
 
   #object(depth: number): JsonObject {
-    if (depth > maxDepth) this.#fail(`Nesting is deeper than the limit of ${maxDepth}`);
+    this.#enter(depth);
+    const lexer = this.#lexer;
     const object = Object.create(null) as JsonObject;
     let members = 0;
-    this.#at++;
-    this.#space();
-    if (this.#text.charCodeAt(this.#at) === 0x7d) {
-      this.#at++;
+    lexer.at++;
+    lexer.space();
+    if (lexer.peek() === 0x7d) {
+      lexer.at++;
       return object;
     }
     for (;;) {
-      const nameAt = this.#at;
-      if (this.#text.charCodeAt(nameAt) !== 0x22) this.#fail("Missing a name for object member");
-      const name = this.#string();
-      if (name in object) this.#fail("Duplicate name of object member", nameAt);
-      if (++members > maxMembers) this.#fail(`More object members than the limit of ${maxMembers}`, nameAt);
-      this.#space();
-      if (this.#text.charCodeAt(this.#at) !== 0x3a) this.#fail("Missing a colon after a name of object member");
-      this.#at++;
-      this.#space();
-      object[name] = this.#value(depth);
-      this.#space();
-      const code = this.#text.charCodeAt(this.#at);
-      if (code !== 0x2c && code !== 0x7d) this.#fail("Missing a comma or } after an object member");
-      this.#at++;
+      const nameAt = lexer.at;
+      if (lexer.peek() !== 0x22) lexer.fail("Missing a name for object member");
+      const name = lexer.string();
+      if (name in object) lexer.fail("Duplicate name of object member", nameAt);
+      if (++members > maxMembers) lexer.fail(`More object members than the limit of ${maxMembers}`, nameAt);
+      lexer.space();
+      if (lexer.peek() !== 0x3a) lexer.fail("Missing a colon after a name of object member");
+      lexer.at++;
+      lexer.space();
+      if (depth === 1) this.#branch = name;
+      object[name] = this.#isTensorData(name, depth, this.#branch) ? this.#data(depth) : this.#value(depth);
+      lexer.space();
+      const code = lexer.peek();
+      if (code !== 0x2c && code !== 0x7d) lexer.fail("Missing a comma or } after an object member");
+      lexer.at++;
       if (code === 0x7d) return object;
-      this.#space();
+      lexer.space();
     }
   }
 
-  #number(): number | bigint {
-    const text = this.#text;
-    const start = this.#at;
-    const negative = text.charCodeAt(start) === 0x2d;
-    let at = negative ? start + 1 : start;
-    const digitsAt = at;
-    let code = text.charCodeAt(at);
-    if (negative && code === 0x49) {
-      this.#at = at;
-      return -(this.#literal(code) as number);
-    }
-    let value = 0;
-    while (code >= 0x30 && code <= 0x39) {
-      value = value * 10 + (code - 0x30);
-      code = text.charCodeAt(++at);
-    }
-    const digits = at - digitsAt;
-    if (digits === 0 || (digits > 1 && text.charCodeAt(digitsAt) === 0x30)) this.#fail("Invalid value");
-    if (code !== 0x2e && code !== 0x65 && code !== 0x45) {
-      this.#at = at;
-      if (digits < 16) return negative ? -value : value;
-      return this.#longInteger(start, at);
-    }
-    if (code === 0x2e) {
-      const fractionAt = ++at;
-      at = this.#skipDigits(at);
-      if (at === fractionAt) this.#fail("Miss fraction part in number", at);
-      code = text.charCodeAt(at);
-    }
-    if (code === 0x65 || code === 0x45) {
-      code = text.charCodeAt(++at);
-      if (code === 0x2b || code === 0x2d) at++;
-      const exponentAt = at;
-      at = this.#skipDigits(at);
-      if (at === exponentAt) this.#fail("Miss exponent in number", at);
-    }
-    const double = Number(text.slice(start, at));
-    if (!Number.isFinite(double)) this.#fail("Number too big to be stored in double", start);
-    this.#at = at;
-    return double;
-  }
-
-  #skipDigits(from: number): number {
-    let at = from;
+  /** Checks a tensor's data, whose nesting builds nothing here and takes no stack. */
+  #data(depth: number): TensorData {
+    const lexer = this.#lexer;
+    const start = lexer.at;
+    const isArray = lexer.peek() === 0x5b;
+    let level = depth;
+    let isNested = false;
+    let count = 0;
+    let kinds = 0;
+    let stringBytes = 0;
     for (;;) {
-      const code = this.#text.charCodeAt(at);
-      if (!(code >= 0x30 && code <= 0x39)) return at;
-      at++;
-    }
-  }
-
-  /** A finite double has at most 309 digits, so BigInt, whose cost is not linear, never sees more. */
-  #longInteger(start: number, end: number): number | bigint {
-    const digits = this.#text.slice(start, end);
-    const double = Number(digits);
-    if (Number.isSafeInteger(double)) return double;
-    if (!Number.isFinite(double)) this.#fail("Number too big to be stored in double", start);
-    return BigInt(digits);
-  }
-
-  #string(): string {
-    const text = this.#text;
-    let from = ++this.#at;
-    let at = from;
-    let parts = "";
-    for (;;) {
-      const code = text.charCodeAt(at);
-      if (code === 0x22) {
-        this.#at = at + 1;
-        return parts === "" ? text.slice(from, at) : parts + text.slice(from, at);
+      if (lexer.peek() === 0x5b) {
+        this.#checkDepth(++level);
+        if (level > depth + 1) isNested = true;
+        lexer.at++;
+        lexer.space();
+        if (lexer.peek() !== 0x5d) continue;
+      } else {
+        const kind = this.#element(level);
+        if (kind === elementKinds.string) stringBytes += lexer.skippedBytes;
+        kinds |= kind;
+        count++;
       }
-      if (code === 0x5c) {
-        parts += text.slice(from, at);
-        this.#at = at;
-        parts += this.#escape();
-        from = at = this.#at;
-      } else if (code >= 0x20) at++;
-      else if (at < text.length) this.#fail("Invalid encoding in string", at);
-      else this.#fail("Missing a closing quotation mark in string", at);
+      // A value has been passed, or an array begun that ends at once.
+      for (; level > depth; level--) {
+        lexer.space();
+        if (lexer.peek() !== 0x5d) break;
+        lexer.at++;
+      }
+      if (level === depth) return new TensorData(this.#bytes, start, { isArray, isNested, count, kinds, stringBytes });
+      if (lexer.peek() !== 0x2c) lexer.fail("Missing a comma or ] after an array element");
+      lexer.at++;
+      lexer.space();
     }
   }
 
-  /** Half a surrogate pair has no UTF-8: kept, it would silently become U+FFFD in a BYTES tensor. */
-  #escape(): string {
-    const letter = this.#text.charAt(this.#at + 1);
-    if (letter !== "u") {
-      const plain = escapes[letter];
-      if (plain === undefined) return this.#fail("Invalid escape character in string");
-      this.#at += 2;
-      return plain;
+  /** Passes one element and returns its kind. */
+  #element(depth: number): number {
+    const lexer = this.#lexer;
+    const code = lexer.peek();
+    if (isNumber(code)) {
+      lexer.skipNumber();
+      return elementKinds.number;
     }
-    const first = this.#hex();
-    if (first < 0xd800 || first > 0xdfff) return String.fromCharCode(first);
-    if (first > 0xdbff || !this.#text.startsWith("\\u", this.#at))
-      this.#fail("The surrogate pair in string is invalid");
-    const second = this.#hex();
-    if (second < 0xdc00 || second > 0xdfff) this.#fail("The surrogate pair in string is invalid");
-    return String.fromCharCode(first, second);
+    if (code === 0x22) {
+      lexer.skipString();
+      return elementKinds.string;
+    }
+    if (code === 0x7b) {
+      this.#value(depth);
+      return elementKinds.other;
+    }
+    const literal = lexer.literal();
+    if (typeof literal === "number") return elementKinds.number;
+    return literal === null ? elementKinds.other : elementKinds.boolean;
   }
+}
 
-  #hex(): number {
-    const digits = this.#text.slice(this.#at + 2, this.#at + 6);
-    if (!/^[0-9A-Fa-f]{4}$/.test(digits)) this.#fail("Incorrect hex digit after \\u escape in string");
-    this.#at += 6;
-    return Number.parseInt(digits, 16);
-  }
+function isNumber(code: number): boolean {
+  return code === 0x2d || (code >= 0x30 && code <= 0x39);
 }
