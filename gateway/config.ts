@@ -17,6 +17,12 @@ export const gatewaySettings = sharedSettings.extend({
     .positive()
     .default(268_435_456)
     .describe("longest body with binary tensors"),
+  BATON_MAX_UNREAD_BYTES: z.coerce
+    .number()
+    .int()
+    .positive()
+    .default(536_870_912)
+    .describe("replies that wait for all clients together; above it those that read nothing are cut"),
   BATON_QUEUE_LIMIT: z.coerce
     .number()
     .int()

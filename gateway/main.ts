@@ -108,6 +108,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     log: (fields, line) => log.debug(fields, line),
     webSockets: new WebSocketDoor({ requests, log: (fields, line) => log.error(fields, line) }),
     accepting: ACCEPTING,
+    limits: { unreadBytes: config.BATON_MAX_UNREAD_BYTES },
   });
   lifecycle.onClose("http", () => {
     stopping = true;
