@@ -1,4 +1,7 @@
-/** Connections of a running server: how they are counted, what replays of offers leave behind, and clients that never read. */
+/**
+ * Connections of a running server: how they are counted, what replays of offers leave behind, and
+ * clients that never read.
+ */
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { connect, type Socket } from "node:net";
 import { Readable } from "node:stream";

@@ -1,6 +1,7 @@
 /**
- * The open connections of all listening handles. Each is counted once, however often its requests are parsed anew; answers a few pipelined requests at a time; and is cut
- * when its client takes nothing of what waits for it.
+ * The open connections of all listening handles. Each is counted once, however often its requests
+ * are parsed anew; answers a few pipelined requests at a time; and is cut when its client takes
+ * nothing of what waits for it.
  */
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -32,7 +33,10 @@ interface Connection {
   movedAt: number;
 }
 
-/** A packet of 64 KiB holds 1 800 small requests, whose replies may be large and all wait for the first. */
+/**
+ * A packet of 64 KiB holds 1 800 small requests, whose replies may be large and all wait for the
+ * first.
+ */
 const ANSWERED_AT_ONCE = 16;
 const LOOK_MS = 1_000;
 
@@ -93,7 +97,10 @@ export class Connections {
     return this.#open.get(socket)?.replies[0];
   }
 
-  /** Calls `go` when all that was asked on this connection so far is answered, unless it closes before. */
+  /**
+   * Calls `go` when all that was asked on this connection so far is answered, unless it closes
+   * before.
+   */
   whenAnswered(socket: Socket, go: () => void): void {
     const last = this.#open.get(socket)?.replies.at(-1);
     if (last === undefined) return go();
@@ -169,7 +176,10 @@ function unreadBytes(socket: Socket, { replies }: Connection): number {
   return bytes;
 }
 
-/** Node tells only the reply that is being sent that the connection has closed; what is made for the others would be made to its end. */
+/**
+ * Node tells only the reply that is being sent that the connection has closed; what is made for the
+ * others would be made to its end.
+ */
 function endUnsent(replies: ServerResponse[]): void {
   for (const reply of replies.splice(0)) {
     if (reply.socket !== null) continue;

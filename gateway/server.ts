@@ -10,11 +10,13 @@ import { getRequestListener, RequestError } from "@hono/node-server";
 import { chooseRequestId, type GatewayApp, type Log } from "./app.js";
 import type { ErrorCode } from "#shared/errors.js";
 import { delay } from "#shared/retry.js";
+import type { BrowserRules } from "./browsers.js";
 import { Connections, type ConnectionLimits } from "./connections.js";
+import { passes, webSocketRefusal } from "./cors.js";
 import { moreHandles, type Handle } from "./handles.js";
 import { replayAsPlain } from "./replay.js";
 import { endIfResumable } from "./stream/sse.js";
-import type { WebSocketDoor } from "./stream/websocket.js";
+import { refuseWebSocket, type WebSocketDoor } from "./stream/websocket.js";
 import { errorReply, send } from "./v2/reply.js";
 
 const headersTimeoutMs = 10_000;
@@ -25,6 +27,7 @@ const checkEveryMs = 1_000;
 const maxHeaders = 2_000;
 const maxConnections = 10_000;
 const stallMs = 30_000;
+const usualBrowsers: BrowserRules = { hosts: [], origins: ["loopback"] };
 const usualUnreadBytes = 536_870_912;
 
 export interface ServerOptions {
@@ -37,6 +40,8 @@ export interface ServerOptions {
   /** Connections that are accepted per turn of the event loop; 1 if not said. The first comes at once, the others when they can be had. */
   readonly accepting?: number;
   readonly limits?: Partial<ConnectionLimits>;
+  /** If not said, only pages of this machine may act. */
+  readonly browsers?: BrowserRules;
 }
 
 export interface RunningServer {
@@ -57,6 +62,7 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
   const connections = new Connections(limits, (unreadBytes) =>
     options.log({ unreadBytes }, "connection cut: its client takes nothing"),
   );
+  const { webSockets, accepting = 1, browsers = usualBrowsers } = options;
   let closing = false;
 
   const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
@@ -65,10 +71,9 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
   };
   const begin = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     if (incoming.rawHeaders.length > 2 * maxHeaders) refuseHeaders(incoming, outgoing);
-    else if (!app.direct(incoming, outgoing)) void listener(incoming, outgoing);
+    else if (passes(browsers, incoming, outgoing) && !app.direct(incoming, outgoing)) void listener(incoming, outgoing);
   };
 
-  const { webSockets, accepting = 1 } = options;
   const make = (): Server => {
     const server = createServer(
       {
@@ -87,8 +92,11 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
     if (webSockets !== undefined) {
       server.on("upgrade", (incoming: IncomingMessage, duplex: Duplex, head: Buffer) => {
         connections.whenAnswered(incoming.socket, () => {
-          if (webSockets.takes(incoming)) void webSockets.accept(incoming, duplex, head);
-          else replayAsPlain(server, incoming, duplex, head);
+          if (webSockets.takes(incoming)) {
+            const refusal = webSocketRefusal(browsers, incoming);
+            if (refusal === undefined) void webSockets.accept(incoming, duplex, head);
+            else refuseWebSocket(duplex, incoming, refusal);
+          } else replayAsPlain(server, incoming, duplex, head);
         });
       });
     }

@@ -66,7 +66,8 @@ local function admit(out, sequence, state, wait, request, frame, digest, ttl, de
   deadline = string.format('%.0f', now + left)
   if not sequence then
     local entry = redis.call('XADD', ready, '*', 'm', table.concat({request, '', '0', '0', deadline, gateway, ttl, ''}, '|'), 'b', frame)
-    -- With it the request can be taken out of the queue; a step of a sequence cannot, others wait for it.
+    -- With it the request can be taken out of the queue; a step of a sequence cannot, others wait
+    -- for it.
     record(out, digest, ttl, left, attended, entry)
     length = length + 1
     return 'admitted'

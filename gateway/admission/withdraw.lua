@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
--- withdraw.lua: take a request that has ended out of the queue, so that it needs no worker's slot to be acknowledged. What a worker holds
--- is left to that worker, and so is a step of a sequence: others may wait for it.
+-- withdraw.lua: take a request that has ended out of the queue, so that it needs no worker's slot
+-- to be acknowledged. What a worker holds is left to that worker, and so is a step of a sequence:
+-- others may wait for it.
 --   KEYS[1] ready stream   KEYS[2] outcome hash
 --   ARGV[1] group
 --   Returns 'withdrawn'   it is not in the queue, by this call or for another reason

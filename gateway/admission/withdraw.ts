@@ -1,4 +1,7 @@
-/** The typed wrapper of withdraw.lua: a request that was ended before a worker read it leaves the queue. */
+/**
+ * The typed wrapper of withdraw.lua: a request that was ended before a worker read it leaves the
+ * queue.
+ */
 import type { RequestAddress } from "#shared/contract/request-id.js";
 import { GROUP, laneKeys, outcomeKey } from "#shared/keys.js";
 import type { RedisClient } from "#shared/redis/connect.js";

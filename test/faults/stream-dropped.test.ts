@@ -1,4 +1,7 @@
-/** Streams that are opened and dropped before their first record. The grace period is set to minutes: nothing here ends by itself. */
+/**
+ * Streams that are opened and dropped before their first record. The grace period is set to
+ * minutes: nothing here ends by itself.
+ */
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { StreamAsk } from "../streams/ask.js";
