@@ -77,10 +77,16 @@ export function chooseRequestId(given: string | string[] | undefined): string {
   return typeof given === "string" && /^[A-Za-z0-9._-]{1,128}$/.test(given) ? given : randomUUID();
 }
 
-/** The target's path with nothing decoded or resolved, so that an escaped slash or dot never chooses the route. */
 function pathAsSent(request: Request, options?: { env?: GatewayEnv["Bindings"] }): string {
-  let target = options?.env?.incoming.url ?? request.url;
-  if (!target.startsWith("/")) target = target.replace(/^[a-z]+:\/\/[^/?#]*/i, "");
-  const end = target.search(/[?#]/);
-  return end === -1 ? target : target.slice(0, end);
+  return pathOf(options?.env?.incoming.url ?? request.url);
+}
+
+/**
+ * A target's path with nothing decoded or resolved, so that an escaped slash or dot never chooses
+ * the route.
+ */
+export function pathOf(target: string): string {
+  const path = target.startsWith("/") ? target : target.replace(/^[a-z]+:\/\/[^/?#]*/i, "");
+  const end = path.search(/[?#]/);
+  return end === -1 ? path : path.slice(0, end);
 }

@@ -1,11 +1,28 @@
 /** The settings of a gateway process: every environment variable, its unit, default and bounds. */
 import { z } from "zod";
+import { areHosts, areOrigins } from "./browsers.js";
 import { parseSettings, sharedSettings } from "#shared/settings.js";
 
 export const gatewaySettings = sharedSettings
   .extend({
     BATON_HOST: z.string().default("0.0.0.0").describe("address to listen on"),
     BATON_HTTP_PORT: z.coerce.number().int().min(0).max(65_535).default(8000).describe("HTTP port; 0 takes a free one"),
+    BATON_ALLOWED_HOSTS: z
+      .string()
+      .refine(areHosts, "must be names without ports, comma-separated")
+      .default("")
+      .describe(
+        "names, comma-separated, by which this gateway may be asked; `.example.com` is all below it, `*` any. " +
+          "Addresses, names without a dot, and `.localhost`, `.local`, `.internal`, `.svc` need no mention",
+      ),
+    BATON_ALLOWED_ORIGINS: z
+      .string()
+      .refine(areOrigins, "must be origins such as https://app.example.com, `loopback` or `*`, comma-separated")
+      .default("loopback")
+      .describe(
+        "whose pages may use this gateway from a browser: origins, comma-separated; " +
+          "`loopback`: all of the same machine, `*`: any",
+      ),
     BATON_SERVER_NAME: z
       .string()
       .min(1)
@@ -29,6 +46,12 @@ export const gatewaySettings = sharedSettings
       .positive()
       .default(536_870_912)
       .describe("bytes of bodies received and parsed at a time before 503"),
+    BATON_MAX_UNREAD_BYTES: z.coerce
+      .number()
+      .int()
+      .positive()
+      .default(536_870_912)
+      .describe("replies that wait for all clients together; above it those that read nothing are cut"),
     BATON_QUEUE_LIMIT: z.coerce
       .number()
       .int()

@@ -1,5 +1,6 @@
 /** The gateway process: opens in order, announces that it listens, and closes in reverse. */
 import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
 import type { Logger } from "pino";
 import { InferenceError } from "#shared/errors.js";
 import { exitCodeOf } from "#shared/exit.js";
@@ -19,6 +20,7 @@ import { generator } from "./admission/generate.js";
 import { laterSubmitter, submitter } from "./admission/submit.js";
 import { OutcomeSweeper } from "./admission/sweep.js";
 import { buildApp } from "./app.js";
+import { listOf } from "./browsers.js";
 import { gatewayConfig, type GatewayConfig } from "./config.js";
 import { describeFleet, watchFleet, type FleetWatch } from "./fleet.js";
 import { directoryOf, type ModelDirectory } from "./models.js";
@@ -118,6 +120,11 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     log: (fields, line) => log.debug(fields, line),
     webSockets: new WebSocketDoor({ requests, log: (fields, line) => log.error(fields, line) }),
     accepting: ACCEPTING,
+    browsers: {
+      hosts: [hostname().toLowerCase(), ...listOf(config.BATON_ALLOWED_HOSTS)],
+      origins: listOf(config.BATON_ALLOWED_ORIGINS),
+    },
+    limits: { unreadBytes: config.BATON_MAX_UNREAD_BYTES },
   });
   lifecycle.onClose("http", () => {
     stopping = true;

@@ -10,10 +10,13 @@ import { getRequestListener, RequestError } from "@hono/node-server";
 import { chooseRequestId, type GatewayApp, type Log } from "./app.js";
 import type { ErrorCode } from "#shared/errors.js";
 import { delay } from "#shared/retry.js";
+import type { BrowserRules } from "./browsers.js";
+import { Connections, type ConnectionLimits } from "./connections.js";
+import { passes, webSocketRefusal } from "./cors.js";
 import { moreHandles, type Handle } from "./handles.js";
 import { replayAsPlain } from "./replay.js";
 import { endIfResumable } from "./stream/sse.js";
-import type { WebSocketDoor } from "./stream/websocket.js";
+import { refuseWebSocket, type WebSocketDoor } from "./stream/websocket.js";
 import { errorReply, send } from "./v2/reply.js";
 
 const headersTimeoutMs = 10_000;
@@ -23,6 +26,9 @@ const keepAliveTimeoutMs = 5_000;
 const checkEveryMs = 1_000;
 const maxHeaders = 2_000;
 const maxConnections = 10_000;
+const stallMs = 30_000;
+const usualBrowsers: BrowserRules = { hosts: [], origins: ["loopback"] };
+const usualUnreadBytes = 536_870_912;
 
 export interface ServerOptions {
   /** 0 for any free one. */
@@ -33,6 +39,9 @@ export interface ServerOptions {
   readonly webSockets?: WebSocketDoor | undefined;
   /** Connections that are accepted per turn of the event loop; 1 if not said. The first comes at once, the others when they can be had. */
   readonly accepting?: number;
+  readonly limits?: Partial<ConnectionLimits>;
+  /** If not said, only pages of this machine may act. */
+  readonly browsers?: BrowserRules;
 }
 
 export interface RunningServer {
@@ -49,22 +58,22 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
     overrideGlobalObjects: false,
     errorHandler: (error) => refuseTarget(error, options.log),
   });
-  const inFlight = new Map<Socket, ServerResponse>();
+  const limits = { connections: maxConnections, stallMs, unreadBytes: usualUnreadBytes, ...options.limits };
+  const connections = new Connections(limits, (unreadBytes) =>
+    options.log({ unreadBytes }, "connection cut: its client takes nothing"),
+  );
+  const { webSockets, accepting = 1, browsers = usualBrowsers } = options;
   let closing = false;
 
   const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
-    const { socket } = incoming;
-    inFlight.set(socket, outgoing);
-    outgoing.once("close", () => {
-      if (inFlight.get(socket) === outgoing) inFlight.delete(socket);
-    });
     if (closing) outgoing.shouldKeepAlive = false;
+    connections.answer(incoming.socket, outgoing, () => begin(incoming, outgoing));
+  };
+  const begin = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     if (incoming.rawHeaders.length > 2 * maxHeaders) refuseHeaders(incoming, outgoing);
-    else if (!app.direct(incoming, outgoing)) void listener(incoming, outgoing);
+    else if (passes(browsers, incoming, outgoing) && !app.direct(incoming, outgoing)) void listener(incoming, outgoing);
   };
 
-  const { webSockets, accepting = 1 } = options;
-  let connections = 0;
   const make = (): Server => {
     const server = createServer(
       {
@@ -77,23 +86,25 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
       },
       onRequest,
     );
-    server.on("connection", (socket) => {
-      socket.once("close", () => connections--);
-      if (++connections > maxConnections) socket.destroy();
-    });
+    server.on("connection", (socket) => connections.enter(socket));
     // Node drops what is beyond its own limit without a word: one more than ours shows that there was more.
     server.maxHeadersCount = maxHeaders + 1;
     if (webSockets !== undefined) {
-      server.on("upgrade", (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
-        if (webSockets.takes(incoming)) void webSockets.accept(incoming, socket, head);
-        else replayAsPlain(server, incoming, socket, head);
+      server.on("upgrade", (incoming: IncomingMessage, duplex: Duplex, head: Buffer) => {
+        connections.whenAnswered(incoming.socket, () => {
+          if (webSockets.takes(incoming)) {
+            const refusal = webSocketRefusal(browsers, incoming);
+            if (refusal === undefined) void webSockets.accept(incoming, duplex, head);
+            else refuseWebSocket(duplex, incoming, refusal);
+          } else replayAsPlain(server, incoming, duplex, head);
+        });
       });
     }
     server.on("clientError", (error: NodeJS.ErrnoException, duplex) => {
       const socket = duplex as Socket;
       const { code } = error;
       if (code !== "ECONNRESET") options.log({ reason: code }, "connection refused: not acceptable as HTTP");
-      refuseConnection(socket, code, inFlight.get(socket));
+      refuseConnection(socket, code, connections.firstReply(socket));
     });
     return server;
   };
@@ -113,7 +124,7 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
 
   const close = async (graceMs: number, lingerMs = 0): Promise<void> => {
     closing = true;
-    for (const outgoing of inFlight.values()) if (!outgoing.headersSent) outgoing.shouldKeepAlive = false;
+    for (const reply of connections.lastReplies()) if (!reply.headersSent) reply.shouldKeepAlive = false;
     await Promise.all([adopted, delay(lingerMs)]);
     const closed = Promise.all(
       servers.map((one) => {
@@ -122,7 +133,7 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
         return over;
       }),
     );
-    for (const outgoing of inFlight.values()) endIfResumable(outgoing);
+    for (const reply of connections.lastReplies()) endIfResumable(reply);
     webSockets?.close();
     const cut = setTimeout(() => {
       for (const one of servers) one.closeAllConnections();
@@ -130,6 +141,7 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
     }, graceMs);
     await closed;
     clearTimeout(cut);
+    connections.close();
   };
   return { port: (server.address() as AddressInfo).port, close };
 }

@@ -12,7 +12,7 @@ function rows(schema, who, skip = {}) {
     .filter(([name]) => !(name in skip))
     .map(([name, setting]) => {
       const given = setting.safeParse(undefined).data;
-      return `| \`${name}\` | ${who} | ${given === undefined ? "" : `\`${[given].flat().join(":")}\``} | ${setting.description} |`;
+      return `| \`${name}\` | ${who} | ${given === undefined || given === "" ? "" : `\`${[given].flat().join(":")}\``} | ${setting.description} |`;
     });
 }
 

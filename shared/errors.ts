@@ -4,7 +4,7 @@
  */
 export interface ErrorKind {
   /** HTTP status on KServe paths. */
-  readonly status: 400 | 404 | 405 | 408 | 409 | 410 | 413 | 415 | 422 | 429 | 500 | 501 | 503;
+  readonly status: 400 | 403 | 404 | 405 | 408 | 409 | 410 | 413 | 415 | 422 | 429 | 500 | 501 | 503;
   /** The same request may succeed later, unchanged. Adds `Retry-After`. */
   readonly retry: boolean;
 }
@@ -16,6 +16,8 @@ export const errorKinds = {
   data_shape_mismatch: { status: 500, retry: false },
   payload_too_large: { status: 413, retry: false },
   request_timeout: { status: 408, retry: false },
+  /** For a browser that acts on behalf of a page that may not. */
+  forbidden: { status: 403, retry: false },
   not_found: { status: 404, retry: false },
   method_not_allowed: { status: 405, retry: false },
   unsupported: { status: 501, retry: false },

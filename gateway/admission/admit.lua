@@ -22,12 +22,16 @@ local at = string.format('%.0f', now)
 local busy = {}
 
 -- Kept well past the deadline even if every process dies; the commit sets the TTL that counts.
-local function record(out, digest, ttl, deadline, attended)
+local function record(out, digest, ttl, deadline, attended, entry)
+  local fields = {'digest', digest, 'at', at, 'ttl', ttl}
   if attended > 0 then
-    redis.call('HSET', out, 'digest', digest, 'at', at, 'ttl', ttl, 'wanted', string.format('%.0f', now + attended))
-  else
-    redis.call('HSET', out, 'digest', digest, 'at', at, 'ttl', ttl)
+    fields[7], fields[8] = 'wanted', string.format('%.0f', now + attended)
   end
+  if entry then
+    fields[#fields + 1] = 'entry'
+    fields[#fields + 1] = entry
+  end
+  redis.call('HSET', out, unpack(fields))
   redis.call('PEXPIRE', out, tonumber(ttl) + deadline + 3600000)
 end
 
@@ -58,14 +62,17 @@ local function admit(out, sequence, state, wait, request, frame, digest, ttl, de
     end
   end
 
-  deadline = tonumber(deadline)
-  record(out, digest, ttl, deadline, attended)
-  deadline = string.format('%.0f', now + deadline)
+  local left = tonumber(deadline)
+  deadline = string.format('%.0f', now + left)
   if not sequence then
-    redis.call('XADD', ready, '*', 'm', table.concat({request, '', '0', '0', deadline, gateway, ttl, ''}, '|'), 'b', frame)
+    local entry = redis.call('XADD', ready, '*', 'm', table.concat({request, '', '0', '0', deadline, gateway, ttl, ''}, '|'), 'b', frame)
+    -- With it the request can be taken out of the queue; a step of a sequence cannot, others wait
+    -- for it.
+    record(out, digest, ttl, left, attended, entry)
     length = length + 1
     return 'admitted'
   end
+  record(out, digest, ttl, left, attended)
 
   local step = string.format('%.0f', tonumber(seq[1] or '0') + 1)
   local ended = (flags == '2' or flags == '3') and '1' or '0'

@@ -6,6 +6,7 @@ import { cancelRequest, type Cancellation, type Ending } from "#shared/queue/can
 import type { RedisClient } from "#shared/redis/connect.js";
 import { retrying } from "#shared/retry.js";
 import { onlyTenant } from "../tenant.js";
+import { withdraw } from "./withdraw.js";
 
 const BUDGET_MS = 2_000;
 
@@ -18,6 +19,9 @@ export async function endRequest(
   const cancelled = await retrying(() => cancelRequest(redis, address, ending), { budgetMs: BUDGET_MS });
   if (cancelled.said === "given" && cancelled.record !== undefined) {
     bus.publish(tokenSubject(onlyTenant, address.lane, address.request), cancelled.record);
+  }
+  if (cancelled.said === "given" || cancelled.said === "known") {
+    await retrying(() => withdraw(redis, address), { budgetMs: BUDGET_MS });
   }
   return cancelled;
 }

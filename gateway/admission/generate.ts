@@ -65,7 +65,7 @@ async function generate(settings: GenerateSettings, request: GenerationRequest):
 }
 
 function openStream(settings: GenerateSettings, address: RequestAddress, isNew: boolean, ttlMs: number): OpenStream {
-  const { door, bus, relay } = settings;
+  const { door, bus, relay, deadlines } = settings;
   return {
     id: encodeRequestId(address),
     read: (from, signal) =>
@@ -73,6 +73,7 @@ function openStream(settings: GenerateSettings, address: RequestAddress, isNew: 
     async cancel() {
       const ending = { code: "cancelled", message: "the request was cancelled", ttlMs, stream: true } as const;
       await endRequest({ redis: door.redis, bus }, address, ending);
+      deadlines.forget(address);
     },
   };
 }

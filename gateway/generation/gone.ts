@@ -22,6 +22,23 @@ export function cancelWhenGone(stream: OpenStream, request: GenerationRequest | 
   else gone.addEventListener("abort", () => cancel(stream), { once: true });
 }
 
+/**
+ * The grace period is for a reader that comes back. Until the head of a stream is sent its client
+ * knows nothing that it could come back with, unless it has a key: one that leaves before ends it.
+ */
+export function cancelUnlessBegun(
+  streams: readonly OpenStream[],
+  requests: readonly GenerationRequest[],
+  outgoing: ServerResponse,
+  gone: AbortSignal,
+): void {
+  const end = () => {
+    if (!outgoing.headersSent) cancelAll(streams, requests);
+  };
+  if (gone.aborted) end();
+  else gone.addEventListener("abort", end, { once: true });
+}
+
 /** Ends what is not made for an answer any more. Under a key it is left alone: its outcome would be every retry's answer. */
 export function cancelAll(streams: readonly OpenStream[], requests: readonly GenerationRequest[]): void {
   if (requests.some(({ idempotencyKey }) => idempotencyKey !== undefined)) return;

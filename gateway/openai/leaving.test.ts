@@ -23,6 +23,13 @@ const paths = {
   generate_stream: ["/v2/models/talk/generate_stream", { text_input: "hi" }],
 } as const;
 
+const streaming = [
+  ["chat", { stream: true }],
+  ["completions", { stream: true, prompt: ["a", "b"] }],
+  ["generate_stream", {}],
+  ["infer", { parameters: { stream: true } }],
+] as const;
+
 function begin(of: keyof typeof paths, members: object = {}, headers: Record<string, string> = {}): ClientRequest {
   const [path, body] = paths[of];
   const sent = request(`${gateway.url}${path}`, { method: "POST", headers });
@@ -73,12 +80,7 @@ it("leaves the prompts of a key to run of which one was refused: its retry finds
   expect(gateway.streams.map(({ cancelled }) => cancelled)).toEqual([false, false]);
 });
 
-it.each([
-  ["chat", { stream: true }],
-  ["completions", { stream: true, prompt: ["a", "b"] }],
-  ["generate_stream", {}],
-  ["infer", { parameters: { stream: true } }],
-] as const)("of a stream by %s lets go of its records and does no more", async (of, members) => {
+it.each(streaming)("of a stream by %s lets go of its records and does no more", async (of, members) => {
   const sent = begin(of, members);
   await new Promise<void>((resolve) => sent.on("response", (response) => response.once("data", () => resolve())));
   sent.destroy();
@@ -88,15 +90,27 @@ it.each([
   }
 });
 
-it("of a stream whose first record is still to come, too", async () => {
+it.each(streaming)("of a stream by %s whose first record is still to come ends it", async (of, members) => {
   gateway.script = () => undefined;
-  const arrival = gateway.next();
-  const sent = begin("chat", { stream: true });
-  const stream = await arrival;
-  await stream.until(({ readers }) => readers === 1);
+  const prompts = of === "completions" ? 2 : 1;
+  const sent = begin(of, members);
+  while (gateway.streams.length < prompts) await gateway.next();
+  for (const stream of gateway.streams) await stream.until(({ readers }) => readers === 1);
   sent.destroy();
-  await stream.until(({ readers }) => readers === 0);
-  expect(stream.cancelled).toBe(false);
+  for (const stream of gateway.streams) await stream.until(({ cancelled, readers }) => cancelled && readers === 0);
+});
+
+it.each(streaming)("of such a stream by %s under a key leaves it to its retry", async (of, members) => {
+  gateway.script = () => undefined;
+  const prompts = of === "completions" ? 2 : 1;
+  const sent = begin(of, members, { "idempotency-key": "k" });
+  while (gateway.streams.length < prompts) await gateway.next();
+  for (const stream of gateway.streams) await stream.until(({ readers }) => readers === 1);
+  sent.destroy();
+  for (const stream of gateway.streams) {
+    await stream.until(({ readers }) => readers === 0);
+    expect(stream.cancelled).toBe(false);
+  }
 });
 
 it.each(["chat", "generate_stream"] as const)("of a stream by %s that it had stopped reading, too", async (of) => {

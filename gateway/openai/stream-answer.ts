@@ -1,7 +1,7 @@
 /** An answer in chunks. Each event has the index of the record that it ends: a client that lost the connection goes on after it at `/v2/requests/<id>/events`. */
 import type { ServerResponse } from "node:http";
 import { InferenceError } from "#shared/errors.js";
-import { cancelAll } from "../generation/gone.js";
+import { cancelAll, cancelUnlessBegun } from "../generation/gone.js";
 import type { Usage } from "../generation/fold.js";
 import { answerPages, readRecord, type AnswerPage } from "../generation/records.js";
 import type { StreamRecord } from "../inference.js";
@@ -13,6 +13,7 @@ import { mergePages } from "./merge.js";
 /** The head waits for the first record, which may be a failure with a status of its own. @throws InferenceError before anything was answered */
 export async function streamAnswer(job: AdmittedJob, outgoing: ServerResponse, gone: AbortSignal): Promise<void> {
   const { streams } = job;
+  cancelUnlessBegun(streams, job.requests, outgoing, gone);
   const pages = mergePages(streams.map((stream, prompt) => answerPages(stream, gone, prompt)));
   const first = await pages.next();
   if (first.done === true) return;

@@ -68,7 +68,7 @@ export class WebSocketDoor {
     } catch (error) {
       const reply = refusalReply(error);
       if (reply === undefined) log({ err: error }, "websocket failed");
-      refuse(socket, incoming, reply ?? errorReply("internal", "internal error"));
+      refuseWebSocket(socket, incoming, reply ?? errorReply("internal", "internal error"));
     }
   }
 
@@ -105,7 +105,8 @@ function idOf({ url = "" }: IncomingMessage): string | undefined {
   return /^\/v2\/requests\/([^/?#]+)\/ws(?:\?|$)/.exec(url)?.[1];
 }
 
-function refuse(socket: Duplex, incoming: IncomingMessage, { status, headers, body }: Reply): void {
+/** Instead of the upgrade. */
+export function refuseWebSocket(socket: Duplex, incoming: IncomingMessage, { status, headers, body }: Reply): void {
   const text = body.join("");
   const head = {
     connection: "close",

@@ -61,7 +61,8 @@ export function directRoute({ find, chooseRequestId, onBug, ...rest }: DirectOpt
   };
 }
 
-function endUnread(incoming: IncomingMessage): void {
+/** Of a request that is answered. */
+export function endUnread(incoming: IncomingMessage): void {
   incoming.resume();
   setTimeout(() => {
     if (!incoming.readableEnded) incoming.socket.destroySoon();

@@ -3,7 +3,7 @@ import type { ServerResponse } from "node:http";
 import type { TokenRecord } from "#shared/contract/generation.js";
 import { InferenceError } from "#shared/errors.js";
 import { foldRecords } from "../generation/fold.js";
-import { cancelWhenGone, whenGone, wholeUnderKey } from "../generation/gone.js";
+import { cancelUnlessBegun, cancelWhenGone, whenGone, wholeUnderKey } from "../generation/gone.js";
 import { answerRecords } from "../generation/records.js";
 import type { Generate } from "../inference.js";
 import { openSse } from "../stream/sse.js";
@@ -60,6 +60,7 @@ export async function streamText(
 ): Promise<Reply | undefined> {
   const gone = whenGone(outgoing);
   const stream = await generate(request);
+  cancelUnlessBegun([stream], [request], outgoing, gone);
   const records = answerRecords(stream, gone);
   const first = await records.next().catch(refusalOf);
   if ("status" in first) return first;

@@ -25,7 +25,7 @@ describe("a request's times", () => {
 
   it("set no end to a request that runs for whoever reads", async () => {
     await admitStream(lab, "r1");
-    expect(Object.keys(await outcomeFields(lab, "r1")).sort()).toEqual(["at", "digest", "ttl"]);
+    expect(Object.keys(await outcomeFields(lab, "r1")).sort()).toEqual(["at", "digest", "entry", "ttl"]);
   });
 });
 

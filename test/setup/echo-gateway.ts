@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import type { Infer, InferenceOutcome, InferenceRequest } from "../../gateway/inference.js";
 import { buildApp, type AppOptions } from "../../gateway/app.js";
 import { directoryOf } from "../../gateway/models.js";
-import { startServer, type RunningServer } from "../../gateway/server.js";
+import { startServer, type RunningServer, type ServerOptions } from "../../gateway/server.js";
 import { defaultLimits } from "../../gateway/v2/limits.js";
 import { datatypeBytes, type Datatype } from "#shared/model/datatype.js";
 import { errorKinds, type ErrorCode } from "#shared/errors.js";
@@ -85,7 +85,11 @@ export interface EchoGateway {
   readonly server: RunningServer;
 }
 
-export async function startEchoGateway(options: Partial<AppOptions> = {}, accepting = 1): Promise<EchoGateway> {
+export async function startEchoGateway(
+  options: Partial<AppOptions> = {},
+  accepting = 1,
+  server: Partial<ServerOptions> = {},
+): Promise<EchoGateway> {
   const directory = directoryOf([announcementOf(models, [{ name: "broken", version: "1", reason: "bad model" }])]);
   const log = (fields: Readonly<Record<string, unknown>>, line: string): void =>
     void gateway.logged.push({ fields, line });
@@ -103,14 +107,14 @@ export async function startEchoGateway(options: Partial<AppOptions> = {}, accept
     log,
     ...options,
   });
-  const server = await startServer(app, { port: 0, host: "127.0.0.1", log, accepting });
+  const running = await startServer(app, { port: 0, host: "127.0.0.1", log, accepting, ...server });
   const gateway: EchoGateway = {
-    url: `http://127.0.0.1:${server.port}`,
-    port: server.port,
+    url: `http://127.0.0.1:${running.port}`,
+    port: running.port,
     admitted: [],
     logged: [],
     answer: undefined,
-    server,
+    server: running,
   };
   return gateway;
 }

@@ -2,6 +2,7 @@
 import { startEchoGateway, announcementOf, servedModel, type EchoGateway } from "./echo-gateway.js";
 import { directoryOf } from "../../gateway/models.js";
 import type { GenerationRequest, OpenStream, StreamRecord } from "../../gateway/inference.js";
+import type { ServerOptions } from "../../gateway/server.js";
 import { recordOf } from "../../gateway/stream/records.js";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import type { ChoiceDelta, TokenRecord } from "#shared/contract/generation.js";
@@ -99,24 +100,31 @@ export interface RecordedGateway extends EchoGateway {
   next(): Promise<RecordedStream>;
 }
 
-export async function startRecordedGateway(models: readonly ServedModel[] = []): Promise<RecordedGateway> {
+export async function startRecordedGateway(
+  models: readonly ServedModel[] = [],
+  server: Partial<ServerOptions> = {},
+): Promise<RecordedGateway> {
   const directory = directoryOf([
     announcementOf([generatorModel("talk"), generatorModel("mute", { chat: false }), servedModel("tensor"), ...models]),
   ]);
   const streams: RecordedStream[] = [];
   let arrivals: ((stream: RecordedStream) => void)[] = [];
-  const edge = await startEchoGateway({
-    directory: () => directory,
-    generate: async (request) => {
-      await Promise.resolve();
-      const stream = new RecordedStream(`r${streams.length}.0.1.${request.model.name}`, request);
-      gateway.script(request, stream);
-      streams.push(stream);
-      for (const arrived of arrivals) arrived(stream);
-      arrivals = [];
-      return stream;
+  const edge = await startEchoGateway(
+    {
+      directory: () => directory,
+      generate: async (request) => {
+        await Promise.resolve();
+        const stream = new RecordedStream(`r${streams.length}.0.1.${request.model.name}`, request);
+        gateway.script(request, stream);
+        streams.push(stream);
+        for (const arrived of arrivals) arrived(stream);
+        arrivals = [];
+        return stream;
+      },
     },
-  });
+    1,
+    server,
+  );
   const gateway: RecordedGateway = Object.assign(edge, {
     streams,
     script: hello,

@@ -504,6 +504,25 @@ describe("a WebSocket", () => {
     expect(await rawExchange(gateway.port, wrong)).toMatch(/^HTTP\/1\.1 400 /);
   });
 
+  it("is opened for no page but those that may, and for no host but ours", async () => {
+    const { path } = await begin();
+    const own = `http://127.0.0.1:${gateway.port}`;
+    const by = (options: object) => open(`${path}/ws`, gateway, options);
+    expect(
+      await Promise.all([
+        by({ origin: "https://evil.example" }),
+        by({ origin: "null" }),
+        by({ origin: "http://127.0.0.1.evil.example" }),
+        by({ headers: { "sec-fetch-site": "cross-site" } }),
+        by({ headers: { host: "evil.example" }, origin: "http://evil.example" }),
+      ]),
+    ).toEqual([403, 403, 403, 403, 403]);
+    const opened = await Promise.all([{}, { origin: own }, { origin: "http://localhost:3000" }].map(by));
+    expect(opened.map((socket) => typeof socket)).toEqual(["object", "object", "object"]);
+    for (const socket of opened) if (typeof socket === "object") socket.client.terminate();
+    await until(() => gateway.webSockets.size === 0);
+  });
+
   it("may say little, and nothing binary or huge (A20)", async () => {
     const { writer, path } = await begin();
     const talking = await openSurely(`${path}/ws`);

@@ -1,0 +1,126 @@
+import { describe, expect, it } from "vitest";
+import { areHosts, areOrigins, judge, listOf, type Asked, type BrowserRules } from "./browsers.js";
+
+const usual: BrowserRules = { hosts: [], origins: ["loopback"] };
+const nothing: Asked = { authority: undefined, origin: undefined, site: undefined, acts: true };
+const said = (asked: Partial<Asked>, rules = usual) => judge(rules, { ...nothing, ...asked }).said;
+
+describe("a host", () => {
+  it.each([
+    "localhost",
+    "localhost:8000",
+    "LOCALHOST.:8000",
+    "baton.localhost",
+    "127.0.0.1:8000",
+    "127.9.9.9",
+    "192.168.1.7:8000",
+    "[::1]:8000",
+    "[2001:db8::1]",
+    "gateway",
+    "baton-gateway:8000",
+    "gateway.models.svc",
+    "gateway.models.svc.cluster.local:8000",
+    "host.docker.internal:8000",
+    "printer.local",
+  ])("that no page can have is taken: %s", (authority) => {
+    expect(said({ authority })).toBe("taken");
+  });
+
+  it.each(["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "localhost.evil.example", "a.prod", "1.2.3"])(
+    "that anybody may register is refused, and the setting named: %s",
+    (authority) => {
+      expect(judge(usual, { ...nothing, authority, acts: false })).toEqual({
+        said: "refused",
+        message: `host '${authority.replace(":8000", "")}' is not allowed; BATON_ALLOWED_HOSTS names the hosts that are`,
+      });
+    },
+  );
+
+  it.each(["", "a b", "user@localhost", "localhost:x", "localhost:8000:9", "[::1", "h/..", "h,evil.example", "[x]"])(
+    "that is none is called so: '%s'",
+    (authority) => {
+      expect(said({ authority })).toBe("malformed");
+    },
+  );
+
+  it.each([
+    ["api.example.com", "api.example.com:8000", "taken"],
+    ["api.example.com", "API.Example.com", "taken"],
+    ["api.example.com", "other.example.com", "refused"],
+    [".example.com", "other.example.com", "taken"],
+    [".example.com", "a.b.example.com", "taken"],
+    [".example.com", "example.com", "taken"],
+    [".example.com", "evilexample.com", "refused"],
+    [".example.com, api.example.org", "api.example.org", "taken"],
+    ["*", "evil.example", "taken"],
+  ])("beside '%s' on the list: %s is %s", (hosts, authority, verdict) => {
+    expect(said({ authority }, { ...usual, hosts: listOf(hosts) })).toBe(verdict);
+  });
+});
+
+describe("a request of", () => {
+  const rules = { hosts: [".example.com"], origins: listOf("loopback, https://App.example.org") };
+  const authority = "api.example.com";
+
+  it.each<[string, Partial<Asked>, string, string]>([
+    ["no page", {}, "taken", "taken"],
+    ["the address bar", { site: "none" }, "taken", "taken"],
+    ["its own page", { origin: "http://api.example.com" }, "taken", "taken"],
+    ["its own page, through TLS", { origin: "https://api.example.com" }, "taken", "taken"],
+    [
+      "its own page, by a port said",
+      { authority: "api.example.com:443", origin: "https://api.example.com" },
+      "taken",
+      "taken",
+    ],
+    [
+      "its own page, behind a proxy",
+      { authority: "gateway", origin: "https://a.example", site: "same-origin" },
+      "taken",
+      "taken",
+    ],
+    ["its own page, on loopback", { authority: "127.0.0.1:8000", origin: "http://127.0.0.1:8000" }, "taken", "taken"],
+    ["another port's page", { origin: "http://api.example.com:8001" }, "taken", "refused"],
+    ["a page of the same site", { origin: "https://www.example.com", site: "same-site" }, "taken", "refused"],
+    ["a page of the same site that says no more", { site: "same-site" }, "taken", "refused"],
+    ["another site's page", { origin: "https://evil.example", site: "cross-site" }, "taken", "refused"],
+    ["another site's page, in an old browser", { origin: "https://evil.example" }, "taken", "refused"],
+    ["another site's page that says no more", { site: "cross-site" }, "taken", "refused"],
+    ["a page that hides its origin", { origin: "null", site: "cross-site" }, "taken", "refused"],
+    ["a page of this machine", { origin: "http://localhost:3000", site: "cross-site" }, "shared", "shared"],
+    ["a page of this machine's address", { origin: "http://127.0.0.1:3000" }, "shared", "shared"],
+    ["a page of this machine's other address", { origin: "http://[::1]:3000" }, "shared", "shared"],
+    ["a page that has a name like this machine's", { origin: "http://localhost.evil.example" }, "taken", "refused"],
+    ["a page that has an address like this machine's", { origin: "http://127.0.0.1.evil.example" }, "taken", "refused"],
+    ["a page on the list", { origin: "https://app.example.org", site: "cross-site" }, "shared", "shared"],
+    ["a page on the list, without TLS", { origin: "http://app.example.org" }, "taken", "refused"],
+  ])("%s: %o is %s to read, %s to act", (_, asked, reading, acting) => {
+    expect(said({ authority, ...asked, acts: false }, rules)).toBe(reading);
+    expect(said({ authority, ...asked, acts: true }, rules)).toBe(acting);
+  });
+
+  it("any page but one that hides its origin is shared, where all are allowed", () => {
+    const all = { ...rules, origins: ["*"] };
+    expect(said({ authority, origin: "https://evil.example" }, all)).toBe("shared");
+    expect(said({ authority, origin: "null" }, all)).toBe("refused");
+  });
+});
+
+describe("the settings", () => {
+  it("are lists of names, and of origins", () => {
+    expect(["", "*", "a.example, .b.example", "GPU-1.example"].map(areHosts)).toEqual([true, true, true, true]);
+    expect(["https://a.example", "a.example:8000", "*.a.example", "a b"].map(areHosts)).toEqual([
+      false,
+      false,
+      false,
+      false,
+    ]);
+    expect(["loopback", "*", "https://a.example, http://b.example:3000"].map(areOrigins)).toEqual([true, true, true]);
+    expect(["a.example", "https://a.example/", "https://*.a.example", "null"].map(areOrigins)).toEqual([
+      false,
+      false,
+      false,
+      false,
+    ]);
+  });
+});

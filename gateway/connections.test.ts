@@ -1,0 +1,254 @@
+/**
+ * Connections of a running server: how they are counted, what replays of offers leave behind, and
+ * clients that never read.
+ */
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { connect, type Socket } from "node:net";
+import { Readable } from "node:stream";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { rawExchange, startEchoGateway, type EchoGateway } from "../test/setup/echo-gateway.js";
+import { WebSocketDoor } from "./stream/websocket.js";
+import { Requests } from "./requests/requests.js";
+
+const PATH = "/v2/models/echo-INT32/infer";
+const OFFER = ["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA"];
+const head = (lines: readonly string[]) => `${lines.join("\r\n")}\r\n\r\n`;
+const get = (target: string, more: readonly string[] = []) => head([`GET ${target} HTTP/1.1`, "Host: h", ...more]);
+const post = (value: number, more: readonly string[] = []) => {
+  const body = JSON.stringify({ inputs: [{ name: "INPUT0", datatype: "INT32", shape: [1], data: [value] }] });
+  return head([`POST ${PATH} HTTP/1.1`, "Host: h", ...more, `Content-Length: ${body.length}`]) + body;
+};
+const statuses = (replies: string) => (replies.match(/HTTP\/1\.1 \d+/g) ?? []).map((line) => Number(line.slice(9)));
+const values = (replies: string) => [...replies.matchAll(/"data":\[(\d+)\]/g)].map(([, value]) => Number(value));
+
+let gateway: EchoGateway;
+beforeAll(async () => {
+  gateway = await startEchoGateway({}, 3, { webSockets: idleDoor() });
+});
+afterAll(() => gateway.server.close(0));
+afterEach(() => {
+  gateway.answer = undefined;
+});
+
+/** Makes the server listen for upgrades; the tests here open no WebSocket. */
+function idleDoor(): WebSocketDoor {
+  const requests = Object.create(Requests.prototype) as Requests;
+  return new WebSocketDoor({ requests, log: () => undefined });
+}
+
+/** The server's ends of the connections that requests come on while `during` runs. */
+async function serverSockets(during: () => Promise<unknown>): Promise<Set<Socket>> {
+  const sockets = new Set<Socket>();
+  const note = (message: unknown) => void sockets.add((message as { socket: Socket }).socket);
+  subscribe("http.server.request.start", note);
+  try {
+    await during();
+  } finally {
+    unsubscribe("http.server.request.start", note);
+  }
+  return sockets;
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+function listenersOf(socket: Socket): Record<string, number> {
+  return Object.fromEntries(socket.eventNames().map((name) => [String(name), socket.listenerCount(name)]));
+}
+
+/** A connection that is asked one thing after the other. */
+class Client {
+  readonly #socket: Socket;
+  #text = "";
+  #heard: () => void = () => undefined;
+
+  private constructor(socket: Socket) {
+    this.#socket = socket;
+    socket.on("data", (piece) => {
+      this.#text += piece.toString("latin1");
+      this.#heard();
+    });
+    socket.on("close", () => this.#heard());
+  }
+
+  static open(port: number): Promise<Client> {
+    return new Promise((resolve, reject) => {
+      const socket = connect({ port, host: "127.0.0.1", noDelay: true }, () => resolve(new Client(socket)));
+      socket.on("error", reject);
+    });
+  }
+
+  /** @returns the statuses of so many answers. */
+  async ask(bytes: string, answers: number): Promise<number[]> {
+    this.#text = "";
+    this.#socket.write(bytes);
+    while (statuses(this.#text).length < answers && !this.#socket.destroyed) {
+      await new Promise<void>((resolve) => (this.#heard = resolve));
+    }
+    return statuses(this.#text);
+  }
+
+  leave(): void {
+    this.#socket.destroy();
+  }
+}
+
+describe("offers of another protocol on one connection", () => {
+  const COUNT = 10_000;
+
+  it(`count it once: after ${COUNT} of them others come in, and they leave nothing behind`, async () => {
+    const warnings: string[] = [];
+    const warned = (warning: Error) => void warnings.push(warning.message);
+    process.on("warning", warned);
+    const client = await Client.open(gateway.port);
+    const offer = get("/v2/health/live", OFFER);
+    const listeners: Record<string, number>[] = [];
+    const offered = await serverSockets(async () => {
+      expect(await client.ask(offer, 1)).toEqual([200]);
+    });
+    for (let asked = 1; asked < COUNT; asked++) {
+      expect(await client.ask(offer, 1)).toEqual([200]);
+      if (asked % 100 === 0) for (const socket of offered) listeners.push(listenersOf(socket));
+    }
+    const others = await Promise.all(
+      Array.from({ length: 5 }, () => rawExchange(gateway.port, get("/v2/health/live", ["Connection: close"]))),
+    );
+    expect(others.map(statuses)).toEqual(others.map(() => [200]));
+    expect(offered.size).toBe(1);
+    expect(listeners.at(-1)).toEqual(listeners[0]);
+    process.off("warning", warned);
+    expect(warnings).toEqual([]);
+    client.leave();
+  });
+
+  it("that come in one packet with other requests, with bodies and behind slow ones, are answered in order", async () => {
+    const slow = { left: 3 };
+    gateway.answer = async ({ inputs, outputs }) => {
+      if (slow.left-- > 0) await new Promise((resolve) => setTimeout(resolve, 30));
+      return { kind: "result", tensors: inputs.map((tensor) => ({ ...tensor, name: outputs[0] ?? "" })) };
+    };
+    const count = 60;
+    const packet = Array.from({ length: count }, (_, i) => post(i, i % 3 === 1 ? OFFER : []));
+    packet.push(get("/v2/health/live", [...OFFER.slice(1), "Connection: close"]));
+    const replies = await rawExchange(gateway.port, packet.join(""));
+    expect(statuses(replies)).toEqual(Array.from({ length: count + 1 }, () => 200));
+    expect(values(replies)).toEqual(Array.from({ length: count }, (_, i) => i));
+  });
+
+  it("that come with a body in many packets are answered, too", async () => {
+    const socket = connect(gateway.port, "127.0.0.1");
+    let text = "";
+    const closed = new Promise((resolve) => socket.on("data", (piece) => (text += String(piece))).on("close", resolve));
+    const bytes = post(1, OFFER) + post(2, OFFER) + post(3, ["Connection: close"]);
+    // Pieces of seven bytes, each in a packet of its own.
+    socket.setNoDelay(true);
+    for (let at = 0; at < bytes.length; at += 7) {
+      socket.write(bytes.slice(at, at + 7));
+      await new Promise(setImmediate);
+    }
+    await closed;
+    expect(values(text)).toEqual([1, 2, 3]);
+  });
+});
+
+describe("connections of all handles together", () => {
+  it("are limited: one more is closed unheard, until one has left", async () => {
+    const most = 12;
+    const { server, port } = await startEchoGateway({}, 3, { limits: { connections: most } });
+    const clients = await Promise.all(Array.from({ length: most }, () => Client.open(port)));
+    const health = get("/v2/health/live");
+    for (const client of clients) expect(await client.ask(health, 1)).toEqual([200]);
+    expect(await rawExchange(port, health).catch(() => "")).toBe("");
+    clients[0]?.leave();
+    const another = async () => statuses(await rawExchange(port, get("/v2/health/live", ["Connection: close"])));
+    await vi.waitFor(async () => expect(await another()).toEqual([200]));
+    for (const client of clients) client.leave();
+    await server.close(0);
+  });
+});
+
+describe("a connection of which the client leaves", () => {
+  it("ends all of its requests, also those whose replies wait for earlier ones", async () => {
+    const count = 20;
+    let begun = 0;
+    let arrived = 0;
+    let closed = 0;
+    gateway.answer = () => {
+      begun++;
+      return new Promise(() => undefined);
+    };
+    const note = (message: unknown) => {
+      arrived++;
+      (message as { response: NodeJS.EventEmitter }).response.once("close", () => closed++);
+    };
+    subscribe("http.server.request.start", note);
+    const socket = connect(gateway.port, "127.0.0.1", () =>
+      socket.write(Array.from({ length: count }, (_, i) => post(i)).join("")),
+    );
+    await until(() => arrived === count && begun === 16);
+    unsubscribe("http.server.request.start", note);
+    socket.destroy();
+    await until(() => closed === count);
+    expect(begun).toBe(16);
+  });
+});
+
+describe("a client that takes nothing of what waits for it", () => {
+  const VALUES = 1 << 20;
+  const body = Buffer.alloc(4 * VALUES);
+  const large = (() => {
+    const json = JSON.stringify({
+      inputs: [{ name: "INPUT0", datatype: "INT32", shape: [VALUES], parameters: { binary_data_size: body.length } }],
+      outputs: [{ name: "OUTPUT0", parameters: { binary_data: true } }],
+    });
+    const lines = [`Inference-Header-Content-Length: ${json.length}`, `Content-Length: ${json.length + body.length}`];
+    return Buffer.concat([Buffer.from(head([`POST ${PATH} HTTP/1.1`, "Host: h", ...lines]) + json), body]);
+  })();
+
+  /** Its connection, and how it ends. */
+  async function ask(port: number, bytes: Buffer): Promise<{ socket: Socket; closed: Promise<void> }> {
+    const socket = connect(port, "127.0.0.1");
+    socket.on("error", () => undefined);
+    const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+    await new Promise<void>((resolve) => socket.once("connect", resolve));
+    socket.pause();
+    await new Promise<void>((resolve) =>
+      Readable.from([bytes]).on("data", (piece) => socket.write(piece, () => resolve())),
+    );
+    return { socket, closed };
+  }
+
+  it("is cut, one that takes it slowly is not", async () => {
+    const limits = { stallMs: 2_000 };
+    const strict = await startEchoGateway({}, 1, { limits });
+    const sockets = await serverSockets(async () => {
+      const silent = await Promise.all(Array.from({ length: 8 }, () => ask(strict.port, large)));
+      const slow = await ask(strict.port, Buffer.concat([large, large]));
+      let read = 0;
+      const reading = setInterval(() => (read += (slow.socket.read(32_768) as Buffer | null)?.length ?? 0), 15);
+      slow.socket.on("readable", () => undefined);
+      await until(() => read >= 2 * body.length);
+      clearInterval(reading);
+      slow.socket.destroy();
+      for (const { socket } of silent) socket.destroy();
+    });
+    const cut = strict.logged.filter(({ line }) => line.startsWith("connection cut"));
+    expect(cut).toHaveLength(8);
+    for (const { fields } of cut) expect(fields["unreadBytes"]).toBeGreaterThan(0);
+    expect(sockets.size).toBe(9);
+    await strict.server.close(0);
+  });
+
+  it("is cut sooner where too much waits for all, and those who read are not", async () => {
+    const limits = { stallMs: 3_600_000, unreadBytes: 3 * body.length };
+    const full = await startEchoGateway({}, 1, { limits });
+    const silent = await Promise.all(Array.from({ length: 8 }, () => ask(full.port, large)));
+    const cut = () => full.logged.filter(({ line }) => line.startsWith("connection cut"));
+    await until(() => cut().length > 0);
+    expect(statuses(await rawExchange(full.port, get("/v2/health/live", ["Connection: close"])))).toEqual([200]);
+    expect(cut().length).toBeLessThan(8);
+    for (const { socket } of silent) socket.destroy();
+    await full.server.close(0);
+  });
+});
