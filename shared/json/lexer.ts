@@ -68,11 +68,13 @@ export class Lexer {
   /** To the next scalar of an array that has been checked, over commas and brackets. */
   toElement(): void {
     const bytes = this.#bytes;
+    let { at } = this;
     for (;;) {
-      const code = bytes[this.at] as number;
-      if (code > 0x20 && code !== 0x2c && code !== 0x5b && code !== 0x5d) return;
-      this.at++;
+      const code = bytes[at] as number;
+      if (code > 0x20 && code !== 0x2c && code !== 0x5b && code !== 0x5d) break;
+      at++;
     }
+    this.at = at;
   }
 
   literal(): null | boolean | number {
@@ -213,8 +215,9 @@ export class Lexer {
     if (length === 0 || (length > 1 && bytes[digitsAt] === 0x30)) this.fail("Invalid value");
     if (code !== 0x2e && code !== 0x65 && code !== 0x45) {
       this.at = at;
+      if (!wanted && length <= 308) return 0;
       if (length < 16) return negative ? -digits : digits;
-      return wanted || length > 308 ? this.#longInteger(start, at) : 0;
+      return this.#longInteger(start, at);
     }
     let exponent = 0;
     if (code === 0x2e) {

@@ -78,8 +78,8 @@ export class Elements {
     const lexer = this.#lexer;
     lexer.toElement();
     const code = lexer.peek();
-    // N and I begin the literals that are numbers.
-    return code === 0x4e || code === 0x49 ? (lexer.literal() as number) : lexer.number();
+    // Letters begin the literals that are numbers.
+    return code > 0x39 ? (lexer.literal() as number) : lexer.number();
   }
 
   boolean(): boolean {
