@@ -1,9 +1,10 @@
 /** What the fleet is right now, read from its announcements in Redis; the gateway holds no copy of the model repository. */
 import type { Logger } from "pino";
 import { announcement, type Announcement } from "#shared/contract/announcement.js";
+import { InferenceError } from "#shared/errors.js";
 import { GROUP, laneKeys, REMEMBERED_MS, registryKeys } from "#shared/keys.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
-import { delay } from "#shared/retry.js";
+import { delay, isTransient } from "#shared/retry.js";
 import { writeRefusal } from "./write-refusal.js";
 
 export interface FleetWatch {
@@ -98,8 +99,18 @@ function parse(worker: string, text: string | null | undefined, log: Logger): An
   }
 }
 
-/** The answer of `GET /v2/fleet`. */
+/** The answer of `GET /v2/fleet`. @throws InferenceError while Redis cannot be asked */
 export async function describeFleet(redis: RedisClient, workers: readonly Announcement[], shards: number) {
+  try {
+    return await description(redis, workers, shards);
+  } catch (error) {
+    dropIfSilent(redis, error);
+    if (!isTransient(error)) throw error;
+    throw new InferenceError("unavailable", "the fleet cannot be asked now", { cause: error });
+  }
+}
+
+async function description(redis: RedisClient, workers: readonly Announcement[], shards: number) {
   const served = new Map(
     workers.flatMap(({ models }) => models.map((model) => [`${model.name}/${model.version}`, model])),
   );

@@ -8,20 +8,25 @@ import { retrying } from "#shared/retry.js";
 import { onlyTenant } from "../tenant.js";
 import { withdraw } from "./withdraw.js";
 
+/** How long a client waits for it at most. */
 const BUDGET_MS = 2_000;
 
-/** @throws the client's error while Redis cannot be asked */
+/**
+ * @param budgetMs how long Redis is asked again while it cannot be reached
+ * @throws the Redis client's error after that
+ */
 export async function endRequest(
   { redis, bus }: { readonly redis: RedisClient; readonly bus: Bus },
   address: RequestAddress,
   ending: Ending,
+  budgetMs = BUDGET_MS,
 ): Promise<Cancellation> {
-  const cancelled = await retrying(() => cancelRequest(redis, address, ending), { budgetMs: BUDGET_MS });
+  const cancelled = await retrying(() => cancelRequest(redis, address, ending), { budgetMs });
   if (cancelled.said === "given" && cancelled.record !== undefined) {
     bus.publish(tokenSubject(onlyTenant, address.lane, address.request), cancelled.record);
   }
   if (cancelled.said === "given" || cancelled.said === "known") {
-    await retrying(() => withdraw(redis, address), { budgetMs: BUDGET_MS });
+    await retrying(() => withdraw(redis, address), { budgetMs });
   }
   return cancelled;
 }

@@ -60,20 +60,29 @@ async function generate(settings: GenerateSettings, request: GenerationRequest):
     return openStream(settings, address, isNew, outcomeTtlMs);
   } catch (error) {
     relay.forget(address);
+    // If it was admitted after all, nobody knows its id, so nobody will ever read it.
+    const isUnknown = error instanceof InferenceError && error.code === "outcome_unknown";
+    if (isUnknown && !background && request.idempotencyKey === undefined) {
+      cancel(settings, address, outcomeTtlMs).catch(() => undefined);
+    }
     throw error;
   }
 }
 
+/** Nobody waits for it, so Redis may take its time. After the grace period the stream's worker ends it by itself. */
+async function cancel(settings: GenerateSettings, address: RequestAddress, ttlMs: number): Promise<void> {
+  const { door, bus, deadlines, graceMs } = settings;
+  const ending = { code: "cancelled", message: "the request was cancelled", ttlMs, stream: true } as const;
+  await endRequest({ redis: door.redis, bus }, address, ending, graceMs);
+  deadlines.forget(address);
+}
+
 function openStream(settings: GenerateSettings, address: RequestAddress, isNew: boolean, ttlMs: number): OpenStream {
-  const { door, bus, relay, deadlines } = settings;
+  const { relay } = settings;
   return {
     id: encodeRequestId(address),
     read: (from, signal) =>
       (isNew && from === 0 ? Cursor.fresh(relay, address) : Cursor.at(relay, address, from)).pages(signal),
-    async cancel() {
-      const ending = { code: "cancelled", message: "the request was cancelled", ttlMs, stream: true } as const;
-      await endRequest({ redis: door.redis, bus }, address, ending);
-      deadlines.forget(address);
-    },
+    cancel: () => cancel(settings, address, ttlMs),
   };
 }

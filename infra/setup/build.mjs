@@ -1,6 +1,6 @@
 /** Compiles when the sources differ from those that dist/ was built from, by content: a checkout or a touched file alone costs nothing. */
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { npm } from "./npm.mjs";
 import { root } from "./paths.mjs";
@@ -17,6 +17,8 @@ export async function build(logFolder) {
   const sources = fingerprint();
   const current = existsSync(STAMP) && readFileSync(STAMP, "utf8") === sources;
   if (current && PRODUCTS.every((file) => existsSync(join(root, file)))) return;
+  // A build that fails leaves some of its files in dist/, which then is what no sources made.
+  rmSync(STAMP, { force: true });
   const log = join(logFolder, "build.log");
   const { code, output } = await step("Building", () => npm(["run", "build"], log));
   if (code !== 0) throw new Refusal(`The build failed (all of its output: ${log}):\n${lastLines(output, 12)}`);

@@ -66,13 +66,22 @@ async function open(ask: StreamAsk): Promise<Socket> {
   return socket;
 }
 
+/** @returns ends the streams that have them. */
+async function takeAllSlots(): Promise<() => Promise<void>> {
+  const ids = await Promise.all(Array.from({ length: SLOTS }, () => submitInBackground(url(), endless)));
+  const readers = ids.map((id) => new Reader(url(), id));
+  await Promise.all(readers.map((reader) => reader.reach(1)));
+  return async () => {
+    await Promise.all(ids.map((id) => fetch(`${url()}/v2/requests/${id}`, { method: "DELETE" })));
+    await Promise.all(readers.map(({ ended }) => ended));
+  };
+}
+
 describe("streams that are dropped before their first record", () => {
   it(
     "leave the queue at once while every slot is taken, and the streams in the slots run on",
     async () => {
-      const ids = await Promise.all(Array.from({ length: SLOTS }, () => submitInBackground(url(), endless)));
-      const readers = ids.map((id) => new Reader(url(), id));
-      await Promise.all(readers.map((reader) => reader.reach(1)));
+      const leave = await takeAllSlots();
       const sockets = await Promise.all(Array.from({ length: QUEUED }, () => open(endless)));
       expect(await laneWhen(({ queued }) => queued === QUEUED)).toEqual({ queued: QUEUED, running: SLOTS });
       const droppedAt = performance.now();
@@ -80,8 +89,47 @@ describe("streams that are dropped before their first record", () => {
       const after = await laneWhen(({ queued }) => queued === 0);
       console.log(`${QUEUED} dropped in the queue: ${JSON.stringify(after)}, ${seconds(droppedAt)} s later`);
       expect(after).toEqual({ queued: 0, running: SLOTS });
-      await Promise.all(ids.map((id) => fetch(`${url()}/v2/requests/${id}`, { method: "DELETE" })));
-      await Promise.all(readers.map(({ ended }) => ended));
+      await leave();
+    },
+    timeoutMs,
+  );
+
+  it(
+    "leave the queue though Redis cannot be reached just then",
+    async () => {
+      const { gatewayRedis } = fleet.lines;
+      const leave = await takeAllSlots();
+      const sockets = await Promise.all(Array.from({ length: SLOTS }, () => open(endless)));
+      expect(await laneWhen(({ queued }) => queued === SLOTS)).toEqual({ queued: SLOTS, running: SLOTS });
+      gatewayRedis.blackHole("toServer", "toClient");
+      const { connections } = gatewayRedis.counts;
+      for (const socket of sockets) socket.destroy();
+      // The gateway has given a command up and connects anew: its first tries to cancel have failed.
+      await expect.poll(() => gatewayRedis.counts.connections, { timeout: PATIENCE_MS }).toBeGreaterThan(connections);
+      gatewayRedis.resetAll();
+      gatewayRedis.heal();
+      await expect.poll(async () => (await fetch(`${url()}/v2/fleet`)).status).toBe(200);
+      expect(await laneWhen(({ queued }) => queued === 0)).toEqual({ queued: 0, running: SLOTS });
+      await leave();
+    },
+    timeoutMs,
+  );
+
+  it(
+    "end if they were admitted and nobody could be told",
+    async () => {
+      const { gatewayRedis } = fleet.lines;
+      const leave = await takeAllSlots();
+      gatewayRedis.blackHole("toClient");
+      const { path, body } = submissionOf(endless, "completions");
+      const answer = await fetch(url() + path, { method: "POST", body });
+      const { error } = (await answer.json()) as { error: { code: string } };
+      expect([answer.status, error.code]).toEqual([503, "outcome_unknown"]);
+      gatewayRedis.resetAll();
+      gatewayRedis.heal();
+      await expect.poll(async () => (await fetch(`${url()}/v2/fleet`)).status).toBe(200);
+      expect(await laneWhen(({ queued }) => queued === 0)).toEqual({ queued: 0, running: SLOTS });
+      await leave();
     },
     timeoutMs,
   );
