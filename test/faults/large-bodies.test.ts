@@ -6,6 +6,11 @@ import { startFleet, type Fleet } from "../setup/fleet.js";
 import { witnessed } from "../setup/witness.js";
 
 const MiB = 1024 * 1024;
+/**
+ * Of the time that 99 of 100 questions about the gateway's health take. It was 6 to 23 s when such bodies were read on the event
+ * loop; now it is 10 to 60 ms on two free cores, and more where other tests have them.
+ */
+const CEILING_MS = 2_000;
 const infer = "/v2/models/echo-fp32/infer";
 const generate = "/v2/models/echo-fp32/generate";
 const completions = "/v1/completions";
@@ -75,7 +80,7 @@ describe("beside bodies that are large to read", () => {
       for (const shot of each) expect(await post(url, shot)).toMatch(shot.refusal);
     });
     console.log(`${name}: ${figures(seen)}`);
-    expect(seen.p99Ms).toBeLessThan(500);
+    expect(seen.p99Ms).toBeLessThan(CEILING_MS);
     expect(seen.grownBytes).toBeLessThan(200 * MiB);
   });
 
@@ -86,7 +91,7 @@ describe("beside bodies that are large to read", () => {
       each.forEach(({ refusal }, index) => expect(answers[index]).toMatch(refusal));
     });
     console.log(`${each.length} at a time: ${figures(seen)}`);
-    expect(seen.p99Ms).toBeLessThan(500);
+    expect(seen.p99Ms).toBeLessThan(CEILING_MS);
     expect(seen.grownBytes).toBeLessThan(200 * MiB);
   });
 
@@ -98,7 +103,7 @@ describe("beside bodies that are large to read", () => {
       expect((await echoed("echo-fp32", "FP32", 5_000_000, `[${rows}]`)).equals(Buffer.from(wanted.buffer))).toBe(true);
     });
     console.log(`5 M floats: ${figures(seen)}`);
-    expect(seen.p99Ms).toBeLessThan(500);
+    expect(seen.p99Ms).toBeLessThan(CEILING_MS);
   });
 
   it("honest ones are answered: a million integers of 64 bits, each exact", async () => {
