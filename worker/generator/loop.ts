@@ -242,10 +242,10 @@ export class GeneratorLoop {
     if (verdict === "lost") return this.#prepared(active, { kind: "drop" });
     if (verdict === "poison") {
       log.error({ request }, "request set aside");
-      return this.#fail(
-        active,
-        new InferenceError("poison_request", "the request was set aside: no worker that ran it came back"),
-      );
+      const error = new InferenceError("poison_request", "the request was set aside: no worker that ran it came back");
+      this.#fail(active, error);
+      // The next one may end this process: what has been decided must stand by then.
+      return this.#committer.drained();
     }
     this.#join(generation);
     while (!active.closed && active.next === generation.next && !signal.aborted) {
