@@ -9,6 +9,7 @@ import { Reader } from "../streams/reader.js";
 import { sendAndLeave } from "../streams/leaving.js";
 import { submissionOf, submitInBackground } from "../streams/submission.js";
 import { startFleet, type Fleet } from "../setup/fleet.js";
+import type { Proxy } from "../setup/proxy.js";
 import { nth } from "./pace.js";
 import { streamScale } from "./stream-scale.js";
 
@@ -77,6 +78,13 @@ async function takeAllSlots(): Promise<() => Promise<void>> {
   };
 }
 
+/** What the line held is lost, as in a cut, and the gateway reaches Redis again. */
+async function healed(line: Proxy): Promise<void> {
+  line.resetAll();
+  line.heal();
+  await expect.poll(async () => (await fetch(`${url()}/v2/fleet`)).status).toBe(200);
+}
+
 describe("streams that are dropped before their first record", () => {
   it(
     "leave the queue at once while every slot is taken, and the streams in the slots run on",
@@ -106,9 +114,7 @@ describe("streams that are dropped before their first record", () => {
       for (const socket of sockets) socket.destroy();
       // The gateway has given a command up and connects anew: its first tries to cancel have failed.
       await expect.poll(() => gatewayRedis.counts.connections, { timeout: PATIENCE_MS }).toBeGreaterThan(connections);
-      gatewayRedis.resetAll();
-      gatewayRedis.heal();
-      await expect.poll(async () => (await fetch(`${url()}/v2/fleet`)).status).toBe(200);
+      await healed(gatewayRedis);
       expect(await laneWhen(({ queued }) => queued === 0)).toEqual({ queued: 0, running: SLOTS });
       await leave();
     },
@@ -125,9 +131,7 @@ describe("streams that are dropped before their first record", () => {
       const answer = await fetch(url() + path, { method: "POST", body });
       const { error } = (await answer.json()) as { error: { code: string } };
       expect([answer.status, error.code]).toEqual([503, "outcome_unknown"]);
-      gatewayRedis.resetAll();
-      gatewayRedis.heal();
-      await expect.poll(async () => (await fetch(`${url()}/v2/fleet`)).status).toBe(200);
+      await healed(gatewayRedis);
       expect(await laneWhen(({ queued }) => queued === 0)).toEqual({ queued: 0, running: SLOTS });
       await leave();
     },
