@@ -46,7 +46,8 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   lifecycle.onClose("redis", () => redis.disconnect());
   await whenReady(redis, AbortSignal.timeout(START_BUDGET_MS));
   await checkServer(redis, log);
-  const deployment = await joinDeployment(redis, config.BATON_SHARDS, log);
+  const terms = { redis, shards: config.BATON_SHARDS, log, signal: closing.signal };
+  const deployment = await joinDeployment(terms);
   const bus = connectBus({ url: config.BATON_NATS_URL, name: gateway, log });
   lifecycle.onClose("nats", () => bus.close());
 

@@ -10,6 +10,8 @@ describe("the address of Redis", () => {
     "redis://[::1]:6379",
     "REDIS://cache:6379",
     "/run/redis/redis.sock",
+    "cache:6379",
+    "10.0.0.1:6379",
   ])("may be %s", (url) => {
     expect(redisUrlFault(url)).toBeUndefined();
   });
@@ -19,7 +21,6 @@ describe("the address of Redis", () => {
     ["redis+sentinel://a:26379,b:26379/main", "redis+sentinel:// is not known"],
     ["redis+cluster://a:6379", "redis+cluster:// is not known"],
     ["nats://cache:4222", "nats:// is not known"],
-    ["cache:6379", "it names no scheme"],
     ["redis:/cache", "it names no scheme"],
     ["redis://", "no URL with a host"],
     ["redis://cache:99999", "no URL with a host"],
@@ -33,7 +34,7 @@ describe("the address of Redis", () => {
 });
 
 describe("the addresses of NATS", () => {
-  it.each(["nats://127.0.0.1:4222", "nats://a:4222,nats://b:4222", "localhost:4222", "a", "nats://[::1]:4222"])(
+  it.each(["nats://127.0.0.1:4222", "nats://a:4222, nats://b:4222", "localhost:4222", "a", "nats://[::1]:4222"])(
     "may be %s",
     (urls) => {
       expect(natsUrlFault(urls)).toBeUndefined();

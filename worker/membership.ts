@@ -54,7 +54,9 @@ export class Membership {
     const { worker, config, log } = this;
     await whenReady(this.redis, AbortSignal.timeout(START_BUDGET_MS));
     await checkServer(this.redis, log);
-    await joinDeployment(this.redis, config.BATON_SHARDS, log);
+    const leaving = new AbortController();
+    this.lifecycle.onClose("deployment", () => leaving.abort());
+    await joinDeployment({ redis: this.redis, shards: config.BATON_SHARDS, log, signal: leaving.signal });
     await this.openLanes(loaded);
     const models = loaded.map(({ served }) => served);
     this.announce({ worker, host: hostname(), pid: process.pid, startedAt: Date.now(), models, failed }, config);

@@ -1,4 +1,7 @@
-/** The worker's life: load the models, join the fleet with them, and on SIGTERM hand everything back. */
+/**
+ * The worker's life: load the models, join the fleet with them, and on SIGTERM hand everything
+ * back.
+ */
 import type { Logger } from "pino";
 import { exitCodeOf, UnusableError } from "#shared/exit.js";
 import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
@@ -39,8 +42,9 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
 }
 
 /**
- * The streams of a generator that is queued in more than one shard go unanswered: its lanes take each other's records for their
- * own. Until that is mended, whoever asks for both is told so at once. @throws UnusableError
+ * The streams of a generator that is queued in more than one shard go unanswered: its lanes take
+ * each other's records for their own. Until that is mended, whoever asks for both is told so at
+ * once. @throws UnusableError
  */
 function refuseShardedGenerators({ BATON_SHARDS, BATON_MODELS }: WorkerConfig, found: readonly ScannedModel[]): void {
   if (BATON_SHARDS === 1) return;
@@ -61,7 +65,8 @@ async function closeModel(model: LoadedModel): Promise<void> {
 async function main(): Promise<void> {
   const config = settingsOrExit(workerConfig);
   const log = createLog(config.BATON_LOG_LEVEL, "worker");
-  // A signal that comes while models still load must not be lost: it stops what has been opened by then.
+  // A signal that comes while models still load must not be lost: it stops what has been opened by
+  // then.
   const serving = serve(config, log);
   stopOnSignal(log, async () => (await serving).close());
   try {

@@ -2,11 +2,13 @@
 --   KEYS[1] ready stream   KEYS[2] live zset
 --   then per request:  outcome hash, and for a step of a sequence also: sequence hash, checkpoint, waiting steps
 --   ARGV[1] gateway   ARGV[2] ready limit   ARGV[3] waiting limit   ARGV[4] live sequence limit
---   then eight per request: request, frame, digest of what was asked, outcome TTL ms, deadline (ms from now),
---                           ms for which somebody surely wants the stream (see attend.lua); 0: it runs for whoever reads,
+--   then eight per request: request, frame, digest of what was asked, outcome TTL ms,
+--                           deadline (ms from now), ms for which somebody surely wants the stream
+--                           (see attend.lua); 0: it runs for whoever reads,
 --                           sequence name ('': none), START 1 + END 2
---   A call may arrive a second time, even after its own retry: a link can stall, and hand on what it held once the caller
---   has long reconnected. So the record is looked for whoever asks, and only a request that has none is admitted.
+--   A call may arrive a second time, even after its own retry: a link can stall, and hand on what it
+--   held once the caller has long reconnected. So the record is looked for whoever asks, and only a
+--   request that has none is admitted.
 --   Returns one answer per request
 --           'admitted'               queued now
 --           {'known', kind, body}    admitted before; kind is '' while it has no outcome
@@ -21,7 +23,8 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local at = string.format('%.0f', now)
 local busy = {}
 
--- Kept well past the deadline even if every process dies; the commit sets the TTL that counts.
+-- Kept for a day past the deadline even if every process dies: a stream's deadline is that of its
+-- first token, and its log lives as long as this record. The commit sets the TTL that counts.
 local function record(out, digest, ttl, deadline, attended, entry)
   local fields = {'digest', digest, 'at', at, 'ttl', ttl}
   if attended > 0 then
@@ -32,7 +35,7 @@ local function record(out, digest, ttl, deadline, attended, entry)
     fields[#fields + 1] = entry
   end
   redis.call('HSET', out, unpack(fields))
-  redis.call('PEXPIRE', out, tonumber(ttl) + deadline + 3600000)
+  redis.call('PEXPIRE', out, tonumber(ttl) + deadline + 86400000)
 end
 
 local function admit(out, sequence, state, wait, request, frame, digest, ttl, deadline, attended, name, flags)

@@ -44,7 +44,10 @@ function admission(answer: unknown): Admission {
   return { said, outcome: text(kind) === "" ? undefined : { kind: text(kind), body: bytes(body) } };
 }
 
-/** @returns one answer per applicant, in order. Safe to repeat for as long as the requests' records are kept. */
+/**
+ * @returns one answer per applicant, in order. Safe to repeat for as long as the requests' records
+ * are kept.
+ */
 export function admit(
   redis: RedisClient,
   lane: Lane,

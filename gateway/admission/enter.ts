@@ -1,4 +1,7 @@
-/** Into the queue, surely: the script's arguments, its repetition through a short outage, and its refusals in words. */
+/**
+ * Into the queue, surely: the script's arguments, its repetition through a short outage, and its
+ * refusals in words.
+ */
 import { createHash } from "node:crypto";
 import { encodeCorrelationId, startRequiredMessage } from "#shared/contract/sequence.js";
 import type { RequestAddress } from "#shared/contract/request-id.js";
@@ -28,8 +31,9 @@ export interface Entry {
 /** Admitted now, or known from an earlier try under the same key. */
 export type Entered = Extract<Admission, { said: "admitted" | "known" }> & {
   /**
-   * Whether Redis was asked more than once. An earlier call whose reply was lost may still be under way on a link that
-   * stalled, and would be admitted if it found no record of the request when it arrives: the record must stay for its TTL.
+   * Whether Redis was asked more than once. An earlier call whose reply was lost may still be under
+   * way on a link that stalled, and would be admitted if it found no record of the request when it
+   * arrives: the record must stay for its TTL.
    */
   readonly repeated: boolean;
 };
@@ -40,7 +44,10 @@ interface Unwritable {
 }
 const unwritable: Unwritable = { said: "unwritable" };
 
-/** Admission is idempotent under its request id, so it is retried through a short outage before the client is told to. */
+/**
+ * Admission is idempotent under its request id, so it is retried through a short outage before the
+ * client is told to.
+ */
 const ADMIT_BUDGET_MS = 2_000;
 
 /** A retry under its key must find the outcome for as long as keys are remembered. */
@@ -80,8 +87,9 @@ async function admitSurely(gatherer: Gatherer, lane: Lane, applicant: Applicant)
     try {
       return await gatherer.admit(lane, applicant);
     } catch (error) {
-      // It stays full for longer than a client can wait, and asking again only takes its time. Where the reply of an earlier
-      // call was lost, the request may have been admitted all the same, so nobody may be told that it was not.
+      // It stays full for longer than a client can wait, and asking again only takes its time.
+      // Where the reply of an earlier call was lost, the request may have been admitted all the
+      // same, so nobody may be told that it was not.
       if (calls === 1 && refusesWrites(error)) return unwritable;
       throw error;
     }

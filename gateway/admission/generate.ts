@@ -44,7 +44,8 @@ async function generate(settings: GenerateSettings, request: GenerationRequest):
   const address = placeOf(request, door);
   const frame = encodeFrame({ generation: spec }, []);
   const outcomeTtlMs = keptMs(door, request, background ? resultTtlMs : streamTtlMs);
-  // What is published between the two is not missed even if the server hears of the interest later: the log has it.
+  // What is published between the two is not missed even if the server hears of the interest later:
+  // the log has it.
   const subscribed = background ? Promise.resolve() : relay.prepare(address);
   try {
     const attendedMs = background ? 0 : graceMs;
@@ -53,10 +54,11 @@ async function generate(settings: GenerateSettings, request: GenerationRequest):
       subscribed,
     ]);
     const isNew = entered.said === "admitted";
-    if (isNew) {
-      deadlines.expect(address, deadlineMs, spec.restMs, outcomeTtlMs);
-      relay.admitted(address);
-    } else relay.forget(address);
+    const hasEnded = entered.said === "known" && entered.outcome !== undefined;
+    // Also where only a retry got through: whoever admitted it may be gone.
+    if (!hasEnded) deadlines.expect(address, deadlineMs, spec.restMs, outcomeTtlMs);
+    if (isNew) relay.admitted(address);
+    else relay.forget(address);
     return openStream(settings, address, isNew, outcomeTtlMs);
   } catch (error) {
     relay.forget(address);
@@ -69,7 +71,10 @@ async function generate(settings: GenerateSettings, request: GenerationRequest):
   }
 }
 
-/** Nobody waits for it, so Redis may take its time. After the grace period the stream's worker ends it by itself. */
+/**
+ * Nobody waits for it, so Redis may take its time. After the grace period the stream's worker ends
+ * it by itself.
+ */
 async function cancel(settings: GenerateSettings, address: RequestAddress, ttlMs: number): Promise<void> {
   const { door, bus, deadlines, graceMs } = settings;
   const ending = { code: "cancelled", message: "the request was cancelled", ttlMs, stream: true } as const;

@@ -24,9 +24,10 @@ export function placeOf(request: AnyRequest, { shards, secret }: PlaceTerms): Re
 }
 
 /**
- * Random, or derived from the client's key: then the outcome's own record is what recognises a retry, at any gateway. Whoever
- * knows an id may read and cancel the request, and keys are often easy to guess (`order-1001`), so the deployment's secret goes
- * into the id as well. Never derived from the KServe `id`, which real clients set to the same value for everything.
+ * Random, or derived from the client's key: then the outcome's own record is what recognises a
+ * retry, at any gateway. Whoever knows an id may read and cancel the request, and keys are often
+ * easy to guess (`order-1001`), so the deployment's secret goes into the id as well. Never derived
+ * from the KServe `id`, which real clients set to the same value for everything.
  */
 function requestId({ idempotencyKey, tenant, model }: AnyRequest, secret: () => Buffer): string {
   if (idempotencyKey === undefined) return randomUUID();

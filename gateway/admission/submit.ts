@@ -1,4 +1,6 @@
-/** The journey of one inference through the gateway: await the reply, admit, answer; in that order. */
+/**
+ * The journey of one inference through the gateway: await the reply, admit, answer; in that order.
+ */
 import type { Logger } from "pino";
 import { readOutcome, type Outcome } from "#shared/contract/outcome.js";
 import { encodeRequestId } from "#shared/contract/request-id.js";
@@ -35,7 +37,8 @@ export function submitter(settings: SubmitSettings): Infer {
 
 export function laterSubmitter(settings: SubmitSettings): InferLater {
   return async (request) => {
-    // Its outcome is awaited all the same: whoever admitted a request ends it when its deadline passes.
+    // Its outcome is awaited all the same: whoever admitted a request ends it when its deadline
+    // passes.
     const { id, known, expected } = await admitted(settings, request, settings.resultTtlMs);
     if (known !== undefined) expected.forget();
     return id;
@@ -49,7 +52,8 @@ async function submit(settings: SubmitSettings, request: InferenceRequest): Prom
     return known;
   }
   const settled = await expected.outcome;
-  // Neither a client nor a call of our own can ask for this outcome again, so it need not stay for its TTL.
+  // Neither a client nor a call of our own can ask for this outcome again, so it need not stay for
+  // its TTL.
   if (request.idempotencyKey === undefined && !repeated) settings.sweeper.discard(key);
   return settled;
 }

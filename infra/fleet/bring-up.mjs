@@ -42,13 +42,17 @@ export async function bringUp({ fleet, settings, brokers, home, models }) {
     );
     return await waitForModels(fleet, { at, models, workers: settings.workers, since });
   });
-  if (!fleet.ending && unready.length === models.length) throw noModels(settings.models, unready);
+  const isHopeless = unready.length === models.length && unready.every(({ reason }) => reason !== undefined);
+  if (!fleet.ending && isHopeless) throw noModels(settings.models, unready);
   return { url, unready, brokers: told };
 }
 
-/** A fleet without a model is of no use to anybody, and whoever started it can mend it. */
+/**
+ * A fleet without a model is of no use to anybody, and whoever started it can mend it. One whose
+ * workers have not yet said why is still loading, and runs on.
+ */
 function noModels(repository, unready) {
-  const reasons = unready.map(({ name, reason }) => `\n  ${name}: ${reason ?? "no worker has said why; see its log"}`);
+  const reasons = unready.map(({ name, reason }) => `\n  ${name}: ${reason}`);
   return new Refusal(
     `None of the models in ${repository} (BATON_MODEL_REPOSITORY) can be served:${reasons.join("")}\n` +
       "Mend one of them, or unset BATON_MODEL_REPOSITORY for the demo models.",

@@ -1,6 +1,7 @@
 /** The only file that imports the NATS client. NATS is the fast path: with it down, publishing is a no-op and readers look into Redis. */
 import { connect, DebugEvents, Events, type NatsConnection, type Subscription } from "nats";
 import type { Logger } from "pino";
+import { natsServers } from "#shared/broker-url.js";
 import { delay } from "#shared/retry.js";
 
 export interface Bus {
@@ -83,7 +84,7 @@ export function connectBus({ url, name, log }: BusSettings): Bus {
   }
 
   const ready = connect({
-    servers: url.split(","),
+    servers: natsServers(url),
     name,
     maxReconnectAttempts: -1,
     reconnectTimeWait: 100,

@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
--- deployment.lua: read what all processes of one deployment agree on; whoever starts first writes it. A full Redis must not keep
--- workers from starting, since only they make it emptier, hence allow-oom: these are a few bytes, once.
+-- deployment.lua: write what all processes of one deployment agree on, unless another was faster. A
+-- full Redis must not keep workers from starting, since only they make it emptier, hence allow-oom:
+-- these are a few bytes, once.
 --   KEYS[1] deployment hash
 --   ARGV[1] shards, proposed   ARGV[2] secret, proposed
 --   Returns {shards, secret} as they stand

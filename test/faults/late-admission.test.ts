@@ -1,6 +1,7 @@
 /**
- * A gateway's link to Redis stalls with an admission on it. The gateway reconnects and admits the request anew; then the first
- * call arrives after all, when the request has long run, was answered, and its outcome was fetched.
+ * A gateway's link to Redis stalls with an admission on it. The gateway reconnects and admits the
+ * request anew; then the first call arrives after all, when the request has long run, was answered,
+ * and its outcome was fetched.
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startFleet, type Fleet } from "../setup/fleet.js";

@@ -112,7 +112,8 @@ describe("streams that are dropped before their first record", () => {
       gatewayRedis.blackHole("toServer", "toClient");
       const { connections } = gatewayRedis.counts;
       for (const socket of sockets) socket.destroy();
-      // The gateway has given a command up and connects anew: its first tries to cancel have failed.
+      // The gateway has given a command up and connects anew: its first tries to cancel have
+      // failed.
       await expect.poll(() => gatewayRedis.counts.connections, { timeout: PATIENCE_MS }).toBeGreaterThan(connections);
       await healed(gatewayRedis);
       expect(await laneWhen(({ queued }) => queued === 0)).toEqual({ queued: 0, running: SLOTS });

@@ -126,6 +126,12 @@ describe("admit", () => {
     expect(left).toBeGreaterThan(0);
   });
 
+  it("keeps the record of what nobody ends for a day past its deadline: a stream may last as long", async () => {
+    await admitRequest(lab, "r1");
+    const day = 86_400_000;
+    expect(await lab.redis.pttl(outcomeKey(lab.lane, "r1"))).toBeGreaterThan(day);
+  });
+
   it("answers each of a call's requests for itself", async () => {
     await admitStep(lab, { request: "old", start: true, digest: "d" });
     const step = (request: string, name: string, start: boolean) => {

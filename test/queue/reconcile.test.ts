@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { GROUP, laneKeys, sequenceKeys } from "#shared/keys.js";
 import { commit } from "../../worker/queue/commit.js";
-import { mendSequence, orphans, reapConsumers, requeue } from "../../worker/queue/reconcile.js";
+import { isUpTo, mendSequence, orphans, reapConsumers, requeue } from "../../worker/queue/reconcile.js";
 import { IDLE_MS, SEQUENCE, admitRequest, admitStep, put, result, take, takeOne, useLab } from "./lab.js";
 
 describe("requeue", () => {
@@ -23,6 +23,42 @@ describe("requeue", () => {
     expect(await requeue(lab.queue, found)).toBe(1);
     const again = await takeOne(lab.other);
     expect(await commit(lab.other, [result(again, put("s"))], IDLE_MS)).toEqual(["committed"]);
+  });
+
+  it("finds a lost entry beside others, also when what was next to come has been withdrawn before", async () => {
+    const { ready } = laneKeys(lab.lane);
+    await admitRequest(lab, "r1");
+    const first = await takeOne(lab.queue);
+    await admitRequest(lab, "r2");
+    const [[next = ""] = []] = await lab.redis.xrevrange(ready, "+", "-", "COUNT", 1);
+    await lab.redis.xdel(ready, next);
+    for (const request of ["r3", "r4", "r5"]) await admitRequest(lab, request);
+    const held = await take(lab.queue);
+    expect(held).toHaveLength(3);
+    expect(await orphans(lab.queue, 100)).toEqual([]);
+    // Lost in the middle: the count of those that were delivered says so.
+    const [, middle] = held;
+    await lab.redis.xack(ready, GROUP, middle?.entry ?? "");
+    expect(await orphans(lab.queue, 100)).toMatchObject([{ request: "r4" }]);
+    // With more to come, it is found once it is the oldest.
+    await admitRequest(lab, "r6");
+    expect(await orphans(lab.queue, 100)).toEqual([]);
+    const finished = [first, held[0]].map((delivery) => delivery?.entry ?? "");
+    await lab.redis
+      .multi()
+      .xack(ready, GROUP, ...finished)
+      .xdel(ready, ...finished)
+      .exec();
+    expect(await orphans(lab.queue, 100)).toMatchObject([{ request: "r4" }]);
+  });
+
+  it.each([
+    ["1-1", "1-1", true],
+    ["1-9", "1-10", true],
+    ["2-0", "1-10", false],
+    ["9-0", "10-0", true],
+  ])("knows whether %s is up to %s", (id, other, expected) => {
+    expect(isUpTo(id, other)).toBe(expected);
   });
 
   it("leaves an entry that somebody took meanwhile", async () => {

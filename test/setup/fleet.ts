@@ -1,6 +1,7 @@
 /**
- * A whole fleet of real processes on free ports: Redis and NATS, each reached by gateways and workers through lines of their own that
- * can be cut, and the members themselves. What is started first is disposed of last.
+ * A whole fleet of real processes on free ports: Redis and NATS, each reached by gateways and
+ * workers through lines of their own that can be cut, and the members themselves. What is started
+ * first is disposed of last.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,7 +22,10 @@ export interface FleetPlan {
   /** Those of them that can be served; all, if not said. */
   readonly serving?: readonly string[];
   readonly leaseMs?: number;
-  /** The members reach Redis and NATS without the lines between: nobody cuts them, and this process need not carry every byte. */
+  /**
+   * The members reach Redis and NATS without the lines between: nobody cuts them, and this process
+   * need not carry every byte.
+   */
   readonly direct?: boolean;
   readonly env?: Readonly<Record<string, string>>;
   /** Where the logs go and stay; without it they go with the fleet, unless KEEP_LOGS is set. */
@@ -43,7 +47,9 @@ export interface Fleet {
   readonly folder: string;
   readonly urls: readonly string[];
   addWorker(): Promise<Member>;
-  /** One more process over the same brokers and models, which need not live; it ends with the fleet. */
+  /**
+   * One more process over the same brokers and models, which need not live; it ends with the fleet.
+   */
   launch(entry: string, env: Readonly<Record<string, string>>): RunningProcess;
   /** Resolves when every gateway says that every model is ready. */
   whenServing(timeoutMs?: number): Promise<void>;

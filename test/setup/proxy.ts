@@ -1,6 +1,7 @@
 /**
- * The test's own TCP line in front of Redis or NATS: it can cut, black-hole, delay or throttle every connection through it, and lose
- * the reply to a command that the server has executed, which is the fault that turns a retry into a doubled effect.
+ * The test's own TCP line in front of Redis or NATS: it can cut, black-hole, delay or throttle
+ * every connection through it, and lose the reply to a command that the server has executed, which
+ * is the fault that turns a retry into a doubled effect.
  */
 import { createServer, connect, type Server, type Socket } from "node:net";
 import { onFreePort } from "./port.js";
@@ -68,7 +69,10 @@ export class Proxy {
     return cut.length;
   }
 
-  /** Stops all bytes in a direction, of connections yet to come too, until `heal`. Neither end is told. */
+  /**
+   * Stops all bytes in a direction, of connections yet to come too, until `heal`. Neither end is
+   * told.
+   */
   blackHole(...directions: readonly Direction[]): void {
     for (const direction of directions) this.#lines[direction].blackHoled = true;
   }
@@ -82,7 +86,10 @@ export class Proxy {
     for (const line of Object.values(this.#lines)) line.bytesPerSecond = bytesPerSecond;
   }
 
-  /** Holds back what the clients of now send, and nobody else's: a link that stalls, beside which its client opens another. */
+  /**
+   * Holds back what the clients of now send, and nobody else's: a link that stalls, beside which
+   * its client opens another.
+   */
   stall(): StalledLinks {
     const links = [...this.#links];
     for (const link of links) {
@@ -109,8 +116,8 @@ export class Proxy {
   }
 
   /**
-   * Swallows the n-th chunk that the server sends from now on, over all connections, and resets that connection. Resolves true when it
-   * has happened, false when `signal` aborts first.
+   * Swallows the n-th chunk that the server sends from now on, over all connections, and resets
+   * that connection. Resolves true when it has happened, false when `signal` aborts first.
    */
   loseReply(n: number, signal?: AbortSignal): Promise<boolean> {
     this.#repliesToLoss = n;
@@ -186,7 +193,10 @@ function reset({ client, server }: Link): void {
   cut(server);
 }
 
-/** Node (20.20, tried) never closes a handle that it is told to reset while it connects or ends; its process then spins at exit. */
+/**
+ * Node (20.20, tried) never closes a handle that it is told to reset while it connects or ends; its
+ * process then spins at exit.
+ */
 function cut(socket: Socket): void {
   if (socket.connecting || socket.writableEnded) socket.destroy();
   else socket.resetAndDestroy();

@@ -1,4 +1,7 @@
-/** Asks whether a gateway lives, every few milliseconds, and looks at its memory, in a thread that nothing else keeps waiting. */
+/**
+ * Asks whether a gateway lives, every few milliseconds, and looks at its memory, in a thread that
+ * nothing else keeps waiting.
+ */
 import { readFileSync } from "node:fs";
 import { Agent, get } from "node:http";
 import { parentPort, workerData } from "node:worker_threads";
@@ -15,7 +18,8 @@ const live = () =>
     const asked = get(`${url}/v2/health/live`, { agent }, (response) => {
       response.resume().on("end", () => (response.statusCode === 200 ? resolve() : reject(new Error("not live"))));
     });
-    // A gateway that was busy for seconds takes the connection for idle and closes it: then it is asked again.
+    // A gateway that was busy for seconds takes the connection for idle and closes it: then it is
+    // asked again.
     asked.on("error", (error) => (error.code === "ECONNRESET" ? resolve(live()) : reject(error)));
   });
 const rssBytes = () => Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))[1]) * 1024;

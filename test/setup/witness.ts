@@ -1,4 +1,7 @@
-/** What somebody else sees of a gateway while something is done to it: how fast it says that it lives, and how much memory it takes. */
+/**
+ * What somebody else sees of a gateway while something is done to it: how fast it says that it
+ * lives, and how much memory it takes.
+ */
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 

@@ -1,4 +1,7 @@
-/** What the processes over one Redis must agree on, and what keeps the ids of requests from being guessed. */
+/**
+ * What the processes over one Redis must agree on, and what keeps the ids of requests from being
+ * guessed.
+ */
 import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,50 +21,57 @@ describe("the deployment record", () => {
   const folder = mkdtempSync(join(tmpdir(), "baton-deployment-"));
   let server: RedisServer;
   let redis: RedisClient;
+  const leaving = new AbortController();
   beforeAll(async () => {
     server = await startRedis(folder);
     redis = connectRedis({ url: server.url, name: "test", log: silent });
     await whenReady(redis, AbortSignal.timeout(10_000));
   });
   afterAll(async () => {
+    leaving.abort();
     redis.disconnect();
     await server.dispose();
     rmSync(folder, { recursive: true, force: true });
   });
 
+  const joined = (shards = 1) => joinDeployment({ redis, shards, log: silent, signal: leaving.signal });
+
   it("has one secret for all who join at once, which outlives a restart of Redis", async () => {
-    const members = await Promise.all(Array.from({ length: 8 }, () => joinDeployment(redis, 1, silent)));
+    const members = await Promise.all(Array.from({ length: 8 }, () => joined()));
     const [secret] = members.map((member) => member.secret().toString("hex"));
     expect(secret).toMatch(/^[0-9a-f]{64}$/);
     await server.kill();
     await server.restart();
     await expect.poll(() => redis.status).toBe("ready");
-    members.push(await joinDeployment(redis, 1, silent));
+    members.push(await joined());
     expect(new Set(members.map((member) => member.secret().toString("hex")))).toEqual(new Set([secret]));
   });
 
-  it("is put back by those who run when Redis comes back empty, so that they and newcomers agree", async () => {
-    const before = await joinDeployment(redis, 1, silent);
+  it("is put back by those who run when Redis is emptied, so that they and newcomers agree", async () => {
+    const before = await joined();
     const secret = before.secret();
     await redis.flushall();
-    redis.disconnect(true);
-    const kept = () => redis.hgetBuffer(registryKeys.deployment, "secret").catch(() => null);
-    await expect.poll(kept).toEqual(secret);
-    const late = await joinDeployment(redis, 1, silent);
-    expect(late.secret()).toEqual(secret);
-    expect(before.secret()).toEqual(secret);
+    await expect.poll(() => redis.hgetBuffer(registryKeys.deployment, "secret"), { timeout: 10_000 }).toEqual(secret);
+    const late = await joined();
+    expect([late.secret(), before.secret()]).toEqual([secret, secret]);
   });
 
-  it("refuses who has other shards, in words, and can be written in a full Redis", async () => {
-    await expect(joinDeployment(redis, 4, silent)).rejects.toThrow(UnusableError);
-    await expect(joinDeployment(redis, 4, silent)).rejects.toThrow(
+  it("refuses who has other shards, in words", async () => {
+    await expect(joined(4)).rejects.toThrow(UnusableError);
+    await expect(joined(4)).rejects.toThrow(
       /^BATON_SHARDS is 4 here, but 1 in the rest of this deployment\. Set it to 1; .* \{registry\}:deployment from Redis$/,
     );
-    await redis.del(registryKeys.deployment);
+  });
+
+  it("can be written in a full Redis, and read in one that refuses all writes", async () => {
     await redis.config("SET", "maxmemory", "1");
-    await joinDeployment(redis, 1, silent);
+    await redis.del(registryKeys.deployment);
+    await joined();
     await redis.config("SET", "maxmemory", "0");
     expect(await redis.hget(registryKeys.deployment, "shards")).toBe("1");
+    await redis.config("SET", "min-replicas-to-write", "1");
+    await joined();
+    await redis.config("SET", "min-replicas-to-write", "0");
   });
 });
 

@@ -402,6 +402,14 @@ describe("a request that ended otherwise", () => {
     expect([JSON.parse(only ?? ""), more]).toEqual([lateRecord(0, "Request timeout expired"), []]);
   });
 
+  it("without a token by its deadline ends with an error, also where the reply to its admission was lost", async () => {
+    const lost = lab.lines.redis.loseReply(1);
+    const late = await lab.gateway.generate(asked({ deadlineMs: 300 }));
+    expect(await lost).toBe(true);
+    const [only, ...more] = await read((signal) => late.read(0, signal)).done;
+    expect([JSON.parse(only ?? ""), more]).toEqual([lateRecord(0, "Request timeout expired"), []]);
+  });
+
   it("with a token by its deadline goes on to its end", async () => {
     const late = await lab.gateway.generate(asked({ deadlineMs: 300 }));
     const later = await lab.gateway.generate(asked({ deadlineMs: 300 }));

@@ -72,6 +72,8 @@ describe("planBatch", () => {
     ["runs one by one without batching", "run a", () => said(abc, 0, { maxBatchSize: 0, preferred: [] })],
     ["sends the largest preferred size it has", "run a b", () => said(abc, 1, { preferred: [1, 2, 4] })],
     ["holds less than any preferred size for the delay", "wait 5", () => said([step("a")], 1, { preferred: [2, 4] })],
+    ["sends what is enough, of any size", "run a b c", () => said(abc, 1, { preferred: [], enough: 2 })],
+    ["holds less than is enough for the delay", "wait 5", () => said([step("a")], 1, { preferred: [], enough: 2 })],
     ["sends any size after the delay", "run a b c", () => said(abc, 6, { preferred: [2, 4] })],
     [
       "splits off the preferred prefix without a delay",

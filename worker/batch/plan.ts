@@ -20,6 +20,8 @@ export interface BatchLimits {
   readonly maxDelayMs: number;
   /** Batch sizes to aim at, ascending; may be empty. */
   readonly preferred: readonly number[];
+  /** Rows from which on a batch is good to go, of any size; undefined: only preferred sizes are. */
+  readonly enough?: number;
 }
 
 export type BatchPlan<C extends Candidate> =
@@ -62,7 +64,7 @@ interface Gathered<C> {
 function gather<C extends Candidate>(
   waiting: readonly C[],
   oldest: C,
-  { maxBatchSize, preferred }: BatchLimits,
+  { maxBatchSize, preferred, enough = Infinity }: BatchLimits,
 ): Gathered<C> {
   const most = Math.max(1, maxBatchSize);
   const target = preferred.at(-1) ?? most;
@@ -80,7 +82,7 @@ function gather<C extends Candidate>(
     batch.push(candidate);
     rows += candidate.rows;
     if (candidate.sequence !== undefined) sequences.add(candidate.sequence);
-    if (preferred.includes(rows)) preferredPrefix = batch.length;
+    if (rows >= enough || preferred.includes(rows)) preferredPrefix = batch.length;
   }
   return { batch, closed: rows >= Math.min(most, target), preferredPrefix };
 }

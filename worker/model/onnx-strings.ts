@@ -1,13 +1,15 @@
 /**
- * Looks through an ONNX file for strings that are not UTF-8. The strings that a model gives out come
- * from its inputs, which are UTF-8, and from its file. So only a model whose file holds other bytes
- * can give them out, and they would leave ONNX Runtime for Node as U+FFFD.
+ * Looks through an ONNX file for strings that are not UTF-8. The strings that a model gives out
+ * come from its inputs, which are UTF-8, and from its file. So only a model whose file holds other
+ * bytes can give them out, and they would leave ONNX Runtime for Node as U+FFFD.
  */
 import { isUtf8 } from "node:buffer";
 
 type FieldKind = keyof typeof messages | "string";
 
-/** Of ONNX's protobuf messages, the fields by number that hold strings, or messages with strings. */
+/**
+ * Of ONNX's protobuf messages, the fields by number that hold strings, or messages with strings.
+ */
 const messages = {
   model: { 7: "graph", 25: "function" },
   function: { 7: "node", 11: "attribute" },

@@ -22,16 +22,18 @@ describe("batch limits", () => {
       "max_batch_size: 4 sequence_batching { direct { max_queue_delay_microseconds: 500 minimum_slot_utilization: 0.5 } }",
       4,
       0.5,
-      [2, 3, 4],
+      [],
+      2,
     ],
     [
       "max_batch_size: 10 sequence_batching { direct { max_queue_delay_microseconds: 500 minimum_slot_utilization: 0.3 } }",
       10,
       0.5,
-      [3, 4, 5, 6, 7, 8, 9, 10],
+      [],
+      3,
     ],
-  ])("of %j", (text, maxBatchSize, maxDelayMs, preferred) => {
-    expect(servingOf(configOf(text), new Map()).limits).toEqual({ maxBatchSize, maxDelayMs, preferred });
+  ])("of %j", (text, maxBatchSize, maxDelayMs, preferred, enough?: number) => {
+    expect(servingOf(configOf(text), new Map()).limits).toEqual({ maxBatchSize, maxDelayMs, preferred, enough });
   });
 });
 

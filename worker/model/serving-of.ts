@@ -100,9 +100,8 @@ function directLimits(
   maxBatchSize: number,
 ): Omit<BatchLimits, "maxBatchSize"> {
   if (utilization === 0) return { maxDelayMs: 0, preferred: [] };
-  const least = Math.max(1, Math.ceil(utilization * maxBatchSize - FLOAT_ERROR));
-  const preferred = Array.from({ length: Math.max(0, maxBatchSize - least + 1) }, (_, i) => least + i);
-  return { maxDelayMs: milliseconds(delay), preferred };
+  const enough = Math.max(1, Math.ceil(utilization * maxBatchSize - FLOAT_ERROR));
+  return { maxDelayMs: milliseconds(delay), preferred: [], enough };
 }
 
 function ascending(sizes: readonly number[]): number[] {

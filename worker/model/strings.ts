@@ -32,8 +32,8 @@ export function encodeStrings(strings: readonly string[]): Uint8Array<ArrayBuffe
 }
 
 /**
- * ONNX Runtime for Node gives an output's strings out with U+FFFD in the place of bytes that are not
- * UTF-8. Where the model holds no such bytes (onnx-strings.ts), a U+FFFD is the model's own.
+ * ONNX Runtime for Node gives an output's strings out with U+FFFD in the place of bytes that are
+ * not UTF-8. Where the model holds no such bytes (onnx-strings.ts), a U+FFFD is the model's own.
  * @throws TypeError for an output that may have been changed
  */
 export function checkOutputStrings(output: string, strings: readonly string[]): void {

@@ -13,8 +13,15 @@ const beginRoundScript = defineScript(new URL("./begin-round.lua", import.meta.u
 
 const groupStateScript = defineScript(new URL("./group-state.lua", import.meta.url), (reply) => {
   if (reply === null) return undefined;
-  const [length, ahead, pending, last] = list(reply);
-  return { length: integer(length), ahead: text(ahead), pending: integer(pending), last: text(last) };
+  const [length, oldest, newest, pending, oldestPending, last] = list(reply);
+  return {
+    length: integer(length),
+    oldest: text(oldest),
+    newest: text(newest),
+    pending: integer(pending),
+    oldestPending: text(oldestPending),
+    last: text(last),
+  };
 });
 
 const requeueScript = defineScript(new URL("./requeue.lua", import.meta.url), integer);
@@ -39,9 +46,13 @@ export async function orphans({ redis, lane }: LaneQueue, limit: number): Promis
   const { ready } = laneKeys(lane);
   const state = await groupStateScript(redis, [ready], [GROUP]);
   if (state === undefined) return [];
-  const { length, ahead, pending, last } = state;
-  // Redis knows how many entries are still ahead of the group unless deletions have blurred it.
-  if (ahead !== "" && length - Number(ahead) === pending) return [];
+  const { length, oldest, newest, pending, oldestPending, last } = state;
+  // Where all was delivered, all is pending, or some is lost. Where more is to come, the oldest
+  // entry tells: one that is lost behind others becomes the oldest in time.
+  const sound = isUpTo(newest, last)
+    ? length === pending
+    : !isUpTo(oldest, last) || (oldestPending !== "" && isUpTo(oldestPending, oldest));
+  if (sound) return [];
   const standing = list(await redis.callBuffer("XRANGE", ready, "-", last, "COUNT", limit));
   const owned = list(await redis.callBuffer("XPENDING", ready, GROUP, "-", last, limit));
   const pendingIds = new Set(owned.map((row) => text(list(row)[0])));
@@ -50,6 +61,13 @@ export async function orphans({ redis, lane }: LaneQueue, limit: number): Promis
     const delivery = decodeEntry(bytes(id), list(fields).map(bytes));
     return delivery === undefined || pendingIds.has(delivery.entry) ? [] : [delivery];
   });
+}
+
+/** Whether a stream's id is not after another. */
+export function isUpTo(id: string, other: string): boolean {
+  const [ms = 0n, count = 0n] = id.split("-").map(BigInt);
+  const [otherMs = 0n, otherCount = 0n] = other.split("-").map(BigInt);
+  return ms === otherMs ? count <= otherCount : ms < otherMs;
 }
 
 export async function requeue({ redis, lane }: LaneQueue, deliveries: readonly Delivery[]): Promise<number> {

@@ -150,7 +150,6 @@ describe("ChatTemplate", () => {
     ["function_call", { name: "now", arguments: "{}" }],
     ["refusal", "I will not."],
     ["audio", { id: "a" }],
-    ["reasoning_content", "Hm."],
     ["<s>", 0],
   ])("refuses %s in a message where the template does not look at it", (name, value) => {
     const messages = [user("hi"), { role: "assistant", content: "x", [name]: value }];
@@ -163,7 +162,7 @@ describe("ChatTemplate", () => {
     const silent = { refusal: null, annotations: [{ url: "x" }], tool_calls: [], function_call: null, audio: null };
     const messages = [
       { role: "user", content: "hi", name: "ann" },
-      { role: "assistant", content: "x", ...silent },
+      { role: "assistant", content: "x", ...silent, reasoning_content: "Hm.", reasoning: "So." },
       { role: "tool", content: "y", tool_call_id: "c" },
     ];
     expect(refusal(chatml, messages)).toBe("nothing is wrong with it");

@@ -24,9 +24,17 @@ const MAX_MEMBERS = 8;
 const MAX_NAME_LENGTH = 64;
 /**
  * Who speaks, which call is answered, where a quotation is from: clients say it to every model, and
- * few are told.
+ * few are told. What a model thought before it answered is left out of later turns by design.
  */
-const PASSED_OVER: ReadonlySet<string> = new Set(["role", "content", "name", "tool_call_id", "annotations"]);
+const PASSED_OVER: ReadonlySet<string> = new Set([
+  "role",
+  "content",
+  "name",
+  "tool_call_id",
+  "annotations",
+  "reasoning",
+  "reasoning_content",
+]);
 const KNOWN_ROLES = ["system", "developer", "user", "assistant", "tool", "function"];
 
 export interface ChatOptions {
