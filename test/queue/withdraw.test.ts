@@ -2,6 +2,8 @@ import { describe, expect, it } from "vitest";
 import { GROUP, laneKeys } from "#shared/keys.js";
 import { cancelRequest } from "#shared/queue/cancel.js";
 import { withdraw } from "../../gateway/admission/withdraw.js";
+import { requeue } from "../../worker/queue/reconcile.js";
+import { release } from "../../worker/queue/release.js";
 import { admitStep, admitStream, take, takeOne, useLab, type Lab } from "./lab.js";
 
 const address = ({ lane }: Lab, request: string) => ({ lane, request });
@@ -41,6 +43,20 @@ describe("withdraw", () => {
     await cancel(lab, "r1");
     expect(await withdraw(lab.redis, address(lab, "r1"))).toBe("held");
     expect(await queued(lab)).toBe(1);
+  });
+
+  it("knows where a request stands that a worker has handed back, or that was queued anew", async () => {
+    for (const request of ["r1", "r2"]) await admitStream(lab, request, 5_000);
+    const [first, second] = await take(lab.queue);
+    if (first === undefined || second === undefined) throw new Error("two should be there");
+    await release(lab.queue, [first]);
+    await lab.redis.xack(laneKeys(lab.lane).ready, GROUP, second.entry);
+    await requeue(lab.queue, [second]);
+    for (const request of ["r1", "r2"]) {
+      await cancel(lab, request);
+      expect(await withdraw(lab.redis, address(lab, request))).toBe("withdrawn");
+    }
+    expect(await queued(lab)).toBe(0);
   });
 
   it("leaves a step of a sequence, which others may wait for", async () => {

@@ -1,5 +1,6 @@
 /** What every queue operation of a worker needs: the lane, this worker's name in its group, and a connection. */
-import type { Lane } from "#shared/keys.js";
+import type { Delivery } from "#shared/contract/entry.js";
+import { outcomeKey, sequenceKeys, type Lane } from "#shared/keys.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 
 export interface LaneQueue {
@@ -14,6 +15,11 @@ export interface LaneQueue {
 /** The queue of a generator's lane. */
 export interface StreamQueue extends LaneQueue {
   readonly streams: true;
+}
+
+/** The hash whose `entry` says where the request stands in the queue. */
+export function ownerKey(lane: Lane, { sequence, request }: Delivery): string {
+  return sequence === undefined ? outcomeKey(lane, request) : sequenceKeys(lane, sequence).seq;
 }
 
 /** Dead letters kept per lane; operators see the newest. */

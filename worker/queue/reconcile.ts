@@ -5,7 +5,7 @@
 import { decodeEntry, type Delivery } from "#shared/contract/entry.js";
 import { GROUP, laneKeys, reconcilerKey, sequenceKeys } from "#shared/keys.js";
 import { bytes, defineScript, integer, list, text, word } from "#shared/redis/script.js";
-import type { LaneQueue } from "./lane.js";
+import { ownerKey, type LaneQueue } from "./lane.js";
 
 const beginRoundScript = defineScript(new URL("./begin-round.lua", import.meta.url), (reply) =>
   word(reply, ["begun", "taken"]),
@@ -72,7 +72,7 @@ export function isUpTo(id: string, other: string): boolean {
 
 export async function requeue({ redis, lane }: LaneQueue, deliveries: readonly Delivery[]): Promise<number> {
   const { ready, runs } = laneKeys(lane);
-  const owners = deliveries.map(({ sequence }) => (sequence === undefined ? ready : sequenceKeys(lane, sequence).seq));
+  const owners = deliveries.map((delivery) => ownerKey(lane, delivery));
   return requeueScript(redis, [ready, runs, ...owners], [GROUP, ...deliveries.map(({ entry }) => entry)]);
 }
 
