@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { areHosts, areOrigins, judge, listOf, type Asked, type BrowserRules } from "./browsers.js";
+import { areHosts, judge, listOf, originsFault, type Asked, type BrowserRules } from "./browsers.js";
+import { gatewayConfig } from "./config.js";
 
 const usual: BrowserRules = { hosts: [], origins: ["loopback"] };
 const nothing: Asked = { authority: undefined, origin: undefined, site: undefined, acts: true };
@@ -22,19 +23,27 @@ describe("a host", () => {
     "gateway.models.svc.cluster.local:8000",
     "host.docker.internal:8000",
     "printer.local",
+    "gateway.home.arpa:8000",
+    "gateway.lan",
   ])("that no page can have is taken: %s", (authority) => {
     expect(said({ authority })).toBe("taken");
   });
 
-  it.each(["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "localhost.evil.example", "a.prod", "1.2.3"])(
-    "that anybody may register is refused, and the setting named: %s",
-    (authority) => {
-      expect(judge(usual, { ...nothing, authority, acts: false })).toEqual({
-        said: "refused",
-        message: `host '${authority.replace(":8000", "")}' is not allowed; BATON_ALLOWED_HOSTS names the hosts that are`,
-      });
-    },
-  );
+  it.each([
+    "evil.example",
+    "evil.example:8000",
+    "127.0.0.1.evil.example",
+    "localhost.evil.example",
+    "a.prod",
+    "1.2.3",
+    "gateway.models",
+    "lan.example",
+  ])("that anybody may register is refused, and the setting named: %s", (authority) => {
+    expect(judge(usual, { ...nothing, authority, acts: false })).toEqual({
+      said: "refused",
+      message: `host '${authority.replace(":8000", "")}' is not allowed; BATON_ALLOWED_HOSTS names the hosts that are`,
+    });
+  });
 
   it.each(["", "a b", "user@localhost", "localhost:x", "localhost:8000:9", "[::1", "h/..", "h,evil.example", "[x]"])(
     "that is none is called so: '%s'",
@@ -104,6 +113,22 @@ describe("a request of", () => {
     expect(said({ authority, origin: "https://evil.example" }, all)).toBe("shared");
     expect(said({ authority, origin: "null" }, all)).toBe("refused");
   });
+
+  it("an application with a scheme of its own is shared, where it is on the list", () => {
+    const apps = { ...rules, origins: listOf("tauri://localhost, chrome-extension://abcdefgh") };
+    expect(said({ authority, origin: "tauri://localhost" }, apps)).toBe("shared");
+    expect(said({ authority, origin: "chrome-extension://abcdefgh" }, apps)).toBe("shared");
+    expect(said({ authority, origin: "chrome-extension://other" }, apps)).toBe("refused");
+    expect(said({ authority, origin: "tauri://localhost" }, rules)).toBe("refused");
+  });
+
+  it("no page is shared, where none is allowed", () => {
+    const none = { ...rules, origins: ["none"] };
+    for (const origin of ["http://localhost:3000", "https://evil.example", "none", "null"]) {
+      expect(said({ authority, origin }, none)).toBe("refused");
+    }
+    expect(said({ authority }, none)).toBe("taken");
+  });
 });
 
 describe("the settings", () => {
@@ -115,12 +140,41 @@ describe("the settings", () => {
       false,
       false,
     ]);
-    expect(["loopback", "*", "https://a.example, http://b.example:3000"].map(areOrigins)).toEqual([true, true, true]);
-    expect(["a.example", "https://a.example/", "https://*.a.example", "null"].map(areOrigins)).toEqual([
-      false,
-      false,
-      false,
-      false,
-    ]);
+  });
+
+  it.each([
+    "loopback",
+    "*",
+    "none",
+    "",
+    "https://a.example, http://b.example:3000",
+    "https://App.example, http://[::1]:3000, http://10.0.0.1",
+    "tauri://localhost, chrome-extension://abcdefgh, vscode-webview://x, capacitor://localhost",
+  ])("take origins as browsers write them: '%s'", (text) => {
+    expect(originsFault(text)).toBeUndefined();
+    expect(() => gatewayConfig({ BATON_ALLOWED_ORIGINS: text })).not.toThrow();
+  });
+
+  it.each(["a.example", "https://a.example/", "https://*.a.example", "null", "tauri://", "x://a/b", "http://a:b"])(
+    "refuse what is no origin, by name: %s",
+    (entry) => {
+      expect(originsFault(`loopback, ${entry}`)).toBe(
+        `'${entry}' is no origin such as https://app.example.com, nor \`loopback\`, \`*\` or \`none\``,
+      );
+    },
+  );
+
+  it.each([
+    ["https://app.example.com:443", "https://app.example.com"],
+    ["http://app.example.com:80", "http://app.example.com"],
+    ["https://münchen.example", "https://xn--mnchen-3ya.example"],
+    ["http://[0:0::1]:3000", "http://[::1]:3000"],
+  ])("say how browsers write %s", (entry, origin) => {
+    expect(originsFault(entry)).toBe(`'${entry}' is an origin that browsers write '${origin}'; write it so`);
+    expect(() => gatewayConfig({ BATON_ALLOWED_ORIGINS: entry })).toThrow(`BATON_ALLOWED_ORIGINS: '${entry}' is`);
+  });
+
+  it("leave `none` alone", () => {
+    expect(originsFault("none, https://a.example")).toBe("`none` stands alone");
   });
 });

@@ -18,7 +18,7 @@ export interface BrowserRules {
    * it.
    */
   readonly hosts: readonly string[];
-  /** `*` is any but `null`, `loopback` any of this machine's. */
+  /** `*` is any but `null`, `loopback` any of this machine's, `none` none. */
   readonly origins: readonly string[];
 }
 
@@ -45,9 +45,9 @@ const malformed: Verdict = { said: "malformed" };
 const authorityForm = /^(\[[0-9a-f:.]+\]|[^\s:@/?#[\]\\,]+)(?::\d{0,5})?$/i;
 /**
  * `.local` is multicast DNS's and Kubernetes's, `.internal` ICANN's for private use, `.svc`
- * Kubernetes's.
+ * Kubernetes's; `.home.arpa` (RFC 8375) and `.lan` are home networks'.
  */
-const unregistrable = /\.(?:localhost|local|internal|svc)$/;
+const unregistrable = /\.(?:localhost|local|internal|svc|home\.arpa|lan)$/;
 const loopbackOrigin = /^https?:\/\/(?:localhost|(?:[a-z0-9-]+\.)+localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/;
 
 /** Entries of a setting, separated by commas. */
@@ -62,8 +62,25 @@ export function areHosts(text: string): boolean {
   return listOf(text).every((entry) => /^(?:\*|\.?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)$/.test(entry));
 }
 
-export function areOrigins(text: string): boolean {
-  return listOf(text).every((entry) => /^(?:\*|loopback|https?:\/\/[^\s/?#@*]+)$/.test(entry));
+/** What is wrong with a list of origins; undefined if nothing is. */
+export function originsFault(text: string): string | undefined {
+  const entries = listOf(text);
+  if (entries.length > 1 && entries.includes("none")) return "`none` stands alone";
+  return entries.map(originFault).find((fault) => fault !== undefined);
+}
+
+/** Browsers write each origin in one way; an entry that is written otherwise would match nothing. */
+function originFault(entry: string): string | undefined {
+  if (entry === "*" || entry === "loopback" || entry === "none") return undefined;
+  // Of other schemes (`tauri://localhost`, `chrome-extension://id`) nothing more is known.
+  const [, scheme] = /^([a-z][a-z0-9+.-]*):\/\/[^\s/?#@*]+$/.exec(entry) ?? [];
+  const isWeb = scheme === "http" || scheme === "https";
+  const origin = isWeb && URL.canParse(entry) ? new URL(entry).origin : undefined;
+  if (scheme === undefined || (isWeb && origin === undefined)) {
+    return `'${entry}' is no origin such as https://app.example.com, nor \`loopback\`, \`*\` or \`none\``;
+  }
+  if (!isWeb || origin === entry) return undefined;
+  return `'${entry}' is an origin that browsers write '${origin}'; write it so`;
 }
 
 export function judge({ hosts, origins }: BrowserRules, { authority, origin, site, acts }: Asked): Verdict {
@@ -116,5 +133,6 @@ function isOriginOf(origin: string, authority: string | undefined): boolean {
 
 function includes(entry: string, origin: string): boolean {
   if (entry === "*") return origin !== "null";
+  if (entry === "none") return false;
   return entry === "loopback" ? loopbackOrigin.test(origin) : entry === origin;
 }

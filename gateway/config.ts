@@ -1,6 +1,6 @@
 /** The settings of a gateway process: every environment variable, its unit, default and bounds. */
 import { z } from "zod";
-import { areHosts, areOrigins } from "./browsers.js";
+import { areHosts, originsFault } from "./browsers.js";
 import { parseSettings, sharedSettings } from "#shared/settings.js";
 
 export const gatewaySettings = sharedSettings
@@ -13,15 +13,19 @@ export const gatewaySettings = sharedSettings
       .default("")
       .describe(
         "names, comma-separated, by which this gateway may be asked; `.example.com` is all below it, `*` any. " +
-          "Addresses, names without a dot, and `.localhost`, `.local`, `.internal`, `.svc` need no mention",
+          "Addresses, names without a dot, and `.localhost`, `.local`, `.internal`, `.svc`, " +
+          "`.home.arpa`, `.lan` need no mention",
       ),
     BATON_ALLOWED_ORIGINS: z
       .string()
-      .refine(areOrigins, "must be origins such as https://app.example.com, `loopback` or `*`, comma-separated")
       .default("loopback")
+      .superRefine((text, context) => {
+        const message = originsFault(text);
+        if (message !== undefined) context.addIssue({ code: "custom", message });
+      })
       .describe(
         "whose pages may use this gateway from a browser: origins, comma-separated; " +
-          "`loopback`: all of the same machine, `*`: any",
+          "`loopback`: all of the same machine, `*`: any, `none`: nobody's",
       ),
     BATON_SERVER_NAME: z
       .string()
@@ -45,7 +49,10 @@ export const gatewaySettings = sharedSettings
       .int()
       .positive()
       .default(536_870_912)
-      .describe("bytes of bodies received and parsed at a time before 503"),
+      .describe(
+        "bytes of bodies received and parsed at a time before 503; " +
+          "a parsed one that waits for a worker counts in the queue's limits instead",
+      ),
     BATON_MAX_UNREAD_BYTES: z.coerce
       .number()
       .int()

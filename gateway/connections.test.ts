@@ -3,6 +3,7 @@
  * clients that never read.
  */
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import type { ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { Readable } from "node:stream";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
@@ -136,6 +137,28 @@ describe("offers of another protocol on one connection", () => {
     expect(values(replies)).toEqual(Array.from({ length: count }, (_, i) => i));
   });
 
+  it("that wait while more is sent than is read ahead are answered, and all behind them, in order", async () => {
+    let release: () => void = () => undefined;
+    gateway.answer = async ({ inputs, outputs }) => {
+      gateway.answer = undefined;
+      await new Promise<void>((resolve) => (release = resolve));
+      return { kind: "result", tensors: inputs.map((tensor) => ({ ...tensor, name: outputs[0] ?? "" })) };
+    };
+    const count = 2_000;
+    const many = Array.from({ length: count }, (_, i) => post(i, i === 1 ? OFFER : []));
+    const offered = await serverSockets(async () => {
+      const replies = rawExchange(gateway.port, many.join("") + get("/v2/health/live", ["Connection: close"]));
+      await until(() => gateway.answer === undefined);
+      // The server has read ahead all that it will: one kernel's buffer holds the rest.
+      for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve, 5));
+      release();
+      const text = await replies;
+      expect(statuses(text)).toEqual(Array.from({ length: count + 1 }, () => 200));
+      expect(values(text)).toEqual(Array.from({ length: count }, (_, i) => i));
+    });
+    expect(offered.size).toBe(1);
+  });
+
   it("that come with a body in many packets are answered, too", async () => {
     const socket = connect(gateway.port, "127.0.0.1");
     let text = "";
@@ -192,19 +215,55 @@ describe("a connection of which the client leaves", () => {
     await until(() => closed === count);
     expect(begun).toBe(16);
   });
+
+  it.each<[string, (socket: Socket) => unknown]>([
+    ["by FIN", (socket) => socket.end()],
+    ["at once", (socket) => socket.destroy()],
+    ["by FIN behind more requests", (socket) => socket.end(post(3) + post(4))],
+  ])("is seen while an offer waits: %s", async (_, leave) => {
+    const limits = { connections: 1 };
+    const { server, port, admitted } = await startEchoGateway(
+      { infer: (request) => (admitted.push(request), new Promise(() => undefined)) },
+      1,
+      { limits, webSockets: idleDoor() },
+    );
+    const responses: ServerResponse[] = [];
+    let closed = false;
+    const note = (message: unknown) => {
+      const { response } = message as { response: ServerResponse };
+      responses.push(response);
+      response.once("close", () => (closed = true));
+    };
+    subscribe("http.server.request.start", note);
+    const socket = connect(port, "127.0.0.1", () => socket.write(post(1) + post(2, OFFER)));
+    socket.on("error", () => undefined).resume();
+    await until(() => admitted.length === 1);
+    expect(closed).toBe(false);
+    leave(socket);
+    await until(() => closed);
+    unsubscribe("http.server.request.start", note);
+    expect(responses).toHaveLength(1);
+    const another = () => rawExchange(port, get("/v2/health/live", ["Connection: close"])).catch(() => "");
+    await vi.waitFor(async () => expect(statuses(await another())).toEqual([200]));
+    await server.close(0);
+  });
 });
 
 describe("a client that takes nothing of what waits for it", () => {
   const VALUES = 1 << 20;
   const body = Buffer.alloc(4 * VALUES);
-  const large = (() => {
+  const large = asking(VALUES);
+
+  /** A request whose answer is so large. */
+  function asking(count: number): Buffer {
+    const body = Buffer.alloc(4 * count);
     const json = JSON.stringify({
-      inputs: [{ name: "INPUT0", datatype: "INT32", shape: [VALUES], parameters: { binary_data_size: body.length } }],
+      inputs: [{ name: "INPUT0", datatype: "INT32", shape: [count], parameters: { binary_data_size: body.length } }],
       outputs: [{ name: "OUTPUT0", parameters: { binary_data: true } }],
     });
     const lines = [`Inference-Header-Content-Length: ${json.length}`, `Content-Length: ${json.length + body.length}`];
     return Buffer.concat([Buffer.from(head([`POST ${PATH} HTTP/1.1`, "Host: h", ...lines]) + json), body]);
-  })();
+  }
 
   /** Its connection, and how it ends. */
   async function ask(port: number, bytes: Buffer): Promise<{ socket: Socket; closed: Promise<void> }> {
@@ -241,14 +300,68 @@ describe("a client that takes nothing of what waits for it", () => {
   });
 
   it("is cut sooner where too much waits for all, and those who read are not", async () => {
-    const limits = { stallMs: 3_600_000, unreadBytes: 3 * body.length };
+    const limits = { unreadBytes: 18 * body.length };
     const full = await startEchoGateway({}, 1, { limits });
-    const silent = await Promise.all(Array.from({ length: 8 }, () => ask(full.port, large)));
     const cut = () => full.logged.filter(({ line }) => line.startsWith("connection cut"));
+    const steady = await ask(full.port, asking(8 * VALUES));
+    let read = 0;
+    const take = (most?: number) => (read += (steady.socket.read(most) as Buffer | null)?.length ?? 0);
+    steady.socket.on("readable", () => undefined);
+    // The kernel has room for more only every other second.
+    const reading = setInterval(take, 40, 32_768);
+    await until(() => read > body.length / 4);
+    const silent = await Promise.all(Array.from({ length: 8 }, () => ask(full.port, asking(4 * VALUES))));
     await until(() => cut().length > 0);
     expect(statuses(await rawExchange(full.port, get("/v2/health/live", ["Connection: close"])))).toEqual([200]);
     expect(cut().length).toBeLessThan(8);
-    for (const { socket } of silent) socket.destroy();
+    for (const { fields } of cut()) expect(fields["unreadBytes"]).toBeLessThan(5 * body.length);
+    clearInterval(reading);
+    steady.socket.on("readable", () => take());
+    take();
+    await until(() => steady.socket.destroyed || read > 8 * body.length);
+    expect(read).toBeGreaterThan(8 * body.length);
+    for (const { socket } of [...silent, steady]) socket.destroy();
     await full.server.close(0);
+  });
+
+  describe("since an earlier reply is not complete", () => {
+    const first = { release: (): void => undefined };
+    /** A gateway whose first answer waits for `release`. */
+    async function startHeld(limits: { stallMs: number; unreadBytes: number }): Promise<EchoGateway> {
+      const held = await startEchoGateway({}, 1, { limits });
+      held.answer = async ({ inputs, outputs }) => {
+        held.answer = undefined;
+        await new Promise<void>((resolve) => (first.release = resolve));
+        return { kind: "result", tensors: inputs.map((tensor) => ({ ...tensor, name: outputs[0] ?? "" })) };
+      };
+      return held;
+    }
+    const pipelined = Buffer.concat([Buffer.from(post(7)), large]);
+
+    it("is counted, and cut where too much waits for all", async () => {
+      const held = await startHeld({ stallMs: 6_000, unreadBytes: body.length / 2 });
+      const { closed } = await ask(held.port, pipelined);
+      await closed;
+      const [cut] = held.logged.filter(({ line }) => line.startsWith("connection cut"));
+      expect(cut?.fields["unreadBytes"]).toBeGreaterThan(body.length);
+      await held.server.close(0);
+    });
+
+    it("is not cut for standing long", async () => {
+      const held = await startHeld({ stallMs: 1_000, unreadBytes: 1e9 });
+      const { socket } = await ask(held.port, pipelined);
+      await until(() => held.admitted.length === 2);
+      // Whoever stands since later is cut.
+      const silent = await ask(held.port, large);
+      await until(() => held.logged.some(({ line }) => line.startsWith("connection cut")));
+      silent.socket.destroy();
+      let read = 0;
+      socket.on("data", (piece) => (read += piece.length)).resume();
+      first.release();
+      await until(() => socket.destroyed || read > body.length);
+      expect(read).toBeGreaterThan(body.length);
+      socket.destroy();
+      await held.server.close(0);
+    });
   });
 });

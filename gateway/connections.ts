@@ -12,8 +12,8 @@ export interface ConnectionLimits {
   /** How long a client may take nothing of what waits for it. */
   readonly stallMs: number;
   /**
-   * Bytes that wait for all clients together. Above it those are cut that have taken nothing since
-   * the last look, whoever has stood longest first.
+   * Bytes that wait for all clients together. Above it those are cut that have stood for a sixth of
+   * `stallMs`, the largest first, until the rest fits.
    */
   readonly unreadBytes: number;
 }
@@ -29,7 +29,10 @@ interface Connection {
   /** What the client had taken at the last look; only that it changes says anything. */
   taken: number;
   queued: number;
-  /** When something was last taken, or nothing waited, on `performance.now()`'s clock. */
+  /**
+   * When the client last took something, the oldest request was answered, or nothing waited; on
+   * `performance.now()`'s clock.
+   */
   movedAt: number;
 }
 
@@ -38,7 +41,15 @@ interface Connection {
  * first.
  */
 const ANSWERED_AT_ONCE = 16;
-const LOOK_MS = 1_000;
+/** What is read behind an offer that waits, so that the client's leaving is seen. */
+const READ_AHEAD_BYTES = 65_536;
+/** Parts of `stallMs`. */
+const LOOKS = 30;
+/**
+ * The kernel takes up to 4 MiB at once and then nothing until its client has read most of them: who
+ * reads steadily may seem to stand for seconds.
+ */
+const PATIENCE = 1 / 6;
 
 export class Connections {
   readonly #limits: ConnectionLimits;
@@ -49,7 +60,7 @@ export class Connections {
   constructor(limits: ConnectionLimits, onCut: OnCut) {
     this.#limits = limits;
     this.#onCut = onCut;
-    this.#looking = setInterval(() => this.look(performance.now()), Math.min(LOOK_MS, limits.stallMs / 4)).unref();
+    this.#looking = setInterval(() => this.look(performance.now()), limits.stallMs / LOOKS).unref();
   }
 
   get size(): number {
@@ -86,6 +97,7 @@ export class Connections {
     reply.once("close", () => {
       const place = replies.indexOf(reply);
       if (place >= 0) replies.splice(place, 1);
+      if (place === 0) connection.movedAt = performance.now();
       later.shift()?.();
     });
     if (replies.length <= ANSWERED_AT_ONCE) begin();
@@ -99,16 +111,32 @@ export class Connections {
 
   /**
    * Calls `go` when all that was asked on this connection so far is answered, unless it closes
-   * before.
+   * before. No parser reads meanwhile, so it is read here: a client that leaves is seen at once.
+   * @param head what was read behind the last request; `go` gets it with what has come since.
    */
-  whenAnswered(socket: Socket, go: () => void): void {
+  whenAnswered(socket: Socket, head: Buffer, go: (head: Buffer) => void): void {
     const last = this.#open.get(socket)?.replies.at(-1);
-    if (last === undefined) return go();
+    if (last === undefined) return go(head);
+    const ahead = [head];
+    let room = READ_AHEAD_BYTES;
+    const read = (): void => {
+      while (room > 0) {
+        const piece: unknown = socket.read();
+        if (!Buffer.isBuffer(piece)) return;
+        ahead.push(piece);
+        room -= piece.length;
+      }
+    };
+    const leave = (): void => void socket.destroy();
+    socket.on("readable", read).once("end", leave);
     last.once("close", () => {
       if (socket.destroyed || socket.writableEnded) return;
+      // Where the body of a request before is read to its end, Node has the socket flow, to nobody.
+      socket.pause();
+      socket.off("readable", read).off("end", leave);
       // Nobody but the parser that is gone would take back the time that it gave the next request.
       socket.setTimeout(0);
-      go();
+      go(Buffer.concat(ahead));
     });
   }
 
@@ -122,22 +150,17 @@ export class Connections {
 
   /** Cuts whoever has stood for too long. */
   look(now: number): void {
-    const standing: { socket: Socket; movedAt: number; unread: number }[] = [];
+    const standing: Standing[] = [];
     let sum = 0;
     for (const [socket, connection] of this.#open) {
-      if (socket.writableLength === 0) {
-        connection.movedAt = now;
-        continue;
-      }
       const unread = unreadBytes(socket, connection);
       sum += unread;
-      if (hasMoved(socket, connection)) connection.movedAt = now;
-      else standing.push({ socket, movedAt: connection.movedAt, unread });
+      // Replies behind the first are not the client's to take: only that one's end moves them.
+      const isSending = socket.writableLength > 0;
+      if (unread === 0 || (isSending && hasMoved(socket, connection))) connection.movedAt = now;
+      else standing.push({ socket, unread, isSending, stoodMs: now - connection.movedAt });
     }
-    standing.sort((a, b) => a.movedAt - b.movedAt);
-    for (const { socket, movedAt, unread } of standing) {
-      if (now - movedAt < this.#limits.stallMs && sum <= this.#limits.unreadBytes) return;
-      sum -= unread;
+    for (const { socket, unread } of toCut(standing, sum, this.#limits)) {
       this.#onCut(unread);
       socket.destroy();
     }
@@ -146,6 +169,28 @@ export class Connections {
   close(): void {
     clearInterval(this.#looking);
   }
+}
+
+/** A connection whose client has taken nothing since the last look. */
+interface Standing {
+  readonly socket: Socket;
+  readonly unread: number;
+  /** The client could take some of it. */
+  readonly isSending: boolean;
+  readonly stoodMs: number;
+}
+
+function toCut(standing: readonly Standing[], sum: number, { stallMs, unreadBytes }: ConnectionLimits): Standing[] {
+  const isStalled = ({ isSending, stoodMs }: Standing): boolean => isSending && stoodMs >= stallMs;
+  const cut = standing.filter(isStalled);
+  let left = cut.reduce((bytes, { unread }) => bytes - unread, sum);
+  const others = standing.filter((one) => !isStalled(one) && one.stoodMs >= stallMs * PATIENCE);
+  for (const one of others.sort((a, b) => b.unread - a.unread)) {
+    if (left <= unreadBytes) break;
+    cut.push(one);
+    left -= one.unread;
+  }
+  return cut;
 }
 
 /** Whether the kernel has taken anything since this was asked last. */

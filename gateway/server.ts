@@ -91,12 +91,12 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
     server.maxHeadersCount = maxHeaders + 1;
     if (webSockets !== undefined) {
       server.on("upgrade", (incoming: IncomingMessage, duplex: Duplex, head: Buffer) => {
-        connections.whenAnswered(incoming.socket, () => {
+        connections.whenAnswered(incoming.socket, head, (rest) => {
           if (webSockets.takes(incoming)) {
             const refusal = webSocketRefusal(browsers, incoming);
-            if (refusal === undefined) void webSockets.accept(incoming, duplex, head);
+            if (refusal === undefined) void webSockets.accept(incoming, duplex, rest);
             else refuseWebSocket(duplex, incoming, refusal);
-          } else replayAsPlain(server, incoming, duplex, head);
+          } else replayAsPlain(server, incoming, duplex, rest);
         });
       });
     }

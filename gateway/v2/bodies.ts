@@ -13,7 +13,7 @@ import { readRequest, type Reading, type ReadRequest } from "./read-request.js";
 
 export const defaultBodyMemory = 512 * 1024 * 1024;
 
-/** JSON of this length takes some milliseconds at the most. */
+/** What is read of this length takes some milliseconds at the most. */
 const largeBytes = 128 * 1024;
 /** And of this length less than one. */
 const smallBytes = 16 * 1024;
@@ -42,7 +42,7 @@ export class Bodies {
     try {
       const received = await readBody(incoming, limits.maxBytes, room);
       const body = encoding === undefined ? received : await inflate(received, encoding, limits, room);
-      if ((limits.jsonBytes ?? body.length) > smallBytes) await ownTurn();
+      if (jsonBytesOf(body, limits) > smallBytes) await ownTurn();
       return await read(body);
     } finally {
       room.release();
@@ -52,9 +52,7 @@ export class Bodies {
   /** @throws InferenceError */
   readRequest(incoming: IncomingMessage, terms: Terms, reading: Reading): Promise<ReadRequest> {
     return this.use(incoming, terms, (body) => {
-      const isLarge = (terms.jsonBytes ?? body.length) > largeBytes;
-      // A generator's body is text, which takes as long to come back from a thread as to parse.
-      if (this.#thread === undefined || !isLarge || reading.model.generator !== undefined) {
+      if (this.#thread === undefined || bytesToRead(body, terms, reading) <= largeBytes) {
         return readRequest(body, reading);
       }
       return this.#thread.read(body, reading, () => {
@@ -62,4 +60,22 @@ export class Bodies {
       });
     });
   }
+}
+
+/** All of the body, unless its head says less. What it says beyond the body is refused later. */
+function jsonBytesOf(body: Buffer, { jsonBytes }: Terms): number {
+  return Math.min(jsonBytes ?? body.length, body.length);
+}
+
+/**
+ * How much has to be looked at byte by byte. Tensors' bytes are taken as they are, but each element
+ * of BYTES is checked; a generator takes only one.
+ */
+function bytesToRead(body: Buffer, terms: Terms, { path, model }: Reading): number {
+  if (model.generator === undefined) {
+    const isChecked = model.inputs.some(({ datatype }) => datatype === "BYTES");
+    return isChecked ? body.length : jsonBytesOf(body, terms);
+  }
+  // A generator's `generate` is text, which takes as long to come back from a thread as to parse.
+  return path === "generate" ? 0 : jsonBytesOf(body, terms);
 }

@@ -5,8 +5,8 @@ import type { BodyRoom } from "./body-memory.js";
 import { Gathered } from "./gathered.js";
 
 /**
- * Many tiny chunks cost far more than their bytes. Node hands on what one read from the socket held, so a slow network also makes
- * pieces, but not smaller than this by the ten thousand.
+ * Many tiny chunks take far more time than their bytes. Node hands on what one read from the socket
+ * held, so a slow network also makes pieces, but not smaller than this by the ten thousand.
  */
 const tinyPieceBytes = 512;
 const maxTinyPieces = 65_536;

@@ -1,4 +1,4 @@
-import { stringElements, stringFault } from "#shared/model/strings.js";
+import { elementFault } from "#shared/model/strings.js";
 
 /**
  * What is wrong with a BYTES tensor whose length prefixes come from the client. One walk over the bytes that are there: nothing is
@@ -28,10 +28,7 @@ export function bytesFault(data: Buffer, count: number, input: string, model: st
 
 /** What keeps a BYTES tensor without such faults from reaching an ONNX model as it is. */
 export function stringsFault(data: Buffer, input: string, model: string): string | undefined {
-  for (const [index, element] of stringElements(data).entries()) {
-    const fault = stringFault(element);
-    if (fault !== undefined)
-      return `string element ${index} of inference input '${input}' for model '${model}' ${fault}`;
-  }
-  return undefined;
+  const found = elementFault(data);
+  if (found === undefined) return undefined;
+  return `string element ${found.index} of inference input '${input}' for model '${model}' ${found.fault}`;
 }

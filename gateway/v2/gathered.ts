@@ -1,16 +1,19 @@
 /**
- * Pieces of a body, put together as they come. What is large is copied at once: held in pieces, it
- * would have to lie in memory twice at its end.
+ * Pieces of a body, put together as they come. All but a first one that is not tiny are copied at
+ * once: held, a piece of one byte takes hundreds, and large ones would lie in memory twice at the
+ * end.
  */
-const copyFromBytes = 1024 * 1024;
-/** Memory that was not written to takes none yet, so growing in large steps costs nothing. */
-const growth = 8;
+const tinyBytes = 512;
+const largeBytes = 1024 * 1024;
+/** Memory of that size which was not written to takes none yet, so large steps cost nothing. */
+const largeGrowth = 8;
+const growth = 2;
 
 export class Gathered {
   length = 0;
   readonly #expected: number;
-  readonly #pieces: Buffer[] = [];
-  #whole: Buffer | undefined;
+  /** What there is so far, at the beginning of memory for more. */
+  #whole: Buffer = Buffer.alloc(0);
 
   /** @param expected the length as declared, or the most that there may be; never exceeded */
   constructor(expected: number) {
@@ -19,24 +22,22 @@ export class Gathered {
 
   add(piece: Buffer): void {
     const length = this.length + piece.length;
-    if (length <= copyFromBytes) this.#pieces.push(piece);
+    if (this.length === 0 && piece.length >= tinyBytes) this.#whole = piece;
     else {
-      if (this.#whole === undefined || length > this.#whole.length) this.#enlarge(length);
-      piece.copy(this.#whole as Buffer, this.length);
+      if (length > this.#whole.length) this.#enlarge(length);
+      piece.copy(this.#whole, this.length);
     }
     this.length = length;
   }
 
   bytes(): Buffer {
-    if (this.#whole !== undefined) return this.#whole.subarray(0, this.length);
-    return this.#pieces.length === 1 ? (this.#pieces[0] as Buffer) : Buffer.concat(this.#pieces, this.length);
+    return this.#whole.subarray(0, this.length);
   }
 
   #enlarge(needed: number): void {
-    const whole = Buffer.allocUnsafeSlow(Math.max(needed, Math.min(this.#expected, needed * growth)));
-    let at = 0;
-    for (const piece of this.#whole === undefined ? this.#pieces : [this.#whole]) at += piece.copy(whole, at);
-    this.#pieces.length = 0;
+    const wished = needed * (needed < largeBytes ? growth : largeGrowth);
+    const whole = Buffer.allocUnsafeSlow(Math.max(needed, Math.min(this.#expected, wished)));
+    this.#whole.copy(whole, 0, 0, this.length);
     this.#whole = whole;
   }
 }

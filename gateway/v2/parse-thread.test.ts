@@ -42,6 +42,25 @@ describe("the parsing thread", () => {
     expect([...(read.valid.inputs[0]?.data ?? [])]).toEqual([1, 0, 0, 0, 2, 0, 0, 0]);
   });
 
+  it("leaves memory alone that a body shares with others", async () => {
+    thread = new ParseThread();
+    const json = bodyOf("[5]", 1);
+    const slab = new ArrayBuffer(64 * 1024);
+    const body = Buffer.from(slab, 100, json.length);
+    json.copy(body);
+    expect((await thread.read(body, reading, wanted)).valid.inputs[0]?.data.readInt32LE()).toBe(5);
+    expect([slab.byteLength, body.equals(json)]).toEqual([64 * 1024, true]);
+  });
+
+  it("takes memory along that is a long body's alone", async () => {
+    thread = new ParseThread();
+    const json = bodyOf(`[5${" ".repeat(100_000)}]`, 1);
+    const body = Buffer.allocUnsafeSlow(2 * json.length).subarray(0, json.length);
+    json.copy(body);
+    expect((await thread.read(body, reading, wanted)).valid.inputs[0]?.data.readInt32LE()).toBe(5);
+    expect(body.buffer.byteLength).toBe(0);
+  });
+
   it("refuses with the same code and text", async () => {
     thread = new ParseThread();
     const refusal = await refusalOf(thread.read(bodyOf("[1]", 2), reading, wanted));

@@ -1,7 +1,7 @@
 /**
- * The gateway's end of the thread that parses large bodies. It has one body at a time, so it is known
- * whose body ended it; the others wait here and go to a new thread. How many bytes may wait is
- * limited where bodies are received (body-memory.ts).
+ * The gateway's end of the thread that parses large bodies. It has one body at a time, so it is
+ * known whose body ended it; the others wait here and go to a new thread. How many bytes may wait
+ * is limited where bodies are received (body-memory.ts).
  */
 import { Worker } from "node:worker_threads";
 import { InferenceError } from "#shared/errors.js";
@@ -12,6 +12,8 @@ import type { Reading, ReadRequest } from "./read-request.js";
 const maxHeapMb = 512;
 /** An idle thread holds some 20 MB, and what it has not yet cleaned up. */
 const idleMs = 5_000;
+/** Memory that bodies share, such as Node's pool or what one read brought, is never longer. */
+const sharedBytes = 64 * 1024;
 
 interface Job {
   readonly body: Buffer;
@@ -110,12 +112,12 @@ export class ParseThread {
   }
 }
 
-/** The body's memory goes along, if it is the body's alone. */
+/** The body's memory goes along if it is the body's alone, and else its bytes do. */
 function questionOf({ body, reading }: Job): [ParseQuestion, ArrayBuffer[]] {
   const model = { ...reading.model, config: {} };
   const { buffer } = body;
-  const own = buffer instanceof ArrayBuffer ? buffer : undefined;
-  const bytes = own === undefined ? new Uint8Array(body) : new Uint8Array(own, body.byteOffset, body.length);
+  const isOwn = buffer instanceof ArrayBuffer && buffer.byteLength > sharedBytes;
+  const bytes = isOwn ? new Uint8Array(buffer, body.byteOffset, body.length) : new Uint8Array(body);
   return [{ body: bytes, reading: { ...reading, model } }, [bytes.buffer]];
 }
 

@@ -1,4 +1,4 @@
-/** A body to what it asks of a model, compared with the model: all that is done before admission. */
+/** A body to what it asks of a model, compared with the model: all before admission. */
 import type { ServedModel } from "#shared/contract/announcement.js";
 import type { JsonObject } from "#shared/json/parse.js";
 import type { Limits } from "./limits.js";

@@ -1,24 +1,55 @@
 /**
- * What a string must be like so that it reaches an ONNX model unchanged. ONNX Runtime for Node takes
- * JavaScript strings and hands them to the model as C strings: bytes that are not UTF-8 would become
- * U+FFFD, and everything after a NUL would be dropped. Such strings are refused, never changed.
+ * What a string must be like so that it reaches an ONNX model unchanged. ONNX Runtime for Node
+ * takes JavaScript strings and hands them to the model as C strings: bytes that are not UTF-8 would
+ * become U+FFFD, and everything after a NUL would be dropped. Such strings are refused, never
+ * changed.
  */
 import { isUtf8 } from "node:buffer";
 
-/** @returns what stands in the way of the string, as the end of a sentence; undefined if nothing. */
+/** @returns what stands in the string's way, as the end of a sentence; undefined if nothing. */
 export function stringFault(bytes: Uint8Array): string | undefined {
   if (bytes.includes(0)) return "holds a NUL byte, and ONNX Runtime for Node would drop all that follows it";
   if (!isUtf8(bytes)) return "is not UTF-8, and ONNX Runtime for Node takes no other bytes";
   return undefined;
 }
 
-/** The elements of a BYTES tensor whose length prefixes are known to fit: views of `data`. */
-export function stringElements(data: Buffer): Buffer[] {
-  const elements: Buffer[] = [];
+export interface ElementFault {
+  readonly index: number;
+  /** As of `stringFault`. */
+  readonly fault: string;
+}
+
+/**
+ * The first fault among the elements of a BYTES tensor whose length prefixes are known to fit. The
+ * bytes may be of tens of millions of elements, so nothing is built for most of them.
+ */
+export function elementFault(data: Buffer): ElementFault | undefined {
+  for (let at = 0, index = 0; at < data.length; index++) {
+    const start = at + 4;
+    at = start + data.readUInt32LE(at);
+    if (isPlain(data, start, at)) continue;
+    const fault = stringFault(data.subarray(start, at));
+    if (fault !== undefined) return { index, fault };
+  }
+  return undefined;
+}
+
+/** ASCII without NUL. Most strings are, and so short that a view of one costs more than this. */
+function isPlain(data: Buffer, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) {
+    const byte = data[at] as number;
+    if (byte === 0 || byte > 0x7f) return false;
+  }
+  return true;
+}
+
+/** The strings of a BYTES tensor in which there is no fault. */
+export function stringElements(data: Buffer): string[] {
+  const elements: string[] = [];
   for (let at = 0; at < data.length;) {
-    const end = at + 4 + data.readUInt32LE(at);
-    elements.push(data.subarray(at + 4, end));
-    at = end;
+    const start = at + 4;
+    at = start + data.readUInt32LE(at);
+    elements.push(start === at ? "" : data.toString("utf8", start, at));
   }
   return elements;
 }

@@ -2,7 +2,7 @@
 import { storeOutcome, outcomeOf, type Outcome } from "#shared/contract/outcome.js";
 import { InferenceError } from "#shared/errors.js";
 import { encodeFrame, type Tensor } from "#shared/frame.js";
-import { stringElements, stringFault } from "#shared/model/strings.js";
+import { elementFault } from "#shared/model/strings.js";
 import type { Held } from "../intake/hand.js";
 import { withoutPaths } from "../model/reason.js";
 import { split, stack } from "../model/tensors.js";
@@ -182,10 +182,8 @@ function takeApart(
 function stateFault({ states }: ServingModel, part: (name: string) => Tensor): string | undefined {
   for (const { output, datatype } of states) {
     if (datatype !== "BYTES") continue;
-    const fault = stringElements(part(output).data)
-      .map(stringFault)
-      .find((one) => one !== undefined);
-    if (fault !== undefined) return `a string of state output '${output}' ${fault} at the sequence's next step`;
+    const found = elementFault(part(output).data);
+    if (found !== undefined) return `a string of state output '${output}' ${found.fault} at the sequence's next step`;
   }
   return undefined;
 }

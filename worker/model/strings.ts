@@ -2,7 +2,7 @@
  * BYTES tensors as KServe sends them (each element after its u32 LE length) and as ONNX Runtime for
  * Node takes them (JavaScript strings).
  */
-import { stringElements, stringFault } from "#shared/model/strings.js";
+import { elementFault, stringElements } from "#shared/model/strings.js";
 
 /**
  * The gateway has checked that the lengths fit, and has refused what no model can be given; this is
@@ -10,12 +10,10 @@ import { stringElements, stringFault } from "#shared/model/strings.js";
  * @throws TypeError for a string that would arrive changed
  */
 export function decodeStrings(input: string, data: Uint8Array): string[] {
-  const elements = stringElements(Buffer.from(data.buffer, data.byteOffset, data.byteLength));
-  return elements.map((element, index) => {
-    const fault = stringFault(element);
-    if (fault !== undefined) throw new TypeError(`element ${index} of input '${input}' ${fault}`);
-    return element.toString("utf8");
-  });
+  const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+  const found = elementFault(bytes);
+  if (found !== undefined) throw new TypeError(`element ${found.index} of input '${input}' ${found.fault}`);
+  return stringElements(bytes);
 }
 
 export function encodeStrings(strings: readonly string[]): Uint8Array<ArrayBuffer> {
