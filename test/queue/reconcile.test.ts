@@ -30,8 +30,8 @@ describe("requeue", () => {
     await admitRequest(lab, "r1");
     const first = await takeOne(lab.queue);
     await admitRequest(lab, "r2");
-    const [[next = ""] = []] = await lab.redis.xrevrange(ready, "+", "-", "COUNT", 1);
-    await lab.redis.xdel(ready, next);
+    const [newest] = await lab.redis.xrevrange(ready, "+", "-", "COUNT", 1);
+    await lab.redis.xdel(ready, newest?.[0] ?? "");
     for (const request of ["r3", "r4", "r5"]) await admitRequest(lab, request);
     const held = await take(lab.queue);
     expect(held).toHaveLength(3);
