@@ -44,8 +44,9 @@ const script = defineScript(new URL("./deployment.lua", import.meta.url), (reply
 /** @throws UnusableError where this process's settings are not the deployment's. */
 export async function joinDeployment({ redis, shards, log, signal }: JoinSettings): Promise<Deployment> {
   let secret: Buffer = randomBytes(SECRET_BYTES);
+  const ask = async () => (await read(redis)) ?? script(redis, [registryKeys.deployment], [shards, secret]);
   const agree = async () => {
-    const agreed = (await read(redis)) ?? (await script(redis, [registryKeys.deployment], [shards, secret]));
+    const agreed = await retrying(ask, { budgetMs: BUDGET_MS, signal });
     if (agreed.shards !== shards) throw new UnusableError(disagreement(shards, agreed.shards));
     ({ secret } = agreed);
   };
@@ -55,7 +56,7 @@ export async function joinDeployment({ redis, shards, log, signal }: JoinSetting
       if (!signal.aborted && redis.status === "ready") await agree().catch((error: unknown) => onFailure(error, log));
     }
   };
-  await retrying(agree, { budgetMs: BUDGET_MS, signal });
+  await agree();
   void keepAgreed();
   return { secret: () => secret };
 }
