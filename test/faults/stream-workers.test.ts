@@ -58,7 +58,8 @@ describe("workers frozen past their lease under streams, then thawed", () => {
           }),
       });
       expectUndisturbed("stream-worker-frozen", findings);
-      expect(findings.figures.takenOver).toBeGreaterThan(streamScale.workerFreezes);
+      // As the workers count: on a slow machine few of those streams have a token by then.
+      expect(findings.figures.worker["reclaimed"]).toBeGreaterThan(streamScale.workerFreezes);
       // They would have written the very same records: only that they were refused shows the fence.
       expect(findings.figures.worker["append refused: the stream was taken over"]).toBeGreaterThan(0);
     },
