@@ -1,6 +1,8 @@
-/** The settings of a gateway process: every environment variable, its unit, default and bounds. */
+/**
+ * The settings of a gateway process: every environment variable with its unit, default and bounds.
+ */
 import { z } from "zod";
-import { areHosts, originsFault } from "./browsers.js";
+import { areHosts, originsFault } from "./http/browsers.js";
 import { parseSettings, sharedSettings } from "#shared/settings.js";
 
 export const gatewaySettings = sharedSettings
@@ -25,7 +27,7 @@ export const gatewaySettings = sharedSettings
       })
       .describe(
         "whose pages may use this gateway from a browser: origins, comma-separated; " +
-          "`loopback`: all of the same machine, `*`: any, `none`: nobody's",
+          "`loopback`: all of the same machine, `*`: any, `none`: no pages",
       ),
     BATON_SERVER_NAME: z
       .string()
@@ -64,7 +66,7 @@ export const gatewaySettings = sharedSettings
       .int()
       .positive()
       .default(10_000)
-      .describe("requests queued per model and shard before 503"),
+      .describe("requests queued per model and bucket before 503"),
     BATON_SEQUENCE_BACKLOG: z.coerce
       .number()
       .int()
@@ -76,7 +78,7 @@ export const gatewaySettings = sharedSettings
       .int()
       .positive()
       .default(100_000)
-      .describe("live sequences per model and shard before 429"),
+      .describe("live sequences per model and bucket before 429"),
     BATON_OUTCOME_TTL_MS: z.coerce
       .number()
       .int()
@@ -128,7 +130,10 @@ export const gatewaySettings = sharedSettings
 
 export type GatewayConfig = z.infer<typeof gatewaySettings>;
 
-/** @throws Error naming every variable that is wrong. */
+/**
+ * Reads the settings.
+ * @throws Error naming every variable that is wrong
+ */
 export function gatewayConfig(env: NodeJS.ProcessEnv): GatewayConfig {
   return parseSettings(gatewaySettings, env);
 }

@@ -1,18 +1,19 @@
 /**
- * The door before all routes: what browsers may not do is refused, and what pages of allowed
- * origins may read is told to their browsers.
+ * Stands before all routes: refuses what browsers may not do, and tells browsers what pages of
+ * allowed origins may read (CORS). The rules themselves are in http/browsers.ts.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { InferenceError } from "#shared/errors.js";
-import { chooseRequestId, pathOf } from "./app.js";
-import { judge, type BrowserRules, type Verdict } from "./browsers.js";
-import { openAiRefusal } from "./openai/errors.js";
-import { endUnread } from "./v2/direct.js";
-import { errorReply, send, type Reply } from "./v2/reply.js";
+import { fixedError, InferenceError } from "#shared/errors.js";
+import { endUnread } from "./http/body.js";
+import { chooseRequestId } from "./http/headers.js";
+import { pathOf } from "./http/router.js";
+import { judge, type BrowserRules, type Verdict } from "./http/browsers.js";
+import { errorReply, errorShapeOf } from "./http/errors.js";
+import { send, type Reply } from "./http/reply.js";
 
-/** Every method that a path has here. */
+/** All methods that some path has. */
 const methods = "GET, HEAD, POST, DELETE";
-/** Those of our headers that browsers do not show to pages by themselves. */
+/** Headers of replies that browsers show to pages only where they are told to. */
 const exposed = [
   "baton-request-id",
   "inference-header-content-length",
@@ -21,16 +22,22 @@ const exposed = [
   "retry-after",
   "x-request-id",
 ].join(", ");
-/** How long a browser need not ask again, in seconds; no browser believes much more. */
+/**
+ * Browsers may remember the answer to such a question for this long, in seconds. Safari remembers
+ * none for longer.
+ */
 const maxAge = "600";
 
-/** @returns whether the request goes on to its route; if not, it is answered. */
+/**
+ * Judges a request, and answers it here if it is refused or is a browser's question in advance.
+ * @returns whether the request goes on to its route
+ */
 export function passes(rules: BrowserRules, incoming: IncomingMessage, outgoing: ServerResponse): boolean {
   const { method = "", headers } = incoming;
   const isPreflight = method === "OPTIONS" && headers["access-control-request-method"] !== undefined;
   const acts = isPreflight || !(method === "GET" || method === "HEAD" || method === "OPTIONS");
   const verdict = verdictOn(rules, incoming, acts);
-  if (verdict.said === "taken") return true;
+  if (verdict.said === "allowed") return true;
   if (verdict.said === "shared") {
     outgoing.setHeader("access-control-allow-origin", verdict.origin);
     outgoing.setHeader("vary", "Origin");
@@ -40,23 +47,23 @@ export function passes(rules: BrowserRules, incoming: IncomingMessage, outgoing:
     }
     allow(incoming, outgoing);
   } else {
-    send(outgoing, refusalOf(incoming, verdict), chooseRequestId(headers["x-request-id"]));
+    send(outgoing, refusalOf(incoming, verdict), chooseRequestId(headers));
   }
   if (!incoming.readableEnded) endUnread(incoming);
   return false;
 }
 
 /**
- * What a WebSocket is refused with; undefined where it is not. Whoever opens one reads all that
- * comes, whatever its page's origin.
+ * Returns the refusal of a WebSocket, or undefined where it may be opened. Browsers let any page
+ * read all that comes on a WebSocket, so opening one needs what a change needs.
  */
 export function webSocketRefusal(rules: BrowserRules, incoming: IncomingMessage): Reply | undefined {
   const verdict = verdictOn(rules, incoming, true);
-  return verdict.said === "taken" || verdict.said === "shared" ? undefined : refusalOf(incoming, verdict);
+  return verdict.said === "allowed" || verdict.said === "shared" ? undefined : refusalOf(incoming, verdict);
 }
 
 function verdictOn(rules: BrowserRules, { headers, url = "" }: IncomingMessage, acts: boolean): Verdict {
-  // A target in full says where it goes, whatever Host says.
+  // A target that is a full URL says which host is asked for, whatever Host says.
   const authority = url.startsWith("/") ? undefined : /^[a-z]+:\/\/([^/?#]*)/i.exec(url)?.[1];
   const site = headers["sec-fetch-site"];
   return judge(rules, {
@@ -67,6 +74,7 @@ function verdictOn(rules: BrowserRules, { headers, url = "" }: IncomingMessage, 
   });
 }
 
+/** Answers a browser's question in advance (a preflight) with all that is allowed. */
 function allow({ headers }: IncomingMessage, outgoing: ServerResponse): void {
   const asked = headers["access-control-request-headers"];
   outgoing.setHeader("vary", "Origin, Access-Control-Request-Headers, Access-Control-Request-Private-Network");
@@ -76,16 +84,13 @@ function allow({ headers }: IncomingMessage, outgoing: ServerResponse): void {
     outgoing.setHeader("access-control-allow-private-network", "true");
   }
   outgoing.setHeader("access-control-max-age", maxAge);
-  outgoing.setHeader("x-request-id", chooseRequestId(headers["x-request-id"]));
+  outgoing.setHeader("x-request-id", chooseRequestId(headers));
   outgoing.writeHead(204).end();
 }
 
 type Refusal = Extract<Verdict, { said: "malformed" | "refused" }>;
 
 function refusalOf({ url = "" }: IncomingMessage, verdict: Refusal): Reply {
-  if (verdict.said === "malformed") return errorReply("invalid_argument", "malformed HTTP request");
-  const isOpenAi = pathOf(url).startsWith("/v1/");
-  return isOpenAi
-    ? openAiRefusal(new InferenceError("forbidden", verdict.message))
-    : errorReply("forbidden", verdict.message);
+  if (verdict.said === "malformed") return errorReply(fixedError("invalid_argument", "malformedHttp"));
+  return errorReply(new InferenceError("forbidden", verdict.message), errorShapeOf(pathOf(url)));
 }

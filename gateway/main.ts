@@ -1,77 +1,96 @@
-/** The gateway process: opens in order, announces that it listens, and closes in reverse. */
+/**
+ * The gateway process. It opens its parts in order, logs that it listens, and closes them in
+ * reverse.
+ */
 import { randomBytes } from "node:crypto";
+import { createRequire } from "node:module";
 import { hostname } from "node:os";
 import type { Logger } from "pino";
-import { InferenceError } from "#shared/errors.js";
 import { exitCodeOf } from "#shared/exit.js";
-import { replySubject, type Lane } from "#shared/keys.js";
+import { replySubject } from "#shared/queue/keys.js";
 import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
 import { createLog } from "#shared/log.js";
 import { connectBus } from "#shared/nats/connect.js";
 import { connectRedis, whenReady } from "#shared/redis/connect.js";
-import { joinDeployment } from "#shared/redis/deployment.js";
+import { joinDeployment } from "#shared/queue/deployment.js";
 import { checkServer } from "#shared/redis/server.js";
 import { settingsOrExit } from "#shared/settings.js";
-import { version } from "#shared/version.js";
 import { Deadlines } from "./admission/deadlines.js";
-import type { Door } from "./admission/enter.js";
-import { Gatherer } from "./admission/gather.js";
-import { generator } from "./admission/generate.js";
-import { laterSubmitter, submitter } from "./admission/submit.js";
-import { OutcomeSweeper } from "./admission/sweep.js";
+import { AdmissionBatcher } from "./admission/batcher.js";
+import type { EnqueueSettings } from "./admission/enqueue.js";
+import { QueuedInference } from "./admission/submit.js";
+import { OutcomeSweeper } from "./outcomes/sweep.js";
 import { buildApp } from "./app.js";
-import { listOf } from "./browsers.js";
+import { splitList } from "./http/browsers.js";
 import { gatewayConfig, type GatewayConfig } from "./config.js";
-import { describeFleet, watchFleet, type FleetWatch } from "./fleet.js";
-import { directoryOf, type ModelDirectory } from "./models.js";
-import { PendingRequests } from "./replies/pending.js";
+import { GoneBack } from "./fleet/gone-back.js";
+import { FleetWatch } from "./fleet/watch.js";
+import { PendingRequests } from "./outcomes/pending.js";
 import { Requests } from "./requests/requests.js";
 import { startServer } from "./server.js";
-import { Attendance } from "./stream/attendance.js";
+import { Readers } from "./stream/readers.js";
 import { Relay } from "./stream/relay.js";
-import { WebSocketDoor } from "./stream/websocket.js";
-import { Bodies } from "./v2/bodies.js";
-import { ParseThread } from "./v2/parse-thread.js";
-import { defaultLimits } from "./v2/limits.js";
+import { WebSocketEndpoint } from "./requests/websocket.js";
+import { Bodies } from "./http/bodies.js";
+import { ParseThread } from "./kserve/http/parse-thread.js";
+import { defaultLimits } from "./http/limits.js";
 
+const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
+/** How long Redis may take to be reachable before the start fails. */
 const START_BUDGET_MS = 60_000;
-/** Connections per turn of the event loop: when a gateway dies, another has all of its clients at once. */
+/**
+ * Connections that are accepted per turn of the event loop. When a gateway dies, another one has
+ * all of its clients at once.
+ */
 const ACCEPTING = 8;
 
 async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   const lifecycle = new Lifecycle(log);
   const closing = new AbortController();
   const gateway = `gw-${randomBytes(8).toString("hex")}`;
-  const redis = connectRedis({ url: config.BATON_REDIS_URL, name: gateway, log });
+  const redis = connectRedis({
+    url: config.BATON_REDIS_URL,
+    name: gateway,
+    durability: config.BATON_DURABILITY,
+    log,
+  });
   lifecycle.onClose("redis", () => redis.disconnect());
   await whenReady(redis, AbortSignal.timeout(START_BUDGET_MS));
   await checkServer(redis, log);
-  const terms = { redis, shards: config.BATON_SHARDS, log, signal: closing.signal };
+  const terms = { redis, buckets: config.BATON_BUCKETS, log, signal: closing.signal };
   const deployment = await joinDeployment(terms);
   const bus = connectBus({ url: config.BATON_NATS_URL, name: gateway, log });
   lifecycle.onClose("nats", () => bus.close());
 
-  const pending = new PendingRequests(redis, bus, log);
+  const pending = new PendingRequests({ redis, bus, gateway, secret: deployment.secret, log });
   await bus.subscribe(replySubject(gateway), (message) => pending.receive(message));
   const sweeper = new OutcomeSweeper(redis);
-  const fleet = await watchFleet(redis, log, closing.signal);
-  const directory = memoizedDirectory(fleet);
+  const goneBack = new GoneBack(log);
+  const watched = { redis, buckets: deployment.buckets, log, onGone: () => pending.lookAtAll(), goneBack };
+  const fleet = await FleetWatch.start(watched, closing.signal);
   const deadlines = new Deadlines({ redis, bus, log });
   const graceMs = config.BATON_RECONNECT_GRACE_MS;
-  const attendance = new Attendance({ redis, graceMs, log });
+  const readers = new Readers({ redis, graceMs, log });
   const relay = new Relay({
     redis,
     bus,
-    isStream: (lane) => isGenerator(directory(), lane),
-    attendance,
-    onEnd: (address) => deadlines.forget(address),
+    models: fleet,
+    readers,
+    onEnd: (address) => deadlines.remove(address),
     log,
   });
+  const limits = {
+    queue: config.BATON_QUEUE_LIMIT,
+    waitingPerSequence: config.BATON_SEQUENCE_BACKLOG,
+    liveSequences: config.BATON_SEQUENCE_LIMIT,
+  };
+  const batcher = new AdmissionBatcher(redis, { gateway, limits }, goneBack);
   const background = Promise.all([
+    batcher.confirmWhileOpen(closing.signal),
     pending.watch(closing.signal),
     sweeper.sweepWhileOpen(closing.signal),
     relay.watch(closing.signal),
-    attendance.watch(closing.signal),
+    readers.watch(closing.signal),
     deadlines.watch(closing.signal),
   ]);
   lifecycle.onClose("background", async () => {
@@ -80,38 +99,40 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   });
 
   let stopping = false;
-  const gatherer = new Gatherer(redis, {
-    gateway,
-    limits: {
-      queue: config.BATON_QUEUE_LIMIT,
-      waitingPerSequence: config.BATON_SEQUENCE_BACKLOG,
-      liveSequences: config.BATON_SEQUENCE_LIMIT,
-    },
-  });
-  const door: Door = {
+  const queue: EnqueueSettings = {
     redis,
-    gatherer,
-    shards: config.BATON_SHARDS,
+    batcher,
+    buckets: deployment.buckets,
+    models: fleet,
     secret: deployment.secret,
     idempotencyTtlMs: config.BATON_IDEMPOTENCY_TTL_MS,
   };
   const streamTtlMs = config.BATON_STREAM_TTL_MS;
-  const resultTtlMs = config.BATON_RESULT_TTL_MS;
-  const submission = { door, pending, sweeper, outcomeTtlMs: config.BATON_OUTCOME_TTL_MS, resultTtlMs, log };
+  const inference = new QueuedInference({
+    queue,
+    pending,
+    sweeper,
+    bus,
+    relay,
+    deadlines,
+    outcomeTtlMs: config.BATON_OUTCOME_TTL_MS,
+    streamTtlMs,
+    resultTtlMs: config.BATON_RESULT_TTL_MS,
+    graceMs,
+    log,
+  });
   const requests = new Requests({ redis, bus, relay, outcomeTtlMs: streamTtlMs });
   const parseThread = new ParseThread();
   lifecycle.onClose("parse thread", () => parseThread.close());
   const app = buildApp({
-    directory,
-    infer: submitter(submission),
-    inferLater: laterSubmitter(submission),
-    generate: generator({ door, bus, relay, deadlines, streamTtlMs, resultTtlMs, graceMs, log }),
+    fleet,
+    inference,
     requests,
-    isReady: () => !stopping && fleet.canAdmit(),
-    fleet: () => describeFleet(redis, fleet.workers(), config.BATON_SHARDS),
+    isReady: () => !stopping && fleet.canAdmit,
     serverName: config.BATON_SERVER_NAME,
     version,
-    bodies: new Bodies(config.BATON_BODY_MEMORY_BYTES, parseThread),
+    bodies: new Bodies(config.BATON_BODY_MEMORY_BYTES),
+    parseThread,
     limits: { ...defaultLimits, jsonBytes: config.BATON_MAX_JSON_BYTES, binaryBytes: config.BATON_MAX_BODY_BYTES },
     log: (fields, line) => log.error(fields, line),
   });
@@ -119,11 +140,11 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     port: config.BATON_HTTP_PORT,
     host: config.BATON_HOST,
     log: (fields, line) => log.debug(fields, line),
-    webSockets: new WebSocketDoor({ requests, log: (fields, line) => log.error(fields, line) }),
+    webSockets: new WebSocketEndpoint({ requests, log: (fields, line) => log.error(fields, line) }),
     accepting: ACCEPTING,
     browsers: {
-      hosts: [hostname().toLowerCase(), ...listOf(config.BATON_ALLOWED_HOSTS)],
-      origins: listOf(config.BATON_ALLOWED_ORIGINS),
+      hosts: [hostname().toLowerCase(), ...splitList(config.BATON_ALLOWED_HOSTS)],
+      origins: splitList(config.BATON_ALLOWED_ORIGINS),
     },
     limits: { unreadBytes: config.BATON_MAX_UNREAD_BYTES },
   });
@@ -133,30 +154,6 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   });
   log.info({ gateway, port: server.port }, "gateway listening");
   return lifecycle;
-}
-
-/** The directory changes only when the lists of workers do. */
-function memoizedDirectory({ workers, lapsed }: FleetWatch): () => ModelDirectory {
-  let seen = { workers: workers(), lapsed: lapsed() };
-  let directory = directoryOf(seen.workers, seen.lapsed);
-  return () => {
-    const now = { workers: workers(), lapsed: lapsed() };
-    if (now.workers !== seen.workers || now.lapsed !== seen.lapsed) {
-      seen = now;
-      directory = directoryOf(now.workers, now.lapsed);
-    }
-    return directory;
-  };
-}
-
-/** Undefined where nobody serves the model any more. */
-function isGenerator(directory: ModelDirectory, { model, version }: Lane): boolean | undefined {
-  try {
-    return directory.find(model, version).generator !== undefined;
-  } catch (error) {
-    if (error instanceof InferenceError) return undefined;
-    throw error;
-  }
 }
 
 async function main(): Promise<void> {

@@ -1,54 +1,74 @@
 /**
- * The listening side: time and size limits of spec/reliability.md section 3, refusals of what is no HTTP, and a stop that lets
- * requests finish. Note `keepAliveTimeout`: a client that sends on a connection idle for 5 s may meet its close and get a reset;
- * clients that retry or keep idle connections for less never see it.
+ * The listening side of the gateway: it limits times and sizes, refuses what is no HTTP, and stops
+ * in a way that lets requests finish. A client that sends on a connection which was idle for
+ * `keepAliveTimeoutMs` may meet its close and get a reset. Clients that retry, or that keep idle
+ * connections for less, never see it.
  */
 import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { getRequestListener, RequestError } from "@hono/node-server";
-import { chooseRequestId, type GatewayApp, type Log } from "./app.js";
-import type { ErrorCode } from "#shared/errors.js";
+import type { GatewayApp } from "./app.js";
+import { chooseRequestId } from "./http/headers.js";
+import type { Log } from "./http/router.js";
+import { fixedError, InferenceError } from "#shared/errors.js";
 import { delay } from "#shared/retry.js";
-import type { BrowserRules } from "./browsers.js";
-import { Connections, type ConnectionLimits } from "./connections.js";
+import type { BrowserRules } from "./http/browsers.js";
+import { Connections, type ConnectionLimits } from "./http/connections.js";
 import { passes, webSocketRefusal } from "./cors.js";
-import { moreHandles, type Handle } from "./handles.js";
-import { replayAsPlain } from "./replay.js";
-import { endIfResumable } from "./stream/sse.js";
-import { refuseWebSocket, type WebSocketDoor } from "./stream/websocket.js";
-import { errorReply, send } from "./v2/reply.js";
+import { moreHandles, type Handle } from "./http/accept.js";
+import { endIfResumable } from "./http/sse.js";
+import { refuseWebSocket, type WebSocketEndpoint } from "./requests/websocket.js";
+import { errorReply } from "./http/errors.js";
+import { send, type Reply } from "./http/reply.js";
 
 const headersTimeoutMs = 10_000;
 const requestTimeoutMs = 120_000;
 const keepAliveTimeoutMs = 5_000;
-/** How late a timeout may be noticed; node's own 30 s would make the 10 s above 40. */
+/**
+ * Node checks timeouts at this interval. Its default of 30 s would let the header timeout of 10 s
+ * fire after 40 s.
+ */
 const checkEveryMs = 1_000;
+/** Most header fields of a request. */
 const maxHeaders = 2_000;
 const maxConnections = 10_000;
+/**
+ * How many connections may wait to be accepted. The kernel's `net.core.somaxconn`, 4 096 by
+ * default, limits it, too. Past it the kernel drops what clients send: they try again after 1, 3, 7
+ * and 15 seconds, and a client that has left in the meantime is noticed only then. Node's own 511
+ * are less than the clients of one dead gateway.
+ */
+const BACKLOG = 4_096;
+/** See `ConnectionLimits`. */
 const stallMs = 30_000;
 const usualBrowsers: BrowserRules = { hosts: [], origins: ["loopback"] };
 const usualUnreadBytes = 536_870_912;
 
 export interface ServerOptions {
-  /** 0 for any free one. */
+  /** 0 takes any free port. */
   readonly port: number;
   readonly host?: string | undefined;
   readonly log: Log;
-  /** Absent: every request is a plain one, whatever upgrade it asks for. */
-  readonly webSockets?: WebSocketDoor | undefined;
-  /** Connections that are accepted per turn of the event loop; 1 if not said. The first comes at once, the others when they can be had. */
+  /** Where it is absent, every request is a plain one, whatever upgrade it asks for. */
+  readonly webSockets?: WebSocketEndpoint | undefined;
+  /**
+   * Connections that are accepted per turn of the event loop; 1 by default. More take some time to
+   * set up, during which the server already listens.
+   */
   readonly accepting?: number;
   readonly limits?: Partial<ConnectionLimits>;
-  /** If not said, only pages of this machine may act. */
+  /** By default, pages of this machine may use the gateway and pages of other sites may not. */
   readonly browsers?: BrowserRules;
 }
 
 export interface RunningServer {
   readonly port: number;
   /**
-   * Goes on listening for `lingerMs`, ending each connection with the answer to its next request, so that clients move away without meeting a closed
-   * one; then stops accepting, ends the streams whose clients can go on elsewhere, lets requests finish, and after `graceMs` cuts those that have not.
+   * Goes on listening for `lingerMs` and ends each connection with the answer to its next request,
+   * so that clients move away without meeting a closed connection. Then it stops accepting, ends
+   * the streams whose clients can go on at another gateway, lets requests finish, and after
+   * `graceMs` cuts those that have not.
    */
   close(graceMs: number, lingerMs?: number): Promise<void>;
 }
@@ -81,13 +101,14 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
         requestTimeout: requestTimeoutMs,
         keepAliveTimeout: keepAliveTimeoutMs,
         connectionsCheckingInterval: checkEveryMs,
-        // Refused all the same, further on, where the reply has our form.
+        // A request without Host is refused further on, where the reply has our form.
         requireHostHeader: false,
       },
       onRequest,
     );
-    server.on("connection", (socket) => connections.enter(socket));
-    // Node drops what is beyond its own limit without a word: one more than ours shows that there was more.
+    server.on("connection", (socket) => connections.add(socket));
+    // Node drops header fields beyond its limit without a word. With a limit of one more than ours,
+    // a request that has too many shows.
     server.maxHeadersCount = maxHeaders + 1;
     if (webSockets !== undefined) {
       server.on("upgrade", (incoming: IncomingMessage, duplex: Duplex, head: Buffer) => {
@@ -112,14 +133,14 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
   const server = make();
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
-    server.listen(options.port, options.host, () => {
+    server.listen({ port: options.port, host: options.host, backlog: BACKLOG }, () => {
       server.off("error", reject);
       resolve();
     });
   });
 
   const servers = [server];
-  const adopt = (handle: Handle) => servers.push(make().listen(handle));
+  const adopt = (handle: Handle) => servers.push(make().listen(handle, BACKLOG));
   const adopted = accepting > 1 ? moreHandles(server, accepting - 1, adopt) : undefined;
 
   const close = async (graceMs: number, lingerMs = 0): Promise<void> => {
@@ -146,39 +167,83 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
   return { port: (server.address() as AddressInfo).port, close };
 }
 
-/** No Host, or one or a target that is no URL; anything else that gets here escaped the app. */
+/**
+ * Answers what failed before the app had it: a request without Host, or whose Host or target makes
+ * no URL. Any other error that gets here is a bug.
+ */
 function refuseTarget(error: unknown, log: Log): Response {
-  const headers = { "x-request-id": chooseRequestId(undefined) };
-  if (error instanceof RequestError) {
-    return Response.json({ error: "malformed HTTP request", code: "invalid_argument" }, { status: 400, headers });
-  }
-  log({ err: error, requestId: headers["x-request-id"] }, "request handler failed");
-  return Response.json({ error: "internal error", code: "internal" }, { status: 500, headers });
+  const requestId = chooseRequestId({});
+  if (!(error instanceof RequestError)) log({ err: error, requestId }, "request handler failed");
+  const { status, headers, body } = errorReply(error instanceof RequestError ? malformed() : error);
+  return new Response(body.join(""), { status, headers: { ...headers, "x-request-id": requestId } });
+}
+
+function malformed(): InferenceError {
+  return fixedError("invalid_argument", "malformedHttp");
 }
 
 function refuseHeaders(incoming: IncomingMessage, outgoing: ServerResponse): void {
   outgoing.shouldKeepAlive = false;
-  outgoing.setHeader("x-request-id", chooseRequestId(incoming.headers["x-request-id"]));
-  send(outgoing, errorReply("invalid_argument", `more than ${maxHeaders} header fields`, 431));
+  outgoing.setHeader("x-request-id", chooseRequestId(incoming.headers));
+  const error = new InferenceError("invalid_argument", `more than ${maxHeaders} header fields`);
+  send(outgoing, errorReply(error, "kserve", 431));
 }
 
-const parserRefusals: Readonly<Record<string, readonly [status: number, code: ErrorCode, text: string]>> = {
-  HPE_HEADER_OVERFLOW: [431, "invalid_argument", "the request's head is larger than 16 KiB"],
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, "payload_too_large", "a chunk's extensions are larger than 16 KiB"],
-  ERR_HTTP_REQUEST_TIMEOUT: [408, "request_timeout", "the request took too long to arrive"],
-};
+/** Returns what a client is told for a reason of node's parser to refuse. */
+function parserRefusal(reason: string | undefined): Reply {
+  switch (reason) {
+    case "HPE_HEADER_OVERFLOW":
+      return errorReply(fixedError("invalid_argument", "headTooLarge"), "kserve", 431);
+    case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
+      return errorReply(fixedError("payload_too_large", "chunkExtensions"));
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return errorReply(fixedError("request_timeout", "usual"));
+    default:
+      return errorReply(malformed());
+  }
+}
 
-/** What the parser refused is not read any further, so the connection ends; a reply already begun must not get this into it. */
+/**
+ * Refuses what the parser refused. Nothing more is read, so the connection ends. A reply that has
+ * begun must not get the refusal into it.
+ * @param begun the reply that is being sent on the connection
+ */
 function refuseConnection(socket: Socket, reason: string | undefined, begun: ServerResponse | undefined): void {
   if (!socket.writable || begun?.headersSent === true) {
     socket.destroy();
     return;
   }
-  const [status, code, text] = parserRefusals[reason ?? ""] ?? [400, "invalid_argument", "malformed HTTP request"];
-  const body = JSON.stringify({ error: text, code });
+  const refusal = parserRefusal(reason);
+  const { status } = refusal;
+  const body = refusal.body.join("");
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: application/json\r\n` +
-      `x-request-id: ${chooseRequestId(undefined)}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+      `x-request-id: ${chooseRequestId({})}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
     () => socket.destroy(),
   );
+}
+
+/** The headers of an offer to go on in another protocol. */
+const offers: ReadonlySet<string> = new Set(["upgrade", "http2-settings"]);
+
+/**
+ * Answers a request that offers to go on in another protocol as if it had not; Java's client sends
+ * `Upgrade: h2c` with every request. Node has stopped parsing the connection at the offer, so it is
+ * given the request again without it.
+ */
+function replayAsPlain(server: Server, incoming: IncomingMessage, socket: Duplex, rest: Buffer): void {
+  const { method, url, httpVersion, rawHeaders } = incoming;
+  const lines = [`${method} ${url} HTTP/${httpVersion}`];
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const [name = "", value = ""] = rawHeaders.slice(i, i + 2);
+    if (name.toLowerCase() === "connection") lines.push(`${name}: ${withoutOffers(value)}`);
+    else if (!offers.has(name.toLowerCase())) lines.push(`${name}: ${value}`);
+  }
+  server.emit("connection", socket);
+  socket.unshift(Buffer.concat([Buffer.from(`${lines.join("\r\n")}\r\n\r\n`, "latin1"), rest]));
+}
+
+function withoutOffers(connection: string): string {
+  const kept = connection.split(",").filter((option) => !offers.has(option.trim().toLowerCase()));
+  return kept.length === 0 ? "keep-alive" : kept.join(",").trim();
 }

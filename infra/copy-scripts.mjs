@@ -1,4 +1,4 @@
-// tsc leaves Lua scripts behind; each must lie beside its compiled wrapper.
+// tsc compiles no Lua scripts; each has to lie beside its compiled wrapper in dist/.
 import { cpSync, mkdirSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 

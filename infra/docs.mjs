@@ -1,40 +1,67 @@
-// Writes the README's table of settings from the schemas that the processes parse, or with --check says whether it is current.
+/**
+ * Writes those parts of ARCHITECTURE.md that are made from the code: the table of settings from the
+ * schemas that the processes parse, and the graph of folders from the imports. With --check it only
+ * says whether they are current. It needs a build.
+ */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { gatewaySettings } from "../dist/gateway/config.js";
-import { sharedSettings } from "../dist/shared/settings.js";
-import { workerSettings } from "../dist/worker/config.js";
+import { globalRegistry, safeParse } from "zod";
+import { drawFolders } from "./checks/draw.mjs";
 
-const readme = join(import.meta.dirname, "..", "README.md");
+// The built files are imported by computed names, since type checks run before there is a build.
+const dist = new URL("../dist/", import.meta.url).href;
+/** @type {typeof import("../gateway/config.js")} */
+const { gatewaySettings } = await import(`${dist}gateway/config.js`);
+/** @type {typeof import("../shared/settings.js")} */
+const { sharedSettings } = await import(`${dist}shared/settings.js`);
+/** @type {typeof import("../worker/config.js")} */
+const { workerSettings } = await import(`${dist}worker/config.js`);
 
+const root = join(import.meta.dirname, "..");
+const page = join(root, "ARCHITECTURE.md");
+
+/**
+ * One row for each setting of a schema.
+ *
+ * @param {import("zod").ZodObject} schema
+ * @param {string} who the processes that read them
+ * @param {object} [skip] settings that have a row already
+ */
 function rows(schema, who, skip = {}) {
   return Object.entries(schema.shape)
     .filter(([name]) => !(name in skip))
     .map(([name, setting]) => {
-      const given = setting.safeParse(undefined).data;
-      return `| \`${name}\` | ${who} | ${given === undefined || given === "" ? "" : `\`${[given].flat().join(":")}\``} | ${setting.description} |`;
+      const value = safeParse(setting, undefined).data;
+      const shown = value === undefined || value === "" ? "" : `\`${[value].flat().join(":")}\``;
+      return `| \`${name}\` | ${who} | ${shown} | ${globalRegistry.get(setting)?.description} |`;
     });
 }
 
-const table = [
-  "| variable | read by | default | meaning |",
-  "| --- | --- | --- | --- |",
-  ...rows(sharedSettings, "both"),
-  ...rows(gatewaySettings, "gateway", sharedSettings.shape),
-  ...rows(workerSettings, "worker", sharedSettings.shape),
-].join("\n");
+const parts = {
+  settings: [
+    "| variable | read by | default | meaning |",
+    "| --- | --- | --- | --- |",
+    ...rows(sharedSettings, "both"),
+    ...rows(gatewaySettings, "gateway", sharedSettings.shape),
+    ...rows(workerSettings, "worker", sharedSettings.shape),
+  ].join("\n"),
+  folders: `\`\`\`mermaid\n${drawFolders(root)}\n\`\`\``,
+};
 
-const before = readFileSync(readme, "utf8");
-const after = before.replace(
-  /<!-- settings -->[^]*<!-- \/settings -->/,
-  `<!-- settings -->\n\n${table}\n\n<!-- /settings -->`,
-);
+const before = readFileSync(page, "utf8");
+let after = before;
+for (const [name, text] of Object.entries(parts)) {
+  const place = new RegExp(`<!-- ${name} -->[^]*<!-- /${name} -->`);
+  if (!place.test(after)) throw new Error(`ARCHITECTURE.md has no place for ${name}`);
+  after = after.replace(place, () => `<!-- ${name} -->\n\n${text}\n\n<!-- /${name} -->`);
+}
 if (process.argv.includes("--check")) {
-  const narrow = (text) => text.replaceAll(/ {2,}|-{3,}/g, " ");
+  /** The page without the padding that the formatter gives to tables. */
+  const narrow = (/** @type {string} */ text) => text.replaceAll(/ {2,}|-{3,}/g, " ");
   if (narrow(before) !== narrow(after)) {
-    console.error("README.md's table of settings is not current: run `npm run docs`");
+    console.error("What ARCHITECTURE.md has from the code is not current: run `npm run docs`");
     process.exit(1);
   }
 } else {
-  writeFileSync(readme, after);
+  writeFileSync(page, after);
 }

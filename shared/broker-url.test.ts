@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { natsUrlFault, redisUrlFault } from "./broker-url.js";
+import { natsUrlFault, redisPlace, redisUrlFault } from "./broker-url.js";
 
 describe("the address of Redis", () => {
   it.each([
@@ -18,18 +18,80 @@ describe("the address of Redis", () => {
 
   it.each([
     ["http://cache:6379", "http:// is not known"],
-    ["redis+sentinel://a:26379,b:26379/main", "redis+sentinel:// is not known"],
-    ["redis+cluster://a:6379", "redis+cluster:// is not known"],
+    ["redis+proxy://a:6379", "redis+proxy:// is not known"],
     ["nats://cache:4222", "nats:// is not known"],
     ["redis:/cache", "it names no scheme"],
     ["redis://", "no URL with a host"],
     ["redis://cache:99999", "no URL with a host"],
+    ["redis+sentinel://a:26379,b:26379", "must end in the name that the Sentinels know"],
+    ["redis+sentinel://a:26379/main/x", "must end in the name that the Sentinels know"],
+    ["redis+sentinel://a:26379/main?db=1", "has a parameter that is not known: there are sentinel_username"],
+    ["redis+cluster://a:6379?sentinel_password=x", "has a parameter that is not known"],
+    ["redis+sentinel:///main", "must name hosts"],
+    ["redis+sentinel://a:99999/main", "must name hosts"],
+    ["redis+sentinel://a:0/main", "must name hosts"],
+    ["redis+cluster://a:6379,", "must name hosts"],
+    ["redis+cluster://a:6379,b:6379/2", "a Cluster has no databases"],
+    ["redis+cluster://%zz@a:6379", "percent-encoding"],
   ])("may not be %s", (url, fault) => {
     expect(redisUrlFault(url)).toContain(fault);
+    expect(() => redisPlace(url)).toThrow(fault);
   });
 
-  it("is never repeated: it may hold a password", () => {
-    expect(redisUrlFault("http://user:hunter2@cache:6379")).not.toContain("hunter2");
+  it.each([
+    "http://user:hunter2@cache:6379",
+    "redis+sentinel://:hunter2@a:26379",
+    "redis+sentinel://a:26379/main?password=hunter2",
+    "redis+cluster://:hunter2@a:6379,b:x",
+    "redis://:hunter2@cache:99999",
+  ])("is never repeated: it may hold a password, as %s does", (url) => {
+    expect(redisUrlFault(url)).toBeDefined();
+    expect(redisUrlFault(url)).not.toContain("hunter2");
+  });
+
+  it("may name the Sentinels of a primary, with its database and Redis's own credentials", () => {
+    expect(redisPlace("redis+sentinel://a,10.0.0.2:26380,[::1]:26381/main")).toEqual({
+      kind: "sentinel",
+      sentinels: [
+        { host: "a", port: 26_379 },
+        { host: "10.0.0.2", port: 26_380 },
+        { host: "::1", port: 26_381 },
+      ],
+      sentinelCredentials: { username: undefined, password: undefined },
+      name: "main",
+      db: 0,
+      tls: false,
+      username: undefined,
+      password: undefined,
+    });
+    expect(redisPlace("rediss+sentinel://baton:a%40b:c@a/main.eu-1/3?sentinel_password=d%26e")).toMatchObject({
+      sentinelCredentials: { username: undefined, password: "d&e" },
+      name: "main.eu-1",
+      db: 3,
+      tls: true,
+      username: "baton",
+      password: "a@b:c",
+    });
+  });
+
+  it("may name some nodes of a Cluster", () => {
+    expect(redisPlace("redis+cluster://:secret@a:7000,b")).toEqual({
+      kind: "cluster",
+      nodes: [
+        { host: "a", port: 7_000 },
+        { host: "b", port: 6_379 },
+      ],
+      tls: false,
+      username: undefined,
+      password: "secret",
+    });
+    expect(redisPlace("REDISS+CLUSTER://a")).toMatchObject({ kind: "cluster", tls: true });
+  });
+
+  it("may be one server's, as the client takes it", () => {
+    expect(redisPlace("cache:6379")).toEqual({ kind: "server", url: "redis://cache:6379" });
+    expect(redisPlace("/run/redis.sock")).toEqual({ kind: "server", url: "/run/redis.sock" });
+    expect(redisPlace("rediss://:s@cache/2")).toEqual({ kind: "server", url: "rediss://:s@cache/2" });
   });
 });
 

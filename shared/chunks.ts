@@ -1,8 +1,11 @@
-/** Cuts a long list of things to write into script calls: a long call would hold up everybody's renewals. */
+/**
+ * Cuts a long list into script calls: a long call would hold up the heartbeats of all workers.
+ */
 
 export interface CallLimits {
-  /** What one call writes at most, unless a single item is more. */
+  /** The most bytes of one call, unless a single item has more. */
   readonly bytes: number;
+  /** The most items of one call; absent: no limit. */
   readonly items?: number;
 }
 

@@ -1,66 +1,236 @@
 /**
- * Every refusal and failure that Baton gives, by code. Codes travel over Redis and NATS and stay stable; whether to retry is read
- * from this table, never from a text. Statuses follow Triton's (spec/http-v2.md section 2) where Triton has the situation at all.
+ * Every refusal and failure that Baton gives, by code. Codes travel over Redis and NATS and stay
+ * stable; whether to retry is read from this table, never from a text. Statuses and texts follow
+ * Triton's where Triton has the situation at all.
  */
 export interface ErrorKind {
   /** HTTP status on KServe paths. */
   readonly status: 400 | 403 | 404 | 405 | 408 | 409 | 410 | 413 | 415 | 422 | 429 | 500 | 501 | 503;
   /** The same request may succeed later, unchanged. Adds `Retry-After`. */
   readonly retry: boolean;
+  /**
+   * The texts that never vary, by a name for the occasion. A text that quotes the request or names
+   * its parameter, or that a Redis script writes, stands where it is made. Clients match on texts,
+   * so none may change.
+   */
+  readonly texts?: Readonly<Record<string, string>>;
 }
 
 export const errorKinds = {
   invalid_json: { status: 400, retry: false },
-  invalid_argument: { status: 400, retry: false },
+  invalid_argument: {
+    status: 400,
+    retry: false,
+    texts: {
+      malformedHttp: "malformed HTTP request",
+      headTooLarge: "the request's head is larger than 16 KiB",
+      idempotencyKey: "Idempotency-Key must be 1 to 255 printable ASCII characters",
+      decompression: "failed to decompress the request body",
+      contentEncoding: "Unsupported content-encoding, only 'identity' is supported.",
+      repositoryReady: "Invalid value for 'ready': expected a boolean",
+      reservedParameter:
+        "parameter keys starting with 'triton_' are reserved for Triton usage and should not be specified.",
+      webSocketOnly: "this path is for WebSockets",
+      manyResponses:
+        "generate expects model to produce exactly 1 response, use generate stream for model that generates various number of responses",
+      noMessages: "the prompt has no messages",
+      messageContent: "a message's content must be a text or a list of parts",
+      textPartsOnly: "this model takes no content parts but those of type 'text'",
+      unknownRole: "a message's role is not known to this model",
+      nestedTooDeeply: "the prompt is nested too deeply",
+      renderedTooLarge: "the prompt is too large after the chat template",
+      takesTooLong: "the prompt takes too long to tokenise",
+      takesTooMuchMemory: "the prompt takes too much memory to tokenise",
+      emptyPrompt: "the prompt is empty",
+      oneChoicePerTurn: "a conversation's turn has one choice: n must be 1",
+    },
+  },
   /** Triton answers 500 where a JSON tensor's element count differs from its shape. */
-  data_shape_mismatch: { status: 500, retry: false },
-  payload_too_large: { status: 413, retry: false },
-  request_timeout: { status: 408, retry: false },
+  data_shape_mismatch: {
+    status: 500,
+    retry: false,
+    texts: {
+      tooManyElements: "Unable to parse 'data': Shape does not match true shape of 'data' field",
+      tooFewElements: "Failed to parse 'data' field: shape does not match true shape",
+    },
+  },
+  payload_too_large: {
+    status: 413,
+    retry: false,
+    texts: {
+      chunkExtensions: "a chunk's extensions are larger than 16 KiB",
+      parseMemory: "the request body takes too much memory to parse",
+    },
+  },
+  request_timeout: { status: 408, retry: false, texts: { usual: "the request took too long to arrive" } },
   /** For a browser that acts on behalf of a page that may not. */
-  forbidden: { status: 403, retry: false },
-  not_found: { status: 404, retry: false },
-  method_not_allowed: { status: 405, retry: false },
-  unsupported: { status: 501, retry: false },
+  forbidden: {
+    status: 403,
+    retry: false,
+    texts: {
+      otherOrigin: "a page of another origin may not do this; BATON_ALLOWED_ORIGINS names the origins that may",
+    },
+  },
+  not_found: { status: 404, retry: false, texts: { usual: "Not Found" } },
+  method_not_allowed: { status: 405, retry: false, texts: { usual: "Method Not Allowed" } },
+  unsupported: {
+    status: 501,
+    retry: false,
+    texts: {
+      compression: "Unsupported compression type",
+      repositoryName: "'repository_name' specification is not supported",
+      modelControl: "explicit model load / unload is not allowed if polling is enabled",
+      sharedMemory: "Client shared memory is disabled. Send tensors in the request and take them from the response.",
+    },
+  },
   unknown_model: { status: 404, retry: false },
   model_unavailable: { status: 503, retry: true },
   sequence_start_required: { status: 400, retry: false },
-  sequence_backlog: { status: 429, retry: true },
-  sequence_limit: { status: 429, retry: true },
-  idempotency_mismatch: { status: 422, retry: false },
-  queue_full: { status: 503, retry: true },
+  /**
+   * The version of the model that a sequence began with, or its files, are served no longer. The
+   * client can only begin anew.
+   */
+  version_retired: { status: 410, retry: false },
+  sequence_backlog: {
+    status: 429,
+    retry: true,
+    texts: { usual: "too many steps of this sequence are waiting" },
+  },
+  sequence_limit: { status: 429, retry: true, texts: { usual: "too many live sequences" } },
+  idempotency_mismatch: {
+    status: 422,
+    retry: false,
+    texts: { usual: "the Idempotency-Key was used for a different request" },
+  },
+  queue_full: { status: 503, retry: true, texts: { usual: "Exceeds maximum queue size" } },
   /** Redis or another part of the fleet cannot be reached, or this process is stopping. */
-  unavailable: { status: 503, retry: true },
+  unavailable: {
+    status: 503,
+    retry: true,
+    texts: {
+      stopping: "the gateway is stopping",
+      webSocketStopping: "this gateway is stopping",
+      workerStopping: "the worker is stopping",
+      tokenizer: "the tokenizer has failed",
+      queue: "the fleet takes no requests now: its queue cannot be written to",
+      fleet: "the fleet cannot be asked now",
+      lookUp: "the request cannot be looked up now",
+      stream: "the stream cannot be read now",
+    },
+  },
   /** The record may or may not have been written; safe to retry under the same Idempotency-Key. */
-  outcome_unknown: { status: 503, retry: true },
-  /** The deadline passed before a result; the model never ran this request, or its result came too late to count. */
-  expired: { status: 503, retry: false },
-  cancelled: { status: 400, retry: false },
+  outcome_unknown: {
+    status: 503,
+    retry: true,
+    texts: {
+      admission: "the request may or may not have been accepted; retry it under its Idempotency-Key",
+      unreadable: "the request's outcome cannot be read now",
+    },
+  },
+  /**
+   * The deadline passed before a result. The model never ran this request, or its result came too
+   * late to count.
+   */
+  expired: {
+    status: 503,
+    retry: false,
+    texts: {
+      /** A tensor model's result, or the first token of a generation. */
+      beforeResult: "Request timeout expired",
+      beforeEnd: "the answer was not finished within its total_timeout",
+      unfinished: "the request's deadline passed before it was finished",
+    },
+  },
+  cancelled: {
+    status: 400,
+    retry: false,
+    texts: {
+      bodyIncomplete: "the connection closed before the request's body was complete",
+      clientGone: "the client is gone",
+      clientLeft: "the client left before the answer was complete",
+      byClient: "the request was cancelled",
+      unread: "nobody reads this stream any more",
+      alreadyEnded: "the request has ended",
+    },
+  },
   /** The model itself refused this request; the sequence keeps its state. */
   model_error: { status: 500, retry: false },
   /** This request ended the process that ran it too often and was set aside. */
-  poison_request: { status: 500, retry: false },
-  state_lost: { status: 500, retry: false },
-  state_corrupt: { status: 500, retry: false },
+  poison_request: {
+    status: 500,
+    retry: false,
+    texts: { usual: "the request was set aside: no worker that ran it came back" },
+  },
+  state_lost: {
+    status: 500,
+    retry: false,
+    texts: {
+      checkpointGone: "the sequence's state is gone although it has committed steps",
+      recordsGone: "records of the stream are gone",
+      otherThanLog: "the stream is not what its log says",
+    },
+  },
+  state_corrupt: {
+    status: 500,
+    retry: false,
+    texts: {
+      unreadable: "the sequence's checkpoint cannot be read",
+      checksum: "the sequence's checkpoint does not match its checksum",
+    },
+  },
   state_too_large: { status: 500, retry: false },
   /** The queue's entry was destroyed from outside before a worker finished it. */
-  request_lost: { status: 500, retry: true },
-  unknown_request: { status: 404, retry: false },
-  /** A client resumes after an index that the stream has not reached: it read another stream, or a log that was lost. */
-  ahead_of_log: { status: 409, retry: false },
+  request_lost: {
+    status: 500,
+    retry: true,
+    texts: {
+      entryGone: "the accepted request is gone from the queue",
+      destroyed: "the queued request was destroyed before it ran",
+      logGone: "the stream's log is gone",
+      recordsEnd: "the records of this request end before its answer does",
+    },
+  },
+  unknown_request: { status: 404, retry: false, texts: { usual: "no such request" } },
+  /**
+   * A client says which step of its sequence a request is, and the sequence has not come so far:
+   * the fleet has lost steps that were answered, or the client guesses.
+   */
+  ahead_of_state: { status: 409, retry: false },
+  /** A client says which step of its sequence a request is, and that one was taken already. */
+  behind_of_state: { status: 409, retry: false },
+  /**
+   * A client resumes after an index that the stream has not reached: it read another stream, or a
+   * log that was lost.
+   */
+  ahead_of_log: {
+    status: 409,
+    retry: false,
+    texts: { usual: "the stream has not reached the index to resume after" },
+  },
   /** A request that has ended by itself cannot be cancelled. */
-  already_ended: { status: 409, retry: false },
-  /** The stream's log has been let go. */
-  resume_window_passed: { status: 410, retry: false },
-  internal: { status: 500, retry: false },
+  already_ended: { status: 409, retry: false, texts: { usual: "the request has ended" } },
+  /** The stream's log has been deleted, since its TTL has passed. */
+  resume_window_passed: { status: 410, retry: false, texts: { usual: "the stream is not kept any more" } },
+  internal: {
+    status: 500,
+    retry: false,
+    texts: { usual: "internal error", tokenizer: "the prompt could not be tokenised" },
+  },
 } as const satisfies Record<string, ErrorKind>;
 
 export type ErrorCode = keyof typeof errorKinds;
+
+type Kinds = typeof errorKinds;
+type CodeWithTexts = { [C in ErrorCode]: Kinds[C] extends { readonly texts: object } ? C : never }[ErrorCode];
 
 export function isErrorCode(code: string): code is ErrorCode {
   return Object.hasOwn(errorKinds, code);
 }
 
-/** Thrown where the caller cannot go on; `message` is what the client reads, so it never holds a path, key or address. */
+/**
+ * Thrown where the caller cannot go on. The client reads `message`, so it never holds a path, a key
+ * or an address.
+ */
 export class InferenceError extends Error {
   override readonly name = "InferenceError";
   readonly code: ErrorCode;
@@ -69,4 +239,14 @@ export class InferenceError extends Error {
     super(message, options);
     this.code = code;
   }
+}
+
+/** @returns an error with one of the code's fixed texts */
+export function fixedError<C extends CodeWithTexts>(
+  code: C,
+  text: keyof Kinds[C]["texts"],
+  options?: ErrorOptions,
+): InferenceError {
+  const texts: Readonly<Record<PropertyKey, string>> = errorKinds[code].texts;
+  return new InferenceError(code, texts[text] ?? code, options);
 }

@@ -1,6 +1,9 @@
-/** Exit codes that others act on. Imports nothing: a supervisor reads it before it starts its worker. */
+/**
+ * The exit codes that supervisors act on. It imports nothing: a supervisor loads it before it
+ * starts its worker.
+ */
 
-/** Wrong settings: starting again would not help. EX_CONFIG of sysexits. */
+/** The settings are wrong, so starting again would not help: EX_CONFIG of sysexits.h. */
 export const EXIT_UNUSABLE = 78;
 
 /** Thrown where a process cannot run with the settings that it was given. */
@@ -8,7 +11,7 @@ export class UnusableError extends Error {
   override readonly name = "UnusableError";
 }
 
-/** With which code a process ends that could not start. */
+/** The exit code of a process that could not start. */
 export function exitCodeOf(error: unknown): number {
   return error instanceof UnusableError ? EXIT_UNUSABLE : 1;
 }

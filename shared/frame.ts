@@ -1,19 +1,24 @@
 /**
- * The one wire format: requests, outcomes and checkpoints are all frames, in the queue, in Redis and on NATS. A frame is a
- * KServe v2 body with the binary tensor extension, made self-delimiting:
+ * The one format of tensors between processes: requests, outcomes and checkpoints are all frames,
+ * in Redis and on NATS. A frame is a KServe v2 body with the binary tensor extension, with its
+ * header's length in front:
  *
- *     u32 LE header length | header (JSON, UTF-8) | raw little-endian tensors, in the header's order
+ *     u32 LE header length | header (JSON, UTF-8) | raw little-endian tensors, in header order
  *
- * Only Baton's own processes write frames: the gateway has validated what the client sent before one is made.
+ * Only Baton's own processes write frames: a gateway has validated the client's request before it
+ * makes one.
  */
-import type { Datatype } from "#shared/model/datatype.js";
+import type { Datatype } from "./model/datatype.js";
 
 export interface Tensor {
   readonly name: string;
   readonly datatype: Datatype;
   /** Full shape, including the batch dimension where the model has one. */
   readonly shape: readonly number[];
-  /** Row-major little-endian elements; BYTES elements each follow their u32 LE length. May be a view of a larger buffer. */
+  /**
+   * Row-major little-endian elements; each element of a BYTES tensor follows its u32 LE length. May
+   * be a view of a larger buffer.
+   */
   readonly data: Buffer;
 }
 
@@ -29,7 +34,7 @@ interface Header {
   tensors: { name: string; datatype: Datatype; shape: number[]; bytes: number }[];
 }
 
-/** @throws nothing: what it is given is already valid. */
+/** Checks nothing: what it is given is valid already. */
 export function encodeFrame(meta: FrameMeta, tensors: readonly Tensor[]): Buffer {
   const header = JSON.stringify({
     meta,
@@ -46,7 +51,10 @@ export function encodeFrame(meta: FrameMeta, tensors: readonly Tensor[]): Buffer
   return frame;
 }
 
-/** Tensors are views of `frame`, not copies. @throws Error when the frame is not whole. */
+/**
+ * @returns tensors that are views of `frame`, not copies
+ * @throws Error when the frame is not whole
+ */
 export function decodeFrame(frame: Buffer): Frame {
   if (frame.length < 4) throw new Error("frame is shorter than its length prefix");
   const headerEnd = 4 + frame.readUInt32LE(0);

@@ -1,4 +1,4 @@
-/** Opens in order and closes in reverse, whatever happens in between. */
+/** How a process ends: it closes what it has opened, in reverse, and stops at a signal. */
 import type { Logger } from "pino";
 
 export class Lifecycle {
@@ -9,11 +9,15 @@ export class Lifecycle {
     this.#log = log;
   }
 
-  /** Whatever is opened says here how it is closed. */
+  /** Called for each part when it is opened: says how it is closed. */
   onClose(name: string, close: () => Promise<void> | void): void {
     this.#closers.push({ name, close });
   }
 
+  /**
+   * Closes all parts, the last one first. A part that fails to close is logged, and the rest
+   * follows.
+   */
   async close(): Promise<void> {
     const closers = this.#closers.reverse();
     this.#closers = [];
@@ -28,8 +32,9 @@ export class Lifecycle {
 }
 
 /**
- * Runs `stop` once, at the first SIGTERM or SIGINT or when the parent process that asked for it goes away, then exits 0. A second signal exits 1 at
- * once, unless it is the same one told twice: Ctrl-C reaches a whole process group, and a supervisor passes it on.
+ * Runs `stop` once, at the first SIGTERM or SIGINT, or when its parent process goes away if it has
+ * a channel to that one; then exits 0. A second signal exits 1 at once, unless it is the first one
+ * told twice: Ctrl-C reaches a whole process group, and a supervisor passes it on.
  */
 export function stopOnSignal(log: Logger, stop: () => Promise<void>): void {
   let stoppingSince: number | undefined;
@@ -53,5 +58,8 @@ export function stopOnSignal(log: Logger, stop: () => Promise<void>): void {
   if (process.send !== undefined) process.on("disconnect", () => begin("parent gone"));
 }
 
-/** Nobody loses patience within this. */
+/**
+ * A signal within this time after the first is the same one told twice: nobody loses patience that
+ * soon.
+ */
 const ECHO_MS = 300;

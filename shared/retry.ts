@@ -1,29 +1,52 @@
-/** Retries for calls that are safe to repeat: every Baton script is idempotent, so only time bounds them. */
+/**
+ * Retries calls that are safe to repeat. Every script of Baton is idempotent, so only time bounds
+ * the retries.
+ */
 
-/** Errors after which the same call may succeed: lost links, and servers that say "not now". */
+/** Whether the same call may succeed later: the link was lost, or the server said "not now". */
 export function isTransient(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error.name !== "ReplyError") return !(error instanceof TypeError);
-  return /^(LOADING|BUSY|READONLY|MASTERDOWN|MISCONF|OOM|NOREPLICAS|CLUSTERDOWN|TRYAGAIN|UNBLOCKED)/.test(
-    error.message,
-  );
+  return notNow.test(error.message);
 }
 
 /**
- * Whether Redis is there but takes no writes: it is full, cannot write to its disk, or has too few
- * replicas. Finishing what was begun is worth another try even so; beginning something new is not.
+ * What Redis answers to a call that it has not run and that may succeed later. The first line is of
+ * a server that starts, is busy or takes no writes; the second of one that has become a replica, or
+ * whose primary is lost; the third of a Cluster in which a slot is elsewhere, moves, or is not
+ * served. NOREPLICAS is of the first kind: too few replicas listen, and no write is taken until
+ * enough of them do.
+ */
+const notNow = new RegExp(
+  `^(${[
+    ["LOADING", "BUSY", "MISCONF", "OOM", "NOREPLICAS"],
+    ["READONLY", "MASTERDOWN", "UNBLOCKED"],
+    ["MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN"],
+  ]
+    .flat()
+    .join("|")})\\b`,
+);
+
+/**
+ * Whether Redis answers but takes no writes: it is full, cannot write to its disk, or has too few
+ * replicas. Finishing what was begun is worth another try even then; beginning something new is
+ * not.
  */
 export function refusesWrites(error: unknown): boolean {
   return error instanceof Error && error.name === "ReplyError" && /^(OOM|MISCONF|NOREPLICAS)/.test(error.message);
 }
 
 export interface RetryPolicy {
-  /** Total time to keep trying, first attempt included. */
+  /** For how long to keep trying, the first attempt included. */
   readonly budgetMs: number;
   readonly signal?: AbortSignal;
 }
 
-/** @throws the last error when the budget is spent, or at once when it is not transient. */
+/**
+ * Calls until it succeeds, with pauses that grow from 10 to 200 ms.
+ * @throws the last error when the budget is spent or `signal` has aborted, and at once one that is
+ * not transient
+ */
 export async function retrying<T>(call: () => Promise<T>, { budgetMs, signal }: RetryPolicy): Promise<T> {
   const giveUpAt = performance.now() + budgetMs;
   for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 2, 200)) {
@@ -33,6 +56,20 @@ export async function retrying<T>(call: () => Promise<T>, { budgetMs, signal }: 
       if (!isTransient(error) || signal?.aborted === true || performance.now() + pauseMs > giveUpAt) throw error;
     }
     await delay(pauseMs * (0.5 + Math.random() / 2), signal);
+  }
+}
+
+/**
+ * Resolves when the promise does, or after `ms` without it.
+ * @returns whether the promise has resolved
+ * @throws what the promise rejects with in time
+ */
+export async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
+  const over = new AbortController();
+  try {
+    return await Promise.race([promise.then(() => true), delay(ms, over.signal).then(() => false)]);
+  } finally {
+    over.abort();
   }
 }
 

@@ -1,14 +1,31 @@
-/** Parses a process's environment by its schema, once, at start; what is wrong is named, all at once. */
+/**
+ * Reads the settings of a process from its environment, once, at its start. All that is wrong is
+ * named at once.
+ */
 import { z } from "zod";
 import { EXIT_UNUSABLE } from "./exit.js";
 import { natsUrlFault, redisUrlFault } from "./broker-url.js";
+import { MOST_BUCKETS } from "./buckets.js";
+import { durabilities } from "./durability.js";
 
+/** What gateways and workers both are told. */
 export const sharedSettings = z.object({
   BATON_REDIS_URL: z
     .string()
     .default("redis://127.0.0.1:6379")
     .superRefine(named(redisUrlFault))
-    .describe("Redis 7.0 or newer, or Valkey: `redis://`, `rediss://` for TLS, or the path of a Unix socket"),
+    .describe(
+      "Redis 7.0 or newer, or Valkey: `redis://host:port`, the path of a Unix socket, " +
+        "`redis+sentinel://host:port,host:port/name` or `redis+cluster://host:port,host:port`; " +
+        "`rediss` in place of `redis` for TLS",
+    ),
+  BATON_DURABILITY: z
+    .enum(durabilities)
+    .default("strict")
+    .describe(
+      "what a failure of Redis may lose of what was acknowledged: `strict`, `fast` or `replicated`; " +
+        "Redis must be set up for it",
+    ),
   BATON_NATS_URL: z
     .string()
     .default("nats://127.0.0.1:4222")
@@ -21,17 +38,22 @@ export const sharedSettings = z.object({
     .max(60_000)
     .default(1_000)
     .describe("how long a worker may be silent before others take its steps"),
-  BATON_SHARDS: z.coerce
+  BATON_BUCKETS: z.coerce
     .number()
     .int()
     .min(1)
-    .max(1_024)
-    .default(1)
-    .describe("queues per model; the same everywhere, and 1 where generators are served"),
+    .max(MOST_BUCKETS)
+    .optional()
+    .describe(
+      "parts of the queue, each in one slot of a Redis Cluster; 16 unless the deployment was begun with another number",
+    ),
   BATON_LOG_LEVEL: z.enum(["debug", "info", "warn", "error"]).default("info").describe("least severe log line written"),
 });
 
-/** @param fault what is wrong with a value, in words that begin after the setting's name. */
+/**
+ * @param fault says what is wrong with a value, as the end of a sentence that begins with the
+ * setting's name
+ */
 function named(fault: (value: string) => string | undefined) {
   return (value: string, context: z.RefinementCtx): void => {
     const message = fault(value);
@@ -39,7 +61,10 @@ function named(fault: (value: string) => string | undefined) {
   };
 }
 
-/** @throws Error naming every variable that is wrong. */
+/**
+ * Parses the environment. A variable that is empty counts as not set.
+ * @throws Error that names every variable that is wrong
+ */
 export function parseSettings<Schema extends z.ZodObject>(schema: Schema, env: NodeJS.ProcessEnv): z.infer<Schema> {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ""));
   const parsed = schema.safeParse(given);
@@ -48,7 +73,10 @@ export function parseSettings<Schema extends z.ZodObject>(schema: Schema, env: N
   throw new Error(`settings: ${wrong.join("; ")}`);
 }
 
-/** What is wrong is said on standard error, to whoever set it, and ends the process. */
+/**
+ * Reads the settings. Wrong ones are reported on standard error, and end the process with
+ * EXIT_UNUSABLE.
+ */
 export function settingsOrExit<Settings>(read: (env: NodeJS.ProcessEnv) => Settings): Settings {
   try {
     return read(process.env);

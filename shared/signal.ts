@@ -1,8 +1,11 @@
-/** Wakes whoever waits when something changed. A notification cuts a wait short; it carries nothing, and is never lost or queued up. */
+/**
+ * Wakes one waiter when something has changed. A notification carries nothing. One that nobody
+ * waits for is kept for the next wait; several count as one.
+ */
 export class Signal {
-  /** Set while somebody waits. */
+  /** Ends the wait; undefined while nobody waits. */
   #wake: (() => void) | undefined;
-  /** A notification came while nobody waited; the next wait returns at once. */
+  /** Whether a notification came while nobody waited: the next wait then returns at once. */
   #pending = false;
 
   notify(): void {
@@ -11,8 +14,9 @@ export class Signal {
   }
 
   /**
-   * Resolves at the next notification, or at `untilMs` on `performance.now()`'s clock. One waiter at a time. Node's timers count whole
-   * milliseconds and fire late, so the last stretch of a wait is spun through the event loop: a batch window must not grow by 2 ms.
+   * Resolves at the next notification, or at `untilMs` on `performance.now()`'s clock. There may be
+   * one waiter at a time. Node's timers count whole milliseconds and fire late, so the last
+   * millisecond of a wait is spun through the event loop: a batch window must not grow by 2 ms.
    */
   wait(untilMs: number): Promise<void> {
     if (this.#pending) {
@@ -30,7 +34,8 @@ export class Signal {
       };
       const arm = () => {
         const left = untilMs - performance.now();
-        // Through the event loop all the same: who waits in a circle must not keep everybody else from running.
+        // Even then it resolves through the event loop: a loop of such waits must not starve all
+        // others.
         if (left <= 0) spin = setImmediate(done);
         else if (left > SPIN_BELOW_MS)
           timer = setTimeout(arm, Math.min(Math.floor(left - SPIN_BELOW_MS) + 1, MAX_TIMER_MS));
@@ -42,6 +47,10 @@ export class Signal {
   }
 }
 
-/** A Node timer is late by up to about a millisecond; spinning costs CPU, so no more than that. */
+/**
+ * A Node timer is late by up to about a millisecond. Spinning takes the processor, so it lasts no
+ * longer.
+ */
 const SPIN_BELOW_MS = 1;
+/** A wait is checked at least this often, since Node's timers take no more than 2^31 - 1 ms. */
 const MAX_TIMER_MS = 60_000;

@@ -17,8 +17,11 @@ export const workerSettings = sharedSettings.extend({
     .string()
     .regex(/^[A-Za-z0-9_.-]{1,64}$/)
     .default("worker")
-    .describe("shown in the fleet; every start adds an id of its own"),
-  BATON_HEALTH_FILE: z.string().optional().describe("touched at every announcement; a health check looks at its age"),
+    .describe("shown in the fleet; every start adds a random id"),
+  BATON_HEALTH_FILE: z
+    .string()
+    .optional()
+    .describe("a file that is touched while Redis answers, twice a second, for a health check that looks at its age"),
   BATON_PROVIDERS: z
     .string()
     .default("cpu")
@@ -29,33 +32,33 @@ export const workerSettings = sharedSettings.extend({
     .int()
     .min(0)
     .default(0)
-    .describe("threads inside one operator; 0: one per core, but one"),
+    .describe("threads that compute one operator; 0 takes all cores but one"),
   BATON_STATE_CACHE_BYTES: z.coerce
     .number()
     .int()
     .min(0)
     .default(268_435_456)
-    .describe("recent states kept in memory, per model"),
+    .describe("memory for recent states of sequences, per model"),
   BATON_MAX_STATE_BYTES: z.coerce
     .number()
     .int()
     .positive()
     .default(16_777_216)
-    .describe("largest checkpoint of a sequence"),
+    .describe("most bytes that a checkpoint of a sequence may take"),
   BATON_GENERATOR_SLOTS: z.coerce
     .number()
     .int()
     .positive()
     .default(64)
     .describe(
-      "choices that a generator makes at once, of new requests; others wait in the queue. Of a dead worker's, as many again",
+      "most choices that a generator makes at once, other requests wait in the queue; it takes over up to twice as many from dead workers",
     ),
   BATON_KV_CACHE_BYTES: z.coerce
     .number()
     .int()
     .positive()
     .default(1_073_741_824)
-    .describe("keys and values kept in memory, per generator"),
+    .describe("memory for cached keys and values, per generator"),
   BATON_PREFILL_TOKENS: z.coerce
     .number()
     .int()
@@ -74,7 +77,7 @@ export const workerSettings = sharedSettings.extend({
     .min(1)
     .max(10)
     .default(3)
-    .describe("runs by itself before a request is set aside"),
+    .describe("how often a request may run by itself and end its worker before it is set aside"),
 });
 
 export type WorkerConfig = z.infer<typeof workerSettings>;

@@ -1,67 +1,61 @@
 /**
- * The worker's supervisor. A native crash in a model kills the whole process that ran it, threads and all, so the work is done in a child and this process starts
- * the next one within a second, without the container exiting. Whatever it imports delays the worker's start, so what only a death needs is loaded at one, and the
- * settings are the worker's to read.
+ * The worker's life: it loads the models, joins the fleet with them, and on SIGTERM hands back what
+ * it holds. This is the main thread of the worker process; models compute on threads of their own.
  */
-import { fork } from "node:child_process";
-import { EXIT_UNUSABLE } from "#shared/exit.js";
-import type { Estate } from "./estate.js";
+import type { Logger } from "pino";
+import { exitCodeOf } from "#shared/exit.js";
+import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
+import { createLog } from "#shared/log.js";
+import { settingsOrExit } from "#shared/settings.js";
+import { workerConfig, type WorkerConfig } from "./config.js";
+import { findModels, loadModels, type LoadedModel } from "./load-models.js";
 
-/** Doubled with each crash in a row, so that a worker that cannot live does not eat the machine. */
-const RESTART_MS = { first: 50, most: 1_000 };
-/** A child that lived this long was not part of a crash loop. */
-const HEALTHY_MS = 10_000;
-
-/**
- * Results of a model are memory outside of V8's heap. By default V8 collects the whole heap whenever heap and outside have together grown by a fraction of what lives in
- * the heap, and that is little here: a dozen times a second, for nearly half of a model thread's time. Now they may grow to five times of it.
- */
-const HEAP_GROWTH = "--heap-growing-percent=400";
-
-let pauseMs = RESTART_MS.first;
-let stopping = false;
-
-/** @param estate undefined where the worker has not lived to tell of it: then there is none. */
-async function settle(death: Readonly<Record<string, unknown>>, estate: Estate | undefined): Promise<void> {
-  const [{ createLog }, { settleEstate }] = await Promise.all([import("#shared/log.js"), import("./estate.js")]);
-  const log = createLog(estate?.logLevel ?? "error", "supervisor");
-  log.error(death, "worker process died");
-  if (estate !== undefined) await settleEstate(estate, log);
+async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
+  const lifecycle = new Lifecycle(log);
+  const onFatal = (reason: string): never => {
+    log.fatal({ reason }, "model thread lost");
+    process.exit(1);
+  };
+  const found = await findModels(config);
+  // The models' threads start while this one reads the rest of its program, and connects.
+  const [report, member] = await Promise.all([
+    loadModels(config, found, onFatal),
+    import("./fleet-member.js").then(({ FleetMember }) => new FleetMember(config, lifecycle, log)),
+  ]);
+  const { loaded, failed } = report;
+  for (const { name, version, reason } of failed) log.error({ model: name, version, reason }, "model not loaded");
+  for (const { served } of loaded) {
+    for (const warning of served.warnings ?? []) {
+      log.warn(
+        { model: served.name, version: served.version, warning },
+        "model loaded, but not all that its configuration asks for is done",
+      );
+    }
+  }
+  lifecycle.onClose("models", async () => {
+    await Promise.all(loaded.map(closeModel));
+  });
+  await member.join(report);
+  return lifecycle;
 }
 
-function start(): void {
-  const startedAt = performance.now();
-  const child = fork(new URL("./serve.js", import.meta.url), {
-    // ONNX Runtime reports to its makers unless told otherwise.
-    env: { ...process.env, ORT_DISABLE_TELEMETRY: "1" },
-    execArgv: [...process.execArgv, HEAP_GROWTH],
-    stdio: ["ignore", "inherit", "inherit", "ipc"],
-  });
-  let estate: Estate | undefined;
-  child.on("message", (message) => {
-    estate = message as Estate;
-  });
-  const forward = (signal: NodeJS.Signals) => {
-    stopping = true;
-    child.kill(signal);
-  };
-  process.on("SIGTERM", forward);
-  process.on("SIGINT", forward);
-  const parentGone = () => {
-    stopping = true;
-    child.disconnect();
-  };
-  if (process.send !== undefined) process.on("disconnect", parentGone);
-  child.on("exit", (code, signal) => {
-    process.off("SIGTERM", forward);
-    process.off("SIGINT", forward);
-    process.off("disconnect", parentGone);
-    if (stopping || code === EXIT_UNUSABLE) process.exit(code ?? 1);
-    if (performance.now() - startedAt > HEALTHY_MS) pauseMs = RESTART_MS.first;
-    void settle({ code, signal, restartInMs: pauseMs }, estate);
-    setTimeout(start, pauseMs);
-    pauseMs = Math.min(pauseMs * 2, RESTART_MS.most);
-  });
+async function closeModel(model: LoadedModel): Promise<void> {
+  await model.serving.host.close();
+  if (model.kind === "generator") await model.serving.tokenizer.close();
 }
 
-start();
+async function main(): Promise<void> {
+  const config = settingsOrExit(workerConfig);
+  const log = createLog(config.BATON_LOG_LEVEL, "worker");
+  // A signal that comes while models still load must not be lost: it closes what has been opened.
+  const serving = serve(config, log);
+  stopOnSignal(log, async () => (await serving).close());
+  try {
+    await serving;
+  } catch (error) {
+    log.fatal({ error: error instanceof Error ? error.message : String(error) }, "worker cannot start");
+    process.exit(exitCodeOf(error));
+  }
+}
+
+await main();

@@ -1,16 +1,16 @@
 /**
- * The generations that this gateway has admitted. One that has no token when its deadline passes is
- * ended, wherever it is by then; one that has a token goes on to its end, or for as long as its
- * client gave the whole answer. Redis says which it is: this gateway may not have heard of the
- * token yet.
+ * Keeps the deadlines of the generations that this gateway has admitted. One that has no token when
+ * its deadline passes is ended, wherever it is by then. One that has a token goes on to its end, or
+ * until the deadline of its whole answer where its client gave one. Redis says whether there is a
+ * token, since this gateway may not have received it yet.
  */
-import { expiredMessages } from "#shared/contract/generation.js";
 import type { Logger } from "pino";
-import { encodeRequestId, type RequestAddress } from "#shared/contract/request-id.js";
+import { errorKinds } from "#shared/errors.js";
+import { addressText, type RequestAddress } from "#shared/queue/address.js";
 import type { Bus } from "#shared/nats/connect.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
-import { endRequest } from "./end.js";
+import { endRequest } from "./end-request.js";
 
 export interface DeadlineSettings {
   readonly redis: RedisClient;
@@ -20,22 +20,27 @@ export interface DeadlineSettings {
 
 interface Deadline {
   readonly address: RequestAddress;
-  /** What must be there by then. */
-  readonly of: "first token" | "whole answer";
-  /** On `performance.now()`'s clock. */
+  /** What must be there when the deadline passes. */
+  readonly kind: "first token" | "whole answer";
+  /** In ms on `performance.now()`'s clock. */
   readonly dueAt: number;
-  /** How long after this one the deadline of the whole answer is; undefined: there is none. */
+  /** The whole answer is due this many ms after `dueAt`; undefined where it has no deadline. */
   readonly restMs: number | undefined;
+  /** How long the outcome is kept, in ms. */
   readonly ttlMs: number;
 }
 
+/** How often due deadlines are looked for, in ms. One is noticed at most this late. */
 const TICK_MS = 100;
-/** How long past a deadline Redis is asked; then the worker alone is left to notice. */
+/**
+ * Redis is asked for this long past a deadline. After that only the worker can still end the
+ * request.
+ */
 const GIVE_UP_MS = 60_000;
 
 export class Deadlines {
   readonly #settings: DeadlineSettings;
-  /** By public id. */
+  /** By address. */
   readonly #deadlines = new Map<string, Deadline>();
 
   constructor(settings: DeadlineSettings) {
@@ -43,33 +48,37 @@ export class Deadlines {
   }
 
   /**
-   * @param restMs how long after the deadline of its first token that of the whole answer is;
-   * undefined: there is none
-   * @param ttlMs how long the outcome is kept.
+   * The request was admitted.
+   * @param deadlineMs how long from now on its first token may take
+   * @param restMs how long after that deadline the whole answer is due; undefined where it has no
+   * deadline
+   * @param ttlMs how long the outcome is kept
    */
-  expect(address: RequestAddress, deadlineMs: number, restMs: number | undefined, ttlMs: number): void {
+  add(address: RequestAddress, deadlineMs: number, restMs: number | undefined, ttlMs: number): void {
     const dueAt = performance.now() + deadlineMs;
-    this.#deadlines.set(encodeRequestId(address), { address, of: "first token", dueAt, restMs, ttlMs });
+    this.#deadlines.set(addressText(address), { address, kind: "first token", dueAt, restMs, ttlMs });
   }
 
-  /** It has ended. */
-  forget(address: RequestAddress): void {
-    this.#deadlines.delete(encodeRequestId(address));
+  /** The request has ended. */
+  remove(address: RequestAddress): void {
+    this.#deadlines.delete(addressText(address));
   }
 
+  /** Ends what is overdue until `signal` aborts. */
   async watch(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await delay(TICK_MS, signal);
       const now = performance.now();
       const due = [...this.#deadlines].filter(([, { dueAt }]) => now >= dueAt);
-      await Promise.all(due.map(([id, deadline]) => this.#expire(id, deadline, now)));
+      await Promise.all(due.map(([key, deadline]) => this.#expire(key, deadline, now)));
     }
   }
 
-  async #expire(id: string, deadline: Deadline, now: number): Promise<void> {
-    const { address, of, dueAt, restMs, ttlMs } = deadline;
-    const unlessBegun = of === "first token";
-    const message = unlessBegun ? expiredMessages.beforeFirstToken : expiredMessages.beforeEnd;
+  async #expire(key: string, deadline: Deadline, now: number): Promise<void> {
+    const { address, kind, dueAt, restMs, ttlMs } = deadline;
+    const unlessBegun = kind === "first token";
+    const { texts } = errorKinds.expired;
+    const message = unlessBegun ? texts.beforeResult : texts.beforeEnd;
     try {
       const { said } = await endRequest(this.#settings, address, {
         code: "expired",
@@ -78,15 +87,15 @@ export class Deadlines {
         stream: true,
         unlessBegun,
       });
-      if (said === "begun" && restMs !== undefined && this.#deadlines.has(id)) {
-        const rest = { address, of: "whole answer", dueAt: dueAt + restMs, restMs: undefined, ttlMs } as const;
-        this.#deadlines.set(id, rest);
+      if (said === "begun" && restMs !== undefined && this.#deadlines.has(key)) {
+        const rest = { address, kind: "whole answer", dueAt: dueAt + restMs, restMs: undefined, ttlMs } as const;
+        this.#deadlines.set(key, rest);
         return;
       }
     } catch (error) {
       if (now - dueAt < GIVE_UP_MS) return;
       this.#settings.log.warn({ error: String(error) }, "a request past its deadline could not be ended");
     }
-    this.#deadlines.delete(id);
+    this.#deadlines.delete(key);
   }
 }

@@ -1,85 +1,99 @@
-/** The journey of one generation: subscribe, admit, hand its stream on; in that order. */
+/**
+ * The journey of one generation through the gateway: subscribe and admit, then hand on its stream.
+ */
 import type { Logger } from "pino";
-import { encodeRequestId, type RequestAddress } from "#shared/contract/request-id.js";
-import { InferenceError } from "#shared/errors.js";
+import { encodeRequestId, type RequestAddress } from "#shared/queue/address.js";
+import { errorKinds, fixedError, InferenceError } from "#shared/errors.js";
+import type { ServedModel } from "#shared/contract/announcement.js";
 import { encodeFrame } from "#shared/frame.js";
 import type { Bus } from "#shared/nats/connect.js";
-import type { Generate, GenerationRequest, OpenStream } from "../inference.js";
+import type { GenerationRequest } from "./inference.js";
+import type { OpenStream } from "../stream/open-stream.js";
 import { Cursor } from "../stream/cursor.js";
 import type { Relay } from "../stream/relay.js";
 import type { Deadlines } from "./deadlines.js";
-import { endRequest } from "./end.js";
-import { enter, keptMs, type Door } from "./enter.js";
-import { placeOf } from "./place.js";
+import { endRequest } from "./end-request.js";
+import { enqueue, outcomeTtlOf, type EnqueueSettings } from "./enqueue.js";
+import { requestAddress } from "./request-id.js";
 
 export interface GenerateSettings {
-  readonly door: Door;
+  readonly queue: EnqueueSettings;
   readonly bus: Bus;
   readonly relay: Relay;
   readonly deadlines: Deadlines;
-  /** How long a stream's log is kept after its end. */
+  /** How long a stream's log is kept after its end, in ms. */
   readonly streamTtlMs: number;
-  /** The same for requests that run in the background. */
+  /** How long the log of a request in the background is kept after its end, in ms. */
   readonly resultTtlMs: number;
-  /** How long a stream runs on without a reader. */
+  /** How long a stream runs on without a reader, in ms. */
   readonly graceMs: number;
   readonly log: Logger;
 }
 
-export function generator(settings: GenerateSettings): Generate {
-  return async (request) => {
-    try {
-      return await generate(settings, request);
-    } catch (error) {
-      if (error instanceof InferenceError) throw error;
-      settings.log.error({ error: error instanceof Error ? error.stack : String(error) }, "generate failed");
-      throw new InferenceError("internal", "internal error", { cause: error });
-    }
-  };
+/**
+ * Admits a generation.
+ * @throws InferenceError where it is refused; never any other error
+ */
+export async function generate(settings: GenerateSettings, request: GenerationRequest): Promise<OpenStream> {
+  try {
+    return await admitStream(settings, request);
+  } catch (error) {
+    if (error instanceof InferenceError) throw error;
+    settings.log.error({ error: error instanceof Error ? error.stack : String(error) }, "generate failed");
+    throw fixedError("internal", "usual", { cause: error });
+  }
 }
 
-async function generate(settings: GenerateSettings, request: GenerationRequest): Promise<OpenStream> {
-  const { door, relay, deadlines, streamTtlMs, resultTtlMs, graceMs } = settings;
+async function admitStream(settings: GenerateSettings, request: GenerationRequest): Promise<OpenStream> {
+  const { queue, relay, deadlines, streamTtlMs, resultTtlMs, graceMs } = settings;
   const { background, deadlineMs, spec } = request;
-  const address = placeOf(request, door);
-  const frame = encodeFrame({ generation: spec }, []);
-  const outcomeTtlMs = keptMs(door, request, background ? resultTtlMs : streamTtlMs);
-  // What is published between the two is not missed even if the server hears of the interest later:
-  // the log has it.
-  const subscribed = background ? Promise.resolve() : relay.prepare(address);
+  const under = (model: ServedModel): GenerationRequest => ({ ...request, model });
+  const address = requestAddress(request, queue);
+  const outcomeTtlMs = outcomeTtlOf(queue, request, background ? resultTtlMs : streamTtlMs);
+  // Subscribing and admitting go on side by side. What is published before the server knows of the
+  // subscription is not missed: the log has it.
+  const subscribed = background ? Promise.resolve() : relay.subscribe(address);
   try {
     const attendedMs = background ? 0 : graceMs;
-    const [entered] = await Promise.all([
-      enter(door, { request, address, frame, outcomeTtlMs, attendedMs }),
+    const [enqueued] = await Promise.all([
+      enqueue(queue, { request, address, encode, under, outcomeTtlMs, attendedMs }),
       subscribed,
     ]);
-    const isNew = entered.said === "admitted";
-    const hasEnded = entered.said === "known" && entered.outcome !== undefined;
-    // Also where only a retry got through: whoever admitted it may be gone.
-    if (!hasEnded) deadlines.expect(address, deadlineMs, spec.restMs, outcomeTtlMs);
+    const isNew = enqueued.said === "admitted";
+    const hasEnded = enqueued.said === "known" && enqueued.outcome !== undefined;
+    // This gateway keeps the deadline even if another one admitted the request: that one may be
+    // gone.
+    if (!hasEnded) deadlines.add(address, deadlineMs, spec.restMs, outcomeTtlMs);
     if (isNew) relay.admitted(address);
-    else relay.forget(address);
+    else relay.release(address);
     return openStream(settings, address, isNew, outcomeTtlMs);
   } catch (error) {
-    relay.forget(address);
-    // If it was admitted after all, nobody knows its id, so nobody will ever read it.
+    relay.release(address);
+    // If it was admitted after all, no client knows its id, so none will ever read it.
     const isUnknown = error instanceof InferenceError && error.code === "outcome_unknown";
     if (isUnknown && !background && request.idempotencyKey === undefined) {
-      cancel(settings, address, outcomeTtlMs).catch(() => undefined);
+      // Its call may still be under way, and must not admit it behind the cancellation.
+      const overtaken = queue.batcher.overtake(address.bucket, graceMs);
+      overtaken.then(() => cancel(settings, address, outcomeTtlMs)).catch(() => undefined);
     }
     throw error;
   }
 }
 
+function encode({ spec }: GenerationRequest): Buffer {
+  return encodeFrame({ generation: spec }, []);
+}
+
 /**
- * Nobody waits for it, so Redis may take its time. After the grace period the stream's worker ends
- * it by itself.
+ * No client waits for this, so Redis is given the whole grace period. After that the stream's
+ * worker ends the request by itself.
  */
 async function cancel(settings: GenerateSettings, address: RequestAddress, ttlMs: number): Promise<void> {
-  const { door, bus, deadlines, graceMs } = settings;
-  const ending = { code: "cancelled", message: "the request was cancelled", ttlMs, stream: true } as const;
-  await endRequest({ redis: door.redis, bus }, address, ending, graceMs);
-  deadlines.forget(address);
+  const { queue, bus, deadlines, graceMs } = settings;
+  const message = errorKinds.cancelled.texts.byClient;
+  const ending = { code: "cancelled", message, ttlMs, stream: true } as const;
+  await endRequest({ redis: queue.redis, bus }, address, ending, graceMs);
+  deadlines.remove(address);
 }
 
 function openStream(settings: GenerateSettings, address: RequestAddress, isNew: boolean, ttlMs: number): OpenStream {

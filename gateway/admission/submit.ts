@@ -1,100 +1,123 @@
 /**
- * The journey of one inference through the gateway: await the reply, admit, answer; in that order.
+ * The journey of one inference through the gateway: expect its outcome, then admit it, then answer.
  */
 import type { Logger } from "pino";
-import { readOutcome, type Outcome } from "#shared/contract/outcome.js";
-import { encodeRequestId } from "#shared/contract/request-id.js";
+import { outcomeOf, readOutcome, stepOf, type Outcome } from "#shared/contract/outcome.js";
+import { encodeRequestId } from "#shared/queue/address.js";
 import { InferenceError } from "#shared/errors.js";
 import { decodeFrame, encodeFrame } from "#shared/frame.js";
-import { outcomeKey } from "#shared/keys.js";
-import type { Infer, InferenceOutcome, InferenceRequest, InferLater } from "../inference.js";
-import type { Expected, PendingRequests } from "../replies/pending.js";
-import { enter, keptMs, type Door, type Entered } from "./enter.js";
-import { placeOf } from "./place.js";
-import type { OutcomeSweeper } from "./sweep.js";
+import { outcomeKey } from "#shared/queue/keys.js";
+import type { GenerationRequest, Inference, InferenceOutcome, InferenceRequest } from "./inference.js";
+import type { Expected, PendingRequests } from "../outcomes/pending.js";
+import { enqueue, outcomeTtlOf, type EnqueueSettings, type Enqueued } from "./enqueue.js";
+import { generate, type GenerateSettings } from "./generate.js";
+import { requestAddress } from "./request-id.js";
+import type { OutcomeSweeper } from "../outcomes/sweep.js";
+import type { OpenStream } from "../stream/open-stream.js";
 
 export interface SubmitSettings {
-  readonly door: Door;
+  readonly queue: EnqueueSettings;
   readonly pending: PendingRequests;
   readonly sweeper: OutcomeSweeper;
+  /** How long an outcome is kept for a client that waits for it, in ms. */
   readonly outcomeTtlMs: number;
-  /** Of requests whose client comes back for the outcome. */
+  /** How long it is kept for a client that comes back for it, in ms. */
   readonly resultTtlMs: number;
   readonly log: Logger;
 }
 
-export function submitter(settings: SubmitSettings): Infer {
-  return async (request) => {
+/** Answers the protocols by way of the queue in Redis. */
+export class QueuedInference implements Inference {
+  readonly #settings: SubmitSettings & GenerateSettings;
+
+  constructor(settings: SubmitSettings & GenerateSettings) {
+    this.#settings = settings;
+  }
+
+  async infer(request: InferenceRequest): Promise<InferenceOutcome> {
     try {
-      return present(await submit(settings, request));
+      const { outcome, version } = await submit(this.#settings, request);
+      return toInferenceOutcome(outcome, version);
     } catch (error) {
-      if (error instanceof InferenceError) return { kind: "error", code: error.code, message: error.message };
-      settings.log.error({ error: error instanceof Error ? error.stack : String(error) }, "submit failed");
-      return { kind: "error", code: "internal", message: "internal error" };
+      if (!(error instanceof InferenceError)) {
+        this.#settings.log.error({ error: error instanceof Error ? error.stack : String(error) }, "submit failed");
+      }
+      return toInferenceOutcome(outcomeOf(error), "");
     }
-  };
+  }
+
+  inferLater(request: InferenceRequest): Promise<string> {
+    return submitLater(this.#settings, request);
+  }
+
+  generate(request: GenerationRequest): Promise<OpenStream> {
+    return generate(this.#settings, request);
+  }
 }
 
-export function laterSubmitter(settings: SubmitSettings): InferLater {
-  return async (request) => {
-    // Its outcome is awaited all the same: whoever admitted a request ends it when its deadline
-    // passes.
-    const { id, known, expected } = await admitted(settings, request, settings.resultTtlMs);
-    if (known !== undefined) expected.forget();
-    return id;
-  };
+/** Does what `Inference.inferLater` promises. */
+export async function submitLater(settings: SubmitSettings, request: InferenceRequest): Promise<string> {
+  // Its outcome is expected all the same, since the gateway that admitted a request ends it when
+  // its deadline passes.
+  const { id, known, expected } = await admit(settings, request, settings.resultTtlMs);
+  if (known !== undefined) expected.forget();
+  return id;
 }
 
-async function submit(settings: SubmitSettings, request: InferenceRequest): Promise<Outcome> {
-  const { key, known, repeated, expected } = await admitted(settings, request, settings.outcomeTtlMs);
+async function submit(settings: SubmitSettings, request: InferenceRequest): Promise<Answered> {
+  const { key, known, expected, version } = await admit(settings, request, settings.outcomeTtlMs);
   if (known !== undefined) {
     expected.forget();
-    return known;
+    return { outcome: known, version };
   }
-  const settled = await expected.outcome;
-  // Neither a client nor a call of our own can ask for this outcome again, so it need not stay for
-  // its TTL.
-  if (request.idempotencyKey === undefined && !repeated) settings.sweeper.discard(key);
-  return settled;
+  const outcome = await expected.outcome;
+  // Without a key nobody can ask for this outcome again, so it need not stay for its TTL.
+  if (request.idempotencyKey === undefined) settings.sweeper.discard(key);
+  return { outcome, version };
+}
+
+interface Answered {
+  readonly outcome: Outcome;
+  /** The version of the model that has run. */
+  readonly version: string;
 }
 
 interface Admitted {
-  /** Public. */
+  /** The public id. */
   readonly id: string;
-  /** Of the outcome. */
+  /** Redis key of the outcome. */
   readonly key: string;
   readonly expected: Expected;
-  /** An outcome that was there before. */
+  /** The outcome, where the request had ended before it came here. */
   readonly known: Outcome | undefined;
-  /** See `Entered`. */
-  readonly repeated: boolean;
+  readonly version: string;
 }
 
-async function admitted(
-  { door, pending }: SubmitSettings,
-  request: InferenceRequest,
-  ttlMs: number,
-): Promise<Admitted> {
-  const address = placeOf(request, door);
-  const frame = encodeFrame(frameMeta(request), request.inputs);
-  const outcomeTtlMs = keptMs(door, request, ttlMs);
-  const key = outcomeKey(address.lane, address.request);
-  const expected = pending.expect({ request: address.request, key, outcomeTtlMs, deadlineMs: request.deadlineMs });
-  let entered: Entered;
+/** @throws InferenceError when the request is refused */
+async function admit({ queue, pending }: SubmitSettings, request: InferenceRequest, ttlMs: number): Promise<Admitted> {
+  const address = requestAddress(request, queue);
+  const outcomeTtlMs = outcomeTtlOf(queue, request, ttlMs);
+  const expected = pending.expect({ address, outcomeTtlMs, deadlineMs: request.deadlineMs });
+  let enqueued: Enqueued;
   try {
-    entered = await enter(door, { request, address, frame, outcomeTtlMs, attendedMs: 0 });
+    const { under } = request;
+    enqueued = await enqueue(queue, { request, address, encode, under, outcomeTtlMs, attendedMs: 0 });
   } catch (error) {
     expected.forget();
     throw error;
   }
-  expected.admitted();
-  const outcome = entered.said === "known" ? entered.outcome : undefined;
-  // A retry: the first try's worker answers the gateway that asked first, which may be gone.
-  if (entered.said === "known" && outcome === undefined) pending.lookSoon(address.request);
+  expected.admitted(enqueued.said === "known");
+  const outcome = enqueued.said === "known" ? enqueued.outcome : undefined;
   const known = outcome && readOutcome(outcome.kind, outcome.body);
-  return { id: encodeRequestId(address), key, expected, known, repeated: entered.repeated };
+  const { version } = enqueued;
+  return { id: encodeRequestId(address), key: outcomeKey(address), expected, known, version };
 }
 
+function encode(request: InferenceRequest): Buffer {
+  return encodeFrame(frameMeta(request), request.inputs);
+}
+
+/** The facts that travel with the inputs. JSON has no bigints, so they become texts. */
 function frameMeta({ outputs, parameters }: InferenceRequest) {
   const custom = Object.entries(parameters);
   if (custom.length === 0) return { outputs };
@@ -104,6 +127,8 @@ function frameMeta({ outputs, parameters }: InferenceRequest) {
   };
 }
 
-function present(outcome: Outcome): InferenceOutcome {
-  return outcome.kind === "result" ? { kind: "result", tensors: decodeFrame(outcome.body).tensors } : outcome;
+function toInferenceOutcome(outcome: Outcome, version: string): InferenceOutcome {
+  if (outcome.kind === "error") return outcome;
+  const { meta, tensors } = decodeFrame(outcome.body);
+  return { kind: "result", tensors, version, step: stepOf(meta) };
 }

@@ -1,25 +1,41 @@
-/** `sequence_id`, `sequence_start` and `sequence_end`: on a generator, a conversation that the fleet keeps between its turns. */
+/**
+ * The parameters `sequence_id`, `sequence_start`, `sequence_end` and `sequence_step`. On a
+ * generator they make the request one turn of a conversation, whose tokens the fleet keeps between
+ * the turns.
+ */
 import type { SequenceStep } from "#shared/contract/sequence.js";
 import type { JsonObject } from "#shared/json/parse.js";
-import { correlationId } from "../v2/parse-parameters.js";
-import { ParameterFault } from "./fault.js";
-import { given, readBoolean } from "./read-member.js";
+import { checkStepNumber, readCorrelationId, readStepNumber } from "../admission/request-terms.js";
+import { ParameterError, readBoolean, readValue } from "./parameters.js";
 
-/** Undefined for a request that is no turn. */
+/** The names of all parameters that `readConversation` reads. */
+export const conversationParameterNames = ["sequence_id", "sequence_start", "sequence_end", "sequence_step"];
+
+/**
+ * @returns undefined for a request that is no turn of a conversation
+ * @throws ParameterError
+ */
 export function readConversation(body: JsonObject): SequenceStep | undefined {
   const start = readBoolean(body, "sequence_start") ?? false;
   const end = readBoolean(body, "sequence_end") ?? false;
-  const id = correlationId(given(body, "sequence_id") ?? 0);
-  if (id.value !== 0n && id.value !== "") return { id, start, end };
+  const id = readCorrelationId(readValue(body, "sequence_id") ?? 0);
+  const given = readValue(body, "sequence_step");
+  const number = given === undefined ? undefined : readStepNumber(given);
+  const isTurn = id.value !== 0n && id.value !== "";
+  checkStepNumber(number, isTurn ? { start } : undefined);
+  if (isTurn) return { id, start, end, ...(number !== undefined && { number }) };
   if (!start && !end) return undefined;
-  throw new ParameterFault(
+  throw new ParameterError(
     "sequence_id",
     "sequence_start and sequence_end need a sequence_id that is not 0 and not empty",
   );
 }
 
-/** The history goes on from one answer. */
+/**
+ * Refuses several choices for a turn: the next turn can go on from one answer only.
+ * @throws ParameterError
+ */
 export function checkTurn(sequence: SequenceStep | undefined, choices: number): void {
   if (sequence === undefined || choices === 1) return;
-  throw new ParameterFault("n", `n must be 1 for a turn of a conversation, got ${choices}`);
+  throw new ParameterError("n", `n must be 1 for a turn of a conversation, got ${choices}`);
 }

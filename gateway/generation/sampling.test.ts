@@ -1,11 +1,11 @@
-/** What a client may ask for, and what it reads where it may not; abuse row A32. */
+/** Which sampling parameters a client may send, and which refusal it reads for the others. */
 import { describe, expect, it } from "vitest";
 import { samplingSpec } from "#shared/contract/generation.js";
 import type { JsonObject } from "#shared/json/parse.js";
-import { ParameterFault } from "./fault.js";
-import { readSampling, type Generator } from "./sampling.js";
+import { ParameterError } from "./parameters.js";
+import { readSampling, type GeneratorInfo } from "./sampling.js";
 
-const generator: Generator = {
+const generator: GeneratorInfo = {
   contextLength: 2048,
   vocabSize: 1000,
   chat: true,
@@ -21,7 +21,7 @@ function refusal(body: JsonObject): object {
   try {
     read(body);
   } catch (error) {
-    if (error instanceof ParameterFault)
+    if (error instanceof ParameterError)
       return { code: error.code, parameter: error.parameter, message: error.message };
     throw error;
   }
@@ -80,8 +80,8 @@ describe("what is refused", () => {
   });
 });
 
-describe("what is taken", () => {
-  it("is the protocols' usual where nobody says anything", () => {
+describe("what is accepted", () => {
+  it("has the protocols' defaults where nobody says anything", () => {
     const { seed, ...spec } = read({});
     expect(spec).toEqual({
       temperature: 1,
@@ -103,7 +103,7 @@ describe("what is taken", () => {
     expect(seed).not.toBe(read({}).seed);
   });
 
-  it("is the model's own before that, and the client's before all", () => {
+  it("prefers the model's defaults to those, and the client's values to all", () => {
     const defaults = { temperature: 0.5, topK: 40, topP: 0.9, minP: 0.1, repetitionPenalty: 1.1, maxTokens: 100 };
     const tuned = { ...generator, defaults };
     expect(read({}, tuned)).toMatchObject(defaults);
@@ -139,7 +139,11 @@ describe("what is taken", () => {
       ignore_eos: true,
     });
     expect(samplingSpec.parse(spec)).toEqual(spec);
-    expect(spec).toMatchObject({ topK: 999, logitBias: [[0, -100], [999, 100]], stopTokens: [0, 999] }); // prettier-ignore
+    const logitBias = [
+      [0, -100],
+      [999, 100],
+    ];
+    expect(spec).toMatchObject({ topK: 999, logitBias, stopTokens: [0, 999] });
   });
 
   it("counts a top_k of the whole vocabulary as none, and one string as a list", () => {

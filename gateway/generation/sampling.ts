@@ -1,19 +1,20 @@
 /**
- * The sampling parameters of every front door, checked here and nowhere else: a refusal names the parameter, what was given and the limit. Names and meanings are
- * OpenAI's, and vLLM's where OpenAI has none.
+ * Reads the sampling parameters of every protocol. They are checked here and nowhere else; a
+ * refusal names the parameter, the given value and the limit. Names and meanings are OpenAI's, and
+ * vLLM's where OpenAI has none.
  */
+import { createHash, randomBytes } from "node:crypto";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import type { SamplingSpec } from "#shared/contract/generation.js";
-import type { JsonObject } from "#shared/json/parse.js";
-import { ParameterFault, shown } from "./fault.js";
-import { given, readBoolean, readInteger, readNumber, type Range } from "./read-member.js";
-import { readSeed } from "./seed.js";
-import { readLogitBias, readStops, readStopTokens } from "./token-rules.js";
+import type { JsonObject, JsonValue } from "#shared/json/parse.js";
+import { ParameterError, preview, readBoolean, readInteger, readNumber, readValue, type Range } from "./parameters.js";
+import { readLogitBias, readStops, readStopTokens } from "./token-parameters.js";
 
-export type Generator = NonNullable<ServedModel["generator"]>;
+/** What the workers of a generator announce about it. */
+export type GeneratorInfo = NonNullable<ServedModel["generator"]>;
 
-/** All that is read here. */
-export const samplingMembers = [
+/** The names of all parameters that `readSampling` reads. */
+export const samplingParameterNames = [
   "temperature",
   "top_k",
   "top_p",
@@ -33,39 +34,76 @@ export const samplingMembers = [
   "max_completion_tokens",
 ];
 
-/** What protocols decide for themselves. */
-export interface SamplingChoices {
+/**
+ * The sampling parameters of vLLM, old and new, that are not obeyed, each with the values (as JSON)
+ * that ask for nothing.
+ */
+export const unsupportedSamplingParameters: readonly (readonly [name: string, neutral: readonly string[]])[] = [
+  ["allowed_token_ids", []],
+  ["bad_words", ["[]", '""']],
+  ["detokenize", ["true"]],
+  ["early_stopping", ["false"]],
+  ["guided_choice", []],
+  ["guided_decoding", []],
+  ["guided_decoding_backend", []],
+  ["guided_grammar", []],
+  ["guided_json", []],
+  ["guided_regex", []],
+  ["guided_whitespace_pattern", []],
+  ["include_stop_str_in_output", ["false"]],
+  ["length_penalty", ["1"]],
+  ["logits_processors", ["[]"]],
+  ["priority", ["0"]],
+  ["prompt_logprobs", []],
+  ["return_token_ids", ["false"]],
+  ["skip_special_tokens", ["true"]],
+  ["spaces_between_special_tokens", ["true", "false"]],
+  ["structural_tag", []],
+  ["structured_outputs", []],
+  ["truncate_prompt_tokens", []],
+  ["use_beam_search", ["false"]],
+];
+
+/** What each protocol decides for itself. */
+export interface SamplingContext {
+  /** How many alternatives to report beside each token; null: no log probabilities at all. */
   readonly logprobs: number | null;
-  /** Where neither the client nor the model says; null: until the context is full. */
+  /**
+   * The limit of new tokens where neither the client nor the model gives one; null: until the
+   * context is full.
+   */
   readonly maxTokens: number | null;
   readonly idempotencyKey: string | undefined;
 }
 
 const temperatureRange: Range = { min: 0, max: 100 };
-const shareRange: Range = { min: 0, max: 1 };
+const probabilityRange: Range = { min: 0, max: 1 };
 const penaltyRange: Range = { min: -2, max: 2 };
-/** Log probabilities in one record: of each of `n` tokens its own and its alternatives'. Each takes about 100 bytes of the request's log. */
-const maxPerStep = 256;
+/**
+ * Most log probabilities in one record, which holds those of `n` tokens and of their alternatives.
+ * Each takes about 100 bytes of the request's log.
+ */
+const maxLogprobsPerStep = 256;
 
-/** @throws ParameterFault */
-export function readSampling(body: JsonObject, generator: Generator, choices: SamplingChoices): SamplingSpec {
+/** @throws ParameterError for the first parameter that is out of its limits */
+export function readSampling(body: JsonObject, generator: GeneratorInfo, context: SamplingContext): SamplingSpec {
   const { defaults, vocabSize } = generator;
-  const maxTokens = readMaxTokens(body, generator, choices.maxTokens);
+  const maxTokens = readMaxTokens(body, generator, context.maxTokens);
   const n = readChoices(body, generator.maxChoices);
-  checkPerStep(n, choices.logprobs);
+  checkLogprobsPerStep(n, context.logprobs);
   return {
     temperature: readNumber(body, "temperature", temperatureRange) ?? defaults.temperature ?? 1,
     topK: readTopK(body, vocabSize) ?? defaults.topK ?? 0,
-    topP: readNumber(body, "top_p", { ...shareRange, above: true }) ?? defaults.topP ?? 1,
-    minP: readNumber(body, "min_p", shareRange) ?? defaults.minP ?? 0,
+    topP: readNumber(body, "top_p", { ...probabilityRange, above: true }) ?? defaults.topP ?? 1,
+    minP: readNumber(body, "min_p", probabilityRange) ?? defaults.minP ?? 0,
     repetitionPenalty:
       readNumber(body, "repetition_penalty", { min: 0, max: 10, above: true }) ?? defaults.repetitionPenalty ?? 1,
     presencePenalty: readNumber(body, "presence_penalty", penaltyRange) ?? 0,
     frequencyPenalty: readNumber(body, "frequency_penalty", penaltyRange) ?? 0,
     logitBias: readLogitBias(body, vocabSize),
-    seed: readSeed(given(body, "seed"), choices.idempotencyKey),
+    seed: readSeed(readValue(body, "seed"), context.idempotencyKey),
     choices: n,
-    logprobs: choices.logprobs,
+    logprobs: context.logprobs,
     stop: readStops(body),
     stopTokens: readStopTokens(body, vocabSize),
     ignoreEos: readBoolean(body, "ignore_eos") ?? false,
@@ -74,44 +112,73 @@ export function readSampling(body: JsonObject, generator: Generator, choices: Sa
   };
 }
 
-/** Every token of the vocabulary is the same as no limit, which -1 is vLLM's way to ask for. */
+/** @returns 0, no limit, for -1 (as vLLM writes it) and for the whole vocabulary or more */
 function readTopK(body: JsonObject, vocabSize: number): number | undefined {
   const topK = readInteger(body, "top_k", -1, Number.MAX_SAFE_INTEGER);
   return topK !== undefined && (topK < 0 || topK >= vocabSize) ? 0 : topK;
 }
 
+/** `best_of` is accepted where it asks for nothing more than `n`. */
 function readChoices(body: JsonObject, maxChoices: number): number {
   const choices = readInteger(body, "n", 1, maxChoices) ?? 1;
-  const bestOf = given(body, "best_of");
+  const bestOf = readValue(body, "best_of");
   if (bestOf !== undefined && bestOf !== choices) {
-    throw new ParameterFault("best_of", `best_of must be the same as n, which is ${choices}, got ${shown(bestOf)}`);
+    throw new ParameterError("best_of", `best_of must be the same as n, which is ${choices}, got ${preview(bestOf)}`);
   }
   return choices;
 }
 
-/** A log is kept in memory until after its stream's end, and each of its records is read and sent as a whole. */
-function checkPerStep(n: number, logprobs: number | null): void {
-  if (logprobs === null || n * (logprobs + 1) <= maxPerStep) return;
-  throw new ParameterFault(
+/**
+ * Bounds a record's size: the log stays in Redis's memory until after the end of its stream, and
+ * each of its records is read and sent as a whole.
+ */
+function checkLogprobsPerStep(n: number, logprobs: number | null): void {
+  if (logprobs === null || n * (logprobs + 1) <= maxLogprobsPerStep) return;
+  throw new ParameterError(
     "n",
-    `n of ${n} with ${logprobs} alternatives beside each token makes ${n * (logprobs + 1)} log probabilities a step, more than the limit of ${maxPerStep}`,
+    `n of ${n} with ${logprobs} alternatives beside each token makes ${n * (logprobs + 1)} log probabilities a step, more than the limit of ${maxLogprobsPerStep}`,
   );
 }
 
-/** The name by which the client gave it is the one that it is told of. */
-function readMaxTokens(body: JsonObject, generator: Generator, otherwise: number | null): number | null {
+/** Reads the limit under either of its names; a refusal uses the name that the client used. */
+function readMaxTokens(body: JsonObject, generator: GeneratorInfo, fallback: number | null): number | null {
   const { contextLength, defaults } = generator;
-  const name = given(body, "max_completion_tokens") === undefined ? "max_tokens" : "max_completion_tokens";
+  const name = readValue(body, "max_completion_tokens") === undefined ? "max_tokens" : "max_completion_tokens";
   const asked = readInteger(body, name, 1, contextLength);
   if (asked !== undefined) return asked;
-  const usual = defaults.maxTokens ?? otherwise;
-  return usual === null ? null : Math.min(usual, contextLength);
+  const limit = defaults.maxTokens ?? fallback;
+  return limit === null ? null : Math.min(limit, contextLength);
 }
 
-function readMinTokens(body: JsonObject, most: number): number {
-  const value = given(body, "min_tokens");
+/** @param limit the most that `min_tokens` may be: `max_tokens`, or the context's length */
+function readMinTokens(body: JsonObject, limit: number): number {
+  const value = readValue(body, "min_tokens");
   if (value === undefined) return 0;
   const minTokens = readInteger(body, "min_tokens", 0, Number.MAX_SAFE_INTEGER) ?? 0;
-  if (minTokens <= most) return minTokens;
-  throw new ParameterFault("min_tokens", `min_tokens must be at most max_tokens, which is ${most}, got ${minTokens}`);
+  if (minTokens <= limit) return minTokens;
+  throw new ParameterError("min_tokens", `min_tokens must be at most max_tokens, which is ${limit}, got ${minTokens}`);
+}
+
+/**
+ * The seed of a generation, a whole number below 2^53. Where the client gives none, it is drawn
+ * here and not at the worker, so that a worker that takes the request over draws the same tokens.
+ * With an Idempotency-Key it is derived from the key, since a retry must be the same request.
+ */
+function readSeed(value: JsonValue | undefined, idempotencyKey: string | undefined): number {
+  if (value === undefined) {
+    return first53Bits(idempotencyKey === undefined ? randomBytes(8) : digest(`key ${idempotencyKey}`));
+  }
+  if (typeof value !== "bigint" && !Number.isInteger(value)) {
+    throw new ParameterError("seed", `seed must be a whole number, got ${preview(value)}`);
+  }
+  if (Number.isSafeInteger(value) && (value as number) >= 0) return value as number;
+  return first53Bits(digest(`seed ${value as number | bigint}`));
+}
+
+function digest(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
+
+function first53Bits(bytes: Buffer): number {
+  return Number(bytes.readBigUInt64BE(0) >> 11n);
 }

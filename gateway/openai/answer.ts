@@ -1,55 +1,68 @@
-/** From requests to an answer: admitted all or none, then given whole or in chunks. */
+/**
+ * Carries out a parsed request: admits its generations, all or none, and answers with the whole
+ * text or with a stream of chunks.
+ */
 import type { ServerResponse } from "node:http";
-import { foldRecords } from "../generation/fold.js";
-import { cancelAll, cancelWhenGone, whenGone, wholeUnderKey } from "../generation/gone.js";
-import { answerRecords } from "../generation/records.js";
-import type { Generate, GenerationRequest, OpenStream } from "../inference.js";
-import { acceptedReply } from "../requests/prefer.js";
-import { jsonReply, withHeaders, type Reply } from "../v2/reply.js";
-import { headOf, publicIds, totalUsage, type AdmittedJob, type Job } from "./job.js";
+import { collectAnswer } from "../generation/collect.js";
+import { cancelAll, cancelOnDisconnect, disconnection, wholeUnderKey } from "../http/disconnect.js";
+import { answerRecords } from "../generation/read-answer.js";
+import type { GenerationRequest, Inference } from "../admission/inference.js";
+import type { OpenStream } from "../stream/open-stream.js";
+import { acceptedReply } from "../http/headers.js";
+import { jsonReply, withHeaders, type Reply } from "../http/reply.js";
+import { answerHead, publicIds, totalUsage, type AdmittedRequest, type OpenAiRequest } from "./request.js";
 import { streamAnswer } from "./stream-answer.js";
 
-/** Undefined where the answer was a stream. @throws InferenceError before anything was answered */
-export async function answer(job: Job, generate: Generate, outgoing: ServerResponse): Promise<Reply | undefined> {
-  const { requests, delivery } = job;
-  const gone = whenGone(outgoing);
-  const streams = await admitAll(delivery.stream ? requests : requests.map(wholeUnderKey), generate);
+/**
+ * @returns the reply; undefined where the answer was a stream, which has already been sent
+ * @throws InferenceError before anything was answered
+ */
+export async function answer(
+  request: OpenAiRequest,
+  inference: Inference,
+  outgoing: ServerResponse,
+): Promise<Reply | undefined> {
+  const { generations, delivery } = request;
+  const disconnected = disconnection(outgoing);
+  const streams = await admitAll(delivery.stream ? generations : generations.map(wholeUnderKey), inference);
   const [first] = streams;
-  if (first !== undefined && requests[0]?.background === true) return acceptedReply(first.id);
+  if (first !== undefined && generations[0]?.background === true) return acceptedReply(first.id);
   try {
-    if (!delivery.stream) return await wholeAnswer({ ...job, streams }, gone);
-    await streamAnswer({ ...job, streams }, outgoing, gone);
+    if (!delivery.stream) return await wholeAnswer({ ...request, streams }, disconnected);
+    await streamAnswer({ ...request, streams }, outgoing, disconnected);
     return undefined;
   } catch (error) {
-    // One prompt's failure is the whole answer's: nobody gets what the others make.
-    if (streams.length > 1) cancelAll(streams, requests);
+    // The failure of one prompt fails the whole answer, so nobody would read the others' tokens.
+    if (streams.length > 1) cancelAll(streams, generations);
     throw error;
   }
 }
 
-async function admitAll(requests: readonly GenerationRequest[], generate: Generate): Promise<OpenStream[]> {
-  const admissions = await Promise.allSettled(requests.map((request) => generate(request)));
+/** @throws InferenceError the first refusal, after cancelling the generations that were admitted */
+async function admitAll(generations: readonly GenerationRequest[], inference: Inference): Promise<OpenStream[]> {
+  const admissions = await Promise.allSettled(generations.map((generation) => inference.generate(generation)));
   const streams = admissions.flatMap((admission) => (admission.status === "fulfilled" ? [admission.value] : []));
   const refused = admissions.find((admission) => admission.status === "rejected");
   if (refused === undefined) return streams;
-  cancelAll(streams, requests);
+  cancelAll(streams, generations);
   throw refused.reason;
 }
 
-async function wholeAnswer(job: AdmittedJob, gone: AbortSignal): Promise<Reply> {
-  const { wording, choices, requests, streams } = job;
+/** @throws InferenceError where one of the generations fails */
+async function wholeAnswer(request: AdmittedRequest, disconnected: AbortSignal): Promise<Reply> {
+  const { renderer, choices, generations, streams } = request;
   const answers = await Promise.all(
     streams.map((stream, prompt) => {
-      cancelWhenGone(stream, requests[prompt], gone);
-      return foldRecords(answerRecords(stream, gone), choices);
+      cancelOnDisconnect(stream, generations[prompt], disconnected);
+      return collectAnswer(answerRecords(stream, disconnected), choices);
     }),
   );
   const reply = jsonReply({
-    ...headOf(job, wording.whole),
+    ...answerHead(request, renderer.wholeObject),
     choices: answers.flatMap((answer, prompt) =>
-      answer.choices.map((choice, index) => wording.wholeChoice(choice, prompt * choices + index, prompt)),
+      answer.choices.map((choice, index) => renderer.renderChoice(choice, prompt * choices + index, prompt)),
     ),
     usage: totalUsage(answers.map(({ usage }) => usage)),
   });
-  return withHeaders(reply, { "baton-request-id": publicIds(job) });
+  return withHeaders(reply, { "baton-request-id": publicIds(request) });
 }

@@ -1,55 +1,65 @@
-/** The models that OpenAI's paths serve: the fleet's generators, each by its name and in its latest version. */
+/**
+ * `GET /v1/models`, and the model that a body names. OpenAI's paths serve the generators of the
+ * fleet, each by its name and in its latest version.
+ */
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { InferenceError } from "#shared/errors.js";
 import type { JsonObject } from "#shared/json/parse.js";
-import { ParameterFault } from "../generation/fault.js";
-import { readString } from "../generation/read-member.js";
-import type { Generator } from "../generation/sampling.js";
-import type { ModelDirectory } from "../models.js";
-import { jsonReply, type Reply } from "../v2/reply.js";
+import { ParameterError, readString } from "../generation/parameters.js";
+import type { GeneratorInfo } from "../generation/sampling.js";
+import type { ModelDirectory } from "../fleet/models.js";
+import { jsonReply, type Reply } from "../http/reply.js";
 
 export interface GeneratorModel {
   readonly model: ServedModel;
-  readonly generator: Generator;
+  readonly generator: GeneratorInfo;
 }
 
+/** Answers `GET /v1/models`. */
 export function listModels(directory: ModelDirectory): Reply {
   const latest = new Map(directory.all().map((model) => [model.name, model]));
-  const data = [...latest.values()].filter(({ generator }) => generator !== undefined).map(describe);
+  const data = [...latest.values()].filter(({ generator }) => generator !== undefined).map(modelObject);
   return jsonReply({ object: "list", data });
 }
 
+/**
+ * Answers `GET /v1/models/<name>`.
+ * @throws InferenceError `unknown_model`
+ */
 export function retrieveModel(directory: ModelDirectory, name: string): Reply {
-  const model = find(directory, name);
-  if (model.generator === undefined) throw notFound(`The model '${name}' does not generate text`);
-  return jsonReply(describe(model));
+  const model = findModel(directory, name);
+  if (model.generator === undefined) throw modelNotFound(`The model '${name}' does not generate text`);
+  return jsonReply(modelObject(model));
 }
 
-/** The model that a body names. */
+/**
+ * Finds the generator that a body names.
+ * @throws InferenceError `unknown_model`, or `invalid_argument` for a model that generates no text
+ */
 export function requestedModel(directory: ModelDirectory, body: JsonObject): GeneratorModel {
   const name = readString(body, "model");
-  if (name === undefined) throw new ParameterFault("model", "model must be given");
-  const model = find(directory, name);
+  if (name === undefined) throw new ParameterError("model", "model must be given");
+  const model = findModel(directory, name);
   const { generator } = model;
   if (generator !== undefined) return { model, generator };
-  throw new ParameterFault("model", `The model '${name}' does not generate text; its path is /v2/models/${name}/infer`);
+  throw new ParameterError("model", `The model '${name}' does not generate text; its path is /v2/models/${name}/infer`);
 }
 
-function find(directory: ModelDirectory, name: string): ServedModel {
+function findModel(directory: ModelDirectory, name: string): ServedModel {
   try {
     return directory.find(name);
   } catch (error) {
     if (!(error instanceof InferenceError && error.code === "unknown_model")) throw error;
-    throw notFound(`The model '${name}' does not exist`);
+    throw modelNotFound(`The model '${name}' does not exist`);
   }
 }
 
-function notFound(message: string): ParameterFault {
-  return new ParameterFault("model", message, "unknown_model");
+function modelNotFound(message: string): ParameterError {
+  return new ParameterError("model", message, "unknown_model");
 }
 
-/** When a model was made is not known; every gateway says the same. */
-function describe({ name, generator }: ServedModel): object {
+/** `created` is 0: it is not known when a model was made, and every gateway must say the same. */
+function modelObject({ name, generator }: ServedModel): object {
   return {
     id: name,
     object: "model",

@@ -1,32 +1,43 @@
-/** An answer in chunks. Each event has the index of the record that it ends: a client that lost the connection goes on after it at `/v2/requests/<id>/events`. */
+/**
+ * Sends an answer as a stream of chunks (server-sent events). The last event of each record has the
+ * record's index as its id, so a client that lost the connection can read on after it at
+ * `/v2/requests/<id>/events`.
+ */
 import type { ServerResponse } from "node:http";
 import { InferenceError } from "#shared/errors.js";
-import { cancelAll, cancelUnlessBegun } from "../generation/gone.js";
-import type { Usage } from "../generation/fold.js";
-import { answerPages, readRecord, type AnswerPage } from "../generation/records.js";
-import type { StreamRecord } from "../inference.js";
-import { openSse, type SseStream } from "../stream/sse.js";
-import { errorBody } from "./errors.js";
-import { headOf, publicIds, totalUsage, type AdmittedJob } from "./job.js";
-import { mergePages } from "./merge.js";
+import type { StreamRecord } from "../stream/open-stream.js";
+import type { Usage } from "../generation/collect.js";
+import { answerPages, readRecord, type AnswerPage } from "../generation/read-answer.js";
+import { cancelAll, cancelUnlessBegun } from "../http/disconnect.js";
+import { openSse, type SseStream } from "../http/sse.js";
+import { errorBody } from "../http/errors.js";
+import { answerHead, publicIds, totalUsage, type AdmittedRequest } from "./request.js";
 
-/** The head waits for the first record, which may be a failure with a status of its own. @throws InferenceError before anything was answered */
-export async function streamAnswer(job: AdmittedJob, outgoing: ServerResponse, gone: AbortSignal): Promise<void> {
-  const { streams } = job;
-  cancelUnlessBegun(streams, job.requests, outgoing, gone);
-  const pages = mergePages(streams.map((stream, prompt) => answerPages(stream, gone, prompt)));
+/**
+ * The HTTP head waits for the first record, which may be a failure with a status of its own.
+ * @throws InferenceError before anything was answered
+ */
+export async function streamAnswer(
+  request: AdmittedRequest,
+  outgoing: ServerResponse,
+  disconnected: AbortSignal,
+): Promise<void> {
+  const { streams } = request;
+  cancelUnlessBegun(streams, request.generations, outgoing, disconnected);
+  const pages = mergePages(streams.map((stream, prompt) => answerPages(stream, disconnected, prompt)));
   const first = await pages.next();
   if (first.done === true) return;
   const [opening] = first.value.records;
   if (opening !== undefined) readRecord(opening);
-  // Not ended for the client to go on elsewhere: OpenAI's clients would take that for the answer's end.
-  const sse = openSse(outgoing, { requestId: publicIds(job) });
+  // This stream is not `resumable`, which would let a gateway end it so that its client goes on
+  // elsewhere: OpenAI's clients would take that for the end of the answer.
+  const sse = openSse(outgoing, { requestId: publicIds(request) });
   try {
-    await sendPages(job, sse, first.value, pages);
+    await sendPages(request, sse, first.value, pages);
   } catch (error) {
     if (!(error instanceof InferenceError)) throw error;
-    if (streams.length > 1) cancelAll(streams, job.requests);
-    await sse.send({ data: errorBody(error) });
+    if (streams.length > 1) cancelAll(streams, request.generations);
+    await sse.send({ data: errorBody(error, "openai") });
   } finally {
     await pages.return();
   }
@@ -34,41 +45,81 @@ export async function streamAnswer(job: AdmittedJob, outgoing: ServerResponse, g
   sse.end();
 }
 
-/** Until the last record, or the client has gone. */
+/** Sends the pages until the last record, or until the client has disconnected. */
 async function sendPages(
-  job: AdmittedJob,
+  request: AdmittedRequest,
   sse: SseStream,
   first: AnswerPage,
   rest: AsyncGenerator<AnswerPage, void>,
 ): Promise<void> {
-  const print = recordPrinter(job);
+  const render = recordRenderer(request);
   for (let next: AnswerPage | undefined = first; next !== undefined; next = (await rest.next()).value ?? undefined) {
     for (const record of next.records) {
-      if (!sse.addText(print(record, next.prompt)) && !(await sse.room())) return;
+      if (!sse.addText(render(record, next.prompt)) && !(await sse.room())) return;
     }
   }
 }
 
-/** What one record of a prompt becomes: the events of some chunks, in which all but choices and usage is the same text. */
-function recordPrinter(job: AdmittedJob): (record: StreamRecord, prompt: number) => string {
-  const { wording, streams, delivery } = job;
-  const begin = `data: ${JSON.stringify(headOf(job, wording.chunk)).slice(0, -1)},"choices":[`;
-  const end = delivery.includeUsage ? '],"usage":null}\n\n' : "]}\n\n";
-  const used: Usage[] = [];
-  let open = streams.length;
-  // Indexes of several prompts' records say nothing about where to go on.
+/**
+ * @returns a function that renders one record of a prompt as the events of its chunks. All but
+ *   choices and usage is the same in every event and is rendered once.
+ */
+function recordRenderer(request: AdmittedRequest): (record: StreamRecord, prompt: number) => string {
+  const { renderer, streams, delivery } = request;
+  const head = `data: ${JSON.stringify(answerHead(request, renderer.chunkObject)).slice(0, -1)},"choices":[`;
+  const tail = delivery.includeUsage ? '],"usage":null}\n\n' : "]}\n\n";
+  const usages: Usage[] = [];
+  let unfinished = streams.length;
+  // With several prompts, a record's index does not say where the client has to go on.
   const idOf = ({ index }: StreamRecord) => (streams.length === 1 ? `id: ${index}\n` : "");
   return (record, prompt) => {
     if (record.plainText !== undefined) {
-      const choice = wording.plainChoice(record.plainText, prompt);
-      if (choice !== undefined) return choice === "" ? "" : idOf(record) + begin + choice + end;
+      const choice = renderer.renderTextChunk(record.plainText, prompt);
+      if (choice !== undefined) return choice === "" ? "" : idOf(record) + head + choice + tail;
     }
     const read = readRecord(record);
-    const chunks = wording.chunkChoices(read, prompt).map((choice) => begin + JSON.stringify(choice) + end);
-    if (read.usage !== undefined) used.push(read.usage);
-    if (record.final) open--;
-    if (open === 0 && delivery.includeUsage) chunks.push(`${begin}],"usage":${JSON.stringify(totalUsage(used))}}\n\n`);
+    const chunks = renderer.renderChunks(read, prompt).map((choice) => head + JSON.stringify(choice) + tail);
+    if (read.usage !== undefined) usages.push(read.usage);
+    if (record.final) unfinished--;
+    if (unfinished === 0 && delivery.includeUsage)
+      chunks.push(`${head}],"usage":${JSON.stringify(totalUsage(usages))}}\n\n`);
     const last = chunks.pop();
     return last === undefined ? "" : chunks.join("") + idOf(record) + last;
   };
+}
+
+type Pages = AsyncGenerator<AnswerPage, void>;
+
+/** The pages of several prompts' generations in one sequence, as they come. */
+function mergePages(sources: readonly Pages[]): Pages {
+  const [only, ...others] = sources;
+  // Nearly every answer has one prompt, and racing promises would cost as much as all else that is
+  // done for a record.
+  return only !== undefined && others.length === 0 ? only : inOrderOfArrival(sources);
+}
+
+/**
+ * Asks a source for its next page only when the one before was taken, so a slow reader holds at
+ * most one page of each.
+ */
+async function* inOrderOfArrival(sources: readonly Pages[]): Pages {
+  const pending = new Map(sources.map((source) => [source, nextPage(source)]));
+  try {
+    while (pending.size > 0) {
+      const { source, result } = await Promise.race(pending.values());
+      if (result.done === true) pending.delete(source);
+      else {
+        yield result.value;
+        pending.set(source, nextPage(source));
+      }
+    }
+  } finally {
+    // Not awaited: a source that waits for its next record ends when that record comes, or when its
+    // own signal aborts.
+    for (const source of sources) source.return().catch(() => undefined);
+  }
+}
+
+async function nextPage(source: Pages) {
+  return { source, result: await source.next() };
 }

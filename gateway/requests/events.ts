@@ -1,10 +1,15 @@
-/** The records of a request as server-sent events, from where the client left off. */
-import type { ServerResponse } from "node:http";
+/** Sends the records of a request as server-sent events, from where the client left off. */
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { InferenceError } from "#shared/errors.js";
+import { errorBody } from "../http/errors.js";
+import { openSse } from "../http/sse.js";
 import type { Cursor } from "../stream/cursor.js";
-import { openSse } from "../stream/sse.js";
 
-/** Resolves when the stream has ended. @throws what is a bug; its client is told no more than that */
+/**
+ * Resolves when the stream has ended or the client has disconnected. An InferenceError is sent to
+ * the client as an event.
+ * @throws every other error, of which the client reads only "internal error"
+ */
 export async function sendEvents(outgoing: ServerResponse, id: string, cursor: Cursor): Promise<void> {
   const sse = openSse(outgoing, { requestId: id, resumable: true });
   try {
@@ -14,7 +19,7 @@ export async function sendEvents(outgoing: ServerResponse, id: string, cursor: C
       }
     }
   } catch (error) {
-    // Not an event of the log: it has no id, and a client that comes back goes on where it was.
+    // This is no record of the log, so it has no id: a client that comes back goes on where it was.
     await sse.send({ event: "error", data: errorBody(error) });
     if (!(error instanceof InferenceError)) throw error;
   } finally {
@@ -22,8 +27,22 @@ export async function sendEvents(outgoing: ServerResponse, id: string, cursor: C
   }
 }
 
-function errorBody(error: unknown): string {
-  const { code, message } =
-    error instanceof InferenceError ? error : ({ code: "internal", message: "internal error" } as const);
-  return JSON.stringify({ error: message, code });
+/**
+ * Reads from a request where its client wants to go on: after the record in the parameter `after`
+ * or in the header `Last-Event-ID`.
+ * @returns the index of the first record to send
+ * @throws InferenceError `invalid_argument`
+ */
+export function resumeIndex({ headers, url = "" }: IncomingMessage): number {
+  const start = url.indexOf("?");
+  const asked = start === -1 ? null : new URLSearchParams(url.slice(start + 1)).get("after");
+  const last = headers["last-event-id"];
+  // A browser that reconnects repeats the URL, so the header, which is newer, wins.
+  const inAddress = asked === null ? 0 : indexAfter(asked, "after");
+  return last === undefined ? inAddress : indexAfter(String(last), "Last-Event-ID");
+}
+
+function indexAfter(value: string, name: string): number {
+  if (/^\d{1,9}$/.test(value)) return Number(value) + 1;
+  throw new InferenceError("invalid_argument", `${name} must be the index of a record, from 0 to 999999999`);
 }

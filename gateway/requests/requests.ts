@@ -1,26 +1,30 @@
-/** What can be done with a request by its public id, at any gateway, whoever admitted it. */
-import { decodeRequestId, type RequestAddress } from "#shared/contract/request-id.js";
-import { InferenceError } from "#shared/errors.js";
-import { logKey, outcomeKey } from "#shared/keys.js";
+/**
+ * The operations on a request by its public id: read, status, cancel, detach. Every gateway offers
+ * them for every request, whichever gateway admitted it. Each takes the tenant of the caller, under
+ * which alone the id names the request.
+ */
+import { decodeRequestId, type RequestAddress } from "#shared/queue/address.js";
+import { errorKinds, fixedError, InferenceError } from "#shared/errors.js";
+import { logKey, outcomeKey } from "#shared/queue/keys.js";
 import type { Bus } from "#shared/nats/connect.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { isTransient, retrying } from "#shared/retry.js";
-import { detach } from "../admission/attend.js";
-import { endRequest } from "../admission/end.js";
+import { detach } from "#shared/queue/admission/attend.js";
+import { endRequest } from "../admission/end-request.js";
 import { Cursor } from "../stream/cursor.js";
 import type { Relay } from "../stream/relay.js";
-import { describe, readFacts, type Description } from "./status.js";
+import { readOutcomeFields, readStatus, type RequestStatus } from "./status.js";
 
 export interface RequestsSettings {
   readonly redis: RedisClient;
   readonly bus: Bus;
   readonly relay: Relay;
-  /** How long the outcome of a request that was cancelled is kept. */
+  /** How long the outcome of a cancelled request is kept, in ms. */
   readonly outcomeTtlMs: number;
 }
 
-/** How long one who asks waits for Redis. */
-const BUDGET_MS = 2_000;
+/** How long an operation is retried while Redis cannot be reached. */
+const REDIS_BUDGET_MS = 2_000;
 
 export class Requests {
   readonly #settings: RequestsSettings;
@@ -29,66 +33,86 @@ export class Requests {
     this.#settings = settings;
   }
 
-  /** @throws InferenceError `unknown_request`, `ahead_of_log`, `resume_window_passed` or `unavailable` */
-  open(id: string, from: number): Promise<Cursor> {
-    return Cursor.open(this.#settings.relay, addressOf(id), from);
+  /**
+   * Opens a reader of the request's records.
+   * @param from the index of the first record to read
+   * @throws InferenceError `unknown_request`, `ahead_of_log`, `resume_window_passed` or
+   * `unavailable`
+   */
+  open(tenant: string, id: string, from: number): Promise<Cursor> {
+    return Cursor.open(this.#settings.relay, addressOf(tenant, id), from);
   }
 
-  /** @throws InferenceError */
-  status(id: string): Promise<Description> {
-    const address = addressOf(id);
-    return asked(async () => describe(this.#settings.redis, address, await this.#isStream(address)));
+  /** @throws InferenceError `unknown_request` or `unavailable` */
+  status(tenant: string, id: string): Promise<RequestStatus> {
+    const address = addressOf(tenant, id);
+    return askRedis(async () => readStatus(this.#settings.redis, address, await this.#isStream(address)));
   }
 
-  /** @returns how it had ended before, unless that was by being cancelled. @throws InferenceError */
-  async cancel(id: string): Promise<Description | undefined> {
-    const address = addressOf(id);
+  /**
+   * Ends the request as cancelled, unless it has ended.
+   * @returns how the request had ended before; undefined where it is cancelled, now or before
+   * @throws InferenceError `unknown_request` or `unavailable`
+   */
+  async cancel(tenant: string, id: string): Promise<RequestStatus | undefined> {
+    const address = addressOf(tenant, id);
     const { outcomeTtlMs: ttlMs } = this.#settings;
-    const { said } = await asked(async () => {
+    const { said } = await askRedis(async () => {
       const stream = await this.#isStream(address);
-      const ending = { code: "cancelled", message: "the request was cancelled", ttlMs, stream } as const;
+      const ending = { code: "cancelled", message: errorKinds.cancelled.texts.byClient, ttlMs, stream } as const;
       return endRequest(this.#settings, address, ending);
     });
     if (said === "unknown") throw unknownRequest();
     if (said === "given") return undefined;
-    const ended = await this.status(id);
+    const ended = await this.status(tenant, id);
     return ended.state === "cancelled" ? undefined : ended;
   }
 
-  /** The request runs to its end whether or not anybody reads. @throws InferenceError */
-  async detach(id: string): Promise<void> {
-    const address = addressOf(id);
-    if ((await asked(() => detach(this.#settings.redis, address))) === "unknown") throw unknownRequest();
+  /**
+   * Lets the request run to its end even when nobody reads its stream.
+   * @throws InferenceError `unknown_request` or `unavailable`
+   */
+  async detach(tenant: string, id: string): Promise<void> {
+    const address = addressOf(tenant, id);
+    if ((await askRedis(() => detach(this.#settings.redis, address))) === "unknown") throw unknownRequest();
   }
 
-  /** Nobody may know the model any more; then only a stream has readers or a log. */
-  async #isStream({ lane, request }: RequestAddress): Promise<boolean> {
+  /**
+   * Whether the request is a generator's. When the fleet no longer knows the model, Redis tells:
+   * only a stream has readers or a log.
+   */
+  async #isStream(address: RequestAddress): Promise<boolean> {
     const { redis, relay } = this.#settings;
-    const known = relay.isStream(lane);
-    if (known !== undefined) return known;
+    const answer = relay.models.isGenerator(address.model);
+    if (answer !== undefined) return answer;
     const [{ wanted }, length] = await Promise.all([
-      readFacts(redis, outcomeKey(lane, request)),
-      redis.llen(logKey(lane, request)),
+      readOutcomeFields(redis, outcomeKey(address)),
+      redis.llen(logKey(address)),
     ]);
     return wanted || length > 0;
   }
 }
 
 export function unknownRequest(): InferenceError {
-  return new InferenceError("unknown_request", "no such request");
+  return fixedError("unknown_request", "usual");
 }
 
-function addressOf(id: string): RequestAddress {
-  const address = decodeRequestId(id);
+/** @throws InferenceError `unknown_request` for what is no id */
+function addressOf(tenant: string, id: string): RequestAddress {
+  const address = decodeRequestId(id, tenant);
   if (address === undefined) throw unknownRequest();
   return address;
 }
 
-async function asked<T>(call: () => Promise<T>): Promise<T> {
+/**
+ * Retries `call` while Redis cannot be reached.
+ * @throws InferenceError `unavailable` where that lasts longer than the budget
+ */
+async function askRedis<T>(call: () => Promise<T>): Promise<T> {
   try {
-    return await retrying(call, { budgetMs: BUDGET_MS });
+    return await retrying(call, { budgetMs: REDIS_BUDGET_MS });
   } catch (cause) {
     if (cause instanceof InferenceError || !isTransient(cause)) throw cause;
-    throw new InferenceError("unavailable", "the request cannot be looked up now", { cause });
+    throw fixedError("unavailable", "lookUp", { cause });
   }
 }

@@ -1,40 +1,48 @@
-/** A request as it stands, put together from its outcome and, for a generator's, its log. */
-import { readOutcome, type Outcome } from "#shared/contract/outcome.js";
-import { encodeRequestId, type RequestAddress } from "#shared/contract/request-id.js";
-import { InferenceError } from "#shared/errors.js";
+/**
+ * The status of a request: its state, its times and its outcome. A generator's request also has a
+ * log, from which the text is put together for clients that come back for the answer alone.
+ */
+import { tokenRecord, type TokenRecord } from "#shared/contract/generation.js";
+import type { ServedModel } from "#shared/contract/announcement.js";
+import { readOutcome, stepOf, type Outcome } from "#shared/contract/outcome.js";
+import { fixedError, InferenceError } from "#shared/errors.js";
 import { decodeFrame } from "#shared/frame.js";
-import { outcomeKey, tokenSubject } from "#shared/keys.js";
+import { readLogs } from "#shared/queue/admission/read-logs.js";
+import { outcomeKey, tokenSubject } from "#shared/queue/keys.js";
+import { encodeRequestId, parsePin, type RequestAddress } from "#shared/queue/address.js";
 import type { RedisClient } from "#shared/redis/connect.js";
-import { onlyTenant } from "../tenant.js";
+import { renderInfer } from "../kserve/http/infer.js";
 import { claimedIndex } from "../stream/records.js";
-import { renderInfer } from "../v2/render-infer.js";
-import { foldLog, type FoldedLog } from "./fold-log.js";
 
 type State = "queued" | "running" | "done" | "failed" | "cancelled" | "expired";
 
-export interface Description {
+export interface RequestStatus {
   readonly state: State;
-  /** What the client is shown. */
+  /** The body of the reply. */
   readonly json: string;
 }
 
-/** The fields of an outcome hash that say how far the request is; times are Redis's, in ms. */
-interface Facts {
+/** The fields of an outcome hash that tell how far the request is; times are Redis's, in ms. */
+interface OutcomeFields {
+  /** Whether Redis has the request at all. */
   readonly known: boolean;
-  /** Undefined while it has none. */
+  /** Undefined while the request runs or waits. */
   readonly outcome: Outcome | undefined;
   readonly admittedAt: number | undefined;
   readonly beganAt: number | undefined;
   readonly endedAt: number | undefined;
-  /** Its log has the final record; the outcome may be about to come. */
+  /** Whether the log has its final record; the outcome follows and may not be there yet. */
   readonly sealed: boolean;
-  /** It ends when nobody reads it. */
+  /** Whether the request is ended when nobody reads its stream. */
   readonly wanted: boolean;
+  /** The version of the model that it was admitted for. */
+  readonly version: string;
 }
 
-export async function readFacts(redis: RedisClient, key: string): Promise<Facts> {
-  const fields = ["digest", "kind", "body", "at", "began", "ended", "sealed", "wanted"] as const;
-  const [digest, kind, body, at, began, ended, sealed, wanted] = await redis.hmgetBuffer(key, ...fields);
+/** @param key the key of the outcome hash */
+export async function readOutcomeFields(redis: RedisClient, key: string): Promise<OutcomeFields> {
+  const names = ["digest", "kind", "body", "at", "began", "ended", "sealed", "wanted", "pin"] as const;
+  const [digest, kind, body, at, began, ended, sealed, wanted, pin] = await redis.hmgetBuffer(key, ...names);
   const number = (field: Buffer | null | undefined) => (field ? Number(field.toString()) : undefined);
   return {
     known: Boolean(digest),
@@ -44,59 +52,70 @@ export async function readFacts(redis: RedisClient, key: string): Promise<Facts>
     endedAt: number(ended),
     sealed: Boolean(sealed),
     wanted: Boolean(wanted),
+    version: parsePin(pin?.toString() ?? "").version,
   };
 }
 
 /**
- * @param stream whether the request is a generator's: its records are published while it runs.
- * @throws InferenceError `unknown_request`, or the client's error while Redis cannot be asked
+ * @param stream whether the request is a generator's; the status of one names the NATS subject on
+ *   which its records are published
+ * @throws InferenceError `unknown_request`
+ * @throws ioredis's error where Redis cannot be reached
  */
-export async function describe(redis: RedisClient, address: RequestAddress, stream: boolean): Promise<Description> {
-  const { lane, request } = address;
-  const facts = await readFacts(redis, outcomeKey(lane, request));
-  if (!facts.known) throw new InferenceError("unknown_request", "no such request");
-  const over = facts.outcome !== undefined || facts.sealed;
-  const log = over ? await foldLog(redis, address) : undefined;
-  const state = stateOf(facts, log);
+export async function readStatus(redis: RedisClient, address: RequestAddress, stream: boolean): Promise<RequestStatus> {
+  const fields = await readOutcomeFields(redis, outcomeKey(address));
+  if (!fields.known) throw fixedError("unknown_request", "usual");
+  const over = fields.outcome !== undefined || fields.sealed;
+  const log = over ? await collectLog(redis, address) : undefined;
+  const state = stateOf(fields, log);
   const members = [
     member("id", encodeRequestId(address)),
-    member("model_name", lane.model),
-    member("model_version", lane.version),
-    ...(stream ? [member("subject", tokenSubject(onlyTenant, lane, request))] : []),
+    member("model_name", address.model),
+    member("model_version", fields.version),
+    ...(stream ? [member("subject", tokenSubject(address))] : []),
     member("state", state),
-    member("admitted_at", isoTime(facts.admittedAt)),
-    member("began_at", isoTime(facts.beganAt)),
-    member("ended_at", isoTime(facts.endedAt)),
+    member("admitted_at", isoTime(fields.admittedAt)),
+    member("began_at", isoTime(fields.beganAt)),
+    member("ended_at", isoTime(fields.endedAt)),
   ];
-  const outcome = over ? renderOutcome(address, facts.outcome, log) : undefined;
+  const outcome = over
+    ? renderOutcome({ name: address.model, version: fields.version }, fields.outcome, log)
+    : undefined;
   if (outcome !== undefined) members.push(`"outcome":${outcome}`);
   return { state, json: `{${members.join(",")}}` };
 }
 
-function stateOf({ outcome, sealed, beganAt }: Facts, log: FoldedLog | undefined): State {
+function stateOf({ outcome, sealed, beganAt }: OutcomeFields, log: CollectedLog | undefined): State {
   if (outcome?.kind === "result") return "done";
-  // The final record is in the log before the outcome is given, and says the same.
+  // The final record is written before the outcome and says the same.
   const code = outcome?.code ?? log?.error?.code;
   if (code !== undefined) return code === "cancelled" || code === "expired" ? code : "failed";
   if (sealed) return "done";
   return beganAt === undefined ? "queued" : "running";
 }
 
-/** What a synchronous request would have been answered with, or what was generated until it ended. */
-function renderOutcome(address: RequestAddress, outcome: Outcome | undefined, log: FoldedLog | undefined) {
+/**
+ * @returns the JSON that a synchronous request would have been answered with, or the text that was
+ *   generated until the request ended; undefined where nothing is left of it
+ */
+function renderOutcome(
+  model: Pick<ServedModel, "name" | "version">,
+  outcome: Outcome | undefined,
+  log: CollectedLog | undefined,
+) {
   const error = outcome?.kind === "error" ? outcome : log?.error;
   const choices = log && { choices: log.choices, ...(log.usage && { usage: log.usage }) };
   if (error !== undefined) return JSON.stringify({ error: error.message, code: error.code, ...choices });
   if (choices !== undefined) return JSON.stringify(choices);
-  return outcome?.kind === "result" ? renderTensors(address, outcome.body) : undefined;
+  return outcome?.kind === "result" ? renderTensors(model, outcome.body) : undefined;
 }
 
-function renderTensors({ lane }: RequestAddress, body: Buffer): string | undefined {
-  // The outcome of a generator whose log is gone: its final record, without what was said before.
+function renderTensors(model: Pick<ServedModel, "name" | "version">, body: Buffer): string | undefined {
+  // A generator's outcome is its final record alone; the text before it is gone with the log.
   if (claimedIndex(body.toString("latin1", 0, 32)) !== undefined) return undefined;
-  const { tensors } = decodeFrame(body);
+  const { meta, tensors } = decodeFrame(body);
   try {
-    return renderInfer("", { name: lane.model, version: lane.version }, [], tensors).body.join("");
+    return renderInfer("", model, [], tensors, stepOf(meta)).body.join("");
   } catch (error) {
     if (!(error instanceof InferenceError)) throw error;
     return JSON.stringify({ error: error.message, code: error.code });
@@ -109,4 +128,45 @@ function member(name: string, value: string | null): string {
 
 function isoTime(ms: number | undefined): string | null {
   return ms === undefined ? null : new Date(ms).toISOString();
+}
+
+/** What the records of a log say together. */
+export interface CollectedLog {
+  readonly choices: readonly CollectedChoice[];
+  readonly usage: TokenRecord["usage"];
+  /** The error in the final record, if it has one. */
+  readonly error: TokenRecord["error"];
+}
+
+interface CollectedChoice {
+  readonly index: number;
+  text: string;
+  /** null for a choice that did not come to its end. */
+  finish_reason: "stop" | "length" | null;
+}
+
+/**
+ * Reads a log page by page, so that other requests are served in between, and puts it together.
+ * @returns undefined for a request without a log, such as a tensor model's
+ */
+export async function collectLog(redis: RedisClient, address: RequestAddress): Promise<CollectedLog | undefined> {
+  const choices: CollectedChoice[] = [];
+  let last: TokenRecord | undefined;
+  let from = 0;
+  for (let more = true; more;) {
+    const [page] = await readLogs(redis, [{ ...address, from }]);
+    if (page?.said !== "records") break;
+    for (const json of page.records) {
+      last = tokenRecord.parse(JSON.parse(json));
+      for (const delta of last.choices) {
+        const choice = (choices[delta.index] ??= { index: delta.index, text: "", finish_reason: null });
+        choice.text += delta.text;
+        choice.finish_reason = delta.finish_reason ?? choice.finish_reason;
+      }
+    }
+    from += page.records.length;
+    more = page.more;
+  }
+  if (last === undefined) return undefined;
+  return { choices: choices.filter((choice) => choice !== undefined), usage: last.usage, error: last.error };
 }

@@ -1,29 +1,33 @@
-/** One reader of one request: it holds an index and at most a page, so a slow one costs no more than a quick one. */
-import type { RequestAddress } from "#shared/contract/request-id.js";
-import { InferenceError } from "#shared/errors.js";
+/**
+ * One reader of one request. It holds an index and at most one page, so a slow reader costs no more
+ * than a quick one.
+ */
+import type { RequestAddress } from "#shared/queue/address.js";
+import { fixedError } from "#shared/errors.js";
 import { isTransient, retrying } from "#shared/retry.js";
 import { Signal } from "#shared/signal.js";
-import type { StreamRecord } from "../inference.js";
-import { AWAY_MS, type Hub } from "./hub.js";
-import type { Page } from "./read-logs.js";
+import type { StreamRecord } from "./open-stream.js";
+import { AWAY_MS, type LiveStream } from "./live-stream.js";
+import type { Page } from "#shared/queue/admission/read-logs.js";
 import { recordOf } from "./records.js";
 import type { Relay } from "./relay.js";
-import { standing, type EmptyPage, type Seen } from "./standing.js";
+import { pageStatus, type EmptyPage, type Seen } from "./page-status.js";
 
-/** How long one who only begins to read waits for Redis. */
+/** A reader that begins waits for Redis no longer than this. */
 const FIRST_MS = 2_000;
 
 export class Cursor {
   readonly #relay: Relay;
   readonly #address: RequestAddress;
   readonly #fresh: boolean;
+  /** Index of the record that the reader gets next. */
   #next: number;
-  /** Read at the start and not yet given out. */
+  /** The page that was read at the start; undefined once it has been given out. */
   #first: Page | undefined;
-  /** Undefined while only the log is read. */
-  #hub: Hub | undefined;
+  /** What the reader follows; undefined while it only reads the log. */
+  #liveStream: LiveStream | undefined;
   #seen: Seen;
-  /** The last record has been given out. */
+  /** Whether the last record has been given out. */
   #over = false;
 
   private constructor(relay: Relay, address: RequestAddress, next: number, fresh: boolean) {
@@ -34,35 +38,42 @@ export class Cursor {
     this.#seen = fresh ? "running" : "nothing";
   }
 
-  /** Of a request that this gateway has admitted just now, from its beginning. */
+  /** Reads a request that this gateway has admitted just now, from its first record on. */
   static fresh(relay: Relay, address: RequestAddress): Cursor {
     return new Cursor(relay, address, 0, true);
   }
 
-  /** Whether anything can be read from `from` on shows at the first record. */
+  /** Reads from index `from` on. Nothing is checked before the first record is asked for. */
   static at(relay: Relay, address: RequestAddress, from: number): Cursor {
     return new Cursor(relay, address, from, false);
   }
 
-  /** @throws InferenceError where nothing can be read from `from` on */
+  /**
+   * Reads from index `from` on, and checks that at once.
+   * @throws InferenceError where nothing can be read from there on
+   */
   static async open(relay: Relay, address: RequestAddress, from: number): Promise<Cursor> {
     const cursor = Cursor.at(relay, address, from);
-    if (relay.find(address)?.covers(from) === true) return cursor;
+    if (relay.liveStream(address)?.covers(from) === true) return cursor;
     const page = await cursor.#read(FIRST_MS);
     cursor.#first = page;
-    if (page.said !== "records") cursor.#stand(page);
+    if (page.said !== "records") cursor.#statusOf(page);
     return cursor;
   }
 
-  /** All that is there, again and again, up to the final record or until `signal` aborts. Once only. @throws InferenceError */
+  /**
+   * Yields every available page until the final record, or until `signal` aborts. May be called
+   * once per cursor.
+   * @throws InferenceError
+   */
   async *pages(signal: AbortSignal): AsyncGenerator<readonly StreamRecord[], void> {
     const changed = new Signal();
     const wake = () => changed.notify();
-    const leave = this.#relay.attendance.arrive(this.#address, this.#fresh);
+    const leave = this.#relay.readers.join(this.#address, this.#fresh);
     signal.addEventListener("abort", wake);
     try {
       while (!signal.aborted) {
-        const found = this.#live(wake);
+        const found = this.#fromLive(wake);
         if (found === "over") return;
         if (found === "ahead") {
           await changed.wait(Infinity);
@@ -77,21 +88,25 @@ export class Cursor {
       }
     } finally {
       signal.removeEventListener("abort", wake);
-      this.#hub?.leave(wake);
+      this.#liveStream?.leave(wake);
       leave(this.#over);
     }
   }
 
-  #live(wake: () => void): readonly StreamRecord[] | "ahead" | "behind" | "over" {
+  /** What the live stream has for the reader, which joins it as soon as it covers its index. */
+  #fromLive(wake: () => void): readonly StreamRecord[] | "ahead" | "behind" | "over" {
     if (this.#over) return "over";
-    if (this.#hub === undefined && this.#first === undefined) {
-      const hub = this.#relay.find(this.#address);
-      if (hub?.covers(this.#next) === true) this.#join(hub, wake);
+    if (this.#liveStream === undefined && this.#first === undefined) {
+      const live = this.#relay.liveStream(this.#address);
+      if (live?.covers(this.#next) === true) this.#join(live, wake);
     }
-    return this.#hub?.from(this.#next) ?? "behind";
+    return this.#liveStream?.from(this.#next) ?? "behind";
   }
 
-  /** What the log has at the reader's place; nothing where it must follow from now on, or has read all. */
+  /**
+   * Gives what the log has at the reader's index. Gives nothing where the reader follows the live
+   * stream from now on, or has read all.
+   */
   async #page(wake: () => void, signal: AbortSignal): Promise<StreamRecord[]> {
     const page = this.#first ?? (await this.#readOn(signal));
     this.#first = undefined;
@@ -100,29 +115,31 @@ export class Cursor {
       if (this.#seen === "nothing") this.#seen = "records";
       return page.records.map((json, i) => recordOf(this.#next + i, json));
     }
-    const now = this.#stand(page);
+    const now = this.#statusOf(page);
     if (now.kind === "final") return [now.record];
     this.#over = now.kind === "over";
     if (this.#over) return [];
-    // A hub that is further than the log knows records which the log has lost.
-    if (this.#hub !== undefined) throw new InferenceError("state_lost", "records of the stream are gone");
+    // A live stream that is further than the log knows records which the log has lost.
+    if (this.#liveStream !== undefined) throw fixedError("state_lost", "recordsGone");
     this.#seen = "running";
-    const hub = await this.#relay.follow(this.#address, this.#next);
-    if (!signal.aborted) this.#join(hub, wake);
+    const live = await this.#relay.follow(this.#address, this.#next);
+    if (!signal.aborted) this.#join(live, wake);
     return [];
   }
 
-  #stand(page: EmptyPage) {
-    const now = standing(page, this.#next, this.#seen, this.#relay.isStream(this.#address.lane));
+  /** @throws InferenceError where the reader can get nothing any more */
+  #statusOf(page: EmptyPage) {
+    const now = pageStatus(page, this.#next, this.#seen, this.#relay.models.isGenerator(this.#address.model));
     if (now.kind === "refused") throw now.error;
     return now;
   }
 
-  #join(hub: Hub, wake: () => void): void {
-    this.#hub = hub;
-    hub.join(wake);
+  #join(live: LiveStream, wake: () => void): void {
+    this.#liveStream = live;
+    live.join(wake);
   }
 
+  /** @returns undefined when `signal` has aborted */
   async #readOn(signal: AbortSignal): Promise<Page | undefined> {
     try {
       return await this.#read(AWAY_MS, signal);
@@ -132,13 +149,17 @@ export class Cursor {
     }
   }
 
+  /**
+   * Reads a page of the log.
+   * @throws InferenceError `unavailable` when Redis could not be read for `budgetMs`
+   */
   async #read(budgetMs: number, signal?: AbortSignal): Promise<Page> {
     const policy = signal === undefined ? { budgetMs } : { budgetMs, signal };
     try {
       return await retrying(() => this.#relay.logs.read(this.#address, this.#next), policy);
     } catch (cause) {
       if (!isTransient(cause)) throw cause;
-      throw new InferenceError("unavailable", "the stream cannot be read now", { cause });
+      throw fixedError("unavailable", "stream", { cause });
     }
   }
 }

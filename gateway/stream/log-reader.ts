@@ -1,12 +1,20 @@
-/** Reads of one turn of the event loop go to Redis together: an iteration of a batch wakes all its streams at once, and so does a restart all their readers. */
-import type { RequestAddress } from "#shared/contract/request-id.js";
+/**
+ * Reads the logs of streams. The reads of one turn of the event loop go to Redis together, since an
+ * iteration of a batch wakes all of its streams at once, and a restart all of their readers.
+ */
+import { addressText, type RequestAddress } from "#shared/queue/address.js";
 import type { RedisClient } from "#shared/redis/connect.js";
-import { readLogs, type Page } from "./read-logs.js";
+import { readLogs, type Page } from "#shared/queue/admission/read-logs.js";
 
-/** What one script call reads at most: past that it would hold up everybody's commits. */
+/**
+ * One script call reads from no more logs than this, or it would hold up the commits of all
+ * workers.
+ */
 const READS_PER_CALL = 32;
 
+/** A read that was asked for in this turn of the event loop. */
 interface Wanted extends RequestAddress {
+  /** Index of the first record wanted. */
   readonly from: number;
   readonly page: Promise<Page>;
   readonly resolve: (page: Page) => void;
@@ -15,35 +23,31 @@ interface Wanted extends RequestAddress {
 
 export class LogReader {
   readonly #redis: RedisClient;
-  /** Reads of this turn by lane (every call touches one slot), then by request and index: readers at the same place share one. */
-  #wanted = new Map<string, Map<string, Wanted>>();
+  /** Reads of this turn by request and index, since readers of the same index share a read. */
+  #wanted = new Map<string, Wanted>();
 
   constructor(redis: RedisClient) {
     this.#redis = redis;
   }
 
-  /** @throws the client's error while Redis cannot be asked */
+  /**
+   * Reads a page of the log from index `from` on.
+   * @throws the Redis client's error while Redis cannot be asked
+   */
   read(address: RequestAddress, from: number): Promise<Page> {
     if (this.#wanted.size === 0) setImmediate(() => this.#send());
-    const { model, version, shard } = address.lane;
-    const lane = `${model}:${version}:${shard}`;
-    let reads = this.#wanted.get(lane);
-    if (reads === undefined) this.#wanted.set(lane, (reads = new Map<string, Wanted>()));
-    const place = `${address.request}:${from}`;
-    const same = reads.get(place);
+    const name = `${addressText(address)}:${from}`;
+    const same = this.#wanted.get(name);
     if (same !== undefined) return same.page;
     const { promise, resolve, reject } = withResolvers<Page>();
-    reads.set(place, { ...address, from, page: promise, resolve, reject });
+    this.#wanted.set(name, { ...address, from, page: promise, resolve, reject });
     return promise;
   }
 
   #send(): void {
-    const wanted = this.#wanted;
+    const all = [...this.#wanted.values()];
     this.#wanted = new Map();
-    for (const reads of wanted.values()) {
-      const all = [...reads.values()];
-      for (let i = 0; i < all.length; i += READS_PER_CALL) void this.#call(all.slice(i, i + READS_PER_CALL));
-    }
+    for (let i = 0; i < all.length; i += READS_PER_CALL) void this.#call(all.slice(i, i + READS_PER_CALL));
   }
 
   async #call(reads: readonly Wanted[]): Promise<void> {

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { tokenRecord } from "#shared/contract/generation.js";
-import { claimedIndex, heardRecord, isFinal, isWhole, recordOf } from "./records.js";
+import { claimedIndex, recordOfMessage, isFinal, isWellFormed, recordOf } from "./records.js";
 
 const of = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
 
@@ -18,7 +18,7 @@ it.each<[unknown, number | undefined]>([
   ["[]", undefined],
 ])("a message that says %j claims index %s", (message, index) => {
   expect(claimedIndex(of(message))).toBe(index);
-  expect(heardRecord(Buffer.from(of(message)))?.index).toBe(index);
+  expect(recordOfMessage(Buffer.from(of(message)))?.index).toBe(index);
 });
 
 it("is final by its own member, and not by what its text says", () => {
@@ -35,7 +35,7 @@ it("is whole in shape, or not", () => {
     { index: 3, choices: [{ index: 0, text: "a", tokens: [1] }] },
     { index: 3, choices: [{ index: 1, text: "a", tokens: [1], logprobs, finish_reason: "stop" }] },
   ]) {
-    expect(isWhole(recordOf(3, of(message)))).toBe(true);
+    expect(isWellFormed(recordOf(3, of(message)))).toBe(true);
   }
   for (const message of [
     "",
@@ -47,7 +47,7 @@ it("is whole in shape, or not", () => {
     { index: 4, choices: [] },
     `${of({ index: 3, choices: [{ index: 0, text: "a", tokens: [1] }] })},`,
   ]) {
-    expect(isWhole(recordOf(3, of(message)))).toBe(false);
+    expect(isWellFormed(recordOf(3, of(message)))).toBe(false);
   }
 });
 

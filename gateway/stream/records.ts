@@ -1,21 +1,31 @@
-/** Token records as text: they are told apart without parsing, since every event of every stream passes here. */
+/**
+ * Token records as text. What they are is told without parsing them, since every event of every
+ * stream passes here.
+ */
 import { tokenRecord, type TokenRecord } from "#shared/contract/generation.js";
 import type { Outcome } from "#shared/contract/outcome.js";
-import type { StreamRecord } from "../inference.js";
+import type { StreamRecord } from "./open-stream.js";
 
-/** A whole record that says one text of choice 0 and nothing else; it catches the index and the text. What it matches is JSON. */
+/**
+ * Matches a whole record that says one text of choice 0 and nothing else, and captures its index
+ * and its text. Whatever it matches is valid JSON.
+ */
 const plain =
   // eslint-disable-next-line no-control-regex -- they are what JSON forbids in a string
   /^\{"index":(0|[1-9]\d{0,8}),"choices":\[\{"index":0,"text":("[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\u0000-\u001f]*)*"),"tokens":\[(?:(?:0|[1-9]\d{0,8})(?:,(?:0|[1-9]\d{0,8}))*)?\]\}\]\}$/;
 
-/** @param json from the log, whose indexes are its records'. */
+/** Describes a record that was read in the log, where its index is its place. */
 export function recordOf(index: number, json: string): StreamRecord {
   const plainText = plain.exec(json)?.[2];
   return { index, json, final: plainText === undefined && isFinal(json), plainText };
 }
 
-/** A message as the record that it claims to be; undefined for what claims no index, which may be empty and mean: look into the log. */
-export function heardRecord(message: Buffer): StreamRecord | undefined {
+/**
+ * Describes a message as the record that it claims to be.
+ * @returns undefined where the message claims no index: such a message, which may be empty, only
+ * says that there is something to read in the log
+ */
+export function recordOfMessage(message: Buffer): StreamRecord | undefined {
   const json = message.toString("utf8");
   const match = plain.exec(json);
   if (match !== null) return { index: Number(match[1]), json, final: false, plainText: match[2] };
@@ -25,18 +35,22 @@ export function heardRecord(message: Buffer): StreamRecord | undefined {
 
 const finalMember = '"final":true';
 
-/** Inside a JSON string the quotes would be escaped, and no record has the member anywhere but at its top. */
+/**
+ * Whether the record is the last of its stream. Searching is enough: inside a JSON string the
+ * quotes would be escaped, and no record has the member anywhere but at its top level.
+ */
 export function isFinal(json: string): boolean {
   return json.includes(finalMember);
 }
 
+/** @returns the index that a record says it has; undefined for what does not begin like a record */
 export function claimedIndex(json: string): number | undefined {
   const match = /^\{"index":(\d{1,9})[,}]/.exec(json);
   return match === null ? undefined : Number(match[1]);
 }
 
-/** Whether what was heard has a record's shape: whoever reads it may rely on that. */
-export function isWhole({ index, json, plainText }: StreamRecord): boolean {
+/** Whether a message has a record's shape, so that its readers may rely on that. */
+export function isWellFormed({ index, json, plainText }: StreamRecord): boolean {
   if (plainText !== undefined) return true;
   try {
     const record = tokenRecord.safeParse(JSON.parse(json));
@@ -46,8 +60,11 @@ export function isWhole({ index, json, plainText }: StreamRecord): boolean {
   }
 }
 
-/** What ends a stream whose log was never given a final record; every gateway makes the same bytes. */
-export function madeFinal(index: number, outcome: Outcome): StreamRecord {
+/**
+ * Makes the final record of a stream whose log has none, from its outcome. Every gateway makes the
+ * same bytes.
+ */
+export function finalRecordOf(index: number, outcome: Outcome): StreamRecord {
   const record: TokenRecord = { index, choices: [], final: true, ...endingOf(outcome) };
   return { index, json: JSON.stringify(record), final: true, plainText: undefined };
 }

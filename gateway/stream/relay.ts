@@ -1,60 +1,63 @@
 /**
- * The streams that are read at this gateway: live, late, resumed and recovered from a lost message, all by one function. Subscribe, read the log from the wanted
- * index, follow; silence is checked against the log.
+ * The streams that are followed at this gateway. Live, late, resumed and recovered from a lost
+ * message are all one function: subscribe, read the log from the wanted index, follow the messages,
+ * and read the log again when none come.
  */
 import type { Logger } from "pino";
-import { encodeRequestId, type RequestAddress } from "#shared/contract/request-id.js";
-import { tokenSubject, type Lane } from "#shared/keys.js";
+import { addressText, type RequestAddress } from "#shared/queue/address.js";
+import { tokenSubject } from "#shared/queue/keys.js";
 import type { Bus } from "#shared/nats/connect.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
-import { onlyTenant } from "../tenant.js";
-import type { Attendance } from "./attendance.js";
-import { Hub } from "./hub.js";
+import type { Readers } from "./readers.js";
+import { LiveStream, type GeneratorLookup } from "./live-stream.js";
 import { LogReader } from "./log-reader.js";
 
 export interface RelaySettings {
   readonly redis: RedisClient;
   readonly bus: Bus;
-  /** Whether the lane's requests are streams; undefined where nobody knows the model any more. */
-  readonly isStream: (lane: Lane) => boolean | undefined;
-  readonly attendance: Attendance;
-  /** Told of each followed stream that has had its final record. */
+  readonly models: GeneratorLookup;
+  readonly readers: Readers;
+  /** Is called for each followed stream that has had its final record. */
   readonly onEnd: (address: RequestAddress) => void;
   readonly log: Logger;
 }
 
 interface Followed {
-  readonly hub: Hub;
-  /** Resolves when the server surely sends what is published from now on, or is too slow to say so. */
+  readonly live: LiveStream;
+  /** Resolves when NATS surely sends what is published from now on, or is too slow to say so. */
   readonly ready: Promise<void>;
   readonly unsubscribe: () => void;
-  /** When the last reader was seen; a hub stays for a moment, since readers come back. */
+  /** When it last had a reader, in ms on `performance.now()`'s clock. */
   readAt: number;
 }
 
-/** Longest silence of NATS before the log is looked into: a message lost after the append is noticed within this. */
+/**
+ * The log is read after this long without a message, so that a message which was lost after the
+ * append is noticed within this time.
+ */
 const SILENCE_MS = 500;
-/** With NATS down there is no fast path. */
+/** With NATS down no messages come, and the log is read this often. */
 const POLL_MS = 40;
+/** How often each stream is asked whether it is silent. */
 const TICK_MS = 20;
-/** How long a hub without readers is kept. */
+/** A live stream without readers is kept for this long, since readers come back. */
 const LINGER_MS = 5_000;
 
 export class Relay {
   readonly logs: LogReader;
-  readonly attendance: Attendance;
-  readonly isStream: (lane: Lane) => boolean | undefined;
+  readonly readers: Readers;
+  readonly models: GeneratorLookup;
   readonly #bus: Bus;
   readonly #onEnd: (address: RequestAddress) => void;
   readonly #log: Logger;
-  /** By public id. A hub that is over is in it no longer. */
+  /** By address. A stream leaves when it is over, or has had no reader for a while. */
   readonly #followed = new Map<string, Followed>();
 
-  constructor({ redis, bus, isStream, attendance, onEnd, log }: RelaySettings) {
+  constructor({ redis, bus, models, readers, onEnd, log }: RelaySettings) {
     this.logs = new LogReader(redis);
-    this.attendance = attendance;
-    this.isStream = isStream;
+    this.readers = readers;
+    this.models = models;
     this.#bus = bus;
     this.#onEnd = onEnd;
     this.#log = log;
@@ -65,77 +68,85 @@ export class Relay {
     return this.#followed.size;
   }
 
-  /** Subscribes before the request is admitted, so that not even its first record waits for a look into the log. */
-  async prepare(address: RequestAddress): Promise<void> {
+  /**
+   * Subscribes before the request is admitted, so that not even its first record waits for a read
+   * of the log.
+   */
+  async subscribe(address: RequestAddress): Promise<void> {
     await this.#follow(address, 0).ready;
   }
 
   /** The request is in Redis. */
   admitted(address: RequestAddress): void {
-    this.#followed.get(encodeRequestId(address))?.hub.begin();
+    this.#followed.get(addressText(address))?.live.begin();
   }
 
-  /** It was refused. */
-  forget(address: RequestAddress): void {
-    const followed = this.#followed.get(encodeRequestId(address));
-    if (followed !== undefined && !followed.hub.hasReaders) this.#close(followed);
+  /**
+   * The request was refused, or admitted elsewhere: it is followed no longer, unless it is read.
+   */
+  release(address: RequestAddress): void {
+    const followed = this.#followed.get(addressText(address));
+    if (followed !== undefined && !followed.live.hasReaders) this.#close(followed);
   }
 
-  /** The hub of a request that is followed already. */
-  find(address: RequestAddress): Hub | undefined {
-    return this.#followed.get(encodeRequestId(address))?.hub;
+  /** The live stream of a request; undefined while it is not followed. */
+  liveStream(address: RequestAddress): LiveStream | undefined {
+    return this.#followed.get(addressText(address))?.live;
   }
 
-  /** @param next as many records as the log held when the caller looked. */
-  async follow(address: RequestAddress, next: number): Promise<Hub> {
-    const known = this.find(address);
+  /**
+   * Follows a request, unless it is followed already.
+   * @param next how many records the log held when the caller read it
+   */
+  async follow(address: RequestAddress, next: number): Promise<LiveStream> {
+    const known = this.liveStream(address);
     if (known !== undefined) return known;
-    const { hub, ready } = this.#follow(address, next);
+    const { live, ready } = this.#follow(address, next);
     await ready;
-    hub.begin();
-    hub.look();
-    return hub;
+    live.begin();
+    live.readLog();
+    return live;
   }
 
+  /** Has silent streams read their logs, and closes those that are over, until `signal` aborts. */
   async watch(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await delay(TICK_MS, signal);
       const now = performance.now();
       const silence = this.#bus.isUp() ? SILENCE_MS : POLL_MS;
       for (const followed of this.#followed.values()) {
-        const { hub, readAt } = followed;
-        if (hub.hasReaders) followed.readAt = now;
-        if (hub.isOver || now - readAt > LINGER_MS) this.#close(followed);
-        else hub.lookIfSilent(now, silence);
+        const { live, readAt } = followed;
+        if (live.hasReaders) followed.readAt = now;
+        if (live.isOver || now - readAt > LINGER_MS) this.#close(followed);
+        else live.readLogIfSilent(now, silence);
       }
     }
     for (const followed of this.#followed.values()) this.#close(followed);
   }
 
   #follow(address: RequestAddress, next: number): Followed {
-    const id = encodeRequestId(address);
-    const known = this.#followed.get(id);
+    const key = addressText(address);
+    const known = this.#followed.get(key);
     if (known !== undefined) return known;
-    const isStream = () => this.isStream(address.lane);
-    const hub = new Hub({ address, logs: this.logs, isStream, log: this.#log }, next);
-    const subject = tokenSubject(onlyTenant, address.lane, address.request);
-    const subscribing = this.#bus.subscribe(subject, (message) => hub.receive(message));
+    const live = new LiveStream({ address, logs: this.logs, models: this.models, log: this.#log }, next);
+    const subject = tokenSubject(address);
+    const subscribing = this.#bus.subscribe(subject, (message) => live.receive(message));
     const failed = (error: unknown) => {
       this.#log.warn({ error: String(error) }, "a stream is followed without NATS");
     };
     const followed: Followed = {
-      hub,
+      live,
       ready: subscribing.then(() => undefined, failed),
       unsubscribe: () => void subscribing.then((unsubscribe) => unsubscribe()).catch(() => undefined),
       readAt: performance.now(),
     };
-    this.#followed.set(id, followed);
+    this.#followed.set(key, followed);
     return followed;
   }
 
-  #close({ hub, unsubscribe }: Followed): void {
-    this.#followed.delete(encodeRequestId(hub.address));
-    if (hub.isOver && !hub.hasFailed) this.#onEnd(hub.address);
+  #close({ live, unsubscribe }: Followed): void {
+    this.#followed.delete(addressText(live.address));
+    if (live.isOver && !live.hasFailed) this.#onEnd(live.address);
     unsubscribe();
   }
 }

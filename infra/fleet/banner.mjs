@@ -1,47 +1,70 @@
-/** What a newcomer sees when all is up: where it is, and three commands to paste. They are run by a test, so they work. */
+/**
+ * What a newcomer sees when all is up: where Baton is, and three commands to paste. A test runs the
+ * commands, so they work.
+ */
 
-export function banner({ url, models, unready, settings, brokers, logs }) {
-  const served = models.filter((name) => !unready.some((one) => one.name === name));
-  const lines = [
+/**
+ * @param {object} fleet
+ * @param {string} fleet.url
+ * @param {readonly string[]} fleet.models the names of those that ought to be served
+ * @param {readonly import("./bring-up.mjs").UnreadyModel[]} fleet.unready those that are not
+ * @param {number} fleet.workers
+ * @param {{ redis: string, nats: string }} fleet.brokers version and place of each
+ * @param {string} fleet.logs
+ */
+export function banner({ url, models, unready, workers, brokers, logs }) {
+  const served = models.filter((name) => !unready.some((model) => model.name === name));
+  return [
     "",
     `Baton is up: ${url}`,
     `  models   ${served.join(", ")}`,
-    `  fleet    1 gateway, ${settings.workers} worker${settings.workers === 1 ? "" : "s"}; Redis ${brokers.redis}; NATS ${brokers.nats}`,
+    `  fleet    1 gateway, ${workers} worker${workers === 1 ? "" : "s"}; Redis ${brokers.redis}; NATS ${brokers.nats}`,
     `  logs     ${logs}`,
-  ];
-  for (const { name, reason } of unready)
-    lines.push(`  ${name} is not served: ${reason ?? `see ${logs}/worker-1.log`}`);
-  lines.push("", "Paste these into another terminal:", "");
-  for (const { about, commands } of firstCommands(url, served))
-    lines.push(`  # ${about}`, ...commands.map((command) => `  ${command}`), "");
-  lines.push("Ctrl-C drains and stops everything.", "");
-  return lines.join("\n");
+    ...unready.map(({ name, reason }) => `  ${name} is not served: ${reason ?? `see ${logs}/worker-1.log`}`),
+    "",
+    "Paste these into another terminal:",
+    "",
+    ...firstCommands(url, served).flatMap(({ about, commands }) => [
+      `  # ${about}`,
+      ...commands.map((command) => `  ${command}`),
+      "",
+    ]),
+    "Ctrl-C drains and stops everything.",
+    "",
+  ].join("\n");
 }
 
 const STORY = "Write a short story about a cat who discovers a secret portal.";
 
-/** Three commands for the models that are there. */
+/**
+ * Three commands for the models that are there; one may take two lines.
+ *
+ * @param {string} url
+ * @param {readonly string[]} models
+ * @returns {{ about: string, commands: string[] }[]}
+ */
 export function firstCommands(url, models) {
+  const tale = { model: "tale-gpt", prompt: STORY, max_tokens: 200, stream: true };
+  const row = Array.from({ length: 16 }, (_, i) => i);
+  const ones = row.map(() => 1);
   const known = [
     {
       model: "tale-gpt",
       about: "a language model tells a tale, token by token; kill a worker meanwhile, and it goes on",
-      commands: [
-        `curl -sN ${url}/v1/completions -d '${JSON.stringify({ model: "tale-gpt", prompt: STORY, max_tokens: 200, stream: true })}'`,
-      ],
+      commands: [`curl -sN ${url}/v1/completions -d '${JSON.stringify(tale)}'`],
     },
     {
       model: "accumulate",
       about: "a sequence of two steps: the model remembers the 30 and answers 42, whichever worker takes the second",
       commands: [
-        infer(url, "accumulate", accumulateBody({ sequence_id: 42, sequence_start: true }, 30)),
-        infer(url, "accumulate", accumulateBody({ sequence_id: 42, sequence_end: true }, 12)),
+        infer(url, "accumulate", { INPUT: [30] }, { sequence_id: 42, sequence_start: true }),
+        infer(url, "accumulate", { INPUT: [12] }, { sequence_id: 42, sequence_end: true }),
       ],
     },
     {
       model: "simple",
       about: "a model without memory adds and subtracts",
-      commands: [infer(url, "simple", simpleBody())],
+      commands: [infer(url, "simple", { INPUT0: row, INPUT1: ones })],
     },
   ].filter(({ model }) => models.includes(model));
   const fleet = { about: "who serves what, and what is queued", commands: [`curl -s ${url}/v2/fleet; echo`] };
@@ -51,24 +74,18 @@ export function firstCommands(url, models) {
   return [...known.slice(0, 2), fleet, ...metadata].slice(0, 3);
 }
 
-function infer(url, model, body) {
-  return `curl -s ${url}/v2/models/${model}/infer -d '${JSON.stringify(body)}'; echo`;
-}
-
-function simpleBody() {
-  const row = Array.from({ length: 16 }, (_, i) => i);
-  const input = (name, data) => ({ name, datatype: "INT32", shape: [1, 16], data });
-  return {
-    inputs: [
-      input("INPUT0", row),
-      input(
-        "INPUT1",
-        row.map(() => 1),
-      ),
-    ],
-  };
-}
-
-function accumulateBody(parameters, value) {
-  return { parameters, inputs: [{ name: "INPUT", datatype: "INT32", shape: [1, 1], data: [value] }] };
+/**
+ * @param {string} url
+ * @param {string} model
+ * @param {Record<string, number[]>} inputs INT32 tensors of one row, by name
+ * @param {Record<string, number | boolean>} [parameters]
+ */
+function infer(url, model, inputs, parameters) {
+  const tensors = Object.entries(inputs).map(([name, data]) => ({
+    name,
+    datatype: "INT32",
+    shape: [1, data.length],
+    data,
+  }));
+  return `curl -s ${url}/v2/models/${model}/infer -d '${JSON.stringify({ parameters, inputs: tensors })}'; echo`;
 }

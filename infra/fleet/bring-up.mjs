@@ -1,98 +1,166 @@
-/** From nothing to "models are ready", in the order of need: the brokers; then gateway and workers together; then every model. */
+/**
+ * From nothing to models that are ready, in the order of need: the brokers; then the gateway and
+ * the workers together; then every model.
+ */
 import { setTimeout as pause } from "node:timers/promises";
-import { Refusal } from "../setup/refusal.mjs";
-import { step } from "../setup/terminal.mjs";
-import { brokerPlan, choosePort, isServing, needAnswer } from "./brokers.mjs";
+import { Refusal, step } from "../setup/terminal.mjs";
 import { startMember } from "./member.mjs";
-import { failedModels, isReady } from "./models.mjs";
-import { processPlans } from "./processes.mjs";
+import { chooseBrokerPort, isServing, LOCAL, needAnswer } from "./ports.mjs";
+import { brokerPlan, processPlans } from "./processes.mjs";
 
-/** Redis may have much to load; a hanging one shall still end in a sentence. */
+/** @typedef {import("../setup/broker-kinds.mjs").BrokerName} BrokerName */
+/** @typedef {import("../setup/brokers.mjs").FoundBroker} FoundBroker */
+/** @typedef {{ name: string, reason: string | undefined }} UnreadyModel */
+
+/**
+ * @typedef {object} BringUp
+ * @property {import("./member.mjs").Fleet} fleet its `giveUp` hears of a member that does not stay
+ *   up
+ * @property {import("./settings.mjs").Settings} settings
+ * @property {Record<BrokerName, FoundBroker>} brokers
+ * @property {string} home
+ * @property {readonly string[]} models the names of those that ought to be served
+ */
+
+/**
+ * Redis may have much data to load; a start with one that hangs must still end with a sentence that
+ * says so.
+ */
 const BROKER_MS = 300_000;
+/** The gateway and the workers may take this long, and after them the first model as long again. */
 const FLEET_MS = 120_000;
-/** Once one worker serves its models, so much is left to the others. */
+/** The other models may take this long once one of them is served. */
 const LAST_MODEL_MS = 15_000;
 const POLL_MS = 50;
 const USUAL_PORTS = { redis: 6379, nats: 4222 };
 
-/** Resolves with `{url, unready, brokers}` for the banner. A member that does not stay up goes to `fleet.giveUp`. */
+/**
+ * @param {BringUp} plan
+ * @returns what the banner tells
+ * @throws {Refusal} if something does not come up in time, or no model can be served
+ */
 export async function bringUp({ fleet, settings, brokers, home, models }) {
-  const urls = {};
-  const told = {};
-  await Promise.all(
-    Object.keys(brokers).map(async (name) => {
-      [urls[name], told[name]] = await bringUpBroker(name, { fleet, settings, found: brokers[name], home });
-    }),
-  );
+  const [redis, nats] = await Promise.all([
+    bringUpBroker("redis", brokers.redis, { fleet, settings, home }),
+    bringUpBroker("nats", brokers.nats, { fleet, settings, home }),
+  ]);
 
   const since = Date.now();
-  const { gateway, workers } = processPlans(settings, urls);
-  const members = [gateway, ...workers].map((plan) => startMember(plan, fleet));
-  const url = `http://localhost:${settings.httpPort}`;
-  const at = `http://${settings.host === "0.0.0.0" || settings.host === "::" ? "127.0.0.1" : settings.host}:${settings.httpPort}`;
+  const members = processPlans(settings, { redis: redis.url, nats: nats.url }).map((plan) => startMember(plan, fleet));
+  const { host, httpPort } = settings;
+  const own = `http://${host === "0.0.0.0" || host === "::" ? LOCAL : host}:${httpPort}`;
   const count = `${settings.workers} worker${settings.workers === 1 ? "" : "s"}`;
   const unready = await step(`Starting the gateway and ${count}`, async () => {
-    let well = 0;
-    for (const member of members) void member.firstWell.then(() => (well += 1));
-    await until(
-      fleet,
-      FLEET_MS,
-      () => well === members.length,
-      `not all of the gateway and ${count} are up; see ${fleet.logs}`,
-    );
-    return await waitForModels(fleet, { at, models, workers: settings.workers, since });
+    let up = 0;
+    for (const member of members) void member.firstUp.then(() => (up += 1));
+    const problem = `not all of the gateway and ${count} are up; see ${fleet.logs}`;
+    await until(fleet, FLEET_MS, async () => up === members.length, problem);
+    return await waitForModels(fleet, { own, models, workers: settings.workers, since });
   });
+  // A fleet without a model is of no use, and a person can mend the models. A fleet whose workers
+  // have not yet said why a model is missing is still loading, and runs on.
   const isHopeless = unready.length === models.length && unready.every(({ reason }) => reason !== undefined);
-  if (!fleet.ending && isHopeless) throw noModels(settings.models, unready);
-  return { url, unready, brokers: told };
+  if (!fleet.ending && isHopeless) {
+    const reasons = unready.map(({ name, reason }) => `\n  ${name}: ${reason}`);
+    throw new Refusal(
+      `None of the models in ${settings.repository} (BATON_MODEL_REPOSITORY) can be served:${reasons.join("")}\n` +
+        "Mend one of them, or unset BATON_MODEL_REPOSITORY for the demo models.",
+    );
+  }
+  return { url: `http://localhost:${httpPort}`, unready, brokers: { redis: redis.told, nats: nats.told } };
 }
 
 /**
- * A fleet without a model is of no use to anybody, and whoever started it can mend it. One whose
- * workers have not yet said why is still loading, and runs on.
+ * @param {BrokerName} name
+ * @param {FoundBroker} found
+ * @param {Pick<BringUp, "fleet" | "settings" | "home">} plan
+ * @returns {Promise<{ url: string, told: string }>} its URL, and what the banner says about it
  */
-function noModels(repository, unready) {
-  const reasons = unready.map(({ name, reason }) => `\n  ${name}: ${reason}`);
-  return new Refusal(
-    `None of the models in ${repository} (BATON_MODEL_REPOSITORY) can be served:${reasons.join("")}\n` +
-      "Mend one of them, or unset BATON_MODEL_REPOSITORY for the demo models.",
-  );
-}
-
-async function bringUpBroker(name, { fleet, settings, found, home }) {
-  if (found.url !== undefined) {
+async function bringUpBroker(name, found, { fleet, settings, home }) {
+  if ("url" in found) {
     await needAnswer(`BATON_${name.toUpperCase()}_URL`, found.url, USUAL_PORTS[name]);
-    return [found.url, "at the given URL"];
+    return { url: found.url, told: "at the given URL" };
   }
-  const port = await choosePort(name, settings[name]);
+  const port = await chooseBrokerPort(name, settings[name]);
   const member = startMember(brokerPlan(name, found, port, home), fleet);
-  await step(`Starting ${name}`, () =>
-    until(fleet, BROKER_MS, () => isServing(name, port), `${name} did not answer; see ${fleet.logs}`),
-  );
-  member.becomeWell();
-  return [`${name}://127.0.0.1:${port}`, `${found.version ?? found.image} on port ${port}`];
+  const problem = `${name} did not answer; see ${fleet.logs}`;
+  await step(`Starting ${name}`, () => until(fleet, BROKER_MS, () => isServing(name, port), problem));
+  member.setUp();
+  const what = "version" in found ? found.version : found.image;
+  return { url: `${name}://${LOCAL}:${port}`, told: `${what} on port ${port}` };
 }
 
-/** Resolves with the models that are not served, and the reason where a worker gave one. */
-async function waitForModels(fleet, { at, models, workers, since }) {
+/**
+ * Waits until every model is served or has a reason why not; after a model is served, the others
+ * have a limited time.
+ *
+ * @param {import("./member.mjs").Fleet} fleet
+ * @param {{ own: string, models: readonly string[], workers: number, since: number }} options
+ *   `own`: the gateway's URL; `since`: when this start began to start workers
+ * @returns {Promise<UnreadyModel[]>} the models that are not served, with the reason that a worker
+ *   gave, if any
+ */
+async function waitForModels(fleet, { own, models, workers, since }) {
   let giveUpAt = performance.now() + FLEET_MS;
   let someReady = false;
   for (;;) {
-    const failed = await failedModels(`${at}/v2/fleet`, workers, since);
-    const ready = await Promise.all(models.map((name) => isReady(`${at}/v2/models/${encodeURIComponent(name)}/ready`)));
+    const failed = await failedModels(`${own}/v2/fleet`, workers, since);
+    const ready = await Promise.all(
+      models.map((name) => isReady(`${own}/v2/models/${encodeURIComponent(name)}/ready`)),
+    );
     if (ready.includes(true) && !someReady) {
       someReady = true;
       giveUpAt = performance.now() + LAST_MODEL_MS;
     }
     const allTold = failed !== undefined || !ready.includes(false);
-    const admits = !someReady || (await isReady(`${at}/v2/health/ready`));
-    if ((allTold && admits) || fleet.ending || performance.now() > giveUpAt) {
+    const isOpen = !someReady || (await isReady(`${own}/v2/health/ready`));
+    if ((allTold && isOpen) || fleet.ending || performance.now() > giveUpAt) {
       return models.filter((_, i) => !ready[i]).map((name) => ({ name, reason: failed?.get(name) }));
     }
     await pause(POLL_MS);
   }
 }
 
+/**
+ * Why this start's own workers could not load models, by the model's name. A worker announces all
+ * of its models at once.
+ *
+ * @param {string} fleetUrl
+ * @param {number} workerCount
+ * @param {number} since a worker that is older was left behind by an earlier start, and does not
+ *   count
+ * @returns {Promise<Map<string, string> | undefined>} undefined until every worker was heard of
+ */
+async function failedModels(fleetUrl, workerCount, since) {
+  try {
+    const response = await fetch(fleetUrl, { signal: AbortSignal.timeout(2_000) });
+    /** @type {{ workers: { started_at: string, failed: { name: string, reason: string }[] }[] }} */
+    const { workers } = JSON.parse(await response.text());
+    const own = workers.filter((worker) => Date.parse(worker.started_at) >= since);
+    if (own.length < workerCount) return undefined;
+    return new Map(own.flatMap(({ failed }) => failed).map(({ name, reason }) => [name, reason]));
+  } catch {
+    return undefined; // no gateway listens yet, or it cannot ask Redis: waiting has its own end
+  }
+}
+
+/** @param {string} url */
+async function isReady(url) {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(2_000) });
+    await response.arrayBuffer(); // a body that is not read keeps its connection open
+    return response.ok;
+  } catch {
+    return false; // no gateway listens yet
+  }
+}
+
+/**
+ * @param {import("./member.mjs").Fleet} fleet when it ends, so does the waiting
+ * @param {number} limitMs
+ * @param {() => Promise<boolean>} isDone
+ * @param {string} problem what is said when the time is over
+ */
 async function until(fleet, limitMs, isDone, problem) {
   const startedAt = performance.now();
   while (!(await isDone())) {

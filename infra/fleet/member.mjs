@@ -1,80 +1,96 @@
 /**
- * One process of the fleet: started, recorded, its log followed, started again when it dies. A member that dies before it was ever
- * well, several times in a row, will not get well by trying: the start gives up with its last words.
+ * One process of the fleet: it is started and recorded, its log is followed, and it is started
+ * again when it dies. A member that dies several times in a row before it was ever up will not come
+ * up by trying again: then the whole start gives up with the member's last words.
  */
 import { spawn } from "node:child_process";
 import { closeSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { Refusal } from "../setup/refusal.mjs";
-import { say } from "../setup/terminal.mjs";
-import { followLog, openLog, rotate } from "./log-file.mjs";
-import { describe, readLine, telling } from "./log-line.mjs";
-import { removeRecord, writeRecord } from "./records.mjs";
-import { removeContainer } from "./stop.mjs";
+import { Refusal, say } from "../setup/terminal.mjs";
+import { describe, followLog, openLog, readLine, rotate, telling } from "./log.mjs";
+import { removeContainer, removeRecord, writeRecord } from "./stop.mjs";
 
-/** Deaths in a row before the member was well; later in its life it is given more, since it has been well before. */
-const MOST_EARLY_DEATHS = { first: 3, later: 10 };
-/** A member that has no sign of being well is taken to be after this long without a death. */
-const WELL_AFTER_MS = 5_000;
-const PAUSE_MS = { first: 100, most: 5_000 };
-/** sysexits' EX_CONFIG: the settings are wrong, and will be next time. */
-const EXIT_UNUSABLE = 78;
-/** Different warnings shown per minute; the log has them all. */
-const MOST_WARNINGS = 10;
+/** @typedef {import("./log.mjs").LogLine} LogLine */
 
 /**
- * @param plan `{name, program, args, env, cwd, order, graceMs, container, readyMessage,
- *   diedMessage}`;
- *   `readyMessage`: the log line that says it is well; `diedMessage`: the line that says that the
- *   process which does its work has died, and is started again by the member itself.
- * @param fleet `{records, logs, ending, giveUp(refusal)}`; while `ending`, a death is an end.
+ * @typedef {object} Fleet what all members share
+ * @property {string} records the folder of the records
+ * @property {string} logs the folder of the logs
+ * @property {boolean} ending the fleet is being stopped, so no process is started any more
+ * @property {(why: unknown) => void} giveUp ends the start, with a refusal if a person can mend it
+ */
+
+/** Deaths in a row after which the start gives up: fewer for a member that has never been up. */
+const MAX_DEATHS = { neverUp: 3, beenUp: 10 };
+/** A member that has not died for this long counts as up, even if its log does not say so. */
+const UP_AFTER_MS = 5_000;
+/** The pause before the second start in a row; it doubles up to the longest. */
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 5_000;
+/** EX_CONFIG of sysexits.h: the settings are wrong, and will be so the next time. */
+const EXIT_UNUSABLE = 78;
+/** At most this many different warnings are shown in a minute; the log has them all. */
+const MAX_WARNINGS = 10;
+
+/**
+ * @param {import("./processes.mjs").Plan} plan
+ * @param {Fleet} fleet
+ * @returns {{ firstUp: Promise<void>, setUp: () => void }} `firstUp` resolves when the member is up
+ *   for the first time; `setUp` is for a member whose log does not say so
  */
 export function startMember(plan, fleet) {
   const logPath = join(fleet.logs, `${plan.name}.log`);
+  /** @type {LogLine[]} the latest lines of its log */
+  let lastWords = [];
+  /** The warnings that were shown in the current minute. */
+  let warnings = { minute: 0, shown: new Set() };
+  let isUp = false;
+  let wasEverUp = false;
+  /** Deaths in a row; 0 once it is up. */
+  let deaths = 0;
+  /** @type {NodeJS.Timeout | undefined} runs until a member that says nothing counts as up */
+  let patience;
+  let tellFirstUp = () => {};
+  /** @type {Promise<void>} */
+  const firstUp = new Promise((resolve) => (tellFirstUp = resolve));
+
   rotate(logPath);
   closeSync(openLog(logPath));
-  let lastWords = [];
-  let warnings = { minute: 0, shown: new Set() };
-  let well = false;
-  let everWell = false;
-  let deaths = 0;
-  let patience;
-  let whenWell;
-  const firstWell = new Promise((resolve) => (whenWell = resolve));
-
-  const log = followLog(logPath, (text) => {
+  const readLog = followLog(logPath, (text) => {
     const line = readLine(text);
     lastWords = [...lastWords, line].slice(-20);
-    if (plan.readyMessage !== undefined && line.message === plan.readyMessage) becomeWell();
+    if (plan.readyMessage !== undefined && line.message === plan.readyMessage) setUp();
     if (line.isWarning && !fleet.ending) showWarning(line);
-    if (plan.diedMessage !== undefined && line.message === plan.diedMessage) diedWithin(line);
+    if (plan.diedMessage !== undefined && line.message === plan.diedMessage) afterDeathWithin(line);
   });
 
-  function becomeWell() {
-    if (everWell && !well) say(`${plan.name} is back.`);
-    well = true;
-    everWell = true;
+  function setUp() {
+    if (wasEverUp && !isUp) say(`${plan.name} is back.`);
+    isUp = true;
+    wasEverUp = true;
     deaths = 0;
-    whenWell();
+    tellFirstUp();
   }
 
-  function showWarning(line) {
+  function showWarning(/** @type {LogLine} */ line) {
     const minute = Math.floor(Date.now() / 60_000);
     if (warnings.minute !== minute) warnings = { minute, shown: new Set() };
     const text = describe(line);
-    if (warnings.shown.has(text) || warnings.shown.size >= MOST_WARNINGS) return;
+    if (warnings.shown.has(text) || warnings.shown.size >= MAX_WARNINGS) return;
     warnings.shown.add(text);
     say(`${plan.name}: ${text}`);
-    if (warnings.shown.size === MOST_WARNINGS) say(`${plan.name}: more of this minute's warnings are in ${logPath}`);
+    if (warnings.shown.size === MAX_WARNINGS) say(`${plan.name}: more of this minute's warnings are in ${logPath}`);
   }
 
   function launch() {
     if (fleet.ending) return;
-    well = false;
-    if (plan.container !== undefined) removeContainer(plan.container); // its name may still be taken by one that was left behind
+    isUp = false;
+    // A container of an earlier start may still have the name.
+    if (plan.container !== undefined) removeContainer(plan.container);
     const out = openLog(logPath);
-    // A group of its own: Ctrl-C in the terminal reaches only the start, which stops the members in order.
+    // It leads a process group of its own, so Ctrl-C in the terminal reaches only the start, which
+    // stops the members in order.
     const child = spawn(plan.program, plan.args, {
       env: plan.env,
       cwd: plan.cwd,
@@ -82,53 +98,54 @@ export function startMember(plan, fleet) {
       detached: true,
     });
     closeSync(out);
-    if (child.pid !== undefined) writeRecord(fleet.records, { ...plan, pid: child.pid });
-    takePatience();
-    let ended = false;
-    const end = (how, code) => {
-      if (ended) return;
-      ended = true;
+    if (child.pid !== undefined) writeRecord(fleet.records, plan, child.pid);
+    restartPatience();
+    let hasEnded = false;
+    const end = (/** @type {string} */ how, /** @type {number | null} */ code) => {
+      if (hasEnded) return;
+      hasEnded = true;
       clearTimeout(patience);
       if (fleet.ending) return;
       removeRecord(fleet.records, plan.name);
-      log.read();
-      afterDeath(how, code).catch((error) => fleet.giveUp(error));
+      readLog();
+      afterDeath(how, code).catch(fleet.giveUp);
     };
-    child.once("error", (error) => end(error.message));
+    child.once("error", (error) => end(error.message, null));
     child.once("exit", (code, signal) => end(signal ?? `exit status ${code}`, code));
   }
 
-  function takePatience() {
+  function restartPatience() {
     clearTimeout(patience);
-    patience = setTimeout(becomeWell, WELL_AFTER_MS);
+    patience = setTimeout(setUp, UP_AFTER_MS);
     patience.unref();
   }
 
-  function diedWithin({ details }) {
+  /** The process that does the member's work has died; the member itself starts it again. */
+  function afterDeathWithin(/** @type {LogLine} */ { details }) {
     if (fleet.ending) return;
-    well = false;
+    isUp = false;
     deaths += 1;
-    takePatience();
-    const how = details.signal ?? `exit status ${details.code}`;
-    if (deaths >= mostDeaths()) giveUp(how);
+    restartPatience();
+    const { signal, code } = details;
+    if (deaths >= maxDeaths()) giveUp(typeof signal === "string" ? signal : `exit status ${Number(code)}`);
   }
 
-  async function afterDeath(how, code) {
-    if (!well) deaths += 1;
-    if (deaths >= mostDeaths() || (code === EXIT_UNUSABLE && !everWell)) {
+  async function afterDeath(/** @type {string} */ how, /** @type {number | null} */ code) {
+    if (!isUp) deaths += 1;
+    if (deaths >= maxDeaths() || (code === EXIT_UNUSABLE && !wasEverUp)) {
       giveUp(how);
       return;
     }
     say(`${plan.name} ended (${how}); starting it again.`);
-    if (deaths > 0) await pause(Math.min(PAUSE_MS.first * 2 ** (deaths - 1), PAUSE_MS.most));
+    if (deaths > 0) await pause(Math.min(FIRST_PAUSE_MS * 2 ** (deaths - 1), LONGEST_PAUSE_MS));
     launch();
   }
 
-  function mostDeaths() {
-    return everWell ? MOST_EARLY_DEATHS.later : MOST_EARLY_DEATHS.first;
+  function maxDeaths() {
+    return wasEverUp ? MAX_DEATHS.beenUp : MAX_DEATHS.neverUp;
   }
 
-  function giveUp(how) {
+  function giveUp(/** @type {string} */ how) {
     const times = deaths > 1 ? ` ${deaths} times in a row` : "";
     const words = telling(lastWords).map((line) => `\n  ${describe(line)}`);
     fleet.giveUp(
@@ -139,9 +156,5 @@ export function startMember(plan, fleet) {
   }
 
   launch();
-  return {
-    firstWell,
-    /** For members whose well-being shows elsewhere than in their log. */
-    becomeWell,
-  };
+  return { firstUp, setUp };
 }

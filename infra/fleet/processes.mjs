@@ -1,11 +1,49 @@
-/** How the fleet's own processes are started: the gateway and the workers, on built code, with the brokers' addresses. */
+/**
+ * How each process of the fleet is started and how long it may take to stop. The gateway and the
+ * workers run built code with the brokers' addresses; a private broker listens on this machine
+ * only, and keeps its data in our folder.
+ */
+import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { root } from "../setup/paths.mjs";
-import { stopOrder } from "./stop.mjs";
+import { needWritable, root } from "../setup/paths.mjs";
+import { LOCAL } from "./ports.mjs";
 
-/** More than BATON_DRAIN_MS' 25 s, so that a drain ends by itself. */
-const GRACE_MS = 35_000;
+/** @typedef {import("../setup/broker-kinds.mjs").BrokerName} BrokerName */
 
+/**
+ * @typedef {object} Plan how one process is started and stopped
+ * @property {string} name
+ * @property {string} program
+ * @property {string[]} args
+ * @property {NodeJS.ProcessEnv} env
+ * @property {string} cwd
+ * @property {number} order lower is stopped first
+ * @property {number} graceMs how long it may take to stop before it is killed
+ * @property {string} [container] the Docker container behind the process, if it has one
+ * @property {string} [readyMessage] the log line that says that it is up
+ * @property {string} [diedMessage] the log line that says that the process which does its work has
+ *   died, and is started again by the member itself
+ */
+
+/**
+ * The gateway stops first: it takes no more requests and sees the accepted ones answered, for which
+ * workers and brokers have to be there. Then the workers stop, which hand back what is left; then
+ * the brokers, when nobody writes any more.
+ */
+const STOP_ORDER = { gateway: 1, worker: 2, nats: 3, redis: 4 };
+/** More than the 25 s of BATON_DRAIN_MS, so that a drain ends by itself. */
+const DRAIN_GRACE_MS = 35_000;
+/** Redis writes what it holds before it ends; NATS holds nothing. */
+const BROKER_GRACE_MS = { redis: 15_000, nats: 5_000 };
+const CONFIG = { redis: join(root, "infra/redis.conf"), nats: join(root, "infra/nats.conf") };
+/** Where the brokers' images listen. */
+const PORT_IN_CONTAINER = { redis: 6379, nats: 4222 };
+
+/**
+ * @param {import("./settings.mjs").Settings} settings
+ * @param {Record<BrokerName, string>} urls
+ * @returns {Plan[]} the gateway's, then the workers'
+ */
 export function processPlans(settings, urls) {
   const env = {
     ...process.env,
@@ -13,14 +51,15 @@ export function processPlans(settings, urls) {
     BATON_NATS_URL: urls.nats,
     BATON_HOST: settings.host,
     BATON_HTTP_PORT: String(settings.httpPort),
-    BATON_MODEL_REPOSITORY: settings.models,
-    ORT_DISABLE_TELEMETRY: "1", // ONNX Runtime 1.30 otherwise reports to mobile.events.data.microsoft.com
+    BATON_MODEL_REPOSITORY: settings.repository,
+    // Otherwise ONNX Runtime 1.30 reports to mobile.events.data.microsoft.com.
+    ORT_DISABLE_TELEMETRY: "1",
   };
-  const common = { program: process.execPath, cwd: root, graceMs: GRACE_MS };
+  const common = { program: process.execPath, cwd: root, graceMs: DRAIN_GRACE_MS };
   const gateway = {
     ...common,
     name: "gateway",
-    order: stopOrder.gateway,
+    order: STOP_ORDER.gateway,
     args: [join(root, "dist/gateway/main.js")],
     env,
     readyMessage: "gateway listening",
@@ -28,11 +67,59 @@ export function processPlans(settings, urls) {
   const workers = Array.from({ length: settings.workers }, (_, i) => ({
     ...common,
     name: `worker-${i + 1}`,
-    order: stopOrder.worker,
-    args: [join(root, "dist/worker/main.js")],
+    order: STOP_ORDER.worker,
+    args: [join(root, "dist/worker/supervisor.js")],
     env: { ...env, BATON_WORKER_NAME: `worker-${i + 1}` },
     readyMessage: "worker ready",
     diedMessage: "worker process died",
   }));
-  return { gateway, workers };
+  return [gateway, ...workers];
+}
+
+/**
+ * @param {BrokerName} name
+ * @param {import("../setup/brokers.mjs").PrivateBroker} found
+ * @param {number} port
+ * @param {string} home
+ * @returns {Plan}
+ */
+export function brokerPlan(name, found, port, home) {
+  const data = join(home, name);
+  needWritable(data, "Redis keeps its data there, and NATS its process; make it writable, or set BATON_HOME.");
+  const plan = { name, order: STOP_ORDER[name], graceMs: BROKER_GRACE_MS[name], cwd: data, env: process.env };
+  if ("program" in found) return { ...plan, program: found.program, args: programArgs(name, port, data) };
+  // The name carries the folder, since two checkouts need two containers.
+  const container = `baton-${name}-${createHash("sha256").update(home).digest("hex").slice(0, 12)}`;
+  return { ...plan, container, program: "docker", args: dockerArgs(name, found.image, port, data, container) };
+}
+
+/**
+ * @param {BrokerName} name
+ * @param {number} port
+ * @param {string} data
+ */
+function programArgs(name, port, data) {
+  if (name === "nats") return ["--config", CONFIG.nats, "--addr", LOCAL, "--port", String(port)];
+  return [CONFIG.redis, "--port", String(port), "--bind", LOCAL, "--protected-mode", "yes", "--dir", data];
+}
+
+/**
+ * @param {BrokerName} name
+ * @param {string} image
+ * @param {number} port on this machine
+ * @param {string} data
+ * @param {string} container
+ */
+function dockerArgs(name, image, port, data, container) {
+  const inside = PORT_IN_CONTAINER[name];
+  const user =
+    process.getuid === undefined || process.getgid === undefined
+      ? []
+      : ["--user", `${process.getuid()}:${process.getgid()}`];
+  const common = ["run", "--rm", "--init", "--name", container, "--publish", `${LOCAL}:${port}:${inside}`, ...user];
+  const config = ["--volume", `${CONFIG[name]}:/etc/baton.conf:ro`];
+  if (name === "nats")
+    return [...common, ...config, image, "nats-server", "--config", "/etc/baton.conf", "--port", String(inside)];
+  const server = ["redis-server", "/etc/baton.conf", "--dir", "/data", "--protected-mode", "no"];
+  return [...common, ...config, "--volume", `${data}:/data`, image, ...server];
 }

@@ -1,27 +1,89 @@
-/** What `npm start` reads from the environment, checked before anything is started. The processes check their own settings themselves. */
-import { join } from "node:path";
+/**
+ * What `npm start` reads from the environment and from the model repository, checked before
+ * anything is started. Gateway and workers check their own settings themselves.
+ */
+import { readdirSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { root } from "../setup/paths.mjs";
-import { Refusal } from "../setup/refusal.mjs";
+import { codeOf, Refusal } from "../setup/terminal.mjs";
 
-/** Not the servers' usual ports: a system Redis may well be running, and this one is ours alone. */
+/** @typedef {ReturnType<typeof startSettings>} Settings */
+
+/** These are not the servers' usual ports, where a system's own Redis may well run. */
 const DEFAULT_PORTS = { redis: 16_379, nats: 14_222 };
 
+/**
+ * @param {NodeJS.ProcessEnv} env
+ * @throws {Refusal} if a setting is not a whole number within its bounds
+ */
 export function startSettings(env) {
   return {
-    host: env.BATON_HOST || "127.0.0.1", // nothing here asks for a password, so other machines are let in only when told
-    httpPort: number(env, "BATON_HTTP_PORT", 8000, 65_535),
-    workers: number(env, "BATON_WORKERS", 2, 64),
-    models: env.BATON_MODEL_REPOSITORY || join(root, "infra/models"),
-    /** `fixed`: asked for by the user, so another one would be a surprise. */
-    redis: { port: number(env, "BATON_REDIS_PORT", DEFAULT_PORTS.redis, 65_535), fixed: Boolean(env.BATON_REDIS_PORT) },
-    nats: { port: number(env, "BATON_NATS_PORT", DEFAULT_PORTS.nats, 65_535), fixed: Boolean(env.BATON_NATS_PORT) },
+    /** Nothing asks for a password, so other machines are let in only when the user says so. */
+    host: env["BATON_HOST"] || "127.0.0.1",
+    httpPort: wholeNumber(env, "BATON_HTTP_PORT", 8000, 65_535),
+    workers: wholeNumber(env, "BATON_WORKERS", 2, 64),
+    /** Folders, separated by colons. */
+    repository: env["BATON_MODEL_REPOSITORY"] || join(root, "infra/models"),
+    /** `fixed`: the user asked for this port, so another one would be a surprise. */
+    redis: {
+      port: wholeNumber(env, "BATON_REDIS_PORT", DEFAULT_PORTS.redis, 65_535),
+      fixed: Boolean(env["BATON_REDIS_PORT"]),
+    },
+    nats: {
+      port: wholeNumber(env, "BATON_NATS_PORT", DEFAULT_PORTS.nats, 65_535),
+      fixed: Boolean(env["BATON_NATS_PORT"]),
+    },
   };
 }
 
-function number(env, name, fallback, most) {
+/**
+ * @param {NodeJS.ProcessEnv} env
+ * @param {string} name
+ * @param {number} fallback
+ * @param {number} most
+ */
+function wholeNumber(env, name, fallback, most) {
   const text = env[name];
   if (text === undefined || text === "") return fallback;
   const value = Number(text);
   if (Number.isInteger(value) && value >= 1 && value <= most) return value;
   throw new Refusal(`${name} is "${text}", and must be a whole number from 1 to ${most}.`);
+}
+
+/**
+ * The names of the models that ought to be served, sorted. A wanted model that no folder has is
+ * among them, as long as another one is there.
+ *
+ * @param {string} repository folders, separated by colons
+ * @param {string | undefined} only the wanted names, separated by commas; all if undefined
+ * @throws {Refusal} if no wanted model is there
+ */
+export function listModels(repository, only) {
+  const names = repository
+    .split(":")
+    .filter((folder) => folder !== "")
+    .flatMap((folder) => subfolders(resolve(root, folder)));
+  if (names.length === 0)
+    throw new Refusal(
+      `There is no model in ${repository} (BATON_MODEL_REPOSITORY): put one there, or unset it for the demo models.`,
+    );
+  const wanted = only ? only.split(",").map((name) => name.trim()) : names;
+  if (!wanted.some((name) => names.includes(name)))
+    throw new Refusal(
+      `None of ${wanted.join(", ")} (BATON_MODELS) is in ${repository} (BATON_MODEL_REPOSITORY): it has ${names.join(", ")}.`,
+    );
+  return [...new Set(wanted)].sort((a, b) => (a < b ? -1 : 1));
+}
+
+/** @param {string} folder */
+function subfolders(folder) {
+  try {
+    return readdirSync(folder, { withFileTypes: true })
+      .filter((entry) => (entry.isDirectory() || entry.isSymbolicLink()) && !entry.name.startsWith("."))
+      .map((entry) => entry.name);
+  } catch (error) {
+    throw new Refusal(
+      `The model repository ${folder} cannot be read (${codeOf(error)}): set BATON_MODEL_REPOSITORY to a folder of models.`,
+    );
+  }
 }

@@ -1,16 +1,30 @@
 /**
- * When to stop. One Ctrl-C may arrive twice, since the terminal signals npm and this process and npm passes its own on;
- * so only a signal that comes clearly later is a second one, and means "at once".
+ * When to stop. One Ctrl-C may arrive twice, since the terminal signals both npm and this process,
+ * and npm passes its own signal on. So only a signal that comes clearly later counts as a second
+ * one, which means "at once".
  */
-
 import { identify, isAlive, lineage } from "../setup/process-identity.mjs";
 
-/** Two signals closer than this are one. Seen: npm's copy within 10 ms. */
+/** Two signals that are closer together are one. Npm's copy was seen within 10 ms. */
 const SAME_SIGNAL_MS = 500;
+const NPM_POLL_MS = 500;
 
-/** Handlers may be replaced as the start gets further; before anything runs, a signal just ends the process. */
+/**
+ * @typedef {object} StopHandlers
+ * @property {() => void} stop for the first request
+ * @property {() => void} atOnce for a signal after it
+ */
+
+/**
+ * Listens for signals and for npm's death.
+ *
+ * @returns {StopHandlers} both may be replaced as the start gets further; before anything runs, a
+ *   signal just ends the process
+ */
 export function watchStopRequests() {
+  /** @type {StopHandlers} */
   const handlers = { stop: () => process.exit(130), atOnce: () => process.exit(130) };
+  /** @type {number | undefined} */
   let firstAt;
   const request = () => {
     firstAt ??= performance.now();
@@ -23,26 +37,31 @@ export function watchStopRequests() {
     });
   }
   watchNpm(request);
-  // The terminal may be gone (SIGHUP, `| head`): lines for it are lost, the fleet is not.
+  // The terminal may be closed (SIGHUP, `| head`): lines for it are lost, the fleet is not.
   process.stdout.on("error", () => {});
   process.stderr.on("error", () => {});
   return handlers;
 }
 
-/** An npm that was killed outright passes nothing on, and nobody would be left whom a person could stop. */
+/**
+ * An npm that was killed outright passes no signal on. The fleet would run on, and a person would
+ * not know which process to stop; so npm's death is a request, too.
+ *
+ * @param {() => void} request
+ */
 function watchNpm(request) {
-  if (process.env.npm_lifecycle_event === undefined) return;
-  const npm = { pid: npmPid() };
-  npm.identity = identify(npm.pid);
+  if (process.env["npm_lifecycle_event"] === undefined) return;
+  const pid = npmPid();
+  const npm = { pid, identity: identify(pid) };
   const timer = setInterval(() => {
     if (isAlive(npm)) return;
     clearInterval(timer);
     request();
-  }, 500);
+  }, NPM_POLL_MS);
   timer.unref();
 }
 
-/** npm runs a script through a shell, and some shells put themselves out of the way. */
+/** npm runs a script through a shell; some shells replace themselves by the script, others stay. */
 function npmPid() {
   const { name, parent } = lineage(process.ppid);
   return /^-?(ba|da|z|k|a)?sh$/.test(name) ? parent : process.ppid;

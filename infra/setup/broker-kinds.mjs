@@ -1,8 +1,28 @@
-/** The two servers that the fleet needs and does not bring: their names, floors and packages, in one table. A manager that is not named lacks the package. */
-import { readFileSync } from "node:fs";
+/**
+ * The two servers that the fleet needs and that npm cannot install: their names, oldest versions
+ * and packages, and what to type on a machine that lacks them.
+ */
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "./paths.mjs";
 
+/**
+ * @typedef {object} BrokerKind
+ * @property {string} title
+ * @property {string} url the setting that names a server of the user's own
+ * @property {[string, ...string[]]} programs names of the executable, the usual one first
+ * @property {string} floor the oldest version that will do
+ * @property {string} package the package of Debian and Ubuntu
+ * @property {string} [brew] the other package managers; one that is not named lacks the package
+ * @property {string} [dnf]
+ * @property {string} [pacman]
+ */
+/** @typedef {"redis" | "nats"} BrokerName */
+
+/** @type {readonly BrokerName[]} */
+export const brokerNames = ["redis", "nats"];
+
+/** @type {Readonly<Record<BrokerName, BrokerKind>>} */
 export const brokerKinds = {
   redis: {
     title: "Redis (or Valkey)",
@@ -18,23 +38,79 @@ export const brokerKinds = {
     title: "NATS",
     url: "BATON_NATS_URL",
     programs: ["nats-server"],
-    floor: "2.9", // Debian 12's
+    floor: "2.9", // Debian 12 has this one
     package: "nats-server",
     brew: "nats-server",
     pacman: "nats-server",
   },
 };
 
-/** The image that docker-compose.yml names, so that the version is pinned in one place. */
+/**
+ * The image that docker-compose.yml names, so that the version is pinned in one place.
+ *
+ * @param {BrokerName} name
+ */
 export function brokerImage(name) {
   const compose = readFileSync(join(root, "docker-compose.yml"), "utf8");
-  return new RegExp(`^ +image: (${name}:\\S+)`, "m").exec(compose)?.[1];
+  const image = new RegExp(`^ +image: (${name}:\\S+)`, "m").exec(compose)?.[1];
+  if (image === undefined) throw new Error(`docker-compose.yml names no image for ${name}`);
+  return image;
 }
 
+/**
+ * Compares versions such as "7.0.15" number by number.
+ *
+ * @param {string} version
+ * @param {string} floor
+ */
 export function atLeast(version, floor) {
-  const [have, need] = [version, floor].map((text) => text.split(".").map(Number));
-  for (const [i, part] of need.entries()) {
-    if ((have[i] ?? 0) !== part) return (have[i] ?? 0) > part;
-  }
-  return true;
+  return version.localeCompare(floor, "en", { numeric: true }) >= 0;
+}
+
+/**
+ * The one message for a machine that lacks a server and on which none may be installed.
+ *
+ * @param {readonly BrokerKind[]} missing
+ * @param {readonly string[]} tried what was tried, and why it failed
+ */
+export function brokerAdvice(missing, tried) {
+  const what = missing.map((kind) => `${kind.title} ${kind.floor} or newer`).join(" and ");
+  const urls = missing.map((kind) => kind.url).join(" and ");
+  const why = tried.length > 0 ? `\nTried: ${tried.join("; ")}.` : "";
+  return `Baton needs ${what}, and found none on this machine. ${howTo(missing)}, or start Docker, or set ${urls} to running servers.${why}`;
+}
+
+/** @param {readonly BrokerKind[]} missing */
+function howTo(missing) {
+  if (process.platform === "darwin") return typed(missing, "brew install", "brew");
+  if (process.platform === "win32")
+    return "Redis does not run on Windows itself: run Baton in WSL (`wsl --install`, then npm start there)";
+  const family = linuxFamily();
+  if (/debian|ubuntu/.test(family)) return typed(missing, "sudo apt-get install", "package");
+  if (/fedora|rhel|centos/.test(family)) return typed(missing, "sudo dnf install", "dnf");
+  if (/arch/.test(family)) return typed(missing, "sudo pacman -S", "pacman");
+  return `Install ${missing.map((kind) => kind.programs.join(" or ")).join(" and ")} with this system's package manager`;
+}
+
+/**
+ * What to type with one package manager, and what to fetch where it lacks a package.
+ *
+ * @param {readonly BrokerKind[]} missing
+ * @param {string} command
+ * @param {"package" | "brew" | "dnf" | "pacman"} manager
+ */
+function typed(missing, command, manager) {
+  const packages = missing.flatMap((kind) => kind[manager] ?? []);
+  const elsewhere = missing.filter((kind) => kind[manager] === undefined).map((kind) => kind.programs[0]);
+  const byCommand = packages.length > 0 ? [`type \`${command} ${packages.join(" ")}\``] : [];
+  const byHand = elsewhere.map((program) => `put ${program} on the PATH (https://nats.io/download)`);
+  return [...byCommand, ...byHand].join(" and ").replace(/^./, (letter) => letter.toUpperCase());
+}
+
+/** The distribution and those that it derives from, such as "ubuntu debian". */
+function linuxFamily() {
+  if (!existsSync("/etc/os-release")) return "";
+  return [...readFileSync("/etc/os-release", "utf8").matchAll(/^ID(?:_LIKE)?=(.*)$/gm)]
+    .map((match) => match[1])
+    .join(" ");
 }

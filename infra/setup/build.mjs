@@ -1,23 +1,29 @@
-/** Compiles when the sources differ from those that dist/ was built from, by content: a checkout or a touched file alone costs nothing. */
+/**
+ * Compiles when the sources are not those that dist/ was built from. They are compared by content,
+ * so a checkout or a touched file alone costs nothing.
+ */
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { npm } from "./npm.mjs";
+import { lastLines, npm } from "./command.mjs";
 import { root } from "./paths.mjs";
-import { Refusal } from "./refusal.mjs";
-import { lastLines } from "./run-command.mjs";
-import { step } from "./terminal.mjs";
+import { Refusal, step } from "./terminal.mjs";
 
+/** Holds the fingerprint of the sources that dist/ was built from. */
 const STAMP = join(root, "dist/.built-from");
 const FILES = ["package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json", "infra/copy-scripts.mjs"];
 const FOLDERS = ["gateway", "worker", "shared", "test/bench"];
-const PRODUCTS = ["dist/gateway/main.js", "dist/worker/main.js"];
+const PRODUCTS = ["dist/gateway/main.js", "dist/worker/supervisor.js"];
 
+/**
+ * @param {string} logFolder
+ * @throws {Refusal} if the sources do not compile
+ */
 export async function build(logFolder) {
   const sources = fingerprint();
-  const current = existsSync(STAMP) && readFileSync(STAMP, "utf8") === sources;
-  if (current && PRODUCTS.every((file) => existsSync(join(root, file)))) return;
-  // A build that fails leaves some of its files in dist/, which then is what no sources made.
+  const isCurrent = existsSync(STAMP) && readFileSync(STAMP, "utf8") === sources;
+  if (isCurrent && PRODUCTS.every((file) => existsSync(join(root, file)))) return;
+  // A build that fails leaves some of its files in dist/, which then matches no sources at all.
   rmSync(STAMP, { force: true });
   const log = join(logFolder, "build.log");
   const { code, output } = await step("Building", () => npm(["run", "build"], log));
@@ -25,8 +31,8 @@ export async function build(logFolder) {
   writeFileSync(STAMP, sources);
 }
 
+/** A hash of the names and contents of all sources. */
 function fingerprint() {
-  const hash = createHash("sha256");
   const names = [...FILES];
   for (const folder of FOLDERS) {
     if (!existsSync(join(root, folder))) continue;
@@ -34,10 +40,11 @@ function fingerprint() {
       if (/\.(ts|lua)$/.test(name) && !name.endsWith(".test.ts")) names.push(`${folder}/${name}`);
     }
   }
-  for (const name of names.sort())
-    hash
-      .update(`${name}\0`)
-      .update(readFileSync(join(root, name)))
-      .update("\0");
+  const hash = createHash("sha256");
+  for (const name of names.sort()) {
+    hash.update(`${name}\0`);
+    hash.update(readFileSync(join(root, name)));
+    hash.update("\0");
+  }
   return hash.digest("hex");
 }

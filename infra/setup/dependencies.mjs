@@ -1,43 +1,34 @@
 /**
- * Installs what package-lock.json says when node_modules does not hold it. The answer is read from npm's own record of what it
- * installed, so an `npm ci` or `npm install` by hand counts, and one that was interrupted does not.
+ * Installs what package-lock.json lists when node_modules does not hold it. That is read from npm's
+ * own record of what it installed, so an `npm ci` or `npm install` by hand counts, and one that was
+ * interrupted does not.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { npm } from "./npm.mjs";
+import { lastLines, npm } from "./command.mjs";
 import { root } from "./paths.mjs";
-import { Refusal } from "./refusal.mjs";
-import { lastLines } from "./run-command.mjs";
-import { step } from "./terminal.mjs";
+import { Refusal, step } from "./terminal.mjs";
 
-/** Why the dependencies have to be installed, or undefined when they are all there. */
-export function whyStale(folder = root, { platform, arch } = process) {
-  const wanted = readPackages(join(folder, "package-lock.json"));
-  if (wanted === undefined)
-    throw new Refusal(
-      `${join(folder, "package-lock.json")} is missing or damaged: restore it (git checkout package-lock.json).`,
-    );
-  const installed = readPackages(join(folder, "node_modules/.package-lock.json"));
-  if (installed === undefined) return "not installed yet";
-  const fits = (list, value) => list === undefined || list.includes(value);
-  for (const [path, entry] of Object.entries(wanted)) {
-    if (path === "" || entry.link) continue;
-    const name = path.replace(/^node_modules\//, "");
-    const have = installed[path];
-    // Packages for other machines stay away; which of those for several libcs belongs here is npm's to choose.
-    const forHere = fits(entry.os, platform) && fits(entry.cpu, arch) && entry.libc === undefined;
-    if (have === undefined && entry.optional && !forHere) continue;
-    if (have === undefined && entry.optional && entry.os === undefined) continue;
-    if (have?.version !== entry.version) return `${name} is not at ${entry.version}`;
-    if (!existsSync(join(folder, path, "package.json"))) return `${name} is gone`;
-  }
-  return undefined;
-}
+/**
+ * What npm writes about one package, as far as it is read here.
+ *
+ * @typedef {object} LockedPackage
+ * @property {string} version
+ * @property {boolean} [link]
+ * @property {boolean} [optional]
+ * @property {string[]} [os] the systems that it is for; absent: all
+ * @property {string[]} [cpu]
+ * @property {string[]} [libc]
+ */
 
+/**
+ * @param {string} logFolder
+ * @throws {Refusal} if they cannot be installed
+ */
 export async function installDependencies(logFolder) {
-  if (whyStale() === undefined) return;
+  if (areInstalled()) return;
   const log = join(logFolder, "npm.log");
-  // Asked for in words: a NODE_ENV of production would leave out the compiler.
+  // The compiler is asked for explicitly, since a NODE_ENV of production would leave it out.
   const args = ["ci", "--include=dev", "--no-audit", "--no-fund"];
   const { code, output } = await step("Installing dependencies (npm ci)", () => npm(args, log));
   if (code !== 0)
@@ -46,6 +37,38 @@ export async function installDependencies(logFolder) {
     );
 }
 
+function areInstalled() {
+  const lockFile = join(root, "package-lock.json");
+  const wanted = readPackages(lockFile);
+  if (wanted === undefined)
+    throw new Refusal(`${lockFile} is missing or damaged: restore it (git checkout package-lock.json).`);
+  const installed = readPackages(join(root, "node_modules/.package-lock.json"));
+  if (installed === undefined) return false;
+  return Object.entries(wanted).every(([path, entry]) => {
+    if (path === "" || entry.link) return true;
+    const have = installed[path];
+    if (have === undefined && mayBeAbsent(entry)) return true;
+    return have?.version === entry.version && existsSync(join(root, path, "package.json"));
+  });
+}
+
+/**
+ * npm leaves out optional packages for other machines. Which of those for several libcs belongs
+ * here is for npm to choose, and an optional package for all systems may have failed to install.
+ *
+ * @param {LockedPackage} entry
+ */
+function mayBeAbsent({ optional, os, cpu, libc }) {
+  const fits = (/** @type {string[] | undefined} */ list, /** @type {string} */ value) =>
+    list === undefined || list.includes(value);
+  const isForHere = fits(os, process.platform) && fits(cpu, process.arch) && libc === undefined;
+  return optional === true && (!isForHere || os === undefined);
+}
+
+/**
+ * @param {string} file
+ * @returns {Record<string, LockedPackage> | undefined} by path, "" for the project itself
+ */
 function readPackages(file) {
   try {
     return JSON.parse(readFileSync(file, "utf8")).packages;

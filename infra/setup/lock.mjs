@@ -1,9 +1,20 @@
-/** One process at a time, by a file that names its holder: a holder that died, even by SIGKILL, holds nothing. */
+/**
+ * Lets one process at a time do something, by a file that names its holder. A holder that has died,
+ * even by SIGKILL, holds nothing.
+ */
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { identify, isAlive } from "./process-identity.mjs";
+import { codeOf } from "./terminal.mjs";
 
-/** Takes the lock and returns undefined, or returns its living holder. It is given up when this process exits, however it does. */
+/** @typedef {{ pid: number, identity?: string }} Holder */
+
+/**
+ * Takes the lock until this process exits, however it does, or until `dropLock`.
+ *
+ * @param {string} path
+ * @returns {Holder | undefined} undefined if the lock was taken, else its living holder
+ */
 export function takeLock(path) {
   mkdirSync(dirname(path), { recursive: true });
   const mine = `${path}.${process.pid}`;
@@ -15,7 +26,7 @@ export function takeLock(path) {
         process.once("exit", () => dropLock(path));
         return undefined;
       } catch (error) {
-        if (error.code !== "EEXIST") throw error;
+        if (codeOf(error) !== "EEXIST") throw error;
       }
       const holder = read(path);
       if (holder !== undefined && isAlive(holder)) return holder;
@@ -26,11 +37,19 @@ export function takeLock(path) {
   }
 }
 
+/** @param {string} path */
 export function dropLock(path) {
   if (read(path)?.pid === process.pid) rmSync(path, { force: true });
 }
 
-/** Another process may have broken the dead lock and taken it since we looked: then it gets its file back. */
+/**
+ * Removes a dead holder's lock. Since it was read, another process may have broken it and taken the
+ * lock itself: then that process gets its file back.
+ *
+ * @param {string} path
+ * @param {Holder | undefined} dead
+ * @param {string} mine
+ */
 function breakLock(path, dead, mine) {
   const aside = `${mine}.dead`;
   try {
@@ -38,16 +57,20 @@ function breakLock(path, dead, mine) {
     const moved = read(aside);
     if (moved !== undefined && moved.pid !== dead?.pid) linkSync(aside, path);
   } catch (error) {
-    if (error.code !== "ENOENT" && error.code !== "EEXIST") throw error;
+    if (codeOf(error) !== "ENOENT" && codeOf(error) !== "EEXIST") throw error;
   } finally {
     rmSync(aside, { force: true });
   }
 }
 
+/**
+ * @param {string} path
+ * @returns {Holder | undefined}
+ */
 function read(path) {
   try {
     return JSON.parse(readFileSync(path, "utf8"));
   } catch {
-    return undefined; // gone, or not ours to understand: nobody holds it
+    return undefined; // the file is gone or is not a lock of ours: nobody holds it
   }
 }

@@ -1,43 +1,53 @@
-/** Everything that start and test write lies under one git-ignored folder, so that deleting it is a clean slate. */
-import { accessSync, constants, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+/**
+ * Where things lie. All that `npm start` and `npm test` write, apart from node_modules/ and dist/,
+ * is in one folder that git ignores, so deleting that folder is a clean slate.
+ */
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { Refusal } from "./refusal.mjs";
+import { codeOf, Refusal } from "./terminal.mjs";
 
 export const root = join(import.meta.dirname, "../..");
 
-/** Where data, logs and process records are kept: `.baton`, or BATON_HOME. */
+/**
+ * The folder for data, logs and process records: `.baton`, or what BATON_HOME names.
+ *
+ * @param {NodeJS.ProcessEnv} env
+ */
 export function homeFolder(env) {
-  return env.BATON_HOME ? resolve(root, env.BATON_HOME) : join(root, ".baton");
+  return env["BATON_HOME"] ? resolve(root, env["BATON_HOME"]) : join(root, ".baton");
 }
 
-/** Makes the folder, and proves by writing that it takes files: permissions alone say little (root, read-only mounts, full disks). */
-export function needWritable(folder, hint) {
+/**
+ * Makes the folder, and proves by writing a file that it can be written to: permissions alone say
+ * little about a root user, a read-only mount or a full disk.
+ *
+ * @param {string} folder
+ * @param {string} hint what to do otherwise
+ * @throws {Refusal} if it cannot be written to
+ */
+export function needWritable(folder, hint = "make it writable, or set BATON_HOME to a folder that is.") {
   const probe = join(folder, `.probe-${process.pid}`);
   try {
     makeFolder(folder);
     writeFileSync(probe, "x");
     rmSync(probe);
   } catch (error) {
-    throw new Refusal(`Baton cannot write to ${folder} (${error.code}): ${hint}`);
+    throw new Refusal(`Baton cannot write to ${folder} (${codeOf(error)}): ${hint}`);
   }
 }
 
-/** Folder by folder: Node's own `recursive` never returns where a folder is there and cannot have children, as in /proc. */
+/**
+ * Makes one folder after the other. Node's own `recursive` option never returns where a folder
+ * exists and cannot have children, as in /proc (seen with Node 20.20).
+ *
+ * @param {string} folder
+ */
 function makeFolder(folder) {
   if (existsSync(folder)) return;
   makeFolder(dirname(folder));
   try {
     mkdirSync(folder, { mode: 0o700 });
   } catch (error) {
-    if (error.code !== "EEXIST") throw error; // another process was quicker
-  }
-}
-
-export function isExecutable(path) {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false; // absent and not executable are the same answer here
+    if (codeOf(error) !== "EEXIST") throw error; // another process was quicker
   }
 }

@@ -1,21 +1,27 @@
-/** What both `npm start` and `npm test` do first, so that each works as the only command typed in a fresh clone. */
+/**
+ * What both `npm start` and `npm test` do first, so that each works as the only command that is
+ * typed in a fresh clone.
+ */
 import { existsSync } from "node:fs";
-import { setTimeout as pause } from "node:timers/promises";
 import { join } from "node:path";
-import { build } from "./build.mjs";
+import { setTimeout as pause } from "node:timers/promises";
 import { findBrokers } from "./brokers.mjs";
+import { build } from "./build.mjs";
 import { installDependencies } from "./dependencies.mjs";
 import { dropLock, takeLock } from "./lock.mjs";
 import { homeFolder, needWritable, root } from "./paths.mjs";
-import { Refusal } from "./refusal.mjs";
-import { step } from "./terminal.mjs";
+import { Refusal, step } from "./terminal.mjs";
 
+/**
+ * @param {NodeJS.ProcessEnv} env
+ * @param {{ programsOnly?: boolean }} [options] see `findBrokers`
+ */
 export async function prepare(env, options) {
   if (!existsSync(join(root, "package-lock.json"))) throw new Refusal(`${root} is not a complete checkout of Baton.`);
   const home = homeFolder(env);
-  needWritable(home, "make it writable, or set BATON_HOME to a folder that is.");
+  needWritable(home);
   const logs = join(home, "logs");
-  needWritable(logs, "make it writable, or set BATON_HOME to a folder that is.");
+  needWritable(logs);
   const brokers = await findBrokers(env, logs, options);
   // Two set-ups in one checkout would pull node_modules from under each other.
   const lock = join(root, ".baton/setup.lock");

@@ -1,22 +1,26 @@
 /**
- * Which process a number means. Numbers are used again, so a record of a process keeps its start time and command line too;
- * without that, stopping yesterday's Redis could kill today's editor.
+ * Which process a process number means. The system uses numbers again, so whatever records a
+ * process also keeps its identity; without that, stopping yesterday's Redis could kill today's
+ * editor.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 
-/** A string that no other process has, or undefined when that process is gone (a zombie is gone). */
+/**
+ * A string that no other process has, or undefined when the process has ended (a zombie has).
+ * On Linux it is the boot and the start time, elsewhere the start time and the command line.
+ *
+ * @param {number} pid
+ */
 export function identify(pid) {
   if (process.platform !== "linux") {
-    const { stdout } = spawnSync("ps", ["-o", "stat=,lstart=,command=", "-p", String(pid)], { encoding: "utf8" });
-    const line = (stdout ?? "").trim();
-    return line === "" || line.startsWith("Z") ? undefined : line.replace(/^\S+\s+/, ""); // the state changes, the rest does not
+    const line = ps("stat=,lstart=,command=", pid);
+    // The first word is the state, which changes; the rest does not.
+    return line === "" || line.startsWith("Z") ? undefined : line.replace(/^\S+\s+/, "");
   }
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" "); // the name before it may hold spaces
-    const [state, startTicks] = [fields[0], fields[19]];
+    const { state, startTicks } = readStat(pid);
     if (state === "Z" || state === "X") return undefined;
     const boot = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
     return `${boot} ${startTicks}`;
@@ -25,18 +29,39 @@ export function identify(pid) {
   }
 }
 
-/** The parent's number and the program's name, of a living process. */
+/**
+ * The program's name and the parent's process number, of a living process.
+ *
+ * @param {number} pid
+ */
 export function lineage(pid) {
-  if (process.platform === "linux") {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    const name = stat.slice(stat.indexOf("(") + 1, stat.lastIndexOf(")"));
-    return { name, parent: Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]) };
-  }
-  const { stdout } = spawnSync("ps", ["-o", "ppid=,comm=", "-p", String(pid)], { encoding: "utf8" });
-  const [parent, name] = stdout.trim().split(/\s+/);
+  if (process.platform === "linux") return readStat(pid);
+  const [parent = "", name = ""] = ps("ppid=,comm=", pid).split(/\s+/);
   return { name: basename(name), parent: Number(parent) };
 }
 
+/** @param {{ pid: number, identity?: string | undefined }} recorded */
 export function isAlive({ pid, identity }) {
   return identity !== undefined && identify(pid) === identity;
+}
+
+/** @param {number} pid */
+function readStat(pid) {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const nameEnd = stat.lastIndexOf(")"); // the name may hold spaces and parentheses
+  const fields = stat.slice(nameEnd + 2).split(" ");
+  return {
+    name: stat.slice(stat.indexOf("(") + 1, nameEnd),
+    state: fields[0],
+    parent: Number(fields[1]),
+    startTicks: fields[19],
+  };
+}
+
+/**
+ * @param {string} columns
+ * @param {number} pid
+ */
+function ps(columns, pid) {
+  return (spawnSync("ps", ["-o", columns, "-p", String(pid)], { encoding: "utf8" }).stdout ?? "").trim();
 }

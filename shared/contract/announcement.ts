@@ -1,13 +1,16 @@
-/** What a worker tells the fleet about itself: the gateway knows models only from here, so it needs no copy of the repository. */
+/**
+ * What a worker tells the fleet about itself. Gateways know models only from here, so they need no
+ * copy of the model repository.
+ */
 import { z } from "zod";
-import { datatypeBytes, type Datatype } from "#shared/model/datatype.js";
+import { datatypeBytes, type Datatype } from "../model/datatype.js";
 
 const datatype = z.enum(Object.keys(datatypeBytes) as [Datatype, ...Datatype[]]);
 
 const tensorSpec = z.object({
   name: z.string(),
   datatype,
-  /** Without the batch dimension; -1 is variable. */
+  /** The shape without the batch dimension; -1 is a variable dimension. */
   dims: z.array(z.number().int()),
 });
 
@@ -21,27 +24,35 @@ export const servedModel = z.object({
   maxBatchSize: z.number().int().nonnegative(),
   inputs: z.array(tensorSpec),
   outputs: z.array(tensorSpec),
-  /** Absent for stateless models. */
+  /** What a sequence model says of its sequences. Absent for stateless models. */
   sequence: z
     .object({
       maxIdleMs: z.number().positive(),
-      /** The CORRID control, if the model takes one: decides which kinds of id it accepts. */
+      /** How many checkpoints of a sequence are kept, the newest included; absent: one. */
+      history: z.number().int().positive().optional(),
+      /**
+       * The CORRID control input, if the model has one: its datatype decides which kinds of id it
+       * accepts.
+       */
       corrid: z.object({ tensor: z.string(), datatype }).optional(),
     })
     .optional(),
-  /** Present for generators: decoders that answer token by token. They take text or chat prompts instead of tensors. */
+  /**
+   * Present for generators: models that answer token by token. They take text or chat prompts
+   * instead of tensors.
+   */
   generator: z
     .object({
-      /** Most tokens of prompt and output together. */
+      /** The most tokens of prompt and output together. */
       contextLength: z.number().int().positive(),
       vocabSize: z.number().int().positive(),
       /** Whether it has a chat template. */
       chat: z.boolean(),
-      /** Most choices of one request. */
+      /** The most choices of one request. */
       maxChoices: z.number().int().positive(),
-      /** How long a conversation is kept between its turns. */
+      /** How long a conversation is kept between its turns, in ms. */
       maxIdleMs: z.number().positive(),
-      /** From generation_config.json: used where the client says nothing. */
+      /** The values of generation_config.json: used where the client says nothing. */
       defaults: z.object({
         temperature: z.number().optional(),
         topK: z.number().optional(),
@@ -52,11 +63,16 @@ export const servedModel = z.object({
       }),
     })
     .optional(),
-  /** What its configuration asks for in vain, though no answer is other for it. Absent if empty. */
+  /**
+   * What its configuration asks for and Baton ignores, since it changes no answer. Absent if empty.
+   */
   warnings: z.array(z.string()).optional(),
   /** The completed ModelConfig as the `/config` endpoint prints it. */
   config: z.record(z.string(), z.unknown()),
-  /** Of config and model file: workers whose digests differ serve different models under one name. */
+  /**
+   * Digest of configuration and model file: workers whose digests differ serve different models
+   * under one name.
+   */
   digest: z.string(),
 });
 

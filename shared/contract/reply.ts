@@ -1,42 +1,128 @@
 /**
- * What a worker sends a gateway over NATS after a commit: one message for all outcomes of a batch that this gateway waits for. NATS is only
- * the fast path: a lost message costs the gateway a look into Redis.
+ * What a worker sends a gateway over NATS after a commit: one message for all outcomes of a batch
+ * that this gateway waits for, and beats between them. NATS is only the fast path: a lost message
+ * costs the gateway a look into Redis. A message is
  *
- *     repeated: u8 request length | request | u8 kind | u32 LE body length | body
+ *     16 bytes tag | 8 bytes sender | u40 BE channel | u48 BE number | u8 kind | replies
+ *
+ * and each of its replies
+ *
+ *     u8 name length | name | u8 kind | u32 LE body length | body
+ *
+ * The tag says that a process of this deployment made the message for this gateway: anybody who
+ * reaches NATS may publish on the gateway's subject. It is that of AES-256-GCM over all bytes that
+ * follow it, with nothing encrypted. For a body of 16 KB that takes a ninth of the time of
+ * HMAC-SHA256.
  */
+import { createCipheriv, createHmac, timingSafeEqual } from "node:crypto";
 import type { StoredOutcome } from "./outcome.js";
 
-/** `look`: the outcome is in Redis, too large to send or committed under a lost reply. */
-export type Reply = { readonly request: string; readonly kind: StoredOutcome["kind"] | "look"; readonly body: Buffer };
-
-const kinds = ["result", "error", "look"] as const;
-
-export function encodeReplies(replies: readonly Reply[]): Buffer {
-  return Buffer.concat(
-    replies.flatMap(({ request, kind, body }) => {
-      const id = Buffer.from(request, "latin1");
-      const size = Buffer.allocUnsafe(5);
-      size.writeUInt8(kinds.indexOf(kind), 0);
-      size.writeUInt32LE(body.length, 1);
-      return [Buffer.of(id.length), id, size, body];
-    }),
-  );
+export interface Reply {
+  /** The request's name (`requestName` in shared/queue/address.ts). */
+  readonly name: string;
+  /** `look`: the outcome is in Redis. It is too large to send, or the commit's reply was lost. */
+  readonly kind: StoredOutcome["kind"] | "look";
+  readonly body: Buffer;
 }
 
-/** @throws RangeError or TypeError on a message that is not whole. */
+/**
+ * What tells one message from all others of its sender, and a gap from none. The messages of a
+ * channel, which are all that a worker sends one gateway, are numbered 1, 2, 3 and so on.
+ */
+export interface Mark {
+  /** Drawn at each start of a worker: 16 hex digits. */
+  readonly sender: string;
+  /** The channel's number within the sender, from 1; later channels have higher ones. */
+  readonly channel: number;
+  readonly number: number;
+  /**
+   * - `replies`: it brings outcomes; more messages follow
+   * - `beat`: the worker lives, and more follow
+   * - `rest`: nothing is under way, and the next message comes when there is something again
+   */
+  readonly kind: (typeof markKinds)[number];
+}
+
+const markKinds = ["replies", "beat", "rest"] as const;
+const replyKinds = ["result", "error", "look"] as const;
+
+const TAG_BYTES = 16;
+/** Where the parts of a message begin. */
+const AT = { sender: TAG_BYTES, channel: 24, number: 29, kind: 35, replies: 36 } as const;
+/** GCM's nonce: the channel and the number, which no two messages under one key share. */
+const NONCE_BYTES = AT.kind - AT.channel + 1;
+
+/** The most bytes of a message beside names and bodies of its replies, and of each reply. */
+export const MESSAGE_OVERHEAD_BYTES = AT.replies;
+export const REPLY_OVERHEAD_BYTES = 6;
+
+/**
+ * The key of the tags of all messages from one sender to one gateway.
+ * @param secret the deployment's, which only who may read Redis knows
+ */
+export function replyKey(secret: Buffer, sender: string, gateway: string): Buffer {
+  return createHmac("sha256", secret).update(`replies ${sender} ${gateway}`).digest();
+}
+
+export function encodeMessage(key: Buffer, mark: Mark, replies: readonly Reply[]): Buffer {
+  const head = Buffer.alloc(AT.replies);
+  head.write(mark.sender, AT.sender, "hex");
+  head.writeUIntBE(mark.channel, AT.channel, 5);
+  head.writeUIntBE(mark.number, AT.number, 6);
+  head.writeUInt8(markKinds.indexOf(mark.kind), AT.kind);
+  const message = Buffer.concat([head, ...replies.flatMap(encodeReply)]);
+  tagOf(key, message).copy(message);
+  return message;
+}
+
+function encodeReply({ name, kind, body }: Reply): Buffer[] {
+  const nameBytes = Buffer.from(name, "latin1");
+  const size = Buffer.allocUnsafe(5);
+  size.writeUInt8(replyKinds.indexOf(kind), 0);
+  size.writeUInt32LE(body.length, 1);
+  return [Buffer.of(nameBytes.length), nameBytes, size, body];
+}
+
+/** @throws RangeError or TypeError for a message that is not whole. */
+export function decodeMark(message: Buffer): Mark {
+  const kind = markKinds[message.readUInt8(AT.kind)];
+  if (kind === undefined) throw new TypeError("a reply message has no known kind");
+  return {
+    sender: message.toString("hex", AT.sender, AT.channel),
+    channel: message.readUIntBE(AT.channel, 5),
+    number: message.readUIntBE(AT.number, 6),
+    kind,
+  };
+}
+
+/** Whether the message was made with this key. */
+export function isAuthentic(key: Buffer, message: Buffer): boolean {
+  return timingSafeEqual(message.subarray(0, TAG_BYTES), tagOf(key, message));
+}
+
+/** @throws RangeError or TypeError for a message that is not whole. */
 export function decodeReplies(message: Buffer): Reply[] {
   const replies: Reply[] = [];
-  for (let at = 0; at < message.length;) {
-    const idEnd = at + 1 + message.readUInt8(at);
-    const kind = kinds[message.readUInt8(idEnd)];
-    const bodyEnd = idEnd + 5 + message.readUInt32LE(idEnd + 1);
+  for (let at: number = AT.replies; at < message.length;) {
+    const nameEnd = at + 1 + message.readUInt8(at);
+    const kind = replyKinds[message.readUInt8(nameEnd)];
+    const bodyEnd = nameEnd + 5 + message.readUInt32LE(nameEnd + 1);
     if (kind === undefined || bodyEnd > message.length) throw new TypeError("reply message is not whole");
     replies.push({
-      request: message.toString("latin1", at + 1, idEnd),
+      name: message.toString("latin1", at + 1, nameEnd),
       kind,
-      body: message.subarray(idEnd + 5, bodyEnd),
+      body: message.subarray(nameEnd + 5, bodyEnd),
     });
     at = bodyEnd;
   }
   return replies;
+}
+
+function tagOf(key: Buffer, message: Buffer): Buffer {
+  const nonce = Buffer.alloc(NONCE_BYTES);
+  message.copy(nonce, 0, AT.channel, AT.kind);
+  const cipher = createCipheriv("aes-256-gcm", key, nonce);
+  cipher.setAAD(message.subarray(TAG_BYTES));
+  cipher.final();
+  return cipher.getAuthTag();
 }

@@ -4,9 +4,14 @@
  */
 import { JsonError } from "./error.js";
 
-/** How much text is decoded at a time, since each decoding is a call out of JavaScript. */
+/**
+ * How many bytes are decoded to text at a time, since each decoding is a call out of JavaScript.
+ */
 const windowBytes = 16 * 1024;
 
+/**
+ * The literals by their first byte: those of JSON, and those that KServe clients write for numbers.
+ */
 const literals: ReadonlyMap<number, readonly (readonly [string, null | boolean | number])[]> = new Map([
   [0x74, [["true", true]]],
   [0x66, [["false", false]]],
@@ -21,21 +26,25 @@ const literals: ReadonlyMap<number, readonly (readonly [string, null | boolean |
   ],
 ]);
 
-/** The letters of `"`, `\`, `/`, `\b`, `\f`, `\n`, `\r` and `\t`. */
+/**
+ * The bytes that may follow a backslash, `u` aside: those of `"`, `\`, `/`, `b`, `f`, `n`, `r` and
+ * `t`.
+ */
 const plainEscapes: ReadonlySet<number> = new Set([0x22, 0x5c, 0x2f, 0x62, 0x66, 0x6e, 0x72, 0x74]);
 
 /** The powers of ten that a double holds exactly. */
 const exactPowers: readonly number[] = Array.from({ length: 23 }, (_, exponent) => Number(`1e${exponent}`));
 
 export class Lexer {
+  /** Index of the byte to be read next. */
   at: number;
-  /** UTF-8 bytes of the string that was skipped last. */
+  /** Length in UTF-8 bytes of the string that was passed last. */
   skippedBytes = 0;
   readonly #bytes: Buffer;
-  /** The bytes from `#windowAt` on, one character each. */
+  /** Decoded bytes from `#windowAt` on, one character each. */
   #window = "";
   #windowAt = 0;
-  /** Whether the string that was passed last has only ASCII. */
+  /** Whether the string that was passed last is ASCII alone. */
   #ascii = true;
 
   constructor(bytes: Buffer, at = 0) {
@@ -47,15 +56,17 @@ export class Lexer {
     return this.at >= this.#bytes.length;
   }
 
-  /** The byte to be read next. */
+  /** The byte to be read next; undefined at the end, which fails every comparison. */
   peek(): number {
     return this.#code(this.at);
   }
 
+  /** @throws JsonError always */
   fail(reason: string, at = this.at): never {
     throw new JsonError(reason, at);
   }
 
+  /** Passes whitespace. */
   space(): void {
     const bytes = this.#bytes;
     for (;;) {
@@ -65,7 +76,7 @@ export class Lexer {
     }
   }
 
-  /** To the next scalar of an array that has been checked, over commas and brackets. */
+  /** Moves to the next scalar of an array that has been checked, past commas and brackets. */
   toElement(): void {
     const bytes = this.#bytes;
     let { at } = this;
@@ -77,6 +88,7 @@ export class Lexer {
     this.at = at;
   }
 
+  /** Reads a literal. */
   literal(): null | boolean | number {
     for (const [word, value] of literals.get(this.peek()) ?? []) {
       const end = this.at + word.length;
@@ -88,6 +100,7 @@ export class Lexer {
     return this.fail("Invalid value");
   }
 
+  /** Reads a number: a bigint where a double would round an integer. */
   number(): number | bigint {
     return this.#number(true);
   }
@@ -108,7 +121,10 @@ export class Lexer {
     this.#toStringEnd();
   }
 
-  /** Writes the string's UTF-8 into `target`, which has room for it, and returns how many bytes. */
+  /**
+   * Writes a string in UTF-8 into `target`, which has room for it.
+   * @returns how many bytes were written
+   */
   copyString(target: Buffer, offset: number): number {
     const from = this.at + 1;
     if (!this.#toStringEnd()) {
@@ -117,12 +133,12 @@ export class Lexer {
     return this.#bytes.copy(target, offset, from, this.at - 1);
   }
 
-  /** Beyond the end it is undefined, which fails every comparison with a byte. */
+  /** The byte at an index. Beyond the end it is undefined, which fails every comparison. */
   #code(at: number): number {
     return this.#bytes[at] as number;
   }
 
-  /** For ranges of ASCII. */
+  /** The text of a range that is ASCII. */
   #text(from: number, to: number): string {
     if (from < this.#windowAt || to > this.#windowAt + this.#window.length) {
       this.#windowAt = from;
@@ -135,7 +151,10 @@ export class Lexer {
     return this.#ascii ? this.#text(from, to) : this.#bytes.toString("utf8", from, to);
   }
 
-  /** Passes a string, and returns whether it is what it says: without escapes. */
+  /**
+   * Passes a string.
+   * @returns whether it holds no escapes
+   */
   #toStringEnd(): boolean {
     const bytes = this.#bytes;
     const from = this.at + 1;
@@ -164,8 +183,9 @@ export class Lexer {
   }
 
   /**
-   * Passes an escape and returns how many bytes of UTF-8 it stands for. Half a surrogate pair has no
-   * UTF-8: kept, it would silently become U+FFFD in a BYTES tensor.
+   * Passes an escape. Half a surrogate pair is refused: it has no UTF-8, and would silently become
+   * U+FFFD in a BYTES tensor.
+   * @returns how many bytes of UTF-8 the escape stands for
    */
   #escape(): number {
     const letter = this.#code(this.at + 1);
@@ -194,7 +214,7 @@ export class Lexer {
     return value;
   }
 
-  /** @param wanted if not, the number is only checked, and what is returned means nothing. */
+  /** @param wanted false: the number is only checked, and what is returned means nothing */
   #number(wanted: boolean): number | bigint {
     const bytes = this.#bytes;
     const start = this.at;
@@ -246,7 +266,7 @@ export class Lexer {
     this.at = at;
     if (!wanted && length + shift <= 308) return 0;
     exponent += shift;
-    // Both are exact doubles, so their quotient or product is rounded once, as it has to be.
+    // Both are exact doubles, so their quotient or product is rounded once, and hence correctly.
     if (digits <= Number.MAX_SAFE_INTEGER && exponent >= -22 && exponent <= 22) {
       const power = exactPowers[Math.abs(exponent)] as number;
       const double = exponent < 0 ? digits / power : digits * power;
@@ -257,7 +277,10 @@ export class Lexer {
     return double;
   }
 
-  /** A finite double has at most 309 digits, so BigInt, whose cost is not linear, never sees more. */
+  /**
+   * BigInt's cost is not linear in its digits. A finite double has at most 309, so BigInt never
+   * sees more.
+   */
   #longInteger(start: number, end: number): number | bigint {
     const digits = this.#text(start, end);
     const double = Number(digits);
@@ -267,7 +290,7 @@ export class Lexer {
   }
 }
 
-/** -1 for any other byte. */
+/** @returns the value of a hex digit; -1 for any other byte */
 function hexDigit(code: number): number {
   if (code >= 0x30 && code <= 0x39) return code - 0x30;
   const lower = code | 0x20;

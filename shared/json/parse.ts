@@ -1,11 +1,11 @@
 /**
- * JSON as KServe clients write it: 64-bit integers arrive exactly (as bigint where a double would
- * round), bare NaN and Infinity are numbers, and what `JSON.parse` lets through to hurt later (depth,
- * duplicate keys, invalid UTF-8, 1e999) is refused here. One difference is not kept: `1.0` and `1`
- * are the same number. Objects have no prototype, so `__proto__` is plain data.
+ * Parses JSON as KServe clients write it. 64-bit integers arrive exactly, as bigint where a double
+ * would round them; bare NaN and Infinity are numbers; and what `JSON.parse` lets through to cause
+ * trouble later (deep nesting, duplicate names, invalid UTF-8, 1e999) is refused. `1.0` and `1` are
+ * the same number. Objects have no prototype, so `__proto__` is plain data.
  *
- * What a document costs is bounded: values are counted, and tensors' data, of which there may be
- * millions, is checked where it lies (tensor-data.ts).
+ * What a document costs is bounded: values are counted, and the data of tensors, which may be
+ * millions of values, is checked in place (tensor-data.ts).
  */
 import { isUtf8 } from "node:buffer";
 import { JsonError } from "./error.js";
@@ -18,20 +18,25 @@ export interface JsonObject {
 }
 
 /**
- * Whether a member is a tensor's data, to be left where it lies.
- * @param depth of the member's object; the root's is 1
- * @param branch the root's member in which the object lies, or is `name` itself
+ * Whether a member is a tensor's data, which is checked but not built.
+ * @param name the member's
+ * @param depth the nesting of the member's object; that of the root is 1
+ * @param branch the member of the root that the object is in; `name` itself for a member of the
+ * root
  */
 export type IsTensorData = (name: string, depth: number, branch: string) => boolean;
 
 const maxDepth = 100;
 const maxMembers = 10_000;
-/** A prompt of 131 072 token ids fits. */
+/** The most values of a document: a prompt of 131 072 token ids fits. */
 const maxValues = 150_000;
-/** Arrays and objects, which take ten times what other values take. */
+/** The most arrays and objects of a document: they take ten times the memory of other values. */
 const maxContainers = 20_000;
 
-/** @throws JsonError */
+/**
+ * @param isTensorData chooses the members that become `TensorData`; absent: none does
+ * @throws JsonError for what is not accepted
+ */
 export function parseJson(bytes: Buffer, isTensorData: IsTensorData = never): JsonValue {
   if (!isUtf8(bytes)) throw new JsonError("The document is not valid UTF-8", 0);
   return new Reader(bytes, isTensorData).document();
@@ -140,7 +145,7 @@ class Reader {
     }
   }
 
-  /** Checks a tensor's data, whose nesting builds nothing here and takes no stack. */
+  /** Checks a tensor's data. Nothing is built for it, and its nesting takes no stack. */
   #data(depth: number): TensorData {
     const lexer = this.#lexer;
     const start = lexer.at;
@@ -163,7 +168,7 @@ class Reader {
         kinds |= kind;
         count++;
       }
-      // A value has been passed, or an array begun that ends at once.
+      // A value has been passed, or an empty array has been begun.
       for (; level > depth; level--) {
         lexer.space();
         if (lexer.peek() !== 0x5d) break;
@@ -176,7 +181,10 @@ class Reader {
     }
   }
 
-  /** Passes one element and returns its kind. */
+  /**
+   * Passes one element.
+   * @returns its kind
+   */
   #element(depth: number): number {
     const lexer = this.#lexer;
     const code = lexer.peek();

@@ -1,16 +1,22 @@
 /**
- * The writer to `parse.ts`: bigints print as JSON numbers, exactly, and non-finite numbers as the bare tokens that KServe clients
- * read. It keeps its own stack, so no depth of value makes it throw, as `JSON.stringify` does at some thousand levels.
+ * Writes JSON as KServe clients read it, the inverse of parse.ts: bigints are written exactly, as
+ * numbers, and non-finite numbers as bare NaN and Infinity. It keeps a stack of its own, so a deep
+ * value does not make it throw, as it does `JSON.stringify` at some thousand levels.
  */
 
+/** An array or object that is being written. */
 interface Open {
   readonly values: readonly unknown[];
   /** Undefined for an array. */
   readonly names: readonly string[] | undefined;
+  /** Index of the value to be written next. */
   next: number;
 }
 
-/** `undefined` members are left out and `undefined` items print as null, as in `JSON.stringify`. */
+/**
+ * As with `JSON.stringify`, members that are undefined are left out, and items that are print as
+ * null.
+ */
 export function printJson(value: unknown): string {
   let text = "";
   const stack: Open[] = [];
@@ -49,7 +55,8 @@ function printScalar(item: unknown): string {
       return JSON.stringify(item);
     case "number":
     case "bigint":
-      // Number's own text for what is not finite is the token clients read; -0 is the one number whose text loses something.
+      // Number's own text for what is not finite is the token clients read; -0 is the one number
+      // whose text loses something.
       return Object.is(item, -0) ? "-0" : String(item);
     case "boolean":
       return item ? "true" : "false";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { seededRandom } from "../../test/setup/random.js";
+import { seededRandom } from "../../test/support/fleet/random.js";
 import { JsonError } from "./error.js";
 import { parseJson, type JsonObject } from "./parse.js";
 import { TensorData } from "./tensor-data.js";
@@ -109,7 +109,7 @@ describe("a tensor's data", () => {
     expect(refusal(text)).toBe(reason);
   });
 
-  it("may be of any length, but for objects, which are nobody's data", () => {
+  it("may be of any length, but for objects, which are no tensor's data", () => {
     const list = (count: number, value: string): string => `[${Array.from({ length: count }, () => value).join(",")}]`;
     for (const value of ["0", "[0]", "[]", "true", '"a"']) expect(refusal(list(500_000, value))).toBe("accepted");
     expect(refusal(list(500_000, "{}"))).toBe("More arrays and objects than the limit of 20000");

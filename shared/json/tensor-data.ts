@@ -1,22 +1,24 @@
 /**
- * A tensor's data as it lies in a document: checked, counted, and not built. An array of JavaScript's
- * values would take up to a hundred times the bytes of its text, and neither datatype nor shape need
- * come before the data. Once they are known, the elements are read straight to where they belong.
+ * A tensor's data in a JSON document: checked and counted, but not built. An array of JavaScript
+ * values would take up to a hundred times the bytes of its text, and neither datatype nor shape
+ * needs to come before the data. Once both are known, the elements are read straight to their
+ * places in the tensor.
  */
 import { Lexer } from "./lexer.js";
 
-/** Kinds of elements, to be combined; a number may also be NaN or infinite. */
+/** Kinds of elements, as bits of a set. A number may also be NaN or infinite. */
 export const elementKinds = { number: 1, boolean: 2, string: 4, other: 8 } as const;
 
 interface Scanned {
-  /** Whether it is an array at all, or a value by itself. */
+  /** Whether it is an array; else it is a value by itself. */
   readonly isArray: boolean;
-  /** Whether arrays stand in the array. */
+  /** Whether the array holds arrays. */
   readonly isNested: boolean;
-  /** Elements that are no arrays, at any depth. */
+  /** How many elements that are no arrays there are, at any depth. */
   readonly count: number;
+  /** The kinds of all elements: a set of `elementKinds`. */
   readonly kinds: number;
-  /** Bytes of all strings in UTF-8. */
+  /** The length of all strings together, in UTF-8 bytes. */
   readonly stringBytes: number;
 }
 
@@ -48,12 +50,16 @@ export class TensorData implements Scanned {
     return (this.kinds & ~elementKinds[kind]) === 0;
   }
 
-  /** From the first element on, in row-major order. */
+  /** A reader of the elements, from the first on, in row-major order. */
   elements(): Elements {
     return new Elements(this.#bytes, this.#start);
   }
 
-  /** For data that holds only strings: each one's UTF-8 after its length, as a tensor has them. */
+  /**
+   * Writes the elements as a BYTES tensor has them: each string's UTF-8 after its u32 LE length.
+   * The data must hold only strings.
+   * @param target has room for them: `stringBytes` and 4 bytes for each
+   */
   writeStrings(target: Buffer): void {
     const lexer = new Lexer(this.#bytes, this.#start);
     let offset = 0;
@@ -66,7 +72,10 @@ export class TensorData implements Scanned {
   }
 }
 
-/** Each call reads the next element, which has to be there and of that kind. */
+/**
+ * Reads elements one after the other. Each call reads the next, which must be there and of that
+ * kind.
+ */
 export class Elements {
   readonly #lexer: Lexer;
 
@@ -78,7 +87,7 @@ export class Elements {
     const lexer = this.#lexer;
     lexer.toElement();
     const code = lexer.peek();
-    // Letters begin the literals that are numbers.
+    // NaN and Infinity begin with a letter, and all letters come after the digits.
     return code > 0x39 ? (lexer.literal() as number) : lexer.number();
   }
 

@@ -1,9 +1,10 @@
 /**
- * A model's configuration in Triton's own words: the field names of ModelConfig, so that the `/config` endpoint prints what we hold.
- * Every field is present with its proto3 default; only messages and members of a oneof that were not given are absent.
- * int64 fields (dims, versions) are numbers: the parser refuses what a number cannot hold exactly.
+ * A model's configuration, with the field names of Triton's ModelConfig (model_config.proto), so
+ * that the `/config` endpoint prints it as it is. Every field is present with its proto3 default;
+ * only messages and members of a oneof that were not given are absent. int64 fields (dims,
+ * versions) are numbers: the parser refuses what a number cannot hold exactly.
  */
-import type { Datatype } from "#shared/model/datatype.js";
+import type { Datatype } from "./datatype.js";
 
 export const dataTypes = [
   "TYPE_INVALID",
@@ -25,7 +26,10 @@ export const dataTypes = [
 
 export type DataType = (typeof dataTypes)[number];
 
-/** A bigint only above 2^53 - 1: "never expire" is written as 18446744073709551615 and must survive. */
+/**
+ * A bigint only above 2^53 - 1. Configurations write "never expire" as 18446744073709551615, which
+ * must not be rounded.
+ */
 export type Uint64 = number | bigint;
 
 type Strings = Readonly<Record<string, string>>;
@@ -75,7 +79,7 @@ export interface BatchOutput {
   readonly source_input: readonly string[];
 }
 
-/** At most one member; none means all versions. */
+/** At most one member is present; none means all versions. */
 export interface VersionPolicy {
   readonly latest?: { readonly num_versions: number };
   readonly all?: object;
@@ -133,7 +137,7 @@ export interface DynamicBatching {
   readonly priority_levels: Uint64;
   readonly default_priority_level: Uint64;
   readonly default_queue_policy?: QueuePolicy;
-  /** Keys are levels, as decimal digits. */
+  /** The keys are priority levels, in decimal digits. */
   readonly priority_queue_policy: Readonly<Record<string, QueuePolicy>>;
 }
 
@@ -154,7 +158,7 @@ export interface ControlInput {
 export interface InitialState {
   readonly data_type: DataType;
   readonly dims: readonly number[];
-  /** Its presence means zeros, whatever its value. */
+  /** If it is present, the state is zeros, whatever its value. */
   readonly zero_data?: boolean;
   readonly data_file?: string;
   readonly name: string;
@@ -247,7 +251,7 @@ export interface ModelConfig {
   readonly batch_input: readonly BatchInput[];
   readonly batch_output: readonly BatchOutput[];
   readonly optimization?: OptimizationPolicy;
-  /** At most one of these three. */
+  /** At most one of this and the next two is present. */
   readonly dynamic_batching?: DynamicBatching;
   readonly sequence_batching?: SequenceBatching;
   readonly ensemble_scheduling?: EnsembleScheduling;
@@ -264,12 +268,16 @@ export interface ModelConfig {
   readonly model_metrics?: { readonly metric_control: readonly MetricControl[] };
 }
 
-/** @throws TypeError for TYPE_INVALID, which no validated configuration holds. */
+/**
+ * The KServe name of a configuration's data type.
+ * @throws TypeError for TYPE_INVALID, which no validated configuration holds
+ */
 export function kserveType(type: DataType): Datatype {
   if (type === "TYPE_INVALID") throw new TypeError("TYPE_INVALID is no tensor's type");
   return type === "TYPE_STRING" ? "BYTES" : (type.slice("TYPE_".length) as Datatype);
 }
 
+/** The inverse of `kserveType`. */
 export function configType(datatype: Datatype): DataType {
   return datatype === "BYTES" ? "TYPE_STRING" : `TYPE_${datatype}`;
 }

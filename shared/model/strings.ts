@@ -6,7 +6,7 @@
  */
 import { isUtf8 } from "node:buffer";
 
-/** @returns what stands in the string's way, as the end of a sentence; undefined if nothing. */
+/** @returns what is wrong with the string, as the end of a sentence; undefined if nothing is */
 export function stringFault(bytes: Uint8Array): string | undefined {
   if (bytes.includes(0)) return "holds a NUL byte, and ONNX Runtime for Node would drop all that follows it";
   if (!isUtf8(bytes)) return "is not UTF-8, and ONNX Runtime for Node takes no other bytes";
@@ -15,13 +15,13 @@ export function stringFault(bytes: Uint8Array): string | undefined {
 
 export interface ElementFault {
   readonly index: number;
-  /** As of `stringFault`. */
+  /** What `stringFault` says of the element. */
   readonly fault: string;
 }
 
 /**
- * The first fault among the elements of a BYTES tensor whose length prefixes are known to fit. The
- * bytes may be of tens of millions of elements, so nothing is built for most of them.
+ * The first fault among the elements of a BYTES tensor whose length prefixes have been checked.
+ * There may be tens of millions of elements, so nothing is built for most of them.
  */
 export function elementFault(data: Buffer): ElementFault | undefined {
   for (let at = 0, index = 0; at < data.length; index++) {
@@ -34,7 +34,10 @@ export function elementFault(data: Buffer): ElementFault | undefined {
   return undefined;
 }
 
-/** ASCII without NUL. Most strings are, and so short that a view of one costs more than this. */
+/**
+ * Whether an element is ASCII without NUL. Most are, and so short that a view of one costs more
+ * than this.
+ */
 function isPlain(data: Buffer, start: number, end: number): boolean {
   for (let at = start; at < end; at++) {
     const byte = data[at] as number;
@@ -43,7 +46,7 @@ function isPlain(data: Buffer, start: number, end: number): boolean {
   return true;
 }
 
-/** The strings of a BYTES tensor in which there is no fault. */
+/** The strings of a BYTES tensor in which `elementFault` finds none. */
 export function stringElements(data: Buffer): string[] {
   const elements: string[] = [];
   for (let at = 0; at < data.length;) {

@@ -1,28 +1,43 @@
-/** The only file that imports the NATS client. NATS is the fast path: with it down, publishing is a no-op and readers look into Redis. */
+/**
+ * The connection to NATS; no other file imports its client. NATS is the fast path: while it is
+ * down, publishing does nothing and readers look into Redis.
+ */
 import { connect, DebugEvents, Events, type NatsConnection, type Subscription } from "nats";
 import type { Logger } from "pino";
-import { natsServers } from "#shared/broker-url.js";
-import { delay } from "#shared/retry.js";
+import { natsServers } from "../broker-url.js";
+import { delay } from "../retry.js";
 
 export interface Bus {
-  /** Drops the message when there is no connection: the outcome is already in Redis. Never throws. */
+  /**
+   * Never throws. Without a connection the message is dropped: what it says is in Redis already.
+   */
   publish(subject: string, message: Buffer): void;
   /**
-   * Resolves when the server surely has the interest, or is too slow to say so. Messages are handled as they are parsed: there is no queue that could grow.
-   * @returns ends the subscription
+   * Resolves when the server surely has the subscription, or is too slow to say so. Messages are
+   * handled as they are parsed, so there is no queue that could grow.
+   * @returns a function that ends the subscription
    */
   subscribe(subject: string, handle: (message: Buffer) => void): Promise<() => void>;
-  /** False while messages may be lost; readers then look into Redis at once instead of waiting for silence. */
+  /** False while messages are surely lost: readers then look into Redis by themselves. */
   isUp(): boolean;
-  /** Largest message that the server takes. */
+  /**
+   * How many connections there were so far. Where it has grown, messages may have been lost in
+   * between.
+   */
+  connections(): number;
+  /** The largest message that the server takes. */
   maxBytes(): number;
   close(): Promise<void>;
 }
 
-/** Longest wait for a server that is there to say that it has read all we sent. */
+/** The longest wait for a connected server to confirm that it has read what was sent. */
 const FLUSH_MS = 500;
 
-/** False when the connection is cut meanwhile; it reconnects by itself, and its status says when. */
+/**
+ * Waits until the server has read what was sent.
+ * @returns false when the connection is cut meanwhile; it reconnects by itself, and its status says
+ * when
+ */
 async function flushed(connection: NatsConnection): Promise<boolean> {
   try {
     await connection.flush();
@@ -42,6 +57,7 @@ async function flushedSoon(connection: NatsConnection): Promise<void> {
   enough.abort();
 }
 
+/** A subscription that outlives connections. */
 interface Interest {
   readonly subject: string;
   readonly handle: (message: Buffer) => void;
@@ -55,10 +71,11 @@ export interface BusSettings {
   readonly log: Logger;
 }
 
-/** Resolves at once, connected or not: neither gateway nor worker may wait for NATS to start. */
+/** Returns at once, connected or not: neither gateway nor worker may wait for NATS to start. */
 export function connectBus({ url, name, log }: BusSettings): Bus {
   let connection: NatsConnection | undefined;
   let up = false;
+  let connections = 0;
   let closed = false;
   const interests = new Set<Interest>();
 
@@ -78,7 +95,9 @@ export function connectBus({ url, name, log }: BusSettings): Bus {
         up = false;
       } else if (status.type === Events.Reconnect) {
         log.info("nats connection restored");
-        up = true;
+        connections++;
+        // Until the server has read the subscriptions, what is sent to them is lost.
+        up = await flushed(nc);
       }
     }
   }
@@ -90,7 +109,8 @@ export function connectBus({ url, name, log }: BusSettings): Bus {
     reconnectTimeWait: 100,
     reconnectJitter: 50,
     waitOnFirstConnect: true,
-    pingInterval: 5_000,
+    // A link that stalls without a word is given up after 6 s.
+    pingInterval: 2_000,
     maxPingOut: 2,
     timeout: 2_000,
   }).then(
@@ -99,6 +119,7 @@ export function connectBus({ url, name, log }: BusSettings): Bus {
       connection = nc;
       for (const interest of interests) listen(nc, interest);
       const watching = watch(nc);
+      connections++;
       up = await flushed(nc);
       await watching;
     },
@@ -130,6 +151,7 @@ export function connectBus({ url, name, log }: BusSettings): Bus {
       };
     },
     isUp: () => up,
+    connections: () => connections,
     maxBytes: () => connection?.info?.max_payload ?? 1_048_576,
     async close() {
       closed = true;

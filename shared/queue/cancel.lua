@@ -1,15 +1,19 @@
 #!lua flags=allow-oom
--- cancel.lua: end a request from outside: cancelled, expired, or destroyed. Like give-outcome.lua, but a stream also gets its final record.
--- The worker that holds it learns of it at its next append or at its commit.
+-- cancel.lua: end a request from outside of a worker: it was cancelled, it expired, or its entry
+-- was destroyed. Like give-outcome.lua, but a stream also gets its final record. A worker that
+-- holds the request learns of it at its next append or at its commit.
 --   KEYS[1] outcome hash   KEYS[2] log
---   ARGV[1] outcome kind   ARGV[2] outcome body   ARGV[3] least TTL ms of both: they are kept as long as admission said
---   ARGV[4] the rest of the final record: JSON members, without braces; '' if the request is no stream
+--   ARGV[1] outcome kind   ARGV[2] outcome body
+--   ARGV[3] least TTL ms of outcome and log; admission may have asked for a longer one
+--   ARGV[4] the rest of the final record: JSON members, without braces; '' if the request is no
+--           stream
 --   ARGV[5] '1' to leave a stream alone that has a record, else '0'
---   Returns {'given', record}       record is '' if the request is no stream
---           {'known', kind, body}   it has an outcome, perhaps this one by an earlier call
---           {'sealed'}              its final record is in, and its outcome comes with the commit of the worker that holds it
+--   Returns {'given', record}       ended by this call; record is '' if the request is no stream
+--           {'known', kind, body}   it has an outcome already, perhaps this one by an earlier call
+--           {'sealed'}              its log has the final record; the outcome comes with the commit
+--                                   of the worker that holds it
 --           {'begun'}               its log has a record, and ARGV[5] is '1'
---           {'unknown'}             there is no such request (any more)
+--           {'unknown'}             there is no such request, or not any more
 local known = redis.call('HMGET', KEYS[1], 'digest', 'kind', 'body', 'sealed', 'ttl')
 if not known[1] then return {'unknown'} end
 if known[2] then return {'known', known[2], known[3]} end

@@ -1,13 +1,15 @@
 #!lua flags=allow-oom
--- give-outcome.lua: give a request an outcome from outside of a run, if it has none yet. A worker that holds it finds the outcome at its
--- commit and lets the step take no effect.
+-- give-outcome.lua: give a request an outcome from outside of a worker, if it has none yet. A
+-- worker that holds the request finds the outcome at its commit, and the request takes no effect.
 --   KEYS[1] outcome hash
---   ARGV[1] kind   ARGV[2] body   ARGV[3] least TTL ms: it is kept as long as admission said
---   ARGV[4] '1' if surely no worker can commit it any more, else absent
---   Returns {'given'}
---           {'known', kind, body}
---           {'sealed'}    its stream has its final record: the outcome is what that says, and comes with the commit of the worker that holds it
---           {'unknown'}   there is no such request (any more)
+--   ARGV[1] kind   ARGV[2] body
+--   ARGV[3] least TTL ms of the outcome; admission may have asked for a longer one
+--   ARGV[4] '1' if surely no worker can commit the request any more, else '0'
+--   Returns {'given'}               it has this outcome now
+--           {'known', kind, body}   it had an outcome already
+--           {'sealed'}              its stream has its final record: the outcome is what that says,
+--                                   and comes with the commit of the worker that holds it
+--           {'unknown'}             there is no such request, or not any more
 local known = redis.call('HMGET', KEYS[1], 'digest', 'kind', 'body', 'sealed', 'ttl')
 if not known[1] then return {'unknown'} end
 if known[2] then return {'known', known[2], known[3]} end

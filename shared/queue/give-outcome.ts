@@ -1,12 +1,42 @@
-/** The typed wrapper of give-outcome.lua: ends a request without running it: its deadline passed, or its step is gone. */
-import { bytes, defineScript, list, text, word } from "#shared/redis/script.js";
+/**
+ * The typed wrapper of give-outcome.lua: ends a request without running it, since its deadline
+ * passed or its step is gone.
+ */
+import type { StoredOutcome } from "../contract/outcome.js";
+import type { RedisClient } from "../redis/connect.js";
+import { bytes, defineScript, list, text, word } from "../redis/script.js";
+import type { RequestAddress } from "./address.js";
+import { outcomeKey } from "./keys.js";
 
 export type Given =
   | { readonly said: "given" | "sealed" | "unknown" }
   | { readonly said: "known"; readonly outcome: { readonly kind: string; readonly body: Buffer } };
 
-export const giveOutcome = defineScript<Given>(new URL("./give-outcome.lua", import.meta.url), (reply) => {
-  const [first, kind, body] = list(reply);
-  const said = word(first, ["given", "known", "sealed", "unknown"]);
-  return said === "known" ? { said, outcome: { kind: text(kind), body: bytes(body) } } : { said };
-});
+const answers = ["given", "known", "sealed", "unknown"] as const;
+
+const script = defineScript<Given>(
+  new URL("./give-outcome.lua", import.meta.url),
+  (reply) => {
+    const [first, kind, body] = list(reply);
+    const said = word(first, answers);
+    return said === "known" ? { said, outcome: { kind: text(kind), body: bytes(body) } } : { said };
+  },
+  { durable: true },
+);
+
+/**
+ * Safe to repeat: what an earlier call gave reads as `known`.
+ * @param ttlMs the outcome is kept for at least this long, or for as long as admission said, if
+ * that is longer
+ * @param evenSealed whether a stream that has its final record gets this outcome too, since surely
+ * no worker can commit one any more
+ */
+export function giveOutcome(
+  redis: RedisClient,
+  address: RequestAddress,
+  { kind, body }: StoredOutcome,
+  ttlMs: number,
+  evenSealed = false,
+): Promise<Given> {
+  return script(redis, [outcomeKey(address)], [kind, body, ttlMs, evenSealed ? 1 : 0]);
+}

@@ -1,44 +1,103 @@
 /**
- * A Lua script and its typed wrapper: the script's file lies beside the wrapper, and raw replies turn into words before they leave
- * it. A server that has forgotten its scripts (restart, SCRIPT FLUSH) is taught again inside the call. Scripts that end or hand back
- * work that was admitted carry `allow-oom`: a full Redis refuses new work, and only finishing what it has makes it emptier.
+ * What the typed wrapper of a Lua script is made of. The script's file lies beside its wrapper, and
+ * raw replies become typed ones before they leave it. A server that has forgotten its scripts
+ * (restart, SCRIPT FLUSH) is sent the source inside the call. Scripts that end or give back work
+ * that was admitted carry the flag `allow-oom`: a full Redis refuses new work, and only finishing
+ * what it has makes it emptier.
  */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { dropIfSilent, type RedisClient } from "./connect.js";
+import { untilReplicated } from "./replicated.js";
+import { inTransaction, lastReply, sendTogether, type Arg, type Call } from "./transaction.js";
 
-export type Arg = string | number | Buffer;
+export type { Arg } from "./transaction.js";
 
 export interface Script<Reply> {
-  (redis: RedisClient, keys: readonly string[], args: readonly Arg[]): Promise<Reply>;
+  /**
+   * @param ahead calls that run before the script, in one transaction with it. Where the server has
+   * forgotten the script they run once more.
+   */
+  (redis: RedisClient, keys: readonly string[], args: readonly Arg[], ahead?: readonly Call[]): Promise<Reply>;
 }
 
-/** @param decode receives bulk strings as Buffers, integers as numbers, arrays as arrays. */
-export function defineScript<Reply>(file: URL, decode: (reply: unknown) => Reply): Script<Reply> {
-  const source = readFileSync(file, "utf8");
+export interface ScriptTerms {
+  /**
+   * Whether the script accepts or ends work: in the durability mode `replicated` its call then
+   * counts as done once a replica has what it wrote.
+   */
+  readonly durable: boolean;
+}
+
+/**
+ * @param file the script
+ * @param decode makes the typed reply; it gets bulk strings as Buffers, integers as numbers, and
+ * arrays
+ * @returns a function that runs the script. It throws an UnconfirmedError where no replica has
+ * confirmed a durable call: whether its writes last is unknown then, and it is to be repeated.
+ */
+export function defineScript<Reply>(
+  file: URL,
+  decode: (reply: unknown) => Reply,
+  { durable }: ScriptTerms = { durable: false },
+): Script<Reply> {
+  const source = sourceOf(file);
   const sha = createHash("sha1").update(source).digest("hex");
-  return async (redis, keys, args) => {
+  return async (redis, keys, args, ahead = []) => {
+    const [key = ""] = keys;
+    const waits = durable && redis.durability === "replicated";
     const tail = [keys.length, ...keys, ...args];
     try {
-      return decode(await redis.callBuffer("EVALSHA", [sha, ...tail]));
+      return decode(await send(redis, key, ahead, ["EVALSHA", sha, ...tail], waits));
     } catch (error) {
       dropIfSilent(redis, error);
       if (!isReplyError(error, "NOSCRIPT")) throw error;
-      return decode(await redis.callBuffer("EVAL", [source, ...tail]));
+      return decode(await send(redis, key, ahead, ["EVAL", source, ...tail], waits));
     }
   };
 }
 
-/** True for an error that the server itself answered, starting with `code`. */
+/**
+ * A line `-- include ../version.lua` stands for that file, named as seen from the one in which it
+ * stands. A file is included once, wherever it is named first.
+ */
+function sourceOf(file: URL, included = new Set<string>()): string {
+  included.add(file.href);
+  return readFileSync(file, "utf8").replaceAll(/^-- include (\S+)\n/gm, (_, path: string) => {
+    const piece = new URL(path, file);
+    return included.has(piece.href) ? "" : sourceOf(piece, included);
+  });
+}
+
+async function send(
+  redis: RedisClient,
+  key: string,
+  ahead: readonly Call[],
+  call: Call,
+  waits: boolean,
+): Promise<unknown> {
+  const [command, ...args] = call;
+  if (ahead.length === 0 && !waits) return redis.callBuffer(command, args);
+  const calls = ahead.length === 0 ? [call] : inTransaction([...ahead, call]);
+  const results = await (waits ? untilReplicated : sendTogether)(redis, key, calls);
+  return ahead.length === 0 ? results.at(0)?.[1] : lastReply(results);
+}
+
+/** Whether the server itself answered with this error, whose text starts with `code`. */
 export function isReplyError(error: unknown, code: string): boolean {
   return error instanceof Error && error.name === "ReplyError" && error.message.startsWith(code);
 }
 
-/** Decodes an array of words, refusing any that the script's head does not list. */
+/**
+ * Decodes an array of words.
+ * @param allowed the words that the script's head lists
+ * @returns a decoder, which throws a TypeError for any other word
+ */
 export function words<const Word extends string>(allowed: readonly Word[]): (reply: unknown) => Word[] {
   return (reply) => list(reply).map((item) => word(item, allowed));
 }
 
+/** @throws TypeError for a word that is not among the allowed ones */
 export function word<const Word extends string>(reply: unknown, allowed: readonly Word[]): Word {
   const said = text(reply);
   const known = allowed.find((candidate) => candidate === said);
@@ -46,6 +105,7 @@ export function word<const Word extends string>(reply: unknown, allowed: readonl
   return known;
 }
 
+/** @throws TypeError for what is neither string nor number */
 export function text(reply: unknown): string {
   if (Buffer.isBuffer(reply)) return reply.toString("utf8");
   if (typeof reply === "string") return reply;
@@ -53,16 +113,19 @@ export function text(reply: unknown): string {
   throw new TypeError(`expected a string reply, got ${typeof reply}`);
 }
 
+/** @throws TypeError for what is no bulk string */
 export function bytes(reply: unknown): Buffer {
   if (Buffer.isBuffer(reply)) return reply;
   throw new TypeError(`expected a bulk reply, got ${typeof reply}`);
 }
 
+/** @throws TypeError for what is no array */
 export function list(reply: unknown): unknown[] {
   if (Array.isArray(reply)) return reply as unknown[];
   throw new TypeError(`expected an array reply, got ${typeof reply}`);
 }
 
+/** @throws TypeError for what is no safe integer, as number or text */
 export function integer(reply: unknown): number {
   const value = typeof reply === "number" ? reply : Number(text(reply));
   if (!Number.isSafeInteger(value)) throw new TypeError("expected an integer reply");

@@ -1,38 +1,84 @@
-/** Refuses a Redis that would lose what Baton promises to keep, and says how durable the one it found is. */
+/**
+ * Looks at how Redis is really set up: at the start, where a process refuses to run on a server
+ * that would lose what it promises to keep, and again after a failover, which it can only report.
+ */
+import type * as ioredis from "ioredis";
 import type { Logger } from "pino";
-import { retrying } from "#shared/retry.js";
-import type { RedisClient } from "./connect.js";
+import { UnusableError } from "../exit.js";
+import { retrying } from "../retry.js";
+import { mastersOf, type RedisClient } from "./connect.js";
+import { isReplyError } from "./script.js";
+import { checkedSettings, serverFindings, type Findings, type ServerFacts } from "./server-faults.js";
 
-/** A link that is cut at the very start is not a server that cannot be used. */
-const ASK_BUDGET_MS = 10_000;
+/**
+ * Redis is asked again for this long: a link that is cut at the very start is no unusable server,
+ * and a master that has just died is replaced by another one.
+ */
+const ASK_BUDGET_MS = 30_000;
 
-/** @throws Error naming the setting that is wrong. */
+/**
+ * Checks the server, or every master of a Cluster, and says how durable it is. Servers that take
+ * over later are checked when they do.
+ * @throws UnusableError that names what is wrong with the server
+ */
 export async function checkServer(redis: RedisClient, log: Logger): Promise<void> {
-  const info = Object.fromEntries(
-    (await retrying(() => redis.info(), { budgetMs: ASK_BUDGET_MS }))
-      .split("\r\n")
-      .filter((line) => line.includes(":"))
-      .map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1)]),
-  );
-  const major = Number((info["redis_version"] ?? "0").split(".")[0]);
-  if (major < 7) throw new Error(`Redis ${info["redis_version"]} is too old: Baton needs 7.0 or newer`);
-  const policy = info["maxmemory_policy"];
-  if (policy !== undefined && policy !== "noeviction") {
-    throw new Error(`Redis has maxmemory-policy ${policy}: it would throw queued work away. Set it to noeviction`);
-  }
-  const mode = await durability(redis, info["aof_enabled"] === "1");
-  log.info({ redis: info["redis_version"], durability: mode }, "redis checked");
-  if (mode === "fast" || mode === "none")
-    log.warn({ durability: mode }, "accepted work may be lost if Redis's machine loses power");
+  const { durability = "strict", isCluster: inCluster } = redis;
+  const known = new Set<string>();
+  /** Looks at servers that were not seen before, and at one outside of a Cluster each time. */
+  const look = async () => {
+    if (mastersOf(redis).length === 0) throw new Error("no master is known");
+    const masters = mastersOf(redis).filter((master) => !inCluster || !known.has(addressOf(master)));
+    const facts = await Promise.all(masters.map(ask));
+    for (const master of masters) known.add(addressOf(master));
+    return { facts, findings: together(facts.map((one) => serverFindings(one, { durability, inCluster }))) };
+  };
+  const { facts, findings } = await retrying(look, { budgetMs: ASK_BUDGET_MS });
+  const [refusal] = findings.refusals;
+  if (refusal !== undefined) throw new UnusableError(refusal);
+  const versions = [...new Set(facts.map(({ info }) => info["redis_version"]))].join(", ");
+  log.info({ redis: versions, masters: facts.length, durability }, "redis checked");
+  let told: ReadonlySet<string> = new Set();
+  const tell = ({ refusals, warnings }: Findings) => {
+    for (const refusal of refusals) if (!told.has(refusal)) log.error({ refusal }, "redis no longer fits");
+    for (const warning of warnings) if (!told.has(warning)) log.warn({ warning }, "redis may lose work");
+    told = new Set([...refusals, ...warnings]);
+  };
+  tell(findings);
+  const lookAgain = () => {
+    look().then(
+      ({ facts, findings }) => facts.length > 0 && tell(findings),
+      (error: unknown) => log.debug({ error: String(error) }, "redis cannot be checked now"),
+    );
+  };
+  // A Cluster's client says `refresh` after each look at who serves which slot.
+  redis.on(inCluster ? "refresh" : "ready", lookAgain);
 }
 
-/** `strict`: nothing acknowledged is lost; `fast`: up to a second of it; `none`: all since the last snapshot. */
-async function durability(redis: RedisClient, appendOnly: boolean): Promise<"strict" | "fast" | "none" | "unknown"> {
-  if (!appendOnly) return "none";
+function addressOf({ options: { host, port } }: ioredis.Redis): string {
+  return `${host}:${port}`;
+}
+
+async function ask(redis: ioredis.Redis): Promise<ServerFacts> {
+  const [text, config] = await Promise.all([redis.info(), configOf(redis)]);
+  const lines = text.split("\r\n").filter((line) => line.includes(":"));
+  const info = Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1)]),
+  );
+  return { info, config };
+}
+
+/** @returns undefined where the server refuses the command, as managed services do */
+async function configOf(redis: ioredis.Redis): Promise<ServerFacts["config"]> {
   try {
-    const [, fsync] = await redis.config("GET", "appendfsync");
-    return fsync === "always" ? "strict" : "fast";
-  } catch {
-    return "unknown"; // managed services forbid CONFIG
+    const pairs = await redis.config("GET", ...checkedSettings);
+    return Object.fromEntries(checkedSettings.map((name) => [name, pairs[pairs.indexOf(name) + 1]]));
+  } catch (error) {
+    if (isReplyError(error, "ERR") || isReplyError(error, "NOPERM")) return undefined;
+    throw error;
   }
+}
+
+function together(all: readonly Findings[]): Findings {
+  const distinct = (pick: (findings: Findings) => readonly string[]) => [...new Set(all.flatMap(pick))];
+  return { refusals: distinct(({ refusals }) => refusals), warnings: distinct(({ warnings }) => warnings) };
 }

@@ -1,20 +1,26 @@
-/** The figures that count, worked out of the rounds: a median, and every round's own value beside it. */
-import { parts } from "./fleet.js";
-import { median } from "./percentiles.js";
-import type { FleetResult, StepRound } from "./scenarios.js";
+/**
+ * The figures that count, worked out of the rounds: a median, with every round's own value beside
+ * it.
+ */
+import { parts } from "./support/fleet.js";
+import { median, ratio, type Wanted } from "./support/statistics.js";
+import type { FleetResult, StepRound } from "./steps/scenarios.js";
+import { queueFigures } from "./queue/laws.js";
+import type { QueueRound } from "./queue/scenarios.js";
 import { streamFigures } from "./streams/figures.js";
 import type { StreamRound } from "./streams/scenarios.js";
-import { ratio, type Wanted } from "./wanted.js";
 
 export interface Figure {
   readonly name: string;
   readonly goal: string;
+  /** Undefined where nobody judges it, or where what was measured cannot tell. */
+  readonly met: boolean | undefined;
   readonly median: number;
-  /** One per round; ratios are of values from the same round. */
+  /** One value per round. Ratios are of values from the same round. */
   readonly values: readonly number[];
 }
 
-/** CPU of the servers; the load generator is not theirs. */
+/** CPU of the servers. The load generator is not one of them. */
 function serverCpuUs({ cpuUs }: FleetResult): number {
   return parts.reduce((sum, part) => sum + cpuUs[part], 0);
 }
@@ -69,22 +75,44 @@ const stepFigures: readonly Wanted<StepRound>[] = [
   },
 ];
 
-export type Round = StepRound & StreamRound;
+export type Round = StepRound & StreamRound & QueueRound;
 
 export function figures(rounds: readonly Partial<Round>[]): Figure[] {
-  const wanted: readonly Wanted<Round>[] = [...stepFigures, ...streamFigures];
-  return wanted.flatMap(({ name, goal = "", of }) => {
-    const values = rounds.map(of).filter((value): value is number => Number.isFinite(value)); // nothing seen is no number
-    return values.length === 0 ? [] : [{ name, goal, median: median(values), values }];
+  return figuresOf<Round>([...stepFigures, ...streamFigures, ...queueFigures], rounds);
+}
+
+export function figuresOf<Round>(wanted: readonly Wanted<Round>[], rounds: readonly Partial<Round>[]): Figure[] {
+  return wanted.flatMap(({ name, goal, most, canMeet = true, of }) => {
+    // Where nothing was measured there is no number.
+    const values = rounds.map(of).filter((value): value is number => Number.isFinite(value));
+    if (values.length === 0) return [];
+    const middle = median(values);
+    const kept = most === undefined ? undefined : middle <= most;
+    return [
+      {
+        name,
+        goal: goal ?? (most === undefined ? "" : `≤ ${most}`),
+        met: kept === true && !canMeet ? undefined : kept,
+        median: middle,
+        values,
+      },
+    ];
   });
 }
 
 export function printFigures(figures: readonly Figure[]): string {
+  const verdict = (met: boolean | undefined) => (met === undefined ? "" : met ? "yes" : "no");
   const rows = [
-    ["", "median", "goal", "rounds"],
-    ...figures.map(({ name, goal, median, values }) => [name, shown(median), goal, values.map(shown).join("  ")]),
+    ["", "median", "goal", "met", "rounds"],
+    ...figures.map(({ name, goal, met, median, values }) => [
+      name,
+      shown(median),
+      goal,
+      verdict(met),
+      values.map(shown).join("  "),
+    ]),
   ];
-  const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => (row[column] ?? "").length)));
+  const widths = [0, 1, 2, 3].map((column) => Math.max(...rows.map((row) => (row[column] ?? "").length)));
   const line = (row: readonly string[]) =>
     row
       .map((cell, i) => (i === 1 ? cell.padStart(widths[i] ?? 0) : cell.padEnd(widths[i] ?? 0)))

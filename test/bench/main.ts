@@ -1,23 +1,26 @@
 /**
- * `npm run bench`: the fleet over HTTP against the bare ONNX Runtime loop and one BullMQ job per inference, on the same models and in the same
- * run. `--quick` takes about a minute and is for a first look; `--rounds N`, `--only fleet,bare64,…` narrow it further. `--only streams` measures
- * generation instead, `--only steps,streams` both.
+ * `npm run bench` compares the fleet over HTTP with the bare ONNX Runtime loop and with one BullMQ
+ * job per inference, on the same models and in the same run. `--quick` takes about a minute and is
+ * for a first look; `--rounds N` and `--only fleet,bare64,…` narrow it further. `--only streams`
+ * measures generation instead, `--only queue` what the queue costs Redis, and `--only
+ * steps,streams,queue` all of it.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { startRedis } from "../setup/redis.js";
-import { root } from "../setup/root.js";
+import { startRedis } from "../support/fleet/redis.js";
+import { root } from "../support/fleet/root.js";
 import type { ReferenceJob } from "./bare/reference.js";
-import { runChild } from "./child.js";
-import { chosen } from "./chosen.js";
+import { runChild } from "./support/child.js";
+import { chosen, runRounds } from "./support/rounds.js";
 import { figures, printFigures, type Round } from "./figures.js";
-import { startBenchFleet } from "./fleet.js";
-import { describeMachine } from "./machine.js";
-import { benchRepository, large, tiny, tinyAtOnce } from "./models.js";
-import { runRounds } from "./rounds.js";
-import { stepNames, stepScenarios, type StepRound, type Timing } from "./scenarios.js";
+import { queueDetails } from "./queue/laws.js";
+import { queueNames, queueScenarios, type QueueRound } from "./queue/scenarios.js";
+import { startBenchFleet } from "./support/fleet.js";
+import { describeMachine } from "./support/machine.js";
+import { benchRepository, large, tiny, tinyAtOnce } from "./support/models.js";
+import { stepNames, stepScenarios, type StepRound, type Timing } from "./steps/scenarios.js";
 import { streamNames, type StreamRound } from "./streams/scenarios.js";
 import { openStreams } from "./streams/suite.js";
 
@@ -31,7 +34,7 @@ const { values: options } = parseArgs({
 const timing: Timing = options.quick ? { warmupMs: 500, measureMs: 2_000 } : { warmupMs: 1_500, measureMs: 6_000 };
 const takeovers = options.quick ? 1 : 3;
 const rounds = Number(options.rounds ?? (options.quick ? 1 : 3));
-const names = chosen(options.only, { steps: stepNames, streams: streamNames });
+const names = chosen(options.only, { steps: stepNames, streams: streamNames, queue: queueNames });
 
 // Leaving by `exit` takes every started process along.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
@@ -82,10 +85,20 @@ async function measureStreams(onClose: Closing): Promise<Partial<StreamRound>[]>
   return runRounds(scenarios, { rounds, names: names.streams, progress });
 }
 
+function measureQueue(): Promise<Partial<QueueRound>[]> {
+  const scenarios = queueScenarios({ folder, timing, quick: options.quick, progress });
+  return runRounds(scenarios, { rounds, names: names.queue, progress });
+}
+
 try {
   const steps = names.steps.length === 0 ? [] : await closing(measureSteps);
   const streams = names.streams.length === 0 ? [] : await closing(measureStreams);
-  const measured = Array.from({ length: rounds }, (_, i): Partial<Round> => ({ ...steps[i], ...streams[i] }));
+  const queue = names.queue.length === 0 ? [] : await measureQueue();
+  const measured = Array.from({ length: rounds }, (_, i): Partial<Round> => ({
+    ...steps[i],
+    ...streams[i],
+    ...queue[i],
+  }));
   const results = measured.flatMap((round) => Object.values(round));
   const total = (count: "checked" | "wrong") => results.reduce((sum, result) => sum + result[count], 0);
   const [checked, wrong] = [total("checked"), total("wrong")];
@@ -106,6 +119,8 @@ try {
     `Redis with appendfsync always; ${timing.measureMs / 1_000} s measured after ${timing.warmupMs / 1_000} s of warm-up\n`,
   );
   console.log(printFigures(worked));
+  const details = queueDetails(queue);
+  if (details.length > 0) console.log(`\n${details.join("\n")}`);
   console.log(`\n${checked} answers checked, ${wrong} wrong; all values in ${file}`);
   if (wrong > 0) process.exitCode = 1;
 } finally {

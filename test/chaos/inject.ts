@@ -1,30 +1,48 @@
-/** Carries out a plan of faults on a running fleet, and counts what has really happened: a fault that missed is no dose. */
-import type { Pace } from "../history/pace.js";
-import type { Fleet } from "../setup/fleet.js";
-import type { Proxy } from "../setup/proxy.js";
-import { Seats } from "../setup/seats.js";
+/**
+ * Carries out a plan of faults on a running fleet. It counts what has really happened, since a
+ * fault that missed proves nothing.
+ */
+import type { Pace } from "../support/sequences/pace.js";
+import type { Fleet } from "../support/fleet/fleet.js";
+import type { Broker } from "../support/fleet/broker.js";
+import type { Proxy } from "../support/fleet/proxy.js";
+import type { Store } from "../support/fleet/store.js";
 import type { Fault } from "./plan.js";
 
 export type FaultCounts = Record<Fault["kind"], number>;
 
-/** A loss or a reset that finds no traffic for this long is given up. */
+export interface Injection {
+  /** The load keeps step with it. */
+  readonly pace: Pace;
+  /** The repository with which workers start anew that are rolled; a plan with rolls needs one. */
+  readonly rolledOut?: string;
+  readonly note: (line: string) => void;
+}
+
+/** A worker that is told to end hands back what it holds. After this long it is killed. */
+const DRAIN_MS = 30_000;
+
+/** A lost reply or a reset that finds no traffic for this long is given up. */
 const PATIENCE_MS = 3_000;
 
 /**
- * Strikes at the planned times, or later: a worker that was killed is left alone until it is at work again, and one worker always is. The
- * load keeps step. Resolves when the last fault is over and everything killed is back; rejects if something does not come back.
+ * Strikes at the planned times, or later: a worker that was killed is left alone until it is at
+ * work again, and at least one worker always is. The load keeps step. Resolves when the last fault
+ * is over and everything that was killed is back.
+ * @throws Error if something does not come back
  */
 export async function inject(
   fleet: Fleet,
   plan: readonly Fault[],
-  pace: Pace,
-  note: (line: string) => void,
+  { pace, rolledOut, note }: Injection,
 ): Promise<FaultCounts> {
   const counts: FaultCounts = {
     workerKill: 0,
     workerFreeze: 0,
+    workerRoll: 0,
     gatewayKill: 0,
     redisKill: 0,
+    replicaKill: 0,
     natsKill: 0,
     redisReset: 0,
     redisStall: 0,
@@ -32,7 +50,7 @@ export async function inject(
     natsReset: 0,
   };
   const begunAt = performance.now();
-  /** The last fault on each target: two on one target follow each other. */
+  /** The last fault on each target. Two faults on one target follow each other. */
   const tails = new Map<string, Promise<void>>();
   const outOfWork = new Seats(Math.max(1, fleet.workers.length - 1));
   let struck = 0;
@@ -42,15 +60,16 @@ export async function inject(
     const target = targetOf(fault);
     const before = tails.get(target) ?? Promise.resolve();
     const run = before.then(async () => {
-      const isWorkers = fault.kind === "workerKill" || fault.kind === "workerFreeze";
-      const hit = await (isWorkers ? outOfWork.hold(() => strike(fleet, fault)) : strike(fleet, fault));
+      const blow = () => strike(fleet, fault, rolledOut);
+      const hit = await ("worker" in fault ? outOfWork.hold(blow) : blow());
       struck += 1;
       pace.allow(struck / plan.length);
       if (!hit) return;
       counts[fault.kind] += 1;
       note(`${((performance.now() - begunAt) / 1_000).toFixed(1)} s ${describe(fault)}`);
     });
-    run.catch((error: unknown) => note(`${describe(fault)} failed: ${String(error)}`)); // reported again below
+    // The await below rejects with it, too.
+    run.catch((error: unknown) => note(`${describe(fault)} failed: ${String(error)}`));
     tails.set(target, run);
   }
   await Promise.all(tails.values());
@@ -58,8 +77,8 @@ export async function inject(
   return counts;
 }
 
-/** @returns whether anything was hit. */
-async function strike(fleet: Fleet, fault: Fault): Promise<boolean> {
+/** @returns whether anything was hit */
+async function strike(fleet: Fleet, fault: Fault, rolledOut: string | undefined): Promise<boolean> {
   switch (fault.kind) {
     case "workerKill": {
       const worker = at(fleet.workers, fault.worker);
@@ -73,6 +92,14 @@ async function strike(fleet: Fleet, fault: Fault): Promise<boolean> {
       worker.thaw();
       return true;
     }
+    case "workerRoll": {
+      if (rolledOut === undefined) throw new Error("the plan rolls workers, and there is nothing to roll out");
+      const worker = at(fleet.workers, fault.worker);
+      await worker.terminate(DRAIN_MS);
+      worker.reconfigure({ BATON_MODEL_REPOSITORY: rolledOut });
+      await worker.start();
+      return true;
+    }
     case "gatewayKill": {
       const { member } = at(fleet.gateways, fault.gateway);
       await member.kill();
@@ -80,33 +107,54 @@ async function strike(fleet: Fleet, fault: Fault): Promise<boolean> {
       await member.start();
       return true;
     }
-    case "redisKill":
-    case "natsKill": {
-      const broker = fault.kind === "redisKill" ? fleet.redis : fleet.nats;
-      await broker.kill();
-      await sleep(fault.forMs);
-      await broker.restart();
+    case "redisKill": {
+      const masters = await fleet.store.mastersNow();
+      await cycle(at(masters, fault.master % masters.length), fault.forMs + fleet.store.failoverMs);
+      // The next one that dies may be the only other one that has the same keys.
+      await fleet.store.whenWhole();
       return true;
     }
+    case "replicaKill": {
+      const replicas = await replicasOf(fleet.store);
+      await cycle(at(replicas, fault.replica % replicas.length), fault.forMs);
+      await fleet.store.whenWhole();
+      return true;
+    }
+    case "natsKill":
+      await cycle(fleet.nats, fault.forMs);
+      return true;
     case "redisReset":
-      return resetOpen(fleet.lines[fault.line]);
+      return resetOpen(fleet.store.lines[fault.line]);
     case "natsReset":
-      return resetOpen(fleet.lines.nats);
+      return resetOpen([fleet.lines.nats]);
     case "redisStall":
-      fleet.lines[fault.line].blackHole("toClient");
+      for (const line of fleet.store.lines[fault.line]) line.blackHole("toClient");
       await sleep(fault.forMs);
-      fleet.lines[fault.line].heal();
+      for (const line of fleet.store.lines[fault.line]) line.heal();
       return true;
     case "lostReply":
       break;
   }
-  return fleet.lines[fault.line].loseReply(fault.nth, AbortSignal.timeout(PATIENCE_MS));
+  const lines = fleet.store.lines[fault.line];
+  return at(lines, fault.nth % lines.length).loseReply(fault.nth, AbortSignal.timeout(PATIENCE_MS));
 }
 
-/** While the server is down there is nothing to cut: the reset then strikes as soon as there is. */
-async function resetOpen(line: Proxy): Promise<boolean> {
+async function cycle(broker: Broker, downMs: number): Promise<void> {
+  await broker.kill();
+  await sleep(downMs);
+  await broker.restart();
+}
+
+/** The servers that are no masters now. */
+async function replicasOf(store: Store): Promise<readonly Broker[]> {
+  const masters = new Set(await store.mastersNow());
+  return store.servers.filter((server) => !masters.has(server));
+}
+
+/** While the server is down there is nothing to cut: then the reset strikes as soon as there is. */
+async function resetOpen(lines: readonly Proxy[]): Promise<boolean> {
   const giveUpAt = performance.now() + PATIENCE_MS;
-  while (line.resetAll() === 0) {
+  while (lines.reduce((count, line) => count + line.resetAll(), 0) === 0) {
     if (performance.now() > giveUpAt) return false;
     await sleep(20);
   }
@@ -117,9 +165,13 @@ function targetOf(fault: Fault): string {
   switch (fault.kind) {
     case "workerKill":
     case "workerFreeze":
+    case "workerRoll":
       return `worker ${fault.worker}`;
     case "gatewayKill":
       return `gateway ${fault.gateway}`;
+    case "redisKill":
+    case "replicaKill":
+      return "redis";
     case "redisStall":
     case "lostReply":
       return `${fault.kind} ${fault.line}`;
@@ -141,4 +193,26 @@ function at<T>(items: readonly T[], i: number): T {
 
 async function sleep(ms: number): Promise<void> {
   if (ms > 0) await new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** A number of seats, taken and given back. Work that finds none waits for its turn. */
+class Seats {
+  #free: number;
+  readonly #queue: (() => void)[] = [];
+
+  constructor(count: number) {
+    this.#free = count;
+  }
+
+  async hold<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free -= 1;
+    else await new Promise<void>((resolve) => this.#queue.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = this.#queue.shift();
+      if (next === undefined) this.#free += 1;
+      else next();
+    }
+  }
 }

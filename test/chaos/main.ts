@@ -1,8 +1,13 @@
-/** `npm run chaos`: breaks a real fleet by a seeded plan and says whether anything was lost, doubled or reordered. Exit code 1 if so. */
+/**
+ * `npm run chaos` breaks a real fleet by a seeded plan and says whether anything was lost, doubled
+ * or reordered. Its exit code is 1 if so.
+ */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { root } from "../setup/root.js";
+import { root } from "../support/fleet/root.js";
+import { clusterStore } from "../support/fleet/cluster-store.js";
+import { sentinelStore } from "../support/fleet/sentinel-store.js";
 import { doses } from "./plan.js";
 import { runChaos } from "./run.js";
 import { renderReport, type ChaosReport } from "./report.js";
@@ -17,6 +22,14 @@ const usage = `npm run chaos -- [options]
   --workers N       (4; short: 3)
   --gateways N      (2)
   --lease MS        (1000)
+  --buckets N       over how many buckets requests are spread (the fleet's default)
+  --tenants N       how many tenants share the fleet (one, of which nothing is said)
+  --tenant-header NAME  in which header they say so (x-tenant)
+  --priorities N    levels of priority that stateless requests take in turn (none)
+  --streams N       how many streams of tokens run at a time beside the sequences (none)
+  --cluster         over a Redis Cluster whose masters have replicas, in the mode \`replicated\`
+  --sentinel        over a primary with replicas and Sentinels, in the mode \`replicated\`
+  --roll            second versions of models are rolled out in the middle
   --out FOLDER      where logs, history and report go (.baton/chaos)
   --quiet           print only the summary`;
 
@@ -31,6 +44,14 @@ const { values } = parseArgs({
     workers: { type: "string" },
     gateways: { type: "string", default: "2" },
     lease: { type: "string", default: "1000" },
+    buckets: { type: "string" },
+    tenants: { type: "string" },
+    "tenant-header": { type: "string", default: "x-tenant" },
+    priorities: { type: "string" },
+    streams: { type: "string" },
+    cluster: { type: "boolean", default: false },
+    sentinel: { type: "boolean", default: false },
+    roll: { type: "boolean", default: false },
     out: { type: "string", default: join(root, ".baton", "chaos") },
     quiet: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
@@ -56,6 +77,7 @@ async function main(): Promise<number> {
     return 0;
   }
   if (!isDose(values.dose)) throw new UsageError(`--dose must be one of ${Object.keys(doses).join(", ")}`);
+  if (values.cluster && values.sentinel) throw new UsageError("--cluster and --sentinel are two different stores");
   const short = values.dose === "short";
   const firstSeed = whole("seed", values.seed, 1 + Math.floor(Math.random() * 1_000_000));
   const settings = {
@@ -66,6 +88,13 @@ async function main(): Promise<number> {
     workers: whole("workers", values.workers, short ? 3 : 4),
     gateways: whole("gateways", values.gateways, 2),
     leaseMs: whole("lease", values.lease, 1_000),
+    rolled: values.roll,
+    ...(values.streams === undefined ? {} : { streams: whole("streams", values.streams, 1) }),
+    ...(values.buckets === undefined ? {} : { buckets: whole("buckets", values.buckets, 1) }),
+    ...(values.priorities === undefined ? {} : { priorities: whole("priorities", values.priorities, 1) }),
+    ...(values.tenants === undefined
+      ? {}
+      : { tenants: { count: whole("tenants", values.tenants, 1), header: values["tenant-header"] } }),
   };
   let failed = 0;
   for (let seed = firstSeed; seed < firstSeed + whole("runs", values.runs, 1); seed++) {
@@ -74,7 +103,8 @@ async function main(): Promise<number> {
     const note = (line: string) => {
       if (!values.quiet) console.log(line);
     };
-    const report = await runChaos({ ...settings, seed, folder, note });
+    const store = values.cluster ? await clusterStore() : values.sentinel ? await sentinelStore() : undefined;
+    const report = await runChaos({ ...settings, ...(store && { store }), seed, folder, note });
     save(folder, report);
     console.log(`${renderReport(report)}\n  kept in ${folder}`);
     if (report.violations.length + report.shortfalls.length > 0) failed += 1;
@@ -87,7 +117,8 @@ function save(folder: string, { history, ...report }: ChaosReport): void {
   writeFileSync(join(folder, "report.json"), `${JSON.stringify(report, null, 2)}\n`);
 }
 
-for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130)); // kills what was started, see process.ts
+// Leaving by `exit` takes every started process along; see test/support/fleet/process.ts.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
 try {
   process.exitCode = await main();
 } catch (error) {

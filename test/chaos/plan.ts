@@ -1,5 +1,8 @@
-/** What breaks when: drawn from a seed before the run begins, so that the same seed breaks the same things at the same times. */
-import type { Random } from "../setup/random.js";
+/**
+ * What breaks, and when. All of it is drawn from a seed before the run begins, so the same seed
+ * breaks the same things at the same times.
+ */
+import type { Random } from "../support/fleet/random.js";
 
 export interface Dose {
   readonly workerKills: number;
@@ -14,7 +17,11 @@ export interface Dose {
   readonly poison: number;
 }
 
-/** `minimum` is the dose of spec/reliability.md section 4, last paragraph, with a little above it where chance may take some away. */
+/**
+ * `minimum` is the least that a release is held to: 30 worker kills, 25 freezes past the lease, 3
+ * kills of Redis, 15 resets of its connections, 8 lost replies and 8 resets of NATS in one run. It
+ * lies a little above that where chance may take some away. `short` is for `npm test`.
+ */
 export const doses = {
   minimum: {
     workerKills: 32,
@@ -47,8 +54,11 @@ export type RedisLine = "gatewayRedis" | "workerRedis";
 export type Fault = { readonly at: number } & (
   | { readonly kind: "workerKill"; readonly worker: number }
   | { readonly kind: "workerFreeze"; readonly worker: number; readonly forMs: number }
+  | { readonly kind: "workerRoll"; readonly worker: number }
   | { readonly kind: "gatewayKill"; readonly gateway: number; readonly forMs: number }
-  | { readonly kind: "redisKill" | "natsKill"; readonly forMs: number }
+  | { readonly kind: "redisKill"; readonly master: number; readonly forMs: number }
+  | { readonly kind: "replicaKill"; readonly replica: number; readonly forMs: number }
+  | { readonly kind: "natsKill"; readonly forMs: number }
   | { readonly kind: "redisReset"; readonly line: RedisLine }
   | { readonly kind: "redisStall"; readonly line: RedisLine; readonly forMs: number }
   | { readonly kind: "lostReply"; readonly line: RedisLine; readonly nth: number }
@@ -60,11 +70,22 @@ export interface Circumstances {
   readonly workers: number;
   readonly gateways: number;
   readonly leaseMs: number;
+  /** How many masters the store has; one where it is no Cluster. */
+  readonly masters?: number;
+  /** How many replicas its masters have together; none without it. */
+  readonly replicas?: number;
+  /**
+   * In the middle of the run each worker in turn is told to end, and starts anew with what is
+   * rolled out.
+   */
+  readonly rolled?: boolean;
 }
 
-/** About how long a killed worker is out of work; the injector waits for the fact. */
+/**
+ * About how long a killed worker is out of work, in milliseconds. The injector waits for the fact.
+ */
 const RESTART_MS = 1_500;
-/** The first and last part of a run without faults: the load has to be under way. */
+/** The first and the last part of a run have no faults, since the load has to be under way. */
 const CALM_MS = 500;
 
 const lines: readonly RedisLine[] = ["gatewayRedis", "workerRedis"];
@@ -78,7 +99,15 @@ export function planFaults(dose: Dose, place: Circumstances, random: Random): Fa
   add("gatewayKill", dose.gatewayKills, (at, own) => {
     return { kind: "gatewayKill", at, gateway: own.between(0, place.gateways - 1), forMs: own.between(0, 500) };
   });
-  add("redisKill", dose.redisKills, (at, own) => ({ kind: "redisKill", at, forMs: own.between(50, 600) }));
+  const { masters = 1, replicas = 0, rolled = false } = place;
+  add("redisKill", dose.redisKills, (at, own) => {
+    return { kind: "redisKill", at, master: own.between(0, masters - 1), forMs: own.between(50, 600) };
+  });
+  // A replica that is away keeps its master from taking writes, so each that dies counts, too.
+  add("replicaKill", replicas === 0 ? 0 : dose.redisKills, (at, own) => {
+    return { kind: "replicaKill", at, replica: own.between(0, replicas - 1), forMs: own.between(50, 600) };
+  });
+  if (rolled) faults.push(...rollOut(place, random.fork("workerRoll")));
   add("natsKill", dose.natsKills, (at, own) => ({ kind: "natsKill", at, forMs: own.between(500, 2_000) }));
   add("redisReset", dose.redisResets, (at, own) => ({ kind: "redisReset", at, line: own.pick(lines) }));
   add("redisStall", dose.redisStalls, (at, own) => {
@@ -91,7 +120,10 @@ export function planFaults(dose: Dose, place: Circumstances, random: Random): Fa
   return faults.sort((a, b) => a.at - b.at);
 }
 
-/** Kills and freezes in random order, never two at once on one worker, and never on all workers at once. */
+/**
+ * Kills and freezes in random order, never two at once on one worker, and never on all workers at
+ * once.
+ */
 function workerFaults(dose: Dose, place: Circumstances, random: Random): Fault[] {
   const kinds = random.shuffle([
     ...Array.from({ length: dose.workerKills }, () => "workerKill" as const),
@@ -111,6 +143,13 @@ function workerFaults(dose: Dose, place: Circumstances, random: Random): Fault[]
     busyUntil[worker] = at + RESTART_MS;
     return { kind: "workerKill", at, worker };
   });
+}
+
+/** Every worker once, one after the other, in the middle third of the run. */
+function rollOut({ durationMs, workers }: Circumstances, random: Random): Fault[] {
+  const order = random.shuffle(Array.from({ length: workers }, (_, worker) => worker));
+  const part = durationMs / 3 / workers;
+  return order.map((worker, i) => ({ kind: "workerRoll", at: Math.round(durationMs / 3 + i * part), worker }));
 }
 
 /** One moment in each of `count` equal parts of the duration. */

@@ -1,23 +1,26 @@
-/** What is told of a chaos run, and how it reads. */
-import type { History } from "../history/history.js";
-import type { Violation } from "../history/invariants.js";
-import type { Latency } from "../history/latency.js";
-import type { Numbers } from "../history/numbers.js";
+/** The report of a chaos run, as data and as text. */
+import type { History } from "../support/sequences/history.js";
+import type { Violation } from "../support/sequences/violation.js";
+import type { Latency, Numbers } from "../support/sequences/numbers.js";
+import type { StreamViolation } from "../support/streams/check.js";
+import type { StreamFigures } from "../support/streams/numbers.js";
 import type { FaultCounts } from "./inject.js";
 import type { Fault } from "./plan.js";
 
 export interface ChaosReport {
   readonly seed: number;
   readonly faults: FaultCounts;
-  readonly violations: readonly Violation[];
-  /** Why the run proves less than it should; empty when it proves it. */
+  readonly violations: readonly (Violation | StreamViolation)[];
+  /** Why the run proves less than it should; empty when it proves all of it. */
   readonly shortfalls: readonly string[];
   readonly numbers: Numbers;
+  /** Figures of the streams; absent where there were none. */
+  readonly streams?: StreamFigures;
   readonly plan: readonly Fault[];
   readonly history: History;
 }
 
-export function renderReport({ seed, faults, violations, shortfalls, numbers }: ChaosReport): string {
+export function renderReport({ seed, faults, violations, shortfalls, numbers, streams }: ChaosReport): string {
   const list = (counts: Readonly<Record<string, number>>) =>
     Object.entries(counts)
       .map(([name, count]) => `${name} ${count}`)
@@ -27,16 +30,20 @@ export function renderReport({ seed, faults, violations, shortfalls, numbers }: 
   const mebibytes = Object.entries(numbers.peak).map(([name, value]) =>
     name.endsWith("Bytes") ? `${name.replace("Bytes", "")} ${Math.round(value / 1_048_576)} MiB` : `${name} ${value}`,
   );
-  const shown = violations.slice(0, 40).map(({ invariant, sequence, request, what }) => {
-    const who = [sequence, request].filter((one) => one !== undefined).join(" ");
+  const shown = violations.slice(0, 40).map((violation) => {
+    const { invariant, what } = violation;
+    const names = "stream" in violation ? [violation.stream] : [violation.sequence, violation.request];
+    const who = names.filter((one) => one !== undefined).join(" ");
     return `  ${invariant} ${who}${who === "" ? "" : ": "}${what}`;
   });
+  const read = streams === undefined ? [] : [renderStreams(streams)];
   return [
     `seed ${seed}, ${numbers.seconds} s`,
     `  faults: ${list(faults)}`,
     `  attempts: ${numbers.attempts}, of which unknown: ${list(numbers.unknown) || "none"}`,
     latency("load", numbers.load),
     latency("bystander", numbers.bystander),
+    ...read,
     `  workers: ${numbers.workerLives} lives; logged: ${list(numbers.workerEvents) || "nothing"}`,
     `  peaks: ${mebibytes.join(", ")}`,
     ...shortfalls.map((what) => `  NOT REACHED ${what}`),
@@ -44,4 +51,18 @@ export function renderReport({ seed, faults, violations, shortfalls, numbers }: 
     ...shown,
     ...(violations.length > shown.length ? [`  … and ${violations.length - shown.length} more`] : []),
   ].join("\n");
+}
+
+function renderStreams({
+  streams,
+  records,
+  takenOver,
+  reconnects,
+  longestPauseMs,
+  messagesChecked,
+}: StreamFigures): string {
+  return (
+    `  streams: ${streams} with ${records} records, ${takenOver} taken over, ${reconnects} reconnects, ` +
+    `longest pause ${Math.round(longestPauseMs)} ms, ${messagesChecked} messages checked`
+  );
 }

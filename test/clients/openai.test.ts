@@ -1,23 +1,22 @@
-/** OpenAI's own client and Vercel's AI SDK, unmodified, against a whole fleet with the demo model. */
+/**
+ * OpenAI's own client and Vercel's AI SDK, unmodified, against a whole fleet with the demo model.
+ */
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateText, streamText } from "ai";
 import OpenAI from "openai";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startFleet, type Fleet } from "../setup/fleet.js";
+import { beforeAll, describe, expect, it } from "vitest";
+import { useFleet } from "../support/fleet/use-fleet.js";
 
 const prompt = "Write a short story about a cat who discovers a secret portal.";
 const model = "tale-gpt";
 const messages = [{ role: "user" as const, content: prompt }];
 
 describe("real clients of a real fleet", () => {
-  let fleet: Fleet;
+  const served = useFleet({ gateways: 1, workers: 2, models: [model] });
   let openai: OpenAI;
-  beforeAll(async () => {
-    fleet = await startFleet({ gateways: 1, workers: 2, models: [model] });
-    await fleet.whenServing();
-    openai = new OpenAI({ baseURL: `${fleet.urls[0]}/v1`, apiKey: "none" });
+  beforeAll(() => {
+    openai = new OpenAI({ baseURL: `${served.url}/v1`, apiKey: "none" });
   });
-  afterAll(() => fleet.dispose());
 
   it("OpenAI's client streams a chat and a completion, and gets the same text whole", async () => {
     const settings = { model, messages, temperature: 0.7, seed: 11 };
@@ -48,7 +47,7 @@ describe("real clients of a real fleet", () => {
   });
 
   it("the AI SDK streams and generates", async () => {
-    const provider = createOpenAICompatible({ name: "baton", baseURL: `${fleet.urls[0]}/v1` });
+    const provider = createOpenAICompatible({ name: "baton", baseURL: `${served.url}/v1` });
     const asked = { model: provider(model), prompt, temperature: 0.7, seed: 11 };
     const { textStream } = streamText(asked);
     let streamed = "";

@@ -1,6 +1,8 @@
-"""Drives a gateway with the unmodified Triton HTTP client for Python. Usage: triton_http.py host:port; prints OK when every answer was right.
+"""Drives a gateway with the unmodified Triton HTTP client for Python. Usage: triton_http.py
+host:port; prints OK when every answer was right.
 
-Needs `tritonclient` with its HTTP extra (numpy, gevent, geventhttpclient, rapidjson); TRITONCLIENT may name the folder that holds the package.
+Needs `tritonclient` with its HTTP extra (numpy, gevent, geventhttpclient, rapidjson); TRITONCLIENT
+may name the folder that holds the package.
 """
 import os
 import sys

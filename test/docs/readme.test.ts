@@ -2,10 +2,10 @@ import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { tokenRecord } from "#shared/contract/generation.js";
-import { startFleet, type Fleet } from "../setup/fleet.js";
-import { root } from "../setup/root.js";
+import { describe, expect, it } from "vitest";
+import { useFleet } from "../support/fleet/use-fleet.js";
+import { root } from "../support/fleet/root.js";
+import { recordsIn } from "../support/streams/event-source.js";
 
 const demo = ["simple", "accumulate", "word-lstm", "tale-gpt"];
 const readme = readFileSync(join(root, "README.md"), "utf8");
@@ -13,16 +13,11 @@ const section = readme.slice(readme.indexOf("## First requests"), readme.indexOf
 const commands = [...section.matchAll(/```sh\n([^]*?)```/g)].map(([, block = ""]) => block);
 
 describe("the README's first requests", () => {
-  let fleet: Fleet;
-  beforeAll(async () => {
-    fleet = await startFleet({ gateways: 1, workers: 2, models: demo });
-    await fleet.whenServing();
-  });
-  afterAll(() => fleet.dispose());
+  const served = useFleet({ gateways: 1, workers: 2, models: demo });
 
-  /** As pasted into a shell, but for the port. */
+  /** Runs the block as if it was pasted into a shell, but for the port. */
   async function paste(block: string): Promise<string> {
-    const [url = ""] = fleet.urls;
+    const { url } = served;
     const script = block.replaceAll("localhost:8000", url.replace("http://", ""));
     const run = promisify(execFile);
     const { stdout } = await run("sh", ["-ec", script], { cwd: root, env: { ...process.env, BATON_URL: url } });
@@ -62,7 +57,7 @@ describe("the README's first requests", () => {
 
   it("submit a tale and read it later", async () => {
     const said = await paste(commands[4] ?? "");
-    const records = [...said.matchAll(/^data: (.*)$/gm)].map(([, data = ""]) => tokenRecord.parse(JSON.parse(data)));
+    const records = recordsIn(said);
     expect(records.map(({ index }) => index)).toEqual(records.map((_, i) => i));
     expect(records.at(-1)?.reason).toBe("finished");
     expect(records.flatMap(({ choices }) => choices.map(({ text }) => text)).join("")).toMatch(/\bdragon\b/i);

@@ -2,12 +2,12 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { freePort } from "../setup/port.js";
-import { RunningProcess } from "../setup/process.js";
-import { makeRepository } from "../setup/repository.js";
-import { root } from "../setup/root.js";
+import { freePort } from "../support/fleet/port.js";
+import { RunningProcess } from "../support/fleet/process.js";
+import { makeRepository } from "../support/fleet/repository.js";
+import { root } from "../support/fleet/root.js";
 
-/** A start that could not tell used to wait for 120 s. */
+/** A refusal comes well before the 120 s after which a start stops waiting for its models. */
 const AT_MOST_MS = 60_000;
 
 describe("`npm start`", () => {
@@ -90,7 +90,7 @@ describe("`npm start`", () => {
 
   it("shows the last words of a worker whose supervised process dies at once", async () => {
     const die = join(folder, "die.mjs");
-    writeFileSync(die, `if (process.argv[1]?.endsWith("worker/serve.js")) throw new Error("said before it died");`);
+    writeFileSync(die, `if (process.argv[1]?.endsWith("worker/main.js")) throw new Error("said before it died");`);
     const said = await refusal(makeRepository(join(folder, "models"), ["simple"]), { NODE_OPTIONS: `--import=${die}` });
     expect(said).toMatch(/worker-1 does not stay up \(exit status 1 3 times in a row\).*Its last words:/);
     expect(said).toContain("said before it died");

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { experiment } from "../history/experiment.js";
+import { experiment } from "../support/sequences/experiment.js";
 import { nth, repeatedly } from "./pace.js";
 import { scale, seed } from "./scale.js";
 import { expectNoViolation } from "./verdict.js";
@@ -14,7 +14,7 @@ const base = {
 
 describe("SIGTERM to a worker under load", () => {
   it(
-    "fails no request, lets no lease expire, and ends with exit code 0",
+    "fails no request, leaves no step to be taken over, and ends with exit code 0",
     async () => {
       const findings = await experiment({
         ...base,
@@ -45,7 +45,8 @@ describe("SIGTERM to a gateway under load", () => {
     async () => {
       const findings = await experiment({
         ...base,
-        // Longer than a busy machine takes to notice; what a deployment's balancer needs is its setting.
+        // Longer than a busy machine takes to notice. What a deployment's balancer needs is for its
+        // own settings to say.
         fleet: { gateways: 2, workers: 2, models: ["chain", "simple"], env: { BATON_LINGER_MS: "3000" } },
         spreadMs: 8_000,
         balanced: true,

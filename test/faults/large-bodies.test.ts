@@ -1,18 +1,18 @@
 /**
- * Bodies that are small to send and large to read: they cost their senders an error, and nobody
- * else time or memory.
+ * Bodies that are small to send and large to read give their senders an error, and cost nobody else
+ * time or memory.
  */
 import { request } from "node:http";
 import { gzipSync } from "node:zlib";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { startFleet, type Fleet } from "../setup/fleet.js";
-import { witnessed } from "../setup/witness.js";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { useFleet } from "../support/fleet/use-fleet.js";
+import { witnessed } from "../support/fleet/witness.js";
 
 const MiB = 1024 * 1024;
 /**
- * Of the time that 99 of 100 questions about the gateway's health take. It was 6 to 23 s when such
- * bodies were read on the event loop; now it is 10 to 60 ms on two free cores, and more where
- * other tests have them.
+ * Limit of the 99th percentile of the time in which the gateway says that it lives. It was 6 to 23
+ * s when such bodies were read on the event loop; now it is 10 to 60 ms on two free cores, and more
+ * where other tests have them.
  */
 const CEILING_MS = 2_000;
 const infer = "/v2/models/echo-fp32/infer";
@@ -20,7 +20,10 @@ const generate = "/v2/models/echo-fp32/generate";
 const completions = "/v1/completions";
 const chat = "/v1/chat/completions";
 
-/** `before`, then `unit` often, separated by commas, then `after`: of about so many bytes. */
+/**
+ * A body of about this many bytes: `before`, then `unit` again and again, separated by commas, then
+ * `after`.
+ */
 const repeated = (before: string, unit: string, after: string, bytes: number): Buffer => {
   const count = Math.floor((bytes - before.length - after.length) / (unit.length + 1));
   return Buffer.from(before + `${unit},`.repeat(count - 1) + unit + after);
@@ -33,7 +36,7 @@ interface Shot {
   readonly path: string;
   readonly body: Buffer;
   readonly headers?: Record<string, string>;
-  /** Answers that refuse it by name. */
+  /** What the refusal must say. */
   readonly refusal: RegExp;
 }
 
@@ -44,7 +47,7 @@ const bomb = (path: string, body: Buffer): Shot => ({
   refusal: /^413 .*(after decompression|times its compressed length)/,
 });
 const plain = (path: string, body: Buffer, refusal: RegExp): Shot => ({ path, body, refusal });
-/** So many empty strings as a tensor's bytes, and behind them one that is refused. */
+/** This many empty strings as a tensor's bytes, and behind them one that is refused. */
 function strings(count: number): Shot {
   const tensor = Buffer.alloc(4 * count + 5);
   tensor.writeUInt32LE(1, 4 * count);
@@ -76,32 +79,25 @@ const shots: Record<string, Shot[]> = {
 };
 
 describe("beside bodies that are large to read", () => {
-  let fleet: Fleet;
-  let url = "";
+  const served = useFleet({
+    gateways: 1,
+    workers: 1,
+    models: ["echo-fp32", "echo-int64", "echo-bytes"],
+    direct: true,
+  });
   let pid = 0;
-  beforeAll(async () => {
-    fleet = await startFleet({
-      gateways: 1,
-      workers: 1,
-      models: ["echo-fp32", "echo-int64", "echo-bytes"],
-      direct: true,
-    });
-    await fleet.whenServing();
-    [url = ""] = fleet.urls;
-  });
-  // Each case begins with a gateway of its own, whose memory is that of an idle one.
+  // Each case begins with a new gateway, whose memory is that of an idle one.
   beforeEach(async () => {
-    await fleet.gateways[0]?.member.restart();
-    await fleet.whenServing();
-    pid = fleet.gateways[0]?.member.process.pid ?? 0;
-    for (const path of [infer, completions]) await post(url, { path, body: Buffer.from("{}") });
+    await served.fleet.gateways[0]?.member.restart();
+    await served.fleet.whenServing();
+    pid = served.fleet.gateways[0]?.member.process.pid ?? 0;
+    for (const path of [infer, completions]) await post(served.url, { path, body: Buffer.from("{}") });
   });
-  afterEach(() => expect(fleet.gateways[0]?.member.unasked).toEqual([]));
-  afterAll(() => fleet.dispose());
+  afterEach(() => expect(served.fleet.gateways[0]?.member.unasked).toEqual([]));
 
   it.each(Object.entries(shots))("others are answered at once, and memory stays: %s", async (name, each) => {
-    const seen = await witnessed(url, pid, async () => {
-      for (const shot of each) expect(await post(url, shot)).toMatch(shot.refusal);
+    const seen = await witnessed(served.url, pid, async () => {
+      for (const shot of each) expect(await post(served.url, shot)).toMatch(shot.refusal);
     });
     console.log(`${name}: ${figures(seen)}`);
     expect(seen.p99Ms).toBeLessThan(CEILING_MS);
@@ -110,8 +106,8 @@ describe("beside bodies that are large to read", () => {
 
   it("others are answered at once beside many at a time", async () => {
     const each = Object.entries(shots).flatMap(([name, some]) => (name.startsWith("64") ? [] : some));
-    const seen = await witnessed(url, pid, async () => {
-      const answers = await Promise.all(each.map((shot) => post(url, shot)));
+    const seen = await witnessed(served.url, pid, async () => {
+      const answers = await Promise.all(each.map((shot) => post(served.url, shot)));
       each.forEach(({ refusal }, index) => expect(answers[index]).toMatch(refusal));
     });
     console.log(`${each.length} at a time: ${figures(seen)}`);
@@ -123,7 +119,7 @@ describe("beside bodies that are large to read", () => {
     const row = Array.from({ length: 50_000 }, (_, i) => i / 8);
     const rows = Array.from({ length: 100 }, () => `[${row.join(",")}]`).join(",");
     const wanted = new Float32Array(5_000_000).map((_, i) => (i % 50_000) / 8);
-    const seen = await witnessed(url, pid, async () => {
+    const seen = await witnessed(served.url, pid, async () => {
       expect((await echoed("echo-fp32", "FP32", 5_000_000, `[${rows}]`)).equals(Buffer.from(wanted.buffer))).toBe(true);
     });
     console.log(`5 M floats: ${figures(seen)}`);
@@ -140,7 +136,7 @@ describe("beside bodies that are large to read", () => {
   async function echoed(model: string, datatype: string, count: number, data: string): Promise<Buffer> {
     const parameters = '"parameters":{"binary_data_output":true}';
     const body = `{"inputs":[{"data":${data},"name":"INPUT","datatype":"${datatype}","shape":[1,${count}]}],${parameters}}`;
-    const response = await fetch(`${url}/v2/models/${model}/infer`, { method: "POST", body });
+    const response = await fetch(`${served.url}/v2/models/${model}/infer`, { method: "POST", body });
     const bytes = Buffer.from(await response.arrayBuffer());
     const jsonBytes = Number(response.headers.get("inference-header-content-length"));
     expect([response.status, bytes.toString("utf8", 0, Math.min(jsonBytes, 200))]).toEqual([200, expect.anything()]);
@@ -153,7 +149,7 @@ function figures({ asked, p99Ms, worstMs, grownBytes }: Awaited<ReturnType<typeo
   return `health p99 ${p99} ms, worst ${worst} ms of ${asked}; memory +${grown} MiB`;
 }
 
-/** Status and body in a line. */
+/** @returns status and body in one line */
 function post(url: string, { path, body, headers = {} }: Pick<Shot, "path" | "body" | "headers">): Promise<string> {
   return new Promise((resolve, reject) => {
     const sent = request(url + path, { method: "POST", headers, agent: false }, (response) => {

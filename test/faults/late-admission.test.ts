@@ -1,20 +1,15 @@
 /**
  * A gateway's link to Redis stalls with an admission on it. The gateway reconnects and admits the
- * request anew; then the first call arrives after all, when the request has long run, was answered,
+ * request anew. Then the first call arrives after all, when the request has long run, was answered,
  * and its outcome was fetched.
  */
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { startFleet, type Fleet } from "../setup/fleet.js";
+import { expect, it } from "vitest";
+import { useFleet } from "../support/fleet/use-fleet.js";
 
-let fleet: Fleet;
-beforeAll(async () => {
-  fleet = await startFleet({ gateways: 1, workers: 1, models: ["accumulate"] });
-  await fleet.whenServing();
-}, 120_000);
-afterAll(() => fleet.dispose());
+const served = useFleet({ gateways: 1, workers: 1, models: ["accumulate"] });
 
 async function add(value: number, start: boolean): Promise<{ status: number; sum: number | undefined }> {
-  const answer = await fetch(`${fleet.urls[0]}/v2/models/accumulate/infer`, {
+  const answer = await fetch(`${served.url}/v2/models/accumulate/infer`, {
     method: "POST",
     body: JSON.stringify({
       parameters: { sequence_id: 42, sequence_start: start },
@@ -26,19 +21,19 @@ async function add(value: number, start: boolean): Promise<{ status: number; sum
 }
 
 it("takes effect once", { timeout: 60_000 }, async () => {
-  const redis = fleet.redis.connect();
+  const redis = served.fleet.redis.connect();
   const outcomes = async () => (await redis.keys("out:*")).length;
   expect(await add(20, true)).toEqual({ status: 200, sum: 20 });
   // Outcomes that nobody can ask for again are swept away.
   await expect.poll(outcomes).toBe(0);
 
-  const stalled = fleet.lines.gatewayRedis.stall();
+  const stalled = served.fleet.lines.gatewayRedis.stall();
   const second = add(22, false);
   await expect.poll(() => stalled.holds('"name":"INPUT"'), { interval: 1 }).toBe(true);
   stalled.cut();
   expect(await second).toEqual({ status: 200, sum: 42 });
 
-  // One more comes and is swept, and by then what could be swept of the second is.
+  // One more request comes and is swept, and by then so is what could be swept of the second.
   await add(0, false);
   await expect.poll(outcomes).toBeLessThan(2);
   await stalled.deliver();

@@ -1,6 +1,8 @@
-/** The pauses between the blows of a fault test: the fleet must be at work when the next one falls. */
+/**
+ * The pauses between the blows of a fault test: the fleet must be at work when the next one falls.
+ */
 
-/** Calls `blow` `count` times, `everyMs` apart, each after the one before has ended. */
+/** Calls `blow` this many times, `everyMs` apart, each time after the last call has ended. */
 export async function repeatedly(count: number, everyMs: number, blow: (i: number) => Promise<unknown>): Promise<void> {
   for (let i = 0; i < count; i++) {
     await pause(everyMs);

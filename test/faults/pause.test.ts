@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { experiment } from "../history/experiment.js";
+import { experiment } from "../support/sequences/experiment.js";
 import { repeatedly } from "./pace.js";
 import { scale, seed } from "./scale.js";
 import { expectNoViolation } from "./verdict.js";
@@ -8,7 +8,7 @@ const CLIENTS = 100;
 
 describe("the pause after a SIGKILL", () => {
   it(
-    "is felt by those whose step the dead worker held; its length is reported (goal: lease + 200 ms)",
+    "is felt by clients whose step the dead worker held; its length is printed (goal: lease + 200 ms)",
     async () => {
       const leaseMs = 1_000;
       const findings = await experiment({

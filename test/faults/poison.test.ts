@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { experiment } from "../history/experiment.js";
+import { experiment } from "../support/sequences/experiment.js";
 import { scale, seed } from "./scale.js";
 import { expectNoViolation } from "./verdict.js";
 
-/** Once in company, then alone as often as the poison policy allows. */
+/** A request runs once in company, then alone as often as the poison policy allows. */
 const RUNS_ALONE = 3;
 const PILLS = 2;
 
@@ -22,7 +22,8 @@ describe("a request that crashes the process that runs it", () => {
         breaking: () => Promise.resolve(),
       });
       expectNoViolation("poison", findings);
-      // Each pill crashes three processes alone, and one in company: which the other pill may have shared.
+      // Each pill crashes three processes alone and one in company, which the other pill may have
+      // shared.
       const crashes = findings.numbers.workerEvents["worker process died"];
       expect([RUNS_ALONE * PILLS + 1, RUNS_ALONE * PILLS + PILLS]).toContain(crashes);
       expect(findings.numbers.workerEvents["request set aside"]).toBe(PILLS);

@@ -1,4 +1,8 @@
-/** How much of a fault test is run: enough to catch a broken promise in `npm test`, the specification's whole dose under BATON_FULL=1. */
+/**
+ * How much of a fault test is run. `npm test` runs enough to catch a broken promise, BATON_FULL=1
+ * the whole dose.
+ */
+
 const full = process.env["BATON_FULL"] === "1";
 
 export const scale = {
@@ -11,14 +15,46 @@ export const scale = {
   redisKills: full ? 3 : 2,
   natsKills: full ? 3 : 2,
   gatewayKills: full ? 8 : 3,
-  /** Of one whole test, fleet included. */
-  timeoutMs: full ? 600_000 : 150_000,
+  /** Limit of one whole test, the start of its fleet included. */
+  timeoutMs: full ? 600_000 : 240_000,
 };
 
 /**
- * Printed by each test: a failing run can be had again. The same in every `npm test`: once in about a million draws the number falls upon the limit between two tokens to within rounding,
- * and what is drawn then depends on the company in the batch, so a seed of its own for each run would now and then end red with nothing broken.
+ * Printed by each test, so that a failing run can be repeated. It is the same in every `npm test`:
+ * about once in a million draws the number falls so close to the limit between two tokens that
+ * rounding decides. What is drawn then depends on the company in the batch. With a seed of its own
+ * for each run, a test would now and then fail with nothing broken.
  */
 export const seed = Number(
   process.env["BATON_SEED"] ?? (full ? 1 + Math.floor(Math.random() * 1_000_000) : 20_261_121),
 );
+
+/** The same for tests of streams. */
+export const streamScale = {
+  /** How many streams run at a time, and how many where a fault strikes all of them alike. */
+  running: 100,
+  fewerRunning: full ? 100 : 50,
+  /** The fewest and the most tokens of one stream. */
+  tokens: full ? ([20, 160] as const) : ([10, 40] as const),
+  workerKills: full ? 100 : 10,
+  workerFreezes: full ? 20 : 2,
+  workerDrains: full ? 20 : 2,
+  gatewayKills: full ? 20 : 3,
+  natsKills: full ? 10 : 2,
+  natsDownMs: full ? 60_000 : 2_000,
+  redisKills: full ? 10 : 2,
+  resets: full ? 40 : 9,
+  lostReplies: full ? 20 : 6,
+  /** How many clients come back at once. */
+  stampede: 500,
+  /** How many are dropped at once while all slots are taken, and how many while none is. */
+  droppedInQueue: full ? 1_000 : 300,
+  dropped: full ? 3_000 : 800,
+  cancelled: full ? 10_000 : 400,
+  slowReaders: full ? 200 : 60,
+  /** How long they are watched, once all are there. */
+  slowReadersMs: full ? 60_000 : 0,
+  turns: full ? 20 : 4,
+  everythingAtOnce: full,
+  timeoutMs: full ? 900_000 : 120_000,
+};

@@ -1,20 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { StreamLab } from "../streams/lab.js";
+import { StreamLab } from "../support/streams/lab.js";
 import { pause, repeatedly } from "./pace.js";
-import { seed } from "./scale.js";
-import { streamScale } from "./stream-scale.js";
-import { expectUndisturbed } from "./stream-verdict.js";
+import { seed, streamScale } from "./scale.js";
+import { expectUndisturbed } from "./verdict.js";
 
 const { fewerRunning: running, tokens, timeoutMs } = streamScale;
 let lab: StreamLab;
 
 beforeAll(async () => {
   const fleet = { gateways: 2, workers: 2, models: ["gen-mha"] };
-  lab = await StreamLab.open({ seed, fleet, model: "gen-mha", asks: running, tokens });
+  lab = await StreamLab.open({ seed, fleet, asks: { count: running, model: "gen-mha", tokens } });
 }, timeoutMs);
 afterAll(() => lab.close());
 
-describe("NATS killed and restarted under streams (F51)", () => {
+describe("NATS killed and restarted under streams", () => {
   it(
     "loses messages, and no record",
     async () => {
@@ -35,7 +34,7 @@ describe("NATS killed and restarted under streams (F51)", () => {
   );
 });
 
-describe("NATS down for long (F52)", () => {
+describe("NATS down for long", () => {
   it(
     "does not hold streams up: they are admitted, read from the log, and end",
     async () => {
@@ -61,7 +60,7 @@ describe("NATS down for long (F52)", () => {
 
 describe("NATS that falls silent on a connection that stays", () => {
   it(
-    "loses every message, the last ones too: silence is looked into (F54)",
+    "loses every message, the last ones too: the gateways look into the silence",
     async () => {
       const findings = await lab.experiment({
         name: "stream-nats-silent",
@@ -131,7 +130,7 @@ describe("redis-server killed with SIGKILL and restarted under streams", () => {
 
 describe("a worker whose way to Redis is slow, and then blocked", () => {
   it(
-    "publishes nothing that is not in the log yet (I8)",
+    "publishes nothing that is not in the log yet",
     async () => {
       const findings = await lab.experiment({
         name: "stream-commit-first",

@@ -1,37 +1,34 @@
 /**
- * Streams that are opened and dropped before their first record. The grace period is set to
- * minutes: nothing here ends by itself.
+ * Streams that are opened and dropped before their first record. The grace period is set to ten
+ * minutes, so nothing here ends by itself.
  */
 import { connect, type Socket } from "node:net";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { StreamAsk } from "../streams/ask.js";
-import { Reader } from "../streams/reader.js";
-import { sendAndLeave } from "../streams/leaving.js";
-import { submissionOf, submitInBackground } from "../streams/submission.js";
-import { startFleet, type Fleet } from "../setup/fleet.js";
-import type { Proxy } from "../setup/proxy.js";
-import { nth } from "./pace.js";
-import { streamScale } from "./stream-scale.js";
+import { beforeAll, describe, expect, it } from "vitest";
+import type { StreamAsk } from "../support/streams/ask.js";
+import { Reader } from "../support/streams/reader.js";
+import { sendAndLeave } from "../support/streams/leaving.js";
+import { submissionOf, submitInBackground } from "../support/streams/front-doors.js";
+import { useFleet } from "../support/fleet/use-fleet.js";
+import type { Proxy } from "../support/fleet/proxy.js";
+import { nth, pause } from "./pace.js";
+import { streamScale } from "./scale.js";
 
 const MODEL = "gen-cheap";
 const GRACE_MS = 600_000;
 const SLOTS = 16;
-const DROPPED = 3_000;
-const QUEUED = 1_000;
-const PATIENCE_MS = 60_000;
-const { timeoutMs } = streamScale;
+/** How long one phase may take. Its name is told when it takes longer, whatever hangs in it. */
+const PATIENCE_MS = 50_000;
+const { timeoutMs, dropped: DROPPED, droppedInQueue: QUEUED } = streamScale;
 
-let fleet: Fleet;
-beforeAll(async () => {
-  const env = { BATON_RECONNECT_GRACE_MS: String(GRACE_MS), BATON_GENERATOR_SLOTS: String(SLOTS) };
-  fleet = await startFleet({ gateways: 1, workers: 1, models: [MODEL], env });
-  await fleet.whenServing();
-  // At most eight iterations to a round trip: a stream of thousands of tokens outlasts the test.
-  fleet.lines.workerRedis.delay(40);
-}, timeoutMs);
-afterAll(() => fleet.dispose());
+const env = { BATON_RECONNECT_GRACE_MS: String(GRACE_MS), BATON_GENERATOR_SLOTS: String(SLOTS) };
+const served = useFleet({ gateways: 1, workers: 1, models: [MODEL], env });
+beforeAll(() => {
+  // With 40 ms each way, a worker makes at most eight iterations in a round trip: a stream of
+  // thousands of tokens outlasts the test.
+  served.fleet.lines.workerRedis.delay(40);
+});
 
-const url = () => nth(fleet.urls, 0);
+const url = () => nth(served.fleet.urls, 0);
 const endless: StreamAsk = {
   name: "endless",
   model: MODEL,
@@ -39,19 +36,38 @@ const endless: StreamAsk = {
   parameters: { max_tokens: 60_000, temperature: 1, ignore_eos: true, seed: 1 },
 };
 
-async function lane(): Promise<{ queued: number; running: number }> {
-  const answer = await fetch(`${url()}/v2/fleet`);
+/** Undefined while the gateway does not know: it has lost Redis, or the machine is too busy. */
+async function lane(): Promise<{ queued: number; running: number } | undefined> {
+  const answer = await fetch(`${url()}/v2/fleet`, { signal: AbortSignal.timeout(PATIENCE_MS) });
+  if (!answer.ok) return undefined;
   const { models } = (await answer.json()) as { models: { queued: number; running: number }[] };
   return nth(models, 0);
 }
 
-/** What the lane is when the condition holds, or when the patience ends. */
-async function laneWhen(condition: (lane: { queued: number; running: number }) => boolean) {
+/** The state of the lane when the condition holds, or when the patience ends. */
+async function laneWhen(condition: (now: { queued: number; running: number }) => boolean) {
   const giveUpAt = performance.now() + PATIENCE_MS;
   for (;;) {
-    const { queued, running } = await lane();
-    if (condition({ queued, running }) || performance.now() > giveUpAt) return { queued, running };
+    const now = await lane();
+    if ((now !== undefined && condition(now)) || performance.now() > giveUpAt) {
+      return now && { queued: now.queued, running: now.running };
+    }
     await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+/** @throws Error that names the phase when it takes longer than the patience */
+async function within<Value>(phase: string, settled: Promise<Value>): Promise<Value> {
+  let timer: NodeJS.Timeout | undefined;
+  const tooLong = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => {
+      reject(new Error(`${phase}: not done after ${PATIENCE_MS} ms`));
+    }, PATIENCE_MS);
+  });
+  try {
+    return await Promise.race([settled, tooLong]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 
@@ -60,29 +76,52 @@ async function open(ask: StreamAsk): Promise<Socket> {
   const { hostname, port } = new URL(url());
   const { path, body } = submissionOf(ask, "completions");
   const socket = connect({ host: hostname, port: Number(port) });
+  await new Promise((resolve, reject) => socket.once("connect", resolve).once("error", reject));
   socket.on("error", () => undefined); // it is dropped either way
-  await new Promise((resolve) => socket.once("connect", resolve));
   const head = [`POST ${path} HTTP/1.1`, `Host: ${hostname}`, `Content-Length: ${Buffer.byteLength(body)}`];
   socket.write(`${head.join("\r\n")}\r\n\r\n${body}`);
   return socket;
 }
 
-/** @returns ends the streams that have them. */
+/**
+ * Takes every slot of the generator.
+ * @returns a function that ends the streams in the slots
+ */
 async function takeAllSlots(): Promise<() => Promise<void>> {
-  const ids = await Promise.all(Array.from({ length: SLOTS }, () => submitInBackground(url(), endless)));
+  const submitted = Array.from({ length: SLOTS }, () => submitInBackground(url(), endless));
+  const ids = await within("submitting", Promise.all(submitted));
   const readers = ids.map((id) => new Reader(url(), id));
-  await Promise.all(readers.map((reader) => reader.reach(1)));
+  await within("taking the slots", Promise.all(readers.map((reader) => reader.reach(1))));
   return async () => {
-    await Promise.all(ids.map((id) => fetch(`${url()}/v2/requests/${id}`, { method: "DELETE" })));
-    await Promise.all(readers.map(({ ended }) => ended));
+    const cancelled = ids.map((id) => fetch(`${url()}/v2/requests/${id}`, { method: "DELETE" }));
+    await within("cancelling", Promise.all(cancelled));
+    await within("leaving the slots", Promise.all(readers.map(({ ended }) => ended)));
   };
 }
 
-/** What the line held is lost, as in a cut, and the gateway reaches Redis again. */
+/** A gateway that many strike at once may refuse others for a moment, and says so. */
+async function submitUntilTaken(): Promise<string> {
+  for (;;) {
+    const id = await submitInBackground(url(), endless, "honest").catch((error: unknown) => {
+      if (!String(error).includes("503")) throw error;
+    });
+    if (id !== undefined) return id;
+  }
+}
+
+/**
+ * Ends an outage: what the line held is lost, as in a cut. Resolves when the gateway reaches Redis
+ * again.
+ */
 async function healed(line: Proxy): Promise<void> {
   line.resetAll();
   line.heal();
-  await expect.poll(async () => (await fetch(`${url()}/v2/fleet`)).status).toBe(200);
+  await reached();
+}
+
+/** Resolves when the gateway reaches Redis. */
+async function reached(): Promise<void> {
+  await expect.poll(async () => (await fetch(`${url()}/v2/fleet`)).status, { timeout: PATIENCE_MS }).toBe(200);
 }
 
 describe("streams that are dropped before their first record", () => {
@@ -90,7 +129,8 @@ describe("streams that are dropped before their first record", () => {
     "leave the queue at once while every slot is taken, and the streams in the slots run on",
     async () => {
       const leave = await takeAllSlots();
-      const sockets = await Promise.all(Array.from({ length: QUEUED }, () => open(endless)));
+      const opened = Array.from({ length: QUEUED }, () => open(endless));
+      const sockets = await within("connecting", Promise.all(opened));
       expect(await laneWhen(({ queued }) => queued === QUEUED)).toEqual({ queued: QUEUED, running: SLOTS });
       const droppedAt = performance.now();
       for (const socket of sockets) socket.destroy();
@@ -105,14 +145,14 @@ describe("streams that are dropped before their first record", () => {
   it(
     "leave the queue though Redis cannot be reached just then",
     async () => {
-      const { gatewayRedis } = fleet.lines;
+      const { gatewayRedis } = served.fleet.lines;
       const leave = await takeAllSlots();
       const sockets = await Promise.all(Array.from({ length: SLOTS }, () => open(endless)));
       expect(await laneWhen(({ queued }) => queued === SLOTS)).toEqual({ queued: SLOTS, running: SLOTS });
       gatewayRedis.blackHole("toServer", "toClient");
       const { connections } = gatewayRedis.counts;
       for (const socket of sockets) socket.destroy();
-      // The gateway has given a command up and connects anew: its first tries to cancel have
+      // The gateway has given a command up and connects anew: its first attempts to cancel have
       // failed.
       await expect.poll(() => gatewayRedis.counts.connections, { timeout: PATIENCE_MS }).toBeGreaterThan(connections);
       await healed(gatewayRedis);
@@ -125,7 +165,7 @@ describe("streams that are dropped before their first record", () => {
   it(
     "end if they were admitted and nobody could be told",
     async () => {
-      const { gatewayRedis } = fleet.lines;
+      const { gatewayRedis } = served.fleet.lines;
       const leave = await takeAllSlots();
       gatewayRedis.blackHole("toClient");
       const { path, body } = submissionOf(endless, "completions");
@@ -140,19 +180,43 @@ describe("streams that are dropped before their first record", () => {
   );
 
   it(
+    "are not admitted by a call that arrives when they were given up",
+    async () => {
+      const { gatewayRedis } = served.fleet.lines;
+      const leave = await takeAllSlots();
+      const stalled = gatewayRedis.stall();
+      gatewayRedis.blackHole("toServer", "toClient");
+      const { path, body } = submissionOf(endless, "completions");
+      const answer = await fetch(url() + path, { method: "POST", body });
+      const { error } = (await answer.json()) as { error: { code: string } };
+      expect([answer.status, error.code]).toEqual([503, "outcome_unknown"]);
+      expect(stalled.holds(endless.model)).toBe(true);
+      gatewayRedis.heal();
+      await reached();
+      // The gateway has cancelled by now, unless it first makes the call that it gave up harmless.
+      await pause(400);
+      await stalled.deliver();
+      expect(await laneWhen(({ queued }) => queued === 0)).toEqual({ queued: 0, running: SLOTS });
+      await leave();
+    },
+    timeoutMs,
+  );
+
+  it(
     "give their slots back at once: an honest one begins",
     async () => {
       const droppedAt = performance.now();
-      await Promise.all(Array.from({ length: DROPPED }, () => sendAndLeave(url(), endless, "completions")));
-      const id = await submitInBackground(url(), endless);
+      const dropped = Array.from({ length: DROPPED }, () => sendAndLeave(url(), endless, "completions"));
+      await within("connecting and leaving", Promise.all(dropped));
+      const id = await within("submitting", submitUntilTaken());
       const honest = new Reader(url(), id);
-      await honest.reach(1);
+      await within("the honest one's first record", honest.reach(1));
       const begun = seconds(droppedAt);
       const after = await laneWhen(({ queued, running }) => queued === 0 && running === 1);
       console.log(`${DROPPED} dropped at once: an honest stream began after ${begun} s; ${JSON.stringify(after)}`);
       expect(after).toEqual({ queued: 0, running: 1 });
       await fetch(`${url()}/v2/requests/${id}`, { method: "DELETE" });
-      await honest.ended;
+      await within("the honest one's end", honest.ended);
     },
     timeoutMs,
   );

@@ -1,27 +1,25 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { holderOf } from "../streams/holder.js";
-import { StreamLab } from "../streams/lab.js";
-import { Reader } from "../streams/reader.js";
-import { subscribeTo } from "../streams/subject.js";
-import { submitInBackground } from "../streams/submission.js";
-import { readStored } from "../streams/stored.js";
-import { readWebSocket } from "../streams/websocket.js";
+import { holderOf, readStored } from "../support/streams/stored.js";
+import { StreamLab } from "../support/streams/lab.js";
+import { Reader } from "../support/streams/reader.js";
+import { subscribeTo } from "../support/streams/subject.js";
+import { submitInBackground } from "../support/streams/front-doors.js";
+import { readWebSocket } from "../support/streams/websocket.js";
 import { nth, repeatedly } from "./pace.js";
-import { seed } from "./scale.js";
-import { streamScale } from "./stream-scale.js";
-import { expectUndisturbed } from "./stream-verdict.js";
+import { seed, streamScale } from "./scale.js";
+import { expectUndisturbed } from "./verdict.js";
 
 const { running, fewerRunning, tokens, timeoutMs } = streamScale;
 let lab: StreamLab;
 
 beforeAll(async () => {
-  // Streams without ids of their own are held until they end: longer than these take.
+  // A stopping gateway holds streams without ids until they end, which takes longer than this.
   const fleet = { gateways: 2, workers: 2, models: ["gen-mha"], direct: true, env: { BATON_LINGER_MS: "500" } };
-  lab = await StreamLab.open({ seed, fleet, model: "gen-mha", asks: running, tokens });
+  lab = await StreamLab.open({ seed, fleet, asks: { count: running, model: "gen-mha", tokens } });
 }, timeoutMs);
 afterAll(() => lab.close());
 
-describe("gateways killed with SIGKILL under streams (F21)", () => {
+describe("gateways killed with SIGKILL under streams", () => {
   it(
     "cost their clients a reconnection: another gateway goes on after the last record that they have",
     async () => {
@@ -40,7 +38,7 @@ describe("gateways killed with SIGKILL under streams (F21)", () => {
   );
 });
 
-describe("SIGTERM to a gateway under streams (F23)", () => {
+describe("SIGTERM to a gateway under streams", () => {
   it(
     "ends those that can go on elsewhere, and holds the others until they end: no client is cut",
     async () => {
@@ -112,7 +110,7 @@ describe("a stream in the background whose gateway and then worker are killed", 
       expect(subscriber.records).toEqual(heard.map((index) => log[index]));
       expect(heard.filter((index) => index >= (takenAt ?? 0))).toHaveLength(log.length - (takenAt ?? 0));
       await subscriber.close();
-      expect(await lab.floor()).toEqual([]);
+      expect(await lab.leftOver()).toEqual([]);
     },
     timeoutMs,
   );

@@ -1,17 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { seededRandom } from "../setup/random.js";
-import { resourcesOf } from "../setup/resources.js";
-import { allKeys } from "../history/floor.js";
-import type { StreamAsk } from "../streams/ask.js";
-import { StreamLab } from "../streams/lab.js";
-import { readAndLeave, sendAndLeave, type LeavingManner } from "../streams/leaving.js";
-import { newOutcomes, type Ended } from "../streams/outcomes.js";
-import { Reader } from "../streams/reader.js";
-import { submitInBackground } from "../streams/submission.js";
-import { readStored } from "../streams/stored.js";
+import { seededRandom } from "../support/fleet/random.js";
+import { heldTogether } from "../support/fleet/resources.js";
+import { allKeys } from "../support/sequences/floor.js";
+import { askFor } from "../support/streams/ask.js";
+import { StreamLab } from "../support/streams/lab.js";
+import { readAndLeave, sendAndLeave, type LeavingManner } from "../support/streams/leaving.js";
+import { newOutcomes, type Ended, readStored } from "../support/streams/stored.js";
+import { Reader } from "../support/streams/reader.js";
+import { submitInBackground } from "../support/streams/front-doors.js";
 import { nth } from "./pace.js";
-import { seed } from "./scale.js";
-import { streamScale } from "./stream-scale.js";
+import { seed, streamScale } from "./scale.js";
 
 const { timeoutMs } = streamScale;
 const GRACE_MS = 2_000;
@@ -22,19 +20,14 @@ let known: Set<string>;
 beforeAll(async () => {
   const env = { BATON_RECONNECT_GRACE_MS: String(GRACE_MS), BATON_GENERATOR_SLOTS: String(SLOTS) };
   const fleet = { gateways: 2, workers: 1, models: ["gen-mha"], env };
-  lab = await StreamLab.open({ seed, fleet, model: "gen-mha", asks: 4, tokens: [10, 20] });
+  lab = await StreamLab.open({ seed, fleet, asks: { count: 4, model: "gen-mha", tokens: [10, 20] } });
   known = new Set(await allKeys(lab.redis, "out:*"));
 }, timeoutMs);
 afterAll(() => lab.close());
 
 const gateway = (i: number) => nth(lab.fleet.urls, i);
-const asking = (maxTokens: number): StreamAsk => ({
-  name: `${maxTokens} tokens`,
-  model: "gen-mha",
-  prompt: "over and over",
-  parameters: { max_tokens: maxTokens, temperature: 1, seed },
-});
-/** Takes minutes at the pace of a test: nobody sees its end. */
+const asking = (maxTokens: number) => askFor(maxTokens, "over and over", seed);
+/** Takes minutes at the pace of a test, so nobody sees its end. */
 const endless = asking(4_000);
 
 function tally(all: readonly Ended[]): Record<string, number> {
@@ -46,7 +39,7 @@ function tally(all: readonly Ended[]): Record<string, number> {
   return counts;
 }
 
-describe("a client that leaves at the instant of admission (F24)", () => {
+describe("a client that leaves at the instant of admission", () => {
   it(
     "leaves no request without an end: cancelled if somebody had to be there for it, else done",
     async () => {
@@ -60,22 +53,23 @@ describe("a client that leaves at the instant of admission (F24)", () => {
         readAndLeave(gateway(i), endless, "generate_stream", { after: 0 }),
       ]);
       await Promise.all(leaving.flat());
-      expect(await lab.floor()).toEqual([]);
+      expect(await lab.leftOver()).toEqual([]);
       const counts = tally(await newOutcomes(lab.redis, known));
       console.log(`left at admission, seed ${seed}: ${JSON.stringify(counts)}`);
       expect(Object.keys(counts).sort()).toEqual(["attended cancelled", "background result"]);
-      // Those that had the head were admitted for sure, and some of the others.
+      // Those that had the head were admitted for sure, and some of the others were.
       expect(counts["attended cancelled"]).toBeGreaterThan(2 * each);
     },
     timeoutMs,
   );
 });
 
-describe("a client that leaves in mid-stream (F25)", () => {
+describe("a client that leaves in mid-stream", () => {
   it(
     "has its stream cancelled after the grace period; one in the background, detached, or read again in time runs on",
     async () => {
-      // At most eight iterations to a round trip: these streams outlast the grace period on any machine.
+      // With 40 ms each way, a worker makes at most eight iterations in a round trip: these streams
+      // outlast the grace period on any machine.
       lab.fleet.lines.workerRedis.delay(40);
       const long = asking(400);
       const detach = async (id: string) => {
@@ -97,7 +91,7 @@ describe("a client that leaves in mid-stream (F25)", () => {
         comeBack(),
         glance(),
       ]);
-      expect(await lab.floor()).toEqual([]);
+      expect(await lab.leftOver()).toEqual([]);
       lab.fleet.lines.workerRedis.heal();
 
       const stored = async (id: string | undefined) => (await readStored(lab.redis, String(id))).log;
@@ -119,7 +113,7 @@ describe("a client that leaves in mid-stream (F25)", () => {
   );
 });
 
-describe("a storm of streams that are opened and dropped (A35)", () => {
+describe("a storm of streams that are opened and dropped", () => {
   it(
     "frees every slot and every connection",
     async () => {
@@ -144,14 +138,15 @@ describe("a storm of streams that are opened and dropped (A35)", () => {
         while (next < streamScale.cancelled) await drop(next++);
       };
       await Promise.all(Array.from({ length: 2 * SLOTS }, one));
-      expect(await lab.floor()).toEqual([]);
+      expect(await lab.leftOver()).toEqual([]);
       const counts = tally(await newOutcomes(redis, known));
       console.log(`storm, seed ${seed}: ${JSON.stringify({ counts, before, after: await held() })}`);
       expect(Object.keys(counts).filter((how) => !/ (cancelled|result)$/.test(how))).toEqual([]);
       expect(counts["attended cancelled"]).toBeGreaterThan(streamScale.cancelled / 4);
       expect((await held()).descriptors).toBeLessThan(before.descriptors + SLOTS);
 
-      // As many as there are slots run at the same time: had one leaked, somebody would wait for one of these to end.
+      // As many streams as there are slots run at the same time. Had a slot leaked, one of these
+      // would wait for another to end.
       const ids = await Promise.all(Array.from({ length: SLOTS }, (_, i) => submitInBackground(gateway(i), endless)));
       const readers = ids.map((id, i) => new Reader(gateway(i), id));
       await Promise.all(readers.map((reader) => reader.reach(1)));
@@ -160,18 +155,12 @@ describe("a storm of streams that are opened and dropped (A35)", () => {
       for (const { records } of await Promise.all(readers.map(({ ended }) => ended))) {
         expect(records.at(-1)).toMatch(/"reason":"cancelled"/);
       }
-      expect(await lab.floor()).toEqual([]);
+      expect(await lab.leftOver()).toEqual([]);
       await newOutcomes(redis, known);
 
-      async function held() {
+      function held() {
         const members = [...fleet.gateways.map(({ member }) => member), ...fleet.workers];
-        const groups = await Promise.all(members.map(({ process }) => resourcesOf(process.pid)));
-        const all = groups.flatMap((group) => [...group.values()]);
-        const sum = (of: (one: (typeof all)[number]) => number) => all.reduce((total, one) => total + of(one), 0);
-        return {
-          descriptors: sum(({ descriptors }) => descriptors),
-          megabytes: Math.round(sum(({ rssBytes }) => rssBytes) / 1_048_576),
-        };
+        return heldTogether(members.map(({ process }) => process.pid));
       }
     },
     timeoutMs,

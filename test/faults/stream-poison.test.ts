@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { StreamLab } from "../streams/lab.js";
-import { seed } from "./scale.js";
-import { streamScale } from "./stream-scale.js";
-import { expectUndisturbed } from "./stream-verdict.js";
+import { StreamLab } from "../support/streams/lab.js";
+import { seed, streamScale } from "./scale.js";
+import { expectUndisturbed } from "./verdict.js";
 
 const { tokens, timeoutMs } = streamScale;
 /** The token that ends the process which computes it. */
@@ -15,7 +14,7 @@ let lab: StreamLab;
 
 beforeAll(async () => {
   const fleet = { gateways: 1, workers: 2, models: ["gen-pill"] };
-  lab = await StreamLab.open({ seed, fleet, model: "gen-pill", asks: 30, tokens });
+  lab = await StreamLab.open({ seed, fleet, asks: { count: 30, model: "gen-pill", tokens } });
 }, timeoutMs);
 afterAll(() => lab.close());
 
@@ -44,7 +43,7 @@ describe("prompts that crash the process which runs them, among others", () => {
       expect(findings.broke).toMatchObject(findings.broke.map(() => setAside));
       const { worker } = findings.figures;
       expect(worker["request set aside"]).toBe(PILLS);
-      // Alone each pill ends as many processes as it may; in company the two may have shared some.
+      // Alone, each pill ends as many processes as it may. In company the two may have shared some.
       const crashes = worker["worker process died"] ?? 0;
       expect(crashes).toBeGreaterThan(RUNS_ALONE * PILLS);
       expect(crashes).toBeLessThanOrEqual((RUNS_ALONE + RUNS_IN_COMPANY) * PILLS);

@@ -1,16 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { laneKeys } from "#shared/keys.js";
-import { seededRandom } from "../setup/random.js";
-import { resourcesOf, type Resources } from "../setup/resources.js";
-import type { StreamAsk } from "../streams/ask.js";
-import { StreamLab } from "../streams/lab.js";
-import { Reader } from "../streams/reader.js";
-import { readSlowly } from "../streams/slow-reader.js";
-import { addressOf, readStored } from "../streams/stored.js";
-import { submitInBackground } from "../streams/submission.js";
+import { bucketTag } from "#shared/queue/bucket-tag.js";
+import { seededRandom } from "../support/fleet/random.js";
+import { heldTogether } from "../support/fleet/resources.js";
+import { askFor } from "../support/streams/ask.js";
+import { StreamLab } from "../support/streams/lab.js";
+import { Reader, readSlowly } from "../support/streams/reader.js";
+import { addressOf, readStored } from "../support/streams/stored.js";
+import { submitInBackground } from "../support/streams/front-doors.js";
 import { nth, pause } from "./pace.js";
-import { seed } from "./scale.js";
-import { streamScale } from "./stream-scale.js";
+import { seed, streamScale } from "./scale.js";
 
 const { timeoutMs } = streamScale;
 let lab: StreamLab;
@@ -19,27 +17,21 @@ beforeAll(async () => {
   lab = await StreamLab.open({
     seed,
     fleet: { gateways: 2, workers: 1, models: ["gen-mha"] },
-    model: "gen-mha",
-    asks: 4,
-    tokens: [10, 20],
+    asks: { count: 4, model: "gen-mha", tokens: [10, 20] },
   });
 }, timeoutMs);
 afterAll(() => lab.close());
 
 const gateway = (i: number) => nth(lab.fleet.urls, i);
-const asking = (maxTokens: number): StreamAsk => ({
-  name: `${maxTokens} tokens`,
-  model: "gen-mha",
-  prompt: "again and again",
-  parameters: { max_tokens: maxTokens, temperature: 1, seed },
-});
+const asking = (maxTokens: number) => askFor(maxTokens, "again and again", seed);
 
-describe("a client that reconnects at every index (F27)", () => {
+describe("a client that reconnects at every index", () => {
   it(
     "has the same list, while the stream runs and when it has ended, at whatever gateway",
     async () => {
       const count = 60;
-      // At most eight records to a round trip: the stream runs while its readers leave and come back.
+      // With 40 ms each way, a worker makes at most eight records in a round trip: the stream runs
+      // while its readers leave and come back.
       lab.fleet.lines.workerRedis.delay(40);
       const id = await submitInBackground(gateway(0), asking(count));
       const cutAt = async (k: number) => {
@@ -65,7 +57,7 @@ describe("a client that reconnects at every index (F27)", () => {
   );
 });
 
-describe("500 clients that resume at once (F28)", () => {
+describe("500 clients that resume at once", () => {
   it(
     "are served from the log: nothing is queued or generated again",
     async () => {
@@ -106,19 +98,25 @@ describe("500 clients that resume at once (F28)", () => {
     timeoutMs,
   );
 
-  /** Entries that the lane's queue ever had. */
+  /** How many entries the queue of its model and bucket ever had. */
   async function admitted(id: string): Promise<number> {
-    const info = (await lab.redis.xinfo("STREAM", laneKeys(addressOf(id).lane).ready)) as unknown[];
-    return Number(info[info.indexOf("entries-added") + 1]);
+    const { bucket, model } = addressOf(id);
+    const streams = await lab.redis.keys(`ready:${bucketTag(bucket)}:${model}:*`);
+    const counts = streams.map(async (ready) => {
+      const info = (await lab.redis.xinfo("STREAM", ready)) as unknown[];
+      return Number(info[info.indexOf("entries-added") + 1]);
+    });
+    return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
   }
 });
 
-describe("readers that take nothing, or 1 KiB a second (F26)", () => {
+describe("readers that take nothing, or 1 KiB a second", () => {
   it(
     "cost the gateway next to no memory, and others nothing",
     async () => {
       const { fleet, redis } = lab;
-      // 12 choices with 20 chances a token make long records: more than all the buffers between gateway and client hold.
+      // 12 choices with 20 log probabilities a token make long records: more than all the buffers
+      // between gateway and client hold.
       const parameters = { max_tokens: 540, temperature: 1, seed, n: 12, logprobs: 20 };
       const id = await submitInBackground(gateway(0), {
         name: "large",
@@ -132,7 +130,8 @@ describe("readers that take nothing, or 1 KiB a second (F26)", () => {
       const bytes = log.reduce((sum, record) => sum + Buffer.byteLength(record), 0);
       expect(bytes).toBeGreaterThan(6 * MIB);
 
-      // V8 takes memory for what passes through, whoever reads; what counts is what slow readers add.
+      // V8 takes memory for what passes through, however it is read. What counts is what slow
+      // readers add.
       const quick = await Promise.all(Array.from({ length: QUICK_READERS }, () => new Reader(gateway(0), id).ended));
       for (const { records } of quick) expect(records).toEqual(log);
       const before = await resources();
@@ -155,19 +154,20 @@ describe("readers that take nothing, or 1 KiB a second (F26)", () => {
       );
       expect(grown).toBeLessThan(64 * MIB);
       expect(beside.records).toEqual(log);
-      // Of those that took nothing none, or the gateway waits for them for ever.
+      // None of those that took nothing is left, or the gateway would wait for them for ever.
       if (streamScale.slowReadersMs > STALL_MS) expect(left).toBeLessThanOrEqual(readers.length / 2);
       for (const reader of readers) reader.close();
 
-      /** Connections that the gateway holds. (A client that takes nothing does not learn that it was cut.) */
+      /**
+       * How many more connections the gateway holds. A client that takes nothing does not learn
+       * that it was cut.
+       */
       async function held(): Promise<number> {
         return (await resources()).descriptors - before.descriptors;
       }
 
-      async function resources() {
-        const group = [...(await resourcesOf(nth(fleet.gateways, 0).member.process.pid)).values()];
-        const sum = (of: (one: Resources) => number) => group.reduce((total, one) => total + of(one), 0);
-        return { rssBytes: sum(({ rssBytes }) => rssBytes), descriptors: sum(({ descriptors }) => descriptors) };
+      function resources() {
+        return heldTogether([nth(fleet.gateways, 0).member.process.pid]);
       }
     },
     timeoutMs,
@@ -176,7 +176,7 @@ describe("readers that take nothing, or 1 KiB a second (F26)", () => {
 
 const MIB = 1_048_576;
 const QUICK_READERS = 16;
-/** The gateway cuts who has taken nothing for so long; gateway/stream/sse.ts. */
+/** The gateway cuts a client that has taken nothing for this long (gateway/http/sse.ts). */
 const STALL_MS = 30_000;
 
 /** The highest value until `signal` aborts. */

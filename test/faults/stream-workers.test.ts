@@ -1,22 +1,24 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { tokenRecord } from "#shared/contract/generation.js";
-import { talk } from "../streams/conversation.js";
-import { StreamLab } from "../streams/lab.js";
+import { talk } from "../support/streams/conversation.js";
+import { StreamLab } from "../support/streams/lab.js";
 import { nth, pause, repeatedly } from "./pace.js";
-import { seed } from "./scale.js";
-import { streamScale } from "./stream-scale.js";
-import { expectUndisturbed } from "./stream-verdict.js";
+import { seed, streamScale } from "./scale.js";
+import { expectUndisturbed } from "./verdict.js";
 
 const { running, fewerRunning, tokens, timeoutMs } = streamScale;
 let lab: StreamLab;
 
 beforeAll(async () => {
   const fleet = { gateways: 2, workers: 2, models: ["gen-mha"], direct: true };
-  lab = await StreamLab.open({ seed, fleet, model: "gen-mha", asks: running, tokens });
+  lab = await StreamLab.open({ seed, fleet, asks: { count: running, model: "gen-mha", tokens } });
 }, timeoutMs);
 afterAll(() => lab.close());
 
-/** One a second, or as soon as the one before is back at work: somebody always is. */
+/**
+ * Strikes once a second, or as soon as the last victim is back at work: at least one worker always
+ * is.
+ */
 const everySecond = (count: number, blow: (i: number) => Promise<unknown>) =>
   repeatedly(count, 0, (i) => Promise.all([blow(i), pause(1_000)]));
 
@@ -58,9 +60,9 @@ describe("workers frozen past their lease under streams, then thawed", () => {
           }),
       });
       expectUndisturbed("stream-worker-frozen", findings);
-      // As the workers count: on a slow machine few of those streams have a token by then.
+      // The workers' own count: on a slow machine few of those streams have a token by then.
       expect(findings.figures.worker["reclaimed"]).toBeGreaterThan(streamScale.workerFreezes);
-      // They would have written the very same records: only that they were refused shows the fence.
+      // They would have written the very same records. Only that they were refused shows the fence.
       expect(findings.figures.worker["append refused: the stream was taken over"]).toBeGreaterThan(0);
     },
     timeoutMs,
@@ -97,7 +99,7 @@ describe("a conversation whose workers are killed between and during its turns",
         expect(remembered).toEqual(remembered.map(() => true));
       }
       expect(broken.takenOver).toBeGreaterThan(0);
-      expect(await lab.floor()).toEqual([]);
+      expect(await lab.leftOver()).toEqual([]);
     },
     timeoutMs,
   );

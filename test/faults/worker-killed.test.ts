@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { experiment } from "../history/experiment.js";
+import { experiment } from "../support/sequences/experiment.js";
 import { nth, repeatedly } from "./pace.js";
 import { scale, seed } from "./scale.js";
 import { expectNoViolation } from "./verdict.js";

@@ -1,11 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { laneKeys, outcomeKey, sequenceKeys } from "#shared/keys.js";
-import { commit } from "../../worker/queue/commit.js";
-import { admit } from "../../gateway/admission/admit.js";
+import { pinOf } from "#shared/queue/address.js";
+import { laneKeys, outcomeKey, sequenceKeys } from "#shared/queue/keys.js";
+import { commit } from "#shared/queue/work/commit.js";
 import {
   IDLE_MS,
   LIMITS,
   SEQUENCE,
+  admit,
   admitRequest,
   admitStep,
   applicant,
@@ -14,7 +15,12 @@ import {
   take,
   takeOne,
   useLab,
-} from "./lab.js";
+  addressOf,
+  currentState,
+  statesOf,
+} from "../support/queue/lab.js";
+
+const DAY_MS = 86_400_000;
 
 describe("admit", () => {
   const lab = useLab();
@@ -63,22 +69,15 @@ describe("admit", () => {
     await admitStep(lab, { request: "r1", start: true, digest: "d" });
     expect(await admitStep(lab, { request: "r1", start: true, digest: "d" })).toEqual({
       said: "known",
+      pin: pinOf(lab.lane),
       outcome: undefined,
     });
     await commit(lab.queue, [result(await takeOne(lab.queue), put("s"))], IDLE_MS);
     expect(await admitStep(lab, { request: "r1", start: true, digest: "d" })).toEqual({
       said: "known",
+      pin: pinOf(lab.lane),
       outcome: { kind: "result", body: Buffer.from("answer") },
     });
-    expect(await take(lab.queue)).toEqual([]);
-  });
-
-  it("admits once what arrives again after its own retry, whether or not it has run by then", async () => {
-    const late = { ...applicant("r1", "r1"), sequence: { name: SEQUENCE, start: true, end: false } };
-    const arrive = async () => (await admit(lab.redis, lab.lane, { gateway: "gw", limits: LIMITS }, [late]))[0]?.said;
-    expect([await arrive(), await arrive()]).toEqual(["admitted", "known"]);
-    await commit(lab.queue, [result(await takeOne(lab.queue), put("s"))], IDLE_MS);
-    expect(await arrive()).toBe("known");
     expect(await take(lab.queue)).toEqual([]);
   });
 
@@ -90,7 +89,7 @@ describe("admit", () => {
   it("refuses past the queue limit and writes nothing", async () => {
     await admitRequest(lab, "r1", "", 1);
     expect(await admitRequest(lab, "r2", "", 1)).toEqual({ said: "queue-full" });
-    expect(await lab.redis.exists(outcomeKey(lab.lane, "r2"))).toBe(0);
+    expect(await lab.redis.exists(outcomeKey(addressOf(lab, "r2")))).toBe(0);
   });
 
   it("refuses past the waiting limit of a sequence", async () => {
@@ -107,14 +106,44 @@ describe("admit", () => {
     expect(await admitStep(lab, { request: "r3", sequences: 1 })).toEqual({ said: "admitted" });
   });
 
-  it("takes every TTL off an idle sequence, so that a waiting step cannot outlive its state", async () => {
-    const { seq, state } = sequenceKeys(lab.lane, SEQUENCE);
+  it("keeps the state of an idle sequence for a day past the deadline of the step that is to continue it", async () => {
     await admitStep(lab, { request: "r1", start: true });
     await commit(lab.queue, [result(await takeOne(lab.queue), put("s"))], IDLE_MS);
-    expect(await lab.redis.pttl(seq)).toBeGreaterThan(0);
-    expect(await lab.redis.pttl(state)).toBeGreaterThan(0);
+    const [state = ""] = await statesOf(lab);
+    const left = await lab.redis.pttl(state);
+    expect(left).toBeGreaterThan(2 * DAY_MS);
     await admitStep(lab, { request: "r2" });
-    expect([await lab.redis.pttl(seq), await lab.redis.pttl(state)]).toEqual([-1, -1]);
+    expect(await lab.redis.pttl(state)).toBeLessThanOrEqual(left);
+    // Its TTL has nearly run out, as after days of steps that had no effect.
+    await lab.redis.pexpire(state, 60_000);
+    await lab.redis.hset(sequenceKeys(lab.lane, SEQUENCE).seq, "until", Date.now() + 60_000);
+    await admitStep(lab, { request: "r3", deadlineMs: 7 * DAY_MS });
+    expect(await lab.redis.pttl(state)).toBeGreaterThan(8 * DAY_MS);
+  });
+
+  it("wants START of a sequence that has idled out, whether or not it was removed yet", async () => {
+    const { seq } = sequenceKeys(lab.lane, SEQUENCE);
+    await admitStep(lab, { request: "r1", start: true });
+    await commit(lab.queue, [result(await takeOne(lab.queue), put("old"))], IDLE_MS);
+    await lab.redis.hset(seq, "lapses", Date.now() - 1);
+    expect(await admitStep(lab, { request: "r2" })).toEqual({ said: "start-required" });
+    expect(await currentState(lab)).toBe("old");
+    expect(await admitStep(lab, { request: "r3", start: true })).toEqual({ said: "admitted" });
+    expect(await statesOf(lab)).toEqual([]);
+    expect(await takeOne(lab.queue)).toMatchObject({ request: "r3", step: 1, from: "" });
+  });
+
+  it("tells a step that should have another number which one is next, and writes nothing", async () => {
+    await admitStep(lab, { request: "r1", start: true });
+    await admitStep(lab, { request: "r2", number: 2 });
+    expect(await admitStep(lab, { request: "r3", number: 2 })).toEqual({ said: "behind", number: 3 });
+    expect(await admitStep(lab, { request: "r3", number: 9 })).toEqual({ said: "ahead", number: 3 });
+    expect(await lab.redis.exists(outcomeKey(addressOf(lab, "r3")))).toBe(0);
+    expect(await admitStep(lab, { request: "r3", number: 3, digest: "d" })).toEqual({ said: "admitted" });
+    // A retry under its key finds its request, whatever is next by then.
+    expect(await admitStep(lab, { request: "r3", number: 3, digest: "d" })).toMatchObject({ said: "known" });
+    expect(await admitStep(lab, { request: "r4", start: true })).toEqual({ said: "admitted" });
+    expect(await admitStep(lab, { request: "r5", number: 2 })).toEqual({ said: "admitted" });
   });
 
   it("reads the deadline on Redis's clock", async () => {
@@ -129,21 +158,21 @@ describe("admit", () => {
   it("keeps the record of what nobody ends for a day past its deadline: a stream may last as long", async () => {
     await admitRequest(lab, "r1");
     const day = 86_400_000;
-    expect(await lab.redis.pttl(outcomeKey(lab.lane, "r1"))).toBeGreaterThan(day);
+    expect(await lab.redis.pttl(outcomeKey(addressOf(lab, "r1")))).toBeGreaterThan(day);
   });
 
   it("answers each of a call's requests for itself", async () => {
     await admitStep(lab, { request: "old", start: true, digest: "d" });
     const step = (request: string, name: string, start: boolean) => {
-      return { ...applicant(request, request), sequence: { name, start, end: false } };
+      return { ...applicant(lab.lane, request, request), sequence: { name, start, end: false } };
     };
-    const answers = await admit(lab.redis, lab.lane, { gateway: "gw", limits: LIMITS }, [
+    const answers = await admit(lab.redis, { gateway: "gw", limits: LIMITS }, [
       step("r1", "default:u1", true),
       step("r2", "default:u2", false),
-      { ...applicant("old", "old"), digest: "d" },
-      { ...applicant("old", "old"), digest: "other" },
+      { ...applicant(lab.lane, "old", "old"), digest: "d" },
+      { ...applicant(lab.lane, "old", "old"), digest: "other" },
       step("r3", "default:u1", false),
-      applicant("r4", "r4"),
+      applicant(lab.lane, "r4", "r4"),
     ]);
     expect(answers.map(({ said }) => said)).toEqual([
       "admitted",
@@ -160,11 +189,11 @@ describe("admit", () => {
   it("counts a call's own requests against the limits", async () => {
     const step = (id: number, request: string) => {
       const sequence = { name: `default:u${id}`, start: true, end: false };
-      return { ...applicant(request, "x"), sequence };
+      return { ...applicant(lab.lane, request, "x"), sequence };
     };
     const said = async (limits: typeof LIMITS, ...requests: readonly [string, string]) => {
       const steps = [step(1, requests[0]), step(2, requests[1])];
-      return (await admit(lab.redis, lab.lane, { gateway: "gw", limits }, steps)).map((answer) => answer.said);
+      return (await admit(lab.redis, { gateway: "gw", limits }, steps)).map((answer) => answer.said);
     };
     expect(await said({ ...LIMITS, queue: 1 }, "r1", "r2")).toEqual(["admitted", "queue-full"]);
     await take(lab.queue);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { logKey, outcomeKey } from "#shared/keys.js";
-import { giveOutcome } from "#shared/queue/give-outcome.js";
-import { appendTokens, type Append } from "../../worker/queue/append-tokens.js";
-import { reclaim } from "../../worker/queue/reclaim.js";
+import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
+import { logKey, outcomeKey } from "#shared/queue/keys.js";
+import { appendTokens, type Append } from "#shared/queue/work/append-tokens.js";
+import { takeFrom } from "#shared/queue/work/take-from.js";
 import {
   admitStream,
   finalRecord,
@@ -13,18 +13,22 @@ import {
   take,
   takeOne,
   useLab,
+  addressOf,
+  giveError,
   type Lab,
-} from "./lab.js";
+} from "../support/queue/lab.js";
 
 async function begin(lab: Lab, attendedMs = 0) {
   await admitStream(lab, "r1", attendedMs);
   const { entry, request } = await takeOne(lab.queue);
   const queue = streaming(lab.queue);
   const append = async (first: number, records: readonly string[], final = false) => {
-    const [said] = await appendTokens(queue, [{ entry, request, first, records, final }]);
+    const [said] = await appendTokens(queue, [
+      { lane: lab.lane, entry, tenant: DEFAULT_TENANT, request, first, records, final },
+    ]);
     return said;
   };
-  return { entry, append, out: outcomeKey(lab.lane, "r1"), log: logKey(lab.lane, "r1") };
+  return { entry, append, out: outcomeKey(addressOf(lab, "r1")), log: logKey(addressOf(lab, "r1")) };
 }
 
 describe("appendTokens", () => {
@@ -64,14 +68,16 @@ describe("appendTokens", () => {
   it("keeps bytes as they are", async () => {
     const { entry, log } = await begin(lab);
     const bytes = Buffer.from('{"text":"käse \u{1f9c0} \u2028"}', "utf8");
-    await appendTokens(streaming(lab.queue), [{ entry, request: "r1", first: 0, records: [bytes], final: false }]);
+    await appendTokens(streaming(lab.queue), [
+      { lane: lab.lane, entry, tenant: DEFAULT_TENANT, request: "r1", first: 0, records: [bytes], final: false },
+    ]);
     expect(await lab.redis.lrangeBuffer(log, 0, -1)).toEqual([bytes]);
   });
 
   it("is refused to a worker that lost the entry", async () => {
     const { append } = await begin(lab);
     await append(0, [record(0)]);
-    await reclaim(lab.other, 0, 10, "0-0");
+    await takeFrom(lab.other, lab.queue.consumer, 10);
     expect(await append(1, [record(1)])).toBe("lost");
     expect(await append(1, [finalRecord(1)], true)).toBe("lost");
     expect(await logOf(lab, "r1")).toEqual([record(0)]);
@@ -79,8 +85,8 @@ describe("appendTokens", () => {
   });
 
   it("writes nothing to a request that has an outcome", async () => {
-    const { append, out } = await begin(lab);
-    await giveOutcome(lab.redis, [out], ["error", "{}", 1_000]);
+    const { append } = await begin(lab);
+    await giveError(lab, "r1", "{}");
     expect(await append(0, [record(0)])).toBe("ended");
     expect(await append(0, [finalRecord(0)], true)).toBe("ended");
     expect(await logOf(lab, "r1")).toEqual([]);
@@ -126,7 +132,15 @@ describe("appendTokens", () => {
     const { entry, append, out } = await begin(lab, 60_000);
     await append(0, [record(0)]);
     await lab.redis.hset(out, "wanted", "1");
-    const next = { entry, request: "r1", first: 1, records: [record(1)], final: false };
+    const next = {
+      lane: lab.lane,
+      entry,
+      tenant: DEFAULT_TENANT,
+      request: "r1",
+      first: 1,
+      records: [record(1)],
+      final: false,
+    };
     expect(await appendTokens(streaming(lab.queue), [next], { heedWanted: false })).toEqual(["appended"]);
   });
 
@@ -152,10 +166,18 @@ describe("appendTokens", () => {
     const names = Array.from({ length: 100 }, (_, i) => `r${i}`);
     for (const name of names) await admitStream(lab, name);
     const deliveries = await take(lab.queue);
-    await giveOutcome(lab.redis, [outcomeKey(lab.lane, "r7")], ["error", "{}", 1_000]);
+    await giveError(lab, "r7", "{}");
     const wide = "x".repeat(20_000);
     const appends = (first: number) =>
-      deliveries.map(({ entry, request }): Append => ({ entry, request, first, records: [wide, wide], final: false }));
+      deliveries.map(({ lane, entry, request }): Append => ({
+        lane,
+        entry,
+        tenant: DEFAULT_TENANT,
+        request,
+        first,
+        records: [wide, wide],
+        final: false,
+      }));
     const said = await appendTokens(streaming(lab.queue), appends(0));
     expect(said).toEqual(names.map((name) => (name === "r7" ? "ended" : "appended")));
     expect(await appendTokens(streaming(lab.queue), appends(2))).toEqual(said);

@@ -1,10 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { outcomeKey } from "#shared/keys.js";
-import { giveOutcome } from "#shared/queue/give-outcome.js";
-import { attend, detach } from "../../gateway/admission/attend.js";
-import { admitStep, admitStream, outcomeFields, useLab, type Lab } from "./lab.js";
+import { outcomeKey } from "#shared/queue/keys.js";
+import { attend, detach } from "#shared/queue/admission/attend.js";
+import { admitStep, admitStream, outcomeFields, useLab, addressOf, giveError, type Lab } from "../support/queue/lab.js";
 
-const address = ({ lane }: Lab) => ({ lane, request: "r1" });
+const address = (lab: Lab) => addressOf(lab, "r1");
 
 describe("a request's times", () => {
   const lab = useLab();
@@ -23,9 +22,9 @@ describe("a request's times", () => {
     expect(Number(wanted)).toBe(Number(at) + 5_000);
   });
 
-  it("set no end to a request that runs for whoever reads", async () => {
+  it("set no end to a request that runs without readers", async () => {
     await admitStream(lab, "r1");
-    expect(Object.keys(await outcomeFields(lab, "r1")).sort()).toEqual(["at", "digest", "entry", "ttl"]);
+    expect(Object.keys(await outcomeFields(lab, "r1")).sort()).toEqual(["at", "by", "digest", "entry", "pin", "ttl"]);
   });
 });
 
@@ -34,7 +33,7 @@ describe("attend", () => {
 
   it("moves the time until which somebody wants the stream", async () => {
     await admitStream(lab, "r1", 5_000);
-    await lab.redis.hset(outcomeKey(lab.lane, "r1"), "wanted", "1");
+    await lab.redis.hset(outcomeKey(addressOf(lab, "r1")), "wanted", "1");
     const [seconds] = await lab.redis.time();
     for (let i = 0; i < 2; i++) expect(await attend(lab.redis, address(lab), 60_000)).toBe("attended");
     const { at, wanted } = await outcomeFields(lab, "r1");
@@ -43,22 +42,22 @@ describe("attend", () => {
   });
 
   it("is not needed any more once a retry under the request's key needs no reader", async () => {
-    await admitStream(lab, "r1", 5_000);
-    expect(await admitStream(lab, "r1", 5_000)).toEqual({ said: "known", outcome: undefined });
+    await admitStream(lab, "r1", 5_000, "d");
+    expect(await admitStream(lab, "r1", 5_000, "d")).toMatchObject({ said: "known", outcome: undefined });
     expect(await outcomeFields(lab, "r1")).toHaveProperty("wanted");
-    expect(await admitStream(lab, "r1", 0)).toEqual({ said: "known", outcome: undefined });
+    expect(await admitStream(lab, "r1", 0, "d")).toMatchObject({ said: "known", outcome: undefined });
     expect(await attend(lab.redis, address(lab), 60_000)).toBe("background");
-    expect(await admitStream(lab, "r1", 5_000)).toEqual({ said: "known", outcome: undefined });
+    expect(await admitStream(lab, "r1", 5_000, "d")).toMatchObject({ said: "known", outcome: undefined });
     expect(await outcomeFields(lab, "r1")).not.toHaveProperty("wanted");
   });
 
-  it("leaves a request alone that runs for whoever reads", async () => {
+  it("leaves a request alone that runs without readers", async () => {
     await admitStream(lab, "r1");
     expect(await attend(lab.redis, address(lab), 60_000)).toBe("background");
     expect(await outcomeFields(lab, "r1")).not.toHaveProperty("wanted");
   });
 
-  it("makes a request run for whoever reads, once and for all", async () => {
+  it("makes a request run without readers, once and for all", async () => {
     await admitStream(lab, "r1", 5_000);
     for (let i = 0; i < 2; i++) expect(await detach(lab.redis, address(lab))).toBe("background");
     expect(await outcomeFields(lab, "r1")).not.toHaveProperty("wanted");
@@ -67,7 +66,7 @@ describe("attend", () => {
 
   it("says that a request has ended, and changes nothing", async () => {
     await admitStream(lab, "r1", 5_000);
-    await giveOutcome(lab.redis, [outcomeKey(lab.lane, "r1")], ["error", "{}", 1_000]);
+    await giveError(lab, "r1", "{}");
     const before = await outcomeFields(lab, "r1");
     expect(await attend(lab.redis, address(lab), 60_000)).toBe("ended");
     expect(await detach(lab.redis, address(lab))).toBe("ended");
@@ -77,6 +76,6 @@ describe("attend", () => {
   it("says when there is no such request, and makes none", async () => {
     expect(await attend(lab.redis, address(lab), 60_000)).toBe("unknown");
     expect(await detach(lab.redis, address(lab))).toBe("unknown");
-    expect(await lab.redis.exists(outcomeKey(lab.lane, "r1"))).toBe(0);
+    expect(await lab.redis.exists(outcomeKey(addressOf(lab, "r1")))).toBe(0);
   });
 });

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
+import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { tokenRecord } from "#shared/contract/generation.js";
-import { logKey, outcomeKey, sequenceKeys } from "#shared/keys.js";
+import { logKey, outcomeKey } from "#shared/queue/keys.js";
 import { cancelRequest } from "#shared/queue/cancel.js";
-import { appendTokens } from "../../worker/queue/append-tokens.js";
-import { commit } from "../../worker/queue/commit.js";
+import { appendTokens } from "#shared/queue/work/append-tokens.js";
+import { commit } from "#shared/queue/work/commit.js";
 import {
   IDLE_MS,
-  SEQUENCE,
   admitRequest,
   admitStep,
   admitStream,
@@ -20,13 +20,17 @@ import {
   take,
   takeOne,
   useLab,
+  addressOf,
+  currentState,
+  currentVersion,
+  statesOf,
   type Lab,
-} from "./lab.js";
+} from "../support/queue/lab.js";
 
 const cancelled = { code: "cancelled", message: "the request was cancelled", ttlMs: 100_000, stream: true } as const;
 
-function cancel({ redis, lane }: Lab, ending: Parameters<typeof cancelRequest>[2] = cancelled) {
-  return cancelRequest(redis, { lane, request: "r1" }, ending);
+function cancel(lab: Lab, ending: Parameters<typeof cancelRequest>[2] = cancelled) {
+  return cancelRequest(lab.redis, addressOf(lab, "r1"), ending);
 }
 
 describe("cancelRequest", () => {
@@ -35,7 +39,15 @@ describe("cancelRequest", () => {
   it("gives a stream its final record and the request its outcome, for the same time", async () => {
     await admitStream(lab, "r1");
     const { entry } = await takeOne(lab.queue);
-    const append = { entry, request: "r1", first: 0, records: [record(0), record(1)], final: false };
+    const append = {
+      lane: lab.lane,
+      entry,
+      tenant: DEFAULT_TENANT,
+      request: "r1",
+      first: 0,
+      records: [record(0), record(1)],
+      final: false,
+    };
     await appendTokens(streaming(lab.queue), [append]);
     const given = await cancel(lab);
     const log = await logOf(lab, "r1");
@@ -50,7 +62,7 @@ describe("cancelRequest", () => {
     const fields = await outcomeFields(lab, "r1");
     expect(fields).toMatchObject({ kind: "error", sealed: "1" });
     expect(Number(fields["ended"])).toBeGreaterThanOrEqual(Number(fields["at"]));
-    for (const key of [outcomeKey(lab.lane, "r1"), logKey(lab.lane, "r1")]) {
+    for (const key of [outcomeKey(addressOf(lab, "r1")), logKey(addressOf(lab, "r1"))]) {
       const left = await lab.redis.pttl(key);
       expect(left).toBeGreaterThan(60_000);
       expect(left).toBeLessThanOrEqual(100_000);
@@ -60,7 +72,7 @@ describe("cancelRequest", () => {
   it("never keeps the outcome for less than admission said: under a key, a retry must find it", async () => {
     await admitStream(lab, "r1");
     await cancel(lab, { ...cancelled, ttlMs: 1_000 });
-    for (const key of [outcomeKey(lab.lane, "r1"), logKey(lab.lane, "r1")]) {
+    for (const key of [outcomeKey(addressOf(lab, "r1")), logKey(addressOf(lab, "r1"))]) {
       const left = await lab.redis.pttl(key);
       expect(left).toBeGreaterThan(1_000);
       expect(left).toBeLessThanOrEqual(60_000);
@@ -99,7 +111,15 @@ describe("cancelRequest", () => {
   it("leaves a stream alone that has its final record", async () => {
     await admitStream(lab, "r1");
     const { entry } = await takeOne(lab.queue);
-    const append = { entry, request: "r1", first: 0, records: [finalRecord(0)], final: true };
+    const append = {
+      lane: lab.lane,
+      entry,
+      tenant: DEFAULT_TENANT,
+      request: "r1",
+      first: 0,
+      records: [finalRecord(0)],
+      final: true,
+    };
     await appendTokens(streaming(lab.queue), [append]);
     expect(await cancel(lab)).toEqual({ said: "sealed" });
     expect(await logOf(lab, "r1")).toEqual([finalRecord(0)]);
@@ -110,7 +130,15 @@ describe("cancelRequest", () => {
     const late = { ...cancelled, code: "expired", message: "too late", unlessBegun: true } as const;
     await admitStream(lab, "r1");
     const { entry } = await takeOne(lab.queue);
-    const append = { entry, request: "r1", first: 0, records: [record(0)], final: false };
+    const append = {
+      lane: lab.lane,
+      entry,
+      tenant: DEFAULT_TENANT,
+      request: "r1",
+      first: 0,
+      records: [record(0)],
+      final: false,
+    };
     expect(await appendTokens(streaming(lab.queue), [append])).toEqual(["appended"]);
     const before = await outcomeFields(lab, "r1");
     expect(await cancel(lab, late)).toEqual({ said: "begun" });
@@ -125,20 +153,28 @@ describe("cancelRequest", () => {
     const { entry } = await takeOne(lab.queue);
     const late = { ...cancelled, code: "expired", message: "too late", unlessBegun: true } as const;
     expect(await cancel(lab, late)).toMatchObject({ said: "given" });
-    const append = { entry, request: "r1", first: 0, records: [record(0)], final: false };
+    const append = {
+      lane: lab.lane,
+      entry,
+      tenant: DEFAULT_TENANT,
+      request: "r1",
+      first: 0,
+      records: [record(0)],
+      final: false,
+    };
     expect(await appendTokens(streaming(lab.queue), [append])).toEqual(["ended"]);
     expect(await logOf(lab, "r1")).toHaveLength(1);
   });
 
   it("says when there is no such request, and makes none", async () => {
     expect(await cancel(lab)).toEqual({ said: "unknown" });
-    expect(await lab.redis.exists(outcomeKey(lab.lane, "r1"), logKey(lab.lane, "r1"))).toBe(0);
+    expect(await lab.redis.exists(outcomeKey(addressOf(lab, "r1")), logKey(addressOf(lab, "r1")))).toBe(0);
   });
 
   it("makes no log for what is no stream", async () => {
     await admitRequest(lab, "r1");
     expect(await cancel(lab, { ...cancelled, stream: false })).toEqual({ said: "given", record: undefined });
-    expect(await lab.redis.exists(logKey(lab.lane, "r1"))).toBe(0);
+    expect(await lab.redis.exists(logKey(addressOf(lab, "r1")))).toBe(0);
     expect(await outcomeFields(lab, "r1")).not.toHaveProperty("sealed");
     expect(await outcomeFields(lab, "r1")).toMatchObject({ kind: "error" });
   });
@@ -147,13 +183,21 @@ describe("cancelRequest", () => {
     await admitStream(lab, "r1");
     const delivery = await takeOne(lab.queue);
     await cancel(lab);
-    await lab.redis.pexpire(logKey(lab.lane, "r1"), 1_000);
-    const append = { entry: delivery.entry, request: "r1", first: 0, records: [record(0)], final: false };
+    await lab.redis.pexpire(logKey(addressOf(lab, "r1")), 1_000);
+    const append = {
+      lane: lab.lane,
+      entry: delivery.entry,
+      tenant: DEFAULT_TENANT,
+      request: "r1",
+      first: 0,
+      records: [record(0)],
+      final: false,
+    };
     expect(await appendTokens(streaming(lab.queue), [append])).toEqual(["ended"]);
     expect(await commit(streaming(lab.queue), [result(delivery, { action: "keep" })], undefined)).toEqual([
       "superseded",
     ]);
-    expect(await lab.redis.pttl(logKey(lab.lane, "r1"))).toBeLessThanOrEqual(1_000);
+    expect(await lab.redis.pttl(logKey(addressOf(lab, "r1")))).toBeLessThanOrEqual(1_000);
   });
 
   it("leaves a conversation where it was, and a waiting turn to be passed over", async () => {
@@ -167,7 +211,8 @@ describe("cancelRequest", () => {
     const [waiting] = await take(lab.queue);
     if (waiting === undefined) throw new Error("the cancelled turn should be ready");
     expect(await commit(queue, [result(waiting, put("s1"))], IDLE_MS)).toEqual(["superseded"]);
-    expect(await takeOne(lab.queue)).toMatchObject({ request: "r2", from: first.entry });
+    expect(await currentState(lab)).toBe("s0");
+    expect(await takeOne(lab.queue)).toMatchObject({ request: "r2", from: await currentVersion(lab) });
   });
 
   it.each(["cancelled", "expired"] as const)(
@@ -181,10 +226,11 @@ describe("cancelRequest", () => {
       expect(await commit(queue, [result(first, put("s1"))], IDLE_MS)).toEqual(["superseded"]);
       const second = await takeOne(lab.queue);
       expect(second).toMatchObject({ request: "r2", from: "" });
-      expect(await lab.redis.exists(sequenceKeys(lab.lane, SEQUENCE).state)).toBe(0);
+      expect(await statesOf(lab)).toEqual([]);
       expect(await commit(queue, [result(second, put("s2"))], IDLE_MS)).toEqual(["committed"]);
       expect(await admitStep(lab, { request: "r3" })).toEqual({ said: "admitted" });
-      expect(await takeOne(lab.queue)).toMatchObject({ request: "r3", from: second.entry });
+      expect(await currentState(lab)).toBe("s2");
+      expect(await takeOne(lab.queue)).toMatchObject({ request: "r3", from: await currentVersion(lab) });
     },
   );
 

@@ -1,10 +1,27 @@
 import { describe, expect, it } from "vitest";
-import { laneKeys, outcomeKey, sequenceKeys } from "#shared/keys.js";
-import { giveOutcome } from "#shared/queue/give-outcome.js";
-import { beginAlone } from "../../worker/queue/begin-alone.js";
-import { commit } from "../../worker/queue/commit.js";
-import { reclaim } from "../../worker/queue/reclaim.js";
-import { IDLE_MS, SEQUENCE, admitRequest, admitStep, put, result, take, takeOne, useLab } from "./lab.js";
+import { laneKeys, outcomeKey, sequenceKeys } from "#shared/queue/keys.js";
+import { beginAlone } from "#shared/queue/work/begin-alone.js";
+import { commit } from "#shared/queue/work/commit.js";
+import { mendSequence } from "#shared/queue/work/mend-sequence.js";
+import { takeFrom } from "#shared/queue/work/take-from.js";
+import {
+  IDLE_MS,
+  SEQUENCE,
+  admitRequest,
+  admitStep,
+  put,
+  result,
+  take,
+  takeOne,
+  useLab,
+  addressOf,
+  giveError,
+  currentState,
+  currentVersion,
+  statesOf,
+} from "../support/queue/lab.js";
+
+const DAY_MS = 86_400_000;
 
 describe("commit of a sequence's steps", () => {
   const lab = useLab();
@@ -14,12 +31,12 @@ describe("commit of a sequence's steps", () => {
     await admitStep(lab, { request: "r2" });
     const first = await takeOne(lab.queue);
     expect(await commit(lab.queue, [result(first, put("s1"))], IDLE_MS)).toEqual(["committed"]);
-    expect(await lab.redis.get(sequenceKeys(lab.lane, SEQUENCE).state)).toBe("s1");
-    expect(await lab.redis.hget(outcomeKey(lab.lane, "r1"), "body")).toBe("answer");
+    expect(await currentState(lab)).toBe("s1");
+    expect(await lab.redis.hget(outcomeKey(addressOf(lab, "r1")), "body")).toBe("answer");
     expect(await takeOne(lab.queue)).toMatchObject({
       request: "r2",
       step: 2,
-      from: first.entry,
+      from: await currentVersion(lab),
       frame: Buffer.from("r2"),
     });
   });
@@ -28,16 +45,16 @@ describe("commit of a sequence's steps", () => {
     await admitStep(lab, { request: "r1", start: true, end: true });
     await commit(lab.queue, [result(await takeOne(lab.queue), put("s1"))], IDLE_MS);
     const keys = await lab.redis.keys(`*${lab.lane.model}:*`);
-    expect(keys.sort()).toEqual([outcomeKey(lab.lane, "r1"), laneKeys(lab.lane).ready].sort());
+    expect(keys.sort()).toEqual([outcomeKey(addressOf(lab, "r1")), laneKeys(lab.lane).ready].sort());
     expect(await lab.redis.xlen(laneKeys(lab.lane).ready)).toBe(0);
   });
 
   it("refuses a worker whose entry was taken over, and changes nothing", async () => {
     await admitStep(lab, { request: "r1", start: true });
     const stolen = await takeOne(lab.queue);
-    await reclaim(lab.other, 0, 10, "0-0");
+    await takeFrom(lab.other, lab.queue.consumer, 10);
     expect(await commit(lab.queue, [result(stolen, put("zombie"))], IDLE_MS)).toEqual(["lost"]);
-    expect(await lab.redis.exists(sequenceKeys(lab.lane, SEQUENCE).state)).toBe(0);
+    expect(await statesOf(lab)).toEqual([]);
     expect(await commit(lab.other, [result(stolen, put("good"))], IDLE_MS)).toEqual(["committed"]);
   });
 
@@ -46,7 +63,7 @@ describe("commit of a sequence's steps", () => {
     const delivery = await takeOne(lab.queue);
     await commit(lab.queue, [result(delivery, put("s1"))], IDLE_MS);
     expect(await commit(lab.queue, [result(delivery, put("s2"))], IDLE_MS)).toEqual(["already"]);
-    expect(await lab.redis.get(sequenceKeys(lab.lane, SEQUENCE).state)).toBe("s1");
+    expect(await currentState(lab)).toBe("s1");
   });
 
   it("lets a step that was ended meanwhile take no effect, and the sequence go on from its old state", async () => {
@@ -56,10 +73,10 @@ describe("commit of a sequence's steps", () => {
     await admitStep(lab, { request: "r2" });
     await admitStep(lab, { request: "r3" });
     const second = await takeOne(lab.queue);
-    await giveOutcome(lab.redis, [outcomeKey(lab.lane, "r2")], ["error", "{}", 1_000]);
+    await giveError(lab, "r2", "{}");
     expect(await commit(lab.queue, [result(second, put("s2"))], IDLE_MS)).toEqual(["superseded"]);
-    expect(await lab.redis.get(sequenceKeys(lab.lane, SEQUENCE).state)).toBe("s1");
-    expect(await takeOne(lab.queue)).toMatchObject({ request: "r3", from: first.entry });
+    expect(await currentState(lab)).toBe("s1");
+    expect(await takeOne(lab.queue)).toMatchObject({ request: "r3", from: await currentVersion(lab) });
   });
 
   it("still lets it take no effect when its record is gone: the client has its outcome, and the gateway let go of it", async () => {
@@ -68,11 +85,11 @@ describe("commit of a sequence's steps", () => {
     await commit(lab.queue, [result(first, put("s1"))], IDLE_MS);
     await admitStep(lab, { request: "r2" });
     const second = await takeOne(lab.queue);
-    await giveOutcome(lab.redis, [outcomeKey(lab.lane, "r2")], ["error", "{}", 1_000]);
-    await lab.redis.unlink(outcomeKey(lab.lane, "r2"));
+    await giveError(lab, "r2", "{}");
+    await lab.redis.unlink(outcomeKey(addressOf(lab, "r2")));
     expect(await commit(lab.queue, [result(second, put("s2"))], IDLE_MS)).toEqual(["superseded"]);
-    expect(await lab.redis.get(sequenceKeys(lab.lane, SEQUENCE).state)).toBe("s1");
-    expect(await lab.redis.exists(outcomeKey(lab.lane, "r2"))).toBe(0);
+    expect(await currentState(lab)).toBe("s1");
+    expect(await lab.redis.exists(outcomeKey(addressOf(lab, "r2")))).toBe(0);
   });
 
   it("acknowledges a step that its sequence knows nothing of: it would come back for ever", async () => {
@@ -81,14 +98,14 @@ describe("commit of a sequence's steps", () => {
     await lab.redis.del(sequenceKeys(lab.lane, SEQUENCE).seq);
     expect(await commit(lab.queue, [result(orphan, put("s1"))], IDLE_MS)).toEqual(["lost"]);
     expect(await lab.redis.xlen(laneKeys(lab.lane).ready)).toBe(0);
-    expect(await lab.redis.exists(sequenceKeys(lab.lane, SEQUENCE).state)).toBe(0);
+    expect(await statesOf(lab)).toEqual([]);
   });
 
   it("fails the sequence when its START was ended meanwhile: later steps are marked, and START is required", async () => {
     await admitStep(lab, { request: "r1", start: true });
     await admitStep(lab, { request: "r2" });
     const first = await takeOne(lab.queue);
-    await giveOutcome(lab.redis, [outcomeKey(lab.lane, "r1")], ["error", "{}", 1_000]);
+    await giveError(lab, "r1", "{}");
     expect(await commit(lab.queue, [result(first, put("s1"))], IDLE_MS)).toEqual(["superseded"]);
     expect(await takeOne(lab.queue)).toMatchObject({ request: "r2", from: "!" });
     expect(await admitStep(lab, { request: "r3" })).toEqual({ said: "start-required" });
@@ -105,8 +122,9 @@ describe("commit of a sequence's steps", () => {
     await admitStep(lab, { request: "r2" });
     await admitStep(lab, { request: "r3" });
     await commit(lab.queue, [result(await takeOne(lab.queue), { action })], IDLE_MS);
-    expect(await lab.redis.get(sequenceKeys(lab.lane, SEQUENCE).state)).toBe(state);
-    expect((await takeOne(lab.queue)).from).toBe(from === "kept" ? first.entry : from);
+    expect(await currentState(lab)).toBe(state);
+    expect((await takeOne(lab.queue)).from).toBe(from === "kept" ? await currentVersion(lab) : from);
+    expect(await statesOf(lab)).toHaveLength(state === null ? 0 : 1);
   });
 
   it("lets a START that was queued behind a failed step begin anew", async () => {
@@ -117,13 +135,13 @@ describe("commit of a sequence's steps", () => {
     const second = await takeOne(lab.queue);
     expect(second).toMatchObject({ request: "r2", start: true, from: "!" });
     expect(await commit(lab.queue, [result(second, put("s2"))], IDLE_MS)).toEqual(["committed"]);
-    expect(await takeOne(lab.queue)).toMatchObject({ request: "r3", from: second.entry });
+    expect(await takeOne(lab.queue)).toMatchObject({ request: "r3", from: await currentVersion(lab) });
   });
 
   it("sets a step aside with its reason and frame", async () => {
     await admitStep(lab, { request: "r1", start: true, body: "deadly" });
     const deadly = await takeOne(lab.queue);
-    for (const run of ["a", "b"]) await beginAlone(lab.queue, deadly.entry, 2, run);
+    for (const run of ["a", "b"]) await beginAlone(lab.queue, deadly, 2, run);
     await commit(lab.queue, [result(deadly, { action: "fail" }, "poison_request")], IDLE_MS);
     const [[, fields] = []] = await lab.redis.xrange(laneKeys(lab.lane).dead, "-", "+");
     expect(fields).toEqual([
@@ -138,6 +156,63 @@ describe("commit of a sequence's steps", () => {
       "frame",
       "deadly",
     ]);
+  });
+
+  it("removes the version before the new one, and that of a run that changed nothing", async () => {
+    await admitStep(lab, { request: "r1", start: true });
+    const first = await takeOne(lab.queue);
+    await commit(lab.queue, [result(first, put("s1"))], IDLE_MS);
+    const [one] = await statesOf(lab);
+    await admitStep(lab, { request: "r2" });
+    const second = await takeOne(lab.queue);
+    await takeFrom(lab.other, lab.queue.consumer, 10);
+    expect(await commit(lab.queue, [result(second, put("zombie"))], IDLE_MS)).toEqual(["lost"]);
+    expect(await statesOf(lab)).toEqual([one]);
+    expect(await commit(lab.other, [result(second, put("s2"))], IDLE_MS)).toEqual(["committed"]);
+    expect(await commit(lab.queue, [result(second, put("zombie"))], IDLE_MS)).toEqual(["already"]);
+    expect(await statesOf(lab)).toHaveLength(1);
+    expect(await currentState(lab)).toBe("s2");
+  });
+
+  it("leaves the version that the sequence goes on from, when the same call comes once more", async () => {
+    await admitStep(lab, { request: "r1", start: true });
+    const settled = result(await takeOne(lab.queue), put("s1"));
+    expect(await commit(lab.queue, [settled], IDLE_MS)).toEqual(["committed"]);
+    expect(await commit(lab.queue, [settled], IDLE_MS)).toEqual(["already"]);
+    expect(await currentState(lab)).toBe("s1");
+    // It comes once more when the sequence has gone on: stalled on a link, for instance.
+    await admitStep(lab, { request: "r2" });
+    await commit(lab.queue, [result(await takeOne(lab.queue), put("s2"))], IDLE_MS);
+    expect(await commit(lab.queue, [settled], IDLE_MS)).toEqual(["already"]);
+    expect(await currentState(lab)).toBe("s2");
+    expect(await statesOf(lab)).toHaveLength(1);
+  });
+
+  it("commits when Redis has forgotten its scripts", async () => {
+    await admitStep(lab, { request: "r1", start: true });
+    await lab.redis.script("FLUSH");
+    expect(await commit(lab.queue, [result(await takeOne(lab.queue), put("s1"))], IDLE_MS)).toEqual(["committed"]);
+    expect(await currentState(lab)).toBe("s1");
+  });
+
+  it("renews a state that waits for long: its TTL only collects garbage", async () => {
+    await admitStep(lab, { request: "r1", start: true });
+    await admitStep(lab, { request: "r2", deadlineMs: 30 * DAY_MS });
+    await commit(lab.queue, [result(await takeOne(lab.queue), put("s1"))], IDLE_MS);
+    const [state = ""] = await statesOf(lab);
+    expect(await lab.redis.pttl(state)).toBeGreaterThan(31 * DAY_MS);
+    // Its step waits in the queue for longer still, while workers live.
+    await lab.redis.pexpire(state, 60_000);
+    await lab.redis.hset(sequenceKeys(lab.lane, SEQUENCE).seq, "until", Date.now() + 60_000);
+    await mendSequence(lab.queue, SEQUENCE);
+    expect(await lab.redis.pttl(state)).toBeGreaterThan(DAY_MS);
+    // A model that never lets go of its sequences.
+    const never = 100 * 365 * DAY_MS;
+    await commit(lab.queue, [result(await takeOne(lab.queue), { action: "keep" })], never);
+    expect(await lab.redis.pttl(state)).toBeGreaterThan(never);
+    await admitStep(lab, { request: "r3" });
+    await commit(lab.queue, [result(await takeOne(lab.queue), put("s3"))], never);
+    expect(await lab.redis.pttl((await statesOf(lab))[0] ?? "")).toBeGreaterThan(never);
   });
 
   it("settles each step of a batch for itself", async () => {
@@ -164,30 +239,30 @@ describe("commit of stateless requests", () => {
     expect(await commit(lab.queue, [result(delivery, { action: "drop" })], undefined)).toEqual(["committed"]);
     expect(await commit(lab.queue, [result(delivery, { action: "drop" })], undefined)).toEqual(["already"]);
     expect(await lab.redis.xlen(laneKeys(lab.lane).ready)).toBe(0);
-    expect(await lab.redis.pttl(outcomeKey(lab.lane, "r1"))).toBeGreaterThan(0);
+    expect(await lab.redis.pttl(outcomeKey(addressOf(lab, "r1")))).toBeGreaterThan(0);
   });
 
   it("refuses a zombie", async () => {
     await admitRequest(lab, "r1");
     const delivery = await takeOne(lab.queue);
-    await reclaim(lab.other, 0, 10, "0-0");
+    await takeFrom(lab.other, lab.queue.consumer, 10);
     expect(await commit(lab.queue, [result(delivery, { action: "drop" })], undefined)).toEqual(["lost"]);
   });
 
   it("keeps an outcome that was given from outside", async () => {
     await admitRequest(lab, "r1");
     const delivery = await takeOne(lab.queue);
-    await giveOutcome(lab.redis, [outcomeKey(lab.lane, "r1")], ["error", "{}", 1_000]);
+    await giveError(lab, "r1", "{}");
     expect(await commit(lab.queue, [result(delivery, { action: "drop" })], undefined)).toEqual(["superseded"]);
-    expect(await lab.redis.hget(outcomeKey(lab.lane, "r1"), "kind")).toBe("error");
+    expect(await lab.redis.hget(outcomeKey(addressOf(lab, "r1")), "kind")).toBe("error");
   });
 
   it("writes no outcome for a request whose record is gone", async () => {
     await admitRequest(lab, "r1");
     const delivery = await takeOne(lab.queue);
-    await lab.redis.unlink(outcomeKey(lab.lane, "r1"));
+    await lab.redis.unlink(outcomeKey(addressOf(lab, "r1")));
     expect(await commit(lab.queue, [result(delivery, { action: "drop" })], undefined)).toEqual(["superseded"]);
-    expect(await lab.redis.exists(outcomeKey(lab.lane, "r1"))).toBe(0);
+    expect(await lab.redis.exists(outcomeKey(addressOf(lab, "r1")))).toBe(0);
   });
 
   it("sets a request aside", async () => {

@@ -1,15 +1,18 @@
-import { pino } from "pino";
 import { describe, expect, it } from "vitest";
 import { encodeFrame } from "#shared/frame.js";
-import { Solitude } from "../../worker/batch/solitude.js";
-import { batchWork } from "../../worker/batch/work.js";
-import { RedisClock } from "#shared/redis/clock.js";
+import { laneKeys } from "#shared/queue/keys.js";
+import { Reader } from "../../worker/lane/reader.js";
+import { Exclusive } from "../../worker/lane/exclusive.js";
+import { TensorWork } from "../../worker/tensors/loop.js";
+import { RedisClocks } from "#shared/redis/clock.js";
 import { connectBlockingReader } from "#shared/redis/connect.js";
-import { Connections } from "#shared/redis/connections.js";
-import { openLane } from "../../worker/lane.js";
-import type { RunResult } from "../../worker/model/host.js";
-import type { ServingModel } from "../../worker/model/serving.js";
-import { admitRequest, admitStep, silentBus, take, useLab, type Lab } from "./lab.js";
+import { registryKeys } from "#shared/queue/keys.js";
+import { laneContext, RunningLane, type LaneWork } from "../../worker/lane/lane.js";
+import type { RunResult } from "../../worker/tensors/host.js";
+import type { ServingModel } from "../../worker/tensors/serving.js";
+import { admitRequest, admitStep, repliesOf, steady, streaming, take, useLab, type Lab } from "../support/queue/lab.js";
+import { LabMember } from "../support/queue/member.js";
+import { silentBus, silentLog } from "../support/silent.js";
 
 /** A stateless model whose runs last until the test ends them. */
 function slowModel() {
@@ -22,6 +25,7 @@ function slowModel() {
     controls: [],
     states: [],
     maxIdleMs: undefined,
+    history: 1,
     host: {
       graph: { inputs: [], outputs: [] },
       run: () =>
@@ -34,20 +38,36 @@ function slowModel() {
   return { model, begun };
 }
 
-function open({ queue }: Lab, url: string, model: ServingModel) {
-  const log = pino({ level: "silent" });
-  return openLane({
+function open(lab: Lab, url: string, model: ServingModel) {
+  const { queue } = lab;
+  const { redis, consumer } = queue;
+  const blocking = connectBlockingReader({ url, name: "reader", log: silentLog });
+  const reader = new Reader({ redis: blocking, commands: redis, consumer, log: silentLog });
+  const context = laneContext({
     queue,
-    reader: connectBlockingReader({ url, name: "reader", log }),
-    work: batchWork(model, { solitude: new Solitude(), limits: { maxStateBytes: 1_000 }, maxRunsAlone: 3 }),
     bus: silentBus,
-    clock: new RedisClock(),
-    connections: new Connections(queue.redis, log),
-    leaseMs: 5_000,
+    replies: repliesOf(lab),
+    clocks: new RedisClocks(redis),
+    maxIdleMs: model.maxIdleMs,
+    outageGuard: steady(),
+    models: 1,
     stateCacheBytes: 1_000,
-    log,
+    room: reader.room,
+    log: silentLog,
   });
+  const limits = { maxStateBytes: 1_000 };
+  const work = new TensorWork(model, context, { exclusive: new Exclusive(), limits, maxRunsAlone: 3 });
+  return new RunningLane(context, work, reader);
 }
+
+/** Streams that neither begin nor end: what a lane holds stays as it is until it drains. */
+const still: LaneWork = {
+  batched: false,
+  room: () => 8,
+  suspectRoom: () => 0,
+  accepts: () => true,
+  run: (signal) => new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true })),
+};
 
 const body = encodeFrame({ outputs: [] }, []).toString("latin1");
 
@@ -56,7 +76,7 @@ describe("drain", () => {
 
   it("hands back what its last read brings while a batch still runs", async () => {
     const { model, begun } = slowModel();
-    const lane = await open(lab, lab.url, model);
+    const lane = open(lab, lab.url, model);
     await admitRequest(lab, "running", "", 100, body);
     await expect.poll(() => begun.length).toBe(1);
     await new Promise((resolve) => setTimeout(resolve, 50)); // the next read has begun to block
@@ -70,11 +90,46 @@ describe("drain", () => {
     expect(await take(lab.other)).toEqual([]);
   });
 
+  it("leaves streams in their middle to others at once, and hands back what has not begun", async () => {
+    const queue = streaming(lab.queue);
+    const { redis, consumer } = queue;
+    const blocking = connectBlockingReader({ url: lab.url, name: "reader", log: silentLog });
+    const reader = new Reader({ redis: blocking, commands: redis, consumer, log: silentLog });
+    const context = laneContext({
+      queue,
+      bus: silentBus,
+      replies: repliesOf(lab),
+      clocks: new RedisClocks(redis),
+      maxIdleMs: undefined,
+      outageGuard: steady(),
+      models: 1,
+      stateCacheBytes: 1_000,
+      room: reader.room,
+      log: silentLog,
+    });
+    const lane = new RunningLane(context, still, reader);
+    for (const request of ["r1", "r2"]) await admitRequest(lab, request, "", 100, body);
+    await expect.poll(() => lane.holdings.waiting.length).toBe(2);
+    lane.holdings.take(lane.holdings.waiting.slice(0, 1));
+    const other = await LabMember.join(lab, "b.1");
+    try {
+      await lane.drain();
+      await expect.poll(() => other.reclaimed).toContain("r1");
+      await expect.poll(() => lab.redis.zcard(registryKeys.graves)).toBe(0);
+      await other.read();
+      // The lane's last read may have brought back what it had handed back.
+      const { waiting, suspects } = other.holdings;
+      expect([...waiting, ...suspects].map(({ delivery }) => delivery.request).sort()).toEqual(["r1", "r2"]);
+    } finally {
+      await other.dispose();
+    }
+  });
+
   it("sets a sequence's step aside that stands in the queue of a stateless model", async () => {
     const { model, begun } = slowModel();
-    const lane = await open(lab, lab.url, model);
+    const lane = open(lab, lab.url, model);
     await admitStep(lab, { request: "r1", start: true, body });
-    await expect.poll(() => lab.redis.xlen(`dead:{${lab.lane.model}:1:0}`)).toBe(1);
+    await expect.poll(() => lab.redis.xlen(laneKeys(lab.lane).dead)).toBe(1);
     expect(begun).toEqual([]);
     await lane.drain();
   });

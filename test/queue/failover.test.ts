@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import { describe, expect, it } from "vitest";
-import { admitRequest, useLab } from "./lab.js";
+import { admitRequest, useLab } from "../support/queue/lab.js";
 
 describe("a primary that became a replica", () => {
   const lab = useLab();
 
-  it("is left for whoever has its address now, and the refused write is not resent", async () => {
+  it("is left for the server that has its address now, and the refused write is not resent", async () => {
     await lab.redis.call("REPLICAOF", "127.0.0.1", "1");
     const left = once(lab.redis, "close");
     await expect(admitRequest(lab, "r1")).rejects.toThrow(/^READONLY/);

@@ -1,83 +1,56 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { pino } from "pino";
 import { describe, expect, it } from "vitest";
-import { RedisClock } from "#shared/redis/clock.js";
-import { connectRedis, whenReady } from "#shared/redis/connect.js";
-import { Connections } from "#shared/redis/connections.js";
+import { GROUP, laneKeys, registryKeys } from "#shared/queue/keys.js";
+import { createGroup } from "#shared/queue/work/create-group.js";
 import { delay } from "#shared/retry.js";
-import { Hand, type Held } from "../../worker/intake/hand.js";
-import { keepLeases } from "../../worker/intake/lease.js";
-import { reclaimWhileOpen } from "../../worker/intake/reclaimer.js";
-import { Watcher } from "../../worker/intake/watcher.js";
-import { Steadiness } from "../../worker/intake/steadiness.js";
-import { ensureGroup } from "../../worker/queue/stream.js";
-import { startRedis } from "../setup/redis.js";
-import { admitRequest, takeOne, type Lab } from "./lab.js";
+import { startRedis, type RedisServer } from "../support/fleet/redis.js";
+import { admitRequest, type Lab } from "../support/queue/lab.js";
+import { LabMember } from "../support/queue/member.js";
 
-const log = pino({ level: "silent" });
 const LEASE_MS = 1_000;
+const lane = { bucket: 0, model: "m", version: "1", digest: "d" };
 
-describe("a Redis that was frozen for longer than a lease", () => {
-  it.each([2_000, 4_000])("lets nobody take over what its worker still holds (%i ms)", async (frozenMs) => {
-    const folder = mkdtempSync(join(tmpdir(), "baton-frozen-"));
-    const server = await startRedis(folder);
-    const [a, b] = ["a.1", "b.1"].map((consumer) => ({
-      redis: connectRedis({ url: server.url, name: consumer, log }),
-      lane: { model: "m", version: "1", shard: 0 },
-      consumer,
-    }));
-    if (a === undefined || b === undefined) throw new Error("two were made");
-    const stop = new AbortController();
+describe("a Redis that was away for longer than a lease", () => {
+  it.each<[string, (server: RedisServer) => Promise<void>]>([
+    ["frozen for 2 s", (server) => freeze(server, 2_000)],
+    ["frozen for 4 s", (server) => freeze(server, 4_000)],
+    ["killed, and started again", restart],
+    ["killed, and started again after 2 s", (server) => restart(server, 2_000)],
+  ])("lets nobody take over what its worker still holds: %s", async (_, away) => {
+    const server = await startRedis();
+    const members: LabMember[] = [];
     try {
-      for (const { redis } of [a, b]) await whenReady(redis, AbortSignal.timeout(5_000));
-      await ensureGroup(a.redis, a.lane);
-      await admitRequest({ redis: a.redis, lane: a.lane } as Lab, "r1");
-      const delivery = await takeOne(a);
-      const hand = new Hand();
-      hand.hold([{ delivery } as Held], "fresh");
-      hand.take(hand.waiting); // it runs
-      const clock = new RedisClock();
-      const taken: string[] = [];
-      const idle = new Hand();
-      const [steadyA, steadyB] = [
-        new Steadiness(LEASE_MS, performance.now()),
-        new Steadiness(LEASE_MS, performance.now()),
-      ];
-      const running = Promise.all([
-        keepLeases({ queue: a, hand, clock, leaseMs: LEASE_MS, steadiness: steadyA, log }, stop.signal),
-        keepLeases({ queue: b, hand: idle, clock, leaseMs: LEASE_MS, steadiness: steadyB, log }, stop.signal),
-        reclaimWhileOpen(
-          {
-            queue: b,
-            hand: idle,
-            clock,
-            leaseMs: LEASE_MS,
-            steadiness: steadyB,
-            room: () => 16,
-            watcher: new Watcher({ queue: b, connections: new Connections(b.redis, log), leaseMs: LEASE_MS, log }),
-            accept: ({ deliveries }) => taken.push(...deliveries.map(({ request }) => request)),
-            log,
-          },
-          stop.signal,
-        ),
-      ]);
+      for (const name of ["a.1", "b.1", "c.1"]) {
+        members.push(await LabMember.join({ url: server.url, lane }, name, { leaseMs: LEASE_MS }));
+      }
+      const [a] = members;
+      if (a === undefined) throw new Error("three have joined");
+      await createGroup(a.redis, lane);
+      await admitRequest({ redis: a.redis, lane } as Lab, "r1");
+      await a.read();
+      a.holdings.take(a.holdings.waiting); // it runs
       await delay(LEASE_MS * 1.5);
-      server.freeze();
-      await delay(frozenMs);
-      server.thaw();
-      await delay(LEASE_MS * 2);
-      const owner = await a.redis.xpending("ready:{m:1:0}", "workers", "-", "+", 1);
-      stop.abort();
-      await running;
-      expect(taken).toEqual([]);
-      expect(owner).toMatchObject([[delivery.entry, "a.1", expect.any(Number), 1]]);
+      await away(server);
+      await delay(LEASE_MS * 2.5);
+      const owner = await a.redis.xpending(laneKeys(lane).ready, GROUP, "-", "+", 1);
+      expect(members.flatMap(({ reclaimed }) => reclaimed)).toEqual([]);
+      expect(owner).toMatchObject([[expect.any(String), "a.1", expect.any(Number), 1]]);
+      expect(await a.redis.zcard(registryKeys.workers)).toBe(3);
+      expect(await a.redis.zcard(registryKeys.gone)).toBe(0);
     } finally {
-      stop.abort();
-      for (const { redis } of [a, b]) redis.disconnect();
+      for (const member of members) await member.dispose();
       await server.dispose();
-      rmSync(folder, { recursive: true, force: true });
     }
   });
 });
+
+async function freeze(server: RedisServer, ms: number): Promise<void> {
+  server.freeze();
+  await delay(ms);
+  server.thaw();
+}
+
+async function restart(server: RedisServer, ms = 0): Promise<void> {
+  await server.kill();
+  await delay(ms);
+  await server.restart();
+}

@@ -1,23 +1,25 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { GROUP, laneKeys, outcomeKey } from "#shared/keys.js";
+import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
+import { GROUP, laneKeys } from "#shared/queue/keys.js";
 import { cancelRequest } from "#shared/queue/cancel.js";
-import { giveOutcome } from "#shared/queue/give-outcome.js";
-import { pino } from "pino";
-import { enter } from "../../gateway/admission/enter.js";
-import { Gatherer } from "../../gateway/admission/gather.js";
-import { reconcileWhileOpen } from "../../worker/intake/reconciler.js";
-import { ensureGroup, readOwned } from "../../worker/queue/stream.js";
-import { servedModel } from "../setup/echo-gateway.js";
-import { attend, detach } from "../../gateway/admission/attend.js";
-import { abandon } from "../../worker/queue/abandon.js";
-import { reapConsumers } from "../../worker/queue/reconcile.js";
-import { appendTokens } from "../../worker/queue/append-tokens.js";
-import { beginAlone } from "../../worker/queue/begin-alone.js";
-import { commit } from "../../worker/queue/commit.js";
-import { release } from "../../worker/queue/release.js";
-import { renew } from "../../worker/queue/renew.js";
-import { reclaim } from "../../worker/queue/reclaim.js";
-import { takeOver } from "../../worker/queue/take-over.js";
+import { AdmissionBatcher } from "../../gateway/admission/batcher.js";
+import { enqueue } from "../../gateway/admission/enqueue.js";
+import { reconcileWhileOpen } from "../../worker/lane/reconciler.js";
+import { createGroup } from "#shared/queue/work/create-group.js";
+import { lanesByKey, readOwned } from "#shared/queue/work/stream.js";
+import { announcementOf, servedModel } from "../fixtures/served-models.js";
+import { attend, detach } from "#shared/queue/admission/attend.js";
+import { bury } from "#shared/queue/work/bury.js";
+import { heartbeat } from "#shared/queue/work/heartbeat.js";
+import { reapConsumers } from "#shared/queue/work/reap-consumers.js";
+import { appendTokens } from "#shared/queue/work/append-tokens.js";
+import { beginAlone } from "#shared/queue/work/begin-alone.js";
+import { commit } from "#shared/queue/work/commit.js";
+import { release } from "#shared/queue/work/release.js";
+import { announce } from "#shared/queue/work/announce.js";
+import { takeBack } from "#shared/queue/work/take-back.js";
+import { takeFrom } from "#shared/queue/work/take-from.js";
+import { takeOver } from "#shared/queue/work/take-over.js";
 import {
   IDLE_MS,
   LIMITS,
@@ -28,11 +30,15 @@ import {
   put,
   record,
   result,
+  steady,
   streaming,
   take,
   takeOne,
   useLab,
-} from "./lab.js";
+  addressOf,
+  giveError,
+} from "../support/queue/lab.js";
+import { silentLog } from "../support/silent.js";
 
 describe("with Redis out of memory", () => {
   const lab = useLab();
@@ -47,14 +53,15 @@ describe("with Redis out of memory", () => {
     await lab.redis.config("SET", "maxmemory", "1");
 
     await expect(admitRequest(lab, "r5")).rejects.toThrow(/^OOM/);
-    expect((await renew(lab.queue, [step.entry])).lost).toEqual([]);
-    expect((await reclaim(lab.queue, 0, 10, "0-0")).deliveries).toHaveLength(3);
-    expect(await beginAlone(lab.queue, step.entry, 3, "run")).toBe("run");
+    expect((await takeBack(lab.queue, [step.entry])).deliveries).toMatchObject([{ request: "r1" }]);
+    expect((await takeFrom(lab.other, lab.queue.consumer, 10)).deliveries).toHaveLength(3);
+    expect((await takeFrom(lab.queue, lab.other.consumer, 10)).deliveries).toHaveLength(3);
+    expect(await beginAlone(lab.queue, step, 3, "run")).toBe("run");
     expect(await commit(lab.queue, [result(step, put("s1"))], IDLE_MS)).toEqual(["committed"]);
     expect(await commit(lab.queue, [result(await takeOne(lab.queue), put("s2"))], IDLE_MS)).toEqual(["committed"]);
     expect(await commit(lab.queue, [result(plain, { action: "drop" })], undefined)).toEqual(["committed"]);
     expect(await release(lab.queue, [other])).toBe(1);
-    expect(await giveOutcome(lab.redis, [outcomeKey(lab.lane, "r4")], ["error", "{}", 1_000])).toEqual({
+    expect(await giveError(lab, "r4", "{}")).toEqual({
       said: "given",
     });
     expect(await lab.redis.xlen(laneKeys(lab.lane).ready)).toBe(1);
@@ -67,11 +74,27 @@ describe("with Redis out of memory", () => {
     if (!first || !second) throw new Error("two should be ready");
     await lab.redis.config("SET", "maxmemory", "1");
 
-    const address = { lane: lab.lane, request: "r2" };
+    const address = addressOf(lab, "r2");
     expect(await attend(lab.redis, address, 60_000)).toBe("attended");
     expect(await takeOver(queue, [first, second], "a")).toEqual(["together", "together"]);
-    const open = { entry: second.entry, request: "r2", first: 0, records: [record(0)], final: false };
-    const last = { entry: first.entry, request: "r1", first: 0, records: [finalRecord(0)], final: true };
+    const open = {
+      lane: lab.lane,
+      entry: second.entry,
+      tenant: DEFAULT_TENANT,
+      request: "r2",
+      first: 0,
+      records: [record(0)],
+      final: false,
+    };
+    const last = {
+      lane: lab.lane,
+      entry: first.entry,
+      tenant: DEFAULT_TENANT,
+      request: "r1",
+      first: 0,
+      records: [finalRecord(0)],
+      final: true,
+    };
     expect(await appendTokens(queue, [open, last])).toEqual(["appended", "appended"]);
     expect(await commit(queue, [result(first, { action: "keep" })], undefined)).toEqual(["committed"]);
     expect(await detach(lab.redis, address)).toBe("background");
@@ -81,40 +104,39 @@ describe("with Redis out of memory", () => {
 
   it("lets a worker that starts read what was admitted, whether or not the lane has its group", async () => {
     const { ready } = laneKeys(lab.lane);
-    const created = async () =>
-      Number(/cmdstat_xgroup\|create:calls=(\d+)/.exec(await lab.redis.info("commandstats"))?.[1]);
     await admitRequest(lab, "r1");
     await takeOne(lab.other);
     await admitRequest(lab, "r2");
+    await lab.redis.xgroup("CREATECONSUMER", laneKeys(lab.lane).ready, GROUP, "gone.1");
     await lab.redis.config("SET", "maxmemory", "1");
 
-    const before = await created();
-    await ensureGroup(lab.redis, lab.lane);
-    expect(await created()).toBe(before);
-    expect(await readOwned(lab.queue, 10)).toEqual({ deliveries: [], unreadable: [] });
-    expect(await abandon(lab.other)).toBe(1);
-    expect((await reclaim(lab.queue, IDLE_MS, 10, "0-0")).deliveries).toHaveLength(1);
+    expect(await readOwned(lab.redis, lab.queue.consumer, lanesByKey([lab.lane]), 10)).toEqual({
+      deliveries: [],
+      unreadable: [],
+    });
+    expect((await takeFrom(lab.queue, lab.other.consumer, 10)).deliveries).toHaveLength(1);
     expect(await reapConsumers(lab.queue, -1)).toBe(1);
     expect(await take(lab.queue)).toMatchObject([{ request: "r2" }]);
 
     await lab.redis.xgroup("DESTROY", ready, GROUP);
-    await Promise.all([ensureGroup(lab.redis, lab.lane), ensureGroup(lab.redis, lab.lane)]);
+    await Promise.all([createGroup(lab.redis, lab.lane), createGroup(lab.redis, lab.lane)]);
     expect(await take(lab.queue)).toMatchObject([{ request: "r1" }, { request: "r2" }]);
     await lab.redis.del(ready);
-    await ensureGroup(lab.redis, lab.lane);
+    await createGroup(lab.redis, lab.lane);
     expect(await take(lab.queue)).toEqual([]);
   });
 
   it("refuses a request without trying again", async () => {
-    const door = {
+    const queue = {
       redis: lab.redis,
-      gatherer: new Gatherer(lab.redis, { gateway: "gw", limits: LIMITS }),
-      shards: 1,
+      batcher: new AdmissionBatcher(lab.redis, { gateway: "gw", limits: LIMITS }),
+      buckets: 1,
+      models: { pinned: () => undefined },
       secret: () => Buffer.from("of the lab"),
       idempotencyTtlMs: 60_000,
     };
     const entering = (request: string) =>
-      enter(door, {
+      enqueue(queue, {
         request: {
           model: servedModel(lab.lane.model),
           tenant: "default",
@@ -122,8 +144,11 @@ describe("with Redis out of memory", () => {
           idempotencyKey: undefined,
           deadlineMs: 60_000,
         },
-        address: { lane: lab.lane, request },
-        frame: Buffer.from("frame"),
+        address: addressOf(lab, request),
+        encode: () => Buffer.from("frame"),
+        under: () => {
+          throw new Error("it has one version");
+        },
         outcomeTtlMs: 60_000,
         attendedMs: 0,
       });
@@ -133,7 +158,18 @@ describe("with Redis out of memory", () => {
     await expect(entering("r1")).rejects.toMatchObject({ code: "unavailable" });
     expect((await refusals()) - before).toBe(1);
     await lab.redis.config("SET", "maxmemory", "0");
-    expect(await entering("r1")).toEqual({ said: "admitted", repeated: false });
+    expect(await entering("r1")).toEqual({ said: "admitted", version: "1" });
+  });
+
+  it("lets workers join, beat, leave and be declared dead", async () => {
+    await lab.redis.config("SET", "maxmemory", "1");
+    const worker = "full.1";
+    const joining = { announcement: announcementOf([]), leaseMs: 1_000, connection: "server 1", lanes: [lab.lane] };
+    await announce(lab.redis, { ...joining, announcement: { ...joining.announcement, worker } });
+    const beat = { worker, leaseMs: 1_000, silentMs: 0, connection: "server 2" };
+    expect(await heartbeat(lab.redis, beat)).toMatchObject({ said: "noted" });
+    expect(await bury(lab.redis, worker, { why: "ended" }, [lab.lane])).toBe(true);
+    expect(await heartbeat(lab.redis, beat)).toMatchObject({ said: "unknown" });
   });
 
   it("goes on mending what somebody deleted from outside", { timeout: 30_000 }, async () => {
@@ -142,7 +178,10 @@ describe("with Redis out of memory", () => {
     await lab.redis.xgroup("DELCONSUMER", laneKeys(lab.lane).ready, GROUP, lab.queue.consumer);
     await lab.redis.config("SET", "maxmemory", "1");
     const stop = new AbortController();
-    const reconciling = reconcileWhileOpen(lab.queue, pino({ level: "silent" }), stop.signal);
+    const reconciling = reconcileWhileOpen(
+      { queue: lab.queue, outageGuard: steady(), models: 1, maxIdleMs: undefined, log: silentLog },
+      stop.signal,
+    );
     try {
       const entries = async () => (await lab.redis.xrange(laneKeys(lab.lane).ready, "-", "+")).map(([id]) => id);
       await expect.poll(entries, { timeout: 15_000 }).not.toContain(lost.entry);

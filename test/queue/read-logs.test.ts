@@ -1,17 +1,18 @@
+import { Redis } from "ioredis";
 import { describe, expect, it } from "vitest";
-import { logKey, outcomeKey } from "#shared/keys.js";
+import { logKey } from "#shared/queue/keys.js";
 import { cancelRequest } from "#shared/queue/cancel.js";
 import { giveOutcome } from "#shared/queue/give-outcome.js";
-import { readLogs } from "../../gateway/stream/read-logs.js";
-import { foldLog } from "../../gateway/requests/fold-log.js";
-import { admitStream, record, useLab, type Lab } from "./lab.js";
+import { readLogs } from "#shared/queue/admission/read-logs.js";
+import { collectLog } from "../../gateway/requests/status.js";
+import { admitStream, record, useLab, addressOf, type Lab } from "../support/queue/lab.js";
 
-function write({ redis, lane }: Lab, request: string, records: readonly string[]): Promise<number> {
-  return redis.rpush(logKey(lane, request), ...records);
+function write(lab: Lab, request: string, records: readonly string[]): Promise<number> {
+  return lab.redis.rpush(logKey(addressOf(lab, request)), ...records);
 }
 
-function read({ redis, lane }: Lab, request: string, from: number) {
-  return readLogs(redis, [{ lane, request, from }]).then(([page]) => page);
+function read(lab: Lab, request: string, from: number) {
+  return readLogs(lab.redis, [{ ...addressOf(lab, request), from }]).then(([page]) => page);
 }
 
 function records(count: number, bytes = 1): string[] {
@@ -38,16 +39,17 @@ describe("readLogs", () => {
     expect(await read(lab, "r1", 0)).toEqual({ said: "running", length: 0 });
     await write(lab, "r1", records(2));
     expect(await read(lab, "r1", 7)).toEqual({ said: "running", length: 2 });
-    await cancelRequest(
-      lab.redis,
-      { lane: lab.lane, request: "r1" },
-      { code: "cancelled", message: "no", ttlMs: 1_000, stream: true },
-    );
-    const last = await lab.redis.lindex(logKey(lab.lane, "r1"), -1);
+    await cancelRequest(lab.redis, addressOf(lab, "r1"), {
+      code: "cancelled",
+      message: "no",
+      ttlMs: 1_000,
+      stream: true,
+    });
+    const last = await lab.redis.lindex(logKey(addressOf(lab, "r1")), -1);
     const outcome = { kind: "error", code: "cancelled", message: "no" };
     expect(await read(lab, "r1", 3)).toEqual({ said: "ended", length: 3, outcome, last });
     await admitStream(lab, "r2");
-    await giveOutcome(lab.redis, [outcomeKey(lab.lane, "r2")], ["result", "tensors", 1_000]);
+    await giveOutcome(lab.redis, addressOf(lab, "r2"), { kind: "result", body: Buffer.from("tensors") }, 1_000);
     const empty = { kind: "result", body: Buffer.alloc(0) };
     expect(await read(lab, "r2", 0)).toEqual({ said: "ended", length: 0, outcome: empty, last: undefined });
     expect(await read(lab, "r3", 0)).toEqual({ said: "unknown", length: 0 });
@@ -71,7 +73,7 @@ describe("readLogs", () => {
     for (const name of names) await write(lab, name, records(100, 10_000));
     const pages = await readLogs(
       lab.redis,
-      names.map((request) => ({ lane: lab.lane, request, from: 1 })),
+      names.map((request) => ({ ...addressOf(lab, request), from: 1 })),
     );
     const given = pages.map((page) => (page.said === "records" ? page.records : []));
     for (const [i, page] of pages.entries()) {
@@ -83,13 +85,13 @@ describe("readLogs", () => {
   });
 });
 
-describe("foldLog", () => {
+describe("collectLog", () => {
   const lab = useLab();
 
   it("puts a long log together page by page", async () => {
     await write(lab, "r1", records(300, 10_000));
     const fold = async () => {
-      const folded = await foldLog(lab.redis, { lane: lab.lane, request: "r1" });
+      const folded = await collectLog(lab.redis, addressOf(lab, "r1"));
       expect(folded?.choices).toEqual([{ index: 0, text: "x".repeat(3_000_000), finish_reason: null }]);
     };
     expect(Math.max(...(await rangesOf(lab, fold)))).toBeLessThanOrEqual(2);
@@ -97,11 +99,11 @@ describe("foldLog", () => {
 });
 
 /** How many records of a log each command asks for that `call` makes. */
-async function rangesOf({ redis }: Lab, call: () => Promise<unknown>): Promise<number[]> {
-  const monitor = await redis.monitor();
+async function rangesOf({ redis, url }: Lab, call: () => Promise<unknown>): Promise<number[]> {
+  const monitor = await new Redis(url, { lazyConnect: true }).monitor();
   const ranges: number[] = [];
   let over = false;
-  monitor.on("monitor", (_, [name = "", what = "", from, to]: string[]) => {
+  monitor.on("monitor", (_time: string, [name = "", what = "", from, to]: string[]) => {
     if (/^lrange$/i.test(name)) ranges.push(Number(to) - Number(from) + 1);
     if (what === "over") over = true;
   });

@@ -1,32 +1,20 @@
 import { connect, createServer, type Socket } from "node:net";
-import { pino } from "pino";
 import { afterEach, describe, expect, it } from "vitest";
 import { connectBlockingReader } from "#shared/redis/connect.js";
-import { Hand } from "../../worker/intake/hand.js";
-import { readWhileOpen } from "../../worker/intake/reader.js";
-import { Proxy } from "../setup/proxy.js";
-import type { Taken } from "../../worker/queue/stream.js";
-import { admitRequest, useLab, type Lab } from "./lab.js";
-
-const log = pino({ level: "silent" });
+import { Reader } from "../../worker/lane/reader.js";
+import { Proxy } from "../support/fleet/proxy.js";
+import { lanesByKey, type Taken } from "#shared/queue/work/stream.js";
+import { admitRequest, useLab, type Lab } from "../support/queue/lab.js";
+import { silentLog } from "../support/silent.js";
 
 function read({ queue }: Lab, port: number) {
-  const redis = connectBlockingReader({ url: `redis://127.0.0.1:${port}`, name: "reader", log });
-  const stop = new AbortController();
+  const link = { url: `redis://127.0.0.1:${port}`, name: "reader", log: silentLog };
+  const redis = connectBlockingReader(link);
   const seen: string[] = [];
   const accept = ({ deliveries }: Taken) => seen.push(...deliveries.map(({ request }) => request));
-  const reading = readWhileOpen(
-    { queue: { ...queue, redis }, hand: new Hand(), room: () => 8, accept, acceptOwned: accept, log },
-    stop.signal,
-  );
-  return {
-    seen,
-    async close() {
-      stop.abort();
-      await reading;
-      redis.disconnect();
-    },
-  };
+  const reader = new Reader({ redis, commands: queue.redis, consumer: queue.consumer, log: silentLog });
+  reader.add({ lanes: lanesByKey([queue.lane]), intake: { room: () => 8, accept } });
+  return { seen, close: () => reader.stop() };
 }
 
 describe("the reader", () => {
@@ -62,7 +50,8 @@ describe("the reader", () => {
     undo.push(() => proxy.dispose());
     const reader = read(lab, proxy.port);
     undo.push(() => reader.close());
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    // Its read has to be under way, blocked in Redis, when the link becomes slow.
+    await expect.poll(async () => String(await lab.redis.client("LIST"))).toMatch(/ name=reader .*cmd=xreadgroup/);
     proxy.throttle(500_000);
     await admitRequest(lab, "r1", "", 100, "x".repeat(2_000_000));
     await expect.poll(() => reader.seen, { timeout: 12_000 }).toEqual(["r1"]);

@@ -1,8 +1,26 @@
 import { describe, expect, it } from "vitest";
-import { GROUP, laneKeys, sequenceKeys } from "#shared/keys.js";
-import { commit } from "../../worker/queue/commit.js";
-import { isUpTo, mendSequence, orphans, reapConsumers, requeue } from "../../worker/queue/reconcile.js";
-import { IDLE_MS, SEQUENCE, admitRequest, admitStep, put, result, take, takeOne, useLab } from "./lab.js";
+import { encodedIdOf } from "#shared/queue/address.js";
+import { GROUP, laneKeys, sequenceKeys } from "#shared/queue/keys.js";
+import { commit } from "#shared/queue/work/commit.js";
+import { mendSequence } from "#shared/queue/work/mend-sequence.js";
+import { orphans } from "#shared/queue/work/orphans.js";
+import { reapConsumers } from "#shared/queue/work/reap-consumers.js";
+import { reapIdle } from "#shared/queue/work/reap-idle.js";
+import { requeue } from "#shared/queue/work/requeue.js";
+import {
+  addressOf,
+  IDLE_MS,
+  SEQUENCE,
+  admitRequest,
+  admitStep,
+  put,
+  result,
+  take,
+  takeOne,
+  useLab,
+  currentState,
+  statesOf,
+} from "../support/queue/lab.js";
 
 describe("requeue", () => {
   const lab = useLab();
@@ -36,11 +54,11 @@ describe("requeue", () => {
     const held = await take(lab.queue);
     expect(held).toHaveLength(3);
     expect(await orphans(lab.queue, 100)).toEqual([]);
-    // Lost in the middle: the count of those that were delivered says so.
+    // It is lost in the middle: the count of entries that were delivered says so.
     const [, middle] = held;
     await lab.redis.xack(ready, GROUP, middle?.entry ?? "");
     expect(await orphans(lab.queue, 100)).toMatchObject([{ request: "r4" }]);
-    // With more to come, it is found once it is the oldest.
+    // While more entries are to come, it is found once it is the oldest.
     await admitRequest(lab, "r6");
     expect(await orphans(lab.queue, 100)).toEqual([]);
     const finished = [first, held[0]].map((delivery) => delivery?.entry ?? "");
@@ -50,15 +68,6 @@ describe("requeue", () => {
       .xdel(ready, ...finished)
       .exec();
     expect(await orphans(lab.queue, 100)).toMatchObject([{ request: "r4" }]);
-  });
-
-  it.each([
-    ["1-1", "1-1", true],
-    ["1-9", "1-10", true],
-    ["2-0", "1-10", false],
-    ["9-0", "10-0", true],
-  ])("knows whether %s is up to %s", (id, other, expected) => {
-    expect(isUpTo(id, other)).toBe(expected);
   });
 
   it("leaves an entry that somebody took meanwhile", async () => {
@@ -82,7 +91,7 @@ describe("mendSequence", () => {
     await admitStep(lab, { request: "r2" });
     const { entry } = await takeOne(lab.queue);
     await lab.redis.xdel(laneKeys(lab.lane).ready, entry);
-    expect(await mendSequence(lab.queue, SEQUENCE)).toBe("r1");
+    expect(await mendSequence(lab.queue, SEQUENCE)).toEqual(addressOf(lab, "r1"));
     expect(await takeOne(lab.queue)).toMatchObject({ request: "r2", step: 2, from: "!" });
     expect(await admitStep(lab, { request: "r3" })).toEqual({ said: "start-required" });
   });
@@ -100,6 +109,45 @@ describe("mendSequence", () => {
     await lab.redis.zadd(laneKeys(lab.lane).live, "+inf", SEQUENCE);
     expect(await mendSequence(lab.queue, SEQUENCE)).toBeUndefined();
     expect(await lab.redis.zcard(laneKeys(lab.lane).live)).toBe(0);
+  });
+});
+
+describe("reapIdle", () => {
+  const lab = useLab();
+
+  async function idle(sequence: string): Promise<void> {
+    await admitStep(lab, { request: `r-${encodedIdOf(sequence)}`, start: true, sequence });
+    await commit(lab.queue, [result(await takeOne(lab.queue), put("s"))], IDLE_MS);
+  }
+  const lapse = (sequence: string) =>
+    lab.redis
+      .multi()
+      .hset(sequenceKeys(lab.lane, sequence).seq, "lapses", 1)
+      .zadd(laneKeys(lab.lane).live, 1, sequence)
+      .exec();
+
+  it("removes what has idled out, state and all, and nothing else", async () => {
+    for (const sequence of ["default:u1", "default:u2", "default:u3"]) await idle(sequence);
+    await admitStep(lab, { request: "busy", sequence: "default:u3" });
+    for (const sequence of ["default:u1", "default:u3"]) await lapse(sequence);
+    expect(await reapIdle(lab.queue, 10)).toBe(2);
+    expect(await lab.redis.exists(sequenceKeys(lab.lane, "default:u1").seq)).toBe(0);
+    expect(await statesOf(lab, "default:u1")).toEqual([]);
+    for (const sequence of ["default:u2", "default:u3"]) expect(await currentState(lab, sequence)).toBe("s");
+    // A busy one that was filed as idle is filed as busy again.
+    expect(await lab.redis.zscore(laneKeys(lab.lane).live, "default:u3")).toBe("inf");
+    expect(await lab.redis.zcard(laneKeys(lab.lane).live)).toBe(2);
+    expect(await reapIdle(lab.queue, 10)).toBe(0);
+  });
+
+  it("removes as many as it is told in one call", async () => {
+    for (const sequence of ["default:u1", "default:u2", "default:u3"]) {
+      await idle(sequence);
+      await lapse(sequence);
+    }
+    expect(await reapIdle(lab.queue, 2)).toBe(2);
+    expect(await reapIdle(lab.queue, 2)).toBe(1);
+    expect(await lab.redis.keys(`*${lab.lane.model}:default:u*`)).toEqual([]);
   });
 });
 

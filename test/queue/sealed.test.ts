@@ -1,17 +1,17 @@
-import { pino } from "pino";
 import { describe, expect, it } from "vitest";
-import type { Delivery } from "#shared/contract/entry.js";
+import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
+import type { Delivery } from "#shared/queue/entry.js";
 import { storeOutcome } from "#shared/contract/outcome.js";
-import { laneKeys, logKey, outcomeKey } from "#shared/keys.js";
-import { giveOutcome } from "#shared/queue/give-outcome.js";
-import { PendingRequests } from "../../gateway/replies/pending.js";
-import { reconcileWhileOpen } from "../../worker/intake/reconciler.js";
-import { appendTokens } from "../../worker/queue/append-tokens.js";
-import { commit, type StateChange } from "../../worker/queue/commit.js";
-import type { LaneQueue } from "../../worker/queue/lane.js";
-import { isUnwanted, readProgress, sealedOutcome } from "../../worker/queue/progress.js";
-import { reclaim } from "../../worker/queue/reclaim.js";
-import { takeOver } from "../../worker/queue/take-over.js";
+import { laneKeys, logKey, outcomeKey } from "#shared/queue/keys.js";
+import { PendingRequests } from "../../gateway/outcomes/pending.js";
+import { reconcileWhileOpen } from "../../worker/lane/reconciler.js";
+import { appendTokens } from "#shared/queue/work/append-tokens.js";
+import { commit } from "#shared/queue/work/commit.js";
+import type { StateChange } from "#shared/queue/work/settlement.js";
+import { isUnwanted, readProgress } from "#shared/queue/work/read-progress.js";
+import { sealedOutcome } from "#shared/queue/work/sealed-outcome.js";
+import { takeFrom } from "#shared/queue/work/take-from.js";
+import { takeOver } from "#shared/queue/work/take-over.js";
 import {
   IDLE_MS,
   admitStep,
@@ -22,32 +22,38 @@ import {
   put,
   record,
   result,
-  silentBus,
+  steady,
   streaming,
   take,
   takeOne,
   useLab,
+  type OneLane,
+  addressOf,
+  giveError,
   type Lab,
-} from "./lab.js";
+  secret,
+} from "../support/queue/lab.js";
+import { silentBus, silentLog } from "../support/silent.js";
 
-const log = pino({ level: "silent" });
-
-function seal(queue: LaneQueue, { entry, request }: Delivery, final = finalRecord(1)) {
-  return appendTokens(streaming(queue), [{ entry, request, first: 0, records: [record(0), final], final: true }]);
+function seal(queue: OneLane, { entry, request }: Delivery, final = finalRecord(1)) {
+  return appendTokens(streaming(queue), [
+    { lane: queue.lane, entry, tenant: DEFAULT_TENANT, request, first: 0, records: [record(0), final], final: true },
+  ]);
 }
 
-/** As a worker does that finds a sealed log: what its final record says is committed. */
-async function commitSealed(queue: LaneQueue, delivery: Delivery, state: StateChange) {
-  const [progress] = await readProgress(queue.redis, queue.lane, [delivery.request]);
+/** Commits what the final record says, as a worker does that finds a sealed log. */
+async function commitSealed(queue: OneLane, delivery: Delivery, state: StateChange) {
+  const [progress] = await readProgress(queue.redis, [addressOf(queue, delivery.request)]);
   if (progress?.state !== "sealed") throw new Error(`the log is ${progress?.state}`);
   const settlement = { delivery, outcome: sealedOutcome(progress.records), state, deadReason: undefined };
   return commit(streaming(queue), [settlement], IDLE_MS);
 }
 
-async function lapse({ redis, lane }: Lab, request: string) {
+async function lapse(lab: Lab, request: string) {
+  const address = addressOf(lab, request);
   return {
-    outcome: await redis.pexpiretime(outcomeKey(lane, request)),
-    log: await redis.pexpiretime(logKey(lane, request)),
+    outcome: await lab.redis.pexpiretime(outcomeKey(address)),
+    log: await lab.redis.pexpiretime(logKey(address)),
   };
 }
 
@@ -60,8 +66,7 @@ describe("a sealed request", () => {
     expect(await seal(lab.queue, delivery)).toEqual(["appended"]);
     const before = await lapse(lab, "r1");
     expect(before.log).toBe(before.outcome);
-    const key = outcomeKey(lab.lane, "r1");
-    expect(await giveOutcome(lab.redis, [key], ["error", "{}", 1_000])).toEqual({ said: "sealed" });
+    expect(await giveError(lab, "r1", "{}")).toEqual({ said: "sealed" });
     expect(await commitSealed(lab.queue, delivery, { action: "keep" })).toEqual(["committed"]);
     const fields = await outcomeFields(lab, "r1");
     expect(fields).toMatchObject({ kind: "result", body: finalRecord(1) });
@@ -70,14 +75,14 @@ describe("a sealed request", () => {
     const after = await lapse(lab, "r1");
     expect(before.outcome - after.outcome).toBeGreaterThan(3_000_000);
     expect(before.log - after.log).toBeGreaterThan(3_000_000);
-    expect(await giveOutcome(lab.redis, [key], ["error", "{}", 1_000])).toMatchObject({ said: "known" });
+    expect(await giveError(lab, "r1", "{}")).toMatchObject({ said: "known" });
   });
 
   it("is only committed by the worker that takes it over, and refused to the one that sealed it", async () => {
     await admitStream(lab, "r1");
     const delivery = await takeOne(lab.queue);
     await seal(lab.queue, delivery);
-    await reclaim(lab.other, 0, 10, "0-0");
+    await takeFrom(lab.other, lab.queue.consumer, 10);
     expect(await takeOver(streaming(lab.other), [delivery], "a")).toEqual(["together"]);
     expect(await commit(streaming(lab.queue), [result(delivery, { action: "keep" })], undefined)).toEqual(["lost"]);
     expect(await commitSealed(lab.other, delivery, { action: "keep" })).toEqual(["committed"]);
@@ -90,7 +95,15 @@ describe("a sealed request", () => {
     const delivery = await takeOne(lab.queue);
     const error = { code: "invalid_argument" as const, message: "the prompt is too long" };
     const final = record(0, { final: true, reason: "error", error });
-    const append = { entry: delivery.entry, request: "r1", first: 0, records: [final], final: true };
+    const append = {
+      lane: lab.lane,
+      entry: delivery.entry,
+      tenant: DEFAULT_TENANT,
+      request: "r1",
+      first: 0,
+      records: [final],
+      final: true,
+    };
     expect(await appendTokens(streaming(lab.queue), [append])).toEqual(["appended"]);
     expect(await commitSealed(lab.queue, delivery, { action: "keep" })).toEqual(["committed"]);
     const { kind, body } = storeOutcome({ kind: "error", ...error });
@@ -111,7 +124,7 @@ describe("a sealed request", () => {
     for (const request of ["r1", "r2", "r3"]) {
       const { began, ended } = await outcomeFields(lab, request);
       expect(Number(ended)).toBeGreaterThanOrEqual(Number(began));
-      const left = await lab.redis.pttl(logKey(lab.lane, request));
+      const left = await lab.redis.pttl(logKey(addressOf(lab, request)));
       expect(left).toBeGreaterThan(0);
       expect(left).toBeLessThanOrEqual(60_000);
     }
@@ -122,14 +135,13 @@ describe("a sealed request", () => {
     await admitStream(lab, "r1");
     const delivery = await takeOne(lab.queue);
     await seal(lab.queue, delivery);
-    const pending = new PendingRequests(lab.redis, silentBus, log);
-    const key = outcomeKey(lab.lane, "r1");
-    const expected = pending.expect({ request: "r1", key, outcomeTtlMs: 1_000, deadlineMs: 0 });
-    expected.admitted();
+    const pending = new PendingRequests({ redis: lab.redis, bus: silentBus, gateway: "gw", secret, log: silentLog });
+    const expected = pending.expect({ address: addressOf(lab, "r1"), outcomeTtlMs: 1_000, deadlineMs: 0 });
+    expected.admitted(false);
     const stop = new AbortController();
     const watching = pending.watch(stop.signal);
     try {
-      // Each look asks Redis once.
+      // Each look of the gateway asks Redis once.
       const calls = async () => Number(/cmdstat_evalsha:calls=(\d+)/.exec(await lab.redis.info("commandstats"))?.[1]);
       const before = await calls();
       await expect.poll(calls).toBeGreaterThan(before + 2);
@@ -156,7 +168,10 @@ describe("a sealed request", () => {
     if (expected.sealed) await seal(lab.queue, delivery);
     await lab.redis.xdel(laneKeys(lab.lane).ready, delivery.entry);
     const stop = new AbortController();
-    const reconciling = reconcileWhileOpen(streaming(lab.queue), log, stop.signal);
+    const reconciling = reconcileWhileOpen(
+      { queue: streaming(lab.queue), outageGuard: steady(), models: 1, maxIdleMs: IDLE_MS, log: silentLog },
+      stop.signal,
+    );
     try {
       await expect
         .poll(() => outcomeFields(lab, "r1"), { timeout: 15_000 })
@@ -173,15 +188,29 @@ describe("a sealed request", () => {
 
 describe("readProgress", () => {
   const lab = useLab();
+  const read = (requests: readonly string[], takenOver = false) =>
+    readProgress(
+      lab.redis,
+      requests.map((request) => addressOf(lab, request)),
+      takenOver,
+    );
   const states = async (...requests: string[]) =>
-    (await readProgress(lab.redis, lab.lane, requests)).map(({ state, records }) => [state, records.map(String)]);
+    (await read(requests)).map(({ state, records }) => [state, records.map(String)]);
 
   it("says how far each stream has come", async () => {
     for (const request of ["new", "open", "sealed", "ended"]) await admitStream(lab, request);
     const deliveries = await take(lab.queue);
     const [, open, sealed, ended] = deliveries;
     if (!open || !sealed || !ended) throw new Error("four should be ready");
-    const append = { entry: open.entry, request: "open", first: 0, records: [record(0)], final: false };
+    const append = {
+      lane: lab.lane,
+      entry: open.entry,
+      tenant: DEFAULT_TENANT,
+      request: "open",
+      first: 0,
+      records: [record(0)],
+      final: false,
+    };
     await appendTokens(streaming(lab.queue), [append]);
     for (const delivery of [sealed, ended]) await seal(lab.queue, delivery);
     await commitSealed(lab.queue, ended, { action: "keep" });
@@ -198,8 +227,7 @@ describe("readProgress", () => {
   it("notes since when a stream stands that is taken over, until it moves", async () => {
     await admitStream(lab, "r1");
     const delivery = await takeOne(lab.queue);
-    const since = async (takenOver = true) =>
-      (await readProgress(lab.redis, lab.lane, ["r1"], takenOver))[0]?.standsSince ?? NaN;
+    const since = async (takenOver = true) => (await read(["r1"], takenOver))[0]?.standsSince ?? NaN;
     expect(await since(false)).toBe(0);
     const first = await since();
     const now = async () => {
@@ -209,34 +237,30 @@ describe("readProgress", () => {
     expect(first).toBeLessThanOrEqual(await now());
     await expect.poll(now).toBeGreaterThan(first + 1);
     expect(await since()).toBe(first);
-    const append = { entry: delivery.entry, request: "r1", first: 0, records: [record(0)], final: false };
+    const append = {
+      lane: lab.lane,
+      entry: delivery.entry,
+      tenant: DEFAULT_TENANT,
+      request: "r1",
+      first: 0,
+      records: [record(0)],
+      final: false,
+    };
     await appendTokens(streaming(lab.queue), [append]);
     const second = await since();
     expect(second).toBeGreaterThan(first);
     expect(await since()).toBe(second);
-    expect((await readProgress(lab.redis, lab.lane, ["none"], true))[0]?.standsSince).toBe(0);
+    expect((await read(["none"], true))[0]?.standsSince).toBe(0);
   });
 
   it("says until when somebody wants it", async () => {
     await admitStream(lab, "r1");
     await admitStream(lab, "r2", 5_000);
-    const [forEver, attended] = await readProgress(lab.redis, lab.lane, ["r1", "r2"]);
+    const [forEver, attended] = await read(["r1", "r2"]);
     const { wanted } = await outcomeFields(lab, "r2");
     if (!forEver || !attended) throw new Error("two were asked for");
     expect(isUnwanted(forEver, Number.MAX_SAFE_INTEGER)).toBe(false);
     expect(isUnwanted(attended, Number(wanted))).toBe(false);
     expect(isUnwanted(attended, Number(wanted) + 1)).toBe(true);
-  });
-});
-
-describe("the outcome of a sealed stream", () => {
-  const lost = storeOutcome({ kind: "error", code: "request_lost", message: "the stream's log is gone" });
-
-  it.each([
-    { log: "is gone", records: [] },
-    { log: "has no final record", records: [record(0)] },
-    { log: "is not ours", records: ["{"] },
-  ])("is an error when its log $log", ({ records }) => {
-    expect(sealedOutcome(records)).toEqual(lost);
   });
 });

@@ -1,10 +1,19 @@
 import { describe, expect, it } from "vitest";
-import { logKey, outcomeKey } from "#shared/keys.js";
-import { giveOutcome } from "#shared/queue/give-outcome.js";
-import { beginAlone } from "../../worker/queue/begin-alone.js";
-import { reclaim } from "../../worker/queue/reclaim.js";
-import { takeOver } from "../../worker/queue/take-over.js";
-import { admitStream, record, streaming, take, takeOne, useLab, type Lab } from "./lab.js";
+import { logKey, outcomeKey } from "#shared/queue/keys.js";
+import { beginAlone } from "#shared/queue/work/begin-alone.js";
+import { takeFrom } from "#shared/queue/work/take-from.js";
+import { takeOver } from "#shared/queue/work/take-over.js";
+import {
+  admitStream,
+  record,
+  streaming,
+  take,
+  takeOne,
+  useLab,
+  addressOf,
+  giveError,
+  type Lab,
+} from "../support/queue/lab.js";
 
 async function begin(lab: Lab) {
   await admitStream(lab, "r1");
@@ -13,7 +22,7 @@ async function begin(lab: Lab) {
     delivery,
     takenOver: async (name: string) => (await takeOver(streaming(lab.queue), [delivery], name))[0],
     /** As if somebody had streamed one more record. */
-    grow: () => lab.redis.rpush(logKey(lab.lane, "r1"), record(0)),
+    grow: () => lab.redis.rpush(logKey(addressOf(lab, "r1")), record(0)),
   };
 }
 
@@ -58,7 +67,7 @@ describe("takeOver", () => {
 
   it("forgets the runs alone of a stream that has moved since", async () => {
     const { delivery, takenOver, grow } = await begin(lab);
-    const alone = (run: string) => beginAlone(lab.queue, delivery.entry, 1, run);
+    const alone = (run: string) => beginAlone(lab.queue, delivery, 1, run);
     expect(await alone("first")).toBe("run");
     expect(await alone("second")).toBe("poison");
     await grow();
@@ -75,7 +84,7 @@ describe("takeOver", () => {
 
   it("is refused to a worker that lost the entry", async () => {
     const { delivery, takenOver } = await begin(lab);
-    await reclaim(lab.other, 0, 10, "0-0");
+    await takeFrom(lab.other, lab.queue.consumer, 10);
     expect(await takenOver("a")).toBe("lost");
     expect(await takeOver(streaming(lab.other), [delivery], "b")).toEqual(["together"]);
   });
@@ -83,10 +92,10 @@ describe("takeOver", () => {
   it("says which have ended, with an outcome or without a record", async () => {
     for (const request of ["r1", "r2", "r3"]) await admitStream(lab, request);
     const deliveries = await take(lab.queue);
-    await giveOutcome(lab.redis, [outcomeKey(lab.lane, "r1")], ["error", "{}", 1_000]);
-    await lab.redis.unlink(outcomeKey(lab.lane, "r2"));
+    await giveError(lab, "r1", "{}");
+    await lab.redis.unlink(outcomeKey(addressOf(lab, "r2")));
     expect(await takeOver(streaming(lab.queue), deliveries, "a")).toEqual(["ended", "ended", "together"]);
-    expect(await lab.redis.exists(outcomeKey(lab.lane, "r2"))).toBe(0);
+    expect(await lab.redis.exists(outcomeKey(addressOf(lab, "r2")))).toBe(0);
     expect(await takeOver(streaming(lab.queue), [], "a")).toEqual([]);
   });
 });

@@ -1,14 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { GROUP, laneKeys } from "#shared/keys.js";
+import { GROUP, laneKeys } from "#shared/queue/keys.js";
 import { cancelRequest } from "#shared/queue/cancel.js";
-import { withdraw } from "../../gateway/admission/withdraw.js";
-import { requeue } from "../../worker/queue/reconcile.js";
-import { release } from "../../worker/queue/release.js";
-import { admitStep, admitStream, take, takeOne, useLab, type Lab } from "./lab.js";
+import { withdraw } from "#shared/queue/admission/withdraw.js";
+import { requeue } from "#shared/queue/work/requeue.js";
+import { release } from "#shared/queue/work/release.js";
+import { admitStep, admitStream, take, takeOne, useLab, addressOf, type Lab } from "../support/queue/lab.js";
 
-const address = ({ lane }: Lab, request: string) => ({ lane, request });
 const cancelled = { code: "cancelled", message: "the request was cancelled", ttlMs: 60_000, stream: true } as const;
-const cancel = (lab: Lab, request: string) => cancelRequest(lab.redis, address(lab, request), cancelled);
+const cancel = (lab: Lab, request: string) => cancelRequest(lab.redis, addressOf(lab, request), cancelled);
 const queued = ({ redis, lane }: Lab) => redis.xlen(laneKeys(lane).ready);
 
 describe("withdraw", () => {
@@ -17,7 +16,7 @@ describe("withdraw", () => {
   it("takes what has ended out of the queue, and its neighbours stay", async () => {
     for (const request of ["r1", "r2", "r3"]) await admitStream(lab, request, 5_000);
     await cancel(lab, "r2");
-    for (let i = 0; i < 2; i++) expect(await withdraw(lab.redis, address(lab, "r2"))).toBe("withdrawn");
+    for (let i = 0; i < 2; i++) expect(await withdraw(lab.redis, addressOf(lab, "r2"))).toBe("withdrawn");
     expect(await queued(lab)).toBe(2);
     expect((await take(lab.queue)).map(({ request }) => request)).toEqual(["r1", "r3"]);
   });
@@ -26,14 +25,14 @@ describe("withdraw", () => {
     await admitStream(lab, "r1");
     await lab.redis.xgroup("DESTROY", laneKeys(lab.lane).ready, GROUP);
     await cancel(lab, "r1");
-    expect(await withdraw(lab.redis, address(lab, "r1"))).toBe("withdrawn");
+    expect(await withdraw(lab.redis, addressOf(lab, "r1"))).toBe("withdrawn");
     expect(await queued(lab)).toBe(0);
   });
 
   it("leaves what has not ended", async () => {
     await admitStream(lab, "r1");
-    expect(await withdraw(lab.redis, address(lab, "r1"))).toBe("left");
-    expect(await withdraw(lab.redis, address(lab, "unknown"))).toBe("left");
+    expect(await withdraw(lab.redis, addressOf(lab, "r1"))).toBe("left");
+    expect(await withdraw(lab.redis, addressOf(lab, "unknown"))).toBe("left");
     expect(await queued(lab)).toBe(1);
   });
 
@@ -41,7 +40,7 @@ describe("withdraw", () => {
     await admitStream(lab, "r1");
     await takeOne(lab.queue);
     await cancel(lab, "r1");
-    expect(await withdraw(lab.redis, address(lab, "r1"))).toBe("held");
+    expect(await withdraw(lab.redis, addressOf(lab, "r1"))).toBe("held");
     expect(await queued(lab)).toBe(1);
   });
 
@@ -54,7 +53,7 @@ describe("withdraw", () => {
     await requeue(lab.queue, [second]);
     for (const request of ["r1", "r2"]) {
       await cancel(lab, request);
-      expect(await withdraw(lab.redis, address(lab, request))).toBe("withdrawn");
+      expect(await withdraw(lab.redis, addressOf(lab, request))).toBe("withdrawn");
     }
     expect(await queued(lab)).toBe(0);
   });
@@ -62,7 +61,7 @@ describe("withdraw", () => {
   it("leaves a step of a sequence, which others may wait for", async () => {
     await admitStep(lab, { request: "r1", start: true, attendedMs: 5_000 });
     await cancel(lab, "r1");
-    expect(await withdraw(lab.redis, address(lab, "r1"))).toBe("left");
+    expect(await withdraw(lab.redis, addressOf(lab, "r1"))).toBe("left");
     expect(await queued(lab)).toBe(1);
   });
 });

@@ -5,11 +5,10 @@ import { Writable } from "node:stream";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
-import { watchFleet } from "../../gateway/fleet.js";
-import { writeRefusal } from "../../gateway/write-refusal.js";
-import { startRedis, type RedisServer } from "../setup/redis.js";
-
-const quiet = pino({ level: "silent" });
+import { FleetWatch } from "../../gateway/fleet/watch.js";
+import { writeRefusal } from "#shared/queue/admission/write-refusal.js";
+import { startRedis, type RedisServer } from "../support/fleet/redis.js";
+import { silentLog } from "../support/silent.js";
 
 describe("writeRefusal", () => {
   let folder: string;
@@ -18,7 +17,7 @@ describe("writeRefusal", () => {
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), "baton-refusal-"));
     server = await startRedis(folder);
-    redis = connectRedis({ url: server.url, name: "gw", log: quiet });
+    redis = connectRedis({ url: server.url, name: "gw", log: silentLog });
     await whenReady(redis, AbortSignal.timeout(10_000));
   });
   afterEach(async () => {
@@ -27,7 +26,7 @@ describe("writeRefusal", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** A snapshot cannot take the place of a folder that holds something. */
+  /** Makes a snapshot fail: it cannot take the place of a folder that holds something. */
   async function failSnapshot(): Promise<void> {
     mkdirSync(join(folder, "redis", "dump.rdb", "taken"), { recursive: true });
     await redis.config("SET", "save", "3600 1");
@@ -39,23 +38,23 @@ describe("writeRefusal", () => {
     const size = async () => /aof_current_size:(\d+)/.exec(await redis.info("persistence"))?.[1];
     await redis.set("a", "b");
     const before = await size();
-    for (let i = 0; i < 10; i++) expect(await writeRefusal(redis)).toBeUndefined();
+    for (let i = 0; i < 10; i++) expect(await writeRefusal(redis, "any")).toBeUndefined();
     expect(await size()).toBe(before);
   });
 
   it("gives the reason of a Redis that is full, cannot save, lacks replicas, or is a replica", async () => {
     await redis.config("SET", "maxmemory", "1");
-    expect(await writeRefusal(redis)).toMatch(/^OOM/);
+    expect(await writeRefusal(redis, "any")).toMatch(/^OOM/);
     await redis.config("SET", "maxmemory", "0");
     await failSnapshot();
-    expect(await writeRefusal(redis)).toMatch(/^MISCONF/);
+    expect(await writeRefusal(redis, "any")).toMatch(/^MISCONF/);
     await redis.config("SET", "save", "");
-    expect(await writeRefusal(redis)).toBeUndefined();
+    expect(await writeRefusal(redis, "any")).toBeUndefined();
     await redis.config("SET", "min-replicas-to-write", "1");
-    expect(await writeRefusal(redis)).toMatch(/^NOREPLICAS/);
+    expect(await writeRefusal(redis, "any")).toMatch(/^NOREPLICAS/);
     await redis.config("SET", "min-replicas-to-write", "0");
     await redis.replicaof("127.0.0.1", "1");
-    expect(await writeRefusal(redis)).toMatch(/^READONLY/);
+    expect(await writeRefusal(redis, "any")).toMatch(/^READONLY/);
   });
 
   it("is asked for by an idle gateway, which logs each change once", async () => {
@@ -70,15 +69,15 @@ describe("writeRefusal", () => {
     try {
       await redis.config("SET", "maxmemory", "1");
       // A gateway that starts at a full Redis starts all the same: what has ended can be read.
-      const fleet = await watchFleet(redis, pino(sink), stop.signal);
-      expect(fleet.canAdmit()).toBe(false);
+      const fleet = await FleetWatch.start({ redis, buckets: 1, log: pino(sink) }, stop.signal);
+      expect(fleet.canAdmit).toBe(false);
       const refusals = async () => Number(/errorstat_OOM:count=(\d+)/.exec(await redis.info("errorstats"))?.[1]);
       const before = await refusals();
       await expect.poll(refusals, { timeout: 10_000 }).toBeGreaterThan(before + 2);
       await redis.config("SET", "maxmemory", "0");
-      await expect.poll(() => fleet.canAdmit(), { timeout: 10_000 }).toBe(true);
+      await expect.poll(() => fleet.canAdmit, { timeout: 10_000 }).toBe(true);
       await failSnapshot();
-      await expect.poll(() => fleet.canAdmit(), { timeout: 10_000 }).toBe(false);
+      await expect.poll(() => fleet.canAdmit, { timeout: 10_000 }).toBe(false);
       expect(lines.map(({ level, msg, error }) => [level, msg, error?.split(" ", 1)[0]])).toEqual([
         [40, "redis refuses writes: not ready, nothing can be admitted", "OOM"],
         [30, "redis takes writes again: ready", undefined],

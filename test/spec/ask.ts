@@ -4,7 +4,7 @@ export interface Answer {
   readonly status: number;
   readonly error: string | undefined;
   readonly code: string | undefined;
-  /** Data of each output, by name. */
+  /** The data of each output, by name. */
   readonly outputs: Readonly<Record<string, readonly unknown[]>>;
 }
 
@@ -35,7 +35,7 @@ export function input(name: string, datatype: string, shape: readonly number[], 
   return { name, datatype, shape, data };
 }
 
-/** One step of `chain` and its kin. */
+/** One step of `chain`, or of a model that computes the same. */
 export function step(sequence: number | string, value: number, flags: { start?: boolean; end?: boolean } = {}) {
   return {
     parameters: { sequence_id: sequence, sequence_start: flags.start ?? false, sequence_end: flags.end ?? false },

@@ -1,28 +1,21 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startFleet, type Fleet } from "../setup/fleet.js";
+import { describe, expect, it } from "vitest";
+import { useFleet } from "../support/fleet/use-fleet.js";
 import { ask, input, step } from "./ask.js";
 
 const models = ["picky", "grow", "chain", "accumulate", "simple", "broken-onnx", "broken-config", "broken-shape"];
 
 describe("bad input costs its sender an error, and nobody else anything", () => {
-  let fleet: Fleet;
-  let url = "";
-  beforeAll(async () => {
-    fleet = await startFleet({
-      gateways: 1,
-      workers: 1,
-      models,
-      serving: ["picky", "grow", "chain", "accumulate", "simple"],
-    });
-    await fleet.whenServing();
-    [url = ""] = fleet.urls;
+  const served = useFleet({
+    gateways: 1,
+    workers: 1,
+    models,
+    serving: ["picky", "grow", "chain", "accumulate", "simple"],
   });
-  afterAll(() => fleet.dispose());
 
   it("fails the one bad row of a batch, and answers its 15 neighbours", async () => {
     const rows = Array.from({ length: 16 }, (_, i) => (i === 7 ? 1_000_000 : i % 4));
     const answers = await Promise.all(
-      rows.map((row) => ask(url, "picky", { inputs: [input("INPUT", "INT64", [1, 1], [row])] })),
+      rows.map((row) => ask(served.url, "picky", { inputs: [input("INPUT", "INT64", [1, 1], [row])] })),
     );
     expect(answers.map(({ status }) => status)).toEqual(rows.map((_, i) => (i === 7 ? 500 : 200)));
     const failed = answers[7];
@@ -32,67 +25,73 @@ describe("bad input costs its sender an error, and nobody else anything", () => 
   });
 
   it("refuses an output that no memory could hold, and goes on", async () => {
-    const monster = await ask(url, "grow", { inputs: [input("N", "INT64", [1], [1e15])] });
+    const monster = await ask(served.url, "grow", { inputs: [input("N", "INT64", [1], [1e15])] });
     expect(monster).toMatchObject({ status: 500, code: "model_error" });
-    const modest = await ask(url, "grow", { inputs: [input("N", "INT64", [1], [3])] });
+    const modest = await ask(served.url, "grow", { inputs: [input("N", "INT64", [1], [3])] });
     expect(modest.outputs["OUTPUT"]).toHaveLength(3);
   });
 
   it("leaves a sequence unharmed by requests that never were steps of it", async () => {
-    const first = await ask(url, "chain", step(5, 1, { start: true }));
+    const first = await ask(served.url, "chain", step(5, 1, { start: true }));
     const bad = [
-      await ask(url, "chain", { ...step(5, 2), inputs: [input("INPUT", "INT32", [1, 1], [2])] }),
-      await ask(url, "chain", { ...step(5, 2), inputs: [input("INPUT", "INT64", [1, 2], [2, 2])] }),
-      await ask(url, "chain", { ...step(5, 2), inputs: [input("INPUT", "INT64", [2, 1], [2, 2])] }),
-      await ask(url, "chain", { ...step(5, 2), inputs: [input("WRONG", "INT64", [1, 1], [2])] }),
-      await ask(url, "chain", { ...step(5, 2), inputs: [input("INPUT", "INT64", [1, 1], [2, 3])] }),
-      await ask(url, "chain", JSON.stringify(step(5, 2)).slice(0, -1)),
-      await ask(url, "chain", JSON.stringify(step(5, 2)), { "Inference-Header-Content-Length": "1000000" }),
+      await ask(served.url, "chain", { ...step(5, 2), inputs: [input("INPUT", "INT32", [1, 1], [2])] }),
+      await ask(served.url, "chain", { ...step(5, 2), inputs: [input("INPUT", "INT64", [1, 2], [2, 2])] }),
+      await ask(served.url, "chain", { ...step(5, 2), inputs: [input("INPUT", "INT64", [2, 1], [2, 2])] }),
+      await ask(served.url, "chain", { ...step(5, 2), inputs: [input("WRONG", "INT64", [1, 1], [2])] }),
+      await ask(served.url, "chain", { ...step(5, 2), inputs: [input("INPUT", "INT64", [1, 1], [2, 3])] }),
+      await ask(served.url, "chain", JSON.stringify(step(5, 2)).slice(0, -1)),
+      await ask(served.url, "chain", JSON.stringify(step(5, 2)), { "Inference-Header-Content-Length": "1000000" }),
     ];
     expect(bad.map(({ status }) => status)).toEqual([400, 400, 400, 400, 500, 400, 400]);
-    const undisturbed = await ask(url, "chain", step(6, 1, { start: true }));
+    const undisturbed = await ask(served.url, "chain", step(6, 1, { start: true }));
     expect(undisturbed.outputs).toEqual(first.outputs);
-    const second = await ask(url, "chain", step(5, 2, { end: true }));
-    expect(second.outputs).toEqual((await ask(url, "chain", step(6, 2, { end: true }))).outputs);
+    const second = await ask(served.url, "chain", step(5, 2, { end: true }));
+    expect(second.outputs).toEqual((await ask(served.url, "chain", step(6, 2, { end: true }))).outputs);
   });
 
   it("wants START on the first step, and after END", async () => {
     const text = "must specify the START flag on the first request of the sequence";
-    expect((await ask(url, "chain", step(77, 1))).error).toContain(text);
-    await ask(url, "chain", step(77, 1, { start: true, end: true }));
-    expect(await ask(url, "chain", step(77, 1))).toMatchObject({
+    expect((await ask(served.url, "chain", step(77, 1))).error).toContain(text);
+    await ask(served.url, "chain", step(77, 1, { start: true, end: true }));
+    expect(await ask(served.url, "chain", step(77, 1))).toMatchObject({
       status: 400,
       error: `inference request for sequence 77 to model 'chain' ${text}`,
     });
   });
 
   it("tells integer ids from strings", async () => {
-    await ask(url, "chain", step(9, 1, { start: true }));
-    expect((await ask(url, "chain", step("9", 1))).status).toBe(400);
-    expect((await ask(url, "chain", step(9, 1, { end: true }))).status).toBe(200);
+    await ask(served.url, "chain", step(9, 1, { start: true }));
+    expect((await ask(served.url, "chain", step("9", 1))).status).toBe(400);
+    expect((await ask(served.url, "chain", step(9, 1, { end: true }))).status).toBe(200);
   });
 
   it("answers a retry under its key with the same outcome, and a misuse of the key with a refusal", async () => {
     const key = { "Idempotency-Key": "one" };
-    const first = await ask(url, "chain", step(31, 1, { start: true }), key);
-    expect(await ask(url, "chain", step(31, 1, { start: true }), key)).toEqual(first);
-    expect(await ask(url, "chain", step(31, 2), key)).toMatchObject({ status: 422, code: "idempotency_mismatch" });
-    const reference = [await ask(url, "chain", step(32, 1, { start: true })), await ask(url, "chain", step(32, 2))];
-    expect((await ask(url, "chain", step(31, 2))).outputs).toEqual(reference[1]?.outputs);
+    const first = await ask(served.url, "chain", step(31, 1, { start: true }), key);
+    expect(await ask(served.url, "chain", step(31, 1, { start: true }), key)).toEqual(first);
+    expect(await ask(served.url, "chain", step(31, 2), key)).toMatchObject({
+      status: 422,
+      code: "idempotency_mismatch",
+    });
+    const reference = [
+      await ask(served.url, "chain", step(32, 1, { start: true })),
+      await ask(served.url, "chain", step(32, 2)),
+    ];
+    expect((await ask(served.url, "chain", step(31, 2))).outputs).toEqual(reference[1]?.outputs);
   });
 
   it("ends a request whose deadline is over without running it", async () => {
-    for (const worker of fleet.workers) worker.freeze();
-    const late = ask(url, "simple", {
+    for (const worker of served.fleet.workers) worker.freeze();
+    const late = ask(served.url, "simple", {
       parameters: { timeout: 300_000 },
       inputs: ["INPUT0", "INPUT1"].map((name) => input(name, "INT32", [1, 16], Array<number>(16).fill(1))),
     });
     expect(await late).toMatchObject({ status: 503, code: "expired", error: "Request timeout expired" });
-    for (const worker of fleet.workers) worker.thaw();
+    for (const worker of served.fleet.workers) worker.thaw();
   });
 
   it("names the models that could not be loaded, with the reason", async () => {
-    const index = await fetch(`${url}/v2/repository/index`, { method: "POST" });
+    const index = await fetch(`${served.url}/v2/repository/index`, { method: "POST" });
     const rows = (await index.json()) as { name: string; state?: string; reason?: string }[];
     const broken = rows.filter(({ name }) => name.startsWith("broken"));
     expect(broken.map(({ name, state }) => [name, state])).toEqual([
@@ -101,6 +100,6 @@ describe("bad input costs its sender an error, and nobody else anything", () => 
       ["broken-shape", "UNAVAILABLE"],
     ]);
     expect(broken[0]?.reason).toContain('has no field named "no_such_field"');
-    expect((await ask(url, "broken-onnx", { inputs: [] })).status).toBe(404);
+    expect((await ask(served.url, "broken-onnx", { inputs: [] })).status).toBe(404);
   });
 });

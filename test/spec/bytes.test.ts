@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startFleet, type Fleet } from "../setup/fleet.js";
+import { describe, expect, it } from "vitest";
+import { useFleet } from "../support/fleet/use-fleet.js";
 import { ask, input } from "./ask.js";
+import { bytesElement, inferPath } from "../fixtures/requests.js";
 
-/** What each string is, and whether ONNX Runtime for Node hands it to a model as it is. */
+/** Strings, and whether ONNX Runtime for Node hands each to a model as it is. */
 const kinds: readonly (readonly [what: string, bytes: Buffer, carried: boolean])[] = [
   ["an empty string", Buffer.from(""), true],
   ["plain ASCII", Buffer.from("plain"), true],
@@ -25,14 +26,8 @@ const models = ["echo-bytes", "bytes-memory", "bytes-labels", "gen-cheap"];
 interface BinaryAnswer {
   readonly status: number;
   readonly error: string | undefined;
-  /** The one element of each output, in the order that was asked for. */
+  /** The one element of each output, in the order in which outputs were asked for. */
   readonly elements: readonly Buffer[];
-}
-
-function bytesTensor(element: Buffer): Buffer {
-  const length = Buffer.alloc(4);
-  length.writeUInt32LE(element.length);
-  return Buffer.concat([length, element]);
 }
 
 /** Sends one string as binary data, beside inputs as JSON, and asks for binary outputs. */
@@ -44,13 +39,13 @@ async function askBinary(
   others: readonly unknown[] = [],
   parameters: Readonly<Record<string, unknown>> = {},
 ): Promise<BinaryAnswer> {
-  const data = bytesTensor(element);
+  const data = bytesElement(element);
   const tensor = { name, datatype: "BYTES", shape: [1, 1], parameters: { binary_data_size: data.length } };
   const header = JSON.stringify({
     parameters: { ...parameters, binary_data_output: true },
     inputs: [tensor, ...others],
   });
-  const response = await fetch(`${url}/v2/models/${model}/infer`, {
+  const response = await fetch(url + inferPath(model), {
     method: "POST",
     headers: { "Inference-Header-Content-Length": String(Buffer.byteLength(header)) },
     body: Buffer.concat([Buffer.from(header), data]),
@@ -70,22 +65,15 @@ async function askBinary(
 }
 
 describe("strings", () => {
-  let fleet: Fleet;
-  let url = "";
-  beforeAll(async () => {
-    fleet = await startFleet({ gateways: 1, workers: 1, models });
-    await fleet.whenServing();
-    [url = ""] = fleet.urls;
-  });
-  afterAll(() => fleet.dispose());
+  const served = useFleet({ gateways: 1, workers: 1, models });
 
   function step(sequence: string, flags: { start?: boolean }, text: Buffer, pick = false): Promise<BinaryAnswer> {
     const parameters = { sequence_id: sequence, sequence_start: flags.start ?? false };
-    return askBinary(url, "bytes-memory", "TEXT", text, [input("PICK", "BOOL", [1, 1], [pick])], parameters);
+    return askBinary(served.url, "bytes-memory", "TEXT", text, [input("PICK", "BOOL", [1, 1], [pick])], parameters);
   }
 
   it.each(kinds)("%s: a model gets and gives it unchanged, or it is refused by name", async (_, bytes, carried) => {
-    const { status, error, elements } = await askBinary(url, "echo-bytes", "INPUT", bytes);
+    const { status, error, elements } = await askBinary(served.url, "echo-bytes", "INPUT", bytes);
     if (carried) {
       expect(error).toBeUndefined();
       expect(elements[0]?.equals(bytes)).toBe(true);
@@ -111,14 +99,14 @@ describe("strings", () => {
   it("in JSON: NUL and half a character are refused, also as part of a batch", async () => {
     const data = (...texts: string[]) => ({ inputs: [input("INPUT", "BYTES", [1, texts.length], texts)] });
     const asked = [data("a", "a\u0000b"), data("a", "\ud800b"), data("a\udc00")];
-    const answers = await Promise.all(asked.map((request) => ask(url, "echo-bytes", request)));
+    const answers = await Promise.all(asked.map((request) => ask(served.url, "echo-bytes", request)));
     expect(answers.map(({ status, error }) => [status, error])).toEqual([
       [400, expect.stringContaining("string element 1 of inference input 'INPUT' for model 'echo-bytes' holds a NUL")],
       [400, expect.stringContaining("The surrogate pair in string is invalid")],
       [400, expect.stringContaining("The surrogate pair in string is invalid")],
     ]);
     const whole = ["\u{1f30a}", "a\ufffd", ""];
-    expect((await ask(url, "echo-bytes", data(...whole))).outputs["OUTPUT"]).toEqual(whole);
+    expect((await ask(served.url, "echo-bytes", data(...whole))).outputs["OUTPUT"]).toEqual(whole);
   });
 
   it("as correlation ids: a model that is told the id gets it unchanged, or the step is refused", async () => {
@@ -139,10 +127,12 @@ describe("strings", () => {
   });
 
   it("that a model makes itself: NUL comes out, and what might have changed is refused by name", async () => {
-    const label = (index: number) => ask(url, "bytes-labels", { inputs: [input("INDEX", "INT64", [1, 1], [index])] });
+    const label = (index: number) =>
+      ask(served.url, "bytes-labels", { inputs: [input("INDEX", "INT64", [1, 1], [index])] });
     expect((await label(0)).outputs["LABEL"]).toEqual(["plain"]);
     expect((await label(1)).outputs["LABEL"]).toEqual(["a\0b"]);
-    // Its own U+FFFD looks as its bytes that are not UTF-8 do, so neither can be told apart.
+    // A U+FFFD of the model's own looks like bytes that are not UTF-8, so neither can be told
+    // apart.
     for (const index of [2, 3]) {
       const { status, error, code } = await label(index);
       expect([status, code]).toEqual([500, "model_error"]);
@@ -159,7 +149,7 @@ describe("strings", () => {
 
   it("for a generator: a NUL is text like any other", async () => {
     const promptTokens = async (prompt: string) => {
-      const response = await fetch(`${url}/v1/completions`, {
+      const response = await fetch(`${served.url}/v1/completions`, {
         method: "POST",
         body: JSON.stringify({ model: "gen-cheap", prompt, max_tokens: 1 }),
       });

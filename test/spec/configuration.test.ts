@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startFleet, type Fleet } from "../setup/fleet.js";
-import { makeRepository } from "../setup/repository.js";
+import { startFleet, type Fleet } from "../support/fleet/fleet.js";
+import { makeRepository } from "../support/fleet/repository.js";
 import { ask, input } from "./ask.js";
 
 interface FleetView {

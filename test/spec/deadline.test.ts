@@ -1,36 +1,39 @@
 /**
- * A generation's deadline is that of its first token: what has none by then ends, and no model has
- * run it; what has one goes on to its end, whoever computes it. Its gateway keeps the deadline;
- * where that has died, whoever has the request or reads it next.
+ * A generation's deadline is that of its first token. What has no token by then ends, and no model
+ * has run it; what has one goes on to its end, whichever worker computes it. The gateway that
+ * admitted it keeps the deadline. Where that gateway has died, the worker that has the request or
+ * reads it next does so.
  */
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { tokenRecord } from "#shared/contract/generation.js";
-import { startFleet, type Fleet, type Gateway } from "../setup/fleet.js";
-import type { Member } from "../setup/member.js";
+import { afterEach, beforeAll, expect, it } from "vitest";
+import type { Gateway } from "../support/fleet/fleet.js";
+import { useFleet } from "../support/fleet/use-fleet.js";
+import type { Member } from "../support/fleet/member.js";
+import { eventsIn, recordsIn } from "../support/streams/event-source.js";
 
 /** Long enough for a first token on a busy machine. */
 const TIMEOUT_MS = 3_000;
 const TOKENS = 1_500;
 
-let fleet: Fleet;
+const served = useFleet({
+  gateways: 2,
+  workers: 1,
+  models: ["gen-mha"],
+  env: { BATON_GENERATOR_SLOTS: "1" },
+});
 let first: Gateway;
 let second: Gateway;
 let worker: Member;
-beforeAll(async () => {
-  const env = { BATON_GENERATOR_SLOTS: "1" };
-  fleet = await startFleet({ gateways: 2, workers: 1, models: ["gen-mha"], env });
-  await fleet.whenServing();
-  const [one, two] = fleet.gateways;
-  const [only] = fleet.workers;
+beforeAll(() => {
+  const [one, two] = served.fleet.gateways;
+  const [only] = served.fleet.workers;
   if (one === undefined || two === undefined || only === undefined) throw new Error("the fleet is not complete");
   [first, second, worker] = [one, two, only];
-}, 120_000);
-afterAll(() => fleet.dispose());
+});
 afterEach(async () => {
   worker.thaw();
   if (!worker.process.alive) await worker.start();
   if (!first.member.process.alive) await first.member.start();
-  await fleet.whenServing();
+  await served.fleet.whenServing();
 });
 
 const parameters = {
@@ -66,17 +69,19 @@ async function stateOf(id: string): Promise<State> {
 }
 
 async function recordsOf(id: string) {
-  const events = await (await fetch(`${second.url}/v2/requests/${id}/events`)).text();
-  return [...events.matchAll(/^data: (.*)$/gm)].map(([, data = ""]) => tokenRecord.parse(JSON.parse(data)));
+  return recordsIn(await (await fetch(`${second.url}/v2/requests/${id}/events`)).text());
 }
 
-/** Redis has this host's clock. Whoever keeps the deadline has time to act. */
+/**
+ * Resolves a second after the request's deadline, so that the process which keeps it has had time
+ * to act. Redis runs on this host and has its clock.
+ */
 async function pastDeadline(id: string): Promise<void> {
   const dueAt = Date.parse((await stateOf(id)).admitted_at) + TIMEOUT_MS;
   await expect.poll(() => Date.now(), { timeout: 30_000 }).toBeGreaterThan(dueAt + 1_000);
 }
 
-/** Its worker stands still when it has a token, and not yet all. */
+/** Resolves when the request has its first token and not all, and its worker stands still. */
 async function stoppedAfterFirstToken(id: string): Promise<void> {
   await expect.poll(() => stateOf(id), { timeout: 15_000, interval: 5 }).toMatchObject({ state: "running" });
   worker.freeze();
@@ -115,7 +120,7 @@ it("its reader sees every token of it, and no error", options, async () => {
   await stoppedAfterFirstToken(id);
   await pastDeadline(id);
   worker.thaw();
-  const events = [...(await answer.text()).matchAll(/^data: (.*)$/gm)].map(([, data = ""]) => data);
+  const events = eventsIn(await answer.text()).map(({ data }) => data);
   expect(events.filter((data) => data.includes('"error"'))).toEqual([]);
   const texts = events.map((data) => (JSON.parse(data) as { text_output: string }).text_output);
   const records = await recordsOf(id);

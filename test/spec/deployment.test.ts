@@ -1,42 +1,36 @@
 /**
- * What the processes over one Redis must agree on, and what keeps the ids of requests from being
+ * What all processes on one Redis must agree on, and what keeps the ids of requests from being
  * guessed.
  */
 import { createHash } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { pino } from "pino";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { UnusableError } from "#shared/exit.js";
-import { registryKeys } from "#shared/keys.js";
+import { bucketOf } from "#shared/queue/address.js";
+import { registryKeys } from "#shared/queue/keys.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
-import { joinDeployment } from "#shared/redis/deployment.js";
-import { startFleet, type Fleet } from "../setup/fleet.js";
-import { startRedis, type RedisServer } from "../setup/redis.js";
-
-const silent = pino({ level: "silent" });
+import { joinDeployment } from "#shared/queue/deployment.js";
+import { useFleet } from "../support/fleet/use-fleet.js";
+import { startRedis, type RedisServer } from "../support/fleet/redis.js";
+import { silentLog } from "../support/silent.js";
 
 describe("the deployment record", () => {
-  const folder = mkdtempSync(join(tmpdir(), "baton-deployment-"));
   let server: RedisServer;
   let redis: RedisClient;
   const leaving = new AbortController();
   beforeAll(async () => {
-    server = await startRedis(folder);
-    redis = connectRedis({ url: server.url, name: "test", log: silent });
+    server = await startRedis();
+    redis = connectRedis({ url: server.url, name: "test", log: silentLog });
     await whenReady(redis, AbortSignal.timeout(10_000));
   });
   afterAll(async () => {
     leaving.abort();
     redis.disconnect();
     await server.dispose();
-    rmSync(folder, { recursive: true, force: true });
   });
 
-  const joined = (shards = 1) => joinDeployment({ redis, shards, log: silent, signal: leaving.signal });
+  const joined = (buckets = 16) => joinDeployment({ redis, buckets, log: silentLog, signal: leaving.signal });
 
-  it("has one secret for all who join at once, which outlives a restart of Redis", async () => {
+  it("has one secret for all that join at once, which outlives a restart of Redis", async () => {
     const members = await Promise.all(Array.from({ length: 8 }, () => joined()));
     const [secret] = members.map((member) => member.secret().toString("hex"));
     expect(secret).toMatch(/^[0-9a-f]{64}$/);
@@ -47,7 +41,7 @@ describe("the deployment record", () => {
     expect(new Set(members.map((member) => member.secret().toString("hex")))).toEqual(new Set([secret]));
   });
 
-  it("is put back by those who run when Redis is emptied, so that they and newcomers agree", async () => {
+  it("is put back by running processes when Redis is emptied, so that they and newcomers agree", async () => {
     const before = await joined();
     const secret = before.secret();
     await redis.flushall();
@@ -56,10 +50,10 @@ describe("the deployment record", () => {
     expect([late.secret(), before.secret()]).toEqual([secret, secret]);
   });
 
-  it("refuses who has other shards, in words", async () => {
+  it("refuses a process with another number of buckets, in words", async () => {
     await expect(joined(4)).rejects.toThrow(UnusableError);
     await expect(joined(4)).rejects.toThrow(
-      /^BATON_SHARDS is 4 here, but 1 in the rest of this deployment\. Set it to 1; .* \{registry\}:deployment from Redis$/,
+      /^BATON_BUCKETS is 4 here, but 16 in the rest of this deployment\. Leave it unset, or set it to 16; .* \{registry\}:deployment from Redis$/,
     );
   });
 
@@ -68,23 +62,46 @@ describe("the deployment record", () => {
     await redis.del(registryKeys.deployment);
     await joined();
     await redis.config("SET", "maxmemory", "0");
-    expect(await redis.hget(registryKeys.deployment, "shards")).toBe("1");
+    expect(await redis.hget(registryKeys.deployment, "buckets")).toBe("16");
     await redis.config("SET", "min-replicas-to-write", "1");
     await joined();
     await redis.config("SET", "min-replicas-to-write", "0");
   });
 });
 
+describe("the deployment record of a Redis of its own", () => {
+  let server: RedisServer;
+  let redis: RedisClient;
+  beforeEach(async () => {
+    server = await startRedis();
+    redis = connectRedis({ url: server.url, name: "test", log: silentLog });
+    await whenReady(redis, AbortSignal.timeout(10_000));
+  });
+  afterEach(async () => {
+    redis.disconnect();
+    await server.dispose();
+  });
+
+  /** Joins, and checks the record no more. */
+  const joined = (buckets?: number) => joinDeployment({ redis, buckets, log: silentLog, signal: AbortSignal.abort() });
+
+  it("is refused where it is of an earlier format", async () => {
+    await redis.hset(registryKeys.deployment, { shards: "1", secret: "s" });
+    await expect(joined(16)).rejects.toThrow(UnusableError);
+    await expect(joined(16)).rejects.toThrow(/whose keys have another format .* use an empty Redis$/);
+  });
+
+  it("gives its number to a process that is told none", async () => {
+    const members = [await joined(4), await joined()];
+    expect(members.map(({ buckets }) => buckets)).toEqual([4, 4]);
+  });
+});
+
 describe("a fleet", () => {
-  let fleet: Fleet;
-  beforeAll(async () => {
-    fleet = await startFleet({ gateways: 2, workers: 1, models: ["accumulate", "gen-cheap"], direct: true });
-    await fleet.whenServing();
-  }, 120_000);
-  afterAll(() => fleet.dispose());
+  const served = useFleet({ gateways: 2, workers: 1, models: ["accumulate", "gen-cheap"], direct: true });
 
   const post = (gateway: number, path: string, body: object, headers: Record<string, string>) =>
-    fetch(`${fleet.urls[gateway]}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+    fetch(`${served.fleet.urls[gateway]}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
 
   it("gives ids that a known key does not tell, and that every gateway finds again", async () => {
     const ask = async (gateway: number) => {
@@ -96,24 +113,28 @@ describe("a fleet", () => {
     const id = await ask(0);
     expect(await ask(1)).toBe(id);
     const hash = createHash("sha256")
-      .update(JSON.stringify(["default", "gen-cheap", "order-1001"]))
+      .update(JSON.stringify(["default", "gen-cheap", null, "order-1001"]))
       .digest();
-    const guessed = `${hash.subarray(0, 16).toString("base64url")}.0.1.gen-cheap`;
+    const request = hash.subarray(0, 16).toString("base64url");
+    const guessed = `${request}.${bucketOf("gen-cheap", "default", request, 16)}.gen-cheap`;
     expect(id).not.toBe(guessed);
-    const read = await fetch(`${fleet.urls[0]}/v2/requests/${guessed}`);
-    const cancelled = await fetch(`${fleet.urls[0]}/v2/requests/${guessed}`, { method: "DELETE" });
+    const read = await fetch(`${served.url}/v2/requests/${guessed}`);
+    const cancelled = await fetch(`${served.url}/v2/requests/${guessed}`, { method: "DELETE" });
     expect([read.status, cancelled.status]).toEqual([404, 404]);
   });
 
   it.each([
-    ["gateway/main.js", { BATON_SHARDS: "2", BATON_HTTP_PORT: "0" }, "BATON_SHARDS is 2 here, but 1 in the rest"],
-    ["worker/main.js", { BATON_SHARDS: "2", BATON_MODELS: "accumulate" }, "BATON_SHARDS is 2 here, but 1 in the rest"],
-    ["worker/main.js", { BATON_SHARDS: "2" }, "generators (gen-cheap) can only be served with BATON_SHARDS=1"],
+    ["gateway/main.js", { BATON_BUCKETS: "2", BATON_HTTP_PORT: "0" }, "BATON_BUCKETS is 2 here, but 16 in the rest"],
+    [
+      "worker/supervisor.js",
+      { BATON_BUCKETS: "2", BATON_MODELS: "accumulate" },
+      "BATON_BUCKETS is 2 here, but 16 in the rest",
+    ],
   ])("refuses %s with %o for good", async (entry, env, words) => {
-    const process = fleet.launch(entry, env);
+    const process = served.fleet.launch(entry, env);
     const { fields } = await process.waitForLine("cannot start", ({ fields }) => fields["level"] === 60);
     expect(fields["error"]).toContain(words);
-    // A supervisor that started it again would never end.
+    // A supervisor that started the worker again would never end.
     expect(await process.exited).toEqual({ code: 78, signal: null });
   });
 });

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startFleet, type Fleet } from "../setup/fleet.js";
+import { describe, expect, it } from "vitest";
+import { useFleet } from "../support/fleet/use-fleet.js";
 import { ask, input } from "./ask.js";
 
 const samples: Readonly<Record<string, readonly unknown[]>> = {
@@ -18,17 +18,12 @@ const models = Object.keys(samples).map((name) => `echo-${name}`);
 const wide = ["echo-int64", "echo-uint64", "echo-fp16"];
 
 describe("every datatype goes through queue, model and back", () => {
-  let fleet: Fleet;
-  let url = "";
-  beforeAll(async () => {
-    fleet = await startFleet({ gateways: 1, workers: 1, models: [...models, ...wide] });
-    await fleet.whenServing();
-    [url = ""] = fleet.urls;
-  });
-  afterAll(() => fleet.dispose());
+  const served = useFleet({ gateways: 1, workers: 1, models: [...models, ...wide] });
 
   it.each(Object.entries(samples))("%s as JSON", async (name, data) => {
-    const answer = await ask(url, `echo-${name}`, { inputs: [input("INPUT", name.toUpperCase(), [1, 3], data)] });
+    const answer = await ask(served.url, `echo-${name}`, {
+      inputs: [input("INPUT", name.toUpperCase(), [1, 3], data)],
+    });
     expect(answer.outputs["OUTPUT"]).toEqual(data);
   });
 
@@ -37,7 +32,7 @@ describe("every datatype goes through queue, model and back", () => {
     ["uint64", "0,18446744073709551615,9007199254740993"],
   ])("%s as JSON, exact beyond 2^53", async (name, data) => {
     const body = `{"inputs":[{"name":"INPUT","datatype":"${name.toUpperCase()}","shape":[1,3],"data":[${data}]}]}`;
-    const response = await fetch(`${url}/v2/models/echo-${name}/infer`, { method: "POST", body });
+    const response = await fetch(`${served.url}/v2/models/echo-${name}/infer`, { method: "POST", body });
     expect(await response.text()).toContain(`"data":[${data}]`);
   });
 
@@ -47,7 +42,7 @@ describe("every datatype goes through queue, model and back", () => {
       inputs: [{ name: "INPUT", datatype: "FP16", shape: [1, 3], parameters: { binary_data_size: raw.length } }],
       parameters: { binary_data_output: true },
     });
-    const response = await fetch(`${url}/v2/models/echo-fp16/infer`, {
+    const response = await fetch(`${served.url}/v2/models/echo-fp16/infer`, {
       method: "POST",
       headers: { "Inference-Header-Content-Length": String(header.length) },
       body: Buffer.concat([Buffer.from(header), raw]),

@@ -1,6 +1,9 @@
-/** Folders of other exports than the demo model's, dropped into the repository: what can be served is, and what cannot is named. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startFleet, type Fleet } from "../setup/fleet.js";
+/**
+ * Model folders of other exports than the demo model's are dropped into the repository. What can be
+ * served is served, and what cannot is named.
+ */
+import { describe, expect, it } from "vitest";
+import { useFleet } from "../support/fleet/use-fleet.js";
 
 const layouts = [
   "gen-mha",
@@ -24,20 +27,15 @@ interface Completion {
 }
 
 describe("generators of other exports", () => {
-  let fleet: Fleet;
-  beforeAll(async () => {
-    fleet = await startFleet({
-      gateways: 1,
-      workers: 1,
-      models: [...layouts, ...Object.keys(broken)],
-      serving: layouts,
-    });
-    await fleet.whenServing();
+  const served = useFleet({
+    gateways: 1,
+    workers: 1,
+    models: [...layouts, ...Object.keys(broken)],
+    serving: layouts,
   });
-  afterAll(() => fleet.dispose());
 
   async function complete(model: string, prompt: string): Promise<Completion> {
-    const answer = await fetch(`${fleet.urls[0]}/v1/completions`, {
+    const answer = await fetch(`${served.url}/v1/completions`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ model, prompt, max_tokens: 24, temperature: 0, ignore_eos: true }),
@@ -56,18 +54,19 @@ describe("generators of other exports", () => {
       expect(choices[0]?.finish_reason).toBe("length");
     }
     const together = await Promise.all(prompts.map((prompt) => complete(model, prompt)));
-    // One scale for the whole batch's activations: a quantised model's answers depend on who is beside.
+    // A quantised model has one scale for the whole batch's activations, so its answers depend on
+    // which rows are beside.
     if (model === "gen-quantized") return;
     expect(together.map(({ choices }) => choices)).toEqual(alone.map(({ choices }) => choices));
   });
 
   it("names what cannot be served, and why", async () => {
-    const shown = (await (await fetch(`${fleet.urls[0]}/v2/fleet`)).json()) as {
+    const shown = (await (await fetch(`${served.url}/v2/fleet`)).json()) as {
       workers: { failed: { name: string; reason: string }[] }[];
     };
     const reasons = new Map(shown.workers.flatMap(({ failed }) => failed).map(({ name, reason }) => [name, reason]));
     for (const [name, reason] of Object.entries(broken)) expect(reasons.get(name)).toMatch(reason);
-    const answer = await fetch(`${fleet.urls[0]}/v1/completions`, {
+    const answer = await fetch(`${served.url}/v1/completions`, {
       method: "POST",
       body: JSON.stringify({ model: "gen-missing-past", prompt: "x" }),
     });

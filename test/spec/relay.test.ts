@@ -1,33 +1,33 @@
-/** A stream has no gap and no duplicate, whatever happens between the log and the reader: rows F27, F28, F51 to F58 and F63. */
-import { beforeEach, describe, expect, it } from "vitest";
+/** A stream has no gap and no duplicate, whatever happens between the log and the reader. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { TokenRecord } from "#shared/contract/generation.js";
-import { logKey } from "#shared/keys.js";
-import type { OpenStream } from "../../gateway/inference.js";
+import { logKey } from "#shared/queue/keys.js";
+import type { OpenStream } from "../../gateway/stream/open-stream.js";
 import { Cursor } from "../../gateway/stream/cursor.js";
-import {
-  asked,
-  foreignRequest,
-  heldBytes,
-  lastRecord,
-  read,
-  recordAt,
-  resume,
-  until,
-  useStreamLab,
-  wholeStream,
-  Writer,
-  type Reading,
-} from "./stream-lab.js";
+import { BROKERS_ALONE, StreamLab } from "../support/streams/lab.js";
+import { listen, resume, type Listener, type RelayGateway } from "../support/streams/relay.js";
+import { foreignRequest, Writer } from "../support/streams/writer.js";
+import { asked } from "../fixtures/generation.js";
+import { lastRecord, recordAt, wholeStream } from "../fixtures/token-records.js";
+import { heldBytes } from "../support/fleet/resources.js";
+import { until } from "../support/until.js";
 
-const lab = useStreamLab();
+let lab: StreamLab;
+let gateway: RelayGateway;
+beforeAll(async () => {
+  lab = await StreamLab.open(BROKERS_ALONE);
+  gateway = await lab.addRelay();
+});
+afterAll(() => lab.close());
+
 let stream: OpenStream;
 let writer: Writer;
 beforeEach(async () => {
-  stream = await lab.gateway.generate(asked());
+  stream = await gateway.generate(asked());
   writer = new Writer(lab, stream.id);
 });
 
-const live = (from = 0): Reading => read((signal) => stream.read(from, signal));
+const live = (from = 0): Listener => listen((signal) => stream.read(from, signal));
 
 describe("a live stream", () => {
   it("is the log, record by record and byte by byte, and ends with its final record", async () => {
@@ -38,7 +38,7 @@ describe("a live stream", () => {
     expect(reading.indexes).toEqual(whole.map((_, i) => i));
   });
 
-  it("does not wait for silence: 100 rounds of it would take longer than a test may", async () => {
+  it("shows each record as it comes: 100 waits for silence would take longer than a test may", async () => {
     const whole = wholeStream(100);
     const reading = live();
     for (const [i, record] of whole.entries()) {
@@ -53,7 +53,7 @@ describe("a live stream", () => {
     const early = Array.from({ length: 20 }, () => live());
     for (const record of whole.slice(0, 200)) await writer.write(record);
     await until(() => early.every(({ seen }) => seen.length === 200));
-    const late = [live(), live(150), await resume(lab.gateway, writer, 9)];
+    const late = [live(), live(150), await resume(gateway, writer, 9)];
     for (const record of whole.slice(200)) await writer.write(record);
     for (const { done } of early) expect(await done).toEqual(whole);
     const [all, some, others] = await Promise.all(late.map(({ done }) => done));
@@ -68,35 +68,33 @@ describe("a live stream", () => {
     reading.leave();
     expect(await reading.done).toEqual(whole.slice(0, 5));
     await writer.write(...whole.slice(5));
-    expect(await (await resume(lab.gateway, writer, 4)).done).toEqual(whole.slice(5));
+    expect(await (await resume(gateway, writer, 4)).done).toEqual(whole.slice(5));
   });
 });
 
 describe("reconnecting", () => {
-  it("at every index, finished or not, gives the rest of the list (F27)", async () => {
+  it("at every index, finished or not, gives the rest of the list", async () => {
     const count = 80;
     const whole = wholeStream(count);
     for (let have = 0; have < count; have++) {
-      const reading = await resume(lab.gateway, writer, have - 1);
+      const reading = await resume(gateway, writer, have - 1);
       await writer.write(whole[have] ?? "");
       await until(() => reading.seen.length === 1);
       reading.leave();
       expect(await reading.done).toEqual(whole.slice(have, have + 1));
     }
-    const other = await lab.addGateway();
+    const other = await lab.addRelay();
     for (let have = 0; have <= count; have++) {
-      const rests = await Promise.all([lab.gateway, other].map((gateway) => resume(gateway, writer, have - 1)));
+      const rests = await Promise.all([gateway, other].map((one) => resume(one, writer, have - 1)));
       for (const { done } of rests) expect(await done).toEqual(whole.slice(have));
     }
   });
 
-  it("by 500 readers at once costs a few reads of the log (F28)", async () => {
+  it("by 500 readers at once costs a few reads of the log", async () => {
     const whole = wholeStream(100);
     await writer.write(...whole.slice(0, 90));
     const before = await lab.scriptCalls();
-    const readings = await Promise.all(
-      Array.from({ length: 500 }, (_, i) => resume(lab.gateway, writer, (i % 80) - 1)),
-    );
+    const readings = await Promise.all(Array.from({ length: 500 }, (_, i) => resume(gateway, writer, (i % 80) - 1)));
     await until(() => readings.every(({ seen }, i) => seen.length === 90 - (i % 80)));
     expect((await lab.scriptCalls()) - before).toBeLessThan(60);
     await writer.write(...whole.slice(90));
@@ -105,43 +103,43 @@ describe("reconnecting", () => {
 });
 
 describe("NATS", () => {
-  it("killed in the middle and restarted loses nothing (F51)", async () => {
+  it("killed in the middle and restarted loses nothing", async () => {
     const whole = wholeStream(400);
     const reading = live();
     await writeAll(whole, 100, async (i) => {
-      if (i === 100) await lab.nats.kill();
-      if (i === 200) await lab.nats.restart();
+      if (i === 100) await lab.fleet.nats.kill();
+      if (i === 200) await lab.fleet.nats.restart();
     });
     expect(await reading.done).toEqual(whole);
-    await until(() => lab.bus.isUp() && lab.gateway.bus.isUp());
+    await until(() => lab.bus.isUp() && gateway.bus.isUp());
   });
 
-  it("down for the whole of a stream makes it slower, not wrong (F52)", async () => {
-    await lab.nats.kill();
+  it("down for the whole of a stream makes it slower, not wrong", async () => {
+    await lab.fleet.nats.kill();
     try {
-      await until(() => !lab.gateway.bus.isUp());
-      const late = await lab.gateway.generate(asked());
+      await until(() => !gateway.bus.isUp());
+      const late = await gateway.generate(asked());
       const whole = wholeStream(200);
-      const reading = read((signal) => late.read(0, signal));
+      const reading = listen((signal) => late.read(0, signal));
       await new Writer(lab, late.id).write(...whole.slice(0, 100));
       await until(() => reading.seen.length === 100);
       await new Writer(lab, late.id).write(...whole.slice(100));
       expect(await reading.done).toEqual(whole);
     } finally {
-      await lab.nats.restart();
-      await until(() => lab.bus.isUp() && lab.gateway.bus.isUp());
+      await lab.fleet.nats.restart();
+      await until(() => lab.bus.isUp() && gateway.bus.isUp());
     }
   });
 
-  it("cutting the subscriber off again and again loses nothing (F53)", { timeout: 120_000 }, async () => {
+  it("cutting the subscriber off again and again loses nothing", { timeout: 120_000 }, async () => {
     const whole = wholeStream(2_000);
     const reading = live();
-    await writeAll(whole, 500, () => void lab.lines.nats.resetAll());
+    await writeAll(whole, 500, () => void lab.fleet.lines.nats.resetAll());
     expect(await reading.done).toEqual(whole);
-    await until(() => lab.gateway.bus.isUp());
+    await until(() => gateway.bus.isUp());
   });
 
-  it("losing the very last message is noticed (F54)", async () => {
+  it("losing the very last message is noticed", async () => {
     const whole = wholeStream(5);
     const reading = live();
     await writer.write(...whole.slice(0, 4));
@@ -150,12 +148,13 @@ describe("NATS", () => {
     expect(await reading.done).toEqual(whole);
   });
 
-  it("may double, reorder, repeat and invent messages: none of it is shown (F55)", async () => {
+  it("may double, reorder, repeat and invent messages: none of it is shown", async () => {
     const whole = wholeStream(60);
     const reading = live();
     for (const [i, record] of whole.entries()) {
       const forgedEnd = JSON.stringify({ index: i, choices: [], final: true, reason: "finished" });
-      // What is not in the log: an end here, records beyond, one long before, and no record at all.
+      // None of this is in the log: an end here, records beyond it, one long before, and no record
+      // at all.
       writer.publish(forgedEnd, recordAt(i + 3), forgedAt(i + 9), recordAt(999_999_999), whole[0] ?? "");
       writer.publish("", "{}", "[]", "nonsense", `{"index":${i}`, `{"index":"${i}"}`, Buffer.from([0, 255, 200]));
       writer.publish(`{"index":${i},"choices":[{}]}`, JSON.stringify({ index: i }), `${forgedAt(i)},`);
@@ -171,7 +170,7 @@ describe("NATS", () => {
     ["in the middle", 5],
     ["just before the end", 58],
     ["instead of the end", 59],
-  ])("may carry a forged next record %s: it is found out before the stream has ended (A50)", async (_, at) => {
+  ])("may carry a forged next record %s: it is found out before the stream has ended", async (_, at) => {
     const whole = wholeStream(60);
     const reading = live();
     for (const [i, record] of whole.entries()) {
@@ -186,7 +185,7 @@ describe("NATS", () => {
     await writer.write(...whole.slice(at));
     await expect(reading.done).rejects.toMatchObject({ code: "state_lost" });
     expect(reading.seen.some((record) => record.includes('"final":true'))).toBe(false);
-    expect(await (await resume(await lab.addGateway(), writer, -1)).done).toEqual(whole);
+    expect(await (await resume(await lab.addRelay(), writer, -1)).done).toEqual(whole);
   });
 
   it("may carry forged records with no end: they are found out while the stream runs", async () => {
@@ -234,37 +233,37 @@ describe("NATS", () => {
     return recordAt(index, { choices: [{ index: 0, text: "forged", tokens: [1] }] });
   }
 
-  it("racing a slow read of the log changes nothing (F56)", async () => {
+  it("racing a slow read of the log changes nothing", async () => {
     const whole = wholeStream(300);
     await writer.write(...whole.slice(0, 100));
-    lab.lines.redis.delay(50);
+    lab.fleet.lines.gatewayRedis.delay(50);
     try {
       const readings = [live(), live(50)];
-      const opening = resume(lab.gateway, writer, 29);
+      const opening = resume(gateway, writer, 29);
       await writeAll(whole.slice(100), 1, () => new Promise((resolve) => setTimeout(resolve, 1)));
       expect(await readings[0]?.done).toEqual(whole);
       expect(await readings[1]?.done).toEqual(whole.slice(50));
       expect(await (await opening).done).toEqual(whole.slice(30));
     } finally {
-      lab.lines.redis.heal();
+      lab.fleet.lines.gatewayRedis.heal();
     }
   });
 
-  it("whose messages the gateway cannot take is done without (F57)", async () => {
+  it("whose messages do not reach the gateway is done without", async () => {
     const whole = wholeStream(1_000);
     const reading = live();
-    lab.lines.nats.blackHole("toClient");
+    lab.fleet.lines.nats.blackHole("toClient");
     try {
       await writeAll(whole.slice(0, 900), 100, () => undefined);
       await until(() => reading.seen.length === 900);
     } finally {
-      lab.lines.nats.heal();
+      lab.fleet.lines.nats.heal();
     }
     await writeAll(whole.slice(900), 100, () => undefined);
     expect(await reading.done).toEqual(whole);
   });
 
-  it("that cannot carry a record only calls to look (F58)", async () => {
+  it("that cannot carry a large record says that there is one, and the gateway reads it from the log", async () => {
     const huge = recordAt(1, { choices: [{ index: 0, text: "x".repeat(2 << 20), tokens: [1] }] });
     const whole = [recordAt(0), huge, recordAt(2), lastRecord(3)];
     const reading = live();
@@ -286,21 +285,21 @@ describe("NATS", () => {
   }
 });
 
-describe("Redis out of this gateway's reach (F63)", () => {
+describe("Redis out of this gateway's reach", () => {
   it("is waited for, while messages that continue the stream are shown", async () => {
     const whole = wholeStream(40);
     const reading = live();
     await writer.write(...whole.slice(0, 10));
     await until(() => reading.seen.length === 10);
-    lab.lines.redis.blackHole("toServer", "toClient");
+    lab.fleet.lines.gatewayRedis.blackHole("toServer", "toClient");
     try {
       for (const record of whole.slice(10, 20)) await writer.write(record);
       writer.publish(recordAt(25), "", "{}", JSON.stringify({ index: 20 }));
       await until(() => reading.seen.length === 20);
     } finally {
-      lab.lines.redis.heal();
+      lab.fleet.lines.gatewayRedis.heal();
     }
-    await until(() => lab.gateway.redis.status === "ready");
+    await until(() => gateway.redis.status === "ready");
     for (const record of whole.slice(20)) await writer.write(record);
     expect(await reading.done).toEqual(whole);
   });
@@ -310,25 +309,25 @@ describe("Redis out of this gateway's reach (F63)", () => {
     const reading = live();
     await writer.write(...whole.slice(0, 1));
     await until(() => reading.seen.length === 1);
-    const key = logKey(writer.address.lane, writer.address.request);
+    const key = logKey(writer.address);
     let looks = 0;
     const monitor = await lab.redis.monitor();
     monitor.on("monitor", (_, command: string[]) => {
       if (/^evalsha$/i.test(command[0] ?? "") && command.includes(key)) looks++;
     });
     try {
-      lab.lines.redis.delay(200);
-      lab.lines.redis.resetAll();
-      await until(() => lab.gateway.redis.status !== "ready");
+      lab.fleet.lines.gatewayRedis.delay(200);
+      lab.fleet.lines.gatewayRedis.resetAll();
+      await until(() => gateway.redis.status !== "ready");
       writer.publish("");
       await until(() => looks >= 1);
-      lab.lines.redis.blackHole("toClient");
+      lab.fleet.lines.gatewayRedis.blackHole("toClient");
       await writer.write(...whole.slice(1, 2));
       await until(() => reading.seen.length === 2);
-      lab.lines.redis.heal();
+      lab.fleet.lines.gatewayRedis.heal();
       await Promise.race([until(() => looks >= 2), reading.done]);
     } finally {
-      lab.lines.redis.heal();
+      lab.fleet.lines.gatewayRedis.heal();
       monitor.disconnect();
     }
     await writer.write(...whole.slice(2));
@@ -339,14 +338,14 @@ describe("Redis out of this gateway's reach (F63)", () => {
     const reading = live();
     await writer.write(recordAt(0));
     await until(() => reading.seen.length === 1);
-    lab.lines.redis.blackHole("toServer", "toClient");
+    lab.fleet.lines.gatewayRedis.blackHole("toServer", "toClient");
     try {
       const forged = recordAt(1, { choices: [{ index: 0, text: "forged", tokens: [1] }] });
       writer.publish(forged);
       await until(() => reading.seen.length === 2);
       await writer.append(recordAt(1));
     } finally {
-      lab.lines.redis.heal();
+      lab.fleet.lines.gatewayRedis.heal();
     }
     await expect(reading.done).rejects.toMatchObject({ code: "state_lost" });
   });
@@ -356,31 +355,31 @@ describe("a request that ended otherwise", () => {
   const expired = { kind: "error", code: "expired", message: "Request timeout expired" } as const;
 
   it("has a final record made of its outcome, the same at every gateway", async () => {
-    const other = await lab.addGateway();
+    const other = await lab.addRelay();
     const { writer } = await foreignRequest(lab);
     await writer.write(recordAt(0), recordAt(1));
-    const before = await resume(lab.gateway, writer, -1);
+    const before = await resume(gateway, writer, -1);
     await until(() => before.seen.length === 2);
     await writer.give(expired);
     const made = `{"index":2,"choices":[],"final":true,"reason":"expired","error":{"code":"expired","message":"Request timeout expired"}}`;
     expect(await before.done).toEqual([recordAt(0), recordAt(1), made]);
-    for (const gateway of [lab.gateway, other]) {
-      expect(await (await resume(gateway, writer, 0)).done).toEqual([recordAt(1), made]);
-      expect(await (await resume(gateway, writer, 1)).done).toEqual([made]);
-      expect(await (await resume(gateway, writer, 2)).done).toEqual([]);
-      await expect(resume(gateway, writer, 3)).rejects.toMatchObject({ code: "ahead_of_log" });
+    for (const one of [gateway, other]) {
+      expect(await (await resume(one, writer, 0)).done).toEqual([recordAt(1), made]);
+      expect(await (await resume(one, writer, 1)).done).toEqual([made]);
+      expect(await (await resume(one, writer, 2)).done).toEqual([]);
+      await expect(resume(one, writer, 3)).rejects.toMatchObject({ code: "ahead_of_log" });
     }
   });
 
   it("is one record if its model has no stream", async () => {
     const done = await foreignRequest(lab, "lstm");
     await done.writer.give({ kind: "result", body: Buffer.from("tensors") });
-    expect(await (await resume(lab.gateway, done.writer, -1)).done).toEqual([
+    expect(await (await resume(gateway, done.writer, -1)).done).toEqual([
       '{"index":0,"choices":[],"final":true,"reason":"finished"}',
     ]);
-    expect(await (await resume(lab.gateway, done.writer, 0)).done).toEqual([]);
+    expect(await (await resume(gateway, done.writer, 0)).done).toEqual([]);
     const failed = await foreignRequest(lab, "lstm");
-    const reading = await resume(lab.gateway, failed.writer, -1);
+    const reading = await resume(gateway, failed.writer, -1);
     await failed.writer.give({ kind: "error", code: "model_error", message: "no" });
     expect(await reading.done).toEqual([
       '{"index":0,"choices":[],"final":true,"reason":"error","error":{"code":"model_error","message":"no"}}',
@@ -396,36 +395,36 @@ describe("a request that ended otherwise", () => {
   });
 
   it("without a token by its deadline ends with an error", async () => {
-    const late = await lab.gateway.generate(asked({ deadlineMs: 300 }));
-    const reading = read((signal) => late.read(0, signal));
+    const late = await gateway.generate(asked({ deadlineMs: 300 }));
+    const reading = listen((signal) => late.read(0, signal));
     const [only, ...more] = await reading.done;
     expect([JSON.parse(only ?? ""), more]).toEqual([lateRecord(0, "Request timeout expired"), []]);
   });
 
   it("without a token by its deadline ends with an error, also where the reply to its admission was lost", async () => {
-    const lost = lab.lines.redis.loseReply(1);
-    const late = await lab.gateway.generate(asked({ deadlineMs: 300 }));
+    const lost = lab.fleet.lines.gatewayRedis.loseReply(1);
+    const late = await gateway.generate(asked({ deadlineMs: 300 }));
     expect(await lost).toBe(true);
-    const [only, ...more] = await read((signal) => late.read(0, signal)).done;
+    const [only, ...more] = await listen((signal) => late.read(0, signal)).done;
     expect([JSON.parse(only ?? ""), more]).toEqual([lateRecord(0, "Request timeout expired"), []]);
   });
 
   it("with a token by its deadline goes on to its end", async () => {
-    const late = await lab.gateway.generate(asked({ deadlineMs: 300 }));
-    const later = await lab.gateway.generate(asked({ deadlineMs: 300 }));
-    const reading = read((signal) => late.read(0, signal));
+    const late = await gateway.generate(asked({ deadlineMs: 300 }));
+    const later = await gateway.generate(asked({ deadlineMs: 300 }));
+    const reading = listen((signal) => late.read(0, signal));
     const writer = new Writer(lab, late.id);
-    // This one's gateway does not hear of its token: Redis alone knows that it has begun.
+    // The gateway does not hear of this stream's token: Redis alone knows that it has begun.
     await writer.append(recordAt(0));
-    await read((signal) => later.read(0, signal)).done;
+    await listen((signal) => later.read(0, signal)).done;
     await writer.write(recordAt(1), lastRecord(2));
     expect(await reading.done).toEqual([recordAt(0), recordAt(1), lastRecord(2)]);
   });
 
   it("that is not finished by the deadline of the whole answer ends with an error, where it has one", async () => {
     const spec = { ...asked().spec, restMs: 200 };
-    const late = await lab.gateway.generate(asked({ deadlineMs: 300, spec }));
-    const reading = read((signal) => late.read(0, signal));
+    const late = await gateway.generate(asked({ deadlineMs: 300, spec }));
+    const reading = listen((signal) => late.read(0, signal));
     await new Writer(lab, late.id).write(recordAt(0));
     const [first, last] = await reading.done;
     expect([first, JSON.parse(last ?? "")]).toEqual([
@@ -434,7 +433,7 @@ describe("a request that ended otherwise", () => {
     ]);
   });
 
-  it("or was cancelled says so", async () => {
+  it("that was cancelled says so", async () => {
     const reading = live();
     await writer.write(recordAt(0));
     await until(() => reading.seen.length === 1);
@@ -444,22 +443,22 @@ describe("a request that ended otherwise", () => {
   });
 });
 
-describe("what cannot be read", () => {
-  it("is refused before anything is shown: never begun over silently", async () => {
+describe("a stream that cannot be read", () => {
+  it("is refused before anything is shown, and never silently begun from its start", async () => {
     await writer.write(...wholeStream(5));
-    await expect(resume(lab.gateway, writer, 5)).rejects.toMatchObject({ code: "ahead_of_log" });
-    expect(await (await resume(lab.gateway, writer, 4)).done).toEqual([]);
+    await expect(resume(gateway, writer, 5)).rejects.toMatchObject({ code: "ahead_of_log" });
+    expect(await (await resume(gateway, writer, 4)).done).toEqual([]);
     const { writer: open } = await foreignRequest(lab);
     await open.write(recordAt(0));
-    await expect(resume(lab.gateway, open, 1)).rejects.toMatchObject({ code: "ahead_of_log" });
+    await expect(resume(gateway, open, 1)).rejects.toMatchObject({ code: "ahead_of_log" });
     const nobody = new Writer(lab, "nobody.0.1.talker");
-    await expect(resume(lab.gateway, nobody, -1)).rejects.toMatchObject({ code: "unknown_request" });
-    await expect(resume(lab.gateway, nobody, 3)).rejects.toMatchObject({ code: "resume_window_passed" });
+    await expect(resume(gateway, nobody, -1)).rejects.toMatchObject({ code: "unknown_request" });
+    await expect(resume(gateway, nobody, 3)).rejects.toMatchObject({ code: "resume_window_passed" });
     await writer.destroy("log");
-    await expect(resume(await lab.addGateway(), writer, -1)).rejects.toMatchObject({ code: "resume_window_passed" });
+    await expect(resume(await lab.addRelay(), writer, -1)).rejects.toMatchObject({ code: "resume_window_passed" });
   });
 
-  it("ends a stream that lost its log under its readers", async () => {
+  it("ends with an error where its log is lost under its readers", async () => {
     const reading = live();
     await writer.write(recordAt(0), recordAt(1));
     await until(() => reading.seen.length === 2);
@@ -468,14 +467,14 @@ describe("what cannot be read", () => {
     expect(reading.seen).toEqual([recordAt(0), recordAt(1)]);
   });
 
-  it("while Redis is away is unavailable", async () => {
-    lab.lines.redis.blackHole("toServer", "toClient");
+  it("is unavailable while Redis is away", async () => {
+    lab.fleet.lines.gatewayRedis.blackHole("toServer", "toClient");
     try {
       const other = await foreignRequest(lab);
-      await expect(resume(lab.gateway, other.writer, -1)).rejects.toMatchObject({ code: "unavailable" });
+      await expect(resume(gateway, other.writer, -1)).rejects.toMatchObject({ code: "unavailable" });
     } finally {
-      lab.lines.redis.heal();
-      await until(() => lab.gateway.redis.status === "ready");
+      lab.fleet.lines.gatewayRedis.heal();
+      await until(() => gateway.redis.status === "ready");
     }
   });
 });
@@ -488,7 +487,7 @@ describe("readers that stop reading", () => {
     );
     const readers = await Promise.all(
       Array.from({ length: 200 }, async () => {
-        const cursor = await Cursor.open(lab.gateway.relay, writer.address, 0);
+        const cursor = await Cursor.open(gateway.relay, writer.address, 0);
         return cursor.pages(new AbortController().signal);
       }),
     );
@@ -497,7 +496,7 @@ describe("readers that stop reading", () => {
     const before = heldBytes();
     for (let i = 1; i < records.length; i += 10) await writer.write(...records.slice(i, i + 10));
     const pages = await Promise.all(readers.map((reader) => reader.next()));
-    // All of it for each would be 800 MB.
+    // All of it for each reader would be 800 MB.
     expect(heldBytes() - before).toBeLessThan(64 << 20);
     for (const [i, reader] of readers.entries()) {
       const indexes: number[] = [];
@@ -507,28 +506,28 @@ describe("readers that stop reading", () => {
       expect(indexes).toEqual(indexes.map((_, at) => at + 1));
       await reader.return();
     }
-    await until(() => lab.gateway.relay.size < 20);
+    await until(() => gateway.relay.size < 20);
   });
 });
 
-describe("attendance", () => {
-  it("is told when a reader arrives, and the stream may end when the last has left", async () => {
-    const key = logKey(writer.address.lane, writer.address.request);
+describe("the time until which a stream is wanted", () => {
+  it("is moved when a reader arrives", async () => {
+    const key = logKey(writer.address);
     expect(await lab.redis.exists(key)).toBe(0);
-    const admitted = Number((await writer.facts())["wanted"]);
+    const admitted = Number((await writer.fields())["wanted"]);
     await new Promise((resolve) => setTimeout(resolve, 20));
-    const reading = await resume(await lab.addGateway(), writer, -1);
-    await until(async () => Number((await writer.facts())["wanted"]) > admitted);
+    const reading = await resume(await lab.addRelay(), writer, -1);
+    await until(async () => Number((await writer.fields())["wanted"]) > admitted);
     reading.leave();
     await reading.done;
   });
 
-  it("is told again and again while somebody reads, and not after", async () => {
-    const gateway = await lab.addGateway(600);
-    const short = await gateway.generate(asked());
+  it("is moved again and again while somebody reads, and not after", async () => {
+    const impatient = await lab.addRelay(600);
+    const short = await impatient.generate(asked());
     const own = new Writer(lab, short.id);
-    const wanted = async () => Number((await own.facts())["wanted"]);
-    const reading = read((signal) => short.read(0, signal));
+    const wanted = async () => Number((await own.fields())["wanted"]);
+    const reading = listen((signal) => short.read(0, signal));
     for (let rounds = 0, last = await wanted(); rounds < 3; rounds++) {
       await until(async () => (await wanted()) > last);
       last = await wanted();
@@ -538,8 +537,8 @@ describe("attendance", () => {
     await until(async () => (await wanted()) < Date.now() - 1_000);
   });
 
-  it("is told once more when the last reader leaves: the grace period begins then", async () => {
-    const wanted = async () => Number((await writer.facts())["wanted"]);
+  it("is moved once more when the last reader leaves: the grace period begins then", async () => {
+    const wanted = async () => Number((await writer.fields())["wanted"]);
     const readings = [live(), live()];
     await writer.write(recordAt(0));
     await until(() => readings.every(({ seen }) => seen.length === 1));
@@ -549,41 +548,41 @@ describe("attendance", () => {
     await until(async () => (await wanted()) > admitted);
   });
 
-  it("is told as soon as Redis is back where the last reader left meanwhile", async () => {
+  it("is moved as soon as Redis is back where the last reader left meanwhile", async () => {
     const reading = live();
     await writer.write(recordAt(0));
     await until(() => reading.seen.length === 1);
-    const { wanted: admitted } = await writer.facts();
-    lab.lines.redis.delay(100);
-    lab.lines.redis.resetAll();
-    await until(() => lab.gateway.redis.status !== "ready");
+    const { wanted: admitted } = await writer.fields();
+    lab.fleet.lines.gatewayRedis.delay(100);
+    lab.fleet.lines.gatewayRedis.resetAll();
+    await until(() => gateway.redis.status !== "ready");
     reading.leave();
     await reading.done;
-    lab.lines.redis.heal();
-    await until(async () => Number((await writer.facts())["wanted"]) > Number(admitted));
+    lab.fleet.lines.gatewayRedis.heal();
+    await until(async () => Number((await writer.fields())["wanted"]) > Number(admitted));
   });
 
-  it("is not asked of a request in the background", async () => {
-    const background = await lab.gateway.generate(asked({ background: true }));
+  it("is not set for a request in the background", async () => {
+    const background = await gateway.generate(asked({ background: true }));
     const own = new Writer(lab, background.id);
-    expect((await own.facts())["wanted"]).toBeUndefined();
+    expect((await own.fields())["wanted"]).toBeUndefined();
     await own.write(...wholeStream(3));
-    expect(await read((signal) => background.read(0, signal)).done).toEqual(wholeStream(3));
-    expect((await own.facts())["wanted"]).toBeUndefined();
+    expect(await listen((signal) => background.read(0, signal)).done).toEqual(wholeStream(3));
+    expect((await own.fields())["wanted"]).toBeUndefined();
   });
 });
 
 describe("an Idempotency-Key", () => {
   it("leads a retry at any gateway to the same stream", async () => {
     const request = asked({ idempotencyKey: `key ${stream.id}` });
-    const other = await lab.addGateway();
-    const [first, second] = [await lab.gateway.generate(request), await other.generate(request)];
+    const other = await lab.addRelay();
+    const [first, second] = [await gateway.generate(request), await other.generate(request)];
     expect(second.id).toBe(first.id);
-    const readings = [first, second].map((one) => read((signal) => one.read(0, signal)));
+    const readings = [first, second].map((one) => listen((signal) => one.read(0, signal)));
     const whole = wholeStream(20);
     for (const record of whole) await new Writer(lab, first.id).write(record);
     for (const { done } of readings) expect(await done).toEqual(whole);
-    expect(await read((signal) => second.read(0, signal)).done).toEqual(whole);
+    expect(await listen((signal) => second.read(0, signal)).done).toEqual(whole);
     await expect(other.generate({ ...request, deadlineMs: 1_234 })).rejects.toMatchObject({
       code: "idempotency_mismatch",
     });

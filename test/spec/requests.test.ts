@@ -1,83 +1,82 @@
-/** `/v2/requests/<id>` over HTTP and WebSocket, at a gateway in this process; rows A19, A20, F23, F26. */
+/**
+ * `/v2/requests/<id>` over HTTP and WebSocket, at a gateway in this process with real brokers
+ * behind it.
+ */
+import { randomUUID } from "node:crypto";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
-import { encodeRequestId } from "#shared/contract/request-id.js";
+import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
+import { encodeRequestId } from "#shared/queue/address.js";
+import { logKey, outcomeKey } from "#shared/queue/keys.js";
 import { encodeFrame } from "#shared/frame.js";
-import { buildApp } from "../../gateway/app.js";
-import { placeOf } from "../../gateway/admission/place.js";
-import { Gatherer } from "../../gateway/admission/gather.js";
-import { laterSubmitter } from "../../gateway/admission/submit.js";
-import { OutcomeSweeper } from "../../gateway/admission/sweep.js";
-import type { OpenStream } from "../../gateway/inference.js";
-import { directoryOf } from "../../gateway/models.js";
-import { PendingRequests } from "../../gateway/replies/pending.js";
+import { requestAddress } from "../../gateway/admission/request-id.js";
+import { AdmissionBatcher } from "../../gateway/admission/batcher.js";
+import { submitLater } from "../../gateway/admission/submit.js";
+import { OutcomeSweeper } from "../../gateway/outcomes/sweep.js";
+import type { OpenStream } from "../../gateway/stream/open-stream.js";
+import { PendingRequests } from "../../gateway/outcomes/pending.js";
 import { Requests } from "../../gateway/requests/requests.js";
-import { startServer, type RunningServer } from "../../gateway/server.js";
-import { WebSocketDoor } from "../../gateway/stream/websocket.js";
-import { defaultLimits } from "../../gateway/v2/limits.js";
-import { pino } from "pino";
-import { announcementOf, exchange, rawExchange, servedModel } from "../setup/echo-gateway.js";
-import {
-  PLACE,
-  asked,
-  foreignRequest,
-  heldBytes,
-  lastRecord,
-  recordAt,
-  talker,
-  until,
-  useStreamLab,
-  wholeStream,
-  Writer,
-} from "./stream-lab.js";
+import type { RunningServer } from "../../gateway/server.js";
+import { WebSocketEndpoint } from "../../gateway/requests/websocket.js";
+import { exchange, rawExchange } from "../support/gateway/http.js";
+import { servedModel } from "../fixtures/served-models.js";
+import { BROKERS_ALONE, StreamLab } from "../support/streams/lab.js";
+import { PLACE, type RelayGateway } from "../support/streams/relay.js";
+import { foreignRequest, Writer } from "../support/streams/writer.js";
+import { asked, talker } from "../fixtures/generation.js";
+import { lastRecord, recordAt, wholeStream } from "../fixtures/token-records.js";
+import { heldBytes } from "../support/fleet/resources.js";
+import { until } from "../support/until.js";
+import { silentLog } from "../support/silent.js";
+import { TestGateway } from "../support/gateway/test-gateway.js";
+import { http2Offer, inferPath, int32Input, rawGet, rawPost, statusesIn, textInput } from "../fixtures/requests.js";
 
-const lab = useStreamLab();
+let lab: StreamLab;
+let relayed: RelayGateway;
 interface Gateway {
   url: string;
   port: number;
   server: RunningServer;
-  webSockets: WebSocketDoor;
+  webSockets: WebSocketEndpoint;
   failures: unknown[];
 }
 let gateway: Gateway;
 const gateways: Gateway[] = [];
 
 async function startGateway(pingMs = 60_000): Promise<Gateway> {
-  const { redis, bus, relay, generate } = lab.gateway;
-  const silent = pino({ level: "silent" });
+  const { redis, bus, relay, generate } = relayed;
   const requests = new Requests({ redis, bus, relay, outcomeTtlMs: 10_000 });
   const failures: unknown[] = [];
   const log = (fields: Readonly<Record<string, unknown>>) => void failures.push(fields);
   const limits = { queue: 1_000, waitingPerSequence: 64, liveSequences: 1_000 };
-  const gatherer = new Gatherer(redis, { gateway: "gw", limits });
-  const door = { redis, gatherer, ...PLACE, idempotencyTtlMs: 60_000 };
-  const pending = new PendingRequests(redis, bus, silent);
+  const batcher = new AdmissionBatcher(redis, { gateway: `gw-${randomUUID()}`, limits });
+  const queue = { redis, batcher, models: { pinned: () => undefined }, ...PLACE, idempotencyTtlMs: 60_000 };
+  const pending = new PendingRequests({ redis, bus, gateway: "gw", secret: PLACE.secret, log: silentLog });
   const sweeper = new OutcomeSweeper(redis);
   const ttls = { outcomeTtlMs: 10_000, resultTtlMs: 50_000 };
-  const webSockets = new WebSocketDoor({ requests, log, pingMs });
-  const directory = directoryOf([announcementOf([talker, servedModel("adder")])]);
-  const app = buildApp({
-    directory: () => directory,
-    infer: () => Promise.reject(new Error("not asked for")),
-    inferLater: laterSubmitter({ door, pending, sweeper, ...ttls, log: silent }),
-    generate,
+  const submission = { queue, pending, sweeper, ...ttls, log: silentLog };
+  const webSockets = new WebSocketEndpoint({ requests, log, pingMs });
+  const { server, url, port } = await TestGateway.start({
+    models: [talker, servedModel("adder")],
+    inference: {
+      infer: () => Promise.reject(new Error("not asked for")),
+      inferLater: (request) => submitLater(submission, request),
+      generate,
+    },
     requests,
-    isReady: () => true,
-    fleet: () => Promise.resolve({}),
-    limits: defaultLimits,
-    serverName: "baton",
-    version: "1",
     log,
+    server: { webSockets, log: () => undefined },
   });
-  const server = await startServer(app, { port: 0, host: "127.0.0.1", log: () => undefined, webSockets });
-  const one = { url: `http://127.0.0.1:${server.port}`, port: server.port, server, webSockets, failures };
+  const one = { url, port, server, webSockets, failures };
   gateways.push(one);
   return one;
 }
 
 beforeAll(async () => {
+  lab = await StreamLab.open(BROKERS_ALONE);
+  relayed = await lab.addRelay();
   gateway = await startGateway();
 });
 afterAll(async () => {
@@ -85,10 +84,11 @@ afterAll(async () => {
     await server.close(0);
     expect(failures).toEqual([]);
   }
+  await lab.close();
 });
 
 async function begin(): Promise<{ stream: OpenStream; writer: Writer; path: string }> {
-  const stream = await lab.gateway.generate(asked());
+  const stream = await relayed.generate(asked());
   return { stream, writer: new Writer(lab, stream.id), path: `/v2/requests/${stream.id}` };
 }
 
@@ -108,7 +108,7 @@ function events(path: string, headers: Record<string, string> = {}, url = gatewa
         head.on("end", () => done(text));
         head.on("error", cut);
       });
-      ended.catch(() => undefined); // whoever awaits it is told
+      ended.catch(() => undefined); // the test that awaits it is told
       resolve({ head, text: () => text, ended, leave: () => sent.destroy() });
     });
     sent.on("error", reject);
@@ -142,7 +142,7 @@ describe("events", () => {
   });
 
   it.each(["-1", "", " ", "1.5", "1e3", "0x1", "abc", "NaN", "9999999999", "1, 2", `${2n ** 64n}`])(
-    "after '%s' are refused (A19)",
+    "after '%s' are refused",
     async (after) => {
       const { path } = await begin();
       const inAddress = await exchange(
@@ -158,7 +158,7 @@ describe("events", () => {
     },
   );
 
-  it("beyond the end, of nobody, or let go are refused with a status (A19)", async () => {
+  it("beyond the end, of an unknown request, or past their window are refused with a status", async () => {
     const { writer, path } = await begin();
     await writer.write(recordAt(0));
     const codeAt = async (target: string) => {
@@ -204,13 +204,13 @@ describe("events", () => {
     const reading = await events(`${path}/events`);
     await writer.write(recordAt(0));
     await until(() => reading.text() !== "");
-    const hub = lab.gateway.relay.find(writer.address);
-    expect(hub?.hasReaders).toBe(true);
+    const live = relayed.relay.liveStream(writer.address);
+    expect(live?.hasReaders).toBe(true);
     reading.leave();
-    await until(() => hub?.hasReaders === false);
+    await until(() => live?.hasReaders === false);
   });
 
-  it("read by nobody cost bounded memory, 200 times (F26)", { timeout: 120_000 }, async () => {
+  it("of 200 clients that read nothing cost bounded memory", { timeout: 120_000 }, async () => {
     const { writer, path } = await begin();
     const text = "x".repeat(16_000);
     const sockets = await Promise.all(
@@ -229,11 +229,12 @@ describe("events", () => {
     for (let i = 1; i < 320; i++) await writer.write(recordAt(i, { choices: [{ index: 0, text, tokens: [1] }] }));
     const well = await events(`${path}/events?after=0`);
     await until(() => well.text().length > 5_000_000, 60_000);
-    // The kernel takes up to 4 MB for each; the rest would be 240 MB. What has just been let go of may still be counted.
+    // The kernel takes up to 4 MB for each; the rest would be 240 MB. What has just been let go of
+    // may still be counted.
     await until(() => heldBytes() - before < 64 << 20);
     well.leave();
     for (const socket of sockets) socket.destroy();
-    await until(() => lab.gateway.relay.find(writer.address)?.hasReaders !== true);
+    await until(() => relayed.relay.liveStream(writer.address)?.hasReaders !== true);
   });
 });
 
@@ -257,7 +258,7 @@ describe("a request's state", () => {
       ended_at: null,
     });
     await writer.append(recordAt(0));
-    await lab.redis.hset(`out:{talker:1:0}:${writer.address.request}`, "began", String(Date.now()));
+    await lab.redis.hset(outcomeKey(writer.address), "began", String(Date.now()));
     expect(await stateOf(path)).toMatchObject({ state: "running", began_at: expect.any(String) as string });
     const other = { index: 1, text: "zwei", tokens: [3], finish_reason: "length" as const };
     await writer.append(recordAt(1, { choices: [other] }), lastRecord(2));
@@ -278,7 +279,7 @@ describe("a request's state", () => {
   it("is done as soon as the final record is there", async () => {
     const { writer, path } = await begin();
     await writer.append(recordAt(0), lastRecord(1));
-    await lab.redis.hset(`out:{talker:1:0}:${writer.address.request}`, "began", String(Date.now()), "sealed", "1");
+    await lab.redis.hset(outcomeKey(writer.address), "began", String(Date.now()), "sealed", "1");
     expect(await stateOf(path)).toMatchObject({ state: "done", outcome: { choices: [{ text: "t0 é" }] } });
   });
 
@@ -316,13 +317,13 @@ describe("a request's state", () => {
 
   it("is unavailable while Redis is away", async () => {
     const { path } = await begin();
-    lab.lines.redis.blackHole("toServer", "toClient");
+    lab.fleet.lines.gatewayRedis.blackHole("toServer", "toClient");
     try {
       const { status, headers } = await exchange(`${gateway.url}${path}`, "", {}, "GET");
       expect([status, headers["retry-after"]]).toEqual([503, "1"]);
     } finally {
-      lab.lines.redis.heal();
-      await until(() => lab.gateway.redis.status === "ready");
+      lab.fleet.lines.gatewayRedis.heal();
+      await until(() => relayed.redis.status === "ready");
     }
   });
 });
@@ -349,8 +350,8 @@ describe("cancelling", () => {
   it("does not shorten the time for which the request's key is remembered", async () => {
     const { writer, path } = await begin();
     expect(await cancel(path)).toEqual({ status: 204 });
-    for (const key of ["out", "log"]) {
-      expect(await lab.redis.pttl(`${key}:{talker:1:0}:${writer.address.request}`)).toBeGreaterThan(10_000);
+    for (const key of [outcomeKey(writer.address), logKey(writer.address)]) {
+      expect(await lab.redis.pttl(key)).toBeGreaterThan(10_000);
     }
   });
 
@@ -367,51 +368,49 @@ describe("cancelling", () => {
   it("takes requests of models that nobody knows any more, and gives no stream to one that had none", async () => {
     const { id, writer } = await foreignRequest(lab, "unknown");
     expect(await cancel(`/v2/requests/${id}`)).toEqual({ status: 204 });
-    expect(await lab.redis.exists(`log:{unknown:1:0}:${writer.address.request}`)).toBe(0);
+    expect(await lab.redis.exists(logKey(writer.address))).toBe(0);
     const streaming = await foreignRequest(lab, "unknown");
     await streaming.writer.write(recordAt(0));
     expect(await cancel(`/v2/requests/${streaming.id}`)).toEqual({ status: 204 });
-    expect(await lab.redis.llen(`log:{unknown:1:0}:${streaming.writer.address.request}`)).toBe(2);
+    expect(await lab.redis.llen(logKey(streaming.writer.address))).toBe(2);
   });
 });
 
 it("detaching lets a stream run on without readers", async () => {
   const { writer, path } = await begin();
-  expect((await writer.facts())["wanted"]).toBeDefined();
+  expect((await writer.fields())["wanted"]).toBeDefined();
   for (let i = 0; i < 2; i++) expect((await exchange(`${gateway.url}${path}/detach`)).status).toBe(204);
-  expect((await writer.facts())["wanted"]).toBeUndefined();
+  expect((await writer.fields())["wanted"]).toBeUndefined();
   expect((await exchange(`${gateway.url}/v2/requests/x.0.1.talker/detach`)).status).toBe(404);
 });
 
 describe("a whole answer under an Idempotency-Key", () => {
-  const input = { name: "text_input", datatype: "BYTES", shape: [1], data: ["once"] };
-
   it.each([
     ["/v1/completions", { model: "talker", prompt: "once" }],
     ["/v2/models/talker/generate", { text_input: "once" }],
-    ["/v2/models/talker/infer", { inputs: [input] }],
+    ["/v2/models/talker/infer", { inputs: [textInput("once")] }],
   ])("by %s is made to its end though its client leaves, and its retry finds it", async (path, body) => {
     const headers = { "idempotency-key": path };
-    const address = placeOf(asked({ idempotencyKey: path }), PLACE);
+    const address = requestAddress(asked({ idempotencyKey: path }), PLACE);
     const writer = new Writer(lab, encodeRequestId(address));
     const sent = httpRequest(`${gateway.url}${path}`, { method: "POST", headers, agent: false });
     sent.on("error", () => undefined);
     sent.end(JSON.stringify(body));
-    await until(() => lab.gateway.relay.find(address)?.hasReaders === true);
+    await until(() => relayed.relay.liveStream(address)?.hasReaders === true);
     sent.destroy();
-    await until(() => lab.gateway.relay.find(address)?.hasReaders !== true);
-    const facts = await writer.facts();
+    await until(() => relayed.relay.liveStream(address)?.hasReaders !== true);
+    const facts = await writer.fields();
     expect([facts["wanted"], facts["kind"]]).toEqual([undefined, undefined]);
     await writer.write(...wholeStream(3));
-    const { status, json } = await exchange(`${gateway.url}${path}`, JSON.stringify(body), headers);
+    const { status, json } = await exchange(gateway.url + path, body, headers);
     expect([status, json]).toEqual([200, expect.stringContaining("t0 ét1 é")]);
   });
 });
 
 describe("Prefer: respond-async", () => {
-  const inputs = [{ name: "INPUT0", datatype: "INT32", shape: [1], data: [1] }];
+  const inputs = [int32Input()];
   const post = (prefer: string, model = "adder", body: object = { inputs }) =>
-    exchange(`${gateway.url}/v2/models/${model}/infer`, JSON.stringify(body), { prefer });
+    exchange(gateway.url + inferPath(model), body, { prefer });
 
   it.each(["respond-async", "wait=10, Respond-Async", "respond-async; x=1"])(
     "'%s' is answered at once",
@@ -429,11 +428,11 @@ describe("Prefer: respond-async", () => {
   );
 
   it("takes a generator's request too, which nobody needs to read", async () => {
-    const text = [{ name: "text_input", datatype: "BYTES", shape: [1], data: ["once"] }];
+    const text = [textInput("once")];
     const { status, json } = await post("respond-async", "talker", { inputs: text });
     expect(status).toBe(202);
     const writer = new Writer(lab, (JSON.parse(json) as { id: string }).id);
-    expect((await writer.facts())["wanted"]).toBeUndefined();
+    expect((await writer.fields())["wanted"]).toBeUndefined();
   });
 
   it("is refused as any other request is", async () => {
@@ -523,7 +522,7 @@ describe("a WebSocket", () => {
     await until(() => gateway.webSockets.size === 0);
   });
 
-  it("may say little, and nothing binary or huge (A20)", async () => {
+  it("may say little, and nothing binary or huge", async () => {
     const { writer, path } = await begin();
     const talking = await openSurely(`${path}/ws`);
     talking.client.send("thank you");
@@ -538,7 +537,7 @@ describe("a WebSocket", () => {
     const huge = await openSurely(`${path}/ws`);
     huge.client.send("x".repeat(2 << 20));
     expect((await huge.closed)[0]).toBe(1009);
-    // Compressed all the same, though it was not agreed on: a bomb is a protocol error.
+    // This frame is compressed though that was not agreed on: a bomb is a protocol error.
     const bomb = await openSurely(`${path}/ws`);
     rawSocket(bomb).write(Buffer.from([0xc1, 0x80, 0, 0, 0, 0]));
     expect((await bomb.closed)[0]).toBe(1002);
@@ -580,18 +579,16 @@ describe("a WebSocket", () => {
 
 describe("an offer to go on in another protocol", () => {
   it("is not taken, and the request answered all the same", async () => {
-    const body = JSON.stringify({ inputs: [{ name: "INPUT0", datatype: "INT32", shape: [1], data: [1] }] });
-    const offer = ["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA"];
-    const infer = [`POST /v2/models/adder/infer HTTP/1.1`, "Host: h", "Prefer: respond-async", ...offer];
-    const text = [...infer, `Content-Length: ${body.length}`, "", body].join("\r\n");
-    const next = "GET /v2/health/live HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
-    const replies = await rawExchange(gateway.port, text + next);
-    expect(replies.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 202", "HTTP/1.1 200"]);
+    const body = JSON.stringify({ inputs: [int32Input()] });
+    const infer = rawPost(inferPath("adder"), body, ["Prefer: respond-async", ...http2Offer]);
+    const next = rawGet("/v2/health/live", ["Connection: close"]);
+    const replies = await rawExchange(gateway.port, infer + next);
+    expect(statusesIn(replies)).toEqual([202, 200]);
   });
 });
 
 describe("a gateway that stops", () => {
-  it("lets streams be read through its linger, then sends their readers elsewhere at once (F23)", async () => {
+  it("lets streams be read through its linger, then sends their readers elsewhere at once", async () => {
     const stopping = await startGateway();
     const { writer, path } = await begin();
     const reading = await events(`${path}/events`, {}, stopping.url);
@@ -606,5 +603,34 @@ describe("a gateway that stops", () => {
     await writer.write(...whole.slice(4));
     const elsewhere = await events(`${path}/events`, { "last-event-id": "3" });
     expect(await elsewhere.ended).toBe(asEvents(whole.slice(4), 4));
+  });
+});
+
+describe("another tenant", () => {
+  it("finds no request under an id that is not its own, and changes nothing by trying", async () => {
+    const { redis, bus, relay } = relayed;
+    const requests = new Requests({ redis, bus, relay, outcomeTtlMs: 10_000 });
+    const { stream, writer } = await begin();
+    const before = await writer.fields();
+    const unknown = { code: "unknown_request" };
+    await expect(requests.open("other", stream.id, 0)).rejects.toMatchObject(unknown);
+    await expect(requests.status("other", stream.id)).rejects.toMatchObject(unknown);
+    await expect(requests.cancel("other", stream.id)).rejects.toMatchObject(unknown);
+    await expect(requests.detach("other", stream.id)).rejects.toMatchObject(unknown);
+    expect(await writer.fields()).toEqual(before);
+    expect((await requests.status(DEFAULT_TENANT, stream.id)).state).toBe("queued");
+    await stream.cancel();
+  });
+
+  it("reads its own stream under the same key, though both are followed by one gateway", async () => {
+    const own = await relayed.generate(asked({ idempotencyKey: "same" }));
+    const foreign = await relayed.generate(asked({ idempotencyKey: "same", tenant: "other" }));
+    const writer = new Writer(lab, own.id);
+    const address = { ...writer.address, tenant: "other" };
+    expect(relayed.relay.liveStream(writer.address)).toBeDefined();
+    // The same public id under another tenant is another stream.
+    expect(relayed.relay.liveStream(address)).toBeUndefined();
+    expect(foreign.id).not.toBe(own.id);
+    await Promise.all([own.cancel(), foreign.cancel()]);
   });
 });

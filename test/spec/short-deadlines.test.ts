@@ -1,16 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startFleet, type Fleet } from "../setup/fleet.js";
+import { describe, expect, it } from "vitest";
+import { useFleet } from "../support/fleet/use-fleet.js";
 
 describe("generations whose deadline passes at once", () => {
-  let fleet: Fleet;
-  beforeAll(async () => {
-    fleet = await startFleet({ gateways: 1, workers: 1, models: ["gen-cheap"] });
-    await fleet.whenServing();
-  });
-  afterAll(() => fleet.dispose());
+  const served = useFleet({ gateways: 1, workers: 1, models: ["gen-cheap"] });
 
   async function generate(parameters: Readonly<Record<string, unknown>>): Promise<number> {
-    const answer = await fetch(`${fleet.urls[0]}/v2/models/gen-cheap/generate`, {
+    const answer = await fetch(`${served.url}/v2/models/gen-cheap/generate`, {
       method: "POST",
       body: JSON.stringify({ text_input: "the", max_tokens: 5, ...parameters }),
       signal: AbortSignal.timeout(10_000),
@@ -24,7 +19,7 @@ describe("generations whose deadline passes at once", () => {
       const status = await generate({ timeout });
       expect([200, 503]).toContain(status);
     }
-    // To read so long a prompt takes longer than its deadline, on any machine.
+    // To read a prompt of this length takes longer than its deadline, on any machine.
     expect(await generate({ timeout: 1, text_input: "the ".repeat(10_000) })).toBe(503);
     expect(await generate({})).toBe(200);
   });

@@ -4,39 +4,37 @@
  */
 import { connect, type NatsConnection } from "nats";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startFleet, type Fleet } from "../setup/fleet.js";
+import { useFleet } from "../support/fleet/use-fleet.js";
+import { textInput } from "../fixtures/requests.js";
 
 describe("a fleet that is called triton", () => {
-  let fleet: Fleet;
-  let url: string;
+  const served = useFleet({
+    gateways: 1,
+    workers: 1,
+    models: ["gen-cheap"],
+    env: { BATON_SERVER_NAME: "triton" },
+  });
   let nats: NatsConnection;
   beforeAll(async () => {
-    const env = { BATON_SERVER_NAME: "triton" };
-    fleet = await startFleet({ gateways: 1, workers: 1, models: ["gen-cheap"], env });
-    await fleet.whenServing();
-    [url = ""] = fleet.urls;
-    nats = await connect({ servers: `nats://127.0.0.1:${fleet.nats.port}` });
+    nats = await connect({ servers: served.fleet.nats.url });
   });
-  afterAll(async () => {
-    await nats.close();
-    await fleet.dispose();
-  });
+  afterAll(() => nats.close());
 
   const post = (path: string, body: object, headers: Record<string, string> = {}): Promise<Response> =>
-    fetch(`${url}/v2/models/gen-cheap/${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+    fetch(`${served.url}/v2/models/gen-cheap/${path}`, { method: "POST", headers, body: JSON.stringify(body) });
 
-  /** The text ends where it begins. */
+  /** Parameters with which the text ends where it begins. */
   const atOnce = { temperature: 0, logit_bias: { 1: 100 } };
 
   it("says so", async () => {
-    expect(await (await fetch(`${url}/v2`)).json()).toMatchObject({ name: "triton" });
+    expect(await (await fetch(`${served.url}/v2`)).json()).toMatchObject({ name: "triton" });
   });
 
   it("answers an empty text with one event", async () => {
     const head = '"model_name":"gen-cheap","model_version":"1"';
     const stream = await post("generate_stream", { text_input: "once", ...atOnce });
     expect([stream.status, await stream.text()]).toEqual([200, `data: {${head},"text_output":""}\n\n`]);
-    const inputs = [{ name: "text_input", datatype: "BYTES", shape: [1], data: ["once"] }];
+    const inputs = [textInput("once")];
     const infer = await post("infer", { inputs, parameters: { ...atOnce, stream: true } });
     const output = '{"name":"text_output","datatype":"BYTES","shape":[1],"data":[""]}';
     expect([infer.status, await infer.text()]).toEqual([200, `data: {${head},"outputs":[${output}]}\n\n`]);
@@ -51,7 +49,7 @@ describe("a fleet that is called triton", () => {
     const stream = await post("generate_stream", { text_input: "once", max_tokens: 5 });
     await stream.text();
     const id = stream.headers.get("baton-request-id") ?? "";
-    const state = (await (await fetch(`${url}/v2/requests/${id}`)).json()) as { subject: string };
+    const state = (await (await fetch(`${served.url}/v2/requests/${id}`)).json()) as { subject: string };
     expect(state).toMatchObject({ id, subject: `baton.v1.default.gen-cheap.${id.split(".")[0]}` });
     await expect.poll(() => heard).toContain(state.subject);
     subscription.unsubscribe();

@@ -1,83 +1,82 @@
 /**
- * Finds the state that a step continues. Recent states stay in this worker's memory, keyed by the checkpoint they are: a hit costs nothing, and a
- * state that another worker has since moved on can never match.
+ * Finds the state that a step continues. Recent states stay in this worker's memory under the
+ * version of their checkpoint, which names the run that made it. A hit costs nothing, and a state
+ * that was not committed, or that another worker has moved on since, can never match.
  */
+import { decodeCorrelationId, startRequiredMessage } from "#shared/contract/sequence.js";
+import { encodedIdOf } from "#shared/queue/address.js";
 import { InferenceError } from "#shared/errors.js";
-import { FAILED, type Delivery } from "#shared/contract/entry.js";
+import { FAILED, type Delivery } from "#shared/queue/entry.js";
 import type { Tensor } from "#shared/frame.js";
-import { sequenceKeys } from "#shared/keys.js";
-import { retrying } from "#shared/retry.js";
-import { dropIfSilent } from "#shared/redis/connect.js";
-import type { LaneQueue } from "../queue/lane.js";
-import { decodeCheckpoint, stateLost, type Checkpoint } from "./checkpoint.js";
+import { versionKey } from "#shared/queue/keys.js";
+import { retrying, within } from "#shared/retry.js";
+import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
+import { callGroups } from "#shared/redis/slots.js";
+import type { ModelQueue } from "#shared/queue/work/lane.js";
+import { decodeCheckpoint, stateLost, type Checkpoint } from "#shared/contract/checkpoint.js";
 
 export type StateLookup =
-  /** Undefined: begin with the initial state. */
+  /** The state that the step continues; undefined where it begins with the initial state. */
   | { readonly kind: "found"; readonly tensors: readonly Tensor[] | undefined }
-  /** The step ends with this error and the sequence with it. */
+  /** The step ends with this error, and the sequence with it. */
   | { readonly kind: "refused"; readonly error: InferenceError }
-  /** Redis could not be asked in time; the step stays whoever's it will be. */
+  /** Redis could not be asked in time. The step is given up, and tried again in a while. */
   | { readonly kind: "unavailable" };
 
-interface Cached {
-  readonly version: string;
-  readonly checkpoint: Checkpoint;
-  readonly stands: Promise<boolean>;
-}
-
-/** How long a lookup outlives a Redis outage; by then the lease is gone too. */
+/** How long a lookup is retried while Redis is away. */
 const LOAD_BUDGET_MS = 5_000;
+/**
+ * The same in a Cluster, where a batch also has steps whose states lie at masters that are there.
+ */
+const CLUSTER_BUDGET_MS = 300;
 
 export class States {
-  /** Sequence name → newest state seen here, least recently used first. */
-  readonly #cache = new Map<string, Cached>();
+  /**
+   * The newest state seen here by name of its sequence; the one written longest ago comes first.
+   */
+  readonly #cache = new Map<string, Checkpoint>();
   #cachedBytes = 0;
-  readonly #queue: LaneQueue;
+  readonly #queue: ModelQueue;
   readonly #maxBytes: number;
-  readonly #refuse: (delivery: Delivery) => InferenceError;
 
-  /** @param refuse makes the error for a step of a failed sequence. */
-  constructor(queue: LaneQueue, maxBytes: number, refuse: (delivery: Delivery) => InferenceError) {
+  /** @param maxBytes how much memory recent states may take */
+  constructor(queue: ModelQueue, maxBytes: number) {
     this.#queue = queue;
     this.#maxBytes = maxBytes;
-    this.#refuse = refuse;
   }
 
-  /** One lookup per delivery, in order; misses share one MGET. */
-  find(deliveries: readonly Delivery[]): Promise<StateLookup>[] {
+  /**
+   * Begins a lookup for each delivery, and returns them in that order. One MGET reads all states
+   * that are not in memory.
+   */
+  lookUp(deliveries: readonly Delivery[]): Promise<StateLookup>[] {
     const misses: string[] = [];
     const lookups = deliveries.map((delivery) => {
       const { sequence, start, from } = delivery;
       if (sequence === undefined || start) return found(undefined);
-      if (from === FAILED) return refused(this.#refuse(delivery));
+      if (from === FAILED) return refused(startRequired(this.#queue.model, sequence));
       if (from === "") return found(undefined);
-      const key = sequenceKeys(this.#queue.lane, sequence).state;
       const cached = this.#cache.get(sequence);
-      if (cached?.version === from) return { cached, key };
-      const position = misses.push(key) - 1;
+      if (cached?.version === from) return found(cached.tensors);
+      const position = misses.push(versionKey(delivery, sequence, from)) - 1;
       return { from, position };
     });
     const loaded = misses.length === 0 ? undefined : this.#load(misses);
-    return lookups.map(async (lookup): Promise<StateLookup> => {
+    const end = async (lookup: (typeof lookups)[number]): Promise<StateLookup> => {
       if ("kind" in lookup) return lookup;
-      if (lookup.cached === undefined) {
-        const frames = await loaded;
-        return frames === undefined ? { kind: "unavailable" } : read(frames[lookup.position], lookup.from);
-      }
-      const { version, checkpoint, stands } = lookup.cached;
-      if (await stands) return found(checkpoint.tensors);
-      const frames = await this.#load([lookup.key]);
-      return frames === undefined ? { kind: "unavailable" } : read(frames[0], version);
-    });
+      const frames = await loaded;
+      return frames === undefined ? { kind: "unavailable" } : read(frames[lookup.position], lookup.from);
+    };
+    return lookups.map((lookup) => (this.#queue.redis.isCluster ? inTime(end(lookup)) : end(lookup)));
   }
 
   /**
-   * @param version entry id of the step that made this state.
-   * @param stands whether this very state was committed: a step that was taken over has another worker's state under the same version.
+   * Keeps a state in memory, whether or not it is committed yet. Those written longest ago leave it
+   * when there are too many.
    */
-  remember(sequence: string, version: string, checkpoint: Checkpoint, stands: Promise<boolean>): void {
+  remember(sequence: string, checkpoint: Checkpoint): void {
     this.#forget(sequence);
-    this.#cache.set(sequence, { version, checkpoint, stands });
+    this.#cache.set(sequence, checkpoint);
     this.#cachedBytes += checkpoint.frame.length;
     for (const oldest of this.#cache.keys()) {
       if (this.#cachedBytes <= this.#maxBytes) break;
@@ -89,14 +88,14 @@ export class States {
     const cached = this.#cache.get(sequence);
     if (cached === undefined) return;
     this.#cache.delete(sequence);
-    this.#cachedBytes -= cached.checkpoint.frame.length;
+    this.#cachedBytes -= cached.frame.length;
   }
 
   async #load(keys: readonly string[]): Promise<(Buffer | null)[] | undefined> {
     const { redis } = this.#queue;
     const load = async () => {
       try {
-        return await redis.mgetBuffer(...keys);
+        return await readAll(redis, keys);
       } catch (error) {
         dropIfSilent(redis, error);
         throw error;
@@ -105,9 +104,32 @@ export class States {
     try {
       return await retrying(load, { budgetMs: LOAD_BUDGET_MS });
     } catch {
-      return undefined; // the connection's own watcher has logged why
+      return undefined; // The connection's own listeners have logged why.
     }
   }
+}
+
+/** Reads all keys, in order, with one command for each slot of a Cluster. */
+async function readAll(redis: RedisClient, keys: readonly string[]): Promise<(Buffer | null)[]> {
+  const found = new Map<string, Buffer | null>();
+  await Promise.all(
+    callGroups(redis, keys, (key) => key).map(async (some) => {
+      const frames = await redis.mgetBuffer(...some);
+      for (const [i, key] of some.entries()) found.set(key, frames[i] ?? null);
+    }),
+  );
+  return keys.map((key) => found.get(key) ?? null);
+}
+
+/** A batch waits for all of its states, and some of them may lie at a master that is away. */
+async function inTime(lookup: Promise<StateLookup>): Promise<StateLookup> {
+  return (await within(CLUSTER_BUDGET_MS, lookup)) ? lookup : { kind: "unavailable" };
+}
+
+/** The sequence has failed, and only a step with START begins it anew. */
+function startRequired(model: string, sequence: string): InferenceError {
+  const id = decodeCorrelationId(encodedIdOf(sequence));
+  return new InferenceError("sequence_start_required", startRequiredMessage(model, id));
 }
 
 function found(tensors: readonly Tensor[] | undefined): StateLookup {

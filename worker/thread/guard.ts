@@ -1,30 +1,50 @@
 /**
- * The main thread's end of a thread that computes: asks it, and ends the process when it hangs or dies. A thread stuck in native code cannot be stopped alone, and a
- * native crash takes the process anyway; the supervisor starts a new one.
+ * The main thread's end of a thread that computes: it asks the thread, and reports one that hangs
+ * or dies as fatal, so that the process ends. A thread that is stuck in native code cannot be
+ * stopped alone, and a native crash takes the process anyway. The supervisor then starts a new
+ * worker.
  */
 import { Worker, type Transferable } from "node:worker_threads";
 import type { Message, ThreadMessage } from "./protocol.js";
 
 export interface Answered<Answer> {
   readonly answer: Answer;
-  /** Time that the thread took, its queue aside. */
+  /** How long the thread took, without the time that the question waited for others. */
   readonly ranMs: number;
 }
 
+/**
+ * `Asked` and `Answer` are a question and its answer, `Ready` is what the thread says once it has
+ * started, and `Told` what it hears without answering. All of it is copied between the threads.
+ */
 export interface GuardedThread<Asked, Ready, Answer, Told> {
   readonly ready: Ready;
-  /** Questions are answered in order. @throws Error with the thread's own reason */
+  /**
+   * Questions are answered in order.
+   *
+   * @throws Error with the thread's own reason
+   */
   ask(asked: Asked, transfer?: readonly Transferable[]): Promise<Answered<Answer>>;
-  /** Heard before whatever has not begun, and without an answer. */
+  /** The thread hears this ahead of every question that it has not begun, and does not answer. */
   tell(told: Told): void;
   close(): Promise<void>;
 }
 
-/** Longest an answer may take before the thread counts as hung: ten times the slowest of late, at least this. */
+/**
+ * A thread counts as hung when an answer takes longer than ten times the slowest of late, and
+ * longer than 30 s. A question that waits for others may take that long for each of them.
+ */
 const WATCHDOG_MIN_MS = 30_000;
 const WATCHDOG_FACTOR = 10;
 
-/** @throws Error when the thread cannot start, with its reason. @param onFatal it is of no use any more. */
+/**
+ * Starts a thread.
+ *
+ * @param module the file that the thread runs; it calls `serveThread`
+ * @param options what the thread is started with; they are copied
+ * @param onFatal is called when the thread hangs or dies; it is of no use any more
+ * @throws Error when the thread cannot start, with its reason
+ */
 export async function openThread<Asked, Ready, Answer, Told = never>(
   module: URL,
   options: unknown,
@@ -67,13 +87,13 @@ export async function openThread<Asked, Ready, Answer, Told = never>(
       return new Promise((resolve, reject) => {
         const limitMs = Math.max(WATCHDOG_MIN_MS, slowestMs * WATCHDOG_FACTOR) * (open.size + 1);
         const watchdog = setTimeout(() => onFatal(`no answer within ${Math.round(limitMs)} ms`), limitMs);
-        const settle =
+        const finish =
           <T>(done: (value: T) => void) =>
           (value: T) => {
             clearTimeout(watchdog);
             done(value);
           };
-        open.set(question.id, { resolve: settle(resolve), reject: settle(reject) });
+        open.set(question.id, { resolve: finish(resolve), reject: finish(reject) });
         post(question, transfer);
       });
     },

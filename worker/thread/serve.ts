@@ -1,16 +1,25 @@
-/** The computing thread's own end: opens what it serves, then answers one question after the other. */
+/**
+ * The computing thread's end: it opens what it serves, then answers one question after the other.
+ */
 import { parentPort, workerData, type Transferable } from "node:worker_threads";
 import type { Message, Question, ThreadMessage } from "./protocol.js";
 
 export interface Served<Asked, Ready, Answer, Told> {
   readonly ready: Ready;
-  /** @throws Error with the reason that the asker is told */
+  /**
+   * @returns the answer; what is in `transfer` moves to the asker without being copied
+   * @throws Error whose message the asker is told
+   */
   answer(asked: Asked): Promise<{ readonly answer: Answer; readonly transfer?: readonly Transferable[] }>;
-  /** Called between the parts of an answer too: wherever it awaits. */
+  /** May be called in the middle of an answer, wherever that awaits. */
   hear?(told: Told): void;
 }
 
-/** @param open is given what the thread was started with. */
+/**
+ * Serves until the thread is terminated. Where `open` fails, the thread says why and ends.
+ *
+ * @param open is given what the thread was started with
+ */
 export async function serveThread<Options, Asked, Ready, Answer, Told = never>(
   open: (options: Options) => Promise<Served<Asked, Ready, Answer, Told>>,
 ): Promise<void> {

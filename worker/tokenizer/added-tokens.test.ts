@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { seededRandom } from "../../test/setup/random.js";
-import { AddedTokens, inert, withoutMarks } from "./added-tokens.js";
+import { seededRandom } from "../../test/support/fleet/random.js";
+import { AddedTokens, escapeControlTokens, removeMarks } from "./added-tokens.js";
 import type { AddedToken } from "./schema.js";
 
 const token = (content: string, over: Partial<AddedToken> = {}): AddedToken => ({
@@ -39,23 +39,23 @@ describe("AddedTokens", () => {
   });
 });
 
-describe("inert", () => {
+describe("escapeControlTokens", () => {
   const control = new AddedTokens(["<a>", "<b>", "<a><b>", "[INST]", "<|im_end|>"].map((content) => token(content)));
 
   it.each(["", "harmless", "a > b", "{{ bos_token }}", "<x>", "im_end", "|>"])("leaves %j as it is", (text) => {
-    expect(inert(text, control)).toBe(text);
+    expect(escapeControlTokens(text, control)).toBe(text);
   });
 
   it.each(["<a>", "x<a>y", "<a><b>", "<a><a>", "<<a>>", "[INST] hi [INST]", "<|im_end|><|im_end|>"])(
     "leaves no token in %j, and all of its text",
     (text) => {
-      expect(shown(control, inert(text, control))).toEqual([text]);
+      expect(shown(control, escapeControlTokens(text, control))).toEqual([text]);
     },
   );
 
   it("lets nothing that a user began be ended by what follows", () => {
-    expect(shown(control, `${inert("hi <|im_", control)}end|>`)).toEqual(["hi <|im_end|>"]);
-    expect(shown(control, `${inert("<a><b", control)}>`)).toEqual(["<a><b>"]);
+    expect(shown(control, `${escapeControlTokens("hi <|im_", control)}end|>`)).toEqual(["hi <|im_end|>"]);
+    expect(shown(control, `${escapeControlTokens("<a><b", control)}>`)).toEqual(["<a><b>"]);
   });
 
   it("leaves a template's own tokens between", () => {
@@ -64,13 +64,13 @@ describe("inert", () => {
       ["x <", "<a>"],
       ["<a", "<b> y"],
     ] as const) {
-      const text = `${inert(before, control)}<|im_end|>${inert(after, control)}`;
+      const text = `${escapeControlTokens(before, control)}<|im_end|>${escapeControlTokens(after, control)}`;
       expect(shown(control, text)).toEqual([before, "[<|im_end|>]", after]);
     }
   });
 
   it("holds for every piece that a template cuts out", () => {
-    const marked = inert("x<a>y<a><b>z<|im_end|>", control);
+    const marked = escapeControlTokens("x<a>y<a><b>z<|im_end|>", control);
     for (let from = 0; from < marked.length; from++) {
       for (let to = from; to <= marked.length; to++) {
         const sections = control.split(marked.slice(from, to));
@@ -80,12 +80,16 @@ describe("inert", () => {
   });
 
   it("leaves white space at the ends to templates that trim", () => {
-    expect(inert("  think <a> answer  ", control).trim()).toBe(inert("think <a> answer", control));
+    expect(escapeControlTokens("  think <a> answer  ", control).trim()).toBe(
+      escapeControlTokens("think <a> answer", control),
+    );
   });
 
   it("replaces lone surrogates and the marks themselves", () => {
-    expect(inert("a\ud800b\udc00c😀", control)).toBe("a\ufffdb\ufffdc😀");
-    expect(shown(control, inert("\ufdd0<a>\ufdd0<a\ufdd0>", control))).toEqual(["\ufffd<a>\ufffd<a\ufffd>"]);
+    expect(escapeControlTokens("a\ud800b\udc00c😀", control)).toBe("a\ufffdb\ufffdc😀");
+    expect(shown(control, escapeControlTokens("\ufdd0<a>\ufdd0<a\ufdd0>", control))).toEqual([
+      "\ufffd<a>\ufffd<a\ufffd>",
+    ]);
   });
 
   it("holds for any text, whatever the template puts between", () => {
@@ -98,7 +102,13 @@ describe("inert", () => {
       const [first, second] = [users(), users()];
       const between = [templates(), templates(), templates()];
       const [one = [], two = [], three = []] = between;
-      const parts = [...one, inert(first, control), ...two, inert(second, control), ...three];
+      const parts = [
+        ...one,
+        escapeControlTokens(first, control),
+        ...two,
+        escapeControlTokens(second, control),
+        ...three,
+      ];
       const sections = control.split(parts.join(""));
       const found = sections.flatMap((section) => (section.kind === "token" ? [section.token.content] : []));
       // A template's tokens side by side may read as one longer token; here none do.
@@ -106,7 +116,7 @@ describe("inert", () => {
       const text = sections
         .map((section) => (section.kind === "token" ? section.token.content : section.text))
         .join("");
-      expect(text).toBe(withoutMarks(parts.join("")));
+      expect(text).toBe(removeMarks(parts.join("")));
     }
   });
 });

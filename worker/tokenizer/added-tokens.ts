@@ -1,22 +1,32 @@
-/** Finds added tokens in text, the leftmost first and the longest of those, as Hugging Face's tokenizers do. */
+/**
+ * Finds added tokens in a text: the leftmost first, and the longest of those that begin there, as
+ * Hugging Face's tokenizers do. Also escapes the control tokens in what users wrote.
+ */
 import type { AddedToken } from "./schema.js";
 
 /**
- * A noncharacter, which Unicode keeps for uses like this: it breaks a control token's text where a user wrote it, and goes before anything is encoded. In users' own
- * text it is replaced. It stands inside, not around, because templates cut contents into pieces, at any place.
+ * The mark that escapes a control token which a user wrote: it stands inside of the token's text,
+ * so that the text is not found as a token, and is removed before the text is encoded. It is a
+ * Unicode noncharacter, which is kept for internal uses like this; in users' own text it is
+ * replaced. It stands inside of the token and not around it because templates cut contents at any
+ * place.
  */
 const MARK = "\ufdd0";
 
-export function withoutMarks(text: string): string {
+/** Undoes what `escapeControlTokens` put into a text. */
+export function removeMarks(text: string): string {
   return text.replaceAll(MARK, "");
 }
 
+/** A piece of a text: an added token, or the text between two of them. */
 export type Section =
   { readonly kind: "text"; readonly text: string } | { readonly kind: "token"; readonly token: AddedToken };
 
+/** A node of a trie of the tokens' texts. */
 interface Node {
-  /** By UTF-16 unit. */
+  /** The nodes that follow, by UTF-16 unit. */
   readonly next: Map<string, Node>;
+  /** The token whose text ends here. */
   token: AddedToken | undefined;
 }
 
@@ -34,31 +44,40 @@ export class AddedTokens {
         node.next.set(unit, next);
         node = next;
       }
-      // An empty text would be found everywhere.
+      // A token with an empty text would be found everywhere.
       if (node !== this.root) node.token = token;
     }
   }
 
-  /** @returns every token that begins at `at`, shortest first, and whether the text ends where a longer one might still go on. */
-  beginningAt(text: string, at: number): { readonly tokens: readonly AddedToken[]; readonly cutOff: boolean } {
+  /**
+   * @returns every token that begins at `at`, the shortest first, and whether the text ends where a
+   *   longer token might still go on
+   */
+  tokensStartingAt(
+    text: string,
+    at: number,
+  ): { readonly tokens: readonly AddedToken[]; readonly mayContinue: boolean } {
     let node = this.root.next.get(text.charAt(at));
     if (node === undefined) return NONE;
     const tokens: AddedToken[] = [];
     let end = at + 1;
     for (;;) {
       if (node.token !== undefined) tokens.push(node.token);
-      if (end === text.length) return { tokens, cutOff: node.next.size > 0 };
+      if (end === text.length) return { tokens, mayContinue: node.next.size > 0 };
       node = node.next.get(text.charAt(end++));
-      if (node === undefined) return { tokens, cutOff: false };
+      if (node === undefined) return { tokens, mayContinue: false };
     }
   }
 
-  /** Text sections come without marks, and without the white space that a token beside them takes. */
+  /**
+   * Splits a text into tokens and the texts between them. The texts come without marks, and without
+   * the white space that belongs to a token beside them (its `lstrip` or `rstrip`).
+   */
   split(text: string): Section[] {
     const sections: Section[] = [];
     let from = 0;
     for (let at = 0; at < text.length;) {
-      const token = this.beginningAt(text, at).tokens.at(-1);
+      const token = this.tokensStartingAt(text, at).tokens.at(-1);
       if (token === undefined) {
         at++;
         continue;
@@ -72,12 +91,12 @@ export class AddedTokens {
     return sections.map((section, i) =>
       section.kind === "token"
         ? section
-        : { kind: "text", text: trimmed(withoutMarks(section.text), sections[i - 1], sections[i + 1]) },
+        : { kind: "text", text: trimmed(removeMarks(section.text), sections[i - 1], sections[i + 1]) },
     );
   }
 }
 
-const NONE = { tokens: [], cutOff: false } as const;
+const NONE = { tokens: [], mayContinue: false } as const;
 
 function trimmed(text: string, before: Section | undefined, after: Section | undefined): string {
   const start = before?.kind === "token" && before.token.rstrip ? text.trimStart() : text;
@@ -85,16 +104,19 @@ function trimmed(text: string, before: Section | undefined, after: Section | und
 }
 
 /**
- * What a user wrote, so that no control token can come of it (spec/reliability.md A33): a mark after the first character of each, and of what may become one together
- * with what follows. Harmless text comes back as it is, but for lone surrogates.
+ * Escapes what a user wrote, so that it can never become a control token. Puts a mark after the
+ * first character of each control token, and of each end of the text that may become one together
+ * with what follows it in a template. A text without them comes back unchanged, except that lone
+ * surrogates and marks become U+FFFD.
+ * @param control the control tokens
  */
-export function inert(text: string, control: AddedTokens): string {
+export function escapeControlTokens(text: string, control: AddedTokens): string {
   const clean = text.replace(/[\p{Cs}\ufdd0]/gu, "\ufffd");
   let marked = "";
   let from = 0;
   for (let at = 0; at < clean.length; at++) {
-    const { tokens, cutOff } = control.beginningAt(clean, at);
-    if (tokens.length === 0 && !cutOff) continue;
+    const { tokens, mayContinue } = control.tokensStartingAt(clean, at);
+    if (tokens.length === 0 && !mayContinue) continue;
     const place = at + String.fromCodePoint(clean.codePointAt(at) ?? 0).length;
     marked += clean.slice(from, place) + MARK;
     from = place;

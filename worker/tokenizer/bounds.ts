@@ -1,13 +1,16 @@
-/** How large a prompt may be: looked at before it costs anything, and without recursion, because its depth is the client's. */
+/**
+ * Checks the size of a prompt on the main thread, before the prompt costs anything. It does so
+ * without recursion, because the client decides how deeply messages are nested.
+ */
 import type { PromptSpec } from "#shared/contract/generation.js";
-import { InferenceError } from "#shared/errors.js";
+import { fixedError, InferenceError } from "#shared/errors.js";
 
 const MAX_PROMPT_BYTES = 2 ** 20;
 const MAX_PROMPT_TOKENS = 2 ** 20;
-/** Messages are JSON; what is deeper than this has no meaning to a template. */
+/** Messages are JSON; no template reads what is nested more deeply than this. */
 const MAX_DEPTH = 32;
 
-/** @throws InferenceError */
+/** @throws InferenceError `invalid_argument` for a prompt that is too large or too deep */
 export function checkBounds(prompt: PromptSpec): void {
   if (prompt.kind === "tokens") {
     if (prompt.tokens.length > MAX_PROMPT_TOKENS) {
@@ -15,35 +18,36 @@ export function checkBounds(prompt: PromptSpec): void {
     }
     return;
   }
-  const bounds = new Bounds();
-  if (prompt.kind === "text") bounds.count(Buffer.byteLength(prompt.text));
-  else bounds.measure(prompt.messages);
+  const size = new PromptSize();
+  if (prompt.kind === "text") size.addBytes(Buffer.byteLength(prompt.text));
+  else size.addJson(prompt.messages);
 }
 
-class Bounds {
+/** Adds up the size of a prompt until it is too large. */
+class PromptSize {
   private bytes = 0;
 
-  /** @throws InferenceError */
-  count(bytes: number): void {
+  /** @throws InferenceError `invalid_argument` */
+  addBytes(bytes: number): void {
     this.bytes += bytes;
     if (this.bytes > MAX_PROMPT_BYTES) {
       throw new InferenceError("invalid_argument", `the prompt is larger than ${MAX_PROMPT_BYTES} bytes`);
     }
   }
 
-  /** @throws InferenceError */
-  measure(json: object): void {
+  /** @throws InferenceError `invalid_argument` */
+  addJson(json: object): void {
     const left: { value: object; depth: number }[] = [{ value: json, depth: 0 }];
     for (let next = left.pop(); next !== undefined; next = left.pop()) {
       const { value, depth } = next;
-      if (depth > MAX_DEPTH) throw new InferenceError("invalid_argument", "the prompt is nested too deeply");
+      if (depth > MAX_DEPTH) throw fixedError("invalid_argument", "nestedTooDeeply");
       const keys = Array.isArray(value) ? undefined : Object.keys(value);
       const inner: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
-      // A value without text counts too: there can be many.
-      this.count(inner.length);
-      for (const key of keys ?? []) this.count(Buffer.byteLength(key));
+      // Each value counts as one byte even without a text, since there can be many.
+      this.addBytes(inner.length);
+      for (const key of keys ?? []) this.addBytes(Buffer.byteLength(key));
       for (const item of inner) {
-        if (typeof item === "string") this.count(Buffer.byteLength(item));
+        if (typeof item === "string") this.addBytes(Buffer.byteLength(item));
         else if (typeof item === "object" && item !== null) left.push({ value: item, depth: depth + 1 });
       }
     }

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { seededRandom } from "../../test/setup/random.js";
+import { seededRandom } from "../../test/support/fleet/random.js";
 import { BytePairs } from "./bpe.js";
 import { openLibrary } from "./library.js";
 
 const known = ["a", "b", "c", "é", "😀"];
 const none: ReadonlySet<number> = new Set();
 
-/** A model over a few letters, whose merges are made of what is already a token. */
+/** A random model over a few letters; each merge joins two texts that are tokens already. */
 function randomModel(seed: number, over: object) {
   const random = seededRandom(seed);
   const vocab: Record<string, number> = {};

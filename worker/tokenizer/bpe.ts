@@ -1,6 +1,7 @@
 /**
- * Byte-pair encoding, as Hugging Face's Rust tokenizer does it: the merge of the lowest rank first, the leftmost among equals. In typed arrays and a heap, because
- * the library's own takes 36 s for a megabyte of one letter.
+ * Byte-pair encoding, as Hugging Face's Rust tokenizer does it: merges the pair of the lowest rank
+ * first, and the leftmost of equal pairs. It uses typed arrays and a heap, because the
+ * implementation of `@huggingface/tokenizers` takes 36 s for a megabyte of one letter.
  */
 import type { TokenizerJson } from "./schema.js";
 import { entriesOf } from "./tokenizer-json.js";
@@ -9,26 +10,35 @@ type Model = TokenizerJson["model"];
 type Affix = "continuing_subword_prefix" | "end_of_word_suffix";
 type Options = Pick<Model, "fuse_unk" | "byte_fallback" | "ignore_merges" | Affix>;
 
-/** Short words come again and again. */
+/** Longest word that is cached, in characters: short words come again and again. */
 const CACHED_LENGTH = 64;
+/** The cache is emptied when it holds this many words. */
 const CACHED_WORDS = 10_000;
-/** Past every position in a word, so that rank and position fit into one number that sorts by rank first. */
+/**
+ * More positions than a word can have (2^26, 64 Mi). `rank * POSITIONS + position` is one number
+ * below 2^53 that sorts by rank first.
+ */
 const POSITIONS = 2 ** 26;
 
 export class BytePairs {
-  /** Control tokens are not in here: no text becomes one. */
+  /** Token to id. Control tokens are missing, so that no text becomes one. */
   private readonly ids: Map<string, number>;
-  /** Pair of ids, as one number, to its rank. */
+  /** A pair of ids, as one number, to its rank. */
   private readonly ranks = new Map<number, number>();
-  /** Rank to what the pair becomes. */
+  /** A rank to the id that its pair becomes. */
   private readonly merged: number[] = [];
+  /** Above every id: `left * pairBase + right` is a pair as one number. */
   private readonly pairBase: number;
+  /** The id of the unknown token. */
   private readonly unknown: number | undefined;
   private readonly options: Options;
   private readonly cache = new Map<string, readonly number[]>();
   private readonly heap = new Heap();
 
-  /** @param control ids that no text may become. @throws Error where the model is not of the known shape */
+  /**
+   * @param control ids that no text may become
+   * @throws Error where the model does not have the expected shape
+   */
   constructor(model: Model, control: ReadonlySet<number>) {
     const { vocab, merges, ...options } = model;
     if (merges == null) throw new Error("tokenizer.json: model.merges is missing");
@@ -44,13 +54,14 @@ export class BytePairs {
       const pair = this.pairOf(all.get(left), all.get(right));
       const id = all.get(left + right.slice(skipped));
       const rank = this.merged.length;
-      // Ranks count on where a pair leads nowhere, so that the others keep theirs.
+      // A pair that leads nowhere takes a rank too, so that the others keep theirs.
       this.merged.push(id ?? 0);
       if (pair === undefined || id === undefined || control.has(id) || this.ranks.has(pair)) continue;
       this.ranks.set(pair, rank);
     }
   }
 
+  /** @returns the ids of one word */
   encode(word: string): readonly number[] {
     const whole = this.options.ignore_merges === true ? this.ids.get(word) : undefined;
     if (whole !== undefined) return [whole];
@@ -64,7 +75,7 @@ export class BytePairs {
     return encoded;
   }
 
-  /** One id per character; where a character is no token, its bytes, or the unknown token. */
+  /** @returns one id for each character; where it is no token, its bytes or the unknown token */
   private symbolsOf(word: string): number[] {
     const { continuing_subword_prefix: prefix, end_of_word_suffix: suffix, byte_fallback, fuse_unk } = this.options;
     const symbols: number[] = [];
@@ -104,7 +115,8 @@ export class BytePairs {
     const previous = Int32Array.from(ids, (_, i) => i - 1);
     const { heap } = this;
     heap.clear();
-    /** A pair's rank stands in the heap; when it comes out, the pair may be another or gone. */
+    // A rank that comes out of the heap may be stale: by then its pair may be another one or
+    // merged.
     const rankAt = (at: number): number | undefined => {
       const right = next[at] ?? -1;
       return right < 0 ? undefined : this.ranks.get((ids[at] ?? 0) * this.pairBase + (ids[right] ?? 0));
@@ -117,11 +129,11 @@ export class BytePairs {
     for (let top = heap.pop(); top !== undefined; top = heap.pop()) {
       const at = top % POSITIONS;
       const rank = (top - at) / POSITIONS;
-      if ((ids[at] ?? GONE) === GONE || rankAt(at) !== rank) continue;
+      if ((ids[at] ?? ABSORBED) === ABSORBED || rankAt(at) !== rank) continue;
       const right = next[at] ?? -1;
       const after = next[right] ?? -1;
       ids[at] = this.merged[rank] ?? 0;
-      ids[right] = GONE;
+      ids[right] = ABSORBED;
       next[right] = -1;
       next[at] = after;
       if (after >= 0) previous[after] = at;
@@ -129,7 +141,7 @@ export class BytePairs {
       if (before >= 0) offer(before);
       offer(at);
     }
-    return Array.from(ids.filter((id) => id !== GONE));
+    return Array.from(ids.filter((id) => id !== ABSORBED));
   }
 
   private pairOf(left: number | undefined, right: number | undefined): number | undefined {
@@ -137,16 +149,16 @@ export class BytePairs {
   }
 }
 
-/** Merged into the symbol before it. */
-const GONE = -1;
+/** Stands where a symbol was merged into the one before it. */
+const ABSORBED = -1;
 
-/** The first space parts the tokens, as neither holds one in this form. */
+/** In this form of a merge the first space parts the two tokens: neither contains one. */
 function splitMerge(merge: string): [string, string] | [] {
   const space = merge.indexOf(" ");
   return space < 0 ? [] : [merge.slice(0, space), merge.slice(space + 1)];
 }
 
-/** Least first. Grows, and is used again for the next word. */
+/** A heap that gives the least number first. It grows, and is used again for the next word. */
 class Heap {
   private items = new Float64Array(64);
   private size = 0;

@@ -1,32 +1,40 @@
-/** Messages to text, by the model's own template. What users wrote is data in it: its control tokens come out marked, and its braces are never looked at. */
+/**
+ * Renders messages to a text with the model's own chat template. What users wrote is only data in
+ * it: its control tokens come out escaped, and its braces are never read as template code.
+ */
 import type { PromptSpec } from "#shared/contract/generation.js";
-import { InferenceError } from "#shared/errors.js";
-import type { NamedTokens } from "./control.js";
+import { fixedError, InferenceError } from "#shared/errors.js";
+import type { NamedTokens } from "./control-tokens.js";
 import { openTemplate, TemplateRefusal, type Render } from "./jinja.js";
-import { inert, withoutMarks, type AddedTokens } from "./added-tokens.js";
+import { escapeControlTokens, removeMarks, type AddedTokens } from "./added-tokens.js";
 
 export type ChatPrompt = Extract<PromptSpec, { kind: "chat" }>;
 type Message = ChatPrompt["messages"][number];
-/** As the template gets it. */
+/** A message as the template gets it, with all of its texts escaped. */
 type Prepared = Readonly<Record<string, unknown>>;
 interface TextPart {
   readonly type: "text";
   readonly text: string;
 }
 
-/** A template may repeat what it is given, but not without end. */
+/** Bounds what a template may make by repeating its input, in characters. */
 const MAX_RENDERED_LENGTH = 4 * 2 ** 20;
+/** Longest part of a template's own error that a client reads, in characters. */
 const MAX_REASON_LENGTH = 500;
-/** Of JSON inside of a call's arguments, too. */
+/** Bounds the nesting of a message, including the JSON in a call's arguments. */
 const MAX_DEPTH = 64;
-/** Of messages, beside those that each has: the text is made once more for each. */
+/**
+ * Most names of members besides those that every message may have. The template is rendered once
+ * more for each of them.
+ */
 const MAX_MEMBERS = 8;
 const MAX_NAME_LENGTH = 64;
 /**
- * Who speaks, which call is answered, where a quotation is from: clients say it to every model, and
- * few are told. What a model thought before it answered is left out of later turns by design.
+ * Members that a template may ignore without a refusal. Clients send them to every model (who
+ * speaks, which call is answered, where a quotation is from), and few templates read them. The
+ * model's reasoning before an earlier answer is left out of later turns by design.
  */
-const PASSED_OVER: ReadonlySet<string> = new Set([
+const NOT_FOR_THE_MODEL: ReadonlySet<string> = new Set([
   "role",
   "content",
   "name",
@@ -38,33 +46,39 @@ const PASSED_OVER: ReadonlySet<string> = new Set([
 const KNOWN_ROLES = ["system", "developer", "user", "assistant", "tool", "function"];
 
 export interface ChatOptions {
+  /** The template's text. */
   readonly source: string;
-  /** `bos_token` and so on. */
+  /** The template's variables: `bos_token` and so on. */
   readonly variables: NamedTokens;
+  /** The control tokens of the model. */
   readonly control: readonly { readonly content: string }[];
-  readonly controls: AddedTokens;
+  /** Finds the same tokens in a text. */
+  readonly controlMatcher: AddedTokens;
 }
 
 export class ChatTemplate {
   private readonly template: Render;
   private readonly options: ChatOptions;
-  /** Some templates take contents in one form alone. */
-  private readonly form: "text" | "parts";
+  /** Whether the template reads contents as texts or as lists of parts; some read only one form. */
+  private readonly contentForm: "text" | "parts";
 
-  /** @throws Error when the template cannot be read, or fails with the simplest of conversations */
+  /** @throws Error when the template cannot be read, or fails with the simplest conversation */
   constructor(options: ChatOptions) {
     this.options = options;
     try {
       this.template = openTemplate(options.source);
-      this.form = this.formOfContents();
+      this.contentForm = this.probeContentForm();
     } catch (cause) {
       throw new Error(`the chat template failed: ${reasonOf(cause)}`, { cause });
     }
   }
 
-  /** @returns text with marks. @throws InferenceError */
+  /**
+   * @returns the prompt's text, in which users' control tokens are escaped
+   * @throws InferenceError `invalid_argument`
+   */
   render({ messages, addGenerationPrompt }: ChatPrompt): string {
-    if (messages.length === 0) throw new InferenceError("invalid_argument", "the prompt has no messages");
+    if (messages.length === 0) throw fixedError("invalid_argument", "noMessages");
     const prepared = messages.map((message) => this.prepare(message));
     let text: string;
     try {
@@ -75,31 +89,34 @@ export class ChatTemplate {
       throw new InferenceError("invalid_argument", message, { cause });
     }
     if (text.length > MAX_RENDERED_LENGTH) {
-      throw new InferenceError("invalid_argument", "the prompt is too large after the chat template");
+      throw fixedError("invalid_argument", "renderedTooLarge");
     }
-    this.checkRead(prepared, addGenerationPrompt, text);
+    this.refuseIgnoredMembers(prepared, addGenerationPrompt, text);
     return text;
   }
 
   /**
-   * A member that makes no difference to the text is one that the template does not look at, so the
-   * model would not know of it. @throws InferenceError
+   * Refuses a member that the template does not look at, since the model would never know of it.
+   * Such a member is found by leaving it out: the text stays the same.
+   * @throws InferenceError `invalid_argument`
    */
-  private checkRead(messages: readonly Prepared[], addGenerationPrompt: boolean, text: string): void {
-    const names = new Set(messages.flatMap((message) => Object.keys(message).filter((name) => says(message, name))));
+  private refuseIgnoredMembers(messages: readonly Prepared[], addGenerationPrompt: boolean, text: string): void {
+    const names = new Set(
+      messages.flatMap((message) => Object.keys(message).filter((name) => isMeaningful(message, name))),
+    );
     if (names.size > MAX_MEMBERS) {
       throw new InferenceError("invalid_argument", `the messages have more than ${MAX_MEMBERS} members of other names`);
     }
     for (const name of names) {
       const without = messages.map((message) => omit(message, name));
       if (this.differs(without, addGenerationPrompt, text)) continue;
-      const index = messages.findIndex((message) => says(message, name));
-      const member = `messages[${index}].${withoutMarks(name).slice(0, MAX_NAME_LENGTH)}`;
+      const index = messages.findIndex((message) => isMeaningful(message, name));
+      const member = `messages[${index}].${removeMarks(name).slice(0, MAX_NAME_LENGTH)}`;
       throw new InferenceError("invalid_argument", `${member} is not supported: this model's chat template ignores it`);
     }
   }
 
-  /** What fails without a member depends on it. */
+  /** Whether the messages give another text. A template that fails without a member reads it. */
   private differs(messages: readonly Prepared[], addGenerationPrompt: boolean, text: string): boolean {
     try {
       return this.run(messages, addGenerationPrompt) !== text;
@@ -119,8 +136,8 @@ export class ChatTemplate {
     });
   }
 
-  /** Tried with a text that no template prints by itself. */
-  private formOfContents(): "text" | "parts" {
+  /** Finds out which form the template reads, with a text that no template prints by itself. */
+  private probeContentForm(): "text" | "parts" {
     const probe = "Zq7 vW3";
     const shows = (content: unknown): boolean => this.run([{ role: "user", content }], true).includes(probe);
     let failure: unknown;
@@ -128,7 +145,7 @@ export class ChatTemplate {
       try {
         if (shows(form === "text" ? probe : [{ type: "text", text: probe }])) return form;
       } catch (cause) {
-        // A template that refuses so short a conversation may take others.
+        // A template that refuses this short conversation by its own rules may accept others.
         if (cause instanceof TemplateRefusal) return "text";
         failure ??= cause;
       }
@@ -139,9 +156,9 @@ export class ChatTemplate {
 
   private prepare({ role, content, ...others }: Message): Prepared {
     this.checkRole(role);
-    const rest = this.data(others) as Record<string, unknown>;
+    const rest = this.escapeJson(others) as Record<string, unknown>;
     const calls = others["tool_calls"];
-    if (Array.isArray(calls)) rest["tool_calls"] = calls.map((call) => this.data(withParsedArguments(call)));
+    if (Array.isArray(calls)) rest["tool_calls"] = calls.map((call) => this.escapeJson(withParsedArguments(call)));
     if (content === undefined) return { role, ...rest };
     return { role, content: content === null ? null : this.contentOf(content), ...rest };
   }
@@ -149,38 +166,41 @@ export class ChatTemplate {
   private contentOf(content: unknown): unknown {
     const parts: readonly TextPart[] =
       typeof content === "string" ? [{ type: "text", text: content }] : textPartsOf(content);
-    if (this.form === "parts") return parts.map(({ text }) => ({ type: "text", text: this.inert(text) }));
-    return this.inert(parts.map(({ text }) => text).join(""));
+    if (this.contentForm === "parts") return parts.map(({ text }) => ({ type: "text", text: this.escape(text) }));
+    return this.escape(parts.map(({ text }) => text).join(""));
   }
 
-  /** Roles are part of the markup in many templates (`<|user|>`), so one that would make another control token is refused. */
+  /**
+   * Refuses a role that could make another control token: many templates build their markup from
+   * the role (`<|user|>`). Roles that the template names itself are accepted.
+   */
   private checkRole(role: string): void {
     const { source, control } = this.options;
     const known = KNOWN_ROLES.includes(role) || source.includes(`'${role}'`) || source.includes(`"${role}"`);
-    const harmless = role !== "" && !control.some(({ content }) => content.includes(role)) && this.inert(role) === role;
-    if (!known && !harmless)
-      throw new InferenceError("invalid_argument", `a message's role is not known to this model`);
+    const harmless =
+      role !== "" && !control.some(({ content }) => content.includes(role)) && this.escape(role) === role;
+    if (!known && !harmless) throw fixedError("invalid_argument", "unknownRole");
   }
 
-  /** Whatever JSON the client sent, keys included. */
-  private data(value: unknown, depth = 0): unknown {
-    if (depth > MAX_DEPTH) throw new InferenceError("invalid_argument", "the prompt is nested too deeply");
-    if (typeof value === "string") return this.inert(value);
-    if (Array.isArray(value)) return value.map((item) => this.data(item, depth + 1));
+  /** Escapes all texts in any JSON that the client sent, keys included. */
+  private escapeJson(value: unknown, depth = 0): unknown {
+    if (depth > MAX_DEPTH) throw fixedError("invalid_argument", "nestedTooDeeply");
+    if (typeof value === "string") return this.escape(value);
+    if (Array.isArray(value)) return value.map((item) => this.escapeJson(item, depth + 1));
     if (typeof value !== "object" || value === null) return value;
     return Object.fromEntries(
-      Object.entries(value).map(([key, item]) => [this.inert(key), this.data(item, depth + 1)]),
+      Object.entries(value).map(([key, item]) => [this.escape(key), this.escapeJson(item, depth + 1)]),
     );
   }
 
-  private inert(text: string): string {
-    return inert(text, this.options.controls);
+  private escape(text: string): string {
+    return escapeControlTokens(text, this.options.controlMatcher);
   }
 }
 
-/** Whether a message has something to say in this member that a model should be told. */
-function says(message: Prepared, name: string): boolean {
-  if (PASSED_OVER.has(name)) return false;
+/** Whether this member of a message holds something that the model should know. */
+function isMeaningful(message: Prepared, name: string): boolean {
+  if (NOT_FOR_THE_MODEL.has(name)) return false;
   const value = message[name];
   if (value === undefined || value === null || value === "" || value === false) return false;
   return typeof value !== "object" || Object.keys(value).length > 0;
@@ -190,20 +210,23 @@ function omit(message: Prepared, name: string): Prepared {
   return Object.fromEntries(Object.entries(message).filter(([key]) => key !== name));
 }
 
-/** @throws InferenceError */
+/** @throws InferenceError `invalid_argument` for anything but a list of text parts */
 function textPartsOf(content: unknown): TextPart[] {
   if (!Array.isArray(content)) {
-    throw new InferenceError("invalid_argument", "a message's content must be a text or a list of parts");
+    throw fixedError("invalid_argument", "messageContent");
   }
   return content.map((part: unknown): TextPart => {
     if (typeof part === "object" && part !== null && "type" in part && part.type === "text" && "text" in part) {
       if (typeof part.text === "string") return { type: "text", text: part.text };
     }
-    throw new InferenceError("invalid_argument", "this model takes no content parts but those of type 'text'");
+    throw fixedError("invalid_argument", "textPartsOnly");
   });
 }
 
-/** OpenAI's calls carry their arguments as JSON in a text; templates, as Transformers documents them, expect the object. */
+/**
+ * OpenAI's calls carry their arguments as a JSON text. Templates expect an object there, as the
+ * documentation of Transformers says.
+ */
 function withParsedArguments(call: unknown): unknown {
   if (typeof call !== "object" || call === null || !("function" in call)) return call;
   const called = call.function;
@@ -214,12 +237,12 @@ function withParsedArguments(call: unknown): unknown {
     const isObject = typeof parsed === "object" && parsed !== null && !Array.isArray(parsed);
     return isObject ? { ...call, function: { ...called, arguments: parsed } } : call;
   } catch {
-    // As the client sent it: what becomes of it is the template's affair.
+    // What is no JSON stays as the client sent it, and the template decides what to do with it.
     return call;
   }
 }
 
 function reasonOf(cause: unknown): string {
   const text = cause instanceof Error ? cause.message : String(cause);
-  return withoutMarks(text).slice(0, MAX_REASON_LENGTH);
+  return removeMarks(text).slice(0, MAX_REASON_LENGTH);
 }

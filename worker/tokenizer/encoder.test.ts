@@ -2,10 +2,10 @@ import { Tokenizer } from "@huggingface/tokenizers";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { seededRandom } from "../../test/setup/random.js";
-import { root } from "../../test/setup/root.js";
-import { byteLevel, sentencePiece, unigram, type Json } from "../../test/setup/small-tokenizer.js";
-import { controlTokens } from "./control.js";
+import { seededRandom } from "../../test/support/fleet/random.js";
+import { root } from "../../test/support/fleet/root.js";
+import { byteLevel, sentencePiece, unigram, type Json } from "../../test/fixtures/tokenizers.js";
+import { controlTokens } from "./control-tokens.js";
 import { Encoder } from "./encoder.js";
 import { tokenizerJson } from "./schema.js";
 
@@ -14,7 +14,7 @@ function open(raw: Json): Encoder {
   return new Encoder(json, controlTokens({ json, config: undefined, templates: [], ids: [] }));
 }
 
-/** The library's own answer. */
+/** The ids that the library itself gives. */
 function reference(raw: Json): (text: string) => number[] {
   const library = new Tokenizer(raw, {}) as {
     encode(text: string, options: object): { ids: number[] };
@@ -119,7 +119,7 @@ describe("Encoder", () => {
     ]) {
       expect(nfc.encode(text).length).toBeGreaterThan(length / 4);
     }
-    // The library puts each piece of a word on the stack.
+    // The library puts all tokens of a word on the stack, so long words are split before.
     expect(open(unigram()).encode("k".repeat(length)).length).toBe(length + 1);
   });
 

@@ -1,28 +1,34 @@
 /**
- * Text to tokens, in Hugging Face's order: added tokens are cut out, the rest is normalised, split into words, and each word becomes tokens. Normalisers and splitters
- * are the library's.
+ * Encodes a text as tokens, in Hugging Face's order: added tokens are cut out, the rest is
+ * normalised and split into words, and each word becomes tokens. The normalisers and splitters are
+ * those of `@huggingface/tokenizers`.
  */
 import { AddedTokens } from "./added-tokens.js";
 import { openLibrary, type Library } from "./library.js";
 import type { AddedToken, TokenizerJson } from "./schema.js";
 import { entriesOf } from "./tokenizer-json.js";
-import { openWords, type Words } from "./words.js";
+import { openWordModel, type EncodeWords } from "./word-model.js";
 
-/** No script needs so many combining marks in a row, and normalisation takes quadratic time to order them. */
-const LONGEST_RUN_OF_MARKS = /\p{M}{256}/gu;
+/**
+ * Combining marks are normalised in pieces of 256: no script needs so many in a row, and to order
+ * them takes quadratic time.
+ */
+const LONG_RUN_OF_COMBINING_MARKS = /\p{M}{256}/gu;
 
-/** In no text: lone surrogates are replaced before. */
-const CUT = "\ud800";
+/** Occurs in no text that is encoded: lone surrogates have been replaced before. */
+const SEPARATOR = "\ud800";
 
 export class Encoder {
-  /** As the tokenizer itself would put around a text. */
+  /** The tokens that the tokenizer itself puts before and after a text. */
   private readonly before: readonly number[];
   private readonly after: readonly number[];
   private readonly library: Library;
-  private readonly words: Words;
-  /** Found in the text as it is, and in normalised text. */
-  private readonly first: AddedTokens;
-  private readonly second: AddedTokens;
+  private readonly encodeWords: EncodeWords;
+  /** Finds the added tokens that are matched in the text as it is. */
+  private readonly rawMatcher: AddedTokens;
+  /** Finds the added tokens that are matched after normalisation. */
+  private readonly normalisedMatcher: AddedTokens;
+  /** Where the library leaves splitting into words to us; see `metaspaceSplit`. */
   private readonly wordStart: RegExp | undefined;
 
   /** @throws Error when the tokenizer cannot be used */
@@ -30,48 +36,50 @@ export class Encoder {
     const controlIds = new Set(control.map(({ id }) => id));
     const { normalizer = null, pre_tokenizer = null, post_processor = null } = json;
     this.library = openLibrary({ normalizer, pre_tokenizer, post_processor });
-    this.words = openWords(json, controlIds);
+    this.encodeWords = openWordModel(json, controlIds);
     const others = (json.added_tokens ?? []).filter(({ id, content }) => !controlIds.has(id) && content !== "");
     const isNormalised = ({ normalized, special }: AddedToken): boolean =>
       normalizer !== null && (normalized ?? !special);
-    this.first = new AddedTokens([...control, ...others.filter((token) => !isNormalised(token))]);
-    this.second = new AddedTokens(
+    this.rawMatcher = new AddedTokens([...control, ...others.filter((token) => !isNormalised(token))]);
+    this.normalisedMatcher = new AddedTokens(
       others
         .filter(isNormalised)
         .map((token) => ({ ...token, content: this.library.normalizer?.normalize(token.content) ?? token.content })),
     );
-    this.wordStart = metaspace(pre_tokenizer);
-    const [before = [], after = []] = this.surroundings(json, control);
+    this.wordStart = metaspaceSplit(pre_tokenizer);
+    const [before = [], after = []] = this.tokensAround(json, control);
     this.before = before;
     this.after = after;
   }
 
-  /** @param text with marks where control tokens are not meant. */
+  /** @param text a text in which users' control tokens are escaped */
   encode(text: string): number[] {
     const ids: number[] = [];
-    this.first.split(text).forEach((section, index) => {
+    this.rawMatcher.split(text).forEach((section, index) => {
       if (section.kind === "token") ids.push(section.token.id);
       else this.encodeText(this.normalise(section.text), index, ids);
     });
     return ids;
   }
 
-  /** What the tokenizer puts before and after a text by itself, such as `<s>`. */
+  /** Adds what the tokenizer itself puts before and after a text, such as `<s>`. */
   surround(ids: readonly number[]): number[] {
     return [...this.before, ...ids, ...this.after];
   }
 
   private encodeText(text: string, sectionIndex: number, ids: number[]): void {
-    for (const section of this.second.size === 0 ? [{ kind: "text" as const, text }] : this.second.split(text)) {
+    const { normalisedMatcher } = this;
+    const sections = normalisedMatcher.size === 0 ? [{ kind: "text" as const, text }] : normalisedMatcher.split(text);
+    for (const section of sections) {
       if (section.kind === "token") ids.push(section.token.id);
-      else if (section.text !== "") this.words(this.split(section.text, sectionIndex), ids);
+      else if (section.text !== "") this.encodeWords(this.split(section.text, sectionIndex), ids);
     }
   }
 
   private normalise(text: string): string {
     const { normalizer } = this.library;
     if (normalizer === null || text === "") return text;
-    const pieces = text.replace(LONGEST_RUN_OF_MARKS, `$&${CUT}`).split(CUT);
+    const pieces = text.replace(LONG_RUN_OF_COMBINING_MARKS, `$&${SEPARATOR}`).split(SEPARATOR);
     return pieces.map((piece) => (piece === "" ? "" : normalizer.normalize(piece))).join("");
   }
 
@@ -81,22 +89,30 @@ export class Encoder {
     return wordStart === undefined ? words : words.flatMap((word) => word.split(wordStart));
   }
 
-  private surroundings(json: TokenizerJson, control: readonly AddedToken[]): number[][] {
-    const tokens = this.library.post_processor?.post_process([CUT], null, true).tokens ?? [CUT];
+  /**
+   * @returns the tokens that the post-processor puts before a text, and those after it
+   * @throws Error where one of them is not in the vocabulary
+   */
+  private tokensAround(json: TokenizerJson, control: readonly AddedToken[]): number[][] {
+    const tokens = this.library.post_processor?.post_process([SEPARATOR], null, true).tokens ?? [SEPARATOR];
     const ids = new Map([...entriesOf(json.model.vocab), ...control.map(({ content, id }) => [content, id] as const)]);
     const around: number[][] = [[], []];
     tokens.forEach((token, i) => {
-      if (token === CUT) return;
+      if (token === SEPARATOR) return;
       const id = ids.get(token);
       if (id === undefined) throw new Error(`tokenizer.json: post_processor: '${token}' is not in the vocabulary`);
-      around[i < tokens.indexOf(CUT) ? 0 : 1]?.push(id);
+      around[i < tokens.indexOf(SEPARATOR) ? 0 : 1]?.push(id);
     });
     return around;
   }
 }
 
-/** The library leaves the split at each space to the model; Hugging Face's own does it here. */
-function metaspace(preTokenizer: TokenizerJson["pre_tokenizer"]): RegExp | undefined {
+/**
+ * For the pre-tokenizer `Metaspace`, the library leaves splitting at each space to the model, while
+ * Hugging Face's own does it before.
+ * @returns where to split; undefined for other pre-tokenizers
+ */
+function metaspaceSplit(preTokenizer: TokenizerJson["pre_tokenizer"]): RegExp | undefined {
   if (preTokenizer?.type !== "Metaspace" || preTokenizer["split"] === false) return undefined;
   const { replacement } = preTokenizer;
   const space = typeof replacement === "string" && replacement.length === 1 ? replacement : "▁";

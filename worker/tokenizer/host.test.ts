@@ -4,16 +4,16 @@ import { pathToFileURL } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
 import type { PromptSpec } from "#shared/contract/generation.js";
 import { InferenceError } from "#shared/errors.js";
-import { root } from "../../test/setup/root.js";
-import { byteLevel, writeTokenizer, type Json } from "../../test/setup/small-tokenizer.js";
+import { root } from "../../test/support/fleet/root.js";
+import { byteLevel, writeTokenizer, type Json } from "../../test/fixtures/tokenizers.js";
 import type * as Host from "./host.js";
 import type { TokenizerOptions } from "./protocol.js";
 
-// A thread is started from a compiled file.
+// The compiled host is loaded, because a thread can only be started from a compiled file.
 const built = pathToFileURL(join(root, "dist/worker/tokenizer/host.js")).href;
 const { startTokenizer } = (await import(built)) as typeof Host;
 
-/** Takes exponential time for letters without an end, as an expression in somebody's tokenizer may. */
+/** Takes exponential time for a row of `l` without an `m` behind; real expressions do so too. */
 const slow = { type: "Split", pattern: { Regex: "(l+)+m|x" }, behavior: "Isolated", invert: false };
 
 let host: Host.TokenizerHost | undefined;
@@ -131,7 +131,7 @@ describe("a tokenizer that cannot be read again", () => {
   });
 });
 
-describe("a megabyte without a space (spec/reliability.md A34)", () => {
+describe("a megabyte without a space", () => {
   const mebi = 2 ** 20;
 
   it.each<[what: string, prompt: string]>([

@@ -1,41 +1,51 @@
 /**
- * The main thread's end of a tokenizer's thread. Prompts are answered in their order, so it is known which of them hangs: the thread is ended, that prompt is refused, and
- * the others go to a new thread.
+ * The main thread's side of a tokenizer's thread. Prompts are answered in their order, so the one
+ * that hangs is known: the thread is ended, that prompt is refused, and the others go to a new
+ * thread.
  */
 import { Worker } from "node:worker_threads";
 import type { PromptSpec } from "#shared/contract/generation.js";
-import { InferenceError } from "#shared/errors.js";
+import { fixedError, InferenceError } from "#shared/errors.js";
 import { checkBounds } from "./bounds.js";
 import type { EncodeRequest, TokenizerMessage, TokenizerOptions } from "./protocol.js";
 
 export interface TokenizerHost {
   /**
-   * @param history tokens that the prompt's follow; they stand at the beginning of the result.
-   * @throws InferenceError invalid_argument for prompts that the tokenizer or the template refuses
+   * @param history the tokens of the conversation so far, with which the result begins
+   * @returns the token ids of the history and the prompt
+   * @throws InferenceError `invalid_argument` for a prompt that the tokenizer or the template
+   *   refuses, `unavailable` when the worker is stopping
    */
   encode(prompt: PromptSpec, history: Int32Array | undefined): Promise<Int32Array>;
   close(): Promise<void>;
 }
 
 interface Limits {
-  /** Of one prompt. A megabyte takes a few seconds at the most. */
+  /** How long one prompt may take. A megabyte, the most, takes a few seconds. */
   readonly encodeMs: number;
-  /** Of reading the tokenizer and trying the template. */
+  /** How long reading the tokenizer and trying the template may take. */
   readonly loadMs: number;
 }
 
 const LIMITS: Limits = { encodeMs: 20_000, loadMs: 120_000 };
 
-/** Prompts that the thread has at a time: it finds the next one when it has answered one, and does not wait for this thread to come to it. */
-const AHEAD = 16;
+/**
+ * Most prompts that the thread has at a time. More than one, so that it finds the next prompt when
+ * it has answered one and does not wait for the main thread.
+ */
+const MAX_IN_THREAD = 16;
 
-interface Job {
+interface PendingPrompt {
   readonly request: EncodeRequest;
   readonly resolve: (tokens: Int32Array) => void;
   readonly reject: (error: InferenceError) => void;
 }
 
-/** @param onFatal no thread can be started any more. @throws Error with the reason when the tokenizer or the template is broken */
+/**
+ * Starts the thread and waits until it is ready.
+ * @param onFatal called with the reason when no thread can be started any more
+ * @throws Error with the reason when the tokenizer or the template is broken
+ */
 export async function startTokenizer(
   options: TokenizerOptions,
   onFatal: (reason: string) => void,
@@ -50,13 +60,15 @@ class Host implements TokenizerHost {
   private readonly options: TokenizerOptions;
   private readonly onFatal: (reason: string) => void;
   private readonly limits: Limits;
-  private readonly waiting: Job[] = [];
-  /** Undefined while none is ready. */
+  /** Prompts that the thread does not have yet. */
+  private readonly waiting: PendingPrompt[] = [];
+  /** Undefined while no thread is ready. */
   private thread: Worker | undefined;
-  /** Undefined while none is loading. */
+  /** Undefined while no thread is loading. */
   private loading: Worker | undefined;
-  /** What the thread has: it is at the first of them. */
-  private readonly sent: Job[] = [];
+  /** Prompts that the thread has; it works on the first of them. */
+  private readonly inThread: PendingPrompt[] = [];
+  /** Ends the thread when its first prompt takes too long. */
   private watchdog: NodeJS.Timeout | undefined;
   private state: "open" | "closed" | "failed" = "open";
 
@@ -72,20 +84,20 @@ class Host implements TokenizerHost {
     const continues = history !== undefined && history.length > 0;
     const tokens = await new Promise<Int32Array>((resolve, reject) => {
       this.waiting.push({ request: { prompt, continues }, resolve, reject });
-      this.proceed();
+      this.sendWaiting();
     });
-    return continues ? joined(history, tokens) : tokens;
+    return continues ? concatenated(history, tokens) : tokens;
   }
 
   async close(): Promise<void> {
     this.state = "closed";
-    this.refuseAll(new InferenceError("unavailable", "the worker is stopping"));
+    this.rejectAll(fixedError("unavailable", "workerStopping"));
     await Promise.all([this.thread?.terminate(), this.loading?.terminate()]);
   }
 
   /** @throws Error with the reason */
   async start(): Promise<void> {
-    // Options of the process, such as a debugger's, are not the thread's.
+    // The thread must not inherit options of the process, such as a debugger's.
     const thread = new Worker(new URL("./thread.js", import.meta.url), { workerData: this.options, execArgv: [] });
     this.loading = thread;
     const failure = await new Promise<string | undefined>((resolve) => {
@@ -94,13 +106,13 @@ class Host implements TokenizerHost {
         clearTimeout(watchdog);
         if (message.kind === "ready") resolve(undefined);
         else if (message.kind === "failed") resolve(message.reason);
-        else if (this.thread === thread) this.answered(message);
+        else if (this.thread === thread) this.onAnswer(message);
       });
       thread.on("error", (error: Error) => resolve(error.message));
       thread.on("exit", (code) => {
         clearTimeout(watchdog);
         resolve(`the tokenizer's thread exited with ${code}`);
-        if (this.thread === thread) this.replace("the prompt takes too much memory to tokenise");
+        if (this.thread === thread) this.replaceThread("takesTooMuchMemory");
       });
     });
     this.loading = undefined;
@@ -109,65 +121,66 @@ class Host implements TokenizerHost {
       throw new Error(failure ?? "the tokenizer is closed");
     }
     this.thread = thread;
-    this.proceed();
+    this.sendWaiting();
   }
 
-  private proceed(): void {
-    if (this.state === "failed") return this.refuseAll(new InferenceError("unavailable", "the tokenizer has failed"));
-    if (this.state === "closed") return this.refuseAll(new InferenceError("unavailable", "the worker is stopping"));
-    while (this.thread !== undefined && this.sent.length < AHEAD) {
-      const job = this.waiting.shift();
-      if (job === undefined) return;
-      this.sent.push(job);
-      if (this.sent.length === 1) this.watch();
-      this.thread.postMessage(job.request, []);
+  private sendWaiting(): void {
+    if (this.state === "failed") return this.rejectAll(fixedError("unavailable", "tokenizer"));
+    if (this.state === "closed") return this.rejectAll(fixedError("unavailable", "workerStopping"));
+    while (this.thread !== undefined && this.inThread.length < MAX_IN_THREAD) {
+      const pending = this.waiting.shift();
+      if (pending === undefined) return;
+      this.inThread.push(pending);
+      if (this.inThread.length === 1) this.watch();
+      this.thread.postMessage(pending.request, []);
     }
   }
 
   private watch(): void {
-    const hung = (): void => this.replace("the prompt takes too long to tokenise");
+    const hung = (): void => this.replaceThread("takesTooLong");
     this.watchdog = setTimeout(hung, this.limits.encodeMs);
   }
 
-  private answered(message: Extract<TokenizerMessage, { kind: "encoded" | "refused" }>): void {
-    const job = this.finish();
-    if (this.sent.length > 0) this.watch();
-    if (message.kind === "encoded") job?.resolve(message.tokens);
-    else job?.reject(new InferenceError(message.code, message.message));
-    this.proceed();
+  private onAnswer(message: Extract<TokenizerMessage, { kind: "encoded" | "refused" }>): void {
+    const pending = this.takeFirst();
+    if (this.inThread.length > 0) this.watch();
+    if (message.kind === "encoded") pending?.resolve(message.tokens);
+    else pending?.reject(new InferenceError(message.code, message.message));
+    this.sendWaiting();
   }
 
-  private finish(): Job | undefined {
+  /** Takes the prompt that the thread works on, or has just answered. */
+  private takeFirst(): PendingPrompt | undefined {
     clearTimeout(this.watchdog);
-    return this.sent.shift();
+    return this.inThread.shift();
   }
 
-  /** The thread is of no use any more, because of what it was at. */
-  private replace(reason: string): void {
+  /** Ends the thread because of the prompt that it works on, which is refused with this text. */
+  private replaceThread(text: "takesTooLong" | "takesTooMuchMemory"): void {
     const { thread } = this;
     this.thread = undefined;
-    const job = this.finish();
-    job?.reject(new InferenceError("invalid_argument", reason));
-    this.waiting.unshift(...this.sent.splice(0));
+    const pending = this.takeFirst();
+    pending?.reject(fixedError("invalid_argument", text));
+    this.waiting.unshift(...this.inThread.splice(0));
     if (this.state !== "open") return;
     void thread?.terminate();
     this.start().catch((error: unknown) => {
       if (this.state !== "open") return;
       this.state = "failed";
-      this.proceed();
+      this.sendWaiting();
       this.onFatal(
         `the tokenizer could not be started again: ${error instanceof Error ? error.message : String(error)}`,
       );
     });
   }
 
-  private refuseAll(error: InferenceError): void {
+  private rejectAll(error: InferenceError): void {
     clearTimeout(this.watchdog);
-    for (const job of [...this.sent.splice(0), ...this.waiting.splice(0)]) job.reject(error);
+    for (const pending of [...this.inThread.splice(0), ...this.waiting.splice(0)]) pending.reject(error);
   }
 }
 
-function joined(history: Int32Array, tokens: Int32Array): Int32Array {
+function concatenated(history: Int32Array, tokens: Int32Array): Int32Array {
   const all = new Int32Array(history.length + tokens.length);
   all.set(history);
   all.set(tokens, history.length);

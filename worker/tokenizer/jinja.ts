@@ -1,12 +1,14 @@
 /**
- * The one place where `@huggingface/jinja` is opened, with Transformers' globals. Its own `Template` brings a `raise_exception` that cannot be told from other
- * errors, and the types of its parts do not resolve under Node's module rules.
+ * The one place that uses `@huggingface/jinja`, with the globals that Transformers gives templates.
+ * The library's own `Template` is not used: its `raise_exception` cannot be told from other errors.
+ * Its parts are typed here, because their types do not resolve under Node's module rules.
  */
 import * as library from "@huggingface/jinja";
 
 /** Thrown by a template's own `raise_exception`. */
 export class TemplateRefusal extends Error {}
 
+/** Renders a template with these variables. */
 export type Render = (variables: Readonly<Record<string, unknown>>) => string;
 
 interface Parts {
@@ -43,7 +45,7 @@ const globals: Readonly<Record<string, unknown>> = {
   },
 };
 
-/** As Python's. */
+/** Python's `range`. */
 function range(start: number, stop?: number, step = 1): number[] {
   const [from, to] = stop === undefined ? [0, start] : [start, stop];
   const length = Math.max(0, Math.ceil((to - from) / step));
@@ -53,7 +55,7 @@ function range(start: number, stop?: number, step = 1): number[] {
 const MONTHS = "January February March April May June July August September October November December".split(" ");
 const DAYS = "Sunday Monday Tuesday Wednesday Thursday Friday Saturday".split(" ");
 
-/** What templates use of Python's strftime. */
+/** The part of Python's `strftime` that templates use; other directives stay as they are. */
 export function strftime(time: Date, format: string): string {
   const two = (number: number): string => String(number).padStart(2, "0");
   const month = MONTHS[time.getMonth()] ?? "";

@@ -1,4 +1,7 @@
-/** The one place where `@huggingface/tokenizers` is opened: its own types do not resolve under Node's module rules, so what is used of it is declared here. */
+/**
+ * The one place that uses `@huggingface/tokenizers`. What is used of it is declared here, because
+ * its own types do not resolve under Node's module rules.
+ */
 import { Tokenizer } from "@huggingface/tokenizers";
 
 export interface Library {
@@ -19,7 +22,10 @@ export interface Library {
 
 type Parts = Partial<Record<"normalizer" | "pre_tokenizer" | "post_processor" | "decoder" | "model", unknown>>;
 
-/** @param parts of a tokenizer.json; the others are empty. @throws Error with a sentence for the operator */
+/**
+ * @param parts the parts of a tokenizer.json that are needed; the others stay empty
+ * @throws Error with a sentence for the operator
+ */
 export function openLibrary(parts: Parts): Library {
   const given = Object.fromEntries(Object.entries(parts).map(([name, part]) => [name, part ?? null]));
   try {

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { PromptSpec } from "#shared/contract/generation.js";
 import { InferenceError } from "#shared/errors.js";
-import { seededRandom } from "../../test/setup/random.js";
-import { root } from "../../test/setup/root.js";
+import { seededRandom } from "../../test/support/fleet/random.js";
+import { root } from "../../test/support/fleet/root.js";
 import {
   byteLevel,
   controls,
@@ -13,12 +13,12 @@ import {
   unigram,
   writeTokenizer,
   type Json,
-} from "../../test/setup/small-tokenizer.js";
+} from "../../test/fixtures/tokenizers.js";
 import { openTemplate } from "./jinja.js";
 import { PromptEncoder } from "./prompt.js";
 import type { TokenizerOptions } from "./protocol.js";
 import { tokenizerConfig } from "./schema.js";
-import { openText } from "./text.js";
+import { openText } from "./output-text.js";
 
 const chatml =
   "{{ bos_token }}{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{% endfor %}" +
@@ -35,7 +35,7 @@ const user = (content: unknown) => ({ role: "user", content });
 interface Opened {
   ids(prompt: PromptSpec, continues?: boolean): number[];
   refusal(prompt: PromptSpec, continues?: boolean): string;
-  /** Each token by itself. */
+  /** The text of each token by itself. */
   spelled(prompt: PromptSpec, continues?: boolean): string[];
 }
 
@@ -169,7 +169,7 @@ describe("harmless prompts are tokenised as Hugging Face does", () => {
   });
 });
 
-describe("no text becomes a control token (spec/reliability.md A33)", () => {
+describe("no text becomes a control token", () => {
   const controlIds = new Set(controls.map(({ id }) => id));
 
   it.each(tokenizers)("%s", (_, json) => {
@@ -195,7 +195,7 @@ describe("no text becomes a control token (spec/reliability.md A33)", () => {
   });
 
   it("in the test models", () => {
-    const folder = join(root, "test/models/gen-mha");
+    const folder = join(root, "test/fixtures/models/gen-mha");
     const read = (name: string) => JSON.parse(readFileSync(join(folder, name), "utf8")) as Json;
     const config = tokenizerConfig.parse(read("tokenizer_config.json"));
     const mha = open(read("tokenizer.json"), { tokenizerConfig: config, chatTemplate: undefined });
@@ -203,7 +203,7 @@ describe("no text becomes a control token (spec/reliability.md A33)", () => {
   });
 });
 
-/** Ids 0 and so on are control tokens; some models here use the first for what is unknown. */
+/** The id of unknown words where that is the first control token, as in some models here. */
 function unknownOf(json: Json): number | undefined {
   const model = json["model"] as Json;
   return model["unk_id"] === 0 || model["unk_token"] === "<s>" ? 0 : undefined;

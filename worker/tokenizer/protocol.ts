@@ -1,15 +1,20 @@
-/** What passes between a worker's main thread and a tokenizer's thread: prompts, and their answers in the same order, so that it is known which one does not end. */
+/**
+ * The messages between a worker's main thread and a tokenizer's thread. Prompts are answered in
+ * their order, so that the main thread knows which one does not end.
+ */
 import type { PromptSpec } from "#shared/contract/generation.js";
 import type { ErrorCode } from "#shared/errors.js";
 import type { TokenizerConfig } from "./schema.js";
 
-/** A generator's folder has all of these. */
+/** What the thread needs to know of a model; all of it comes from the generator's folder. */
 export interface TokenizerOptions {
   readonly name: string;
   readonly tokenizerFile: string;
   readonly tokenizerConfig: TokenizerConfig | undefined;
   readonly chatTemplate: string | undefined;
-  /** Of the model: tokens beyond it are refused. */
+  /**
+   * The vocabulary of the model, which may be smaller than the tokenizer's; ids beyond are refused.
+   */
   readonly vocabSize: number;
   readonly eos: readonly number[];
   readonly bos: number | undefined;
@@ -17,7 +22,7 @@ export interface TokenizerOptions {
 
 export interface EncodeRequest {
   readonly prompt: PromptSpec;
-  /** The tokens follow others: nothing is put before them. */
+  /** Whether the tokens follow others, so that nothing is put before them. */
   readonly continues: boolean;
 }
 

@@ -1,6 +1,8 @@
 /**
- * What is expected of a tokenizer.json and a tokenizer_config.json; what `@huggingface/tokenizers` alone reads passes as it is. Checked once, with the rest of a
- * generator's folder: the threads that read the tokenizer again import types from here and nothing else, since each would take 85 ms to load what checks them.
+ * The schemas of tokenizer.json and tokenizer_config.json. What only `@huggingface/tokenizers`
+ * reads passes unchecked. The files are checked once, on the main thread, with the rest of a
+ * generator's folder. The threads that read them again import only types from here, since loading
+ * zod would take each of them 85 ms.
  */
 import { z } from "zod";
 
@@ -12,13 +14,13 @@ const addedToken = z.looseObject({
   lstrip: z.boolean().optional(),
   rstrip: z.boolean().optional(),
   special: z.boolean().optional(),
-  /** Matched after normalisation. */
+  /** Whether the token is matched after normalisation. */
   normalized: z.boolean().optional(),
 });
 
 export type AddedToken = z.infer<typeof addedToken>;
 
-/** As it is in the file, without transformations: the threads have the file. */
+/** The schema transforms nothing, because the threads read the file as it is. */
 export const tokenizerJson = z.looseObject({
   added_tokens: z.array(addedToken).nullish(),
   normalizer: component,
@@ -27,14 +29,17 @@ export const tokenizerJson = z.looseObject({
   decoder: component,
   model: z.looseObject({
     type: z.string().nullish(),
-    /** Token to id, or (Unigram) pairs of token and score; looked through where it is used, as merges are, because there are hundreds of thousands. */
+    /**
+     * Token to id, or (Unigram) pairs of token and score. The entries are checked where they are
+     * used, as merges are, because there are hundreds of thousands.
+     */
     vocab: z.custom<readonly unknown[] | Readonly<Record<string, unknown>>>(isObject, "expected a vocabulary"),
-    /** Of BPE: pairs, or texts of two tokens and a space between them. */
+    /** For BPE: pairs of tokens, or texts of two tokens with a space between them. */
     merges: z.custom<readonly unknown[]>(Array.isArray, "expected a list").nullish(),
     unk_token: z.string().nullish(),
     fuse_unk: z.boolean().nullish(),
     byte_fallback: z.boolean().nullish(),
-    /** A word that is a token needs no merges. */
+    /** Whether a word that is a token is taken whole, without merges. */
     ignore_merges: z.boolean().nullish(),
     continuing_subword_prefix: z.string().nullish(),
     end_of_word_suffix: z.string().nullish(),
@@ -47,7 +52,7 @@ function isObject(value: unknown): boolean {
   return typeof value === "object" && value !== null;
 }
 
-/** A special token by itself, or with the flags of an added token. */
+/** A special token as its text, or as an object with the flags of an added token. */
 const tokenField = z
   .union([z.string(), z.looseObject({ content: z.string() })])
   .nullish()

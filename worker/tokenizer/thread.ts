@@ -1,6 +1,9 @@
-/** A tokenizer's own thread: a prompt that takes long to encode must stall neither the leases nor the model. */
+/**
+ * The start of a tokenizer's thread. It has a thread of its own, because a prompt that takes long
+ * to encode must delay neither the worker's heartbeat nor the model.
+ */
 import { parentPort, workerData } from "node:worker_threads";
-import { InferenceError } from "#shared/errors.js";
+import { fixedError, InferenceError } from "#shared/errors.js";
 import { PromptEncoder } from "./prompt.js";
 import type { EncodeRequest, TokenizerMessage, TokenizerOptions } from "./protocol.js";
 
@@ -12,8 +15,8 @@ function answer(encoder: PromptEncoder, request: EncodeRequest): TokenizerMessag
   try {
     return { kind: "encoded", tokens: encoder.encode(request) };
   } catch (error) {
-    if (error instanceof InferenceError) return { kind: "refused", code: error.code, message: error.message };
-    return { kind: "refused", code: "internal", message: "the prompt could not be tokenised" };
+    const { code, message } = error instanceof InferenceError ? error : fixedError("internal", "tokenizer");
+    return { kind: "refused", code, message };
   }
 }
 

@@ -1,8 +1,8 @@
-/** Reads a tokenizer.json that has been checked with its folder. */
+/** Reads a tokenizer.json that has already been checked with its folder (`schema.ts`). */
 import { readFileSync } from "node:fs";
 import type { TokenizerJson } from "./schema.js";
 
-/** @throws Error with a sentence for the operator; it names no path. */
+/** @throws Error with a sentence for the operator, which names no path */
 export function readTokenizerJson(file: string): TokenizerJson {
   try {
     return JSON.parse(new TextDecoder().decode(readFileSync(file))) as TokenizerJson;
@@ -11,7 +11,7 @@ export function readTokenizerJson(file: string): TokenizerJson {
   }
 }
 
-/** Texts by id, added tokens included; ids may be missing. */
+/** @returns the tokens' texts by id, added tokens included; ids may be missing */
 export function textsOf({ model: { vocab }, added_tokens }: TokenizerJson): string[] {
   const texts: string[] = [];
   for (const [text, id] of entriesOf(vocab)) texts[id] = text;
@@ -19,7 +19,7 @@ export function textsOf({ model: { vocab }, added_tokens }: TokenizerJson): stri
   return texts;
 }
 
-/** @throws Error where the vocabulary holds something else. */
+/** @throws Error where the vocabulary holds something that is no token with an id */
 export function entriesOf(vocab: TokenizerJson["model"]["vocab"]): [text: string, id: number][] {
   const entries = Array.isArray(vocab)
     ? vocab.map((piece, id): [unknown, unknown] => [Array.isArray(piece) ? piece[0] : undefined, id])
@@ -32,5 +32,5 @@ export function entriesOf(vocab: TokenizerJson["model"]["vocab"]): [text: string
   return entries as [string, number][];
 }
 
-/** Larger than any vocabulary; a list by id must not become sparse beyond memory. */
+/** Larger than any vocabulary. Bounds the list of texts by id, which must fit into memory. */
 const MAX_ID = 10_000_000;

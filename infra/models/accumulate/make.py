@@ -1,9 +1,12 @@
-"""Makes `accumulate`: a running sum per sequence, with all four sequence controls and one implicit state.
+"""Makes `accumulate`: a running sum per sequence, with all four sequence controls and one implicit
+state.
 
-OUTPUT = OUTPUT_STATE = INPUT on START, else INPUT_STATE + INPUT. Where READY is false the state stays as it is.
-CORRID_OUT and END_OUT repeat the controls, so that a client can see that they arrive.
+OUTPUT = OUTPUT_STATE = INPUT on START, else INPUT_STATE + INPUT. Where READY is false the state
+stays as it is. CORRID_OUT and END_OUT repeat the controls, so that a client can see that they
+arrive.
 
-Run with /usr/bin/python3 and Debian's python3-onnx (1.12) and python3-numpy. Writes 1/model.onnx beside this file.
+Run with /usr/bin/python3 and Debian's python3-onnx (1.12) and python3-numpy. Writes 1/model.onnx
+beside this file.
 """
 
 from pathlib import Path

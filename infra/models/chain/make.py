@@ -1,5 +1,5 @@
-"""Makes `chain`: an order-sensitive hash chain over the inputs of a sequence, to prove that no step is lost,
-doubled or swapped.
+"""Makes `chain`: an order-sensitive hash chain over the inputs of a sequence, to prove that no step
+is lost, doubled or swapped.
 
 All arithmetic is on 64-bit integers that wrap around (two's complement):
 
@@ -13,9 +13,10 @@ All arithmetic is on 64-bit integers that wrap around (two's complement):
     K    = 0x9E3779B97F4A7C15 = -7046029254386353131     two histories that once differ never meet again by themselves)
     C    = 1442695040888963407
 
-The same in TypeScript: test/models/chain-reference.ts.
+The same in TypeScript: test/fixtures/models/chain-reference.ts.
 
-Run with /usr/bin/python3 and Debian's python3-onnx (1.12) and python3-numpy. Writes 1/model.onnx beside this file.
+Run with /usr/bin/python3 and Debian's python3-onnx (1.12) and python3-numpy. Writes 1/model.onnx
+beside this file.
 """
 
 from pathlib import Path

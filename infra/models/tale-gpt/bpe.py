@@ -1,7 +1,8 @@
-"""A byte-level BPE like GPT-2's: training, encoding, and the files tokenizer.json and tokenizer_config.json.
+"""A byte-level BPE like GPT-2's: training, encoding, and the files tokenizer.json and
+tokenizer_config.json.
 
-Written out here since nothing but numpy, torch and onnx is needed to make the model. Every byte is a symbol of its own,
-so any text can be encoded; the merges come from the tales.
+Written out here since nothing but numpy, torch and onnx is needed to make the model. Every byte is
+a symbol of its own, so any text can be encoded; the merges come from the tales.
 """
 
 import re
@@ -12,7 +13,8 @@ from collections import Counter, defaultdict
 SPECIAL = ["<pad>", "<s>", "</s>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>"]
 PAD, START, STOP, END = 0, 1, 2, 6
 
-# Content may be a string or a list of parts, as OpenAI's clients send it; "developer" is another name for "system".
+# Content may be a string or a list of parts, as OpenAI's clients send it; "developer" is another
+# name for "system".
 CHAT_TEMPLATE = (
     "{{ bos_token }}"
     "{% for message in messages %}"
@@ -68,7 +70,8 @@ def as_symbols(piece: str) -> list[str]:
 
 
 def learn(texts: list[str], size: int) -> list[tuple[str, str]]:
-    """The merges of a vocabulary of `size` tokens: again and again the most frequent pair of neighbours becomes one."""
+    """The merges of a vocabulary of `size` tokens: again and again the most frequent pair of
+    neighbours becomes one."""
     counts = Counter(p for text in texts for part in IN_SPECIAL.split(text) if part not in SPECIAL for p in PIECE.findall(part))
     words = [(as_symbols(piece), count) for piece, count in sorted(counts.items())]
     merges: list[tuple[str, str]] = []

@@ -1,9 +1,10 @@
-"""Writes tale-gpt's weights as onnx/model.onnx, in the layout of optimum and onnx-community: token ids, attention mask,
-position ids and past keys and values go in; logits and present keys and values come out. Standard operators of opset 17.
+"""Writes tale-gpt's weights as onnx/model.onnx, in the layout of optimum and onnx-community: token
+ids, attention mask, position ids and past keys and values go in; logits and present keys and values
+come out. Standard operators of opset 17.
 
-A query sees a key if the key does not come after it (by its index in the cache, not by position id) and if the attention
-mask is 1 there. What it does not see gets the lowest finite score, hence a weight of exactly zero; minus infinity would
-make a row that sees nothing (a padded position) NaN.
+A query sees a key if the key does not come after it (by its index in the cache, not by position id)
+and if the attention mask is 1 there. What it does not see gets the lowest finite score, hence a
+weight of exactly zero; minus infinity would make a row that sees nothing (a padded position) NaN.
 """
 
 from pathlib import Path
@@ -95,7 +96,8 @@ def export(weights: dict[str, np.ndarray], config: dict, path: Path) -> None:
         query = turn(heads_of(h, "q", heads))
         key = g.op("Concat", f"past_key_values.{n}.key", turn(heads_of(h, "k", groups)), axis=2, out=f"present.{n}.key")
         value = g.op("Concat", f"past_key_values.{n}.value", heads_of(h, "v", groups), axis=2, out=f"present.{n}.value")
-        # The query heads that share keys are laid one after the other, so that nothing has to be repeated.
+        # The query heads that share keys are laid one after the other, so that nothing has to be
+        # repeated.
         query = g.op("Reshape", g.op("Mul", query, g.constant("scale", size**-0.5, np.float32)), g.ints(0, groups, -1, size))
         scores = g.op("MatMul", query, g.op("Transpose", key, perm=[0, 1, 3, 2]))
         apart = g.op("Concat", g.ints(0, groups, share), length, total, axis=0)

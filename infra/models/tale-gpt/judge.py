@@ -1,4 +1,5 @@
-"""Tells tales with the trained model and counts what is wrong with them, as far as a program can tell."""
+"""Tells tales with the trained model and counts what is wrong with them, as far as a program can
+tell."""
 
 import itertools
 import random
@@ -30,8 +31,9 @@ def expression(template: str, words: dict[str, str]) -> str:
 
 
 def flawless(tale: str, kind: str, deed: Deed) -> bool:
-    """Whether the tale is, to the letter, one that the grammar could have told about this hero and deed: every stage in
-    its order, and the same names, pronouns, place and details wherever they are mentioned."""
+    """Whether the tale is, to the letter, one that the grammar could have told about this hero and
+    deed: every stage in its order, and the same names, pronouns, place and details wherever they
+    are mentioned."""
     genders, adjectives, moves, paw, home, habits = CREATURES[kind]
     pronouns = [tales.SHE if g == "s" else tales.HE for g in ("sh" if genders == "b" else genders)]
     names = re.findall(r"named ([A-Z]\w+)", tale)
@@ -71,7 +73,8 @@ def faults(tale: str, ended: bool, hero: Hero, deed: Deed, lexicon: set[str]) ->
         found.append("hero")
     if deed.now.split()[-1] not in words:
         found.append("deed")
-    # At most two names, the hero's (as asked, if the prompt names it) and the helper's, and both more than once.
+    # At most two names, the hero's (as asked, if the prompt names it) and the helper's, and both
+    # more than once.
     names = {word for word in re.findall(r"(?<=[a-z,] )[A-Z][a-z]+", tale)} - {"Milky", "Way", "Sunday"}
     if len(names) > 2 or any(words.count(name) < 2 for name in names) or (hero.given and hero.words["N"] not in words):
         found.append("names")

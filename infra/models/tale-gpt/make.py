@@ -1,5 +1,6 @@
-"""Makes `tale-gpt`: trains a tokenizer and a small Llama-like transformer on the tales of tales.py, and writes both in
-Hugging Face's layout (config.json, tokenizer.json, onnx/model.onnx and so on) beside this file.
+"""Makes `tale-gpt`: trains a tokenizer and a small Llama-like transformer on the tales of tales.py,
+and writes both in Hugging Face's layout (config.json, tokenizer.json, onnx/model.onnx and so on)
+beside this file.
 
     make.py tokenizer        learns the merges anew and writes tokenizer.json and tokenizer_config.json
     make.py train [MINUTES]  trains for so long (30), exports, and judges; goes on from a checkpoint if there is one;
@@ -7,8 +8,8 @@ Hugging Face's layout (config.json, tokenizer.json, onnx/model.onnx and so on) b
     make.py export           exports the checkpoint
     make.py judge            tells 40 tales at each of three temperatures, twice, and counts what went wrong
 
-Run with /usr/bin/python3 and Debian's python3-torch (1.13), python3-onnx (1.12), python3-numpy and libopenblas0-pthread.
-The checkpoint lies in the directory for temporary files.
+Run with /usr/bin/python3 and Debian's python3-torch (1.13), python3-onnx (1.12), python3-numpy and
+libopenblas0-pthread. The checkpoint lies in the directory for temporary files.
 """
 
 import ctypes
@@ -21,12 +22,14 @@ import tempfile
 import time
 from pathlib import Path
 
-# Two processes of one thread each, with half of a batch each, are several times as fast as one with two threads. On
-# processors with AVX-512, the kernels that OpenBLAS 0.3.21 chooses by itself run at a fifth of the speed of these.
+# Two processes of one thread each, with half of a batch each, are several times as fast as one with
+# two threads. On processors with AVX-512, the kernels that OpenBLAS 0.3.21 chooses by itself run at
+# a fifth of the speed of these.
 os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 if "avx512f" in Path("/proc/cpuinfo").read_text():
     os.environ.setdefault("OPENBLAS_CORETYPE", "SkylakeX")
-# Large tensors keep their memory rather than give it back and fault it in again at each step (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD).
+# Large tensors keep their memory rather than give it back and fault it in again at each step
+# (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD).
 for _option in (-1, -3):
     ctypes.CDLL(None).mallopt(_option, 2**31 - 1)
 
@@ -166,8 +169,9 @@ class TaleGpt(torch.nn.Module):
         self.model = Decoder()
 
     def forward(self, tokens, halfway: list | None = None, caches: list | None = None):
-        """Logits. What the first half of the layers has worked out is appended to `halfway`. `caches`, one list for each
-        layer and empty at first, keeps the keys and values for the tokens of the next call."""
+        """Logits. What the first half of the layers has worked out is appended to `halfway`.
+        `caches`, one list for each layer and empty at first, keeps the keys and values for the
+        tokens of the next call."""
         length = tokens.shape[1]
         frequencies = CONFIG["rope_theta"] ** (-torch.arange(0, SIZE, 2) / SIZE)
         past = caches[0][0].shape[2] if caches and caches[0] else 0
@@ -197,7 +201,8 @@ def write(name: str, value: dict) -> None:
 
 
 def names_ahead(tok: Tokenizer, text: str, ids: list[int]) -> list[int]:
-    """For every token, the first token of the next name, if that name was told before; else -100."""
+    """For every token, the first token of the next name, if that name was told before; else
+    -100."""
     starts, at = [], 0
     for part in IN_SPECIAL.split(text):
         for piece in [part] if part in SPECIAL else PIECE.findall(part):
@@ -213,9 +218,9 @@ def names_ahead(tok: Tokenizer, text: str, ids: list[int]) -> list[int]:
 
 
 def batches(tok: Tokenizer, seed: int):
-    """Batches without end: tokens, the tokens that follow them, and the names ahead. Documents of like length come
-    together, so that hardly anything is padding; the padding is at the right, where nothing looks at it, and -100 marks
-    what is not scored."""
+    """Batches without end: tokens, the tokens that follow them, and the names ahead. Documents of
+    like length come together, so that hardly anything is padding; the padding is at the right,
+    where nothing looks at it, and -100 marks what is not scored."""
     rng = random.Random(seed)
     longest = CONFIG["max_position_embeddings"] + 1
     while True:
@@ -232,8 +237,8 @@ def batches(tok: Tokenizer, seed: int):
 
 
 def score(model, recall, tokens, targets, names):
-    """The language model's loss, that of the names ahead as the first half of the layers knows them, and how many of the
-    names that had to be repeated are the most probable next token."""
+    """The language model's loss, that of the names ahead as the first half of the layers knows
+    them, and how many of the names that had to be repeated are the most probable next token."""
     halfway: list = []
     logits = model(tokens, halfway)
     loss = cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-100)
@@ -249,7 +254,8 @@ def train(minutes: float, again: bool) -> None:
     tokenizer()
     size = sum(p.numel() for p in TaleGpt().parameters())
     print(f"{size} parameters", flush=True)
-    # Each worker's gradient; behind it the seconds so far, the losses, the names' share and the number of tokens.
+    # Each worker's gradient; behind it the seconds so far, the losses, the names' share and the
+    # number of tokens.
     shared = torch.zeros(2, size + CONFIG["hidden_size"] ** 2 + 5).share_memory_()
     context = torch.multiprocessing.get_context("fork")
     barrier = context.Barrier(2)
@@ -265,8 +271,8 @@ def work(rank: int, budget: float, again: bool, shared, barrier) -> None:
     tok = tokenizer()
     torch.manual_seed(1)
     model = TaleGpt()
-    # For training only: halfway up, the next name has to be known. By its last layer's loss alone the model takes very
-    # long to find out that names are to be looked up and not made up.
+    # For training only: halfway up, the next name has to be known. By its last layer's loss alone
+    # the model takes very long to find out that names are to be looked up and not made up.
     recall = linear(CONFIG["hidden_size"], CONFIG["hidden_size"])
     parameters = [*model.parameters(), *recall.parameters()]
     groups = [

@@ -1,9 +1,10 @@
-"""The grammar that tale-gpt learns from: prompts ("Write a short story about a cat who discovers a secret portal.")
-and tales that answer them. Every sentence here is ours.
+"""The grammar that tale-gpt learns from: prompts ("Write a short story about a cat who discovers a
+secret portal.") and tales that answer them. Every sentence here is ours.
 
-A tale is an opening (hero, name, home), a habit, five stages of the deed (it begins, a problem, a helper, the turn, how
-it ends) and a last sentence that says the deed again. In the templates, (a|b) is a choice and {slot} is filled from what
-the tale has fixed: {N} the hero's name, {kind} what the hero is, {F} the helper, {x} and {y} the deed's own details.
+A tale is an opening (hero, name, home), a habit, five stages of the deed (it begins, a problem, a
+helper, the turn, how it ends) and a last sentence that says the deed again. In the templates, (a|b)
+is a choice and {slot} is filled from what the tale has fixed: {N} the hero's name, {kind} what the
+hero is, {F} the helper, {x} and {y} the deed's own details.
 """
 
 import random
@@ -14,7 +15,8 @@ from dataclasses import dataclass, field
 HE = {"he": "he", "him": "him", "his": "his"}
 SHE = {"he": "she", "him": "her", "his": "her"}
 
-# kind: (pronouns, adjectives, how it moves, its limb, homes and the place they are in, habits). "b" means he or she.
+# kind: (pronouns, adjectives, how it moves, its limb, homes and the place they are in, habits). "b"
+# means he or she.
 CREATURES = {
     "cat": ("b", "curious|small grey|fluffy", "crept|padded", "paw", "house", "chasing moonbeams|napping in the sun"),
     "dog": ("b", "loyal|shaggy|brave", "trotted|ran", "paw", "house", "digging holes|barking at the clouds"),
@@ -70,7 +72,8 @@ NAMES = {
     "s": "Mira Luna Nora Tilda Ada Lena Zara Ruby Ivy Pearl Clara Stella".split(),
     "h": "Felix Otto Bruno Emil Milo Oscar Leo Hugo Jasper Theo Tomas Arlo".split(),
 }
-# Names that come from a prompt only ("a girl named Sarah"), so that the model learns to copy a name rather than choose one.
+# Names that come from a prompt only ("a girl named Sarah"), so that the model learns to copy a name
+# rather than choose one.
 GIVEN = {
     "s": "Sarah Anna Emma Julia Maria Sophie Alice Eva Laura Lucy Marta Nina Olivia Paula Rita Sonja Vera Yara Amelie Bella Carla Elsa Frida Gina Hanna Ines Jana Kira Lotte Mina".split(),
     "h": "Peter Paul Anders Ben Carlos David Erik Finn Georg Hans Ivan Jakob Karl Lukas Max Nils Omar Pavel Robin Samuel Tim Uwe Victor Willi Adam Bilal Chen Daniel Elias Fred".split(),
@@ -708,7 +711,8 @@ PORTAL = DEEDS[0]
 
 
 def held_out(kind: str, deed: Deed) -> bool:
-    """One pair of hero and deed in twelve is kept from training, to see whether the model can combine what it knows."""
+    """One pair of hero and deed in twelve is kept from training, to see whether the model can
+    combine what it knows."""
     return zlib.crc32(f"{kind} {deed.base}".encode()) % 12 == 0 and (kind, deed) != ("cat", PORTAL)
 
 
@@ -725,7 +729,8 @@ def pick(template: str, rng: random.Random) -> str:
 
 
 def fill(template: str, words: dict[str, str], rng: random.Random) -> str:
-    """Makes the choices and fills the slots; {He} and {x:C} are the same as {he} and {x} with a capital letter."""
+    """Makes the choices and fills the slots; {He} and {x:C} are the same as {he} and {x} with a
+    capital letter."""
 
     def value(found: re.Match) -> str:
         key, capital = found.group(1).removesuffix(":C"), found.group(1).endswith(":C")
@@ -748,7 +753,8 @@ class Hero:
         gender, adjectives, went, paw, home, habits = CREATURES[self.kind]
         gender = rng.choice("sh") if gender == "b" else gender
         pronouns = SHE if gender == "s" else HE
-        # Girls and boys are named in most prompts, others in some; a name from a prompt may be one the model has never chosen.
+        # Girls and boys are named in most prompts, others in some; a name from a prompt may be one
+        # the model has never chosen.
         self.given = rng.random() < (0.7 if self.kind in ("girl", "boy") else 0.12)
         name = rng.choice(GIVEN[gender] if self.given and rng.random() < 0.7 else NAMES[gender])
         self.adjective_given = rng.random() < 0.1
@@ -811,7 +817,8 @@ def turn(role: str, text: str) -> str:
 
 
 def chat(rng: random.Random) -> str:
-    """A conversation as the chat template writes it: one tale, now and then two, seldom something that is no tale."""
+    """A conversation as the chat template writes it: one tale, now and then two, seldom something
+    that is no tale."""
     text = "<s>" + (turn("system", rng.choice(SYSTEMS)) if rng.random() < 0.15 else "")
     hero, deed = pair(rng)
     if rng.random() < 0.05:

@@ -1,14 +1,15 @@
-"""Makes `word-lstm`: trains a two-layer LSTM language model on the tales of tales.py, and exports it for serving one
-token at a time.
+"""Makes `word-lstm`: trains a two-layer LSTM language model on the tales of tales.py, and exports
+it for serving one token at a time.
 
-TOKEN (one token id) and the states H and C (2 layers x 256) go in; PROBS (the next token's distribution), NEXT (its
-most likely token) and the new states H_OUT and C_OUT come out. Token 0 is <end>: it ends a tale, and given to a fresh
-sequence it asks for the opening of a new one. The batch is the first dimension of every tensor.
+TOKEN (one token id) and the states H and C (2 layers x 256) go in; PROBS (the next token's
+distribution), NEXT (its most likely token) and the new states H_OUT and C_OUT come out. Token 0 is
+<end>: it ends a tale, and given to a fresh sequence it asks for the opening of a new one. The batch
+is the first dimension of every tensor.
 
 Run with /usr/bin/python3 and Debian's python3-torch (1.13), python3-onnx (1.12), python3-numpy and
-libopenblas0-pthread; some 8 minutes on 2 cores. Writes vocab.json, words.txt (labels) and 1/model.onnx
-beside this file. A first argument sets the number of training steps; `continue` as a second one starts from the weights
-in 1/model.onnx.
+libopenblas0-pthread; some 8 minutes on 2 cores. Writes vocab.json, words.txt (labels) and
+1/model.onnx beside this file. A first argument sets the number of training steps; `continue` as a
+second one starts from the weights in 1/model.onnx.
 """
 
 import copy
@@ -20,7 +21,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-# One thread per half of a batch is three times as fast as OpenBLAS and OpenMP with two threads each.
+# One thread per half of a batch is three times as fast as OpenBLAS and OpenMP with two threads
+# each.
 os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np
@@ -49,13 +51,15 @@ class Words(torch.nn.Module):
         self.bias = torch.nn.Parameter(torch.zeros(vocabulary))
         torch.nn.init.normal_(self.embedding.weight, std=0.1)
         for layer in range(LAYERS):
-            # Gates that start out remembering, each unit for another time, up to a tale's length ("chrono" biases).
+            # Gates that start out remembering, each unit for another time, up to a tale's length
+            # ("chrono" biases).
             remember = torch.log(1 + torch.rand(HIDDEN) * 150)
             getattr(self.lstm, f"bias_hh_l{layer}").data.zero_()
             bias = getattr(self.lstm, f"bias_ih_l{layer}").data.zero_()
             bias[:HIDDEN] = -1.0
             bias[HIDDEN : 2 * HIDDEN] = remember
-        # For training only: at every step, the tale's hero, place and so on are to be read off the hidden state.
+        # For training only: at every step, the tale's hero, place and so on are to be read off the
+        # hidden state.
         self.recall = torch.nn.ModuleList([torch.nn.Linear(HIDDEN, len(words)) for words in MEMORY.values()])
 
     def forward(self, tokens, states=None):
@@ -65,9 +69,9 @@ class Words(torch.nn.Module):
 
 
 def batch(rng: random.Random, ids: dict, size: int, reach: int):
-    """Tales as rows; half of them begin with <end>, half with their first word. -100 marks what is not scored. The
-    third tensor says for each slot of MEMORY and each position which
-    of its words was told at most `reach` words ago."""
+    """Tales as rows; half of them begin with <end>, half with their first word. -100 marks what is
+    not scored. The third tensor says for each slot of MEMORY and each position which of its words
+    was told at most `reach` words ago."""
     tales = [tale_and_memory(rng) for _ in range(size)]
     rows = [(["<end>"] if rng.random() < 0.5 else []) + words for words, _ in tales]
     longest = max(len(row) for row in rows)

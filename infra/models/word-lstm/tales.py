@@ -1,7 +1,8 @@
 """The grammar that writes the training text of `word-lstm`: short tales, all our own.
 
-A tale fixes its hero, friend, place, weather and plot once, and every later sentence keeps to them; that is what the
-model has to remember. `(a|b)` in a template is a choice, `{x}` one of the tale's own words. Standard library only.
+A tale fixes its hero, friend, place, weather and plot once, and every later sentence keeps to them;
+that is what the model has to remember. `(a|b)` in a template is a choice, `{x}` one of the tale's
+own words. Standard library only.
 """
 
 import random

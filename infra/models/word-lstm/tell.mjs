@@ -1,7 +1,11 @@
-// Tells a tale: feeds an opening to `word-lstm` word by word, as one sequence, then goes on with the words that the model proposes.
-// Every word is one request; which worker runs it does not matter, and the state is nowhere but in Baton.
-//
-//   node infra/models/word-lstm/tell.mjs "Once upon a time" [--temperature 0.4] [--seed 1] [--url http://localhost:8000]
+/**
+ * Tells a tale: it feeds an opening to `word-lstm` word by word, as one sequence, then goes on with
+ * the words that the model proposes. Every word is one request; which worker runs it does not
+ * matter, and the state is nowhere but in Baton.
+ *
+ *   node infra/models/word-lstm/tell.mjs "Once upon a time" \
+ *     [--temperature 0.4] [--seed 1] [--words 400] [--url http://localhost:8000]
+ */
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 
@@ -10,13 +14,15 @@ const { values, positionals } = parseArgs({
   options: {
     temperature: { type: "string", default: "0.4" },
     seed: { type: "string", default: "1" },
-    url: { type: "string", default: process.env.BATON_URL ?? "http://localhost:8000" },
+    url: { type: "string", default: process.env["BATON_URL"] ?? "http://localhost:8000" },
     words: { type: "string", default: "400" },
   },
 });
+/** @type {string[]} the word of each token; tokens that stand for no word have a name in <> */
 const vocabulary = JSON.parse(readFileSync(new URL("./vocab.json", import.meta.url), "utf8"));
 const tokens = new Map(vocabulary.map((word, token) => [word, token]));
 const opening = (positionals[0] ?? "Once upon a time").match(/[\p{L}\p{N}'-]+|[^\s\p{L}\p{N}]/gu) ?? [];
+/** @type {readonly string[]} */
 const unknown = opening.filter((word) => !tokens.has(word));
 if (unknown.length > 0) {
   console.error(
@@ -27,8 +33,14 @@ if (unknown.length > 0) {
 
 const sequence = `tale-${Date.now()}`;
 
-/** Feeds one word; gives the probability of every word to come next. */
-async function step(token, start, end) {
+/**
+ * Feeds one word; gives the probability of every token to come next.
+ *
+ * @param {number} token
+ * @param {{ start?: boolean, end?: boolean }} [flags] whether it is the sequence's first or last
+ * @returns {Promise<number[]>}
+ */
+async function step(token, { start = false, end = false } = {}) {
   const response = await fetch(`${values.url}/v2/models/word-lstm/infer`, {
     method: "POST",
     headers: { "Idempotency-Key": `${sequence}-${count++}` },
@@ -38,13 +50,18 @@ async function step(token, start, end) {
       outputs: [{ name: "PROBS" }],
     }),
   });
-  const answer = await response.json();
-  if (!response.ok) throw new Error(answer.error);
-  return answer.outputs[0].data;
+  /** @type {{ error?: string, outputs?: [{ data: number[] }] }} */
+  const { error, outputs } = JSON.parse(await response.text());
+  if (outputs === undefined) throw new Error(error);
+  return outputs[0].data;
 }
 let count = 0;
 
-/** mulberry32: small, and the same tale for the same seed. */
+/**
+ * The generator mulberry32, which is small: the same tale for the same seed.
+ *
+ * @param {number} seed
+ */
 function randomNumbers(seed) {
   let state = seed >>> 0;
   return () => {
@@ -56,6 +73,11 @@ function randomNumbers(seed) {
 }
 const random = randomNumbers(Number(values.seed));
 
+/**
+ * Draws a token.
+ *
+ * @param {number[]} probabilities
+ */
 function choose(probabilities) {
   const temperature = Number(values.temperature);
   if (temperature === 0) return probabilities.indexOf(Math.max(...probabilities));
@@ -65,6 +87,7 @@ function choose(probabilities) {
 }
 
 let last = "";
+/** @param {string} word */
 function say(word) {
   const glued =
     last === "" || /^[,.!?:;]$/.test(word) || (word === '"' && quoteIsOpen) || (last === '"' && quoteIsOpen);
@@ -74,18 +97,20 @@ function say(word) {
 }
 let quoteIsOpen = false;
 
+/** @type {number[]} */
 let probabilities = [];
 for (const [i, word] of opening.entries()) {
   say(word);
-  probabilities = await step(tokens.get(word), i === 0, false);
+  probabilities = await step(tokens.get(word) ?? 0, { start: i === 0 });
 }
 for (let i = 0; i < Number(values.words); i++) {
   const token = choose(probabilities);
-  if (vocabulary[token] === "<end>") {
-    await step(token, false, true);
+  const word = vocabulary[token] ?? "<end>";
+  if (word === "<end>") {
+    await step(token, { end: true });
     break;
   }
-  say(vocabulary[token]);
-  probabilities = await step(token, false, false);
+  say(word);
+  probabilities = await step(token);
 }
 process.stdout.write("\n");

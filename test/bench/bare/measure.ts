@@ -1,14 +1,17 @@
-/** The yardstick: ONNX Runtime alone, in a loop, its states in memory and its inputs stacked beforehand. */
-import { serveJob } from "../child.js";
-import { AnswerCheck } from "../answers.js";
-import { modelFile, type BenchModel } from "../models.js";
-import { outputAt, PATTERNS, readFloats, STEPS, vectorAt, vectors } from "../patterns.js";
-import { percentiles, type Percentiles } from "../percentiles.js";
+/**
+ * The yardstick for steps: ONNX Runtime alone, in a loop, with its states in memory and its inputs
+ * stacked beforehand.
+ */
+import { serveJob } from "../support/child.js";
+import { AnswerCheck } from "../support/answers.js";
+import { modelFile, type BenchModel } from "../support/models.js";
+import { outputAt, PATTERNS, readFloats, STEPS, vectorAt, vectors } from "../support/patterns.js";
+import { percentiles, type Percentiles } from "../support/statistics.js";
 import { floats, floatsOf, openSession, outputNames } from "./session.js";
 
 export interface BareJob {
   readonly model: BenchModel;
-  /** Rows of one run. */
+  /** Rows of one run of the model. */
   readonly batch: number;
   readonly expected: string;
   readonly warmupMs: number;
@@ -17,9 +20,9 @@ export interface BareJob {
 
 export interface BareResult {
   readonly stepsPerSecond: number;
-  /** Of one run. */
+  /** Milliseconds of one run of the model. */
   readonly runMs: Percentiles;
-  /** Microseconds of CPU per step, of all threads. */
+  /** Microseconds of CPU per step, of all threads together. */
   readonly cpuUs: number;
   readonly checked: number;
   readonly wrong: number;

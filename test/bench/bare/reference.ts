@@ -1,8 +1,11 @@
-/** Computes every pattern's outputs, one row at a time, and writes them where the measurements read them. */
+/**
+ * Computes every pattern's outputs, one row at a time, and writes them to the file where the
+ * measurements read them.
+ */
 import { writeFileSync } from "node:fs";
-import { serveJob } from "../child.js";
-import { modelFile, type BenchModel } from "../models.js";
-import { outputAt, PATTERNS, STEPS, vectorAt, vectors } from "../patterns.js";
+import { serveJob } from "../support/child.js";
+import { modelFile, type BenchModel } from "../support/models.js";
+import { outputAt, PATTERNS, STEPS, vectorAt, vectors } from "../support/patterns.js";
 import { floats, floatsOf, openSession, outputNames } from "./session.js";
 
 export interface ReferenceJob {

@@ -1,5 +1,5 @@
-/** What passes through BullMQ: JSON, so tensors travel as base64. */
-import type { BenchModel } from "../models.js";
+/** What passes through BullMQ. It is JSON, so tensors travel as base64. */
+import type { BenchModel } from "../support/models.js";
 
 export interface StepData {
   readonly sequence: number;

@@ -1,11 +1,13 @@
-/** Sequences in closed loop through BullMQ: each adds a job, waits for its result, adds the next. */
+/**
+ * Sequences in closed loop through BullMQ: each adds a job, waits for its result and adds the next.
+ */
 import { fork } from "node:child_process";
 import { Queue, QueueEvents } from "bullmq";
-import { AnswerCheck } from "../answers.js";
-import { serveJob } from "../child.js";
-import type { BenchModel } from "../models.js";
-import { outputAt, PATTERNS, readFloats, STEPS, vectorAt, vectors } from "../patterns.js";
-import { percentiles, type Percentiles } from "../percentiles.js";
+import { AnswerCheck } from "../support/answers.js";
+import { serveJob } from "../support/child.js";
+import type { BenchModel } from "../support/models.js";
+import { outputAt, PATTERNS, readFloats, STEPS, vectorAt, vectors } from "../support/patterns.js";
+import { percentiles, type Percentiles } from "../support/statistics.js";
 import { floatsToText, type BullWorkerJob, type StepData, type StepResult } from "./job.js";
 
 export interface BullJob {
@@ -24,7 +26,10 @@ export interface BullResult {
   readonly wrong: number;
 }
 
-/** A job's record outlives its event: removed at once, a late waiter would not find it. */
+/**
+ * How many records of jobs are kept. Were a record removed at once, a late waiter would not find
+ * it.
+ */
 const KEPT_JOBS = 1_000;
 
 await serveJob(async (job: BullJob, measuring): Promise<BullResult> => {
@@ -60,13 +65,14 @@ await serveJob(async (job: BullJob, measuring): Promise<BullResult> => {
   measuring();
   await Promise.race([drivers, new Promise((next) => setTimeout(next, measureMs))]);
   const seconds = (performance.now() - startedAt) / 1_000;
-  // The last steps are not waited for: now and then a waiter misses its event and would wait for ever.
+  // The last steps are not waited for: now and then a waiter misses its event and would wait for
+  // ever.
   closing.abort();
   const { checked, wrong } = check;
   return { stepsPerSecond: latencies.length / seconds, latencyMs: percentiles(latencies), checked, wrong };
 });
 
-/** It ends with this process. */
+/** Starts the BullMQ worker, which ends with this process. */
 function startWorker(job: BullWorkerJob): Promise<void> {
   return new Promise((resolve, reject) => {
     const worker = fork(new URL("./worker.js", import.meta.url), [JSON.stringify(job)]);

@@ -1,11 +1,17 @@
-/** The common way: one BullMQ job is one inference, and the sequence's state is fetched from Redis and put back. */
+/**
+ * The common way, for comparison: one BullMQ job is one inference, and the sequence's state is
+ * fetched from Redis and put back.
+ */
 import { Worker } from "bullmq";
 import { Redis } from "ioredis";
 import { floats, floatsOf, openSession, outputNames } from "../bare/session.js";
-import { modelFile } from "../models.js";
+import { modelFile } from "../support/models.js";
 import { floatsToText, type BullWorkerJob, type StepData, type StepResult } from "./job.js";
 
-/** Lets Redis be asked for the next states while the model runs. Tried: 1 gave 215 steps/s, 8 gave 405, 32 gave 500. */
+/**
+ * Jobs at a time, so that Redis can be asked for the next states while the model runs. Tried: 1
+ * gave 215 steps/s, 8 gave 405, 32 gave 500.
+ */
 const CONCURRENCY = 32;
 
 const { redisPort, queue, model } = JSON.parse(process.argv[2] ?? "") as BullWorkerJob;

@@ -1,16 +1,18 @@
-/** Sequences in closed loop over HTTP: each sends its next step the moment the last one is answered. */
-import { AnswerCheck } from "../answers.js";
-import { serveJob } from "../child.js";
-import type { BenchModel } from "../models.js";
-import { outputAt, PATTERNS, readFloats, STEPS } from "../patterns.js";
-import { percentiles, type Percentiles } from "../percentiles.js";
+/**
+ * Sequences in closed loop over HTTP: each sends its next step the moment the last one is answered.
+ */
+import { AnswerCheck } from "../support/answers.js";
+import { serveJob } from "../support/child.js";
+import type { BenchModel } from "../support/models.js";
+import { outputAt, PATTERNS, readFloats, STEPS } from "../support/patterns.js";
+import { percentiles, type Percentiles } from "../support/statistics.js";
 import { Connection, type Answer } from "./connection.js";
 import { requestsOf } from "./requests.js";
 
 export interface LoadJob {
   readonly port: number;
   readonly model: BenchModel;
-  /** Each on a connection of its own. */
+  /** How many sequences run, each on a connection of its own. */
   readonly sequences: number;
   readonly expected: string;
   readonly warmupMs: number;
@@ -21,13 +23,15 @@ export interface LoadResult {
   readonly steps: number;
   readonly seconds: number;
   readonly latencyMs: Percentiles;
+  /** The longest that a step took, in milliseconds. */
+  readonly longestMs: number;
   readonly checked: number;
   readonly wrong: number;
   /** CPU time of this process while it measured. */
   readonly cpuMs: number;
 }
 
-await serveJob(({ port, model, sequences, expected, warmupMs, measureMs }: LoadJob, measuring) => {
+await serveJob(({ port, model, sequences, expected, warmupMs, measureMs }: LoadJob, measuring, measured) => {
   const check = new AnswerCheck(readFloats(expected), model.size);
   const latencies: number[] = [];
   let open = 0;
@@ -71,7 +75,14 @@ await serveJob(({ port, model, sequences, expected, warmupMs, measureMs }: LoadJ
       phase = "over";
       const seconds = (performance.now() - startedAt) / 1_000;
       const { user, system } = process.cpuUsage(cpuBefore);
-      result = { steps: latencies.length, seconds, latencyMs: percentiles(latencies), cpuMs: (user + system) / 1_000 };
+      measured();
+      result = {
+        steps: latencies.length,
+        seconds,
+        latencyMs: percentiles(latencies),
+        longestMs: latencies.reduce((longest, one) => Math.max(longest, one), 0),
+        cpuMs: (user + system) / 1_000,
+      };
     };
     run().catch(reject);
   });

@@ -1,13 +1,16 @@
-/** The yardstick: the same prompts decoded greedily in one process, a batch at a time, with nothing between model and clock. */
-import { serveJob } from "../child.js";
-import type { StreamModel } from "../models.js";
-import { percentiles, type Percentiles } from "../percentiles.js";
+/**
+ * The yardstick for generation: the same prompts decoded greedily in one process, a batch at a
+ * time, with nothing between the model and the clock.
+ */
+import { serveJob } from "../support/child.js";
+import type { StreamModel } from "../support/models.js";
+import { percentiles, type Percentiles } from "../support/statistics.js";
 import { Decoder } from "./decoder.js";
 import { readReferences, type Reference } from "./expected.js";
 
 export interface BareStreamJob {
   readonly model: StreamModel;
-  /** Rows, all begun together. */
+  /** Rows of one batch, all begun together. */
   readonly batch: number;
   readonly references: string;
   readonly warmupMs: number;
@@ -18,11 +21,11 @@ export interface BareStreamResult {
   readonly tokensPerSecond: number;
   readonly firstTokenMs: Percentiles;
   readonly betweenTokensMs: Percentiles;
-  /** Of each answer's own mean. */
+  /** Percentiles of the answers' own means. */
   readonly meanBetweenMs: Percentiles;
-  /** Microseconds of CPU per token, of all threads. */
+  /** Microseconds of CPU per token, of all threads together. */
   readonly cpuUs: number;
-  /** Streams. */
+  /** How many streams were compared with the expected answer. */
   readonly checked: number;
   readonly wrong: number;
 }
@@ -42,7 +45,7 @@ await serveJob(async (job: BareStreamJob, measuring): Promise<BareStreamResult> 
     }
   };
 
-  /** Whole answers until the time is up, and the one that is being made. */
+  /** Decodes whole answers until the time is up, and ends the one that is being made. */
   const loop = async (ms: number) => {
     const firstMs: number[] = [];
     const betweenMs: number[] = [];

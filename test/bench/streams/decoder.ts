@@ -1,4 +1,7 @@
-/** The yardstick of generation: a decoder that Hugging Face's layout describes, run by ONNX Runtime directly. What comes out as present goes in as past, uncopied. */
+/**
+ * A decoder in Hugging Face's layout, run by ONNX Runtime directly. What comes out as `present`
+ * goes in as `past`, uncopied.
+ */
 import { join } from "node:path";
 import * as ort from "onnxruntime-node";
 import { floats, floatsOf, openSession } from "../bare/session.js";
@@ -10,14 +13,14 @@ interface Cache {
   readonly dim: number;
 }
 
-/** A batch of rows after a pass. */
+/** A batch of rows after a forward pass. */
 export interface Pass {
   readonly rows: number;
-  /** Positions of every row's cache. */
+  /** How many positions every row's cache has. */
   readonly length: number;
-  /** After every row's last token, by its largest logit. */
+  /** The token with the largest logit after every row's last token. */
   readonly next: readonly number[];
-  /** By how much each was larger than the second. */
+  /** By how much each of those logits was larger than the second largest. */
   readonly margins: readonly number[];
   readonly caches: Readonly<Record<string, ort.Tensor>>;
 }
@@ -27,7 +30,7 @@ export class Decoder {
   readonly #caches: readonly Cache[];
   readonly #outputs: readonly string[];
   readonly #positions: boolean;
-  /** Every mask is a piece of it: nothing is padded here. */
+  /** Every attention mask is a piece of it, since nothing is padded here. */
   #ones = new BigInt64Array(0);
 
   private constructor(session: ort.InferenceSession) {
@@ -37,9 +40,9 @@ export class Decoder {
     this.#positions = session.inputNames.includes("position_ids");
   }
 
-  /** @param folder in Hugging Face's layout. */
+  /** @param folder a model in Hugging Face's layout */
   static async open(folder: string): Promise<Decoder> {
-    // These decoders are too small for two: one thread makes more tokens.
+    // These decoders are too small for two threads: one makes more tokens.
     return new Decoder(await openSession(join(folder, "onnx", "model.onnx"), 1));
   }
 
@@ -99,7 +102,7 @@ function integers(data: BigInt64Array, shape: readonly number[]): ort.Tensor {
   return new ort.Tensor("int64", data, shape);
 }
 
-/** The first of the largest, as every argmax has it. */
+/** Finds the largest logit, the first of several, as every argmax does. */
 export function largest(logits: Float32Array): { readonly token: number; readonly margin: number } {
   let token = 0;
   let most = -Infinity;

@@ -1,4 +1,7 @@
-/** A recorded answer taken apart: which event was whole at what time. Done after the clock has stopped, so that the client costs next to nothing while it runs. */
+/**
+ * Takes a recorded answer apart: which event was whole at what time. This is done after the clock
+ * has stopped, so the client costs next to nothing while it runs.
+ */
 
 /** What the socket gave at once. */
 export interface Arrival {
@@ -7,7 +10,7 @@ export interface Arrival {
 }
 
 export interface StreamEvent {
-  /** Of the record. */
+  /** Index of the record. */
   readonly index: number;
   readonly text: string;
   readonly finish: string | null;
@@ -17,7 +20,7 @@ export interface StreamEvent {
 
 export interface Answered {
   readonly events: readonly StreamEvent[];
-  /** `[DONE]` came, and nothing after it. */
+  /** Whether `[DONE]` came, and nothing after it. */
   readonly done: boolean;
 }
 
@@ -27,7 +30,7 @@ interface Piece {
   readonly at: number;
 }
 
-/** @param arrivals a whole HTTP/1.1 response in chunks. */
+/** @param arrivals a whole HTTP/1.1 response with chunked encoding */
 export function eventsOf(arrivals: readonly Arrival[]): Answered {
   const { body, pieces } = bodyOf(arrivals);
   const events: StreamEvent[] = [];

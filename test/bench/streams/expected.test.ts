@@ -3,7 +3,7 @@ import type { StreamEvent } from "./events.js";
 import { expectedOf, faultOf } from "./expected.js";
 import { Vocabulary } from "./vocabulary.js";
 
-/** "Ã" and "©" stand for the two bytes of "é", "Ġ" for a space. */
+/** "Ã" and "©" stand for the two bytes of "é", and "Ġ" stands for a space. */
 const vocabulary = new Vocabulary({
   added_tokens: [{ id: 0 }],
   model: { vocab: { "<s>": 0, a: 1, Ġb: 2, Ã: 3, "©": 4 } },

@@ -1,4 +1,7 @@
-/** What a stream must say, worked out of tokens that were computed beforehand, and the judgement on what it said. */
+/**
+ * What a stream must say, worked out of tokens that were computed beforehand, and the judgement on
+ * what it said.
+ */
 import { readFileSync } from "node:fs";
 import type { Answered } from "./events.js";
 import type { Vocabulary } from "./vocabulary.js";
@@ -14,9 +17,12 @@ export function readReferences(file: string): Reference[] {
 }
 
 export interface Expected {
-  /** Of each token by itself; undefined where it is no whole text: it may come without an event, and with or after another's. */
+  /**
+   * The text of each token by itself. It is undefined for a token that is no whole text: such a
+   * token may come without an event, and with or after another's.
+   */
   readonly pieces: readonly (string | undefined)[];
-  /** Of all. */
+  /** The text of all tokens. */
   readonly text: string;
 }
 
@@ -26,8 +32,9 @@ export function expectedOf(vocabulary: Vocabulary, tokens: readonly number[]): E
 }
 
 /**
- * Every index once and in order, with the text of its token (no two tokens are spelt alike), and the right end.
- * @returns what is wrong first; undefined: nothing
+ * Expects every index once and in order, with the text of its token (no two tokens are spelt
+ * alike), and the right end.
+ * @returns what is wrong first; undefined where nothing is
  */
 export function faultOf({ events, done }: Answered, { pieces, text }: Expected): string | undefined {
   let next = 0;

@@ -1,8 +1,7 @@
 /** The figures of generation. */
-import { parts } from "../fleet.js";
-import { cheap, demo, long, wide } from "../models.js";
-import { median, type Percentiles } from "../percentiles.js";
-import { ratio, type Wanted } from "../wanted.js";
+import { parts } from "../support/fleet.js";
+import { cheap, demo, long, wide } from "../support/models.js";
+import { median, type Percentiles, ratio, type Wanted } from "../support/statistics.js";
 import type { StreamResult, StreamRound } from "./scenarios.js";
 import { HISTORIES, type Takeover } from "./takeover.js";
 
@@ -81,7 +80,7 @@ function against(
 
 type Pair<Result> = (round: Round) => readonly [one: Result | undefined, sixteen: Result | undefined];
 
-/** One stream and sixteen, and what the batch is worth. */
+/** The figures of one stream and of sixteen, and what the batch is worth. */
 function paired(name: string, fleet: Pair<StreamResult>, bare: Pair<Pace & { readonly cpuUs: number }>): Figures {
   const gain = (of: Pair<Pace>) => (round: Round) => {
     const [one, sixteen] = of(round);

@@ -1,6 +1,9 @@
-/** One stream whose worker is killed on the way: it says when it has read so much, and afterwards what the longest pause was. */
-import { serveJob } from "../child.js";
-import { long } from "../models.js";
+/**
+ * One stream whose worker is killed on the way. It says when it has read a given number of tokens,
+ * and afterwards what the longest pause was.
+ */
+import { serveJob } from "../support/child.js";
+import { long } from "../support/models.js";
 import { eventsOf } from "./events.js";
 import { expectedOf, faultOf, readReferences } from "./expected.js";
 import { completionRequest, Recorder, type Recording } from "./recorder.js";
@@ -9,15 +12,15 @@ import { Vocabulary } from "./vocabulary.js";
 export interface InterruptedJob {
   readonly port: number;
   readonly references: string;
-  /** Which of the prompts. */
+  /** Number of the prompt. */
   readonly prompt: number;
-  /** Tokens read before it says so. */
+  /** How many tokens it reads before it says so. */
   readonly history: number;
 }
 
 export interface InterruptedResult {
   readonly pauseMs: number;
-  /** Of each event, its index and when it came, on the wall's clock. */
+  /** The index of each event and when it came, in milliseconds on the wall clock. */
   readonly came: readonly (readonly [index: number, at: number])[];
   readonly checked: number;
   readonly wrong: number;

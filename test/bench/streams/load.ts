@@ -1,7 +1,10 @@
-/** Streams in closed loop over SSE: each connection asks for its next answer the moment the last one has ended. */
-import { serveJob } from "../child.js";
-import type { StreamModel } from "../models.js";
-import { percentiles, type Percentiles } from "../percentiles.js";
+/**
+ * Streams in closed loop over SSE: each connection asks for its next answer the moment the last one
+ * has ended.
+ */
+import { serveJob } from "../support/child.js";
+import type { StreamModel } from "../support/models.js";
+import { percentiles, type Percentiles } from "../support/statistics.js";
 import { eventsOf } from "./events.js";
 import { expectedOf, faultOf, readReferences } from "./expected.js";
 import { completionRequest, Recorder, type Recording } from "./recorder.js";
@@ -24,14 +27,14 @@ export interface StreamLoadResult {
   readonly seconds: number;
   readonly firstTokenMs: Percentiles;
   readonly betweenTokensMs: Percentiles;
-  /** Of each stream's own mean. */
+  /** Percentiles of the streams' own means. */
   readonly meanBetweenMs: Percentiles;
-  /** Prompts taken, those of other jobs included. */
+  /** How many prompts were taken, those of other jobs included. */
   readonly taken: number;
-  /** Streams. */
+  /** How many streams were compared with the expected answer. */
   readonly checked: number;
   readonly wrong: number;
-  /** Of the first stream that was wrong. */
+  /** What was wrong with the first stream that was wrong. */
   readonly fault?: string;
   /** CPU time of this process while it measured. */
   readonly cpuMs: number;

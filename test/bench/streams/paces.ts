@@ -1,4 +1,7 @@
-/** From events with their times to what a reader feels: how soon the first token came, how long the next ones took. */
+/**
+ * Turns events with their times into what a reader feels: how soon the first token came, and how
+ * long the next ones took.
+ */
 import type { StreamEvent } from "./events.js";
 
 export interface TimedStream {
@@ -7,13 +10,18 @@ export interface TimedStream {
 }
 
 export interface Paces {
-  /** That came between the two times. */
+  /** How many tokens came between the two times. */
   readonly tokens: number;
-  /** Of the streams that were asked for between them. */
+  /** Milliseconds to the first token, of the streams that were asked for between the two times. */
   readonly firstMs: readonly number[];
-  /** Before each token that came between them, its stream's first one aside. */
+  /**
+   * Milliseconds before each token that came between the two times, without each stream's first.
+   */
   readonly betweenMs: readonly number[];
-  /** Mean between the tokens of each stream that was asked for between them: what is left when several come at once. */
+  /**
+   * Mean milliseconds between tokens, of each stream that was asked for between the two times. It
+   * is what is left when several tokens come at once.
+   */
   readonly meanMs: readonly number[];
 }
 

@@ -1,14 +1,17 @@
-/** What a takeover cannot do without: the forward passes over prompt and history, by themselves. */
-import { serveJob } from "../child.js";
-import { long } from "../models.js";
-import { median } from "../percentiles.js";
+/**
+ * What a takeover cannot do without, measured by itself: the forward passes over prompt and
+ * history.
+ */
+import { serveJob } from "../support/child.js";
+import { long } from "../support/models.js";
+import { median } from "../support/statistics.js";
 import { Decoder, type Pass } from "./decoder.js";
 import { readReferences } from "./expected.js";
 
 export interface RecomputeJob {
   readonly references: string;
   readonly histories: readonly number[];
-  /** Positions that a worker computes at once (BATON_PREFILL_TOKENS). */
+  /** How many positions a worker computes at once (BATON_PREFILL_TOKENS). */
   readonly chunk: number;
 }
 
@@ -18,7 +21,7 @@ export interface Recompute {
   readonly chunksMs: number;
 }
 
-/** Medians of so many. */
+/** The medians are taken over this many runs. */
 const TIMES = 5;
 
 await serveJob(async ({ references, histories, chunk }: RecomputeJob): Promise<{ passes: Recompute[] }> => {

@@ -1,4 +1,7 @@
-/** One keep-alive connection that asks for one stream at a time and keeps what comes, with the time: it looks for the end alone. */
+/**
+ * One keep-alive connection that asks for one stream at a time and keeps what comes, with the time.
+ * It looks for nothing but the end.
+ */
 import { connect, type Socket } from "node:net";
 import type { Arrival } from "./events.js";
 
@@ -10,11 +13,11 @@ export interface Recording {
 export interface RecorderHears {
   ended(recording: Recording): void;
   failed(error: Error): void;
-  /** Something came. */
+  /** Called when something has come. */
   arrived?(arrival: Arrival): void;
 }
 
-/** The chunk without bytes that ends a body, and the end of the chunk before it. */
+/** The empty chunk that ends a body, with the end of the chunk before it. */
 const END = "\n0\r\n\r\n";
 
 export class Recorder {
@@ -63,7 +66,7 @@ export class Recorder {
   }
 }
 
-/** The bytes of a request for a greedy answer of so many tokens. */
+/** The bytes of a request for a greedy answer with this many tokens. */
 export function completionRequest(model: string, prompt: readonly number[], tokens: number): Buffer {
   const body = JSON.stringify({
     model,

@@ -1,11 +1,12 @@
 /**
- * Makes the prompts and computes what must come back, before anything is measured. A greedy answer is the same in any batch and after a takeover only where no two tokens
- * were nearly as likely: prompts that come to such a place are left out.
+ * Makes the prompts and computes what must come back, before anything is measured. A greedy answer
+ * is the same in any batch and after a takeover only where no two tokens were nearly as likely.
+ * Prompts that come to such a place are left out.
  */
 import { writeFileSync } from "node:fs";
-import { seededRandom } from "../../setup/random.js";
-import { serveJob } from "../child.js";
-import type { StreamModel } from "../models.js";
+import { seededRandom } from "../../support/fleet/random.js";
+import { serveJob } from "../support/child.js";
+import type { StreamModel } from "../support/models.js";
 import { Decoder } from "./decoder.js";
 import type { Reference } from "./expected.js";
 import { Vocabulary } from "./vocabulary.js";
@@ -17,9 +18,12 @@ export interface StreamReferenceJob {
 
 const SEED = 20_261_121;
 const MOST_ROWS = 32;
-/** Of each batch; some will be left out. */
+/** Spare rows of each batch, since some rows will be left out. */
 const SPARE_ROWS = 3;
-/** Of logits, well above what the company in a batch changes in them. */
+/**
+ * The least difference between the two largest logits, well above what the company in a batch
+ * changes in them.
+ */
 const LEAST_MARGIN = 1e-4;
 /** If this many candidates for each prompt are not enough, the model or the margin is wrong. */
 const MOST_TRIES = 8;
@@ -44,7 +48,7 @@ await serveJob(async ({ model, file }: StreamReferenceJob) => {
   return { file };
 });
 
-/** @returns greedy answers, and the smallest margin on the way to each. */
+/** @returns greedy answers, and the smallest margin on the way to each */
 async function decode(decoder: Decoder, prompts: readonly (readonly number[])[], tokens: number) {
   const answers: number[][] = prompts.map(() => []);
   const margins = prompts.map(() => Infinity);

@@ -1,17 +1,20 @@
-/** What one round measures of generation: streams through the fleet, the same tokens in a bare loop, and a worker killed under a stream. */
-import { runChild } from "../child.js";
-import { parts, type BenchFleet, type Part } from "../fleet.js";
-import { cheap, demo, wide, type StreamModel } from "../models.js";
-import type { Percentiles } from "../percentiles.js";
-import type { Scenarios } from "../rounds.js";
-import type { Timing } from "../scenarios.js";
+/**
+ * What one round measures of generation: streams through the fleet, the same tokens in a bare loop,
+ * and a worker that is killed under a stream.
+ */
+import { runChild } from "../support/child.js";
+import { parts, type BenchFleet, type Part } from "../support/fleet.js";
+import { cheap, demo, wide, type StreamModel } from "../support/models.js";
+import type { Percentiles } from "../support/statistics.js";
+import type { Scenarios } from "../support/rounds.js";
+import type { Timing } from "../steps/scenarios.js";
 import type { BareStreamJob, BareStreamResult } from "./bare.js";
 import type { StreamLoadJob, StreamLoadResult } from "./load.js";
 import { measureTakeovers, type TakeoverPlan, type TakeoverResult } from "./takeover.js";
 
 export interface StreamSetting {
   readonly fleet: BenchFleet;
-  /** Files of prompts and answers, by model's name. */
+  /** Files of prompts and answers, by the model's name. */
   readonly references: ReadonlyMap<string, string>;
   readonly timing: Timing;
   readonly takeovers: TakeoverPlan;
@@ -20,16 +23,16 @@ export interface StreamSetting {
 
 export interface StreamResult {
   readonly tokensPerSecond: number;
-  /** From the request's sending. */
+  /** Milliseconds from the sending of the request. */
   readonly firstTokenMs: Percentiles;
   readonly betweenTokensMs: Percentiles;
-  /** Of each stream's own mean: tokens often come several at once. */
+  /** Percentiles of the streams' own means, since tokens often come several at once. */
   readonly meanBetweenMs: Percentiles;
   /** Microseconds of CPU per token. */
   readonly cpuUs: Readonly<Record<Part | "load", number>>;
-  /** Share of the time in which V8 paused a thread to collect; when profiling. */
+  /** Share of the time in which V8 paused a thread to collect garbage; only when profiling. */
   readonly paused?: Readonly<Record<"gateway" | "workers", number>>;
-  /** Streams. */
+  /** How many streams were compared with the expected answer. */
   readonly checked: number;
   readonly wrong: number;
 }
@@ -66,7 +69,7 @@ const BATCH = 16;
 const SSE_STREAMS = 64;
 
 export function streamScenarios(setting: StreamSetting): Scenarios<StreamRound> {
-  /** Prompts taken so far. */
+  /** How many prompts of each model were taken so far. */
   const taken = new Map<StreamModel, number>();
 
   const measureFleet = async (model: StreamModel, connections: number): Promise<StreamResult> => {

@@ -1,27 +1,33 @@
-/** All that the rounds of generation need: prompts and their answers, and a fleet of its own that serves the generators. */
+/**
+ * All that the rounds of generation need: prompts with their answers, and a fleet of its own that
+ * serves the generators.
+ */
 import { join } from "node:path";
-import { makeRepository } from "../../setup/repository.js";
-import { runChild } from "../child.js";
-import { startBenchFleet } from "../fleet.js";
-import { cheap, demo, long, wide, type StreamModel } from "../models.js";
-import type { Scenarios } from "../rounds.js";
-import type { Timing } from "../scenarios.js";
+import { makeRepository } from "../../support/fleet/repository.js";
+import { runChild } from "../support/child.js";
+import { startBenchFleet } from "../support/fleet.js";
+import { cheap, demo, long, wide, type StreamModel } from "../support/models.js";
+import type { Scenarios } from "../support/rounds.js";
+import type { Timing } from "../steps/scenarios.js";
 import type { StreamReferenceJob } from "./reference.js";
 import { streamScenarios, type StreamRound } from "./scenarios.js";
 import { answersFor } from "./takeover.js";
 
 export interface StreamSuitePlan {
   readonly folder: string;
-  /** What will be measured. */
+  /** The scenarios that will be measured. */
   readonly names: readonly (keyof StreamRound)[];
   readonly timing: Timing;
-  /** Kills at each length of history. */
+  /** How many kills there are at each length of history. */
   readonly takeovers: number;
   readonly progress: (line: string) => void;
   readonly onClose: (close: () => Promise<unknown>) => void;
 }
 
-/** Small enough that a prompt of `demo` is forgotten before its next turn; sixteen of its streams take 6 MiB. */
+/**
+ * Small enough that a prompt of `demo` is forgotten before its next turn. Sixteen of its streams
+ * take 6 MiB.
+ */
 const KV_BYTES = 16 * 1024 * 1024;
 
 export async function openStreams(plan: StreamSuitePlan): Promise<Scenarios<StreamRound>> {

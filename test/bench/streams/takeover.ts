@@ -1,33 +1,45 @@
-/** A worker killed under a stream, at histories of several lengths: what the client waits beyond the lease, and what of it the recomputing is. */
+/**
+ * A worker is killed under a stream, at histories of several lengths: what the client waits beyond
+ * the lease, and how much of it is the computing again.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Redis } from "ioredis";
-import { decodeEntry } from "#shared/contract/entry.js";
-import { GROUP, laneKeys, logKey, type Lane } from "#shared/keys.js";
-import type { Member } from "../../setup/member.js";
-import { runChild } from "../child.js";
-import { startBenchFleet, type BenchFleet, type BenchFleetPlan } from "../fleet.js";
-import { long, type StreamModel } from "../models.js";
+import { decodeEntry } from "#shared/queue/entry.js";
+import type { Lane } from "#shared/queue/address.js";
+import { bucketTag } from "#shared/queue/bucket-tag.js";
+import { BUCKETS } from "../../support/queue/of-model.js";
+import { GROUP, logKey } from "#shared/queue/keys.js";
+import type { Member } from "../../support/fleet/member.js";
+import { runChild } from "../support/child.js";
+import { startBenchFleet, type BenchFleet, type BenchFleetPlan } from "../support/fleet.js";
+import { long, type StreamModel } from "../support/models.js";
 import type { InterruptedJob, InterruptedResult } from "./interrupted.js";
 import type { Recompute, RecomputeJob } from "./recompute.js";
 
 export interface TakeoverPlan {
-  /** Where a fleet of its own may lie: of two workers. */
+  /** Folder for a fleet of its own, with two workers. */
   readonly folder: string;
   readonly repository: string;
-  /** By length of history. */
+  /** Files of prompts and answers, by length of history. */
   readonly references: ReadonlyMap<number, string>;
-  /** Kills at each length. */
+  /** How many kills there are at each length of history. */
   readonly times: number;
   readonly progress: (line: string) => void;
 }
 
 export interface Takeover {
-  /** Tokens that the log had when the worker was dead. */
+  /** How many tokens the log had when the worker was dead. */
   readonly logged: number;
-  /** The client's longest pause, less the lease. What the gateway had not shown yet when the worker died may cut it in two. */
+  /**
+   * The client's longest pause, less the lease, in milliseconds. What the gateway had not shown yet
+   * when the worker died may cut the pause in two.
+   */
   readonly pauseBeyondLeaseMs: number;
-  /** From the kill to the first token that its successor made, less what was left of the lease. */
+  /**
+   * Milliseconds from the kill to the first token that the successor made, less what was left of
+   * the lease.
+   */
   readonly costMs: number;
 }
 
@@ -46,16 +58,16 @@ export interface TakeoverResult {
 
 export const HISTORIES = [100, 500, 2_000] as const;
 
-const LANE: Lane = { model: long.name, version: "1", shard: 0 };
 const LEASE_MS = 1_000;
-/** Tokens after the kill: more than are made while it is on its way. */
+/** How many tokens follow the history: more than are made while the kill is on its way. */
 const REST = 512;
 /** The default of BATON_PREFILL_TOKENS. */
 const CHUNK = 256;
 
 /**
- * Prompts and answers that are needed of `long`. Each stream has a prompt of its own, since caches of one seen before would spare the recomputing. One more of the
- * shortest warms the survivor up.
+ * The prompts and answers of `long` that are needed. Each stream has a prompt of its own, since
+ * caches of one seen before would spare the computing again. One more of the shortest warms the
+ * survivor up.
  */
 export function answersFor(times: number): ReadonlyMap<number, StreamModel> {
   const model = (history: number, i: number): StreamModel => {
@@ -137,24 +149,32 @@ async function interruptOne(
 
 interface Kill {
   readonly worker: Member;
-  /** On the wall's clock. */
+  /** Milliseconds on the wall clock. */
   readonly at: number;
   readonly leaseLeftMs: number;
   readonly logged: number;
 }
 
 async function killHolder({ workers }: BenchFleet, redis: Redis): Promise<Kill> {
-  const { ready } = laneKeys(LANE);
-  const [pending] = (await redis.xpending(ready, GROUP, "-", "+", 1)) as [string, string, number, number][];
-  if (pending === undefined) throw new Error("the stream ended before its worker was killed");
-  const [entry, consumer, idleMs] = pending;
+  const found = await Promise.all(
+    Array.from({ length: BUCKETS }, async (_, bucket) => {
+      const [ready = ""] = await redis.keys(`ready:${bucketTag(bucket)}:${long.name}:*`);
+      const pending = ready === "" ? [] : await redis.xpending(ready, GROUP, "-", "+", 1);
+      return { bucket, ready, pending: pending as [string, string, number, number][] };
+    }),
+  );
+  const held = found.find(({ pending }) => pending.length > 0);
+  if (held?.pending[0] === undefined) throw new Error("the stream ended before its worker was killed");
+  const { bucket, ready } = held;
+  const [entry, consumer, idleMs] = held.pending[0];
   const worker = workers.find(({ name }) => consumer.startsWith(`${name}.`));
-  const [found] = await redis.xrangeBuffer(ready, entry, entry);
-  const delivery = found && decodeEntry(...found);
+  const [read] = await redis.xrangeBuffer(ready, entry, entry);
+  const lane: Lane = { bucket, model: long.name, version: "1", digest: "" };
+  const delivery = read && decodeEntry(lane, ...read);
   if (worker === undefined || delivery === undefined) throw new Error(`nobody known holds the stream: ${consumer}`);
   const at = performance.timeOrigin + performance.now();
   await worker.kill();
-  const logged = await redis.llen(logKey(LANE, delivery.request));
+  const logged = await redis.llen(logKey(delivery));
   return { worker, at, leaseLeftMs: LEASE_MS - idleMs, logged };
 }
 

@@ -1,4 +1,7 @@
-/** What tokens say, read from a byte-level tokenizer.json by itself: the texts that the fleet gives are held against it. */
+/**
+ * What tokens say, read from a byte-level tokenizer.json without Baton's code. The texts that the
+ * fleet gives are compared with it.
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -15,12 +18,12 @@ export class Vocabulary {
     for (const { id } of added_tokens) this.#bytes.delete(id); // specials say nothing
   }
 
-  /** @param folder in Hugging Face's layout. */
+  /** @param folder a model in Hugging Face's layout */
   static read(folder: string): Vocabulary {
     return new Vocabulary(JSON.parse(readFileSync(join(folder, "tokenizer.json"), "utf8")) as TokenizerFile);
   }
 
-  /** Tokens of printable ASCII: their text never waits for another's. */
+  /** The ids of tokens of printable ASCII, whose text never waits for another's. */
   get plain(): number[] {
     return [...this.#bytes.keys()].filter((id) => this.isPlain(id)).sort((a, b) => a - b);
   }
@@ -35,7 +38,10 @@ export class Vocabulary {
   }
 }
 
-/** GPT-2's stand-ins: printable characters of Latin-1 are themselves, the other bytes follow from 256 on. */
+/**
+ * GPT-2's stand-ins for bytes: printable characters of Latin-1 stand for themselves, the other
+ * bytes follow from 256 on.
+ */
 const standIns: readonly number[] = (() => {
   const printable = (byte: number) => (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte !== 0xad);
   let others = 256;

@@ -1,0 +1,91 @@
+/**
+ * Admits requests in few calls: one is under way at a time, or in a Redis Cluster one for each
+ * bucket, so a bucket whose master is gone holds up no other.
+ */
+import type { Admission, Applicant, Terms } from "#shared/queue/admission/admit.js";
+import { CALLS_KEPT_MS } from "#shared/queue/admission/admit.js";
+import { callsKey } from "#shared/queue/keys.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import { delay } from "#shared/retry.js";
+import type { GoneBack } from "../fleet/gone-back.js";
+import { CallLine, type Place, type Unwritable } from "./call-line.js";
+
+/** How often it is asked whether something is to be confirmed, in ms. */
+const LOOK_MS = 1_000;
+/** What no call has confirmed for so long is confirmed by an empty one, in ms. */
+const CONFIRM_MS = CALLS_KEPT_MS / 3;
+
+export class AdmissionBatcher {
+  readonly #redis: RedisClient;
+  readonly #terms: Terms;
+  readonly #goneBack: GoneBack | undefined;
+  /** By bucket; outside of a Cluster there is one, without a bucket. */
+  readonly #lines = new Map<number | undefined, CallLine>();
+  #arrivals = 0;
+
+  /**
+   * @param terms its `gateway` is the name of this start of the process, under which calls are
+   * numbered
+   * @param goneBack is told where Redis has lost calls that it had acknowledged
+   */
+  constructor(redis: RedisClient, terms: Terms, goneBack?: GoneBack) {
+    this.#redis = redis;
+    this.#terms = terms;
+    this.#goneBack = goneBack;
+  }
+
+  /** The place of a request that comes now. */
+  nextPlace(): Place {
+    return { order: this.#arrivals++, since: performance.now() };
+  }
+
+  /**
+   * Admits the request with the next call, behind those that came before it.
+   * @param place from `nextPlace`; the same one when the request has to come again
+   * @throws the Redis client's error where it is not known whether the request was admitted
+   */
+  admit(applicant: Applicant, place: Place): Promise<Admission | Unwritable> {
+    return this.#line(applicant.lane.bucket).admit(applicant, place);
+  }
+
+  /**
+   * Makes all calls that may have taken a request of this bucket harmless: when it resolves, what
+   * they have not admitted they never will. It gives up after `budgetMs`.
+   */
+  overtake(bucket: number, budgetMs: number): Promise<void> {
+    return this.#line(bucket).overtake(budgetMs);
+  }
+
+  /**
+   * Asks Redis now and then, and whenever it is connected to anew, whether it still knows of the
+   * last calls. Runs until `signal` aborts.
+   */
+  async confirmWhileOpen(signal: AbortSignal): Promise<void> {
+    let isDue = false;
+    const mayBeAnother = () => (isDue = true);
+    // A Cluster's client says `refresh` after each look at who serves which slot.
+    const event = this.#redis.isCluster ? "refresh" : "ready";
+    this.#redis.on(event, mayBeAnother);
+    let confirmedAt = performance.now();
+    while (!signal.aborted) {
+      await delay(LOOK_MS, signal);
+      if (!isDue && performance.now() - confirmedAt < CONFIRM_MS) continue;
+      isDue = false;
+      confirmedAt = performance.now();
+      for (const line of this.#lines.values()) line.confirm();
+    }
+    this.#redis.off(event, mayBeAnother);
+  }
+
+  #line(bucket: number): CallLine {
+    const name = this.#redis.isCluster ? bucket : undefined;
+    let line = this.#lines.get(name);
+    if (line === undefined) {
+      const record = callsKey(this.#terms.gateway, name);
+      const onGoneBack = (lost: { acknowledged: number; last: number }) => this.#goneBack?.note(lost, name);
+      line = new CallLine({ redis: this.#redis, terms: this.#terms, record, onGoneBack });
+      this.#lines.set(name, line);
+    }
+    return line;
+  }
+}

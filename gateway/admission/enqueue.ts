@@ -1,0 +1,210 @@
+/**
+ * Puts a request into its queue: it makes the admission script's arguments, makes a step anew whose
+ * sequence goes on under another version, and says in words why a request was refused.
+ */
+import { createHash } from "node:crypto";
+import { encodeCorrelationId, startRequiredMessage } from "#shared/contract/sequence.js";
+import { pinOf, sequenceName, type Pin, type RequestAddress } from "#shared/queue/address.js";
+import type { ServedModel } from "#shared/contract/announcement.js";
+import { fixedError, InferenceError } from "#shared/errors.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import type { Admission, Applicant } from "#shared/queue/admission/admit.js";
+import type { AdmissionBatcher } from "./batcher.js";
+import type { Place, Unwritable } from "./call-line.js";
+import type { AnyRequest } from "./inference.js";
+import type { AddressTerms } from "./request-id.js";
+
+/** Finds the models that sequences are pinned to. */
+export interface PinnedModels {
+  /** @returns undefined where no worker has served it lately */
+  pinned(model: string, pin: Pin): ServedModel | undefined;
+}
+
+export interface EnqueueSettings extends AddressTerms {
+  readonly redis: RedisClient;
+  readonly models: PinnedModels;
+  readonly batcher: AdmissionBatcher;
+  /** How long an `Idempotency-Key` is remembered, in ms. */
+  readonly idempotencyTtlMs: number;
+}
+
+/** One request as it is about to be queued. */
+export interface QueueEntry<Request extends AnyRequest> {
+  readonly request: Request;
+  readonly address: RequestAddress;
+  /** Makes the request as the worker reads it. */
+  readonly encode: (request: Request) => Buffer;
+  /** Makes the same request for another version of its model. */
+  readonly under: (model: ServedModel) => Request;
+  /** How long its outcome is kept, in ms. */
+  readonly outcomeTtlMs: number;
+  /**
+   * A stream counts as wanted for this many ms although it has had no reader yet. With 0 the
+   * request runs to its end whether or not anybody reads.
+   */
+  readonly attendedMs: number;
+}
+
+/** The request was admitted now, or an earlier try under the same key was. */
+export type Enqueued = (
+  | { readonly said: "admitted" }
+  | { readonly said: "known"; readonly outcome: { readonly kind: string; readonly body: Buffer } | undefined }
+) & {
+  /** The version of the model that answers it. */
+  readonly version: string;
+};
+
+/**
+ * How long the outcome is kept, in ms: a retry under its key must find it for as long as keys are
+ * remembered.
+ */
+export function outcomeTtlOf(
+  { idempotencyTtlMs }: EnqueueSettings,
+  { idempotencyKey }: AnyRequest,
+  usualMs: number,
+): number {
+  return idempotencyKey === undefined ? usualMs : Math.max(idempotencyTtlMs, usualMs);
+}
+
+/**
+ * How often a request may turn out to belong to another version of its model than the one that it
+ * was just made for. Each time its sequence has begun anew in between.
+ */
+const MOST_VERSIONS = 5;
+
+/**
+ * A step is tried for the version that its sequence should have. If the sequence began with another
+ * one, which only Redis knows, the step is made anew for that.
+ * @throws InferenceError when the request is refused, or `outcome_unknown` when Redis stays away
+ * and may have admitted it all the same
+ */
+export async function enqueue<Request extends AnyRequest>(
+  queue: EnqueueSettings,
+  entry: QueueEntry<Request>,
+): Promise<Enqueued> {
+  let { request } = entry;
+  let applicant = applicantOf(entry, request);
+  const place = queue.batcher.nextPlace();
+  for (let versions = 1; versions <= MOST_VERSIONS;) {
+    const admission = await admitInTurn(queue.batcher, applicant, place);
+    switch (admission.said) {
+      case "admitted":
+        return { said: "admitted", version: request.model.version };
+      case "known":
+        return { said: "known", outcome: admission.outcome, version: admission.pin.version };
+      case "pinned": {
+        const model = queue.models.pinned(request.model.name, admission.pin);
+        if (model === undefined) throw versionRetired(request, admission.pin);
+        request = entry.under(model);
+        applicant = applicantOf(entry, request);
+        versions++;
+        break;
+      }
+      case "held-back":
+        break;
+      case "forgotten":
+        throw fixedError("outcome_unknown", "admission");
+      case "failed":
+        throw fixedError("outcome_unknown", "admission", { cause: new Error(admission.why) });
+      case "ahead":
+      case "behind":
+        throw wrongStep(request, admission);
+      default:
+        throw refusal(admission.said, request);
+    }
+  }
+  throw fixedError("unavailable", "queue");
+}
+
+function applicantOf<Request extends AnyRequest>(
+  { address, encode, outcomeTtlMs, attendedMs }: QueueEntry<Request>,
+  request: Request,
+): Applicant {
+  const { idempotencyKey, deadlineMs, sequence, model } = request;
+  const frame = encode(request);
+  const digest = idempotencyKey === undefined ? "" : digestOf(request, frame);
+  return {
+    lane: { bucket: address.bucket, model: model.name, ...pinOf(model) },
+    tenant: address.tenant,
+    request: address.request,
+    frame,
+    digest,
+    outcomeTtlMs,
+    deadlineMs,
+    attendedMs,
+    sequence: sequence && {
+      name: sequenceName(address.tenant, encodeCorrelationId(sequence.id)),
+      start: sequence.start,
+      end: sequence.end,
+      number: sequence.number,
+    },
+  };
+}
+
+async function admitInTurn(batcher: AdmissionBatcher, applicant: Applicant, place: Place) {
+  try {
+    return await batcher.admit(applicant, place);
+  } catch (cause) {
+    if (cause instanceof TypeError) throw cause;
+    throw fixedError("outcome_unknown", "admission", { cause });
+  }
+}
+
+/** Digests all that makes two uses of one key the same request. */
+function digestOf({ sequence, deadlineMs }: AnyRequest, frame: Buffer): string {
+  const step = sequence && [encodeCorrelationId(sequence.id), sequence.start, sequence.end];
+  return createHash("sha256")
+    .update(JSON.stringify([step ?? null, deadlineMs]))
+    .update(frame)
+    .digest("base64url");
+}
+
+/** The sequence goes on under no version that is served, so only its client can begin it anew. */
+function versionRetired({ model, sequence }: AnyRequest, { version }: Pin): InferenceError {
+  const id = sequence === undefined ? "" : `'${sequence.id.value}' `;
+  return new InferenceError(
+    "version_retired",
+    `sequence ${id}of model '${model.name}' began with version ${version}, which is served no longer as it was then; ` +
+      "begin it anew with the START flag",
+  );
+}
+
+/** The client says which step this is, and the sequence stands elsewhere. */
+function wrongStep({ model, sequence }: AnyRequest, { said, number }: WrongStep): InferenceError {
+  if (sequence?.number === undefined) throw new TypeError("a request that names no step cannot name a wrong one");
+  const request = `the request is step ${sequence.number} of sequence ${sequence.id.value} of model '${model.name}'`;
+  return said === "ahead"
+    ? new InferenceError(
+        "ahead_of_state",
+        `${request}, but the next step of that sequence is ${number}: ` +
+          `the fleet does not have the state that step ${sequence.number} continues`,
+      )
+    : new InferenceError(
+        "behind_of_state",
+        `${request}, which was taken already: the next step of that sequence is ${number}`,
+      );
+}
+
+type WrongStep = Extract<Admission, { readonly said: "ahead" | "behind" }>;
+type Refused = Exclude<
+  Admission["said"] | Unwritable["said"],
+  Enqueued["said"] | WrongStep["said"] | "pinned" | "held-back" | "forgotten" | "failed"
+>;
+
+function refusal(said: Refused, { model, sequence }: AnyRequest): InferenceError {
+  switch (said) {
+    case "unwritable":
+      return fixedError("unavailable", "queue");
+    case "mismatch":
+      return fixedError("idempotency_mismatch", "usual");
+    case "queue-full":
+      return fixedError("queue_full", "usual");
+    case "start-required":
+      if (sequence === undefined) throw new TypeError("a stateless request cannot lack START");
+      return new InferenceError("sequence_start_required", startRequiredMessage(model.name, sequence.id));
+    case "backlog-full":
+      return fixedError("sequence_backlog", "usual");
+    case "too-many-sequences":
+      return fixedError("sequence_limit", "usual");
+  }
+}

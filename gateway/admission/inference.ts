@@ -1,0 +1,76 @@
+/**
+ * What every protocol hands to admission and gets back from it: protocols differ only before and
+ * after these types.
+ */
+import type { ErrorCode } from "#shared/errors.js";
+import type { SequenceStep } from "#shared/contract/sequence.js";
+import type { ServedModel } from "#shared/contract/announcement.js";
+import type { GenerationSpec } from "#shared/contract/generation.js";
+import type { Tensor } from "#shared/frame.js";
+import type { OpenStream } from "../stream/open-stream.js";
+
+export type ParameterValue = string | number | bigint | boolean;
+
+/** What every request has, whatever it asks for. */
+export interface AnyRequest {
+  readonly model: ServedModel;
+  readonly tenant: string;
+  /** The step of a sequence, or the turn of a conversation; undefined for what has no memory. */
+  readonly sequence: SequenceStep | undefined;
+  /** A retry under the same key gets the outcome of the first try. */
+  readonly idempotencyKey: string | undefined;
+  /** How long after its admission the outcome must be there; for a generation, its first token. */
+  readonly deadlineMs: number;
+}
+
+/** One run of a tensor model. */
+export interface InferenceRequest extends AnyRequest {
+  /**
+   * The same request for the version that its sequence is pinned to: other versions may have other
+   * inputs.
+   * @throws InferenceError where the request does not fit that version
+   */
+  readonly under: (model: ServedModel) => InferenceRequest;
+  /** They are validated against the model, and in the model's order. */
+  readonly inputs: readonly Tensor[];
+  /** Names of the outputs to compute; never empty. */
+  readonly outputs: readonly string[];
+  readonly parameters: Readonly<Record<string, ParameterValue>>;
+}
+
+export type InferenceOutcome =
+  | {
+      readonly kind: "result";
+      readonly tensors: readonly Tensor[];
+      readonly version: string;
+      /** Which step of its sequence it was, counted from START; undefined without a sequence. */
+      readonly step?: number | undefined;
+    }
+  | { readonly kind: "error"; readonly code: ErrorCode; readonly message: string };
+
+/** One generation. Its deadline is that of its first token; the spec may limit the rest. */
+export interface GenerationRequest extends AnyRequest {
+  readonly spec: GenerationSpec;
+  /** Whether it runs to its end even if nobody reads it. */
+  readonly background: boolean;
+}
+
+/** What protocols ask of admission. */
+export interface Inference {
+  /**
+   * Admits a request and waits for its one outcome. It never rejects: a refusal before admission is
+   * an outcome too.
+   */
+  infer(request: InferenceRequest): Promise<InferenceOutcome>;
+  /**
+   * Admits a request whose client comes back for the outcome.
+   * @returns the request's public id
+   * @throws InferenceError when the request is refused
+   */
+  inferLater(request: InferenceRequest): Promise<string>;
+  /**
+   * Admits a generation.
+   * @throws InferenceError when the request is refused
+   */
+  generate(request: GenerationRequest): Promise<OpenStream>;
+}

@@ -1,0 +1,40 @@
+/**
+ * Chooses a request's address before it is queued: its id, and its bucket. Every gateway of a
+ * deployment chooses alike.
+ */
+import { createHmac, randomUUID } from "node:crypto";
+import { bucketOf, type RequestAddress } from "#shared/queue/address.js";
+import { encodeCorrelationId } from "#shared/contract/sequence.js";
+import type { AnyRequest } from "./inference.js";
+
+/** What decides about addresses, the same at every gateway of a deployment. */
+export interface AddressTerms {
+  readonly buckets: number;
+  /** The deployment's secret, which Redis keeps; see `Deployment`. */
+  readonly secret: () => Buffer;
+}
+
+export function requestAddress(request: AnyRequest, { buckets, secret }: AddressTerms): RequestAddress {
+  const { model, tenant, sequence } = request;
+  const encoded = sequence && encodeCorrelationId(sequence.id);
+  const id = requestId(request, encoded, secret);
+  return { bucket: bucketOf(model.name, tenant, encoded ?? id, buckets), model: model.name, tenant, request: id };
+}
+
+/**
+ * The id is random, or derived from the client's key: then the outcome's own record is what
+ * recognises a retry, at any gateway. A key counts within its sequence, since the record lies in
+ * the bucket of the sequence. Anybody who knows an id may read and cancel the request, and keys are
+ * often easy to guess (`order-1001`), so the deployment's secret goes into the id as well. It is
+ * never derived from the KServe `id`, which real clients set to the same value for everything.
+ * @param encoded the id of the sequence; undefined for a stateless request
+ */
+function requestId(
+  { idempotencyKey, tenant, model }: AnyRequest,
+  encoded: string | undefined,
+  secret: () => Buffer,
+): string {
+  if (idempotencyKey === undefined) return randomUUID();
+  const named = JSON.stringify([tenant, model.name, encoded ?? null, idempotencyKey]);
+  return createHmac("sha256", secret()).update(named).digest().subarray(0, 16).toString("base64url");
+}

@@ -1,0 +1,102 @@
+/**
+ * The answer of `GET /v2/fleet`: the live workers with what they serve, and every served model with
+ * what its lanes hold in Redis now.
+ */
+import type { Announcement } from "#shared/contract/announcement.js";
+import { fixedError } from "#shared/errors.js";
+import { pinOf, pinText } from "#shared/queue/address.js";
+import { GROUP, laneKeys } from "#shared/queue/keys.js";
+import { timeAt } from "#shared/redis/clock.js";
+import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
+import { isTransient } from "#shared/retry.js";
+import type { Unserved } from "./buckets.js";
+import type { GoneBack } from "./gone-back.js";
+
+/**
+ * @param workers the live workers
+ * @param buckets how many lanes each model version has
+ * @param unserved buckets of which Redis cannot be asked: what they hold is not counted
+ * @param goneBack whether Redis was noticed to have lost what it had acknowledged
+ * @throws InferenceError `unavailable` while Redis cannot be asked
+ */
+export async function describeFleet(
+  redis: RedisClient,
+  workers: readonly Announcement[],
+  buckets: number,
+  unserved: readonly Unserved[],
+  goneBack?: GoneBack,
+) {
+  try {
+    return { ...(await description(redis, workers, buckets, unserved)), gone_back: goneBack?.describe() };
+  } catch (error) {
+    dropIfSilent(redis, error);
+    if (!isTransient(error)) throw error;
+    throw fixedError("unavailable", "fleet", { cause: error });
+  }
+}
+
+async function description(
+  redis: RedisClient,
+  workers: readonly Announcement[],
+  buckets: number,
+  unserved: readonly Unserved[],
+) {
+  const away = new Set(redis.isCluster ? unserved.flatMap((one) => one.buckets) : []);
+  const asked = Array.from({ length: buckets }, (_, bucket) => bucket).filter((bucket) => !away.has(bucket));
+  const served = new Map(
+    workers.flatMap(({ models }) => models.map((model) => [`${model.name}/${pinText(pinOf(model))}`, model])),
+  );
+  const models = await Promise.all(
+    [...served.values()].map(async ({ name, version, digest, sequence, warnings }) => {
+      const pin = pinOf({ version, digest });
+      const lanes = await Promise.all(
+        asked.map((bucket) => describeLane(redis, laneKeys({ bucket, model: name, ...pin }))),
+      );
+      const sum = (pick: (lane: (typeof lanes)[number]) => number) =>
+        lanes.reduce((total, lane) => total + pick(lane), 0);
+      return {
+        name,
+        version,
+        digest,
+        workers: workers.filter(({ models }) =>
+          models.some((m) => m.name === name && m.version === version && m.digest === digest),
+        ).length,
+        queued: sum((lane) => lane.queued),
+        running: sum((lane) => lane.running),
+        ...(sequence && { live_sequences: sum((lane) => lane.live) }),
+        set_aside: sum((lane) => lane.dead),
+        ...(warnings && { warnings }),
+      };
+    }),
+  );
+  return {
+    durability: redis.durability,
+    ...(unserved.length > 0 && { unserved: unserved.map(({ buckets, reason }) => ({ buckets, reason })) }),
+    workers: workers.map(({ worker, host, pid, startedAt, models, failed }) => ({
+      name: worker,
+      host,
+      pid,
+      started_at: new Date(startedAt).toISOString(),
+      models: models.map(({ name, version }) => ({ name, version })),
+      failed,
+    })),
+    models,
+  };
+}
+
+/**
+ * Counts what one lane holds. `live` are the live sequences, and `dead` the requests set aside, of
+ * all versions of the model.
+ */
+async function describeLane(redis: RedisClient, { ready, live, dead }: ReturnType<typeof laneKeys>) {
+  const [length, pending, sequences, setAside] = await Promise.all([
+    redis.xlen(ready),
+    redis.xpending(ready, GROUP).then(
+      ([count]) => Number(count),
+      () => 0, // no worker has made the group yet
+    ),
+    timeAt(redis, live).then((now) => redis.zcount(live, Math.ceil(now), "+inf")),
+    redis.xlen(dead),
+  ]);
+  return { queued: length - pending, running: pending, live: sequences, dead: setAside };
+}

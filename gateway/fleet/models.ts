@@ -1,0 +1,209 @@
+/**
+ * Which models the fleet serves, worked out from what its workers announced. The gateway has no
+ * copy of the model repository.
+ */
+import type { Announcement, ServedModel } from "#shared/contract/announcement.js";
+import { InferenceError } from "#shared/errors.js";
+import { pinOf, pinText, type Pin } from "#shared/queue/address.js";
+
+/** A model that cannot be served, or not as announced. */
+interface FailedModel {
+  readonly name: string;
+  /** Undefined where no version could be read at all. */
+  readonly version?: string | undefined;
+  readonly reason: string;
+}
+
+export interface ModelDirectory {
+  /**
+   * Finds the version that is asked for, otherwise the latest. A model whose workers have all gone
+   * lately is found too: its requests queue until one is back.
+   * @throws InferenceError in Triton's words
+   */
+  find(name: string, version?: string): ServedModel;
+  /**
+   * Finds what sequences that began with it go on with.
+   * @returns undefined where no worker of lately served it
+   */
+  pinned(name: string, pin: Pin): ServedModel | undefined;
+  /**
+   * The other versions of the model, and other files under its own version, that sequences may be
+   * pinned to; the latest version comes first.
+   */
+  others(model: ServedModel): readonly ServedModel[];
+  /** Whether a live worker serves it. */
+  isServed(model: ServedModel): boolean;
+  /** Every version of every model that a worker serves, sorted by name and then version. */
+  all(): readonly ServedModel[];
+  /**
+   * What no worker could load, and models that workers disagree about; the latter are served all
+   * the same.
+   */
+  failed(): readonly FailedModel[];
+}
+
+/**
+ * @param announcements those of live workers
+ * @param lapsed those of workers that have gone lately
+ * @param missed those of them that did not leave by themselves, so that they may be back soon
+ */
+export function directoryOf(
+  announcements: readonly Announcement[],
+  lapsed: readonly Announcement[] = [],
+  missed: readonly Announcement[] = lapsed,
+): ModelDirectory {
+  const conflicts: FailedModel[] = [];
+  const byName = byNameAndVersion(announcements, conflicts);
+  const lately = byNameAndVersion(lapsed, []);
+  const served = [...byName.keys()].sort().flatMap((name) => byName.get(name) ?? []);
+  const failed = failedEverywhere(announcements, byName);
+  const pins = byPin(announcements, missed, lapsed);
+  return {
+    pinned: (name, pin) => pins.get(name)?.get(pinText(pin)),
+    others: ({ name, version, digest }) => {
+      const known = pins.get(name);
+      if (known === undefined || known.size < 2) return [];
+      const others = [...known.values()].filter((other) => other.version !== version || other.digest !== digest);
+      return others.sort((a, b) => compareVersions(b.version, a.version));
+    },
+    find: (name, version) =>
+      lookUp(byName, name, version) ?? lookUp(lately, name, version) ?? throwUnknown(failed, name, version),
+    isServed: (model) => served.includes(model),
+    all: () => served,
+    failed: () => [...failed, ...conflicts],
+  };
+}
+
+/**
+ * All that sequences may go on with: by the name of the model, and the pin. What was served by
+ * workers that left is retired, unless nobody serves the model now: its only worker may just be
+ * started anew.
+ */
+function byPin(
+  announcements: readonly Announcement[],
+  missed: readonly Announcement[],
+  lapsed: readonly Announcement[],
+): Map<string, Map<string, ServedModel>> {
+  const served = [...announcements, ...missed].flatMap(({ models }) => models);
+  const names = new Set(served.map(({ name }) => name));
+  const others = lapsed.flatMap(({ models }) => models).filter(({ name }) => !names.has(name));
+  const byName = new Map<string, Map<string, ServedModel>>();
+  for (const model of [...served, ...others]) {
+    const pins = byName.get(model.name) ?? new Map<string, ServedModel>();
+    byName.set(model.name, pins);
+    const pin = pinText(pinOf(model));
+    if (!pins.has(pin)) pins.set(pin, model);
+  }
+  return byName;
+}
+
+/** @param conflicts gains an entry for each model that workers disagree about */
+function byNameAndVersion(
+  announcements: readonly Announcement[],
+  conflicts: FailedModel[],
+): Map<string, ServedModel[]> {
+  const byName = new Map<string, ServedModel[]>();
+  for (const offers of groupOffers(announcements).values()) {
+    const model = prevailing(offers);
+    if (offers.size > 1) conflicts.push(conflict(model, offers));
+    const versions = byName.get(model.name);
+    if (versions === undefined) byName.set(model.name, [model]);
+    else versions.push(model);
+  }
+  for (const versions of byName.values()) versions.sort((a, b) => compareVersions(a.version, b.version));
+  return byName;
+}
+
+/** One of the models that workers serve under the same name and version. */
+interface Offer {
+  readonly model: ServedModel;
+  /** How many workers serve it. */
+  workers: number;
+}
+
+/**
+ * Groups by name and version, then by digest. A model's name holds no slash, so the two cannot run
+ * together.
+ */
+function groupOffers(announcements: readonly Announcement[]): Map<string, Map<string, Offer>> {
+  const groups = new Map<string, Map<string, Offer>>();
+  for (const model of announcements.flatMap(({ models }) => models)) {
+    const key = `${model.name}/${model.version}`;
+    const offers = groups.get(key) ?? new Map<string, Offer>();
+    groups.set(key, offers);
+    const offer = offers.get(model.digest);
+    if (offer === undefined) offers.set(model.digest, { model, workers: 1 });
+    else offer.workers++;
+  }
+  return groups;
+}
+
+/**
+ * Chooses what most workers serve. Ties go to the smaller digest, so that all gateways choose
+ * alike.
+ */
+function prevailing(offers: ReadonlyMap<string, Offer>): ServedModel {
+  const prevails = (a: Offer, b: Offer) =>
+    a.workers > b.workers || (a.workers === b.workers && a.model.digest < b.model.digest);
+  return [...offers.values()].reduce((best, one) => (prevails(one, best) ? one : best)).model;
+}
+
+function conflict({ name, version, digest }: ServedModel, offers: ReadonlyMap<string, Offer>): FailedModel {
+  const counts = [...offers.values()].map(({ workers }) => workers).sort((a, b) => b - a);
+  return {
+    name,
+    version,
+    reason: `workers serve ${offers.size} different models under this name and version (${counts.join(", ")} workers); using digest ${digest}`,
+  };
+}
+
+/** What some worker could not load and no worker serves. */
+function failedEverywhere(
+  announcements: readonly Announcement[],
+  byName: ReadonlyMap<string, readonly ServedModel[]>,
+): FailedModel[] {
+  const failures = new Map<string, FailedModel>();
+  for (const failure of announcements.flatMap(({ failed }) => failed)) {
+    const versions = byName.get(failure.name);
+    const loaded =
+      failure.version === undefined
+        ? versions !== undefined
+        : versions?.some(({ version }) => version === failure.version);
+    if (loaded !== true) failures.set(`${failure.name}/${failure.version ?? ""}`, failure);
+  }
+  return [...failures.values()];
+}
+
+/** Versions are decimal integers without leading zeros, of any length. */
+function compareVersions(a: string, b: string): number {
+  if (a.length !== b.length) return a.length - b.length;
+  return a < b ? -1 : Number(a > b);
+}
+
+function lookUp(
+  byName: ReadonlyMap<string, readonly ServedModel[]>,
+  name: string,
+  version: string | undefined,
+): ServedModel | undefined {
+  const versions = byName.get(name);
+  return version === undefined ? versions?.at(-1) : versions?.find((model) => model.version === version);
+}
+
+/** @throws always */
+function throwUnknown(failed: readonly FailedModel[], name: string, version: string | undefined): never {
+  if (version !== undefined && !/^\d+$/.test(version)) {
+    throw new InferenceError(
+      "invalid_argument",
+      `failed to get model version from specified version string '${version}', version should be an integral value > 0`,
+    );
+  }
+  const unknown = `Request for unknown model: '${name}'`;
+  if (version === undefined) {
+    const known = failed.some((failure) => failure.name === name);
+    throw new InferenceError("unknown_model", `${unknown} ${known ? "has no available versions" : "is not found"}`);
+  }
+  if (failed.some((failure) => failure.name === name && failure.version === version)) {
+    throw new InferenceError("model_unavailable", `${unknown} version ${version} is not at ready state`);
+  }
+  throw new InferenceError("unknown_model", `${unknown} version ${version} is not found`);
+}

@@ -1,0 +1,214 @@
+/**
+ * What the fleet is right now: its workers and the models that they serve, and whether Redis takes
+ * requests at all. Redis is asked four times a second whether the fleet has changed, and only then
+ * is it read again: with many workers and many gateways, reading it each time would cost too much.
+ */
+import type { Logger } from "pino";
+import type { Pin } from "#shared/queue/address.js";
+import { announcement, type Announcement, type ServedModel } from "#shared/contract/announcement.js";
+import { InferenceError } from "#shared/errors.js";
+import {
+  readAnnouncements,
+  readFleet,
+  readMembers,
+  type FleetState,
+  type Members,
+} from "#shared/queue/admission/read-fleet.js";
+import { REMEMBERED_MS } from "#shared/queue/keys.js";
+import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
+import { delay } from "#shared/retry.js";
+import { BucketWatch } from "./buckets.js";
+import { describeFleet } from "./describe.js";
+import type { GoneBack } from "./gone-back.js";
+import { directoryOf, type ModelDirectory } from "./models.js";
+
+const EVERY_MS = 250;
+/** Until the first look has reached Redis, it is tried again after this pause. */
+const FIRST_LOOK_PAUSE_MS = 50;
+/**
+ * A worker that nobody has declared dead counts as live until it has been late at all looks of so
+ * long: while Redis is away no worker can be heard of, and after a restart it knows old beats only.
+ */
+const LATE_MS = 1_000;
+
+/** What the HTTP paths see of the fleet. */
+export interface Fleet {
+  /** The models of live workers, and of those that have gone lately: requests for them queue. */
+  readonly directory: ModelDirectory;
+  /**
+   * Gives what `GET /v2/fleet` shows.
+   * @throws InferenceError `unavailable` while Redis cannot be asked
+   */
+  describe(): Promise<unknown>;
+}
+
+export interface FleetSettings {
+  readonly redis: RedisClient;
+  /** How many lanes each model version has. */
+  readonly buckets: number;
+  readonly log: Logger;
+  /** Is called when a worker counts as living no longer: it is gone, or cut off. */
+  readonly onGone?: () => void;
+  /** What `GET /v2/fleet` says of a Redis that has lost what it had acknowledged. */
+  readonly goneBack?: GoneBack;
+}
+
+/** A view of the fleet that keeps itself current until its signal aborts. */
+export class FleetWatch implements Fleet {
+  readonly #settings: FleetSettings;
+  /** An announcement never changes within a worker's boot, so each is fetched once. */
+  #known: ReadonlyMap<string, Announcement> = new Map<string, Announcement>();
+  /** Who is in the fleet, as of the version that was read last; undefined before the first look. */
+  #members: (Members & { readonly version: string }) | undefined;
+  /** Since when each late worker has been late at every look, on `performance.now()`'s clock. */
+  #lateSince: ReadonlyMap<string, number> = new Map<string, number>();
+  /** Live workers as of the last look. */
+  #workers: readonly Announcement[] = [];
+  /** Workers that have gone lately: what they served is still known, and requests for it queue. */
+  #lapsed: readonly Announcement[] = [];
+  /** Made from the two lists, and made again only when one of them changes. */
+  #directory: ModelDirectory = directoryOf([]);
+  /** Whether the last look has reached the server that has the registry. */
+  #reachable = false;
+  readonly #buckets: BucketWatch;
+
+  private constructor(settings: FleetSettings) {
+    this.#settings = settings;
+    this.#buckets = new BucketWatch(settings.redis, settings.buckets, settings.log);
+  }
+
+  /**
+   * Resolves after the first look that reached Redis, since a gateway that knows no fleet yet would
+   * call every model unknown. Then goes on looking until `signal` aborts.
+   */
+  static async start(settings: FleetSettings, signal: AbortSignal): Promise<FleetWatch> {
+    const watch = new FleetWatch(settings);
+    while (!watch.#reachable && !signal.aborted) {
+      await watch.#look();
+      if (!watch.#reachable) await delay(FIRST_LOOK_PAUSE_MS, signal);
+    }
+    watch.#keepLooking(signal).catch((error: unknown) => {
+      settings.log.error({ error: String(error) }, "fleet watch ended");
+    });
+    return watch;
+  }
+
+  get directory(): ModelDirectory {
+    return this.#directory;
+  }
+
+  /** @returns undefined where no worker has served it lately */
+  pinned(model: string, pin: Pin): ServedModel | undefined {
+    return this.#directory.pinned(model, pin);
+  }
+
+  describe(): Promise<unknown> {
+    const { redis, buckets, goneBack } = this.#settings;
+    return describeFleet(redis, this.#workers, buckets, this.#buckets.unserved, goneBack);
+  }
+
+  /**
+   * False while Redis cannot be asked, or refuses writes: nothing can be admitted then. In a
+   * Cluster it is true while some master takes requests: where one is being replaced, every gateway
+   * is equally without it, and goes on with the fleet that it knows. `describe` and the log say
+   * which buckets are not served.
+   */
+  get canAdmit(): boolean {
+    const knowsFleet = this.#settings.redis.isCluster ? this.#members !== undefined : this.#reachable;
+    return knowsFleet && this.#buckets.servesAny;
+  }
+
+  /**
+   * Whether the model is a generator, so that its requests are streams.
+   * @returns undefined where nobody serves the model any more
+   */
+  isGenerator(model: string): boolean | undefined {
+    try {
+      return this.#directory.find(model).generator !== undefined;
+    } catch (error) {
+      if (error instanceof InferenceError) return undefined;
+      throw error;
+    }
+  }
+
+  async #keepLooking(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await delay(EVERY_MS, signal);
+      await this.#look();
+    }
+  }
+
+  async #look(): Promise<void> {
+    await Promise.all([this.#lookAtFleet(), this.#buckets.look()]);
+  }
+
+  async #lookAtFleet(): Promise<void> {
+    const { redis } = this.#settings;
+    try {
+      const state = await readFleet(redis);
+      if (state.version !== this.#members?.version) await this.#readMembers(state);
+      this.#judge(state);
+      this.#reachable = true;
+    } catch (error) {
+      dropIfSilent(redis, error);
+      this.#reachable = false;
+    }
+  }
+
+  async #readMembers({ redisNow, version }: FleetState): Promise<void> {
+    const { redis, log } = this.#settings;
+    const members = await readMembers(redis, redisNow);
+    const names = [...new Set([...members.living, ...members.gone.keys()])].sort();
+    const unknown = names.filter((name) => !this.#known.has(name));
+    const texts = await readAnnouncements(redis, unknown);
+    const fetched = new Map(unknown.map((name, i) => [name, parse(name, texts[i], log)]));
+    this.#known = new Map(
+      names.flatMap((name) => {
+        const one = this.#known.get(name) ?? fetched.get(name);
+        return one === undefined ? [] : [[name, one] as const];
+      }),
+    );
+    // What changes while this is read has a newer version, which the next look finds.
+    this.#members = { ...members, version };
+  }
+
+  /** Tells the live workers from those that have gone lately, and forgets the others. */
+  #judge({ redisNow, late }: FleetState): void {
+    const now = performance.now();
+    this.#lateSince = new Map([...late.keys()].map((name) => [name, this.#lateSince.get(name) ?? now]));
+    const live: Announcement[] = [];
+    const lapsed: Announcement[] = [];
+    for (const [name, one] of this.#known) {
+      const isLate = now - (this.#lateSince.get(name) ?? now) >= LATE_MS;
+      const goneAt = this.#members?.gone.get(name) ?? (isLate ? late.get(name) : undefined);
+      if (goneAt === undefined) live.push(one);
+      else if (redisNow - goneAt < REMEMBERED_MS) lapsed.push(one);
+    }
+    if (areSame(this.#workers, live) && areSame(this.#lapsed, lapsed)) return;
+    const left = new Set(live);
+    const hasGone = this.#workers.some((worker) => !left.has(worker));
+    this.#workers = live;
+    this.#lapsed = lapsed;
+    const departed = this.#members?.left ?? new Set<string>();
+    const missed = lapsed.filter(({ worker }) => !departed.has(worker));
+    this.#directory = directoryOf(live, lapsed, missed);
+    if (hasGone) this.#settings.onGone?.();
+  }
+}
+
+/**
+ * Whether two lists hold the very same announcements: each is parsed once, so identity is enough.
+ */
+function areSame(before: readonly Announcement[], now: readonly Announcement[]): boolean {
+  return now.length === before.length && now.every((one, i) => one === before[i]);
+}
+
+function parse(worker: string, text: string | null | undefined, log: Logger): Announcement | undefined {
+  if (text === null || text === undefined) return undefined;
+  try {
+    return announcement.parse(JSON.parse(text));
+  } catch {
+    log.error({ worker }, "unreadable announcement ignored: a worker of another version?");
+    return undefined;
+  }
+}

@@ -1,0 +1,74 @@
+/**
+ * Receives, inflates and hands on the bodies of requests. All bodies share one budget of memory
+ * until they are parsed.
+ */
+import type { IncomingMessage } from "node:http";
+import { setImmediate } from "node:timers/promises";
+import { BodyMemory, readBody } from "./body.js";
+import { BodyOrder } from "./body-order.js";
+import { inflate, type InflatedLimits } from "./inflate.js";
+
+/** What all bodies may hold together unless a setting says otherwise, in bytes. */
+export const defaultBodyMemory = 512 * 1024 * 1024;
+
+/** JSON up to this many bytes is parsed in less than a millisecond. */
+const smallBytes = 16 * 1024;
+
+/** What is known of a body before it is received. */
+export interface BodyTerms extends InflatedLimits {
+  /** The header Content-Encoding. */
+  readonly encoding?: string | undefined;
+}
+
+export class Bodies {
+  readonly #memory: BodyMemory;
+  readonly #order = new BodyOrder();
+
+  constructor(memoryBytes = defaultBodyMemory) {
+    this.#memory = new BodyMemory(memoryBytes);
+  }
+
+  /**
+   * Calls `read` with the body; the body's share of the memory is free again when that has ended,
+   * and all earlier bodies of the connection have been read.
+   * @throws InferenceError where the body is too large, comes incomplete or cannot be inflated
+   */
+  async use<T>(
+    incoming: IncomingMessage,
+    { encoding, ...limits }: BodyTerms,
+    read: (body: Buffer) => T | Promise<T>,
+  ): Promise<T> {
+    const room = this.#memory.room();
+    const turn = this.#order.enter(incoming.socket);
+    try {
+      const received = await readBody(incoming, limits.maxBytes, room);
+      const body = encoding === undefined ? received : await inflate(received, encoding, limits, room);
+      if (jsonBytesOf(body, limits) > smallBytes) await turnOfItsOwn();
+      const value = await read(body);
+      if (!turn.hasCome) await turn.come();
+      return value;
+    } finally {
+      turn.pass();
+      room.release();
+    }
+  }
+}
+
+/**
+ * How many bytes of the body are JSON: all, unless the header says less. A header that says more
+ * than there is gets refused later.
+ */
+export function jsonBytesOf(body: Buffer, { jsonBytes }: BodyTerms): number {
+  return Math.min(jsonBytes ?? body.length, body.length);
+}
+
+let lastTurn: Promise<void> = Promise.resolve();
+
+/**
+ * Resolves in a turn of the event loop that no other body was given. Bodies that arrive together
+ * and each take a few milliseconds to parse thus let everything else happen between them.
+ */
+function turnOfItsOwn(): Promise<void> {
+  lastTurn = lastTurn.then(() => setImmediate());
+  return lastTurn;
+}

@@ -1,0 +1,151 @@
+/**
+ * Judges what a browser may do here on behalf of a page. Other clients send no `Origin`; of them
+ * only the `Host` is judged.
+ *
+ * The `Host` guards against DNS rebinding: a site may make its own name resolve to this gateway.
+ * Its pages then have the same origin as what they ask, and their requests look like curl's except
+ * for the `Host`. So a name that anybody may register must be on the list of allowed hosts. Nobody
+ * can register an address, a name without a dot, or a name that public DNS does not serve.
+ *
+ * `Origin` and `Sec-Fetch-Site` guard against pages of other sites, which may have the browser send
+ * whatever they like. Such a page changes nothing here and reads nothing, unless its origin is on
+ * the list of allowed origins.
+ */
+import { isIP } from "node:net";
+import { errorKinds } from "#shared/errors.js";
+
+export interface BrowserRules {
+  /**
+   * Names by which this gateway may be asked, beside those that nobody can register. `.name` is a
+   * name and all below it, `*` any name.
+   */
+  readonly hosts: readonly string[];
+  /** `*` is any origin but `null`, `loopback` any of this machine, `none` no origin. */
+  readonly origins: readonly string[];
+}
+
+/** What a request tells about who asks, and for what. */
+export interface BrowserRequest {
+  /** The host that is asked for, with its port if the request names one. */
+  readonly authority: string | undefined;
+  /** The header `Origin`. */
+  readonly origin: string | undefined;
+  /** The header `Sec-Fetch-Site`. */
+  readonly site: string | undefined;
+  /** Whether it may change something, or asks in advance whether another request may. */
+  readonly acts: boolean;
+}
+
+export type Verdict =
+  /** The request goes on to its route. */
+  | { readonly said: "allowed" }
+  /** The same, and a page of this origin may read the answer. */
+  | { readonly said: "shared"; readonly origin: string }
+  /** What it names as host is no host. */
+  | { readonly said: "malformed" }
+  | { readonly said: "refused"; readonly message: string };
+
+const allowed: Verdict = { said: "allowed" };
+const malformed: Verdict = { said: "malformed" };
+const authorityForm = /^(\[[0-9a-f:.]+\]|[^\s:@/?#[\]\\,]+)(?::\d{0,5})?$/i;
+/**
+ * Names that public DNS does not serve. `.local` belongs to multicast DNS and Kubernetes, `.svc` to
+ * Kubernetes; ICANN keeps `.internal` for private use; `.home.arpa` (RFC 8375) and `.lan` are for
+ * home networks.
+ */
+const privateSuffix = /\.(?:localhost|local|internal|svc|home\.arpa|lan)$/;
+const loopbackOrigin = /^https?:\/\/(?:localhost|(?:[a-z0-9-]+\.)+localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/;
+
+/** Splits a setting at its commas; entries are in small letters. */
+export function splitList(text: string): string[] {
+  return text
+    .split(",")
+    .map((entry) => entry.trim().toLowerCase())
+    .filter((entry) => entry !== "");
+}
+
+/** Whether each entry of the setting is a name without a port, `.name` or `*`. */
+export function areHosts(text: string): boolean {
+  return splitList(text).every((entry) => /^(?:\*|\.?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)$/.test(entry));
+}
+
+/** Says what is wrong with a list of origins; undefined where nothing is. */
+export function originsFault(text: string): string | undefined {
+  const entries = splitList(text);
+  if (entries.length > 1 && entries.includes("none")) return "`none` stands alone";
+  return entries.map(originFault).find((fault) => fault !== undefined);
+}
+
+/**
+ * Browsers write each origin in only one way, so an entry that is written otherwise would match
+ * nothing.
+ */
+function originFault(entry: string): string | undefined {
+  if (entry === "*" || entry === "loopback" || entry === "none") return undefined;
+  // How origins of other schemes are written (`tauri://localhost`, `chrome-extension://id`) is not
+  // known.
+  const [, scheme] = /^([a-z][a-z0-9+.-]*):\/\/[^\s/?#@*]+$/.exec(entry) ?? [];
+  const isWeb = scheme === "http" || scheme === "https";
+  const origin = isWeb && URL.canParse(entry) ? new URL(entry).origin : undefined;
+  if (scheme === undefined || (isWeb && origin === undefined)) {
+    return `'${entry}' is no origin such as https://app.example.com, nor \`loopback\`, \`*\` or \`none\``;
+  }
+  if (!isWeb || origin === entry) return undefined;
+  return `'${entry}' is an origin that browsers write '${origin}'; write it so`;
+}
+
+/** Decides about a request by the rules; see the head of this file. */
+export function judge({ hosts, origins }: BrowserRules, { authority, origin, site, acts }: BrowserRequest): Verdict {
+  if (authority !== undefined) {
+    const host = hostOf(authority);
+    if (host === undefined) return malformed;
+    if (!isUnregistrable(host) && !hosts.some((entry) => covers(entry, host))) {
+      return refused(`host '${host}' is not allowed; BATON_ALLOWED_HOSTS names the hosts that are`);
+    }
+  }
+  if (origin === undefined) {
+    if (!acts || (site !== "cross-site" && site !== "same-site")) return allowed;
+    return refused(errorKinds.forbidden.texts.otherOrigin);
+  }
+  // The browser has compared the two itself, before a proxy may have changed the host.
+  if (site === "same-origin" || isOriginOf(origin, authority)) return allowed;
+  if (origins.some((entry) => includes(entry, origin))) return { said: "shared", origin };
+  if (!acts) return allowed;
+  return refused(`origin '${origin}' is not allowed; BATON_ALLOWED_ORIGINS names the origins that are`);
+}
+
+function refused(message: string): Verdict {
+  return { said: "refused", message };
+}
+
+/** Returns the host in small letters, without its port; undefined for what is no host. */
+function hostOf(authority: string): string | undefined {
+  return authorityForm.exec(authority)?.[1]?.toLowerCase().replace(/\.$/, "");
+}
+
+/** Whether nobody can register the host, so that no page of another site can have it. */
+function isUnregistrable(host: string): boolean {
+  return !host.includes(".") || isIP(host) !== 0 || host.startsWith("[") || privateSuffix.test(host);
+}
+
+function covers(entry: string, host: string): boolean {
+  return (
+    entry === "*" || entry === host || (entry.startsWith(".") && (host.endsWith(entry) || host === entry.slice(1)))
+  );
+}
+
+/**
+ * Whether a page that was read from `authority` has this origin. Only host and port are compared:
+ * behind a proxy that ends TLS, the scheme that the browser used is not known.
+ */
+function isOriginOf(origin: string, authority: string | undefined): boolean {
+  const [, scheme, place] = /^(https?):\/\/(.+)$/.exec(origin) ?? [];
+  if (authority === undefined || place === undefined) return false;
+  return place === authority.toLowerCase().replace(scheme === "https" ? /:443$/ : /:80$/, "");
+}
+
+function includes(entry: string, origin: string): boolean {
+  if (entry === "*") return origin !== "null";
+  if (entry === "none") return false;
+  return entry === "loopback" ? loopbackOrigin.test(origin) : entry === origin;
+}

@@ -1,0 +1,94 @@
+/**
+ * The one place where a refusal or a failure becomes what a client reads. A body has the shape of
+ * its protocol, whether a route refuses, the rules for browsers or the HTTP server itself.
+ */
+import { errorKinds, fixedError, InferenceError, type ErrorCode } from "#shared/errors.js";
+import type { Reply } from "./reply.js";
+
+/** All paths but OpenAI's answer in the shape `kserve`. */
+export type ErrorShape = "kserve" | "openai";
+
+/** Picks the shape for a path. */
+export function errorShapeOf(path: string): ErrorShape {
+  return path.startsWith("/v1/") ? "openai" : "kserve";
+}
+
+/** Anything that is thrown and no refusal is a bug, of which the client is told nothing. */
+export function isRefusal(error: unknown): error is InferenceError {
+  return error instanceof InferenceError;
+}
+
+/**
+ * Makes the reply to a request that failed.
+ * @param status replaces the status of the error's code
+ */
+export function errorReply(error: unknown, shape: ErrorShape = "kserve", status?: number): Reply {
+  const { status: usual, retry } = errorKinds[clientError(error).code];
+  const headers: Record<string, string> = { "content-type": "application/json" };
+  if (retry) headers["retry-after"] = "1";
+  if (error instanceof UnsupportedEncoding) headers["accept-encoding"] = UnsupportedEncoding.supported;
+  return { status: status ?? usual, headers, body: [errorBody(error, shape)] };
+}
+
+/** Writes the body of a reply, or the data of an event where the reply has begun. */
+export function errorBody(error: unknown, shape: ErrorShape = "kserve"): string {
+  const told = clientError(error);
+  return shape === "openai" ? openAiBody(told) : kserveBody(told);
+}
+
+/** Refuses a method that a path does not have. */
+export function methodNotAllowed(method: string, path: string): InferenceError {
+  if (errorShapeOf(path) === "kserve") return fixedError("method_not_allowed", "usual");
+  return new InferenceError("method_not_allowed", `Not allowed to ${method} on ${path}`);
+}
+
+/** Refuses the Content-Encoding of a body; the reply names the supported ones. */
+export class UnsupportedEncoding extends InferenceError {
+  static readonly supported = "gzip, deflate";
+
+  constructor() {
+    super("unsupported", errorKinds.unsupported.texts.compression);
+  }
+}
+
+interface ClientError {
+  readonly code: ErrorCode;
+  readonly message: string;
+  /** The one parameter that is to blame, where an error names it. */
+  readonly parameter?: string | undefined;
+}
+
+function clientError(error: unknown): ClientError {
+  return isRefusal(error) ? error : fixedError("internal", "usual");
+}
+
+function kserveBody({ code, message }: ClientError): string {
+  return JSON.stringify({ error: shortened(message), code });
+}
+
+/**
+ * OpenAI's clients read a type that says whose fault it is. The code is Baton's, except for the
+ * unknown model, which OpenAI's clients know by a code of OpenAI's.
+ */
+function openAiBody({ code, message, parameter }: ClientError): string {
+  return JSON.stringify({
+    error: {
+      message: shortened(message),
+      type: openAiType(errorKinds[code].status),
+      param: parameter ?? null,
+      code: code === "unknown_model" ? "model_not_found" : code,
+    },
+  });
+}
+
+function openAiType(status: number): string {
+  if (status === 429) return "rate_limit_error";
+  return status < 500 ? "invalid_request_error" : "server_error";
+}
+
+const maxTextLength = 4096;
+
+/** Texts quote what the client sent, which may be a name of many megabytes. In characters. */
+function shortened(text: string): string {
+  return text.length > maxTextLength ? `${text.slice(0, maxTextLength)}...` : text;
+}

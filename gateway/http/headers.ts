@@ -1,0 +1,49 @@
+/** Reads the request headers that mean the same on every path. */
+import { randomUUID } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import { fixedError } from "#shared/errors.js";
+import { jsonReply, withHeaders, type Reply } from "./reply.js";
+
+/** Returns the header `X-Request-Id` if it is acceptable, else a new id. Every reply repeats it. */
+export function chooseRequestId({ "x-request-id": given }: IncomingHttpHeaders): string {
+  return typeof given === "string" && /^[A-Za-z0-9._-]{1,128}$/.test(given) ? given : randomUUID();
+}
+
+/**
+ * Reads the client's own name for a request, under which a retry finds the outcome of the first
+ * try.
+ * @throws InferenceError where it is too long or not printable
+ */
+export function readIdempotencyKey(headers: IncomingHttpHeaders): string | undefined {
+  const header = headers["idempotency-key"];
+  if (header === undefined) return undefined;
+  const key = String(header);
+  if (!/^[\x20-\x7e]{1,255}$/.test(key)) {
+    throw fixedError("invalid_argument", "idempotencyKey");
+  }
+  return key;
+}
+
+/**
+ * Whether the client sent `Prefer: respond-async` (RFC 7240): it does not wait, and comes back for
+ * the outcome.
+ */
+export function prefersAsync({ prefer }: IncomingHttpHeaders): boolean {
+  if (prefer === undefined) return false;
+  return String(prefer)
+    .split(",", 16)
+    .some((preference) => preference.split(";", 1)[0]?.trim().toLowerCase() === "respond-async");
+}
+
+/**
+ * Makes the answer to `Prefer: respond-async`.
+ * @param id public id of the request, which was admitted to run in the background
+ */
+export function acceptedReply(id: string): Reply {
+  const headers = {
+    location: `/v2/requests/${id}`,
+    "preference-applied": "respond-async",
+    "baton-request-id": id,
+  };
+  return withHeaders(jsonReply({ id, state: "queued" }, 202), headers);
+}

@@ -1,0 +1,27 @@
+/** What one HTTP request may cost, in bytes. Each limit is named in the refusal that it causes. */
+import type { DeadlineLimits } from "../admission/request-terms.js";
+
+export interface Limits extends DeadlineLimits {
+  /** Longest JSON, and largest tensor given as JSON, after decompression. */
+  readonly jsonBytes: number;
+  /** Longest body of a request with binary tensors, after decompression. */
+  readonly binaryBytes: number;
+  /** Longest body of a request that only asks about the server. */
+  readonly controlBytes: number;
+}
+
+export const defaultLimits: Limits = {
+  jsonBytes: 64 * 1024 * 1024,
+  binaryBytes: 256 * 1024 * 1024,
+  controlBytes: 1024 * 1024,
+  defaultDeadlineMs: 60_000,
+  maxDeadlineMs: 3_600_000,
+};
+
+/** Enough for the largest prompts (1 MiB, as JSON); far less than a body of tensors may have. */
+const maxTextBytes = 4 * 1024 * 1024;
+
+/** Returns the largest body of a request for a generation, in bytes after decompression. */
+export function textBodyLimit(limits: Limits): number {
+  return Math.min(maxTextBytes, limits.jsonBytes);
+}

@@ -1,0 +1,54 @@
+/**
+ * Handlers make replies, and `send` alone writes them, straight to node's response. A Web
+ * `Response` would want the bytes of tensors joined to the JSON before them, a copy of every large
+ * result.
+ */
+import type { ServerResponse } from "node:http";
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+import { printJson } from "#shared/json/print.js";
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Parts that are written one after the other. */
+  readonly body: readonly (string | Buffer)[];
+}
+
+/** Status 200 without a body. */
+export const emptyReply: Reply = { status: 200, headers: {}, body: [] };
+/** Status 204; HTTP allows no Content-Length beside it. */
+export const noContent: Reply = { status: 204, headers: {}, body: [] };
+
+export function jsonReply(value: unknown, status = 200): Reply {
+  return { status, headers: { "content-type": "application/json" }, body: [printJson(value)] };
+}
+
+export function withHeaders(reply: Reply, headers: Record<string, string>): Reply {
+  return { ...reply, headers: { ...reply.headers, ...headers } };
+}
+
+/**
+ * Writes a reply.
+ * @param requestId for the header `x-request-id`, where it was not set before
+ */
+export function send(outgoing: ServerResponse, { status, headers, body }: Reply, requestId?: string): Response {
+  // The client has gone, or the reply was begun before something failed: none can be given now.
+  if (outgoing.headersSent || outgoing.destroyed) {
+    outgoing.destroy();
+    return RESPONSE_ALREADY_SENT;
+  }
+  let length = 0;
+  for (const part of body) length += typeof part === "string" ? Buffer.byteLength(part) : part.length;
+  const all: Record<string, string> = { ...headers };
+  if (status !== noContent.status) all["content-length"] = String(length);
+  if (requestId !== undefined) all["x-request-id"] = requestId;
+  outgoing.writeHead(status, all);
+  const last = body.length - 1;
+  if (last > 0) {
+    outgoing.cork();
+    for (let index = 0; index < last; index++) outgoing.write(body[index]);
+    outgoing.end(body[last]);
+    outgoing.uncork();
+  } else outgoing.end(body[0]);
+  return RESPONSE_ALREADY_SENT;
+}

@@ -1,0 +1,77 @@
+/**
+ * How every path that the framework routes is answered: by the handler of its method, with 405 to
+ * any other method, and with the error's reply where the handler throws.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+import type { Context, Hono } from "hono";
+import { errorReply, errorShapeOf, isRefusal, methodNotAllowed } from "./errors.js";
+import { send, type Reply } from "./reply.js";
+
+/** What Hono hands to each handler: node's own request and response, and the id of the request. */
+export interface GatewayEnv {
+  Bindings: { incoming: IncomingMessage; outgoing: ServerResponse };
+  Variables: { requestId: string };
+}
+
+/** Answers one request. Returns undefined where it has answered by itself. */
+export type Handler = (c: Context<GatewayEnv>) => Reply | undefined | Promise<Reply | undefined>;
+
+type Method = "GET" | "POST" | "DELETE";
+
+/** Takes fields and then the line, as pino's methods do. */
+export type Log = (fields: Readonly<Record<string, unknown>>, line: string) => void;
+
+export class Router {
+  readonly #app: Hono<GatewayEnv>;
+  /** Is told of each failure that is a bug and no refusal; the client reads nothing of it. */
+  readonly onBug: (error: unknown, c: Context<GatewayEnv>) => void;
+
+  constructor(app: Hono<GatewayEnv>, onBug: (error: unknown, c: Context<GatewayEnv>) => void) {
+    this.#app = app;
+    this.onBug = onBug;
+  }
+
+  /**
+   * Adds a path with the handlers of all methods that it has. Where several paths match, the one
+   * that was added first answers.
+   */
+  add(path: string, handlers: Readonly<Partial<Record<Method, Handler>>>): void {
+    for (const [method, handler] of Object.entries(handlers)) {
+      this.#app.on(method, path, (c) => this.#answer(handler, c));
+    }
+    this.addForAll(path, (c) => {
+      throw methodNotAllowed(c.req.method, c.req.path);
+    });
+  }
+
+  /** Adds a path whose handler answers every method. */
+  addForAll(path: string, handler: Handler): void {
+    this.#app.all(path, (c) => this.#answer(handler, c));
+  }
+
+  async #answer(handler: Handler, c: Context<GatewayEnv>): Promise<Response> {
+    try {
+      const reply = await handler(c);
+      return reply === undefined ? RESPONSE_ALREADY_SENT : send(c.env.outgoing, reply);
+    } catch (error) {
+      return this.refuse(error, c);
+    }
+  }
+
+  /** Answers a request that could not be answered. */
+  refuse(error: unknown, c: Context<GatewayEnv>): Response {
+    if (!isRefusal(error)) this.onBug(error, c);
+    return send(c.env.outgoing, errorReply(error, errorShapeOf(c.req.path)));
+  }
+}
+
+/**
+ * Returns the path of a request's target with nothing decoded or resolved, so that an escaped slash
+ * or dot never chooses the route.
+ */
+export function pathOf(target: string): string {
+  const path = target.startsWith("/") ? target : target.replace(/^[a-z]+:\/\/[^/?#]*/i, "");
+  const end = path.search(/[?#]/);
+  return end === -1 ? path : path.slice(0, end);
+}

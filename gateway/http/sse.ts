@@ -1,0 +1,226 @@
+/**
+ * Writes server-sent events to node's response. What is sent in one turn of the event loop leaves
+ * in one write, and while the socket is busy nothing is handed to it. So a client that reads
+ * nothing costs two small buffers until it is cut.
+ */
+import type { ServerResponse } from "node:http";
+
+export interface SseEvent {
+  /** A client that reconnects sends this back as `Last-Event-ID`. */
+  readonly id?: string | number | undefined;
+  readonly event?: string | undefined;
+  readonly data: string;
+}
+
+export interface SseOptions {
+  /** Public id of the request, with which the client may resume. */
+  readonly requestId: string;
+  /** Headers beside those that every event stream has. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /**
+   * Whether the client can go on at another gateway, since its events carry ids. Such a stream is
+   * ended when this gateway stops. Any other runs until it ends by itself or the drain is over.
+   */
+  readonly resumable?: boolean;
+  readonly timing?: SseTiming;
+}
+
+export interface SseTiming {
+  /** Longest silence before a comment is sent as a heartbeat. */
+  readonly heartbeatMs: number;
+  /** How long the client's socket may take nothing before it is cut. */
+  readonly stallMs: number;
+}
+
+export interface SseStream {
+  /** Aborted when the client has gone, was cut, or the stream has ended. */
+  readonly signal: AbortSignal;
+  /**
+   * Adds an event.
+   * @returns false where the caller must await `room` before the next one; else the events of a
+   * slow reader pile up
+   */
+  add(event: SseEvent): boolean;
+  /** Does the same with events that are text already. */
+  addText(events: string): boolean;
+  /** Resolves with true when the next event may be added, with false when nobody will read it. */
+  room(): Promise<boolean>;
+  /** Adds an event and awaits room for the next one. */
+  send(event: SseEvent): Promise<boolean>;
+  /** Ends the stream after what was sent. Nothing can be sent any more. */
+  end(): void;
+}
+
+const usualTiming: SseTiming = { heartbeatMs: 15_000, stallMs: 30_000 };
+
+/** Above this, senders wait for room; as much again may be with the socket. */
+const maxPendingChars = 16 * 1024;
+/** How often a stream is looked at in the time of a heartbeat. */
+const looksPerHeartbeat = 3;
+
+const accepted = Promise.resolve(true);
+const refused = Promise.resolve(false);
+
+/** The streams that a stopping gateway ends; see `SseOptions.resumable`. */
+const resumable = new WeakMap<ServerResponse, EventStream>();
+
+/** Opens a stream. This writes the head with status 200, so a refusal must come before. */
+export function openSse(outgoing: ServerResponse, options: SseOptions): SseStream {
+  outgoing.writeHead(200, {
+    "content-type": "text/event-stream",
+    "cache-control": "no-cache",
+    "x-accel-buffering": "no",
+    "baton-request-id": options.requestId,
+    ...options.headers,
+  });
+  outgoing.flushHeaders();
+  const stream = new EventStream(outgoing, options.timing ?? usualTiming);
+  if (options.resumable === true) resumable.set(outgoing, stream);
+  return stream;
+}
+
+/** Ends the stream on `outgoing` if its client can go on at another gateway. */
+export function endIfResumable(outgoing: ServerResponse): void {
+  resumable.get(outgoing)?.retire();
+}
+
+class EventStream implements SseStream {
+  readonly #outgoing: ServerResponse;
+  /**
+   * Whether the body goes in HTTP's chunks. They are made here, since node writes each in four
+   * parts.
+   */
+  readonly #chunked: boolean;
+  readonly #timing: SseTiming;
+  readonly #closed = new AbortController();
+  readonly #watch: NodeJS.Timeout;
+  /** Events not yet handed to the socket. */
+  #pending = "";
+  /** Whether the client has gone or the stream has ended. */
+  #over = false;
+  /** Whether a flush comes at the end of this turn. */
+  #scheduled = false;
+  /** Whether the socket has not yet taken what it was given. */
+  #writing = false;
+  /** When the socket was last given something, in ms on the clock of `performance.now()`. */
+  #writtenAt = performance.now();
+  /** Senders that are woken once `#pending` has room. */
+  #waiting: ((open: boolean) => void)[] = [];
+
+  constructor(outgoing: ServerResponse, timing: SseTiming) {
+    this.#outgoing = outgoing;
+    this.#chunked = outgoing.chunkedEncoding;
+    outgoing.chunkedEncoding = false;
+    this.#timing = timing;
+    this.#watch = setInterval(this.#look, timing.heartbeatMs / looksPerHeartbeat);
+    outgoing.on("error", () => outgoing.destroy());
+    outgoing.once("close", this.#onClose);
+    if (outgoing.destroyed) this.#onClose();
+  }
+
+  get signal(): AbortSignal {
+    return this.#closed.signal;
+  }
+
+  add(event: SseEvent): boolean {
+    return this.addText(format(event));
+  }
+
+  addText(events: string): boolean {
+    if (this.#over) return false;
+    this.#pending += events;
+    if (events !== "" && !this.#scheduled && !this.#writing) {
+      this.#scheduled = true;
+      setImmediate(this.#flush);
+    }
+    return this.#pending.length < maxPendingChars;
+  }
+
+  room(): Promise<boolean> {
+    if (this.#over) return refused;
+    if (this.#pending.length < maxPendingChars) return accepted;
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  send(event: SseEvent): Promise<boolean> {
+    return this.add(event) ? accepted : this.room();
+  }
+
+  end(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#writing = true; // until all has left, or the client is cut for taking nothing
+    this.#writtenAt = performance.now();
+    this.#write(this.#pending);
+    this.#pending = "";
+    this.#outgoing.end(this.#chunked ? "0\r\n\r\n" : "");
+    this.#wake(false);
+  }
+
+  retire(): void {
+    if (this.#over) return;
+    this.#pending += "retry: 500\n\n";
+    this.end();
+    this.#closed.abort();
+  }
+
+  readonly #flush = (): void => {
+    this.#scheduled = false;
+    if (this.#over || this.#writing || this.#pending === "") return;
+    const text = this.#pending;
+    this.#pending = "";
+    this.#writing = true;
+    this.#writtenAt = performance.now();
+    this.#write(text, this.#onWritten);
+    this.#wake(true);
+  };
+
+  /** Writes in one piece, as one system call. */
+  #write(text: string, written?: () => void): void {
+    if (text === "") return;
+    const bytes = Buffer.byteLength(text);
+    // Both encodings write ASCII alike, and latin1 is the quicker.
+    const encoding = bytes === text.length ? "latin1" : "utf8";
+    const chunk = this.#chunked ? `${bytes.toString(16)}\r\n${text}\r\n` : text;
+    this.#outgoing.write(chunk, encoding, written);
+  }
+
+  readonly #onWritten = (): void => {
+    if (this.#outgoing.writableEnded) return;
+    this.#writing = false;
+    if (!this.#scheduled) this.#flush();
+  };
+
+  readonly #look = (): void => {
+    const silentMs = performance.now() - this.#writtenAt;
+    const { heartbeatMs, stallMs } = this.#timing;
+    if (this.#writing) {
+      if (silentMs >= stallMs) this.#outgoing.destroy();
+    } else if (silentMs > heartbeatMs - heartbeatMs / looksPerHeartbeat) {
+      this.#pending += ": \n\n";
+      this.#flush();
+    }
+  };
+
+  readonly #onClose = (): void => {
+    clearInterval(this.#watch);
+    this.#pending = "";
+    this.#over = true;
+    this.#closed.abort();
+    this.#wake(false);
+  };
+
+  #wake(open: boolean): void {
+    if (this.#waiting.length === 0) return;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const resolve of waiting) resolve(open);
+  }
+}
+
+function format({ id, event, data }: SseEvent): string {
+  const lines = /[\r\n]/.test(data) ? data.replace(/\r\n|\r|\n/g, "\ndata: ") : data;
+  const idLine = id === undefined ? "" : `id: ${id}\n`;
+  const eventLine = event === undefined ? "" : `event: ${event}\n`;
+  return `${idLine}${eventLine}data: ${lines}\n\n`;
+}

@@ -1,0 +1,20 @@
+/** One HTTP request to a model, with all that its handler needs to answer it. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ServedModel } from "#shared/contract/announcement.js";
+import type { Inference } from "../../admission/inference.js";
+import type { Limits } from "../../http/limits.js";
+import type { RequestReader } from "./request-reader.js";
+
+export interface ModelExchange {
+  readonly incoming: IncomingMessage;
+  readonly outgoing: ServerResponse;
+  readonly tenant: string;
+  readonly model: ServedModel;
+  /** The version that the client named, if it named one. */
+  readonly version: string | undefined;
+  /** What a step may turn out to be for instead, since its sequence began with it. */
+  readonly others: readonly ServedModel[];
+  readonly inference: Inference;
+  readonly reader: RequestReader;
+  readonly limits: Limits;
+}

@@ -1,0 +1,120 @@
+/**
+ * `POST /v2/models/M[/versions/V]/generate` and `generate_stream`, Triton's generate extension: a
+ * flat JSON object instead of tensors. Generators are asked in this way, and any other model whose
+ * inputs flat JSON can express.
+ */
+import type { ServedModel } from "#shared/contract/announcement.js";
+import { fixedError, InferenceError } from "#shared/errors.js";
+import { textBodyLimit } from "../../http/limits.js";
+import type { Tensor } from "#shared/frame.js";
+import { elementCount } from "#shared/model/datatype.js";
+import type { ModelExchange } from "./exchange.js";
+import {
+  outputTensor,
+  readTextGeneration,
+  refuseRepeating,
+  textOfInput,
+  type TextGeneration,
+} from "../text-generation.js";
+import { acceptedReply, prefersAsync, readIdempotencyKey } from "../../http/headers.js";
+import type { ReadRequest } from "./read-request.js";
+import { tensorRequest } from "./tensor-request.js";
+import { rawToJson } from "./tensors-json.js";
+import { errorReply } from "../../http/errors.js";
+import { withHeaders, type Reply } from "../../http/reply.js";
+import { asEvent, streamText, wholeText } from "./text-answer.js";
+
+/** A request that has been read and checked, and only has to be run. */
+interface Ready extends ReadRequest {
+  readonly idempotencyKey: string | undefined;
+}
+
+/** @throws InferenceError */
+export async function generateOverHttp(exchange: ModelExchange): Promise<Reply> {
+  const ready = await readReady(exchange);
+  const generation = textGeneration(exchange, ready);
+  if (generation === undefined) return inferOnce(exchange, ready);
+  if (generation.request.background) return acceptedReply((await exchange.inference.generate(generation.request)).id);
+  const { texts, responses, headers } = await wholeText(generation, exchange.inference, exchange.outgoing);
+  if (generation.stream === true && responses !== 1) return manyResponses();
+  return withHeaders(textReply(exchange, ready, texts), headers);
+}
+
+/**
+ * @returns undefined where the answer was a stream
+ * @throws InferenceError
+ */
+export async function generateStreamOverHttp(exchange: ModelExchange): Promise<Reply | undefined> {
+  const ready = await readReady(exchange);
+  const generation = textGeneration(exchange, ready);
+  if (generation === undefined) return asEvent(await inferOnce(exchange, ready));
+  const { model, inference, outgoing } = exchange;
+  if (generation.request.background) return acceptedReply((await inference.generate(generation.request)).id);
+  if (generation.stream === false) {
+    const { texts, headers } = await wholeText(generation, inference, outgoing);
+    return withHeaders(asEvent(textReply(exchange, ready, texts)), headers);
+  }
+  refuseRepeating(generation);
+  const refusal = await streamText(generation, inference, outgoing, (texts) =>
+    renderGenerate(model, ready.id, [outputTensor(texts)]),
+  );
+  return refusal && asEvent(refusal);
+}
+
+async function readReady({ incoming, model, others, reader, limits }: ModelExchange): Promise<Ready> {
+  const idempotencyKey = readIdempotencyKey(incoming.headers);
+  const encoding = incoming.headers["content-encoding"]?.trim().toLowerCase() ?? "";
+  if (encoding !== "" && encoding !== "identity") {
+    incoming.resume();
+    throw fixedError("invalid_argument", "contentEncoding");
+  }
+  const terms = { maxBytes: textBodyLimit(limits) };
+  const reading = { path: "generate", headerLength: undefined, model, others, limits } as const;
+  return { ...(await reader.read(incoming, terms, reading)), idempotencyKey };
+}
+
+/**
+ * Reads the request as one for a generation; undefined for a model that is no generator.
+ * @throws InferenceError
+ */
+function textGeneration({ incoming, tenant, model, limits }: ModelExchange, ready: Ready): TextGeneration | undefined {
+  const [text] = ready.valid.inputs;
+  if (model.generator === undefined || text === undefined) return undefined;
+  const { textParameters, idempotencyKey } = ready;
+  const terms = { tenant, model, idempotencyKey, background: prefersAsync(incoming.headers), limits };
+  return readTextGeneration(terms, textOfInput(text, model.name), textParameters);
+}
+
+async function inferOnce(exchange: ModelExchange, ready: Ready): Promise<Reply> {
+  const outcome = await exchange.inference.infer(tensorRequest(exchange, ready, ready.idempotencyKey));
+  if (outcome.kind === "error") return errorReply(new InferenceError(outcome.code, outcome.message));
+  const { version, tensors } = outcome;
+  return jsonText(renderGenerate({ name: exchange.model.name, version }, ready.id, tensors));
+}
+
+function textReply({ model }: ModelExchange, { id }: Ready, texts: readonly string[]): Reply {
+  return jsonText(renderGenerate(model, id, [outputTensor(texts)]));
+}
+
+function jsonText(text: string): Reply {
+  return { status: 200, headers: { "content-type": "application/json" }, body: [text] };
+}
+
+/** Triton has sent the status 200 by the time it finds that there are more responses than one. */
+function manyResponses(): Reply {
+  return errorReply(fixedError("invalid_argument", "manyResponses"), "kserve", 200);
+}
+
+/**
+ * Writes a result as one flat object, in which an output of one element is that element.
+ * @throws InferenceError where an output cannot be written as JSON
+ */
+function renderGenerate(model: Pick<ServedModel, "name" | "version">, id: string, tensors: readonly Tensor[]): string {
+  const idMember = id === "" ? "" : `,"id":${JSON.stringify(id)}`;
+  const outputs = tensors.map((tensor) => {
+    const list = rawToJson(tensor);
+    return `,${JSON.stringify(tensor.name)}:${elementCount(tensor.shape) === 1 ? list.slice(1, -1) : list}`;
+  });
+  const { name, version } = model;
+  return `{"model_name":${JSON.stringify(name)},"model_version":${JSON.stringify(version)}${idMember}${outputs.join("")}}`;
+}

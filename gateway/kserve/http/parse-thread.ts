@@ -1,0 +1,149 @@
+/**
+ * Runs the thread that parses large bodies, from the gateway's main thread. The thread has one body
+ * at a time, so it is known which body ended it; the others wait here and go to a new thread. How
+ * many bytes may wait is limited where bodies are received (`BodyMemory`).
+ */
+import { Worker } from "node:worker_threads";
+import type { ServedModel } from "#shared/contract/announcement.js";
+import { fixedError, InferenceError } from "#shared/errors.js";
+import type { ParseAnswer, ParseQuestion } from "./parse-worker.js";
+import type { Reading, ReadRequest } from "./read-request.js";
+
+/** The thread's heap. A body within the limits of JSON takes less than a tenth of it. */
+const maxHeapMb = 512;
+/**
+ * An idle thread is ended after this time: it holds some 20 MB, and what it has not yet cleaned up.
+ */
+const idleMs = 5_000;
+/** Memory that bodies share, such as node's pool or what one read brought, is never longer. */
+const sharedBytes = 64 * 1024;
+
+interface Job {
+  readonly body: Buffer;
+  readonly reading: Reading;
+  readonly stillWanted: () => void;
+  readonly resolve: (request: ReadRequest) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class ParseThread {
+  readonly #heapMb: number;
+  readonly #waiting: Job[] = [];
+  #job: Job | undefined;
+  #thread: Worker | undefined;
+  #idle: NodeJS.Timeout | undefined;
+
+  constructor(heapMb = maxHeapMb) {
+    this.#heapMb = heapMb;
+  }
+
+  /**
+   * Parses a body in the thread.
+   * @param body must not be used afterwards: its memory may move to the thread
+   * @param stillWanted is called before the thread begins, and throws where nobody waits any more
+   * @throws InferenceError
+   */
+  read(body: Buffer, reading: Reading, stillWanted: () => void): Promise<ReadRequest> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ body, reading, stillWanted, resolve, reject });
+      this.#proceed();
+    });
+  }
+
+  async close(): Promise<void> {
+    const job = this.#job;
+    this.#job = undefined;
+    for (const { reject } of [...(job === undefined ? [] : [job]), ...this.#waiting.splice(0)]) {
+      reject(fixedError("unavailable", "stopping"));
+    }
+    await this.#stop();
+  }
+
+  async #stop(): Promise<void> {
+    clearTimeout(this.#idle);
+    const thread = this.#thread;
+    this.#thread = undefined;
+    await thread?.terminate();
+  }
+
+  #proceed(): void {
+    while (this.#job === undefined) {
+      const job = this.#waiting.shift();
+      if (job === undefined) return this.#rest();
+      try {
+        job.stillWanted();
+        clearTimeout(this.#idle);
+        this.#thread ??= this.#start();
+        this.#thread.postMessage(...questionOf(job));
+        this.#job = job;
+      } catch (error) {
+        job.reject(error);
+      }
+    }
+  }
+
+  #rest(): void {
+    clearTimeout(this.#idle);
+    this.#idle = setTimeout(() => void this.#stop(), idleMs).unref();
+  }
+
+  #start(): Worker {
+    // The thread does not take over options of the process, such as a debugger's.
+    const thread = new Worker(new URL("./parse-worker.js", import.meta.url), {
+      execArgv: [],
+      resourceLimits: { maxOldGenerationSizeMb: this.#heapMb },
+    });
+    let failure: Error | undefined;
+    thread.unref();
+    thread.on("message", (answer: ParseAnswer) => this.#settle((job) => settle(job, answer)));
+    thread.on("error", (error: Error) => {
+      failure = error;
+    });
+    thread.on("messageerror", () => void thread.terminate());
+    thread.on("exit", (code) => {
+      if (this.#thread !== thread) return;
+      this.#thread = undefined;
+      this.#settle(({ reject }) => reject(refusalOf(failure ?? new Error(`the parsing thread exited with ${code}`))));
+    });
+    return thread;
+  }
+
+  #settle(done: (job: Job) => void): void {
+    const job = this.#job;
+    this.#job = undefined;
+    if (job !== undefined) done(job);
+    this.#proceed();
+  }
+}
+
+/**
+ * Moves the memory of the body to the thread if nothing else lies in it; otherwise copies the body.
+ */
+function questionOf({ body, reading }: Job): [ParseQuestion, ArrayBuffer[]] {
+  const model = withoutConfig(reading.model);
+  const others = reading.others.map(withoutConfig);
+  const { buffer } = body;
+  const isOwn = buffer instanceof ArrayBuffer && buffer.byteLength > sharedBytes;
+  const bytes = isOwn ? new Uint8Array(buffer, body.byteOffset, body.length) : new Uint8Array(body);
+  return [{ body: bytes, reading: { ...reading, model, others } }, [bytes.buffer]];
+}
+
+/** What a request is compared with, without what only the path for the configuration needs. */
+function withoutConfig(model: ServedModel): ServedModel {
+  return { ...model, config: {} };
+}
+
+function settle({ resolve, reject }: Job, answer: ParseAnswer): void {
+  if (answer.kind === "refused") return reject(new InferenceError(answer.code, answer.message));
+  if (answer.kind === "failed") return reject(new Error(answer.reason));
+  const inputs = answer.inputs.map((tensor) => {
+    const { buffer, byteOffset, length } = tensor.data;
+    return { ...tensor, data: Buffer.from(buffer, byteOffset, length) };
+  });
+  return resolve({ ...answer.request, valid: { ...answer.request.valid, inputs } });
+}
+
+function refusalOf(failure: Error): Error {
+  if ((failure as NodeJS.ErrnoException).code !== "ERR_WORKER_OUT_OF_MEMORY") return failure;
+  return fixedError("payload_too_large", "parseMemory", { cause: failure });
+}

@@ -1,0 +1,34 @@
+/** Makes a tensor model's request, which `infer` and `generate` both do, from what was read. */
+import type { ServedModel } from "#shared/contract/announcement.js";
+import { startRequiredMessage } from "#shared/contract/sequence.js";
+import { InferenceError } from "#shared/errors.js";
+import type { InferenceRequest } from "../../admission/inference.js";
+import { validateInfer, type ValidInfer } from "../validate.js";
+import type { ModelExchange } from "./exchange.js";
+import type { ReadRequest } from "./read-request.js";
+
+export function tensorRequest(
+  { tenant, model, version, others }: ModelExchange,
+  read: ReadRequest,
+  idempotencyKey: string | undefined,
+): InferenceRequest {
+  const { id, parameters, requested, against, valid } = read;
+  const requestFor = (chosen: ServedModel, { inputs, outputs, sequence }: ValidInfer): InferenceRequest => ({
+    model: chosen,
+    tenant,
+    sequence,
+    inputs,
+    outputs: outputs.map(({ name }) => name),
+    parameters: parameters.custom,
+    idempotencyKey,
+    deadlineMs: parameters.deadlineMs,
+    under: (pinned) => {
+      // To Triton, the sequences of two versions have nothing to do with each other.
+      if (version !== undefined && pinned.version !== version && sequence !== undefined) {
+        throw new InferenceError("sequence_start_required", startRequiredMessage(model.name, sequence.id));
+      }
+      return requestFor(pinned, validateInfer({ id, inputs, outputs: requested, parameters }, pinned));
+    },
+  });
+  return requestFor(against === 0 ? model : (others[against - 1] ?? model), valid);
+}

@@ -1,0 +1,214 @@
+/** Turns the data of tensors from JSON into little-endian bytes, and back. */
+import { datatypeBytes, type Datatype } from "#shared/model/datatype.js";
+import type { TensorData } from "#shared/json/tensor-data.js";
+import { isUtf8 } from "node:buffer";
+import { fixedError, InferenceError } from "#shared/errors.js";
+import type { Tensor } from "#shared/frame.js";
+import { unparsable } from "#shared/json/members.js";
+import { notInJson } from "../validate.js";
+
+type NumberArray = Int8Array | Int16Array | Int32Array | Uint8Array | Uint16Array | Uint32Array;
+
+const minInt64 = -(2n ** 63n);
+const maxUint64 = 2n ** 64n - 1n;
+
+/**
+ * Turns JSON data into a tensor's little-endian bytes. Nested lists are flattened in order,
+ * whatever their form, as Triton does. Integers wrap to the width of the datatype, but must be
+ * 64-bit ones: a larger one cannot be meant for any width. Typed arrays write in the machine's own
+ * order, which is little-endian on everything that node is released for except s390x.
+ * @param input its name, for refusals
+ * @param count elements that the tensor's shape asks for
+ * @param maxBytes most that the tensor may take
+ * @throws InferenceError
+ */
+export function jsonToRaw(
+  input: string,
+  datatype: Datatype,
+  data: TensorData,
+  count: number,
+  maxBytes: number,
+): Buffer {
+  if (datatype === "FP16" || datatype === "BF16") {
+    throw new InferenceError(
+      "invalid_argument",
+      `receiving ${datatype} data via JSON is not supported. Please use the binary data format for input ${input}`,
+    );
+  }
+  // This comes before anything is allocated, since the shape is only what the client says.
+  checkCount(data.count, count);
+  if (datatype === "BYTES" && !data.holdsOnly("string")) throw unparsable("data", "string");
+  const bytes = datatype === "BYTES" ? 4 * count + data.stringBytes : count * datatypeBytes[datatype];
+  if (bytes > maxBytes) {
+    throw new InferenceError(
+      "payload_too_large",
+      `input '${input}' takes ${bytes} bytes, more than the limit of ${maxBytes} bytes for a tensor given as JSON`,
+    );
+  }
+  switch (datatype) {
+    case "BOOL":
+      return writeBooleans(data, count);
+    case "INT8":
+      return writeIntegers(data, new Int8Array(count), "signed-integer");
+    case "INT16":
+      return writeIntegers(data, new Int16Array(count), "signed-integer");
+    case "INT32":
+      return writeIntegers(data, new Int32Array(count), "signed-integer");
+    case "UINT8":
+      return writeIntegers(data, new Uint8Array(count), "unsigned-integer");
+    case "UINT16":
+      return writeIntegers(data, new Uint16Array(count), "unsigned-integer");
+    case "UINT32":
+      return writeIntegers(data, new Uint32Array(count), "unsigned-integer");
+    case "INT64":
+      return writeLongIntegers(data, count, "signed-integer");
+    case "UINT64":
+      return writeLongIntegers(data, count, "unsigned-integer");
+    case "FP32":
+      return writeFloats(data, new Float32Array(count));
+    case "FP64":
+      return writeFloats(data, new Float64Array(count));
+    default:
+      return writeStrings(data, bytes);
+  }
+}
+
+function checkCount(got: number, wanted: number): void {
+  if (got === wanted) return;
+  throw fixedError("data_shape_mismatch", got > wanted ? "tooManyElements" : "tooFewElements");
+}
+
+function bufferOf(array: NodeJS.TypedArray): Buffer {
+  return Buffer.from(array.buffer, array.byteOffset, array.byteLength);
+}
+
+function writeBooleans(data: TensorData, count: number): Buffer {
+  if (!data.holdsOnly("boolean")) throw unparsable("data", "boolean");
+  const raw = Buffer.allocUnsafe(count);
+  const elements = data.elements();
+  for (let index = 0; index < count; index++) raw[index] = elements.boolean() ? 1 : 0;
+  return raw;
+}
+
+function inRange(item: bigint): boolean {
+  return item >= minInt64 && item <= maxUint64;
+}
+
+function writeIntegers(data: TensorData, array: NumberArray, wanted: string): Buffer {
+  if (!data.holdsOnly("number")) throw unparsable("data", wanted);
+  const elements = data.elements();
+  for (let index = 0; index < array.length; index++) {
+    const item = elements.number();
+    if (Number.isSafeInteger(item)) array[index] = item as number;
+    else if (typeof item === "bigint" && inRange(item)) array[index] = Number(BigInt.asIntN(32, item));
+    else throw unparsable("data", wanted);
+  }
+  return bufferOf(array);
+}
+
+function writeLongIntegers(data: TensorData, count: number, wanted: string): Buffer {
+  if (!data.holdsOnly("number")) throw unparsable("data", wanted);
+  const longs = new BigInt64Array(count);
+  const halves = new Int32Array(longs.buffer);
+  const elements = data.elements();
+  for (let index = 0; index < count; index++) {
+    const item = elements.number();
+    if (Number.isSafeInteger(item)) {
+      // Writing two's complement by halves is several times faster than a bigint per element.
+      halves[2 * index] = item as number;
+      halves[2 * index + 1] = Math.floor((item as number) / 2 ** 32);
+    } else if (typeof item === "bigint" && inRange(item)) longs[index] = item;
+    else throw unparsable("data", wanted);
+  }
+  return bufferOf(longs);
+}
+
+function writeFloats(data: TensorData, array: Float32Array | Float64Array): Buffer {
+  if (!data.holdsOnly("number")) throw unparsable("data", "number");
+  const elements = data.elements();
+  for (let index = 0; index < array.length; index++) array[index] = Number(elements.number());
+  return bufferOf(array);
+}
+
+function writeStrings(data: TensorData, bytes: number): Buffer {
+  const raw = Buffer.allocUnsafe(bytes);
+  data.writeStrings(raw);
+  return raw;
+}
+
+/**
+ * Writes a tensor's little-endian bytes as the flat JSON array of an output's `data`. 64-bit
+ * integers are exact, and floats are printed as Triton prints them.
+ * @throws InferenceError where JSON has no form for the datatype, or a string is not UTF-8
+ */
+export function rawToJson(tensor: Tensor): string {
+  const { data, datatype } = tensor;
+  switch (datatype) {
+    case "BOOL":
+      return `[${Array.from(data, (byte) => (byte === 0 ? "false" : "true")).join(",")}]`;
+    case "UINT8":
+      return `[${new Uint8Array(...span(data, 1)).join(",")}]`;
+    case "UINT16":
+      return `[${new Uint16Array(...span(data, 2)).join(",")}]`;
+    case "UINT32":
+      return `[${new Uint32Array(...span(data, 4)).join(",")}]`;
+    case "UINT64":
+      return `[${new BigUint64Array(...span(data, 8)).join(",")}]`;
+    case "INT8":
+      return `[${new Int8Array(...span(data, 1)).join(",")}]`;
+    case "INT16":
+      return `[${new Int16Array(...span(data, 2)).join(",")}]`;
+    case "INT32":
+      return `[${new Int32Array(...span(data, 4)).join(",")}]`;
+    case "INT64":
+      return `[${new BigInt64Array(...span(data, 8)).join(",")}]`;
+    case "FP32":
+      return `[${floats(new Float32Array(...span(data, 4)))}]`;
+    case "FP64":
+      return `[${floats(new Float64Array(...span(data, 8)))}]`;
+    case "BYTES":
+      return `[${strings(tensor)}]`;
+    default:
+      throw notInJson(datatype, tensor.name);
+  }
+}
+
+/**
+ * Returns what a typed array over `data` is made from. It wants its bytes aligned, and a tensor may
+ * begin anywhere in a frame; an unaligned one is copied once.
+ */
+function span(data: Buffer, size: number): [ArrayBufferLike, number, number] {
+  const view = data.byteOffset % size === 0 ? data : new Uint8Array(data);
+  return [view.buffer, view.byteOffset, Math.floor(data.length / size)];
+}
+
+/**
+ * A whole number keeps `.0` and zero its sign, so that the reader gets floats back, whatever its
+ * language makes of `1`.
+ */
+function floats(array: Float32Array | Float64Array): string {
+  const texts: string[] = Array.from({ length: array.length });
+  for (let index = 0; index < array.length; index++) {
+    const value = array[index] as number;
+    if (!Number.isInteger(value) || Math.abs(value) >= 1e21) texts[index] = String(value);
+    else texts[index] = Object.is(value, -0) ? "-0.0" : `${value}.0`;
+  }
+  return texts.join(",");
+}
+
+function strings({ name, data }: Tensor): string {
+  const texts: string[] = [];
+  for (let at = 0; at < data.length;) {
+    const end = at + 4 + data.readUInt32LE(at);
+    const element = data.subarray(at + 4, end);
+    if (!isUtf8(element)) {
+      throw new InferenceError(
+        "invalid_argument",
+        `sending BYTES data that is not UTF-8 via JSON is not supported. Please use the binary data format for output ${name}`,
+      );
+    }
+    texts.push(JSON.stringify(element.toString("utf8")));
+    at = end;
+  }
+  return texts.join(",");
+}

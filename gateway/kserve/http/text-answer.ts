@@ -1,0 +1,110 @@
+/**
+ * Gives the answer of a generator to a KServe request, whole or as a stream of what each iteration
+ * of the generator added.
+ */
+import type { ServerResponse } from "node:http";
+import type { TokenRecord } from "#shared/contract/generation.js";
+import { collectAnswer } from "../../generation/collect.js";
+import { cancelUnlessBegun, cancelOnDisconnect, disconnection, wholeUnderKey } from "../../http/disconnect.js";
+import { answerRecords } from "../../generation/read-answer.js";
+import type { Inference } from "../../admission/inference.js";
+import { openSse } from "../../http/sse.js";
+import type { TextGeneration } from "../text-generation.js";
+import { errorBody, errorReply, isRefusal } from "../../http/errors.js";
+import type { Reply } from "../../http/reply.js";
+
+export interface WholeText {
+  /** The text of each choice. */
+  readonly texts: readonly string[];
+  /** How many events a stream of the same answer would have had. */
+  readonly responses: number;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/**
+ * Admits a generation and waits for its whole text. A client that disconnects cancels it.
+ * @throws InferenceError
+ */
+export async function wholeText(
+  { request, prefix }: TextGeneration,
+  inference: Inference,
+  outgoing: ServerResponse,
+): Promise<WholeText> {
+  const disconnected = disconnection(outgoing);
+  const stream = await inference.generate(wholeUnderKey(request));
+  cancelOnDisconnect(stream, request, disconnected);
+  let responses = 0;
+  const counted = async function* (): AsyncGenerator<TokenRecord, void> {
+    for await (const record of answerRecords(stream, disconnected)) {
+      if (record.choices.some(({ text }) => text !== "")) responses++;
+      yield record;
+    }
+  };
+  const { choices } = await collectAnswer(counted(), request.spec.sampling.choices);
+  return {
+    texts: choices.map(({ text }) => prefix + text),
+    responses: Math.max(responses, 1),
+    headers: { "baton-request-id": stream.id },
+  };
+}
+
+export const eventStream = { "content-type": "text/event-stream; charset=utf-8" };
+
+/**
+ * Admits a generation and sends an event for each record that has text. Where no record has, the
+ * final one makes the only event, so that every answer has one. The head waits for the first
+ * record, which may be a failure with a status of its own.
+ * @param print writes the data of an event with these texts, one for each choice
+ * @returns the refusal where the first record is one; undefined where it has answered by itself
+ * @throws InferenceError before anything was answered
+ */
+export async function streamText(
+  { request }: TextGeneration,
+  inference: Inference,
+  outgoing: ServerResponse,
+  print: (texts: readonly string[]) => string,
+): Promise<Reply | undefined> {
+  const disconnected = disconnection(outgoing);
+  const stream = await inference.generate(request);
+  cancelUnlessBegun([stream], [request], outgoing, disconnected);
+  const records = answerRecords(stream, disconnected);
+  const first = await records.next().catch(refusalOf);
+  if ("status" in first) return first;
+  if (first.done === true) return undefined;
+  const sse = openSse(outgoing, { requestId: stream.id, headers: eventStream });
+  let isEmpty = true;
+  try {
+    for (let record: TokenRecord | undefined = first.value; record !== undefined;) {
+      const texts = textsOf(record, request.spec.sampling.choices);
+      if (texts.some((text) => text !== "") || (isEmpty && record.final === true)) {
+        isEmpty = false;
+        if (!(await sse.send({ data: print(texts) }))) return undefined;
+      }
+      record = (await records.next()).value ?? undefined;
+    }
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    await sse.send({ data: errorBody(error) });
+  } finally {
+    await records.return();
+  }
+  sse.end();
+  return undefined;
+}
+
+function refusalOf(error: unknown): Reply {
+  if (!isRefusal(error)) throw error;
+  return errorReply(error);
+}
+
+function textsOf(record: TokenRecord, choices: number): string[] {
+  const texts = Array.from({ length: choices }, () => "");
+  for (const { index, text } of record.choices) texts[index] = text;
+  return texts;
+}
+
+/** Puts a whole reply into the form of a stream with one event; it keeps its status. */
+export function asEvent(reply: Reply): Reply {
+  const body = reply.body.join("");
+  return { ...reply, headers: { ...reply.headers, ...eventStream }, body: [`data: ${body}\n\n`] };
+}

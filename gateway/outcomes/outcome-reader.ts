@@ -1,0 +1,107 @@
+/**
+ * Reads the outcomes of many requests from Redis: first which of them have ended, hundreds to a
+ * call, and then the outcomes of those. The second goes on apart, so large outcomes hold up nobody
+ * else's.
+ */
+import { readOutcome, type Outcome } from "#shared/contract/outcome.js";
+import { chunks } from "#shared/chunks.js";
+import { findOutcomes, type Found } from "#shared/queue/admission/find-outcomes.js";
+import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
+import { callGroups } from "#shared/redis/slots.js";
+
+export interface Readable {
+  /** Redis key of the outcome. */
+  readonly key: string;
+  /** Whether Redis has had a record of the request. */
+  readonly admitted: boolean;
+}
+
+/** Who is told what was found, once for each request that was to be looked at. */
+export interface OutcomeReceiver<Item> {
+  ended(item: Item, outcome: Outcome): void;
+  /** It has no outcome yet. */
+  stillOpen(item: Item): void;
+  /** Redis had a record of it, and has none any more. */
+  lost(item: Item): void;
+  /** Redis could not be asked. */
+  notRead(item: Item): void;
+}
+
+/**
+ * Requests of one call, which holds up Redis for half a millisecond. Between two calls the event
+ * loop serves other work.
+ */
+const LOOKS_AT_ONCE = 500;
+/** Outcomes that are read together. */
+const BODIES_AT_ONCE = { bytes: 4_194_304, items: 256 };
+
+export class OutcomeReader<Item extends Readable> {
+  readonly #redis: RedisClient;
+  readonly #receiver: OutcomeReceiver<Item>;
+  /** Requests that have ended, and the bytes of their outcomes. */
+  #ended: { readonly item: Item; readonly bytes: number }[] = [];
+  #reading: Promise<void> | undefined;
+
+  constructor(redis: RedisClient, receiver: OutcomeReceiver<Item>) {
+    this.#redis = redis;
+    this.#receiver = receiver;
+  }
+
+  /** Resolves when Redis has said which have ended; their outcomes come later. */
+  async look(items: readonly Item[]): Promise<void> {
+    // Slots are asked side by side: the master of one may be away.
+    await Promise.all(callGroups(this.#redis, items, ({ key }) => key).map((ofSlot) => this.#lookInSlot(ofSlot)));
+  }
+
+  async #lookInSlot(items: readonly Item[]): Promise<void> {
+    for (const some of chunks(items, () => 0, { bytes: Infinity, items: LOOKS_AT_ONCE })) await this.#find(some);
+  }
+
+  /** Resolves when nothing more is being read. */
+  async idle(): Promise<void> {
+    await this.#reading;
+  }
+
+  async #find(items: readonly Item[]): Promise<void> {
+    // This is noted before Redis is asked, since the reply says nothing about a request that is
+    // admitted meanwhile.
+    const admitted = items.map((item) => item.admitted);
+    let found: Found[];
+    try {
+      const keys = items.map(({ key }) => key);
+      found = await findOutcomes(this.#redis, keys);
+    } catch {
+      for (const item of items) this.#receiver.notRead(item);
+      return;
+    }
+    for (const [i, item] of items.entries()) {
+      const one = found[i];
+      if (one?.said === "ended") this.#ended.push({ item, bytes: one.bytes });
+      else if (one?.said === "no record" && admitted[i] === true) this.#receiver.lost(item);
+      else this.#receiver.stillOpen(item);
+    }
+    if (this.#ended.length > 0) this.#reading ??= this.#readEnded();
+  }
+
+  async #readEnded(): Promise<void> {
+    while (this.#ended.length > 0) {
+      const ended = this.#ended;
+      this.#ended = [];
+      for (const some of chunks(ended, ({ bytes }) => bytes, BODIES_AT_ONCE)) {
+        await Promise.all(some.map(({ item }) => this.#read(item)));
+      }
+    }
+    this.#reading = undefined;
+  }
+
+  async #read(item: Item): Promise<void> {
+    try {
+      const [kind, body] = await this.#redis.hmgetBuffer(item.key, "kind", "body");
+      if (kind && body) this.#receiver.ended(item, readOutcome(kind.toString(), body));
+      else this.#receiver.stillOpen(item);
+    } catch (error) {
+      dropIfSilent(this.#redis, error);
+      this.#receiver.notRead(item);
+    }
+  }
+}

@@ -1,0 +1,290 @@
+/**
+ * The requests whose outcome this gateway waits for. NATS usually brings it. Where a reply may be
+ * missing, or will not come, Redis is asked: the outcome is committed there before anything is
+ * published, so a lost message costs time and never an answer.
+ */
+import type { Logger } from "pino";
+import { chunks } from "#shared/chunks.js";
+import { readOutcome, storeOutcome, outcomeOf, type Outcome } from "#shared/contract/outcome.js";
+import { fixedError } from "#shared/errors.js";
+import type { Bus } from "#shared/nats/connect.js";
+import { requestName, type RequestAddress } from "#shared/queue/address.js";
+import { giveOutcome } from "#shared/queue/give-outcome.js";
+import { outcomeKey, unpublishedKey } from "#shared/queue/keys.js";
+import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
+import { delay } from "#shared/retry.js";
+import { LookTimes, type Timed } from "./look-times.js";
+import { OutcomeReader, type OutcomeReceiver, type Readable } from "./outcome-reader.js";
+import { ReplyInbox } from "./reply-inbox.js";
+import { TimerWheel } from "./timer-wheel.js";
+
+interface Pending extends Timed, Readable {
+  /** The request's name in replies. */
+  readonly name: string;
+  readonly address: RequestAddress;
+  readonly outcomeTtlMs: number;
+  /** When it is ended at the latest, in ms on `performance.now()`'s clock. */
+  readonly deadlineAt: number;
+  /** Usually one; more when a client retries under its key while the first try still waits here. */
+  readonly waiters: Set<(outcome: Outcome) => void>;
+  /** If Redis has no record of it afterwards, the request is lost. */
+  admitted: boolean;
+  isAnsweredElsewhere: boolean;
+}
+
+/** An outcome to wait for. */
+export interface Wait {
+  readonly address: RequestAddress;
+  /** How long the outcome is kept if this gateway gives it, in ms. */
+  readonly outcomeTtlMs: number;
+  /** The request is ended this many ms from now. */
+  readonly deadlineMs: number;
+}
+
+/** One waiter's hold on an outcome. */
+export interface Expected {
+  readonly outcome: Promise<Outcome>;
+  /**
+   * To be called when Redis has the request.
+   * @param isRepeated whether it was admitted by an earlier call, perhaps another gateway's: the
+   * worker then answers that gateway, which may be gone
+   */
+  readonly admitted: (isRepeated: boolean) => void;
+  /** To be called when the request was refused, or its outcome was known at once. */
+  readonly forget: () => void;
+}
+
+export interface PendingSettings {
+  readonly redis: RedisClient;
+  readonly bus: Bus;
+  /** This process's name in entries and subjects. */
+  readonly gateway: string;
+  /** The deployment's, with which workers' messages are checked. */
+  readonly secret: () => Buffer;
+  readonly log: Logger;
+}
+
+/** How often requests that are due are looked for, in ms. */
+const TICK_MS = 25;
+/** A tick that is this much late was held up by other work of this process. */
+const HELD_UP_MS = 200;
+/** After a long round of looks Redis is left alone for as long as it took, up to this, in ms. */
+const MOST_REST_MS = 1_000;
+/** How often the names that workers without NATS leave are read, in ms. */
+const NOTES_EVERY_MS = { busUp: 250, busDown: 50 };
+const NOTES_AT_ONCE = 1_000;
+/**
+ * While Redis cannot be asked, a request is answered at the latest this long after its deadline.
+ */
+const GRACE_MS = 5_000;
+/** At most this many requests are ended together when their deadlines pass. */
+const EXPIRIES_AT_ONCE = 256;
+
+export class PendingRequests implements OutcomeReceiver<Pending> {
+  /** By the name that workers use in their replies. */
+  readonly #pending = new Map<string, Pending>();
+  readonly #looks = new LookTimes<Pending>(performance.now());
+  readonly #deadlines = new TimerWheel<Pending>(performance.now());
+  readonly #settings: PendingSettings;
+  readonly #inbox: ReplyInbox;
+  readonly #reader: OutcomeReader<Pending>;
+  /** Whether NATS was up at the last tick, and the connections that there had been by then. */
+  #bus = { isUp: false, connections: 0 };
+  /** When the last round of looks began: requests that were due together are due together again. */
+  #lookedAt = performance.now();
+
+  constructor(settings: PendingSettings) {
+    this.#settings = settings;
+    this.#inbox = new ReplyInbox(settings);
+    this.#reader = new OutcomeReader(settings.redis, this);
+  }
+
+  /** How many requests are open. */
+  get size(): number {
+    return this.#pending.size;
+  }
+
+  /**
+   * To be called before the request is admitted, since its outcome may come before the admission's
+   * own reply does.
+   */
+  expect(wait: Wait): Expected {
+    const name = requestName(wait.address);
+    const pending = this.#pending.get(name) ?? this.#open(name, wait);
+    const { waiters } = pending;
+    const admitted = (isRepeated: boolean) => {
+      if (!isRepeated) pending.isAnsweredElsewhere = false;
+      else if (!pending.admitted) {
+        // One that was admitted here before is answered here.
+        pending.isAnsweredElsewhere = true;
+        if (this.#isOpen(pending)) this.#looks.wantSoon(pending);
+      }
+      pending.admitted = true;
+    };
+    let waiter: ((outcome: Outcome) => void) | undefined;
+    const outcome = new Promise<Outcome>((resolve) => {
+      waiter = resolve;
+      waiters.add(resolve);
+    });
+    const forget = () => {
+      if (waiter !== undefined) waiters.delete(waiter);
+      if (waiters.size === 0) this.#drop(pending);
+    };
+    return { outcome, admitted, forget };
+  }
+
+  /** Takes one message that came on this gateway's subject. */
+  receive(message: Buffer): void {
+    const { replies, hasGap } = this.#inbox.receive(message);
+    if (hasGap) this.lookAtAll();
+    for (const { name, kind, body } of replies) {
+      const pending = this.#pending.get(name);
+      if (pending === undefined) continue;
+      if (kind === "look") this.#looks.wantSoon(pending);
+      else this.ended(pending, readOutcome(kind, body));
+    }
+  }
+
+  /** To be called when replies may have been lost: Redis is asked about all open requests. */
+  lookAtAll(): void {
+    this.#looks.wantAll();
+  }
+
+  /** Looks into Redis where it must and ends what is overdue, until `signal` aborts. */
+  async watch(signal: AbortSignal): Promise<void> {
+    const { redis } = this.#settings;
+    // A Redis that comes back may be another one, without what it had acknowledged. A Cluster's
+    // client says `+node` when it finds another one.
+    const onReady = () => this.lookAtAll();
+    redis.on("ready", onReady).on("+node", onReady);
+    // The loops run apart, so that deadlines do not wait for looks, however many there are.
+    await Promise.all([this.#lookWhileOpen(signal), this.#readNotesWhileOpen(signal), this.#expireWhileOpen(signal)]);
+    redis.off("ready", onReady).off("+node", onReady);
+    await this.#reader.idle();
+  }
+
+  ended(pending: Pending, outcome: Outcome): void {
+    this.#drop(pending);
+    for (const resolve of pending.waiters) resolve(outcome);
+  }
+
+  stillOpen(pending: Pending): void {
+    if (this.#isOpen(pending)) this.#looks.plan(pending, this.#settings.bus.isUp(), this.#lookedAt);
+  }
+
+  /** Redis came back empty, or the record was deleted. */
+  lost(pending: Pending): void {
+    if (this.#isOpen(pending)) this.ended(pending, outcomeOf(fixedError("request_lost", "entryGone")));
+  }
+
+  notRead(pending: Pending): void {
+    this.#looks.planRetry(pending, performance.now());
+  }
+
+  #open(name: string, { address, outcomeTtlMs, deadlineMs }: Wait): Pending {
+    const openedAt = performance.now();
+    const pending = {
+      name,
+      address,
+      key: outcomeKey(address),
+      outcomeTtlMs,
+      openedAt,
+      deadlineAt: openedAt + deadlineMs,
+      waiters: new Set<(outcome: Outcome) => void>(),
+      admitted: false,
+      isAnsweredElsewhere: false,
+    };
+    this.#pending.set(name, pending);
+    this.#deadlines.set(pending, pending.deadlineAt);
+    this.#looks.plan(pending, this.#settings.bus.isUp(), openedAt);
+    return pending;
+  }
+
+  async #lookWhileOpen(signal: AbortSignal): Promise<void> {
+    let restMs = TICK_MS;
+    for (let before = performance.now(); !signal.aborted; before = performance.now()) {
+      await delay(restMs, signal);
+      const now = performance.now();
+      if (this.#hasBusChanged()) this.lookAtAll();
+      // Where this process was held up, messages may wait to be read, and no worker is judged.
+      if (now - before - restMs < HELD_UP_MS && this.#inbox.hasSilence(now)) this.lookAtAll();
+      this.#lookedAt = now;
+      await this.#reader.look(this.#looks.takeDue(now));
+      restMs = Math.min(Math.max(TICK_MS, performance.now() - now), MOST_REST_MS);
+    }
+  }
+
+  /** Whether NATS has gone down, or has come back: what was sent meanwhile is lost. */
+  #hasBusChanged(): boolean {
+    const { bus } = this.#settings;
+    const before = this.#bus;
+    this.#bus = { isUp: bus.isUp(), connections: bus.connections() };
+    return before.isUp !== this.#bus.isUp || before.connections !== this.#bus.connections;
+  }
+
+  /** Reads which requests have ended at workers that do not reach NATS. */
+  async #readNotesWhileOpen(signal: AbortSignal): Promise<void> {
+    const { redis, bus, gateway } = this.#settings;
+    while (!signal.aborted) {
+      await delay(bus.isUp() ? NOTES_EVERY_MS.busUp : NOTES_EVERY_MS.busDown, signal);
+      if (this.size === 0) continue;
+      try {
+        const names = await redis.lpop(unpublishedKey(gateway), NOTES_AT_ONCE);
+        for (const name of names ?? []) {
+          const pending = this.#pending.get(name);
+          if (pending !== undefined) this.#looks.wantSoon(pending);
+        }
+      } catch (error) {
+        dropIfSilent(redis, error);
+      }
+    }
+  }
+
+  async #expireWhileOpen(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await delay(TICK_MS, signal);
+      const due = this.#deadlines.takeDue(performance.now());
+      for (const some of chunks(due, () => 0, { bytes: 0, items: EXPIRIES_AT_ONCE })) {
+        if (signal.aborted) return;
+        await Promise.all(some.map((pending) => this.#expire(pending)));
+      }
+    }
+  }
+
+  /** Ends a request whose deadline has passed. */
+  async #expire(pending: Pending): Promise<void> {
+    const isTooLate = performance.now() >= pending.deadlineAt + GRACE_MS;
+    try {
+      const ended = await this.#expireInRedis(pending);
+      if (ended !== undefined && this.#isOpen(pending)) this.ended(pending, ended);
+    } catch (error) {
+      dropIfSilent(this.#settings.redis, error);
+    }
+    if (!this.#isOpen(pending)) return;
+    if (isTooLate) this.ended(pending, outcomeOf(fixedError("outcome_unknown", "unreadable")));
+    else this.#deadlines.set(pending, performance.now() + TICK_MS);
+  }
+
+  /**
+   * Ends the request in Redis, unless it has ended there meanwhile, so that every gateway finds the
+   * same outcome.
+   * @returns undefined while the outcome is certain but not yet committed; the caller then tries
+   * again soon
+   */
+  async #expireInRedis({ address, outcomeTtlMs }: Pending): Promise<Outcome | undefined> {
+    const expired = outcomeOf(fixedError("expired", "beforeResult"));
+    const given = await giveOutcome(this.#settings.redis, address, storeOutcome(expired), outcomeTtlMs);
+    if (given.said === "sealed") return undefined;
+    return given.said === "known" ? readOutcome(given.outcome.kind, given.outcome.body) : expired;
+  }
+
+  #isOpen(pending: Pending): boolean {
+    return this.#pending.get(pending.name) === pending;
+  }
+
+  #drop(pending: Pending): void {
+    if (this.#isOpen(pending)) this.#pending.delete(pending.name);
+    this.#looks.remove(pending);
+    this.#deadlines.delete(pending);
+  }
+}

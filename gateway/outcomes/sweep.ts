@@ -1,0 +1,39 @@
+/**
+ * Removes outcomes that were delivered and that no retry can ask for, many keys to a command. So
+ * Redis' memory follows the load, and not the TTL of outcomes.
+ */
+import type { RedisClient } from "#shared/redis/connect.js";
+import { callGroups } from "#shared/redis/slots.js";
+import { delay } from "#shared/retry.js";
+
+const EVERY_MS = 20;
+const KEYS_PER_COMMAND = 1_000;
+
+export class OutcomeSweeper {
+  readonly #redis: RedisClient;
+  #keys: string[] = [];
+
+  constructor(redis: RedisClient) {
+    this.#redis = redis;
+  }
+
+  /** @param key Redis key of an outcome that nobody will ask for again */
+  discard(key: string): void {
+    this.#keys.push(key);
+  }
+
+  /** Runs until `signal` aborts. */
+  async sweepWhileOpen(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await delay(EVERY_MS, signal);
+      const keys = this.#keys;
+      this.#keys = [];
+      for (const some of callGroups(this.#redis, keys, (key) => key)) {
+        for (let i = 0; i < some.length; i += KEYS_PER_COMMAND) {
+          // A failure is left alone, since every outcome has a TTL.
+          await this.#redis.unlink(some.slice(i, i + KEYS_PER_COMMAND)).catch(() => 0);
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,185 @@
+/**
+ * `GET /v2/requests/<id>/ws`: sends a request's records as text messages, from where the client
+ * left off. Refusals are HTTP replies, before the upgrade. Nothing is compressed and little is
+ * received, since a client only listens: its short texts are ignored, anything else closes the
+ * socket.
+ */
+import { STATUS_CODES, type IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import { WebSocket, WebSocketServer } from "ws";
+import { fixedError, InferenceError } from "#shared/errors.js";
+import { errorReply, isRefusal } from "../http/errors.js";
+import { chooseRequestId } from "../http/headers.js";
+import type { Reply } from "../http/reply.js";
+import type { Log } from "../http/router.js";
+import type { Cursor } from "../stream/cursor.js";
+import { tenantOf } from "../http/tenant.js";
+import { resumeIndex } from "./events.js";
+import type { Requests } from "./requests.js";
+
+export interface WebSocketSettings {
+  readonly requests: Requests;
+  /** Is given each failure that is a bug and no refusal. */
+  readonly log: Log;
+  /** Time between two pings; a client that has not answered one by the next is cut. */
+  readonly pingMs?: number;
+}
+
+const defaultPingMs = 15_000;
+/** Largest message that is received, in bytes; the connection of a larger one is closed by `ws`. */
+const maxPayload = 1_048_576;
+/** Longest text message that is ignored; a client that sends more takes this for another path. */
+const maxIgnoredBytes = 4_096;
+/**
+ * While more than this is unsent, the next record waits until the message before it has left. So a
+ * client that reads nothing holds no more memory until an unanswered ping cuts it.
+ */
+const maxBufferedBytes = 16 * 1024;
+/** Close codes of RFC 6455, section 7.4.1, and of its registry at IANA. */
+const normalClosure = 1000;
+const goingAway = 1001;
+const policyViolation = 1008;
+const internalError = 1011;
+const tryAgainLater = 1013;
+
+export class WebSocketEndpoint {
+  readonly #settings: WebSocketSettings;
+  readonly #server = new WebSocketServer({ noServer: true, maxPayload, perMessageDeflate: false });
+  #closing = false;
+
+  constructor(settings: WebSocketSettings) {
+    this.#settings = settings;
+    this.#server.on("headers", (headers: string[], incoming: IncomingMessage) => {
+      headers.push(`x-request-id: ${chooseRequestId(incoming.headers)}`);
+      headers.push(`baton-request-id: ${idOf(incoming)}`);
+    });
+  }
+
+  /** How many WebSockets are open. */
+  get size(): number {
+    return this.#server.clients.size;
+  }
+
+  /** Whether this endpoint accepts the requested upgrade. */
+  takes(incoming: IncomingMessage): boolean {
+    return (
+      incoming.method === "GET" &&
+      incoming.headers.upgrade?.toLowerCase() === "websocket" &&
+      idOf(incoming) !== undefined
+    );
+  }
+
+  /** Upgrades the connection, or refuses with an HTTP reply; then sends the records. */
+  async accept(incoming: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    socket.on("error", () => socket.destroy());
+    const { requests, log } = this.#settings;
+    try {
+      if (this.#closing) throw fixedError("unavailable", "webSocketStopping");
+      const cursor = await requests.open(tenantOf(incoming), idOf(incoming) ?? "", resumeIndex(incoming));
+      this.#server.handleUpgrade(incoming, socket, head, (client) => {
+        this.#watch(client);
+        if (this.#closing) client.close(goingAway);
+        sendRecords(client, socket, cursor).catch((error: unknown) => log({ err: error }, "websocket failed"));
+      });
+    } catch (error) {
+      if (!isRefusal(error)) log({ err: error }, "websocket failed");
+      refuseWebSocket(socket, incoming, errorReply(error));
+    }
+  }
+
+  /** Closes all WebSockets with the code that tells clients to go on at another gateway. */
+  close(): void {
+    this.#closing = true;
+    for (const client of this.#server.clients) client.close(goingAway);
+  }
+
+  /** Cuts the connections that are still open. */
+  terminate(): void {
+    for (const client of this.#server.clients) client.terminate();
+  }
+
+  /** Pings the client until it leaves, and closes what does more than listen. */
+  #watch(client: WebSocket): void {
+    let answered = true;
+    const pinging = setInterval(() => {
+      if (!answered) return client.terminate();
+      answered = false;
+      client.ping();
+    }, this.#settings.pingMs ?? defaultPingMs);
+    client.on("pong", () => (answered = true));
+    client.on("close", () => clearInterval(pinging));
+    // An error is a frame that is not valid; `ws` itself closes the connection with the right code.
+    client.on("error", () => undefined);
+    client.on("message", (data: Buffer, isBinary) => {
+      if (isBinary || data.length > maxIgnoredBytes) client.close(policyViolation);
+    });
+  }
+}
+
+/** @returns the request id in the path; undefined for another path */
+function idOf({ url = "" }: IncomingMessage): string | undefined {
+  return /^\/v2\/requests\/([^/?#]+)\/ws(?:\?|$)/.exec(url)?.[1];
+}
+
+/** Answers with an HTTP reply instead of the upgrade, and closes the connection. */
+export function refuseWebSocket(socket: Duplex, incoming: IncomingMessage, { status, headers, body }: Reply): void {
+  const text = body.join("");
+  const head = {
+    connection: "close",
+    ...headers,
+    "x-request-id": chooseRequestId(incoming.headers),
+    "content-length": String(Buffer.byteLength(text)),
+  };
+  const lines = Object.entries(head).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${text}`, () => socket.destroy());
+}
+
+/**
+ * Sends a request's records to one WebSocket. Records wait for a busy socket, and those of one turn
+ * of the event loop leave in one write. Resolves when the stream has ended or the client has
+ * disconnected. An InferenceError becomes the reason of the close.
+ * @throws every other error, of which the client reads only "internal"
+ */
+async function sendRecords(client: WebSocket, socket: Duplex, cursor: Cursor): Promise<void> {
+  const disconnected = new AbortController();
+  client.on("close", () => disconnected.abort());
+  let corked = false;
+  /** Holds what is written back until the end of this turn of the event loop. */
+  const cork = (): void => {
+    if (corked) return;
+    corked = true;
+    socket.cork();
+    setImmediate(() => {
+      corked = false;
+      socket.uncork();
+    });
+  };
+  /** @returns a promise where the next record must wait; false when nobody will read it */
+  const send = (json: string): boolean | Promise<boolean> => {
+    if (client.readyState !== WebSocket.OPEN) return false;
+    cork();
+    if (client.bufferedAmount + json.length < maxBufferedBytes) {
+      client.send(json);
+      return true;
+    }
+    return new Promise((resolve) => {
+      client.send(json, (error) => resolve(error === undefined || error === null));
+    });
+  };
+
+  try {
+    for await (const page of cursor.pages(disconnected.signal)) {
+      for (const { json } of page) {
+        const sent = send(json);
+        if (sent !== true && !(await sent)) return;
+      }
+    }
+    client.close(normalClosure);
+  } catch (error) {
+    if (!(error instanceof InferenceError)) {
+      client.close(internalError, "internal");
+      throw error;
+    }
+    client.close(error.code === "unavailable" ? tryAgainLater : internalError, error.code);
+  }
+}

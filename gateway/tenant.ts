@@ -1,2 +1,0 @@
-/** Until requests carry keys, all clients are one tenant. */
-export const onlyTenant = "default";

@@ -1,0 +1,154 @@
+/** Each check, on a small tree with one planted fault: the fault is named, and nothing else is. */
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+
+/** Plain JavaScript, of which the compiler knows no types here. */
+const { order }: { order: readonly string[] } = await import(String(new URL("./order.mjs", import.meta.url)));
+const program = join(import.meta.dirname, "main.mjs");
+let root = "";
+
+/** A tree without a fault: every folder of the order, with a README and a file. */
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "baton-house-"));
+  for (const folder of order) {
+    put(`${folder}/README.md`, "# A folder\n");
+    put(`${folder}/file.ts`, "/** A file. */\nexport const value = 1;\n");
+  }
+});
+
+afterEach(() => rmSync(root, { recursive: true }));
+
+function put(path: string, text: string): void {
+  mkdirSync(dirname(join(root, path)), { recursive: true });
+  writeFileSync(join(root, path), text);
+}
+
+function faults(): string[] {
+  const { status, stderr } = spawnSync(process.execPath, [program, root], { encoding: "utf8" });
+  const lines =
+    stderr
+      .split("\n\n")[0]
+      ?.split("\n")
+      .filter((line) => line !== "") ?? [];
+  expect(status).toBe(lines.length > 0 ? 1 : 0);
+  return lines;
+}
+
+const importing = (path: string) => `/** A file. */\nimport { value } from "${path}";\n\nexport const other = value;\n`;
+
+describe("the checks of the house", () => {
+  it("find nothing where there is nothing", () => {
+    put("gateway/http/other.ts", importing("#shared/file.js"));
+    put("gateway/app.ts", importing("./http/file.js"));
+    expect(faults()).toEqual([]);
+  });
+
+  it("refuse an import that runs up the order", () => {
+    put("gateway/http/other.ts", importing("../openai/file.js"));
+    expect(faults()).toEqual([
+      "gateway/http/other.ts imports gateway/openai/file.ts, but gateway/http is lower than gateway/openai",
+    ]);
+  });
+
+  it("refuse an import of types that runs up the order", () => {
+    put(
+      "worker/lane/other.ts",
+      `/** A file. */\nimport type { Value } from "../streams/file.js";\n\nexport type Other = Value;\n`,
+    );
+    expect(faults()).toEqual([
+      "worker/lane/other.ts imports worker/streams/file.ts, but worker/lane is lower than worker/streams",
+    ]);
+  });
+
+  it("refuse folders that import each other, where no order is declared, too", () => {
+    put("test/a/README.md", "# A\n");
+    put("test/b/README.md", "# B\n");
+    put("test/a/file.ts", importing("../b/other.js"));
+    put("test/b/file.ts", importing("../a/file.js"));
+    put("test/b/other.ts", "/** A file. */\nexport const value = 1;\n");
+    expect(faults()).toEqual([
+      "test/a/file.ts imports test/b/other.ts, but test/b imports from test/a, too",
+      "test/b/file.ts imports test/a/file.ts, but test/a imports from test/b, too",
+    ]);
+  });
+
+  it("refuse a folder that has no place in the order", () => {
+    put("gateway/new/README.md", "# New\n");
+    put("gateway/new/file.ts", "/** A file. */\nexport const value = 1;\n");
+    expect(faults()).toEqual(["gateway/new: has no place in infra/checks/order.mjs"]);
+  });
+
+  it("refuse a comment of more than 100 columns, in every language", () => {
+    const wide = "word ".repeat(21).trim();
+    put("shared/wide.ts", `/** A file. */\nexport const value = 1;\n// ${wide}\n`);
+    put("shared/beside.ts", `/** A file. */\nexport const value = 1; // ${wide.slice(0, 80)}\n`);
+    put("shared/queue/work/wide.lua", `-- A script.\n-- ${wide}\n`);
+    put("shared/queue/work/wide.ts", "/** Its wrapper. */\n");
+    put("infra/Dockerfile", `# ${wide}\n`);
+    expect(faults()).toEqual([
+      "infra/Dockerfile:1: 106 columns, at most 100 are read well",
+      "shared/beside.ts:2: 107 columns, at most 100 are read well",
+      "shared/queue/work/wide.lua:2: 107 columns, at most 100 are read well",
+      "shared/wide.ts:3: 107 columns, at most 100 are read well",
+    ]);
+  });
+
+  it("refuse Markdown of more than 100 columns, but for rows of tables", () => {
+    const wide = "word ".repeat(21).trim();
+    put("CHANGES.md", `${wide}\n\n| ${wide} |\n| --- |\n`);
+    expect(faults()).toEqual(["CHANGES.md:1: 104 columns, at most 100 are read well"]);
+  });
+
+  it("refuse a Lua script without its wrapper", () => {
+    put("shared/queue/work/alone.lua", "-- A script.\nreturn 1\n");
+    expect(faults()).toEqual(["shared/queue/work/alone.lua: has no wrapper of the same name beside it"]);
+  });
+
+  it("refuse a folder without a README, and a file without a first sentence", () => {
+    rmSync(join(root, "gateway/openai/README.md"));
+    put("gateway/openai/file.ts", "export const value = 1;\n");
+    expect(faults()).toEqual([
+      "gateway/openai: has no README.md that says what it is for",
+      "gateway/openai/file.ts: does not open with a comment that says what it holds",
+    ]);
+  });
+
+  it("refuse names of what is not there", () => {
+    put("NOTES.md", "See `gateway/gone.ts`, `gateway/file.ts` and [this](shared/gone.md).\n");
+    expect(faults()).toEqual([
+      "NOTES.md: names gateway/gone.ts, which is not there",
+      "NOTES.md: names shared/gone.md, which is not there",
+    ]);
+  });
+
+  it("refuse the name of a file that is not in the README's folder", () => {
+    put("gateway/http/README.md", "# HTTP\n\n`file.ts` comes first, `gone.ts` last.\n");
+    expect(faults()).toEqual(["gateway/http/README.md: names gone.ts, which is not there"]);
+  });
+});
+
+/** The linter holds which half of the queue a program imports; its rules are tried on a copy. */
+describe("the linter", () => {
+  const checkout = join(import.meta.dirname, "../..");
+
+  it.each([
+    ["gateway/planted.ts", "#shared/queue/work/commit.js"],
+    ["worker/planted.ts", "#shared/queue/admission/admit.js"],
+    ["gateway/planted.ts", "../worker/config.js"],
+    ["worker/planted.ts", "../gateway/config.js"],
+    ["shared/planted.ts", "../worker/config.js"],
+  ])("refuses that %s imports %s", (path, imported) => {
+    cpSync(join(checkout, ".oxlintrc.json"), join(root, ".oxlintrc.json"));
+    put(path, importing(imported));
+    const { status, stdout } = spawnSync(
+      process.execPath,
+      [join(checkout, "node_modules/oxlint/bin/oxlint"), "--config", join(root, ".oxlintrc.json"), join(root, path)],
+      { cwd: root, encoding: "utf8" },
+    );
+    expect(stdout).toContain(`'${imported}' import is restricted from being used by a pattern`);
+    expect(status).toBe(1);
+  });
+});

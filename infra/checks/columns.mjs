@@ -1,0 +1,79 @@
+/** Comments and Markdown stay within 100 columns, so that they read like a column of text. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { isScript, lineAt, readScript } from "./files.mjs";
+
+const MOST_COLUMNS = 100;
+
+/** What begins a comment that takes a line of its own, where no parser is at hand. */
+const MARKERS = new Map([
+  ["lua", "--"],
+  ["py", "#"],
+  ["sh", "#"],
+  ["yml", "#"],
+  ["yaml", "#"],
+  ["conf", "#"],
+  ["Dockerfile", "#"],
+  [".env.example", "#"],
+  [".npmrc", "#"],
+  [".ci/run", "#"],
+]);
+
+/**
+ * @param {string} root
+ * @param {string[]} files
+ * @returns {string[]} a sentence for each fault
+ */
+export function checkColumns(root, files) {
+  return files.flatMap((path) => {
+    if (isScript(path)) return scriptFaults(root, path);
+    if (path.endsWith(".md")) return markdownFaults(root, path);
+    const marker = [...MARKERS].find(([end]) => path === end || path.endsWith(`.${end}`) || path.endsWith(`/${end}`));
+    return marker === undefined ? [] : markedFaults(root, path, marker[1]);
+  });
+}
+
+/**
+ * @param {string} root
+ * @param {string} path
+ */
+function scriptFaults(root, path) {
+  const { text, comments } = readScript(root, path);
+  const lines = text.split("\n");
+  const numbers = new Set();
+  for (const { start, end } of comments) {
+    for (let number = lineAt(text, start); number <= lineAt(text, end); number += 1) numbers.add(number);
+  }
+  return [...numbers].flatMap((number) => tooWide(path, number, lines[number - 1] ?? ""));
+}
+
+/**
+ * Rows of tables are left out: their width is that of what they hold.
+ *
+ * @param {string} root
+ * @param {string} path
+ */
+function markdownFaults(root, path) {
+  const lines = readFileSync(join(root, path), "utf8").split("\n");
+  return lines.flatMap((line, i) => (line.trimStart().startsWith("|") ? [] : tooWide(path, i + 1, line)));
+}
+
+/**
+ * @param {string} root
+ * @param {string} path
+ * @param {string} marker
+ */
+function markedFaults(root, path, marker) {
+  const lines = readFileSync(join(root, path), "utf8").split("\n");
+  return lines.flatMap((line, i) => (line.trimStart().startsWith(marker) ? tooWide(path, i + 1, line) : []));
+}
+
+/**
+ * @param {string} path
+ * @param {number} number
+ * @param {string} line
+ */
+function tooWide(path, number, line) {
+  const columns = Array.from(line).length;
+  return columns > MOST_COLUMNS ? [`${path}:${number}: ${columns} columns, at most ${MOST_COLUMNS} are read well`] : [];
+}

@@ -1,0 +1,254 @@
+/**
+ * How many files a reader opens to follow a request: the files whose code runs for it, as V8 counts
+ * the calls of functions in a gateway and a worker that serve one. What also runs while nothing is
+ * asked is left out. A path as argument counts another built checkout.
+ *
+ * Needs `npm run build`, redis-server and nats-server; prints each list with `--list`.
+ */
+import { spawn } from "node:child_process";
+import { cpSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
+import { Calls } from "./calls.mjs";
+
+const root = resolve(process.argv.slice(2).find((argument) => !argument.startsWith("--")) ?? ".");
+const list = process.argv.includes("--list");
+const folder = mkdtempSync(join(tmpdir(), "baton-files-"));
+/** @type {import("node:child_process").ChildProcess[]} */
+const children = [];
+process.once("exit", () => {
+  for (const { pid } of children) if (pid !== undefined) tryToKill(-pid);
+  rmSync(folder, { recursive: true, force: true });
+});
+for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(130));
+
+for (const model of ["accumulate", "tale-gpt"])
+  cpSync(join(root, "infra/models", model), join(folder, model), { recursive: true });
+const [redisPort, natsPort, httpPort] = await Promise.all([freePort(), freePort(), freePort()]);
+// Processes refuse a Redis that does not keep what it acknowledges.
+const kept = ["--appendonly", "yes", "--appendfsync", "always"];
+launch("redis-server", ["--port", String(redisPort), "--dir", folder, "--save", "", ...kept]);
+launch("nats-server", ["--port", String(natsPort), "--addr", "127.0.0.1"]);
+const env = {
+  ...process.env,
+  BATON_REDIS_URL: `redis://127.0.0.1:${redisPort}`,
+  BATON_NATS_URL: `nats://127.0.0.1:${natsPort}`,
+  BATON_HTTP_PORT: String(httpPort),
+  BATON_HOST: "127.0.0.1",
+  BATON_MODEL_REPOSITORY: folder,
+};
+const url = `http://127.0.0.1:${httpPort}`;
+const gateway = await launchWatched("gateway/main.js");
+const workerProgram = existsSync(join(root, "dist/worker/supervisor.js")) ? "worker/supervisor.js" : "worker/main.js";
+const worker = await launchWatched(workerProgram);
+await until(async () => (await fetch(`${url}/v2/models/tale-gpt/ready`)).ok);
+await until(async () => (await fetch(`${url}/v2/models/accumulate/ready`)).ok);
+
+// Everything runs once before the count, since what runs only at the first request is not part of
+// the way.
+await step(true);
+await step(false);
+await chat();
+/** Runs without a request: the worker is also stopped for a moment, as it is below. */
+const idle = {
+  gateway: await gateway.during(() => pause(6_000)),
+  worker: await worker.during(async () => {
+    worker.signal("SIGSTOP");
+    await pause(150);
+    worker.signal("SIGCONT");
+    await pause(6_000);
+  }),
+};
+
+/** @type {Set<string>[]} */
+const enters = [];
+/** @type {Set<string>[]} */
+const runs = [];
+const chats = { gateway: new Set(), worker: new Set() };
+for (let repetition = 0; repetition < 3; repetition += 1) {
+  const ran = await worker.during(async () => {
+    worker.signal("SIGSTOP");
+    let answer = Promise.resolve();
+    const entered = await gateway.during(async () => {
+      answer = step(false);
+      await pause(150); // shorter than the silence after which a gateway looks into Redis
+    });
+    enters.push(entered);
+    worker.signal("SIGCONT");
+    await answer;
+  });
+  runs.push(ran);
+}
+chats.worker = await worker.during(async () => {
+  chats.gateway = await gateway.during(chat);
+});
+
+const second = await launchWatched(workerProgram);
+await pause(3_000);
+await second.during(() => pause(6_000));
+const resumed = await second.during(async () => {
+  second.signal("SIGSTOP");
+  await pause(1_500); // its lease, so that the first worker has nobody beside it
+  const answer = chat();
+  await pause(300);
+  second.signal("SIGCONT");
+  worker.signal("SIGKILL");
+  await answer;
+});
+
+report("a step on its way in", without(inAll(enters), idle.gateway));
+report("a step in the worker", without(inAll(runs), idle.worker));
+report(
+  "a chat to its events",
+  new Set([...without(chats.gateway, idle.gateway), ...without(chats.worker, idle.worker)]),
+);
+report("a takeover, beyond a stream", without(without(resumed, idle.worker), chats.worker));
+process.exit(0);
+
+/**
+
+ * @param {string} title
+
+ * @param {Set<string>} functions
+
+ */
+function report(title, functions) {
+  const files = [...new Set([...functions].map((name) => name.split("#", 1)[0] ?? name))].toSorted();
+  const own = files.filter((file) => !file.startsWith("shared/")).length;
+  console.log(`${title}: ${files.length} files, ${own} of them not in shared/`);
+  if (list) for (const file of files) console.log(`  ${file}`);
+}
+
+/**
+
+ * @param {Set<string>} functions
+
+ * @param {Set<string>} others
+
+ */
+function without(functions, others) {
+  return new Set([...functions].filter((name) => !others.has(name)));
+}
+
+/**
+ * What ran in every repetition, so that what only happened to run meanwhile is not counted.
+ *
+ * @param {Set<string>[]} repetitions
+ */
+function inAll([first = new Set(), ...others]) {
+  return new Set([...first].filter((name) => others.every((other) => other.has(name))));
+}
+
+/** @param {boolean} starts */
+async function step(starts) {
+  const response = await fetch(`${url}/v2/models/accumulate/infer`, {
+    method: "POST",
+    body: JSON.stringify({
+      parameters: { sequence_id: 7, sequence_start: starts },
+      inputs: [{ name: "INPUT", datatype: "INT32", shape: [1, 1], data: [1] }],
+    }),
+  });
+  if (!response.ok) throw new Error(await response.text());
+  await response.text();
+}
+
+async function chat() {
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    body: JSON.stringify({
+      model: "tale-gpt",
+      stream: true,
+      seed: 3,
+      messages: [{ role: "user", content: "Write a short story about a cat who discovers a secret portal." }],
+    }),
+  });
+  if (!response.ok) throw new Error(await response.text());
+  await response.text();
+}
+
+/**
+
+ * @param {string} program
+
+ * @param {string[]} args
+
+ * @param {NodeJS.ProcessEnv} [environment]
+
+ */
+function launch(program, args, environment = process.env) {
+  const child = spawn(program, args, { env: environment, stdio: ["ignore", "ignore", "pipe"], detached: true });
+  children.push(child);
+  return child;
+}
+
+/**
+ * Starts a program of the fleet with an inspector in each of its processes, and watches the one
+ * that does the work: the supervisor's child, where there is one.
+ *
+ * @param {string} program
+ */
+async function launchWatched(program) {
+  const child = launch(process.execPath, [join(root, "dist", program)], {
+    ...env,
+    NODE_OPTIONS: "--inspect=127.0.0.1:0",
+  });
+  /** @type {string[]} */
+  const inspectors = [];
+  child.stderr?.setEncoding("utf8").on("data", (text) => {
+    for (const [, address] of text.matchAll(/Debugger listening on (ws:\S+)/g)) inspectors.push(address);
+  });
+  const wanted = program.startsWith("worker") ? 2 : 1;
+  await until(async () => inspectors.length >= wanted);
+  const calls = new Calls(inspectors[wanted - 1] ?? "");
+  await calls.open();
+  const built = pathToFileURL(join(root, "dist/")).href;
+  return {
+    /** @param {NodeJS.Signals} name */
+    signal: (name) => tryToKill(-(child.pid ?? 0), name),
+    /**
+     * @param {() => Promise<unknown>} work
+     * @returns {Promise<Set<string>>} functions that ran meanwhile
+     */
+    async during(work) {
+      await calls.take(built);
+      await work();
+      return new Set(await calls.take(built));
+    },
+  };
+}
+
+/**
+
+ * @param {number} pid
+
+ * @param {NodeJS.Signals} [name]
+
+ */
+function tryToKill(pid, name = "SIGKILL") {
+  try {
+    process.kill(pid, name);
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
+  }
+}
+
+function freePort() {
+  return new Promise((settle) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => settle(address !== null && typeof address === "object" ? address.port : 0));
+    });
+  });
+}
+
+/** @param {() => Promise<boolean>} isDone */
+async function until(isDone) {
+  for (let tries = 0; tries < 600; tries += 1) {
+    if (await isDone().catch(() => false)) return;
+    await pause(100);
+  }
+  throw new Error("the fleet did not come up within a minute");
+}

@@ -1,0 +1,19 @@
+/**
+ * `npm run check:house`: keeps the tree the picture of the system. Prints a line for every fault,
+ * and exits with 1 if there is one. A path as argument checks another checkout.
+ */
+import { resolve } from "node:path";
+import { checkColumns } from "./columns.mjs";
+import { listFiles } from "./files.mjs";
+import { checkFolders } from "./folders.mjs";
+import { checkOpenings } from "./openings.mjs";
+import { checkReferences } from "./references.mjs";
+
+const root = resolve(process.argv[2] ?? ".");
+const files = listFiles(root);
+const faults = [checkFolders, checkOpenings, checkColumns, checkReferences].flatMap((check) => check(root, files));
+for (const fault of faults) console.error(fault);
+if (faults.length > 0) {
+  console.error(`\n${faults.length} faults; infra/checks/README.md says what each check is for.`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,49 @@
+/**
+ * The order of the folders, from the bottom to the top. A file imports from its own folder and from
+ * folders above its own line here, never from one below. So anybody who reads the folders in this
+ * order has read what each one stands on. ARCHITECTURE.md shows the graph that follows.
+ */
+export const order = [
+  "shared/model",
+  "shared",
+  "shared/json",
+  "shared/contract",
+  "shared/nats",
+  "shared/redis",
+  "shared/queue",
+  "shared/queue/admission",
+  "shared/queue/work",
+  "shared/queue/sequences",
+
+  "gateway/fleet",
+  "gateway/stream",
+  "gateway/outcomes",
+  "gateway/admission",
+  "gateway/http",
+  "gateway/generation",
+  "gateway/kserve",
+  "gateway/kserve/http",
+  "gateway/openai",
+  "gateway/requests",
+  "gateway",
+
+  "worker/thread",
+  "worker/onnx",
+  "worker/tokenizer",
+  "worker/models/pbtxt",
+  "worker/models/validate",
+  "worker/models",
+  "worker/sequence",
+  "worker/lane",
+  "worker/liveness",
+  "worker/engine/sampling",
+  "worker/engine/text",
+  "worker/engine",
+  "worker/tensors",
+  "worker/tensors/thread",
+  "worker/streams",
+  "worker",
+];
+
+/** Folders that are drawn and ordered. In the others only cycles are refused. */
+export const parts = ["shared", "gateway", "worker"];

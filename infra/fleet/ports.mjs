@@ -1,0 +1,178 @@
+/**
+ * What is asked about a port: whether it can be listened on, whether anybody answers there, and
+ * whether the broker there does its work. Whether it can be listened on is found out by listening,
+ * which is also right about the ports of other users and of containers.
+ */
+import { connect, createServer } from "node:net";
+import { codeOf, Refusal, say } from "../setup/terminal.mjs";
+
+/** @typedef {import("../setup/broker-kinds.mjs").BrokerName} BrokerName */
+
+/** Where a Sentinel listens unless it is told otherwise. */
+const SENTINEL_PORT = 26_379;
+
+/** The private brokers listen on this address only. */
+export const LOCAL = "127.0.0.1";
+
+/**
+ * @param {{ httpPort: number, host: string }} settings
+ * @throws {Refusal} if the gateway could not listen there
+ */
+export async function needHttpPort({ httpPort, host }) {
+  const code = await whyNotFree(httpPort, host);
+  if (code === undefined) return;
+  /** @type {Record<string, string>} */
+  const reasons = {
+    EADDRINUSE: `Port ${httpPort} is taken by another program: stop that, or choose another port, as in \`BATON_HTTP_PORT=8080 npm start\`.`,
+    EACCES: `Port ${httpPort} (BATON_HTTP_PORT) is reserved for root: choose one above 1023.`,
+    EADDRNOTAVAIL: `${host} (BATON_HOST) is not an address of this machine: 127.0.0.1 and 0.0.0.0 always are.`,
+  };
+  throw new Refusal(
+    reasons[code] ?? `Baton cannot listen on ${host}:${httpPort} (${code}): set BATON_HOST and BATON_HTTP_PORT.`,
+  );
+}
+
+/**
+ * A broker's port: the one that the user asked for, or, where nobody asked, another one when the
+ * usual one is taken.
+ *
+ * @param {BrokerName} name
+ * @param {{ port: number, fixed: boolean }} setting
+ * @throws {Refusal} if the port that the user asked for is taken
+ */
+export async function chooseBrokerPort(name, { port, fixed }) {
+  if ((await whyNotFree(port, LOCAL)) === undefined) return port;
+  const variable = `BATON_${name.toUpperCase()}_PORT`;
+  if (fixed)
+    throw new Refusal(
+      `Port ${port} for ${name} (${variable}) is taken by another program: set ${variable} to a free one.`,
+    );
+  const other = await listenBriefly(0, LOCAL);
+  say(`Port ${port} is taken by another program; ${name} listens on ${other} this time.`);
+  return other;
+}
+
+/**
+ * Returns undefined when the port is free, else the code of the error that says why it cannot be
+ * had.
+ *
+ * @param {number} port
+ * @param {string} host
+ */
+async function whyNotFree(port, host) {
+  try {
+    await listenBriefly(port, host);
+  } catch (error) {
+    return codeOf(error) ?? String(error);
+  }
+  // macOS lets one listen on 127.0.0.1 beside a server on all addresses; whichever server answers
+  // there has the port.
+  return (await answers(port, LOCAL, 1_000)) ? "EADDRINUSE" : undefined;
+}
+
+/**
+ * Listens and stops listening; gives the port, which the system chooses if 0 was asked for.
+ *
+ * @param {number} port
+ * @param {string} host
+ * @returns {Promise<number>}
+ */
+function listenBriefly(port, host) {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", reject);
+    server.listen({ port, host, exclusive: true }, () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : port));
+    });
+  });
+}
+
+/**
+ * Whether anybody accepts a connection.
+ *
+ * @param {number} port
+ * @param {string} host
+ * @param {number} timeoutMs
+ */
+function answers(port, host, timeoutMs) {
+  return ask(port, host, timeoutMs, (socket, end) => socket.once("connect", () => end(true)));
+}
+
+/**
+ * Whether a broker does its work. Redis listens long before its data is loaded, and refuses every
+ * command until then.
+ *
+ * @param {BrokerName} name
+ * @param {number} port
+ */
+export function isServing(name, port) {
+  return ask(port, LOCAL, 1_000, (socket, end) => {
+    let text = "";
+    if (name === "redis") socket.once("connect", () => socket.write("PING\r\n"));
+    socket.on("data", (chunk) => {
+      text += chunk.toString();
+      if (text.includes("\r\n")) end(text.startsWith(name === "redis" ? "+PONG" : "INFO "));
+    });
+  });
+}
+
+/**
+ * Connects, and resolves with what `talk` says about the connection; false if it fails or is silent
+ * for `timeoutMs`.
+ *
+ * @param {number} port
+ * @param {string} host or the path of a Unix socket
+ * @param {number} timeoutMs
+ * @param {(socket: import("node:net").Socket, end: (answer: boolean) => void) => void} talk
+ * @returns {Promise<boolean>}
+ */
+function ask(port, host, timeoutMs, talk) {
+  return new Promise((resolve) => {
+    const place = host.startsWith("/") ? { path: host } : { port, host };
+    const socket = connect({ ...place, timeout: timeoutMs });
+    const end = (/** @type {boolean} */ answer) => {
+      socket.destroy();
+      resolve(answer);
+    };
+    talk(socket, end);
+    for (const event of ["error", "timeout", "close"]) socket.once(event, () => end(false));
+  });
+}
+
+/**
+ * A URL that the user gave belongs to a server of their own, which is asked only whether it is
+ * there.
+ *
+ * @param {string} variable the setting
+ * @param {string} urls separated by commas; one that answers is enough
+ * @param {number} usualPort
+ * @throws {Refusal} if none answers
+ */
+export async function needAnswer(variable, urls, usualPort) {
+  const usual = /^rediss?\+sentinel:/i.test(urls) ? SENTINEL_PORT : usualPort;
+  const places = urls.split(",").map((url) => placeOf(variable, url.trim(), usual));
+  for (const { host, port } of places) {
+    if (await answers(port, host, 3_000)) return;
+  }
+  // The URL itself is not shown, since it may hold a password.
+  const where = places.map(({ host, port }) => (host.startsWith("/") ? host : `${host}:${port}`)).join(", ");
+  throw new Refusal(
+    `${variable} is set, but nothing answers at ${where}: start that server, or unset ${variable} to have a private one.`,
+  );
+}
+
+/**
+ * @param {string} variable
+ * @param {string} url
+ * @param {number} usualPort
+ */
+function placeOf(variable, url, usualPort) {
+  if (url.startsWith("/")) return { host: url, port: usualPort };
+  try {
+    const { hostname, port } = new URL(url.includes("://") ? url : `nats://${url}`);
+    return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || usualPort) };
+  } catch {
+    throw new Refusal(`${variable} is not a URL.`);
+  }
+}

@@ -1,0 +1,23 @@
+/**
+ * The entry of `npm start` and `npm test`. It and everything that it imports are plain JavaScript
+ * without packages, since installing the packages is part of the work.
+ */
+const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+if (major < 20 || (major === 20 && minor < 19)) {
+  console.error("Baton needs Node.js 20.19 or newer (24 is a good choice); this is " + process.versions.node + ".");
+  process.exit(1);
+}
+
+// These are not imported statically: a Node that is too old might fail to parse them, and then the
+// sentence above would never be printed. For the same reason this file uses no recent syntax.
+const { Refusal } = await import("./setup/terminal.mjs");
+const { start } = await import("./fleet/start.mjs");
+const { runTests } = await import("./run-tests.mjs");
+
+try {
+  await (process.argv[2] === "test" ? runTests(process.argv.slice(3)) : start());
+} catch (error) {
+  // A refusal tells a person what to mend; a stack trace is only for a mistake in this code.
+  console.error(error instanceof Refusal ? "\n" + error.message : error);
+  process.exit(1);
+}

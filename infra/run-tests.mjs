@@ -1,0 +1,65 @@
+/**
+ * `npm test`: the same set-up as `npm start`, then vitest with the arguments that were given. The
+ * last line of the output, "N passed, M failed", is the one that CI reads.
+ */
+import { mkdirSync, rmSync, symlinkSync } from "node:fs";
+import { delimiter, dirname, join } from "node:path";
+import { brokerKinds, brokerNames } from "./setup/broker-kinds.mjs";
+import { root } from "./setup/paths.mjs";
+import { prepare } from "./setup/prepare.mjs";
+import { say } from "./setup/terminal.mjs";
+
+/** @param {string[]} args arguments for vitest, such as a part of a test file's name */
+export async function runTests(args) {
+  const { home, brokers } = await prepare(process.env, { programsOnly: true });
+  process.env["PATH"] = pathWith(brokers, home);
+  // Imported only here: vitest may have been installed a moment ago.
+  const { parseCLI, startVitest } = await import("vitest/node");
+  const { filter, options } = parseCLI(["vitest", "run", ...args]);
+  if (args.includes("--help")) return;
+
+  const counts = { passed: 0, failed: 0, skipped: 0 };
+  process.once("exit", (code) => {
+    // A run that broke down before any test is a failure too, and must not read as "0 failed".
+    const failed = code !== 0 && counts.failed === 0 ? 1 : counts.failed;
+    if (counts.skipped > 0) say(`${counts.skipped} skipped`);
+    say(`${counts.passed} passed, ${failed} failed`);
+  });
+  // By default these signals would end the process without its "exit" event.
+  process.once("SIGINT", () => process.exit(130));
+  process.once("SIGTERM", () => process.exit(143));
+  process.once("SIGHUP", () => process.exit(129));
+
+  const vitest = await startVitest("test", filter, { root, ...options });
+  counts.failed = vitest.state.getUnhandledErrors().length;
+  for (const module of vitest.state.getTestModules()) {
+    // A file that cannot be loaded, or a suite whose set-up fails, has no failed test to show.
+    counts.failed += [module, ...module.children.allSuites()].filter((part) => part.errors().length > 0).length;
+    for (const test of module.children.allTests()) {
+      const { state } = test.result();
+      counts[state === "passed" || state === "failed" ? state : "skipped"] += 1;
+    }
+  }
+  if (counts.failed > 0) process.exitCode ||= 1;
+  await vitest.exit();
+}
+
+/**
+ * Tests start the servers by their usual names, wherever they were found; Valkey goes by the name
+ * of Redis. So the PATH begins with a folder of links.
+ *
+ * @param {Awaited<ReturnType<typeof prepare>>["brokers"]} brokers
+ * @param {string} home
+ */
+function pathWith(brokers, home) {
+  const folder = join(home, "bin");
+  mkdirSync(folder, { recursive: true });
+  for (const name of brokerNames) {
+    const broker = brokers[name];
+    if (!("program" in broker)) continue;
+    const link = join(folder, brokerKinds[name].programs[0]);
+    rmSync(link, { force: true });
+    symlinkSync(broker.program, link);
+  }
+  return [folder, dirname(process.execPath), process.env["PATH"]].filter(Boolean).join(delimiter);
+}

@@ -1,0 +1,76 @@
+/**
+ * A sequence's state at rest: a frame of its state tensors, with the run that wrote it and a
+ * checksum. A checkpoint that is not exactly the one which a step continues is refused. A lost or
+ * spoiled state is an error, never a silent zero.
+ */
+import { randomBytes } from "node:crypto";
+import { crc32 } from "node:zlib";
+import { decodeFrame, encodeFrame, type Frame, type Tensor } from "../frame.js";
+import { fixedError, type InferenceError } from "../errors.js";
+
+export interface Checkpoint {
+  /** Names the run that made it. */
+  readonly version: string;
+  readonly frame: Buffer;
+  /** The state, as views of `frame`. */
+  readonly tensors: readonly Tensor[];
+}
+
+/** Of this process, so that no other one gives the same names. */
+const boot = randomBytes(6).toString("base64url");
+let runs = 0;
+
+/**
+ * Names a run of a step. The id of an entry is unique in its lane only, and a step may run more
+ * than once, here or elsewhere; each run writes under a name of its own. So a worker that is too
+ * late never changes what a sequence goes on from.
+ */
+export function nameRun(entry: string): string {
+  return `${entry}.${boot}.${(runs++).toString(36)}`;
+}
+
+/**
+ * Copies the tensors into a frame.
+ *
+ * @param version from `nameRun`
+ */
+export function encodeCheckpoint(version: string, tensors: readonly Tensor[]): Checkpoint {
+  const frame = encodeFrame({ version, crc: checksum(tensors) }, tensors);
+  let offset = frame.length - tensors.reduce((sum, { data }) => sum + data.length, 0);
+  const views = tensors.map((tensor) => {
+    const data = frame.subarray(offset, offset + tensor.data.length);
+    offset += data.length;
+    return { ...tensor, data };
+  });
+  return { version, frame, tensors: views };
+}
+
+/**
+ * @param version of the state that is wanted
+ * @throws InferenceError `state_corrupt`, or `state_lost` when the frame is another run's
+ */
+export function decodeCheckpoint(frame: Buffer, version: string): Checkpoint {
+  const { meta, tensors } = readWhole(frame);
+  if (meta["version"] !== version) throw stateLost();
+  return { version, frame, tensors };
+}
+
+function readWhole(frame: Buffer): Frame {
+  try {
+    const decoded = decodeFrame(frame);
+    if (decoded.meta["crc"] === checksum(decoded.tensors)) return decoded;
+  } catch (cause) {
+    throw fixedError("state_corrupt", "unreadable", { cause });
+  }
+  throw fixedError("state_corrupt", "checksum");
+}
+
+export function stateLost(): InferenceError {
+  return fixedError("state_lost", "checkpointGone");
+}
+
+function checksum(tensors: readonly Tensor[]): number {
+  return tensors.reduce((sum, { name, datatype, shape, data }) => {
+    return crc32(data, crc32(`${name} ${datatype} ${shape.join()}`, sum));
+  }, 0);
+}

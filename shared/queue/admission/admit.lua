@@ -1,0 +1,276 @@
+#!lua
+-- admit.lua: number each request's step and queue it, unless the request is known, refused, or too
+-- much. Each request of a call gets an answer of its own, and a call takes effect once. Redis does
+-- not begin it while it refuses writes.
+--   KEYS     the ready stream of each lane of the call. The other keys are built here from the tag
+--            of the lane's bucket, so in a cluster all lanes of a call are of one bucket. Then:
+--            the record of the gateway's last call. It is one for each gateway, and in a cluster
+--            one for each gateway and bucket, in the slot of that bucket
+--   ARGV[1] gateway   ARGV[2] ready limit   ARGV[3] waiting limit   ARGV[4] live sequence limit
+--   then two per lane:
+--           tag of the bucket and model, `{tag}:model`
+--           pin: `version:digest` of the model that the lane's requests are for
+--   then ten per request:
+--           number of the lane, from 1
+--           name of the request (`requestName` in address.ts)
+--           frame
+--           digest of what was asked, where it has an Idempotency-Key; else '', and its id is new
+--           outcome TTL ms
+--           deadline, ms from now
+--           ms for which somebody surely wants the stream (see attend.lua); 0: it runs on whether
+--             or not anybody reads it
+--           name of the sequence (`tenant:id`); '' for none
+--           START 1 + END 2
+--           number that the step should have, counted from the sequence's START, which is 1; ''
+--             where the client does not say
+--   then    number of the call, from 1
+--           number of the last call of this record that Redis is known to have done; 0: none
+--           ms for which the record is kept
+--   A gateway has one call under way for each record, and numbers them. Any copy of a call may
+--   arrive, in any order, and long after its answer: a link can stall, and deliver what it held
+--   once the gateway has long gone on over another one. So the record holds the number of the last
+--   call, and what its requests were told: a copy of the last call is answered from there, and an
+--   earlier call is refused. A call whose end the gateway does not know is made harmless by the
+--   next number, whether or not it was done. Every call is noted, also one that only refused: a
+--   copy of it might find room. The record costs a GET and a SET for each call. It is kept for an
+--   hour after the last one; a gateway that has nothing to admit sends a call without requests in
+--   time. A call without its record, from a gateway that knows of one, is not run: either it comes
+--   late, or Redis has lost calls that it had acknowledged.
+--   Returns {'answered', answers}    done now or before, with one answer per request
+--           {'late'}                 a later call was done; nothing is written
+--           {'gone-back', last}      Redis knows of no call later than `last`, which is before the
+--                                    one that it is known to have done; nothing is written
+--           The answers are
+--           'admitted'               queued now
+--           {'known', kind, body, pin}
+--                                    admitted before under its Idempotency-Key, under that pin;
+--                                    kind is '' while it has no outcome
+--           {'pinned', pin}          a step without START whose sequence is pinned to another
+--                                    version, or to other files; nothing is written
+--           'held-back'              another step of its sequence, before it in this call, was
+--                                    answered 'pinned' and comes again; nothing is written
+--           {'ahead', number} {'behind', number}
+--                                    the next step of its sequence has this number, which is less
+--                                    or more than the one that it should have; nothing is written
+--           'mismatch'               its Idempotency-Key was used for something else
+--           'queue-full' 'start-required' 'backlog-full' 'too-many-sequences'
+--                                    refused; nothing is written
+--           'forgotten'              it was known, but its record has expired since the first copy
+--                                    of this call
+--           {'failed', why}          an error in the middle, as where somebody has changed a key of
+--                                    its sequence by hand: whether it is queued is not known
+-- include ../version.lua
+local gateway, readyLimit, waitLimit, liveLimit = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local calls = KEYS[#KEYS]
+local number, acknowledged, recordMs = tonumber(ARGV[#ARGV - 2]), tonumber(ARGV[#ARGV - 1]), ARGV[#ARGV]
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local at = string.format('%.0f', now)
+
+local lanes = {}
+for i = 1, #KEYS - 1 do
+  local base = ARGV[3 + 2 * i]
+  lanes[i] = {
+    ready = KEYS[i],
+    base = base,
+    pin = ARGV[4 + 2 * i],
+    -- An error here is met again by each request of the lane, and by no other.
+    length = redis.pcall('XLEN', KEYS[i]),
+    busy = {},
+  }
+end
+
+-- Write the outcome hash of a new request. It is kept for a day past the deadline even if every
+-- process dies: a stream's deadline is that of its first token, and its log lives as long as this
+-- hash. The commit sets the TTL that counts.
+local function record(out, pin, digest, ttl, deadline, attended, entry)
+  local fields = {'digest', digest, 'at', at, 'ttl', ttl, 'pin', pin, 'by', gateway}
+  if attended > 0 then
+    fields[11], fields[12] = 'wanted', string.format('%.0f', now + attended)
+  end
+  if entry then
+    fields[#fields + 1] = 'entry'
+    fields[#fields + 1] = entry
+  end
+  redis.call('HSET', out, unpack(fields))
+  redis.call('PEXPIRE', out, tonumber(ttl) + deadline + DAY)
+end
+
+-- The answer to a request that was admitted before under its Idempotency-Key, or nil. Without a key
+-- no request comes again under its id but in a copy of its call.
+local function known(lane, request, digest, attended)
+  if digest == '' then return nil end
+  local out = 'out:' .. lane.base .. ':' .. request
+  local found = redis.call('HMGET', out, 'digest', 'kind', 'body', 'pin')
+  if not found[1] then return nil end
+  if found[1] ~= digest then return 'mismatch' end
+  -- An earlier try may have been a stream that ran for its readers; this one wants the whole
+  -- answer.
+  if not found[2] and tonumber(attended) == 0 then redis.call('HDEL', out, 'wanted') end
+  return {'known', found[2] or '', found[3] or '', found[4] or ''}
+end
+
+-- Sequences of which a step of this call was answered 'pinned': no later one may overtake it.
+local moved = {}
+
+-- The keys of a sequence's checkpoints; `seq` are its fields, as they are read below.
+local function checkpointsOf(lane, name, seq)
+  return versionKeys(lane.base, name, seq[4] or '', seq[9] or '')
+end
+
+-- Whether a sequence has idled out. The reaper removes it, sooner or later (reap-idle.lua).
+local function hasLapsed(seq)
+  return seq[1] and (seq[2] or '') == '' and seq[7] and tonumber(seq[7]) <= now
+end
+
+-- Checkpoints that a step may need are kept for a day past its deadline, as its outcome record is.
+-- Nearly always they are anyway.
+local function keepFor(lane, sequence, name, seq, deadline)
+  local keptUntil = tonumber(seq[8] or '0')
+  local renewed = renewVersions(checkpointsOf(lane, name, seq), keptUntil, deadline + DAY)
+  if renewed ~= keptUntil then redis.call('HSET', sequence, 'until', string.format('%.0f', renewed)) end
+end
+
+-- The number of the next step of a sequence, counted from its START; `seq` are its fields, as they
+-- are read below.
+local function numberOf(seq)
+  return tonumber(seq[1]) + 2 - tonumber(seq[6] or '1')
+end
+
+local function admit(lane, request, frame, digest, ttl, deadline, attended, name, flags, expected)
+  local before = known(lane, request, digest, attended)
+  if before then return before end
+  attended = tonumber(attended)
+  local out = 'out:' .. lane.base .. ':' .. request
+
+  local isStep = name ~= ''
+  local start = flags == '1' or flags == '3'
+  local sequence, wait, seq, running, lapsed
+  if isStep then
+    sequence = 'seq:' .. lane.base .. ':' .. name
+    wait = 'wait:' .. lane.base .. ':' .. name
+    seq = redis.call('HMGET', sequence, 'next', 'entry', 'ended', 'at', 'pin', 'start', 'lapses', 'until', 'kept')
+    running = seq[2] and seq[2] ~= ''
+    lapsed = hasLapsed(seq)
+    if not start then
+      if not seq[1] or lapsed or seq[3] == '1' then return 'start-required' end
+      if seq[5] ~= lane.pin then
+        moved[sequence] = true
+        return {'pinned', seq[5]}
+      end
+    end
+    if moved[sequence] then return 'held-back' end
+    -- Those before it in this call have their numbers by now.
+    local number = not start and expected ~= '' and numberOf(seq)
+    if number and tonumber(expected) ~= number then
+      return {tonumber(expected) > number and 'ahead' or 'behind', number}
+    end
+  end
+  if lane.length >= readyLimit then return 'queue-full' end
+  if isStep then
+    if running and redis.call('LLEN', wait) >= waitLimit then return 'backlog-full' end
+    if not seq[1] then
+      lane.sequences = lane.sequences or redis.call('ZCARD', 'live:' .. lane.base)
+      if lane.sequences >= liveLimit then return 'too-many-sequences' end
+      lane.sequences = lane.sequences + 1
+    end
+  end
+
+  local left = tonumber(deadline)
+  deadline = string.format('%.0f', now + left)
+  if not isStep then
+    local entry = redis.call('XADD', lane.ready, '*', 'm', table.concat({request, '', '0', '0', deadline, gateway, ttl, '0', ''}, '|'), 'b', frame)
+    -- With `entry` the request can be taken out of the queue (withdraw.lua). A step of a sequence
+    -- has none in its outcome hash: others may wait for it.
+    record(out, lane.pin, digest, ttl, left, attended, entry)
+    lane.length = lane.length + 1
+    return 'admitted'
+  end
+  record(out, lane.pin, digest, ttl, left, attended)
+
+  if lapsed then
+    redis.call('UNLINK', sequence, unpack(checkpointsOf(lane, name, seq)))
+    seq = {}
+  elseif not start then
+    keepFor(lane, sequence, name, seq, now + left)
+  end
+  local step = string.format('%.0f', tonumber(seq[1] or '0') + 1)
+  local ended = (flags == '2' or flags == '3') and '1' or '0'
+  local number = start and 1 or numberOf(seq)
+  local facts = table.concat({request, name, step, flags, deadline, gateway, ttl, number}, '|')
+  local changes = {'next', step, 'ended', ended, 'pin', lane.pin}
+  if start then
+    changes[7], changes[8] = 'start', step
+  end
+  if running then
+    redis.call('RPUSH', wait, cmsgpack.pack({facts, frame, lane.pin}))
+  else
+    lane.busy[#lane.busy + 1] = '+inf'
+    lane.busy[#lane.busy + 1] = name
+    local entry = redis.call('XADD', lane.ready, '*', 'm', facts .. '|' .. (seq[4] or ''), 'b', frame)
+    lane.length = lane.length + 1
+    local n = #changes
+    changes[n + 1], changes[n + 2], changes[n + 3], changes[n + 4] = 'entry', entry, 'request', request
+    changes[n + 5], changes[n + 6] = 'on', lane.pin
+  end
+  redis.call('HSET', sequence, unpack(changes))
+  return 'admitted'
+end
+
+-- Answer one request by this function. One that meets an error costs the others nothing.
+local function answerBy(decide, ...)
+  local whole, answer = pcall(decide, ...)
+  if whole then return answer end
+  return {'failed', type(answer) == 'table' and answer.err or tostring(answer)}
+end
+
+-- What the record holds of the last call: its number, and an answer for each of its requests.
+local function lastCall()
+  local record = redis.call('GET', calls)
+  if not record then return 0, {} end
+  return cmsgpack.unpack(record)
+end
+
+-- Note this call as the last one. Most requests are admitted, so that answer is kept as `true`; an
+-- outcome is not kept, since it can be read again.
+local function noteCall(said)
+  local kept = {}
+  for i = 1, #said do
+    local answer = said[i]
+    if answer == 'admitted' then
+      kept[i] = true
+    elseif type(answer) == 'table' and answer[1] == 'known' then
+      kept[i] = 'known'
+    else
+      kept[i] = answer
+    end
+  end
+  redis.call('SET', calls, cmsgpack.pack(number, kept), 'PX', recordMs)
+end
+
+-- The answer of the first copy of this call to a request.
+local function recall(kept, lane, request, digest, attended)
+  if kept == true then return 'admitted' end
+  if kept == 'known' then return known(lane, request, digest, attended) or 'forgotten' end
+  return kept
+end
+
+local last, kept = lastCall()
+if number < last then return {'late'} end
+if last < acknowledged then return {'gone-back', last} end
+local said = {}
+for a = 2 + 2 * #KEYS, #ARGV - 4, 10 do
+  local lane = lanes[tonumber(ARGV[a + 1])]
+  if number == last then
+    said[#said + 1] = answerBy(recall, kept[#said + 1], lane, ARGV[a + 2], ARGV[a + 4], ARGV[a + 7])
+  else
+    said[#said + 1] = answerBy(admit, lane, ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7],
+      ARGV[a + 8], ARGV[a + 9], ARGV[a + 10])
+  end
+end
+if number == last then return {'answered', said} end
+noteCall(said)
+for i = 1, #lanes do
+  if #lanes[i].busy > 0 then redis.pcall('ZADD', 'live:' .. lanes[i].base, unpack(lanes[i].busy)) end
+end
+return {'answered', said}

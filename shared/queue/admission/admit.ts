@@ -1,0 +1,175 @@
+/** The typed wrapper of admit.lua: the only way into a queue. */
+import { laneText, parsePin, pinText, requestName, type Lane, type Pin, type RequestInBucket } from "../address.js";
+import { laneKeys, modelTag } from "../keys.js";
+import type { RedisClient } from "../../redis/connect.js";
+import { defineScript, integer, list, text, bytes, word, type Arg } from "../../redis/script.js";
+
+export type Admission =
+  | { readonly said: "admitted" }
+  /**
+   * Admitted before under the same Idempotency-Key, for the model that `pin` names. `outcome` is
+   * undefined while there is none.
+   */
+  | {
+      readonly said: "known";
+      readonly pin: Pin;
+      readonly outcome: { readonly kind: string; readonly body: Buffer } | undefined;
+    }
+  /** It is a step without START, and its sequence goes on under this pin only. */
+  | { readonly said: "pinned"; readonly pin: Pin }
+  /** The next step of its sequence has this number, less or more than the one it should have. */
+  | { readonly said: "ahead" | "behind"; readonly number: number }
+  /** A step before it in the same call comes again, and this one behind it. */
+  | { readonly said: "held-back" }
+  | { readonly said: "mismatch" | "queue-full" | "start-required" | "backlog-full" | "too-many-sequences" }
+  /** It was known, but how it ended has been forgotten since the call was first sent. */
+  | { readonly said: "forgotten" }
+  /** Something is wrong in Redis with what belongs to it; whether it is queued is not known. */
+  | { readonly said: "failed"; readonly why: string };
+
+/** What became of a call. */
+export type Admitted =
+  /** One answer per applicant, in order. */
+  | { readonly said: "answered"; readonly admissions: readonly Admission[] }
+  /** A later call of the same record was done before. Nothing was done. */
+  | { readonly said: "late" }
+  /**
+   * Redis knows of no later call than `last`, though it has acknowledged one. Nothing was done. The
+   * call may be sent again, with `last` as the one that was acknowledged.
+   */
+  | { readonly said: "gone-back"; readonly last: number };
+
+/**
+ * Names a call for ever, so that any number of copies of it take effect once. Calls of one record
+ * are sent one after the other: the next one only when this one was answered or given up.
+ */
+export interface NumberedCall {
+  /** Key of the record, from `callsKey`. */
+  readonly record: string;
+  /** From 1; higher with each call of the record. */
+  readonly number: number;
+  /** The last number that Redis has answered; 0 for none. */
+  readonly acknowledged: number;
+}
+
+/**
+ * How long after a gateway's last call its copies are still refused, in ms. Within this time a
+ * gateway that has nothing to admit sends an empty call.
+ */
+export const CALLS_KEPT_MS = 3_600_000;
+
+/** What is the same for all requests of one call. */
+export interface Terms {
+  /** Names the gateway process that workers send outcomes to. */
+  readonly gateway: string;
+  /** Past these a request is refused. */
+  readonly limits: {
+    /** Entries in the lane's ready stream. */
+    readonly queue: number;
+    /** Steps that wait behind the running one of their sequence. */
+    readonly waitingPerSequence: number;
+    /** Sequences of the model in the bucket. */
+    readonly liveSequences: number;
+  };
+}
+
+/** One request as the script takes it. */
+export interface Applicant extends RequestInBucket {
+  readonly lane: Lane;
+  readonly frame: Buffer;
+  /**
+   * Digest of what was asked: a retry under the same Idempotency-Key must match it. Empty without a
+   * key.
+   */
+  readonly digest: string;
+  readonly outcomeTtlMs: number;
+  readonly deadlineMs: number;
+  /**
+   * For this long somebody surely wants the stream; 0: it runs to its end whether or not anybody
+   * reads it.
+   */
+  readonly attendedMs: number;
+  /** `name` comes from `sequenceName`. Undefined for a stateless request. */
+  readonly sequence:
+    | {
+        readonly name: string;
+        readonly start: boolean;
+        readonly end: boolean;
+        /** The number that the step should have; absent where the client does not say. */
+        readonly number?: number | undefined;
+      }
+    | undefined;
+}
+
+const answers = [
+  "admitted",
+  "held-back",
+  "mismatch",
+  "queue-full",
+  "start-required",
+  "backlog-full",
+  "too-many-sequences",
+  "forgotten",
+] as const;
+
+const script = defineScript(
+  new URL("./admit.lua", import.meta.url),
+  (reply): Admitted => {
+    const [first, second] = list(reply);
+    const said = word(first, ["answered", "late", "gone-back"]);
+    switch (said) {
+      case "answered":
+        return { said, admissions: list(second).map(admission) };
+      case "gone-back":
+        return { said, last: integer(second) };
+      case "late":
+        return { said };
+    }
+  },
+  { durable: true },
+);
+
+function admission(answer: unknown): Admission {
+  if (!Array.isArray(answer)) return { said: word(answer, answers) };
+  const [first, second, body, pin] = list(answer);
+  const said = word(first, ["known", "pinned", "failed", "ahead", "behind"]);
+  if (said === "failed") return { said, why: text(second) };
+  if (said === "ahead" || said === "behind") return { said, number: integer(second) };
+  if (said === "pinned") return { said, pin: parsePin(text(second)) };
+  const kind = text(second);
+  return { said, pin: parsePin(text(pin)), outcome: kind === "" ? undefined : { kind, body: bytes(body) } };
+}
+
+/**
+ * @param applicants of any lanes; in a Redis Cluster, of lanes of one bucket. Without any, the call
+ * only notes its number
+ * @returns what every copy of this call is answered, in whatever order copies arrive
+ */
+export function admit(
+  redis: RedisClient,
+  { gateway, limits }: Terms,
+  applicants: readonly Applicant[],
+  { record, number, acknowledged }: NumberedCall,
+): Promise<Admitted> {
+  const lanes = new Map<string, number>();
+  const keys: string[] = [];
+  const args: Arg[] = [gateway, limits.queue, limits.waitingPerSequence, limits.liveSequences];
+  for (const { lane } of applicants) {
+    if (lanes.has(laneText(lane))) continue;
+    lanes.set(laneText(lane), keys.push(laneKeys(lane).ready));
+    args.push(modelTag(lane), pinText(lane));
+  }
+  for (const applicant of applicants) {
+    const { lane, frame, digest, outcomeTtlMs, deadlineMs, attendedMs, sequence } = applicant;
+    args.push(lanes.get(laneText(lane)) ?? 0, requestName(applicant), frame, digest);
+    args.push(outcomeTtlMs, deadlineMs, attendedMs);
+    if (sequence === undefined) args.push("", 0, "");
+    else {
+      const { name, start, end, number = "" } = sequence;
+      args.push(name, (start ? 1 : 0) + (end ? 2 : 0), number);
+    }
+  }
+  keys.push(record);
+  args.push(number, acknowledged, CALLS_KEPT_MS);
+  return script(redis, keys, args);
+}

@@ -1,0 +1,22 @@
+#!lua flags=allow-oom
+-- attend.lua: say that somebody wants a request's stream for a while longer. A worker ends a stream
+-- that nobody wants any more. A full Redis must not end the streams that somebody reads, hence
+-- allow-oom: the field only changes.
+--   KEYS[1] outcome hash
+--   ARGV[1] ms for which it is surely wanted from now on; '' to let it run to its end whether or
+--           not anybody reads it (detach)
+--   Returns 'attended'    it is wanted until then
+--           'background'  it runs whether or not anybody reads it, from now on or since before
+--           'ended'       it has an outcome
+--           'unknown'     there is no such request, or not any more
+local known = redis.call('HMGET', KEYS[1], 'digest', 'kind', 'wanted')
+if not known[1] then return 'unknown' end
+if known[2] then return 'ended' end
+if not known[3] then return 'background' end
+if ARGV[1] == '' then
+  redis.call('HDEL', KEYS[1], 'wanted')
+  return 'background'
+end
+local time = redis.call('TIME')
+redis.call('HSET', KEYS[1], 'wanted', string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[1])))
+return 'attended'

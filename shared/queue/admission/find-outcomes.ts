@@ -1,0 +1,25 @@
+/**
+ * The typed wrapper of find-outcomes.lua: asks for many requests at once which of them have ended.
+ * The outcomes themselves may be large, and are read by other calls.
+ */
+import type { RedisClient } from "../../redis/connect.js";
+import { defineScript, integer, list } from "../../redis/script.js";
+
+/** `bytes` is the length of the outcome's body. */
+export type Found = { readonly said: "no record" | "open" } | { readonly said: "ended"; readonly bytes: number };
+
+const script = defineScript(new URL("./find-outcomes.lua", import.meta.url), (reply) => list(reply).map(read));
+
+/**
+ * @param keys of outcomes, all of one slot
+ * @returns what is known of each, in order
+ */
+export function findOutcomes(redis: RedisClient, keys: readonly string[]): Promise<Found[]> {
+  return script(redis, keys, []);
+}
+
+function read(reply: unknown): Found {
+  const said = integer(reply);
+  if (said === -2) return { said: "no record" };
+  return said === -1 ? { said: "open" } : { said: "ended", bytes: said };
+}

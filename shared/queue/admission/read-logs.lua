@@ -1,0 +1,56 @@
+#!lua flags=no-writes,allow-oom
+-- read-logs.lua: read the logs of several requests, each from an index on. Where a log has nothing
+-- there, tell what is known of the request instead.
+--   KEYS, two per request:  log, outcome hash
+--   ARGV[1] most records of one log
+--   ARGV[2] bytes of one log's records after which no further one is added
+--   ARGV[3] bytes of all records after which only one more is added of each log
+--   ARGV[4] records of a log that are fetched first
+--   then one per request:  the index to read from
+--   Returns per request
+--           {count, records, more}   one record on each line; more is 1 if the log may go on
+--           {0, length, known, kind, body, last}
+--                                    there is nothing at or after the index
+--                                      length  of the log
+--                                      known   0 if there is no such request, or not any more; else
+--                                              1
+--                                      kind    '' while the request has no outcome
+--                                      body    of an error, else ''
+--                                      last    the log's last record, once there is an outcome
+local most, enough, enoughOfAll, first = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local sizeOfAll = 0
+
+-- Records may be large, so not many more are fetched from the log than are given. The first ones
+-- tell how many of that size fit.
+local function recordsOf(log, from)
+  local records, taken, size, step = {}, 0, 0, first
+  local limit = sizeOfAll < enoughOfAll and most or 1
+  while taken < limit and size < enough do
+    local wanted = math.min(step, limit - taken)
+    local run = redis.call('LRANGE', log, from + taken, from + taken + wanted - 1)
+    for i = 1, #run do
+      if size >= enough then return records, 1 end
+      taken = taken + 1
+      records[taken] = run[i]
+      size = size + #run[i]
+      sizeOfAll = sizeOfAll + #run[i]
+    end
+    if #run < wanted then return records, 0 end
+    step = math.max(1, math.ceil((enough - size) * taken / size))
+  end
+  return records, 1
+end
+
+local function read(log, out, from)
+  local records, more = recordsOf(log, from)
+  if #records > 0 then return {#records, table.concat(records, '\n'), more} end
+  local facts = redis.call('HMGET', out, 'digest', 'kind', 'body')
+  local last = facts[2] and redis.call('LINDEX', log, -1)
+  return {0, redis.call('LLEN', log), facts[1] and 1 or 0, facts[2] or '', facts[2] == 'error' and facts[3] or '', last or ''}
+end
+
+local pages = {}
+for i = 1, #KEYS / 2 do
+  pages[i] = read(KEYS[2 * i - 1], KEYS[2 * i], tonumber(ARGV[4 + i]))
+end
+return pages

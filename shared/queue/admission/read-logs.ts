@@ -1,0 +1,72 @@
+/** The typed wrapper of read-logs.lua. */
+import { readOutcome, type Outcome } from "../../contract/outcome.js";
+import type { RequestAddress } from "../address.js";
+import { inCalls } from "../calls.js";
+import { logKey, outcomeKey } from "../keys.js";
+import type { RedisClient } from "../../redis/connect.js";
+import { bytes, defineScript, integer, list, text } from "../../redis/script.js";
+
+/** What a log holds at and after an index. */
+export type Page =
+  | { readonly said: "records"; readonly records: readonly string[]; readonly more: boolean }
+  /** There is nothing yet. */
+  | { readonly said: "running"; readonly length: number }
+  /**
+   * There is nothing, and nothing will come. `last` is the last record of the log; undefined where
+   * the log is empty or gone. A result's body is left out.
+   */
+  | { readonly said: "ended"; readonly length: number; readonly outcome: Outcome; readonly last: string | undefined }
+  /** There is no such request, or not any more. */
+  | { readonly said: "unknown"; readonly length: number };
+
+export interface LogRead extends RequestAddress {
+  /** Index of the first record wanted. */
+  readonly from: number;
+}
+
+/** The most of one page. Hundreds of readers that have fallen behind may hold a page each. */
+const PAGE = { records: 64, bytes: 16_384 };
+/**
+ * Past this a call gives one record of each further log: a longer call would hold up everybody's
+ * commits.
+ */
+const BYTES_PER_CALL = 524_288;
+/**
+ * Fetched first of each log. A reader of a live stream mostly finds one or two records, and of
+ * large ones few are fetched in vain.
+ */
+const FIRST_RECORDS = 2;
+
+const script = defineScript<Page[]>(new URL("./read-logs.lua", import.meta.url), (reply) => list(reply).map(readPage));
+
+/** @returns one page per read, in order */
+export function readLogs(redis: RedisClient, reads: readonly LogRead[]): Promise<Page[]> {
+  const limits = [PAGE.records, PAGE.bytes, BYTES_PER_CALL, FIRST_RECORDS];
+  return inCalls(
+    redis,
+    reads,
+    ({ bucket }) => bucket,
+    (some) => {
+      const keys = some.flatMap((read) => [logKey(read), outcomeKey(read)]);
+      return script(redis, keys, [...limits, ...some.map(({ from }) => from)]);
+    },
+  );
+}
+
+function readPage(reply: unknown): Page {
+  const [first, second, third, kind, body, last] = list(reply);
+  const count = integer(first);
+  if (count > 0) return { said: "records", records: recordsOf(text(second), count), more: integer(third) === 1 };
+  const [length, known] = [integer(second), third];
+  if (integer(known) === 0) return { said: "unknown", length };
+  if (text(kind) === "") return { said: "running", length };
+  const outcome = readOutcome(text(kind), bytes(body));
+  return { said: "ended", length, outcome, last: text(last) === "" ? undefined : text(last) };
+}
+
+/** Records come as one text: for many small ones that costs less than a list. */
+function recordsOf(lines: string, count: number): string[] {
+  const records = lines.split("\n");
+  if (records.length !== count) throw new TypeError("a record of a log is no line");
+  return records;
+}

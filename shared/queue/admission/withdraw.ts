@@ -1,0 +1,17 @@
+/**
+ * The typed wrapper of withdraw.lua: a request that was ended before a worker read it leaves the
+ * queue.
+ */
+import type { RequestAddress } from "../address.js";
+import { GROUP, modelTag, outcomeKey } from "../keys.js";
+import type { RedisClient } from "../../redis/connect.js";
+import { defineScript, word } from "../../redis/script.js";
+
+const answers = ["withdrawn", "held", "left"] as const;
+
+const script = defineScript(new URL("./withdraw.lua", import.meta.url), (reply) => word(reply, answers));
+
+/** Takes a request that has an outcome out of the queue. Safe to repeat. */
+export function withdraw(redis: RedisClient, address: RequestAddress) {
+  return script(redis, [outcomeKey(address)], [GROUP, `ready:${modelTag(address)}:`]);
+}

@@ -1,0 +1,89 @@
+/**
+ * One request as an entry of a ready stream. Scripts write entries: admit.lua, and commit-steps.lua
+ * and mend-sequence.lua for steps that waited. This is the only place that reads one.
+ *
+ * An entry has two fields: `b`, the request's frame, and `m`, its facts joined by `|`:
+ *
+ *     tenant:request | sequence | step | flags | deadline | gateway | outcome TTL | number | from
+ *
+ * The facts are those of `Delivery`; the flags are START 1 + END 2.
+ */
+import { z } from "zod";
+import { parseRequestName, type Lane, type RequestAddress } from "./address.js";
+
+export interface Delivery extends RequestAddress {
+  /** The lane that it was read from. */
+  readonly lane: Lane;
+  /** The stream's id for it, never used again in its lane. */
+  readonly entry: string;
+  /**
+   * Bucket and entry: it names the delivery among all that a worker has of one model, since entries
+   * of two lanes may have the same id.
+   */
+  readonly key: string;
+  /** Name of the sequence (`tenant:id`), or undefined for a stateless request. */
+  readonly sequence: string | undefined;
+  /** Number of the step in its sequence's record, from 1; 0 for a stateless request. */
+  readonly step: number;
+  /** Number of the step as clients count: a START is 1, also that of a live sequence. */
+  readonly number: number;
+  readonly start: boolean;
+  readonly end: boolean;
+  /**
+   * Redis time in ms after which no model may begin this request. A stream that has a token by then
+   * goes on.
+   */
+  readonly deadlineAt: number;
+  /** The gateway process that waits for the outcome. */
+  readonly gateway: string;
+  /** How long the outcome is kept, in ms. */
+  readonly outcomeTtlMs: number;
+  /**
+   * The version of the checkpoint that this step continues; empty when there is none; `!` when the
+   * sequence has failed.
+   */
+  readonly from: string;
+  readonly frame: Buffer;
+}
+
+/** Stands in `from` when the sequence has failed: the step is to be refused. */
+export const FAILED = "!";
+
+const flags = z.enum(["0", "1", "2", "3"]);
+const whole = z.string().regex(/^\d+$/).transform(Number);
+/** As `requestName` makes it. */
+const name = z.string().regex(/^[A-Za-z0-9_-]+:[A-Za-z0-9_-]+$/);
+const facts = z.tuple([name, z.string(), whole, flags, whole, z.string().min(1), whole, whole, z.string()]);
+
+/** @returns undefined for what is no entry of Baton: its fields are gone or do not parse. */
+export function decodeEntry(lane: Lane, id: Buffer, fields: readonly Buffer[] | null): Delivery | undefined {
+  if (fields?.length !== 4 || fields[0]?.toString() !== "m" || fields[2]?.toString() !== "b") return undefined;
+  const parsed = facts.safeParse(fields[1]?.toString().split("|"));
+  const frame = fields[3];
+  if (!parsed.success || frame === undefined) return undefined;
+  const [request, sequence, step, flag, deadlineAt, gateway, outcomeTtlMs, number, from] = parsed.data;
+  const entry = id.toString();
+  return {
+    lane,
+    entry,
+    key: deliveryKey(lane, entry),
+    bucket: lane.bucket,
+    model: lane.model,
+    ...parseRequestName(request),
+    sequence: sequence === "" ? undefined : sequence,
+    step,
+    number,
+    start: flag === "1" || flag === "3",
+    end: flag === "2" || flag === "3",
+    deadlineAt,
+    gateway,
+    outcomeTtlMs,
+    from,
+    frame,
+  };
+}
+
+/** The `key` of a delivery. */
+export function deliveryKey({ bucket }: Pick<Lane, "bucket">, entry: string): string {
+  return `${bucket}/${entry}`;
+}

@@ -1,0 +1,129 @@
+/**
+ * Every Redis key and NATS subject of Baton; nothing else builds one, but the scripts, which build
+ * the keys of many requests from the tag of their bucket. All keys of a bucket carry one hash tag,
+ * so that each script touches one Cluster slot.
+ */
+import { bucketTag } from "./bucket-tag.js";
+import { pinText, requestName, type Lane, type RequestAddress } from "./address.js";
+
+/** The consumer group of every ready stream. */
+export const GROUP = "workers";
+
+/**
+ * What the keys of a model in a bucket have in common, `{tag}:model`: scripts build keys from it. A
+ * model's name is `[A-Za-z0-9._-]+`, without `:`, `{` and `}`, so no name can forge another one's
+ * keys.
+ */
+export function modelTag({ bucket, model }: Pick<Lane, "bucket" | "model">): string {
+  return `${bucketTag(bucket)}:${model}`;
+}
+
+/** The keys of one lane, and those that it shares with the other versions of its model. */
+export function laneKeys(lane: Lane) {
+  const model = modelTag(lane);
+  const pinned = `${model}:${pinText(lane)}`;
+  return {
+    /** stream: steps that may run now, at most one per sequence */
+    ready: `ready:${pinned}`,
+    /**
+     * zset of the names of the model's sequences: the Redis ms at which each expires idle, or +inf
+     * while it has queued work
+     */
+    live: `live:${model}`,
+    /** hash entry → how many runs alone have not ended in a commit, and the name of the last */
+    runs: `runs:${pinned}`,
+    /** stream: requests set aside, with the reason */
+    dead: `dead:${model}`,
+    /** string: held by the one worker that reconciles the lane in this round */
+    reconciler: `reconciler:${pinned}`,
+  };
+}
+
+/** hash: a request's outcome. It exists from admission on, and is what recognises a retry. */
+export function outcomeKey(address: RequestAddress): string {
+  return `out:${modelTag(address)}:${requestName(address)}`;
+}
+
+/**
+ * list: a stream's records, in order; the index in the list is the record's. It is kept as long as
+ * the outcome.
+ */
+export function logKey(address: RequestAddress): string {
+  return `log:${modelTag(address)}:${requestName(address)}`;
+}
+
+/**
+ * The keys of one sequence: hash, and list of waiting steps. No version of its model is in them: a
+ * sequence is found by its id, and its hash says to which version it is pinned.
+ * @param name from `sequenceName`
+ */
+export function sequenceKeys(lane: Pick<Lane, "bucket" | "model">, name: string) {
+  const t = `${modelTag(lane)}:${name}`;
+  return { seq: `seq:${t}`, wait: `wait:${t}` };
+}
+
+/**
+ * string: one checkpoint of a sequence. It is written once and never changed; which one a sequence
+ * goes on from is said by its hash.
+ * @param name of the sequence
+ * @param version names the run of the step that made it
+ */
+export function versionKey(lane: Pick<Lane, "bucket" | "model">, name: string, version: string): string {
+  return `state:${modelTag(lane)}:${name}@${version}`;
+}
+
+/** The keys that a deployment has one of. */
+export const registryKeys = {
+  /** zset living worker → Redis ms until which it counts as living without another beat */
+  workers: "{registry}:workers",
+  /** hash worker → announcement (JSON) */
+  announcements: "{registry}:announcements",
+  /** hash living worker → its connection: the server's run id, and the client's id there */
+  connections: "{registry}:connections",
+  /** zset of open graves → Redis ms since when; see graves.ts */
+  graves: "{registry}:graves",
+  /** zset worker → Redis ms at which it left or was declared dead; its announcement is kept */
+  gone: "{registry}:gone",
+  /** set: those of the gone workers that left by themselves, and need not be waited for */
+  left: "{registry}:left",
+  /** string: another one whenever a worker joins, leaves or is declared dead */
+  version: "{registry}:version",
+  /** hash: what all processes of the deployment agree on */
+  deployment: "{registry}:deployment",
+};
+
+/**
+ * How long the fleet remembers what a lost worker served: until then requests are queued for its
+ * models, since it may be back soon.
+ */
+export const REMEMBERED_MS = 600_000;
+
+/**
+ * string: number and answers of the last admission call of one gateway process. In a Redis Cluster
+ * there is one for each bucket, in its slot.
+ * @param bucket undefined outside of a Cluster
+ */
+export function callsKey(gateway: string, bucket: number | undefined): string {
+  return bucket === undefined ? `calls:${gateway}` : `calls:${bucketTag(bucket)}:${gateway}`;
+}
+
+/**
+ * list: names of requests that have ended and that one gateway process waits for, left by workers
+ * that cannot reach NATS.
+ */
+export function unpublishedKey(gateway: string): string {
+  return `unpublished:${gateway}`;
+}
+
+/** NATS subject: outcomes of the requests that one gateway process waits for. */
+export function replySubject(gateway: string): string {
+  return `baton.reply.${gateway}`;
+}
+
+/**
+ * NATS subject, public: the records of one request, as they are committed. Dots separate the tokens
+ * of a subject, so those of the model's name are written as `%2E`; a name never holds a `%`.
+ */
+export function tokenSubject({ model, tenant, request }: RequestAddress): string {
+  return `baton.v1.${tenant}.${model.replaceAll(".", "%2E")}.${request}`;
+}

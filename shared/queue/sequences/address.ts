@@ -1,0 +1,21 @@
+/** Where a sequence is found by those who act on it as a whole, past its steps. */
+import { modelTag, sequenceKeys } from "../keys.js";
+import type { RequestAddress } from "../address.js";
+
+export interface SequenceAddress extends Pick<RequestAddress, "bucket" | "model"> {
+  /** From `sequenceName`. Its bucket follows from it (`bucketOf`). */
+  readonly name: string;
+}
+
+/** What making a sequence depends on. */
+export interface SequenceTerms {
+  /** How long the model's sequences are kept between their steps. */
+  readonly maxIdleMs: number;
+  /** Sequences of the model in the bucket; past these none is made. */
+  readonly liveSequences: number;
+}
+
+/** Its hash, and the set of its model's sequences in its bucket. */
+export function keysOf(sequence: SequenceAddress): { readonly seq: string; readonly live: string } {
+  return { seq: sequenceKeys(sequence, sequence.name).seq, live: `live:${modelTag(sequence)}` };
+}

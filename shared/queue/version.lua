@@ -1,0 +1,35 @@
+-- version.lua: which checkpoints a sequence has, and for how long they are kept. Scripts include
+-- this file that move a sequence's pointer, or remove what it pointed to.
+--   `base`  tag of the bucket and model, `{tag}:model`
+--   `at`    the version that the sequence goes on from; '' for none, '!' where it has failed
+--   `kept`  those of a model with history, the one at `at` included: `<step>=<version>`, oldest
+--           first, with spaces between them; '' without history
+local DAY = 86400000
+
+local function versionKey(base, name, version) return 'state:' .. base .. ':' .. name .. '@' .. version end
+
+local function versionsOf(at, kept)
+  local versions = {}
+  if kept ~= '' then
+    for version in kept:gmatch('=(%S+)') do versions[#versions + 1] = version end
+  elseif at ~= '' and at ~= '!' then
+    versions[1] = at
+  end
+  return versions
+end
+
+local function versionKeys(base, name, at, kept)
+  local keys = versionsOf(at, kept)
+  for i = 1, #keys do keys[i] = versionKey(base, name, keys[i]) end
+  return keys
+end
+
+-- The TTLs of checkpoints only collect garbage: while one may be needed it is renewed, which is
+-- rare. `keptUntil` and `needed` are Redis ms.
+-- Returns until when they are kept now.
+local function renewVersions(keys, keptUntil, needed)
+  if #keys == 0 or keptUntil >= needed then return keptUntil end
+  local renewed = string.format('%.0f', needed + DAY)
+  for i = 1, #keys do redis.call('PEXPIREAT', keys[i], renewed) end
+  return needed + DAY
+end

@@ -1,0 +1,39 @@
+#!lua flags=allow-oom
+-- bury.lua: strike a worker from the living, and open its graves, one per lane where it leaves
+-- entries, from which the living take them. It is called by a watcher that finds the worker silent,
+-- by a supervisor that has seen its process end, and by a worker that leaves. To be wrong costs
+-- work but no answer: what the worker still computes is refused unless it owns the entry.
+--   KEYS[1] workers zset   KEYS[2] graves zset   KEYS[3] announcements hash
+--   KEYS[4] connections hash   KEYS[5] gone zset   KEYS[6] version   KEYS[7] left set
+--   ARGV[1] worker
+--   ARGV[2] why: 'silent'   it may live: it is declared dead only if it has not beaten since
+--                'ended'    its process has ended, or does nothing more
+--                'leaving'  it takes no more work and still finishes some: it goes on living
+--                'stray'    it has pending entries, and nobody knows it
+--   ARGV[3] Redis ms until which a silent worker counts as living, as the caller was told
+--   ARGV[4] how long what a gone worker served is remembered, ms
+--   ARGV[5..] graves
+--   Returns 'buried'
+--           'lives'   the silent worker has beaten since, or another watcher was faster; the stray
+--                     one has joined. Nothing was written
+--   What other workers served that went longer ago than ARGV[4] is forgotten along the way.
+local worker, why = ARGV[1], ARGV[2]
+local alive = tonumber(redis.call('ZSCORE', KEYS[1], worker) or '-1')
+if why == 'silent' and alive ~= tonumber(ARGV[3]) or why == 'stray' and alive >= 0 then return 'lives' end
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+for i = 5, #ARGV do redis.call('ZADD', KEYS[2], now, ARGV[i]) end
+redis.call('ZADD', KEYS[5], 'NX', now, worker)
+if why == 'leaving' then redis.call('SADD', KEYS[7], worker) end
+if why ~= 'leaving' then
+  redis.call('ZREM', KEYS[1], worker)
+  redis.call('HDEL', KEYS[4], worker)
+end
+for _, forgotten in ipairs(redis.call('ZRANGE', KEYS[5], '-inf', now - tonumber(ARGV[4]), 'BYSCORE', 'LIMIT', 0, 100)) do
+  redis.call('HDEL', KEYS[3], forgotten)
+  redis.call('ZREM', KEYS[5], forgotten)
+  redis.call('SREM', KEYS[7], forgotten)
+end
+redis.call('SET', KEYS[6], time[1] .. '.' .. time[2])
+return 'buried'

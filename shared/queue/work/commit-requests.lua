@@ -1,0 +1,70 @@
+#!lua flags=allow-oom
+-- commit-requests.lua: what commit-steps.lua is for steps, for stateless requests: if this worker
+-- still owns the entry, write the outcome and acknowledge.
+--   KEYS     the ready stream of each lane of the call, all of one model. The other keys are built
+--            here from the tag of the lane's bucket, so in a cluster all lanes are of one bucket
+--   ARGV[1] group   ARGV[2] consumer   ARGV[3] dead limit
+--   ARGV[4] whether requests are streams, with a log each that is kept as long as the outcome, 0/1
+--   then four per lane:  tag of the bucket and model `{tag}:model`, pin `version:digest`,
+--                        the oldest and the newest entry
+--   then seven per request:  number of the lane from 1, entry, name of the request, outcome kind,
+--                            outcome body, outcome TTL ms, reason to set aside ('' if it is not set
+--                            aside)
+--   Returns one word per request: 'committed' 'superseded' 'already' 'lost', as in commit-steps.lua
+local group, consumer = ARGV[1], ARGV[2]
+local streams = ARGV[4] == '1'
+local first = 4 + 4 * #KEYS
+local count = (#ARGV - first) / 7
+local time = redis.call('TIME')
+local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+
+local lanes = {}
+for i = 1, #KEYS do
+  local a = 4 * i
+  local lane = {ready = KEYS[i], base = ARGV[a + 1], owned = {}, forgotten = {}}
+  lane.runs = 'runs:' .. lane.base .. ':' .. ARGV[a + 2]
+  -- One look finds the owned entries of the call. The worker may own others that lie between them.
+  lane.most = 2 * count + 64
+  lane.rows = redis.call('XPENDING', lane.ready, group, ARGV[a + 3], ARGV[a + 4], lane.most, consumer)
+  for j = 1, #lane.rows do lane.owned[lane.rows[j][1]] = true end
+  lanes[i] = lane
+end
+local function isOwned(lane, entry)
+  return lane.owned[entry]
+    or #lane.rows == lane.most and #redis.call('XPENDING', lane.ready, group, entry, entry, 1, consumer) == 1
+end
+
+local function commit(lane, entry, request, kind, body, ttl, reason)
+  local out = 'out:' .. lane.base .. ':' .. request
+  local record = redis.call('HMGET', out, 'kind', 'digest')
+  local outcome = record[1]
+  if not isOwned(lane, entry) then
+    if outcome then return 'already' end
+    return 'lost'
+  end
+  lane.forgotten[#lane.forgotten + 1] = entry
+  if outcome or not record[2] then return 'superseded' end
+  redis.call('HSET', out, 'kind', kind, 'body', body, 'ended', now)
+  redis.call('PEXPIRE', out, ttl)
+  if streams then redis.call('PEXPIRE', 'log:' .. lane.base .. ':' .. request, ttl) end
+  if reason ~= '' then
+    redis.call('XADD', 'dead:' .. lane.base, 'MAXLEN', '~', ARGV[3], '*', 'sequence', '', 'step', '0', 'reason', reason,
+      'runs', (redis.call('HGET', lane.runs, entry) or '0'):match('^%d+'), 'frame', redis.call('XRANGE', lane.ready, entry, entry)[1][2][4])
+  end
+  return 'committed'
+end
+
+local said = {}
+for i = 0, count - 1 do
+  local a = first + i * 7
+  said[i + 1] = commit(lanes[tonumber(ARGV[a + 1])], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7])
+end
+for i = 1, #lanes do
+  local lane = lanes[i]
+  if #lane.forgotten > 0 then
+    redis.call('XACK', lane.ready, group, unpack(lane.forgotten))
+    redis.call('XDEL', lane.ready, unpack(lane.forgotten))
+    redis.call('HDEL', lane.runs, unpack(lane.forgotten))
+  end
+end
+return said

@@ -1,0 +1,196 @@
+#!lua flags=allow-oom
+-- commit-steps.lua: for each step of a batch, if this worker still owns its entry: make the
+-- sequence go on from the step's checkpoint, write the outcome, acknowledge, and move the
+-- sequence's next waiting step to ready. Otherwise change nothing: the worker was a zombie, since
+-- another one has taken the entry over. The checkpoints were written ahead of the script in its
+-- transaction, each under a name of its own; the one of a step that changes nothing is removed
+-- again.
+--   KEYS     the ready stream of each lane of the call, all of one model. The other keys are built
+--            here from the tag of the lane's bucket, so in a cluster all lanes are of one bucket
+--   ARGV[1] group   ARGV[2] consumer   ARGV[3] idle ms   ARGV[4] dead limit
+--   ARGV[5] whether requests are streams, with a log each, 0/1
+--   ARGV[6] how many checkpoints of a sequence are kept, the one that it goes on from included
+--   ARGV[7] TTL ms that the new checkpoints were written with
+--   then four per lane:  tag of the bucket and model `{tag}:model`, pin `version:digest`,
+--                        the oldest and the newest entry
+--   then twelve per step:  number of the lane from 1, entry, name of the request, sequence name,
+--                          step number, START 0/1, outcome kind, outcome body, outcome TTL ms,
+--                          action, version of the checkpoint (for action put), reason to set
+--                          aside ('' if it is not set aside)
+--   action  put   the sequence goes on from the step's checkpoint
+--           keep  the step had no effect; the sequence goes on from the checkpoint that it has
+--           drop  the sequence goes on from its initial state
+--           fail  the sequence is over: its state is gone, and steps are refused until one with
+--                 START
+--   Returns one word per step
+--           'committed'   done
+--           'superseded'  the request already had another outcome (expired, cancelled):
+--                         acknowledged, no effect. A request whose outcome hash is gone had one
+--                         too: nothing else deletes the hash before the commit. The action then is
+--                         'keep', or for a START 'fail', or 'drop' where requests are streams
+--           'already'     the caller does not own the entry any more, but the request has an
+--                         outcome (this very call may have made it, its reply lost)
+--           'lost'        the caller does not own the entry any more, and there is no outcome yet:
+--                         another worker has it. Or the caller owns it, but its sequence does not
+--                         know it (deleted from outside): it is acknowledged, since it could never
+--                         be committed
+-- include ../version.lua
+local group, consumer, idle = ARGV[1], ARGV[2], ARGV[3]
+local streams = ARGV[5] == '1'
+local history, written = tonumber(ARGV[6]), tonumber(ARGV[7])
+local first = 7 + 4 * #KEYS
+local count = (#ARGV - first) / 12
+local time = redis.call('TIME')
+local clock = time[1] * 1000 + math.floor(time[2] / 1000)
+local lapses = string.format('%.0f', clock + tonumber(idle))
+local now = string.format('%.0f', clock)
+
+local lanes = {}
+for i = 1, #KEYS do
+  local a = 3 + 4 * i
+  local lane = {ready = KEYS[i], base = ARGV[a + 1], owned = {}, forgotten = {}, idling = {}}
+  lane.pin = ARGV[a + 2]
+  lane.runs = 'runs:' .. lane.base .. ':' .. lane.pin
+  -- Almost always nothing is suspected, and one look saves a command per step.
+  lane.suspected = redis.call('EXISTS', lane.runs) == 1
+  -- One look finds the owned entries of the call. The worker may own others that lie between them.
+  lane.most = 2 * count + 64
+  lane.rows = redis.call('XPENDING', lane.ready, group, ARGV[a + 3], ARGV[a + 4], lane.most, consumer)
+  for j = 1, #lane.rows do lane.owned[lane.rows[j][1]] = true end
+  lanes[i] = lane
+end
+local function isOwned(lane, entry)
+  return lane.owned[entry]
+    or #lane.rows == lane.most and #redis.call('XPENDING', lane.ready, group, entry, entry, 1, consumer) == 1
+end
+
+-- Nothing refers to these any more. They are removed all at once, when the call is done.
+local removed = {}
+local function remove(lane, name, versions)
+  for i = 1, #versions do removed[#removed + 1] = versionKey(lane.base, name, versions[i]) end
+end
+
+-- Make room for a step's new version.
+-- Returns the list of those that are kept ('' without history), and the versions that are not. None
+-- is kept from before a START.
+local function supersede(at, kept, start, step, version)
+  local gone = versionsOf(at, kept)
+  if history == 1 then return '', gone end
+  local fresh = step .. '=' .. version
+  if start == '1' or kept == '' then return fresh, gone end
+  local items = {}
+  for item in kept:gmatch('%S+') do items[#items + 1] = item end
+  local out = {}
+  for i = 1, #items + 1 - history do
+    out[i] = gone[i]
+    items[i] = false
+  end
+  local stay = {}
+  for i = 1, #items do
+    if items[i] then stay[#stay + 1] = items[i] end
+  end
+  stay[#stay + 1] = fresh
+  return table.concat(stay, ' '), out
+end
+
+local function commit(lane, entry, request, name, step, start, kind, body, ttl, action, version, reason)
+  local out = 'out:' .. lane.base .. ':' .. request
+  local log = streams and 'log:' .. lane.base .. ':' .. request
+  local key = lane.base .. ':' .. name
+  local seq, wait = 'seq:' .. key, 'wait:' .. key
+  local record = redis.call('HMGET', out, 'kind', 'digest')
+  local outcome = record[1]
+  local facts = redis.call('HMGET', seq, 'entry', 'done', 'start', 'ended', 'at', 'next', 'on', 'until', 'kept')
+  local at, kept, keptUntil = facts[5] or '', facts[9] or '', tonumber(facts[8] or '0')
+  local mine = isOwned(lane, entry)
+  -- Entries of two lanes may have the same id, so the sequence also says in which lane its own is.
+  local isIts = facts[1] == entry and facts[7] == lane.pin
+  if not mine or not isIts or tonumber(facts[2] or '0') + 1 ~= tonumber(step) then
+    if mine then lane.forgotten[#lane.forgotten + 1] = entry end
+    -- A call that is repeated has written again what the sequence may go on from.
+    if action == 'put' and not (at .. ' ' .. kept):find(version, 1, true) then remove(lane, name, {version}) end
+    if outcome then return 'already' end
+    return 'lost'
+  end
+  local said = 'committed'
+  if outcome or not record[2] then
+    said = 'superseded'
+    if action == 'put' then remove(lane, name, {version}) end
+    -- A turn of a conversation that was cancelled has not happened. A sequence of another model has
+    -- no state to go on from without its START.
+    action = start ~= '1' and 'keep' or log and 'drop' or 'fail'
+  else
+    redis.call('HSET', out, 'kind', kind, 'body', body, 'ended', now)
+    redis.call('PEXPIRE', out, ttl)
+    if log then redis.call('PEXPIRE', log, ttl) end
+    if reason ~= '' then
+      redis.call('XADD', 'dead:' .. lane.base, 'MAXLEN', '~', ARGV[4], '*', 'sequence', name, 'step', step, 'reason', reason,
+        'runs', (redis.call('HGET', lane.runs, entry) or '0'):match('^%d+'), 'frame', redis.call('XRANGE', lane.ready, entry, entry)[1][2][4])
+    end
+  end
+  local from, gone = at, {}
+  if action == 'put' then
+    from = version
+    kept, gone = supersede(at, kept, start, step, version)
+    keptUntil = kept:find(' ', 1, true) and math.min(keptUntil, clock + written) or clock + written
+  elseif action == 'drop' or action == 'fail' then
+    gone = versionsOf(at, kept)
+    from, kept = action == 'drop' and '' or '!', ''
+    -- A START that was admitted after this step begins the sequence anew. Without one the id is
+    -- free at once.
+    if action == 'fail' and tonumber(facts[3] or '0') <= tonumber(step) then facts[4] = '1' end
+  end
+  lane.forgotten[#lane.forgotten + 1] = entry
+  remove(lane, name, gone)
+
+  -- Every step that was admitted after this one waits, so comparing their numbers tells whether one
+  -- does.
+  local waiting = tonumber(facts[6] or '0') > tonumber(step) and redis.call('LPOP', wait)
+  if not waiting and facts[4] == '1' then
+    redis.call('DEL', seq)
+    remove(lane, name, versionsOf(from, kept))
+    redis.call('ZREM', 'live:' .. lane.base, name)
+    return said
+  end
+  local changes = {'done', step, 'at', from, 'worker', consumer}
+  if waiting then
+    -- It may have been admitted for another version: a START begins anew under the latest one.
+    local next = cmsgpack.unpack(waiting)
+    local deadline = next[1]:match('^[^|]*|[^|]*|[^|]*|[^|]*|(%d+)')
+    keptUntil = renewVersions(versionKeys(lane.base, name, from, kept), keptUntil, tonumber(deadline) + DAY)
+    changes[7], changes[8], changes[9], changes[10] = 'ended', facts[4] or '0', 'request', next[1]:match('^[^|]*')
+    changes[11], changes[12], changes[13] = 'on', next[3], 'entry'
+    changes[14] = redis.call('XADD', 'ready:' .. lane.base .. ':' .. next[3], '*', 'm', next[1] .. '|' .. from, 'b', next[2])
+  else
+    keptUntil = renewVersions(versionKeys(lane.base, name, from, kept), keptUntil, clock + tonumber(idle) + DAY)
+    changes[7], changes[8], changes[9], changes[10] = 'entry', '', 'lapses', lapses
+    lane.idling[#lane.idling + 1] = lapses
+    lane.idling[#lane.idling + 1] = name
+  end
+  changes[#changes + 1] = 'until'
+  changes[#changes + 1] = string.format('%.0f', keptUntil)
+  if kept ~= (facts[9] or '') then
+    changes[#changes + 1] = 'kept'
+    changes[#changes + 1] = kept
+  end
+  redis.call('HSET', seq, unpack(changes))
+  return said
+end
+
+local said = {}
+for i = 0, count - 1 do
+  local a = first + i * 12
+  said[i + 1] = commit(lanes[tonumber(ARGV[a + 1])], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7],
+    ARGV[a + 8], ARGV[a + 9], ARGV[a + 10], ARGV[a + 11], ARGV[a + 12])
+end
+for i = 1, #lanes do
+  local lane = lanes[i]
+  if #lane.forgotten > 0 then
+    redis.call('XACK', lane.ready, group, unpack(lane.forgotten))
+    redis.call('XDEL', lane.ready, unpack(lane.forgotten))
+    if lane.suspected then redis.call('HDEL', lane.runs, unpack(lane.forgotten)) end
+  end
+  if #lane.idling > 0 then redis.call('ZADD', 'live:' .. lane.base, unpack(lane.idling)) end
+end
+for i = 1, #removed, 1000 do redis.call('UNLINK', unpack(removed, i, math.min(i + 999, #removed))) end
+return said

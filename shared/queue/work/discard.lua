@@ -1,0 +1,17 @@
+#!lua flags=allow-oom
+-- discard.lua: set aside entries that cannot be read as a step. Left alone, they would come back
+-- for ever.
+--   KEYS[1] ready stream   KEYS[2] dead stream
+--   ARGV[1] group   ARGV[2] consumer   ARGV[3] dead limit   ARGV[4..] entries
+--   Returns how many were set aside; those that the caller does not own are left alone
+local discarded = 0
+for i = 4, #ARGV do
+  if #redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[i], ARGV[i], 1, ARGV[2]) == 1 then
+    local found = redis.call('XRANGE', KEYS[1], ARGV[i], ARGV[i])[1]
+    if found then redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[3], '*', 'reason', 'unreadable', unpack(found[2])) end
+    redis.call('XACK', KEYS[1], ARGV[1], ARGV[i])
+    redis.call('XDEL', KEYS[1], ARGV[i])
+    discarded = discarded + 1
+  end
+end
+return discarded

@@ -1,0 +1,23 @@
+#!lua flags=no-writes,allow-oom
+-- group-state.lua: read what says whether all entries that were delivered are pending, all at one
+-- moment: counts of two moments would rarely agree under load. A transaction would do, but a full
+-- Redis takes none. Redis's own `lag` would tell as well, but on 7.0 it stays wrong for ever once
+-- an entry was deleted that was next to be delivered, as withdraw.lua does.
+--   KEYS[1] ready stream
+--   ARGV[1] group
+--   Returns {length of the stream, its oldest entry, its newest entry,
+--            count of pending entries, the oldest of them or '', the entry that was delivered last}
+--           nil where there is no group, or nothing in the stream
+if redis.call('EXISTS', KEYS[1]) == 0 then return nil end
+local oldest = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
+if not oldest then return nil end
+for _, row in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
+  local fact = {}
+  for i = 1, #row, 2 do fact[row[i]] = row[i + 1] end
+  if fact.name == ARGV[1] then
+    local newest = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
+    local pending = redis.call('XPENDING', KEYS[1], ARGV[1])
+    return {redis.call('XLEN', KEYS[1]), oldest[1], newest[1], pending[1], pending[2] or '', fact['last-delivered-id']}
+  end
+end
+return nil

@@ -1,0 +1,128 @@
+/**
+ * What every queue operation of a worker needs: a connection, this worker's name in the groups, and
+ * the lane or lanes that it works on.
+ */
+import type { Delivery } from "../entry.js";
+import { laneText, pinText, type Lane, type Pin } from "../address.js";
+import { laneKeys, modelTag, outcomeKey, sequenceKeys } from "../keys.js";
+import type { RedisClient } from "../../redis/connect.js";
+import { span } from "./entry-order.js";
+
+/** What is the same in all lanes of a model. */
+export interface WorkerQueue {
+  readonly redis: RedisClient;
+  /** Unique per process start, so that a restarted worker is never taken for its former self. */
+  readonly consumer: string;
+  /** Whether its requests are streams: each then has a log beside its outcome. */
+  readonly streams?: boolean;
+}
+
+/** One lane, as one worker works on it. */
+export interface LaneQueue extends WorkerQueue {
+  readonly lane: Lane;
+}
+
+/** All lanes of one model version, one per bucket, as one worker works on them. */
+export interface ModelQueue extends WorkerQueue, Pin {
+  readonly model: string;
+  /** How many buckets the deployment has. */
+  readonly buckets: number;
+}
+
+/** The queue of a generator. */
+export interface StreamQueue extends ModelQueue {
+  readonly streams: true;
+}
+
+/** All lanes of a model version, by bucket. */
+export function lanesOf({ model, version, digest, buckets }: Omit<ModelQueue, keyof WorkerQueue>): Lane[] {
+  return Array.from({ length: buckets }, (_, bucket) => ({ bucket, model, version, digest }));
+}
+
+/** One lane of a model version. */
+export function inLane({ redis, consumer, streams = false }: WorkerQueue, lane: Lane): LaneQueue {
+  return { redis, consumer, streams, lane };
+}
+
+/** The hash whose `entry` says where the request stands in the queue. */
+export function ownerKey(delivery: Delivery): string {
+  const { sequence } = delivery;
+  return sequence === undefined ? outcomeKey(delivery) : sequenceKeys(delivery, sequence).seq;
+}
+
+/** How many requests that were set aside are kept per model and bucket, the newest. */
+export const DEAD_LIMIT = 10_000;
+
+/** The lanes of some entries, as a script takes them. */
+export interface LaneTable {
+  readonly lanes: readonly { readonly lane: Lane; readonly oldest: string; readonly newest: string }[];
+  /** The ready stream of each lane. */
+  readonly keys: string[];
+  /** The number of an entry's lane, from 1. */
+  readonly numberOf: (lane: Lane) => number;
+}
+
+/** Where an entry lies. */
+export type Located = Pick<Delivery, "lane" | "entry">;
+
+export function laneTable(located: readonly Located[]): LaneTable {
+  const numbers = new Map<string, number>();
+  const entries: { lane: Lane; entries: string[] }[] = [];
+  for (const { lane, entry } of located) {
+    const number = numbers.get(laneText(lane));
+    if (number === undefined) numbers.set(laneText(lane), entries.push({ lane, entries: [entry] }));
+    else entries[number - 1]?.entries.push(entry);
+  }
+  const lanes = entries.map((one) => {
+    const [oldest, newest] = span(one.entries);
+    return { lane: one.lane, oldest, newest };
+  });
+  return {
+    lanes,
+    keys: lanes.map(({ lane }) => laneKeys(lane).ready),
+    numberOf: (lane) => numbers.get(laneText(lane)) ?? 0,
+  };
+}
+
+/** A lane as scripts that build keys take it: the tag of its bucket with the model, and its pin. */
+export function laneArgs(lane: Lane): [base: string, pin: string] {
+  return [modelTag(lane), pinText(lane)];
+}
+
+/** Groups what is located by lane; the groups keep the order. */
+export function byLane<Item extends { readonly lane: Lane }>(items: readonly Item[]): (readonly [Lane, Item[]])[] {
+  const groups = new Map<string, readonly [Lane, Item[]]>();
+  for (const item of items) {
+    const name = laneText(item.lane);
+    const group = groups.get(name);
+    if (group === undefined) groups.set(name, [item.lane, [item]]);
+    else group[1].push(item);
+  }
+  return [...groups.values()];
+}
+
+/**
+ * Makes a call for each lane, side by side.
+ * @param call answers each of its items, in order
+ * @returns the answers in the order of the items
+ */
+export async function ofEachLane<Item extends { readonly lane: Lane }, Answer>(
+  items: readonly Item[],
+  call: (lane: Lane, items: readonly Item[]) => Promise<readonly Answer[]>,
+): Promise<Answer[]> {
+  const answers = new Map<Item, Answer>();
+  await Promise.all(
+    byLane(items).map(async ([lane, some]) => {
+      const said = await call(lane, some);
+      for (const [i, answer] of said.entries()) {
+        const item = some[i];
+        if (item !== undefined) answers.set(item, answer);
+      }
+    }),
+  );
+  return items.map((item) => {
+    const answer = answers.get(item);
+    if (answer === undefined) throw new TypeError("a call left an item unanswered");
+    return answer;
+  });
+}

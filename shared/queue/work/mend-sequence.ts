@@ -1,0 +1,31 @@
+/**
+ * The typed wrapper of mend-sequence.lua: mends a sequence whose ready entry was deleted from
+ * outside.
+ */
+import { defineScript, list, text, word } from "../../redis/script.js";
+import { parseRequestName, type RequestAddress } from "../address.js";
+import { laneKeys, sequenceKeys } from "../keys.js";
+import { laneArgs, type LaneQueue } from "./lane.js";
+
+const answers = ["sound", "mended", "gone"] as const;
+
+const script = defineScript(new URL("./mend-sequence.lua", import.meta.url), (reply) => {
+  const [said, request] = list(reply);
+  return {
+    said: word(said, answers),
+    request: request === undefined || request === null ? undefined : text(request),
+  };
+});
+
+/**
+ * @param name the sequence's name
+ * @returns the request whose step was lost, if one was
+ */
+export async function mendSequence({ redis, lane }: LaneQueue, name: string): Promise<RequestAddress | undefined> {
+  const { live } = laneKeys(lane);
+  const { bucket, model } = lane;
+  const [base] = laneArgs(lane);
+  const { seq, wait } = sequenceKeys(lane, name);
+  const { request } = await script(redis, [live, seq, wait], [name, base]);
+  return request === undefined ? undefined : { bucket, model, ...parseRequestName(request) };
+}

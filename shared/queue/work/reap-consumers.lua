@@ -1,0 +1,15 @@
+-- reap-consumers.lua: forget the consumers of workers that are gone. One with pending entries is
+-- never forgotten: DELCONSUMER would drop those for good.
+--   KEYS[1] ready stream
+--   ARGV[1] group   ARGV[2] idle ms after which a consumer counts as gone
+--   Returns how many were forgotten
+local reaped = 0
+for _, info in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
+  local consumer = {}
+  for i = 1, #info, 2 do consumer[info[i]] = info[i + 1] end
+  if consumer.pending == 0 and consumer.idle > tonumber(ARGV[2]) then
+    redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], consumer.name)
+    reaped = reaped + 1
+  end
+end
+return reaped

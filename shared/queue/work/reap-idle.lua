@@ -1,0 +1,32 @@
+#!lua flags=allow-oom
+-- reap-idle.lua: remove the sequences of a model in a bucket that have idled out, the longest ago
+-- first, with all that is kept of them. What it costs goes by how many there are, not by how many
+-- live.
+--   KEYS[1] live zset
+--   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] most sequences of one call
+--   Returns how many it looked at: with fewer than asked for, none is left
+-- include ../version.lua
+local live, base = KEYS[1], ARGV[1]
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local names = redis.call('ZRANGE', live, '-inf', string.format('%.0f', now), 'BYSCORE', 'LIMIT', 0, ARGV[2])
+local gone, keys, refiled = {}, {}, {}
+for i = 1, #names do
+  local name = names[i]
+  local seq = 'seq:' .. base .. ':' .. name
+  local facts = redis.call('HMGET', seq, 'entry', 'lapses', 'at', 'kept')
+  local entry, lapses, at, kept = facts[1] or '', tonumber(facts[2] or '0'), facts[3] or '', facts[4] or ''
+  -- The hash decides. The set may be wrong after interference from outside only.
+  if entry ~= '' or lapses > now then
+    refiled[#refiled + 1] = entry ~= '' and '+inf' or facts[2]
+    refiled[#refiled + 1] = name
+  else
+    gone[#gone + 1] = name
+    keys[#keys + 1] = seq
+    for _, key in ipairs(versionKeys(base, name, at, kept)) do keys[#keys + 1] = key end
+  end
+end
+for i = 1, #keys, 1000 do redis.call('UNLINK', unpack(keys, i, math.min(i + 999, #keys))) end
+if #gone > 0 then redis.call('ZREM', live, unpack(gone)) end
+if #refiled > 0 then redis.call('ZADD', live, unpack(refiled)) end
+return #names

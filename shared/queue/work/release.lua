@@ -1,0 +1,25 @@
+#!lua flags=allow-oom
+-- release.lua: give entries back at once: they become fresh entries that any worker may take, with
+-- no run counted against them.
+--   KEYS[1] ready stream   KEYS[2] runs hash
+--   then one per entry:  the hash whose field `entry` holds its id: the sequence hash of a step,
+--                        the outcome hash of any other request
+--   ARGV[1] group   ARGV[2] consumer   ARGV[3..] entries
+--   Returns how many were given back; those that the caller does not own are left alone
+local ready, runs = KEYS[1], KEYS[2]
+local released = 0
+for i = 3, #ARGV do
+  local entry, owner = ARGV[i], KEYS[i]
+  if #redis.call('XPENDING', ready, ARGV[1], entry, entry, 1, ARGV[2]) == 1 then
+    local found = redis.call('XRANGE', ready, entry, entry)[1]
+    redis.call('XACK', ready, ARGV[1], entry)
+    redis.call('XDEL', ready, entry)
+    redis.call('HDEL', runs, entry)
+    if found then
+      local fresh = redis.call('XADD', ready, '*', unpack(found[2]))
+      if redis.call('HEXISTS', owner, 'entry') == 1 then redis.call('HSET', owner, 'entry', fresh) end
+      released = released + 1
+    end
+  end
+end
+return released

@@ -1,0 +1,16 @@
+/** The typed wrapper of release.lua: gives entries back, so that any worker may take them. */
+import type { Delivery } from "../entry.js";
+import { GROUP, laneKeys } from "../keys.js";
+import { defineScript, integer } from "../../redis/script.js";
+import { byLane, ownerKey, type WorkerQueue } from "./lane.js";
+
+const script = defineScript(new URL("./release.lua", import.meta.url), integer);
+
+/** @returns how many were given back. */
+export async function release({ redis, consumer }: WorkerQueue, deliveries: readonly Delivery[]): Promise<number> {
+  const calls = byLane(deliveries).map(([lane, some]) => {
+    const { ready, runs } = laneKeys(lane);
+    return script(redis, [ready, runs, ...some.map(ownerKey)], [GROUP, consumer, ...some.map(({ entry }) => entry)]);
+  });
+  return (await Promise.all(calls)).reduce((sum, count) => sum + count, 0);
+}

@@ -1,0 +1,48 @@
+/**
+ * The hash slots of a Redis Cluster, and what they mean for calls that name several keys: a Cluster
+ * takes such a call only where all of its keys lie in one slot.
+ */
+import type { RedisClient } from "./connect.js";
+
+const SLOTS = 16_384;
+
+/** CRC-16/XMODEM of every possible high byte: polynomial 0x1021, initial value 0. */
+const TABLE = Uint16Array.from({ length: 256 }, (_, high) => {
+  let crc = high << 8;
+  for (let bit = 0; bit < 8; bit++) crc = (crc & 0x8000) === 0 ? crc << 1 : (crc << 1) ^ 0x1021;
+  return crc;
+});
+
+/** The slot of a key, from 0 to 16 383. Only the hash tag counts, where the key has one. */
+export function slotOf(key: string): number {
+  let crc = 0;
+  for (const byte of Buffer.from(hashed(key))) crc = ((crc << 8) & 0xffff) ^ (TABLE[(crc >> 8) ^ byte] ?? 0);
+  return crc % SLOTS;
+}
+
+/** What is between the first `{` and the next `}`, unless that is nothing. */
+function hashed(key: string): string {
+  const open = key.indexOf("{");
+  const close = key.indexOf("}", open + 1);
+  return open === -1 || close === -1 || close === open + 1 ? key : key.slice(open + 1, close);
+}
+
+/**
+ * Divides items so that each group can go in one call: by slot in a Cluster; otherwise all
+ * together. The order within a group is that of the items.
+ */
+export function callGroups<Item>(
+  redis: Pick<RedisClient, "isCluster">,
+  items: readonly Item[],
+  keyOf: (item: Item) => string,
+): Item[][] {
+  if (!redis.isCluster) return items.length === 0 ? [] : [[...items]];
+  const groups = new Map<number, Item[]>();
+  for (const item of items) {
+    const slot = slotOf(keyOf(item));
+    const group = groups.get(slot);
+    if (group === undefined) groups.set(slot, [item]);
+    else group.push(item);
+  }
+  return [...groups.values()];
+}

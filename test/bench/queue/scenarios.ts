@@ -1,0 +1,156 @@
+/**
+ * What one round measures of the queue's cost: a row each, in a fleet or on a Redis of its own, so
+ * that rows can be chosen one by one.
+ */
+import { join } from "node:path";
+import { makeRepository } from "../../support/fleet/repository.js";
+import type { ReferenceJob } from "../bare/reference.js";
+import type { LoadJob, LoadResult } from "../load/measure.js";
+import { runChild } from "../support/child.js";
+import { benchRepository, cheap, large, tiny, type BenchModel } from "../support/models.js";
+import type { Scenarios } from "../support/rounds.js";
+import type { Timing } from "../steps/scenarios.js";
+import type { StreamReferenceJob } from "../streams/reference.js";
+import { measureLiveness, measureWideRead, type LivenessCost, type WideReadCost } from "./alone.js";
+import { measureDeadWorker, type DeadWorkerResult } from "./dead-worker.js";
+import { measureHolding, measureOpenRequests, type HoldingCost, type OpenRequestsCost } from "./held.js";
+import { measureIdleSequences, type IdleSequencesCost } from "./idle-sequences.js";
+import { measureIdleWorker, type IdleWorkerCost } from "./idle-worker.js";
+import { copiesOfAccumulate, STEP_BYTES, type Copy } from "./models.js";
+import { measureStepCost, type StepCost } from "./steps.js";
+import type { SumsJob, SumsResult } from "./sums.js";
+import { measureTokenCost, type TokenCost } from "./tokens.js";
+import { measureWorkerStart, type WorkerStart } from "./worker-start.js";
+
+export interface QueueRound {
+  stepCost: StepCost;
+  smallStepCost: StepCost;
+  largeStepCost: StepCost;
+  tokenCost: TokenCost;
+  idleWorker: IdleWorkerCost;
+  heldSteps: HoldingCost;
+  openRequests: OpenRequestsCost;
+  idleSequences: IdleSequencesCost;
+  liveness: LivenessCost;
+  wideRead: WideReadCost;
+  deadWorker: DeadWorkerResult;
+  workerStart: WorkerStart;
+}
+
+export const queueNames: readonly (keyof QueueRound)[] = [
+  "stepCost",
+  "smallStepCost",
+  "largeStepCost",
+  "tokenCost",
+  "idleWorker",
+  "heldSteps",
+  "openRequests",
+  "idleSequences",
+  "liveness",
+  "wideRead",
+  "deadWorker",
+  "workerStart",
+];
+
+export interface QueuePlan {
+  readonly folder: string;
+  readonly timing: Timing;
+  readonly quick: boolean;
+  readonly progress: (line: string) => void;
+}
+
+/**
+ * How many sequences are made, and how long each is kept: they are made at a thousand a second or
+ * faster, and looked at for four seconds.
+ */
+const MANY = { count: 10_000, idleMs: 18_000 };
+const FEW = { count: 1_500, idleMs: 8_000 };
+
+/** Enough for batches of 32 to 64, since a step waits and settles for longer than it runs. */
+const SEQUENCES = 128;
+/** The tensors of a step: X comes in, Y goes out, H and C are kept. */
+const TENSORS = 4;
+const BYTES_PER_ELEMENT = 4;
+/** The model with the smallest tensors. */
+const SUM: Copy = { name: "sum", batch: SEQUENCES };
+
+/** Half of what `cheap` is asked elsewhere: its answers are computed sooner. */
+const ANSWER_TOKENS = 256;
+
+export function queueScenarios({ folder, timing, quick, progress }: QueuePlan): Scenarios<QueueRound> {
+  const { measureMs } = timing;
+  const expectedOf = once(async (model: BenchModel) => {
+    const job: ReferenceJob = { model, file: join(folder, `${model.name}.queue-expected`) };
+    await runChild(new URL("../bare/reference.js", import.meta.url), job);
+    return job.file;
+  });
+  const repositories = {
+    sums: (place: string) => copiesOfAccumulate(place, [SUM]),
+    tensors: benchRepository,
+    generators: (place: string) => makeRepository(place, [cheap.name]),
+  };
+  const repositoryOf = once((kind: keyof typeof repositories) =>
+    Promise.resolve(repositories[kind](join(folder, `queue-${kind}`))),
+  );
+  const referencesOf = once(async (answerTokens: number) => {
+    const model = { ...cheap, answerTokens };
+    const job: StreamReferenceJob = { model, file: join(folder, `${cheap.name}-${answerTokens}.queue-answers`) };
+    await runChild(new URL("../streams/reference.js", import.meta.url), job);
+    return { model, references: job.file };
+  });
+  const stepsOf = async (model: BenchModel) => {
+    const expected = await expectedOf(model);
+    const load = (port: number, ms: number) => {
+      const job: LoadJob = { port, model, sequences: SEQUENCES, expected, warmupMs: 0, measureMs: ms };
+      return runChild<LoadJob, LoadResult>(new URL("../load/measure.js", import.meta.url), job);
+    };
+    const payload = TENSORS * BYTES_PER_ELEMENT * model.size;
+    const repository = await repositoryOf("tensors");
+    return measureStepCost({ folder, repository, model: model.name, payload, load, measureMs });
+  };
+  return {
+    async stepCost() {
+      const load = (port: number, loopMs: number) => {
+        const job: SumsJob = { port, model: SUM.name, loopMs };
+        return runChild<SumsJob, SumsResult>(new URL("./sums.js", import.meta.url), job);
+      };
+      const repository = await repositoryOf("sums");
+      return measureStepCost({
+        folder,
+        repository,
+        model: SUM.name,
+        payload: STEP_BYTES,
+        load,
+        measureMs,
+        monitored: true,
+      });
+    },
+    smallStepCost: () => stepsOf(tiny),
+    largeStepCost: () => stepsOf(large),
+    async tokenCost() {
+      const answers = await referencesOf(ANSWER_TOKENS);
+      return measureTokenCost({ folder, repository: await repositoryOf("generators"), ...answers, timing, progress });
+    },
+    idleWorker: () => measureIdleWorker({ folder, measureMs }),
+    heldSteps: () => measureHolding({ folder, measureMs }),
+    openRequests: () => measureOpenRequests({ folder, measureMs }),
+    idleSequences: () => measureIdleSequences({ folder, ...(quick ? FEW : MANY), progress }),
+    liveness: () => measureLiveness({ folder, timing }),
+    wideRead: () => measureWideRead({ folder, timing }),
+    workerStart: () => measureWorkerStart(folder),
+    async deadWorker() {
+      const [repository, expected] = [await repositoryOf("tensors"), await expectedOf(tiny)];
+      return measureDeadWorker({ folder, repository, expected, timing });
+    },
+  };
+}
+
+/** Remembers what was made, so that later rounds find it. */
+function once<Key, Value>(make: (key: Key) => Promise<Value>): (key: Key) => Promise<Value> {
+  const made = new Map<Key, Promise<Value>>();
+  return (key) => {
+    const known = made.get(key) ?? make(key);
+    made.set(key, known);
+    return known;
+  };
+}

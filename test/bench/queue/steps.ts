@@ -1,0 +1,91 @@
+/** What a step of a sequence costs Redis, while many sequences run in a closed loop over HTTP. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Redis } from "ioredis";
+import { startBenchFleet, type BenchFleet } from "../support/fleet.js";
+import { describeCalls, innerCalls, readCounters, spentBetween } from "./counters.js";
+import { openMonitor } from "./monitor.js";
+import { asking, pause, type RowResult } from "./window.js";
+
+export interface StepsPlan {
+  /** Folder for the row's fleet. */
+  readonly folder: string;
+  readonly repository: string;
+  /** Name of the model. */
+  readonly model: string;
+  /** Bytes of a step's tensors, states among them. Each is sent to Redis once. */
+  readonly payload: number;
+  /** Loads the gateway at this port for a while, and checks every answer. */
+  readonly load: (port: number, ms: number) => Promise<Pick<RowResult, "checked" | "wrong">>;
+  readonly measureMs: number;
+  /** Whether the bytes that scripts are given are of interest. Reading them takes a second run. */
+  readonly monitored?: boolean;
+}
+
+export interface StepCost extends RowResult {
+  /** Commands per step, without the calls of scripts. */
+  readonly inner: number;
+  /** Bytes of keys and arguments of scripts per step, beyond the tensors; NaN unless monitored. */
+  readonly scriptBytes: number;
+  /** Bytes that Redis reads per step, beyond the tensors. */
+  readonly inputBytes: number;
+  /** Bytes that Redis appends to its file per step. */
+  readonly fileBytes: number;
+  /** Microseconds of Redis' CPU per step. */
+  readonly redisUs: number;
+  readonly meanBatch: number;
+}
+
+/** By then outcomes that were delivered are removed, which is part of what a step costs. */
+const SETTLED_MS = 300;
+const MONITORED_MS = 800;
+
+export async function measureStepCost(plan: StepsPlan): Promise<StepCost> {
+  const { repository, model, payload, load, measureMs, monitored = false } = plan;
+  const folder = mkdtempSync(join(plan.folder, "steps-"));
+  const env = { BATON_MODELS: model, BATON_LOG_LEVEL: "debug" };
+  const fleet = await startBenchFleet({ folder, repository, models: [model], workers: 1, env });
+  try {
+    return await asking(fleet.redis, async (redis) => {
+      const from = await readCounters(redis);
+      const startedAt = Date.now();
+      const { checked, wrong } = await load(fleet.port, measureMs);
+      const batches = fleet.batches(startedAt, Date.now());
+      await pause(SETTLED_MS);
+      const spent = spentBetween(from, await readCounters(redis));
+      const script = monitored ? await monitorSteps(plan, fleet, redis) : NOT_MONITORED;
+      // Steps come and go by batches, so a window in the middle of the run would count some of them
+      // at one of their ends alone. The whole run has as many admissions as answers.
+      const steps = checked;
+      const meanBatch = steps / batches.length;
+      const us = (ms: number) => (ms * 1_000) / steps;
+      return {
+        inner: innerCalls(spent.calls) / steps,
+        scriptBytes: script.bytes - payload,
+        inputBytes: spent.inputBytes / steps - payload,
+        fileBytes: spent.fileBytes / steps,
+        redisUs: us(spent.cpuMs),
+        meanBatch,
+        checked: checked + script.checked,
+        wrong: wrong + script.wrong,
+        detail:
+          `${steps} steps in ${spent.seconds.toFixed(1)} s, mean batch ${meanBatch.toFixed(1)}, ` +
+          `${payload} bytes of tensors each; main thread of Redis ${us(spent.mainThreadMs).toFixed(1)} µs; ` +
+          `calls per step: ${describeCalls(spent.calls, steps)}`,
+      };
+    });
+  } finally {
+    await fleet.dispose();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const NOT_MONITORED = { bytes: Number.NaN, checked: 0, wrong: 0 };
+
+/** A short run of its own, since being monitored slows Redis down. */
+async function monitorSteps({ load }: StepsPlan, { redis: { port: redisPort }, port }: BenchFleet, redis: Redis) {
+  const monitor = await openMonitor({ port: redisPort, redis });
+  const { checked, wrong } = await load(port, MONITORED_MS);
+  const { scriptBytes } = await monitor.stop();
+  return { bytes: scriptBytes / checked, checked, wrong };
+}

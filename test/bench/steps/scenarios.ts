@@ -1,0 +1,149 @@
+/**
+ * What one round measures of steps. Each scenario is one process, or one fleet and the process that
+ * loads it.
+ */
+import type { BareJob, BareResult } from "../bare/measure.js";
+import type { BullJob, BullResult } from "../bullmq/measure.js";
+import { runChild } from "../support/child.js";
+import { parts, type BenchFleet, type Part } from "../support/fleet.js";
+import type { LoadJob, LoadResult } from "../load/measure.js";
+import { large, tiny, tinyAtOnce, type BenchModel } from "../support/models.js";
+import type { Percentiles } from "../support/statistics.js";
+import type { Scenarios } from "../support/rounds.js";
+
+export interface Timing {
+  readonly warmupMs: number;
+  readonly measureMs: number;
+}
+
+export const stepNames: readonly (keyof StepRound)[] = [
+  "fleet",
+  "bareAtFleetBatch",
+  "bare64",
+  "bare128",
+  "bull",
+  "tiny",
+  "single",
+  "bareSingle",
+];
+
+export interface Setting {
+  readonly fleet: BenchFleet;
+  /** Port of BullMQ's own Redis. */
+  readonly bullRedisPort: number;
+  /** Files of expected outputs, by the model's size. */
+  readonly expected: ReadonlyMap<number, string>;
+  readonly timing: Timing;
+}
+
+export interface FleetResult {
+  readonly stepsPerSecond: number;
+  readonly meanBatch: number;
+  /** Share of the time in which the model ran, from 0 to 1. */
+  readonly modelBusy: number;
+  /** Mean time of a run inside the model, in milliseconds. */
+  readonly runMs: number;
+  readonly latencyMs: Percentiles;
+  /** Microseconds of CPU per step. */
+  readonly cpuUs: Readonly<Record<Part | "load", number>>;
+  readonly checked: number;
+  readonly wrong: number;
+}
+
+export interface StepRound {
+  fleet: FleetResult;
+  bareAtFleetBatch: BareResult & { readonly batch: number };
+  bare64: BareResult;
+  bare128: BareResult;
+  bull: BullResult;
+  tiny: FleetResult;
+  single: FleetResult;
+  bareSingle: BareResult;
+}
+
+async function measureFleet(
+  { fleet, expected, timing }: Setting,
+  model: BenchModel,
+  sequences: number,
+): Promise<FleetResult> {
+  const job: LoadJob = { port: fleet.port, model, sequences, expected: expectedOf(expected, model), ...timing };
+  let from = { at: 0, cpu: fleet.cpu() };
+  let to = from;
+  const loaded = await runChild<LoadJob, LoadResult>(
+    new URL("../load/measure.js", import.meta.url),
+    job,
+    () => (from = { at: Date.now(), cpu: fleet.cpu() }),
+    () => (to = { at: Date.now(), cpu: fleet.cpu() }),
+  );
+  const batches = fleet.batches(from.at, to.at);
+  const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+  const ranMs = sum(batches.map((batch) => batch.ranMs));
+  const perStep = (cpuMs: number) => (cpuMs * 1_000) / loaded.steps;
+  const cpuUs = Object.fromEntries([
+    ...parts.map((part) => [part, perStep(to.cpu[part] - from.cpu[part])]),
+    ["load", perStep(loaded.cpuMs)],
+  ]) as FleetResult["cpuUs"];
+  return {
+    stepsPerSecond: loaded.steps / loaded.seconds,
+    meanBatch: sum(batches.map(({ rows }) => rows)) / batches.length,
+    modelBusy: ranMs / (to.at - from.at),
+    runMs: ranMs / batches.length,
+    latencyMs: loaded.latencyMs,
+    cpuUs,
+    checked: loaded.checked,
+    wrong: loaded.wrong,
+  };
+}
+
+function measureBare({ expected, timing }: Setting, model: BenchModel, batch: number): Promise<BareResult> {
+  const job: BareJob = {
+    model,
+    batch,
+    expected: expectedOf(expected, model),
+    warmupMs: timing.warmupMs / 2,
+    measureMs: timing.measureMs / 2,
+  };
+  return runChild(new URL("../bare/measure.js", import.meta.url), job);
+}
+
+function measureBull({ bullRedisPort, expected, timing }: Setting): Promise<BullResult> {
+  const job: BullJob = {
+    redisPort: bullRedisPort,
+    model: large,
+    sequences: LARGE_SEQUENCES,
+    expected: expectedOf(expected, large),
+    ...timing,
+  };
+  return runChild(new URL("../bullmq/measure.js", import.meta.url), job);
+}
+
+function expectedOf(expected: ReadonlyMap<number, string>, { size }: BenchModel): string {
+  const file = expected.get(size);
+  if (file === undefined) throw new Error(`no expected outputs of size ${size}`);
+  return file;
+}
+
+const LARGE_SEQUENCES = 128;
+const TINY_SEQUENCES = 64;
+
+/** Warms the fleet up, too. The batch that the fleet was last seen to run is the yardstick's. */
+export async function stepScenarios(setting: Setting): Promise<Scenarios<StepRound>> {
+  let { meanBatch } = await measureFleet(setting, large, LARGE_SEQUENCES);
+  return {
+    async fleet() {
+      const result = await measureFleet(setting, large, LARGE_SEQUENCES);
+      ({ meanBatch } = result);
+      return result;
+    },
+    async bareAtFleetBatch() {
+      const batch = Math.max(1, Math.round(meanBatch));
+      return { batch, ...(await measureBare(setting, large, batch)) };
+    },
+    bare64: () => measureBare(setting, large, 64),
+    bare128: () => measureBare(setting, large, 128),
+    bull: () => measureBull(setting),
+    tiny: () => measureFleet(setting, tiny, TINY_SEQUENCES),
+    single: () => measureFleet(setting, tinyAtOnce, 1),
+    bareSingle: () => measureBare(setting, tinyAtOnce, 1),
+  };
+}

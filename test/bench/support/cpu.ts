@@ -1,0 +1,44 @@
+/** CPU time of whole process groups as the kernel counts it, with children that still live. */
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+
+/** Milliseconds of user and system time together. */
+export interface Cpu {
+  readonly total: number;
+  /**
+   * Milliseconds of the main threads alone: in a worker, all but the model and ONNX Runtime's own
+   * helper threads.
+   */
+  readonly mainThreads: number;
+}
+
+/** The kernel counts in ticks, almost always 100 a second, so a measurement must take seconds. */
+const tickMs = 1_000 / Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" }));
+
+/** @returns the CPU time of each group, in the order of `groups` */
+export function cpuOf(groups: readonly number[]): Cpu[] {
+  const spent = new Map(groups.map((group) => [group, { total: 0, mainThreads: 0 }]));
+  for (const pid of readdirSync("/proc")) {
+    if (!/^\d+$/.test(pid)) continue;
+    const process = stat(`/proc/${pid}/stat`);
+    const cpu = spent.get(process.group);
+    if (cpu === undefined) continue;
+    cpu.total += process.ms;
+    cpu.mainThreads += stat(`/proc/${pid}/task/${pid}/stat`).ms;
+  }
+  return groups.map((group) => spent.get(group) ?? { total: 0, mainThreads: 0 });
+}
+
+function stat(file: string): { group: number; ms: number } {
+  try {
+    // The fields from the third one on, the state. The second one, the command, may hold spaces and
+    // parentheses.
+    const fields = readFileSync(file, "utf8")
+      .replace(/^.*\) /s, "")
+      .split(" ")
+      .map(Number);
+    return { group: fields[2] ?? -1, ms: ((fields[11] ?? 0) + (fields[12] ?? 0)) * tickMs };
+  } catch {
+    return { group: -1, ms: 0 }; // ended meanwhile
+  }
+}

@@ -1,0 +1,114 @@
+/**
+ * The fleet under measurement: one gateway and few workers, connected to the brokers directly, and
+ * what they have spent so far.
+ */
+import type { Member } from "../../support/fleet/member.js";
+import { startFleet } from "../../support/fleet/fleet.js";
+import type { RedisServer } from "../../support/fleet/redis.js";
+import { cpuOf, type Cpu } from "./cpu.js";
+
+export const parts = ["gateway", "worker I/O", "worker model", "redis", "nats"] as const;
+export type Part = (typeof parts)[number];
+
+export interface BenchFleetPlan {
+  readonly folder: string;
+  /** The model repository. */
+  readonly repository: string;
+  /** The models that must be ready. */
+  readonly models: readonly string[];
+  readonly workers: number;
+  /** Settings of the workers. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export interface BenchFleet {
+  readonly port: number;
+  readonly redis: RedisServer;
+  /** Named worker-1, worker-2 and so on. */
+  readonly workers: readonly Member[];
+  /** Milliseconds of CPU so far. */
+  cpu(): Record<Part, number>;
+  /** Milliseconds of V8's pauses so far, over all its threads; zeros unless profiling. */
+  pauses(): Record<"gateway" | "workers", number>;
+  /** The batches that ran between two wall-clock times. */
+  batches(from: number, to: number): { rows: number; ranMs: number }[];
+  dispose(): Promise<void>;
+}
+
+const READY_WITHIN_MS = 20_000;
+
+export async function startBenchFleet(plan: BenchFleetPlan): Promise<BenchFleet> {
+  const { folder, repository, models, workers: count, env } = plan;
+  const profile = process.env["BATON_BENCH_PROFILE"];
+  const profiling = (name: string) => [
+    "--cpu-prof",
+    "--cpu-prof-interval",
+    "500",
+    `--cpu-prof-dir=${profile}/${name}`,
+    TRACE_FLAG,
+  ];
+  const fleet = await startFleet({
+    gateways: 1,
+    workers: count,
+    models,
+    repository,
+    direct: true,
+    workerEnv: env,
+    ...(profile === undefined ? {} : { flags: profiling }),
+    folder,
+  });
+  await fleet.whenServing(READY_WITHIN_MS);
+  const { redis, nats, workers } = fleet;
+  const [{ member: gateway, url } = { member: undefined, url: "" }] = fleet.gateways;
+  if (gateway === undefined) throw new Error("the fleet has no gateway");
+  return {
+    port: Number(new URL(url).port),
+    redis,
+    workers,
+    cpu() {
+      const groups = [gateway.process, redis.process, nats.process, ...workers.map((worker) => worker.process)];
+      const [ofGateway, ofRedis, ofNats, ...ofWorkers] = cpuOf(groups.map(({ pid }) => pid)) as [Cpu, Cpu, Cpu];
+      const sum = (of: (cpu: Cpu) => number) => (ofWorkers as Cpu[]).reduce((total, cpu) => total + of(cpu), 0);
+      return {
+        gateway: ofGateway.total,
+        "worker I/O": sum(({ mainThreads }) => mainThreads),
+        "worker model": sum(({ total, mainThreads }) => total - mainThreads),
+        redis: ofRedis.total,
+        nats: ofNats.total,
+      };
+    },
+    pauses: () => ({
+      gateway: pausesOf(gateway.process.lines),
+      workers: workers.reduce((sum, worker) => sum + pausesOf(worker.process.lines), 0),
+    }),
+    batches: (from, to) =>
+      workers
+        .flatMap((worker) => worker.process.lines)
+        .filter(
+          ({ fields }) => fields["msg"] === "batch" && Number(fields["time"]) >= from && Number(fields["time"]) < to,
+        )
+        .map(({ fields }) => ({ rows: Number(fields["rows"]), ranMs: Number(fields["ranMs"]) })),
+    async dispose() {
+      // Only a process that ends by itself writes its profile.
+      await Promise.all([gateway, ...workers].map((one) => one.terminate()));
+      await fleet.dispose();
+    },
+  };
+}
+
+/**
+ * Makes V8 print its pauses for garbage collection. Each costs a line of output, so only profiled
+ * runs ask for it.
+ */
+const TRACE_FLAG = "--trace-gc";
+
+/**
+ * V8's line: `[pid:isolate] 123 ms: Scavenge 8.1 (9.4) -> 7.2 (10.4) MB, 0.52 / 0.00 ms  (…)`. The
+ * first of the two times at the end is the pause.
+ */
+const PAUSE = /^\[\d+:0x[0-9a-f]+\].*, (\d+(?:\.\d+)?) \/ \d+(?:\.\d+)? ms/;
+
+/** @returns milliseconds of pauses in these lines of output */
+export function pausesOf(lines: readonly { readonly text: string }[]): number {
+  return lines.reduce((sum, { text }) => sum + Number(PAUSE.exec(text)?.[1] ?? 0), 0);
+}

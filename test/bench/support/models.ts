@@ -1,0 +1,88 @@
+/**
+ * The benchmark's models. test/fixtures/models/make_bench.py and make_generators.py made them;
+ * infra/models/tale-gpt is the one that users meet first.
+ */
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { makeRepository } from "../../support/fleet/repository.js";
+import { root } from "../../support/fleet/root.js";
+
+export interface BenchModel {
+  readonly name: string;
+  /** Width of the tensors X, H, C and Y. */
+  readonly size: number;
+}
+
+export const large: BenchModel = { name: "lstm-1024", size: 1024 };
+export const tiny: BenchModel = { name: "lstm-128", size: 128 };
+/** `tiny` without its delay window for batches. */
+export const tinyAtOnce: BenchModel = { name: "lstm-128-at-once", size: 128 };
+
+export function modelFile({ size }: BenchModel): string {
+  return join(root, "test/fixtures/models", `lstm-${size}`, "1", "model.onnx");
+}
+
+/** Makes a repository of all three tensor models. */
+export function benchRepository(folder: string): string {
+  makeRepository(folder, [large.name, tiny.name]);
+  cpSync(join(folder, tiny.name), join(folder, tinyAtOnce.name), { recursive: true });
+  const config = join(folder, tinyAtOnce.name, "config.pbtxt");
+  const text = readFileSync(config, "utf8")
+    .replace(`name: "${tiny.name}"`, `name: "${tinyAtOnce.name}"`)
+    .replace(/max_queue_delay_microseconds: \d+/, "max_queue_delay_microseconds: 0");
+  writeFileSync(config, text);
+  return folder;
+}
+
+/**
+ * A generator, and what is asked of it: prompts of one length, and answers of at most one length.
+ */
+export interface StreamModel {
+  readonly name: string;
+  /** The model's folder in the checkout. */
+  readonly folder: string;
+  readonly promptTokens: number;
+  readonly answerTokens: number;
+  /** How many different prompts there are. Streams take them in turn. */
+  readonly prompts: number;
+}
+
+/**
+ * It has more prompts than the worker's caches hold (KV_BYTES in streams/suite.ts), so none is
+ * known when its turn comes again.
+ */
+export const demo: StreamModel = {
+  name: "tale-gpt",
+  folder: join(root, "infra/models/tale-gpt"),
+  promptTokens: 48,
+  answerTokens: 128,
+  prompts: 128,
+};
+
+/** Computing it costs next to nothing, so everything around it is measured. */
+export const cheap: StreamModel = {
+  name: "gen-cheap",
+  folder: join(root, "test/fixtures/models/gen-cheap"),
+  promptTokens: 32,
+  answerTokens: 512,
+  prompts: 128,
+};
+
+/**
+ * Its weights fit in no processor's cache, so a pass over a few rows costs hardly more than over
+ * one. This is what batching is for.
+ */
+export const wide: StreamModel = {
+  name: "gen-wide",
+  folder: join(root, "test/fixtures/models/gen-wide"),
+  promptTokens: 16,
+  answerTokens: 96,
+  prompts: 48,
+};
+
+/** For long histories: its context has 4,096 positions. */
+export const long: Pick<StreamModel, "name" | "folder" | "promptTokens"> = {
+  name: "gen-mha",
+  folder: join(root, "test/fixtures/models/gen-mha"),
+  promptTokens: 32,
+};

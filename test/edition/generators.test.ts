@@ -1,0 +1,27 @@
+/** A generator's streams are spread over buckets, and each is answered whatever its bucket is. */
+import { describe, expect, it } from "vitest";
+import { useFleet } from "../support/fleet/use-fleet.js";
+import { buckets } from "./settings.js";
+
+describe("a generator over several buckets", () => {
+  const served = useFleet({ gateways: 1, workers: 2, models: ["gen-cheap"], env: buckets(16) });
+
+  async function generate(prompt: string): Promise<{ status: number; text: string }> {
+    const answer = await fetch(`${served.url}/v2/models/gen-cheap/generate`, {
+      method: "POST",
+      body: JSON.stringify({ text_input: prompt, max_tokens: 16, temperature: 0 }),
+      signal: AbortSignal.timeout(25_000),
+    });
+    const body = (await answer.json()) as { text_output?: string; error?: string };
+    return { status: answer.status, text: body.text_output ?? body.error ?? "" };
+  }
+
+  it("answers streams that run at the same time, each as if it were alone", { timeout: 90_000 }, async () => {
+    const prompts = Array.from({ length: 8 }, (_, i) => `stream ${i}`);
+    const together = await Promise.all(prompts.map(generate));
+    expect(together.map(({ status }) => status)).toEqual(prompts.map(() => 200));
+    const alone = [];
+    for (const prompt of prompts) alone.push(await generate(prompt));
+    expect(together).toEqual(alone);
+  });
+});

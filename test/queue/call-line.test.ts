@@ -1,0 +1,154 @@
+/**
+ * A gateway's admission calls over a link that is cut, loses replies, stalls or is silent: one at a
+ * time, in the order in which requests have come, and each request at most once.
+ */
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Admission } from "#shared/queue/admission/admit.js";
+import { laneKeys } from "#shared/queue/keys.js";
+import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
+import { retrying } from "#shared/retry.js";
+import { CallLine, type LostCalls, type Place, type Unwritable } from "../../gateway/admission/call-line.js";
+import { Proxy } from "../support/fleet/proxy.js";
+import { applicant, LIMITS, onlyCall, useLab } from "../support/queue/lab.js";
+import { silentLog } from "../support/silent.js";
+
+describe("a line of admission calls", () => {
+  const lab = useLab();
+  let proxy: Proxy;
+  let redis: RedisClient;
+  let record: string;
+  let line: CallLine;
+  let lost: LostCalls[];
+  let arrivals: number;
+
+  beforeEach(async () => {
+    proxy = await Proxy.start(Number(new URL(lab.url).port));
+    redis = connectRedis({ url: `redis://127.0.0.1:${proxy.port}`, name: "line", log: silentLog });
+    await whenReady(redis, AbortSignal.timeout(10_000));
+    ({ record } = onlyCall());
+    lost = [];
+    arrivals = 0;
+    const terms = { gateway: "gw", limits: { ...LIMITS, queue: 10_000 } };
+    line = new CallLine({ redis, terms, record, onGoneBack: (calls) => lost.push(calls) });
+  });
+  afterEach(async () => {
+    redis.disconnect();
+    await proxy.dispose();
+  });
+
+  const placeNow = (): Place => ({ order: arrivals++, since: performance.now() });
+  const come = (request: string, place = placeNow()) => line.admit(applicant(lab.lane, request, request), place);
+  const names = (count: number) => Array.from({ length: count }, (_, i) => `r${String(i).padStart(3, "0")}`);
+  /** The names of all requests that were queued, in order. */
+  const queuedNow = async () => {
+    const entries = await lab.redis.xrange(laneKeys(lab.lane).ready, "-", "+");
+    return entries.map(([, [, facts = ""]]) => facts.split("|")[0]?.replace("default:", ""));
+  };
+  const saidOf = (admissions: readonly (Admission | Unwritable)[]) => [...new Set(admissions.map(({ said }) => said))];
+  const scriptCalls = async () =>
+    Number(/cmdstat_evalsha:calls=(\d+)/.exec(await lab.redis.info("commandstats"))?.[1] ?? 0);
+
+  it("gathers what comes while a call is under way", async () => {
+    await come("first");
+    const before = await scriptCalls();
+    proxy.blackHole("toClient");
+    const coming = [come("under-way")];
+    await expect.poll(async () => (await scriptCalls()) - before).toBe(1);
+    for (const name of names(100)) coming.push(come(name));
+    proxy.heal();
+    expect(saidOf(await Promise.all(coming))).toEqual(["admitted"]);
+    expect((await scriptCalls()) - before).toBe(3);
+    expect(await queuedNow()).toEqual(["first", "under-way", ...names(100)]);
+  });
+
+  it("keeps the order in which requests came, and each of them once, whatever replies are lost", async () => {
+    proxy.loseEvery(7);
+    const all = names(150);
+    const coming: Promise<Admission | Unwritable>[] = [];
+    for (const name of all) {
+      coming.push(come(name));
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    expect(saidOf(await Promise.all(coming))).toEqual(["admitted"]);
+    expect(await queuedNow()).toEqual(all);
+    expect(proxy.counts.lostReplies).toBeGreaterThan(3);
+  });
+
+  it("lets a request that comes again go before those that came after it", async () => {
+    const place = placeNow();
+    const coming = [come("later"), come("again", place)];
+    expect(saidOf(await Promise.all(coming))).toEqual(["admitted"]);
+    expect(await queuedNow()).toEqual(["again", "later"]);
+  });
+
+  it("goes on with the next number where it gave a call up, which then changes nothing", async () => {
+    await come("first");
+    const stalled = proxy.stall();
+    const givenUp = come("given-up", { order: arrivals++, since: performance.now() - 1_900 });
+    await expect.poll(() => stalled.holds("given-up"), { interval: 1 }).toBe(true);
+    proxy.blackHole("toServer");
+    stalled.cut();
+    await expect(givenUp).rejects.toThrow();
+    proxy.heal();
+    expect(await retrying(() => sure(come("next")), { budgetMs: 20_000 })).toEqual({ said: "admitted" });
+    await stalled.deliver();
+    expect(await queuedNow()).toEqual(["first", "next"]);
+  });
+
+  it("sends away what it could not send in time, and says that it was not admitted", async () => {
+    await come("first");
+    const stalled = proxy.stall();
+    const under = come("under-way");
+    await expect.poll(() => stalled.holds("under-way"), { interval: 1 }).toBe(true);
+    const overdue = come("r1", { order: arrivals++, since: performance.now() - 10_000 });
+    await expect(under).rejects.toThrow();
+    expect(await overdue).toEqual({ said: "unwritable" });
+    expect(await retrying(() => sure(come("next")), { budgetMs: 20_000 })).toEqual({ said: "admitted" });
+    expect((await queuedNow()).filter((name) => name === "r1")).toEqual([]);
+  });
+
+  it("says that a full Redis has refused a call, and goes on when there is room", async () => {
+    await come("first");
+    await lab.redis.config("SET", "maxmemory", "1");
+    try {
+      expect(await come("refused")).toEqual({ said: "unwritable" });
+    } finally {
+      await lab.redis.config("SET", "maxmemory", "0");
+    }
+    expect(await come("next")).toEqual({ said: "admitted" });
+    expect(lost).toEqual([]);
+    expect(await queuedNow()).toEqual(["first", "next"]);
+  });
+
+  it("notices by the next call that Redis has gone back, and goes on", async () => {
+    await come("first");
+    const older = await lab.redis.getBuffer(record);
+    await come("second");
+    await lab.redis.set(record, older ?? "");
+    expect(await come("third")).toEqual({ said: "admitted" });
+    expect(lost).toEqual([{ record, acknowledged: 2, last: 1 }]);
+    expect(await come("fourth")).toEqual({ said: "admitted" });
+    await lab.redis.del(record);
+    expect(await come("fifth")).toEqual({ said: "admitted" });
+    expect(lost.slice(1)).toEqual([{ record, acknowledged: 4, last: 0 }]);
+  });
+
+  it("notices it without a request, too, and keeps its record when nothing comes", async () => {
+    line.confirm();
+    await come("first");
+    await lab.redis.pexpire(record, 60_000);
+    line.confirm();
+    await expect.poll(() => lab.redis.pttl(record)).toBeGreaterThan(60_000);
+    await lab.redis.flushall();
+    line.confirm();
+    await expect.poll(() => lost).toEqual([{ record, acknowledged: 2, last: 0 }]);
+    await expect.poll(() => lab.redis.exists(record)).toBe(1);
+  });
+});
+
+/** Fails for a request that was sent away, so that it is sent again. */
+async function sure(coming: Promise<Admission | Unwritable>): Promise<Admission> {
+  const admission = await coming;
+  if (admission.said === "unwritable") throw new Error("sent away");
+  return admission;
+}

@@ -1,0 +1,65 @@
+/**
+ * Steps of one sequence are admitted in the order in which they came, also those that turn out to
+ * belong to another version than the gateway took, and have to be made anew.
+ */
+import { randomUUID } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import type { CorrelationId } from "#shared/contract/sequence.js";
+import { pinOf } from "#shared/queue/address.js";
+import { sequenceKeys } from "#shared/queue/keys.js";
+import { AdmissionBatcher } from "../../gateway/admission/batcher.js";
+import { enqueue } from "../../gateway/admission/enqueue.js";
+import type { AnyRequest } from "../../gateway/admission/inference.js";
+import { servedModel } from "../fixtures/served-models.js";
+import { addressOf, LIMITS, useLab } from "../support/queue/lab.js";
+
+const SEVEN: CorrelationId = { kind: "uint64", value: 7n };
+
+describe("steps that come one behind the other", () => {
+  const lab = useLab();
+
+  it("keep their order where some are made anew for another version", async () => {
+    const older = servedModel(lab.lane.model, { version: "1" });
+    const newer = servedModel(lab.lane.model, { version: "2" });
+    const queue = {
+      redis: lab.redis,
+      batcher: new AdmissionBatcher(lab.redis, { gateway: `gw-${randomUUID()}`, limits: LIMITS }),
+      buckets: 1,
+      models: { pinned: (_: string, { version }: { version: string }) => (version === "1" ? older : newer) },
+      secret: () => Buffer.from("of the lab"),
+      idempotencyTtlMs: 60_000,
+    };
+    const send = (name: string, model: typeof older, start = false) => {
+      const request: AnyRequest = {
+        model,
+        tenant: "default",
+        sequence: { id: SEVEN, start, end: false },
+        idempotencyKey: undefined,
+        deadlineMs: 60_000,
+      };
+      return enqueue(queue, {
+        request,
+        address: addressOf(lab, name),
+        encode: () => Buffer.from("frame"),
+        under: (other) => ({ ...request, model: other }),
+        outcomeTtlMs: 60_000,
+        attendedMs: 0,
+      });
+    };
+    await send("first", older, true);
+    expect(await lab.redis.hget(sequenceKeys(lab.lane, "default:u7").seq, "pin")).toContain(pinOf(older).version);
+    // The client names no version in two steps of three, and in the middle it begins anew.
+    const names = Array.from({ length: 30 }, (_, i) => `step-${String(i).padStart(2, "0")}`);
+    const sent = [];
+    for (const [i, name] of names.entries()) {
+      sent.push(send(name, i % 3 === 2 ? older : newer, i === 15));
+      if (i % 4 === 3) await setImmediate();
+      if (i % 10 === 9) await lab.redis.ping();
+    }
+    const said = await Promise.all(sent);
+    expect(said.map(({ version }) => version)).toEqual(names.map((_, i) => (i < 15 ? "1" : "2")));
+    const waiting = await lab.redis.lrange(sequenceKeys(lab.lane, "default:u7").wait, 0, -1);
+    expect(waiting.map((step) => /step-\d\d/.exec(step)?.[0])).toEqual(names);
+  });
+});

@@ -1,0 +1,178 @@
+/** A sequence as a whole: taken back to an earlier step, doubled, read and made anew elsewhere. */
+import { beforeEach, describe, expect, it } from "vitest";
+import { decodeCheckpoint, encodeCheckpoint, nameRun } from "#shared/contract/checkpoint.js";
+import { laneKeys, sequenceKeys } from "#shared/queue/keys.js";
+import { exportSequence, type ExportedSequence } from "#shared/queue/sequences/export.js";
+import { fork } from "#shared/queue/sequences/fork.js";
+import { importSequence, stampForImport } from "#shared/queue/sequences/import.js";
+import { rewind } from "#shared/queue/sequences/rewind.js";
+import { commit } from "#shared/queue/work/commit.js";
+import { reapIdle } from "#shared/queue/work/reap-idle.js";
+import type { StateChange } from "#shared/queue/work/settlement.js";
+import {
+  IDLE_MS,
+  SEQUENCE,
+  admitStep,
+  currentState,
+  put,
+  result,
+  statesOf,
+  takeOne,
+  useLab,
+} from "../support/queue/lab.js";
+
+const DAY_MS = 86_400_000;
+const KEPT = 3;
+const OTHER = "default:u8";
+const terms = { maxIdleMs: IDLE_MS, liveSequences: 10 };
+
+describe("a sequence", () => {
+  const lab = useLab();
+  const address = (name = SEQUENCE) => ({ bucket: lab.lane.bucket, model: lab.lane.model, name });
+  const back = (step: number) => rewind(lab.redis, address(), step, IDLE_MS);
+  let count = 0;
+
+  async function step(state: StateChange, start = false, sequence = SEQUENCE) {
+    expect(await admitStep(lab, { request: `r${count++}`, start, sequence })).toEqual({ said: "admitted" });
+    const delivery = await takeOne(lab.queue);
+    await commit(lab.queue, [result(delivery, state)], IDLE_MS, KEPT);
+    return delivery;
+  }
+  const lapse = async (sequence = SEQUENCE) => {
+    await lab.redis.hset(sequenceKeys(lab.lane, sequence).seq, "lapses", 1);
+    await lab.redis.zadd(laneKeys(lab.lane).live, 1, sequence);
+  };
+  beforeEach(async () => {
+    for (const state of ["s1", "s2", "s3", "s4"]) await step(put(state), state === "s1");
+  });
+
+  it("keeps the last checkpoints that its model asks for, and none from before a START", async () => {
+    expect(await statesOf(lab)).toHaveLength(KEPT);
+    await step(put("new"), true);
+    expect(await statesOf(lab)).toHaveLength(1);
+    await step(put("end"));
+    await lapse();
+    expect(await reapIdle(lab.queue, 10)).toBe(1);
+    expect(await statesOf(lab)).toEqual([]);
+  });
+
+  it("loses all of them when it fails", async () => {
+    await step({ action: "fail" });
+    expect(await statesOf(lab)).toEqual([]);
+  });
+
+  it("goes back to an earlier step, and on from there", async () => {
+    expect(await back(2)).toEqual({ said: "rewound" });
+    expect(await back(2)).toEqual({ said: "rewound" });
+    expect(await currentState(lab)).toBe("s2");
+    expect(await statesOf(lab)).toHaveLength(1);
+    expect(await step(put("other"))).toMatchObject({ number: 3 });
+    expect(await currentState(lab)).toBe("other");
+    expect(await back(2)).toEqual({ said: "rewound" });
+    expect(await currentState(lab)).toBe("s2");
+  });
+
+  it("goes back to a step that had no effect: to the state that it left", async () => {
+    await step({ action: "keep" });
+    await step(put("s6"));
+    expect(await back(5)).toEqual({ said: "rewound" });
+    expect(await currentState(lab)).toBe("s4");
+    expect(await step(put("again"))).toMatchObject({ number: 6 });
+  });
+
+  it("counts from its latest START", async () => {
+    for (const state of ["t1", "t2", "t3"]) await step(put(state), state === "t1");
+    expect(await back(2)).toEqual({ said: "rewound" });
+    expect(await currentState(lab)).toBe("t2");
+    expect(await step(put("again"))).toMatchObject({ number: 3 });
+  });
+
+  it("says in words why it cannot go back", async () => {
+    expect(await back(1)).toEqual({ said: "not-kept", oldest: 2, newest: 4 });
+    expect(await back(5)).toEqual({ said: "not-kept", oldest: 2, newest: 4 });
+    expect(await rewind(lab.redis, address(OTHER), 1, IDLE_MS)).toEqual({ said: "unknown" });
+    await admitStep(lab, { request: "busy" });
+    expect(await back(2)).toEqual({ said: "busy" });
+    expect(await currentState(lab)).toBe("s4");
+    await commit(lab.queue, [result(await takeOne(lab.queue), { action: "keep" })], IDLE_MS, KEPT);
+    await lapse();
+    expect(await back(2)).toEqual({ said: "unknown" });
+  });
+
+  it("is doubled, and the two go on by themselves", async () => {
+    expect(await fork(lab.redis, address(), OTHER, terms)).toBe("forked");
+    expect(await fork(lab.redis, address(), OTHER, terms)).toBe("forked");
+    expect(await lab.redis.pttl((await statesOf(lab, OTHER))[0] ?? "")).toBeGreaterThan(DAY_MS);
+    expect(await step(put("theirs"), false, OTHER)).toMatchObject({ number: 5 });
+    expect(await currentState(lab)).toBe("s4");
+    expect(await currentState(lab, OTHER)).toBe("theirs");
+    expect(await statesOf(lab)).toHaveLength(KEPT);
+    expect(await fork(lab.redis, address(), OTHER, terms)).toBe("exists");
+    await lapse(OTHER);
+    expect(await fork(lab.redis, address(), OTHER, terms)).toBe("forked");
+    expect(await statesOf(lab, OTHER)).toHaveLength(1);
+    expect(await currentState(lab, OTHER)).toBe("s4");
+  });
+
+  it("is not doubled while it is busy, unknown or too much", async () => {
+    expect(await fork(lab.redis, address(OTHER), SEQUENCE, terms)).toBe("unknown");
+    expect(await fork(lab.redis, address(), OTHER, { ...terms, liveSequences: 1 })).toBe("too-many-sequences");
+    await lab.redis.del(await statesOf(lab));
+    expect(await fork(lab.redis, address(), OTHER, terms)).toBe("gone");
+    await admitStep(lab, { request: "busy" });
+    expect(await fork(lab.redis, address(), OTHER, terms)).toBe("busy");
+  });
+
+  /** Makes one more step whose state is a whole checkpoint. */
+  async function exported(text: string): Promise<ExportedSequence> {
+    const tensor = { name: "s", datatype: "UINT8" as const, shape: [text.length], data: Buffer.from(text) };
+    const { version, frame } = encodeCheckpoint(nameRun("1-0"), [tensor]);
+    await step({ action: "put", version, checkpoint: frame });
+    const found = await exportSequence(lab.redis, address());
+    if (found.said !== "exported") throw new Error(found.said);
+    return found.sequence;
+  }
+
+  it("is exported, and imported into any bucket under a version of its own", async () => {
+    const sequence = await exported("whole");
+    expect(sequence).toMatchObject({ step: 5, pin: { version: lab.lane.version, digest: lab.lane.digest } });
+    const stamped = stampForImport(sequence);
+    expect(stamped.checkpoint?.version).not.toBe(sequence.checkpoint?.version);
+    expect(await importSequence(lab.redis, address(OTHER), stamped, terms)).toBe("imported");
+    expect(await importSequence(lab.redis, address(OTHER), stamped, terms)).toBe("imported");
+    const next = await (async () => {
+      await admitStep(lab, { request: "next", sequence: OTHER });
+      return takeOne(lab.queue);
+    })();
+    expect(next).toMatchObject({ number: 6, from: stamped.checkpoint?.version });
+    const [key = ""] = await statesOf(lab, OTHER);
+    const { tensors } = decodeCheckpoint((await lab.redis.getBuffer(key)) ?? Buffer.alloc(0), next.from);
+    expect(tensors[0]?.data.toString()).toBe("whole");
+    const elsewhere = { ...address(OTHER), bucket: 3 };
+    expect(await importSequence(lab.redis, elsewhere, stampForImport(sequence), terms)).toBe("imported");
+  });
+
+  it("is not imported over a live one, and leaves nothing behind then", async () => {
+    const sequence = await exported("whole");
+    await step(put("theirs"), true, OTHER);
+    expect(await importSequence(lab.redis, address(OTHER), stampForImport(sequence), terms)).toBe("exists");
+    expect(await statesOf(lab, OTHER)).toHaveLength(1);
+    expect(await currentState(lab, OTHER)).toBe("theirs");
+    const full = { ...terms, liveSequences: 2 };
+    expect(await importSequence(lab.redis, address("default:u9"), stampForImport(sequence), full)).toBe(
+      "too-many-sequences",
+    );
+    expect(await statesOf(lab, "default:u9")).toEqual([]);
+    expect(() => stampForImport({ ...sequence, checkpoint: { version: "x", frame: Buffer.from("spoiled") } })).toThrow(
+      expect.objectContaining({ code: "state_corrupt" }),
+    );
+  });
+
+  it("is not exported while it is busy, nor without its state", async () => {
+    expect(await exportSequence(lab.redis, address(OTHER))).toEqual({ said: "unknown" });
+    await lab.redis.del(await statesOf(lab));
+    expect(await exportSequence(lab.redis, address())).toEqual({ said: "gone" });
+    await admitStep(lab, { request: "busy" });
+    expect(await exportSequence(lab.redis, address())).toEqual({ said: "busy" });
+  });
+});

@@ -1,0 +1,136 @@
+/**
+ * The durability mode `replicated`: what a replica has not confirmed counts as neither done nor
+ * refused.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
+import type { NumberedCall } from "#shared/queue/admission/admit.js";
+import type { Lane } from "#shared/queue/address.js";
+import { laneKeys, outcomeKey, sequenceKeys, versionKey } from "#shared/queue/keys.js";
+import { commit } from "#shared/queue/work/commit.js";
+import { commitRequests } from "#shared/queue/work/commit-requests.js";
+import { createGroup } from "#shared/queue/work/create-group.js";
+import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
+import { UnconfirmedError } from "#shared/redis/replicated.js";
+import { refusesWrites, retrying } from "#shared/retry.js";
+import { infoOf, settled, startRedisNode, type RedisNode } from "../support/fleet/redis-node.js";
+import { admit, applicant, LIMITS, oneLane, onlyCall, put, result, take } from "../support/queue/lab.js";
+import { silentLog } from "../support/silent.js";
+
+let folder: string;
+let primary: RedisNode;
+let replica: RedisNode;
+const open: RedisClient[] = [];
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "baton-replicated-"));
+  // Redis itself refuses writes only after a replica has been silent for a minute here.
+  const settings = { "min-replicas-to-write": "1", "min-replicas-max-lag": "60" };
+  primary = await startRedisNode("primary", () => settings, folder);
+  replica = await startRedisNode("replica", () => ({ replicaof: `127.0.0.1 ${primary.port}`, ...settings }), folder);
+  await settled(async () => (await infoOf(replica.admin, "master_link_status")) === "up");
+});
+afterAll(async () => {
+  for (const redis of open) redis.disconnect();
+  await Promise.all([replica.dispose(), primary.dispose()]);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function connected(durability: "strict" | "replicated") {
+  const redis = connectRedis({ url: `redis://127.0.0.1:${primary.port}`, name: "gw", durability, log: silentLog });
+  open.push(redis);
+  await whenReady(redis, AbortSignal.timeout(10_000));
+  return redis;
+}
+
+describe("a call that accepts or ends work", () => {
+  const lane: Lane = { bucket: 0, model: "m", version: "1", digest: "d" };
+  let redis: RedisClient;
+  let count = 0;
+  let request: string;
+  let call: NumberedCall;
+  beforeEach(async () => {
+    redis = await connected("replicated");
+    request = `r${count++}`;
+    call = onlyCall();
+    await createGroup(redis, lane);
+  });
+  /** Sends a copy of the test's call. */
+  const admitted = (by: RedisClient) =>
+    admit(by, { gateway: "gw", limits: LIMITS }, [applicant(lane, request, "body")], call);
+
+  it("is done when a replica has it", async () => {
+    expect(await admitted(redis)).toEqual([{ said: "admitted" }]);
+    const { ready } = laneKeys(lane);
+    expect(await replica.admin.xlen(ready)).toBe(await redis.xlen(ready));
+    const queue = oneLane(redis, lane, "w.1");
+    const deliveries = await take(queue);
+    const settlements = deliveries.map((delivery) => result(delivery, { action: "drop" }));
+    expect(await commitRequests(queue, settlements)).toEqual(["committed"]);
+  });
+
+  it("is done when a replica has its checkpoint, too, which is written in one transaction with it", async () => {
+    const step = { name: `default:${request}`, start: true, end: false };
+    await admit(redis, { gateway: "gw", limits: LIMITS }, [{ ...applicant(lane, request, "body"), sequence: step }]);
+    const queue = oneLane(redis, lane, "w.1");
+    const settlements = (await take(queue)).map((delivery) => result(delivery, put("state")));
+    await redis.script("FLUSH");
+    expect(await commit(queue, settlements, 60_000)).toEqual(["committed"]);
+    const key = versionKey(lane, step.name, (await replica.admin.hget(sequenceKeys(lane, step.name).seq, "at")) ?? "");
+    expect(await replica.admin.get(key)).toBe("state");
+    replica.freeze();
+    try {
+      await expect(commit(queue, settlements, 60_000)).rejects.toThrow(UnconfirmedError);
+    } finally {
+      replica.thaw();
+    }
+  });
+
+  it("is unknown while no replica answers, to whoever repeats it, and done when one is back", async () => {
+    replica.freeze();
+    try {
+      await expect(admitted(redis)).rejects.toThrow(UnconfirmedError);
+      // The primary has it, and would have said so without asking for a replica.
+      expect(await admitted(await connected("strict"))).toEqual([{ said: "admitted" }]);
+      // A repeated call writes nothing, and must not pass for that reason.
+      await expect(admitted(redis)).rejects.toThrow(UnconfirmedError);
+      await expect(admitted(await connected("replicated"))).rejects.toThrow(UnconfirmedError);
+      const budgetMs = 30_000;
+      const repeated = retrying(() => admitted(redis), { budgetMs });
+      replica.thaw();
+      expect(await repeated).toEqual([{ said: "admitted" }]);
+      expect(await take(oneLane(redis, lane, "w.1"))).toHaveLength(1);
+    } finally {
+      replica.thaw();
+    }
+  });
+
+  it("is refused by Redis once the replica counts as gone, and has not run", async () => {
+    await replica.kill();
+    try {
+      await expect.poll(() => infoOf(primary.admin, "connected_slaves")).toBe("0");
+      const error: unknown = await admitted(redis).catch((refused: unknown) => refused);
+      expect(String(error)).toContain("NOREPLICAS");
+      expect(refusesWrites(error)).toBe(true);
+      expect(await redis.exists(outcomeKey({ bucket: 0, model: "m", tenant: DEFAULT_TENANT, request }))).toBe(0);
+    } finally {
+      await replica.restart();
+    }
+    // The first call that Redis takes may come too early for the replica, which is still loading.
+    expect(await retrying(() => admitted(redis), { budgetMs: 30_000 })).toEqual([{ said: "admitted" }]);
+  });
+
+  it("is sent as source to a server that has forgotten its scripts, and waits all the same", async () => {
+    await redis.script("FLUSH");
+    expect(await admitted(redis)).toEqual([{ said: "admitted" }]);
+    await redis.script("FLUSH");
+    replica.freeze();
+    try {
+      await expect(admitted(redis)).rejects.toThrow(UnconfirmedError);
+    } finally {
+      replica.thaw();
+    }
+  });
+});

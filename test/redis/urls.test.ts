@@ -1,0 +1,101 @@
+import { join } from "node:path";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { redisUrlFault } from "#shared/broker-url.js";
+import type { Lane } from "#shared/queue/address.js";
+import { laneKeys } from "#shared/queue/keys.js";
+import { commitRequests } from "#shared/queue/work/commit-requests.js";
+import { createGroup } from "#shared/queue/work/create-group.js";
+import { lanesByKey, waitForNew } from "#shared/queue/work/stream.js";
+import { connectBlockingReader, connectRedis, mastersOf, whenReady } from "#shared/redis/connect.js";
+import { slotOf } from "#shared/redis/slots.js";
+import { startRedisCluster, type RedisCluster } from "../support/fleet/redis-cluster.js";
+import { startRedisNode, type RedisNode } from "../support/fleet/redis-node.js";
+import { startWatchedRedis, type WatchedRedis } from "../support/fleet/redis-sentinel.js";
+import { admit, applicant, LIMITS, result } from "../support/queue/lab.js";
+import { silentLog } from "../support/silent.js";
+
+/** Longer than a test takes: the read ends because something comes. */
+const BLOCK_MS = 20_000;
+
+let folder: string;
+let server: RedisNode;
+let watched: WatchedRedis;
+let cluster: RedisCluster;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "baton-urls-"));
+  server = await startRedisNode("redis", () => ({ unixsocket: join(folder, "redis.sock") }), folder);
+  watched = await startWatchedRedis();
+  cluster = await startRedisCluster();
+}, 120_000);
+afterAll(async () => {
+  await Promise.all([server.dispose(), watched.dispose(), cluster.dispose()]);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const urls: Readonly<Record<string, () => string>> = {
+  "redis://": () => `redis://127.0.0.1:${server.port}`,
+  "host and port": () => `127.0.0.1:${server.port}`,
+  "a Unix socket": () => join(folder, "redis.sock"),
+  "redis+sentinel://": () => watched.url,
+  "redis+cluster://": () => cluster.url,
+  // The nodes go by another name among themselves.
+  "redis+cluster:// with names": () => cluster.url.replaceAll("127.0.0.1", "localhost"),
+};
+
+describe.each(Object.keys(urls))("a URL of the kind %s", (kind) => {
+  const url = () => urls[kind]?.() ?? "";
+  // Several kinds lead to the same server.
+  const lanes = (count: number, use: string) =>
+    Array.from({ length: count }, (_, bucket): Lane => {
+      const model = `${use}-${Object.keys(urls).indexOf(kind)}`;
+      return { bucket, model, version: "1", digest: "d" };
+    });
+
+  it("leads to scripts and blocking reads, whichever slots their keys have", async () => {
+    expect(redisUrlFault(url())).toBeUndefined();
+    const redis = connectRedis({ url: url(), name: "gw", log: silentLog });
+    await whenReady(redis, AbortSignal.timeout(20_000));
+    const slots = new Set<number>();
+    for (const lane of lanes(8, "passed")) {
+      const { ready } = laneKeys(lane);
+      slots.add(Math.floor((slotOf(ready) * 3) / 16_384));
+      await createGroup(redis, lane);
+      const reader = connectBlockingReader(
+        { url: url(), name: "w.1", log: silentLog },
+        { key: ready, commands: redis },
+      );
+      try {
+        await whenReady(reader, AbortSignal.timeout(20_000));
+        const reading = waitForNew(reader, "w.1", lanesByKey([lane]), BLOCK_MS);
+        const blocked = async () => {
+          const infos = await Promise.all(mastersOf(redis).map((master) => master.info("clients")));
+          return infos.some((info) => /^blocked_clients:1\r$/m.test(info));
+        };
+        await expect.poll(blocked).toBe(true);
+        const [admission] = await admit(redis, { gateway: "gw", limits: LIMITS }, [applicant(lane, "r1", "body")]);
+        expect(admission).toEqual({ said: "admitted" });
+        const { deliveries } = await reading;
+        expect(deliveries.map(({ request }) => request)).toEqual(["r1"]);
+        const settlements = deliveries.map((delivery) => result(delivery, { action: "drop" }));
+        expect(await commitRequests({ redis, consumer: "w.1" }, settlements)).toEqual(["committed"]);
+      } finally {
+        reader.disconnect();
+      }
+    }
+    expect(slots.size).toBe(3);
+    redis.disconnect();
+  });
+
+  it("leads to scripts that the servers have forgotten", async () => {
+    const redis = connectRedis({ url: url(), name: "gw", log: silentLog });
+    await whenReady(redis, AbortSignal.timeout(20_000));
+    for (const lane of lanes(5, "forgotten")) {
+      await Promise.all(mastersOf(redis).map((master) => master.script("FLUSH")));
+      const [admission] = await admit(redis, { gateway: "gw", limits: LIMITS }, [applicant(lane, "r1", "body")]);
+      expect(admission).toEqual({ said: "admitted" });
+    }
+    redis.disconnect();
+  });
+});

@@ -1,0 +1,216 @@
+/**
+ * A whole fleet of real processes on free ports: Redis and NATS, gateways and workers. Gateways and
+ * workers reach the brokers through lines of their own, which a test can cut. What is started first
+ * is stopped last.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Member } from "./member.js";
+import { RunningProcess } from "./process.js";
+import { startNats, type NatsServer } from "./nats.js";
+import { freePort } from "./port.js";
+import { Proxy } from "./proxy.js";
+import type { RedisServer } from "./redis.js";
+import { makeRepository } from "./repository.js";
+import { root } from "./root.js";
+import { singleStore, type Store } from "./store.js";
+
+export interface FleetPlan {
+  readonly gateways: number;
+  readonly workers: number;
+  /** Names of models that are copied into a repository of the fleet's own. */
+  readonly models: readonly string[];
+  /** A repository that is used as it is, instead of such a copy. */
+  readonly repository?: string;
+  /** The whole `config.pbtxt` of some of the copied models, instead of their own. */
+  readonly configs?: Readonly<Record<string, string>>;
+  /** Those of the models that can be served. Without it, all of them can. */
+  readonly serving?: readonly string[];
+  readonly leaseMs?: number;
+  /** The Redis that it stands on, already started; without it, one server of its own. */
+  readonly store?: Store;
+  /**
+   * Members reach Redis and NATS directly: nobody can cut them, and this process need not carry
+   * every byte.
+   */
+  readonly direct?: boolean;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Settings for the workers alone. */
+  readonly workerEnv?: Readonly<Record<string, string>>;
+  /** Node's own flags for the member of this name. */
+  readonly flags?: (member: string) => readonly string[];
+  /** Where the logs go and stay; without it they go with the fleet, unless KEEP_LOGS is set. */
+  readonly folder?: string;
+}
+
+export interface Gateway {
+  readonly member: Member;
+  readonly url: string;
+}
+
+export interface Fleet {
+  readonly store: Store;
+  /** The first server of the store, which is the only one unless the plan names another store. */
+  readonly redis: RedisServer;
+  readonly nats: NatsServer;
+  readonly lines: { readonly gatewayRedis: Proxy; readonly workerRedis: Proxy; readonly nats: Proxy };
+  readonly gateways: readonly Gateway[];
+  readonly workers: readonly Member[];
+  readonly leaseMs: number;
+  readonly folder: string;
+  /** The names of the models that it was started with. */
+  readonly models: readonly string[];
+  /** The configurations that some of them were given instead of their own. */
+  readonly configs: Readonly<Record<string, string>>;
+  readonly urls: readonly string[];
+  /**
+   * Starts one more worker, with these settings over those of the others. Resolves when it is
+   * ready.
+   */
+  addWorker(env?: Readonly<Record<string, string>>): Promise<Member>;
+  /**
+   * Starts one more process over the same brokers and models. It may end by itself; else it ends
+   * with the fleet.
+   */
+  launch(entry: string, env: Readonly<Record<string, string>>): RunningProcess;
+  /** Resolves when every gateway says that every model is ready. */
+  whenServing(timeoutMs?: number): Promise<void>;
+  dispose(): Promise<void>;
+}
+
+export async function startFleet(plan: FleetPlan): Promise<Fleet> {
+  const unbuilt = process.env["BATON_BUILD_FAILED"];
+  if (unbuilt !== undefined && plan.gateways + plan.workers > 0) throw new Error(`nothing to start: ${unbuilt}`);
+  const { leaseMs = 1_000, models, direct = false, flags = () => [] } = plan;
+  const folder = plan.folder ?? mkdtempSync(join(tmpdir(), "baton-test-"));
+  const undo: (() => Promise<unknown> | void)[] = [];
+  if (plan.folder === undefined && process.env["KEEP_LOGS"] === undefined)
+    undo.push(() => rmSync(folder, { recursive: true, force: true }));
+  const dispose = async () => {
+    for (const step of undo.splice(0).reverse()) await step();
+  };
+  const opened = async <T extends { dispose(): Promise<void> }>(opening: Promise<T>): Promise<T> => {
+    const one = await opening;
+    undo.push(() => one.dispose());
+    return one;
+  };
+
+  try {
+    const repository = plan.repository ?? makeRepository(join(folder, "models"), models, plan.configs);
+    const store = await opened(plan.store === undefined ? singleStore(folder, direct) : Promise.resolve(plan.store));
+    const nats = await opened(startNats(folder));
+    const [redis] = store.servers;
+    const [[gatewayRedis], [workerRedis]] = [store.lines.gatewayRedis, store.lines.workerRedis];
+    const lines = { gatewayRedis, workerRedis, nats: await opened(Proxy.start(nats.port)) };
+    const natsUrl = direct ? nats.url : `nats://127.0.0.1:${lines.nats.port}`;
+    const member = (name: string, entry: string, ready: string, env: Record<string, string>) => {
+      const launch = {
+        name,
+        command: process.execPath,
+        args: [...flags(name), join(root, "dist", entry)],
+        env: { BATON_NATS_URL: natsUrl, ...store.env, ...plan.env, ...env },
+        logFile: join(folder, `${name}.log`),
+      };
+      const made = new Member(launch, ready);
+      undo.push(async () => {
+        if (made.lives.length > 0) await made.kill();
+      });
+      return made;
+    };
+    const addWorker = async (env: Readonly<Record<string, string>> = {}) => {
+      const worker = member(`worker-${workers.length + 1}`, "worker/supervisor.js", "worker ready", {
+        BATON_REDIS_URL: store.urls.worker,
+        BATON_MODEL_REPOSITORY: repository,
+        BATON_WORKER_NAME: `worker-${workers.length + 1}`,
+        BATON_LEASE_MS: String(leaseMs),
+        ...plan.workerEnv,
+        ...env,
+      });
+      workers.push(worker);
+      await worker.start();
+      return worker;
+    };
+    const addGateway = async () => {
+      const port = await freePort();
+      const gateway = member(`gateway-${gateways.length + 1}`, "gateway/main.js", "gateway listening", {
+        BATON_REDIS_URL: store.urls.gateway,
+        BATON_HOST: "127.0.0.1",
+        BATON_HTTP_PORT: String(port),
+      });
+      gateways.push({ member: gateway, url: `http://127.0.0.1:${port}` });
+      await gateway.start();
+    };
+    const launch = (entry: string, env: Readonly<Record<string, string>>) => {
+      const brokers = { BATON_REDIS_URL: direct ? store.urls.worker : redis.url, BATON_NATS_URL: nats.url };
+      const started = new RunningProcess({
+        name: entry,
+        command: process.execPath,
+        args: [join(root, "dist", entry)],
+        env: { ...store.env, ...plan.env, ...brokers, BATON_MODEL_REPOSITORY: repository, ...env },
+        logFile: join(folder, "launched.log"),
+      });
+      undo.push(async () => {
+        await started.kill();
+      });
+      return started;
+    };
+    const workers: Member[] = [];
+    const gateways: Gateway[] = [];
+    const starts: Promise<unknown>[] = [];
+    for (let i = 0; i < plan.gateways; i++) starts.push(addGateway());
+    for (let i = 0; i < plan.workers; i++) starts.push(addWorker());
+    await settleAll(starts);
+
+    return {
+      store,
+      redis,
+      nats,
+      lines,
+      gateways,
+      workers,
+      leaseMs,
+      folder,
+      models,
+      configs: plan.configs ?? {},
+      urls: gateways.map((gateway) => gateway.url),
+      addWorker,
+      launch,
+      whenServing: (timeoutMs = 30_000) => whenServing(gateways, plan.serving ?? models, timeoutMs),
+      dispose,
+    };
+  } catch (error) {
+    await dispose();
+    throw error;
+  }
+}
+
+/**
+ * Waits for all of them before it fails for one, so that `dispose` finds everything that was
+ * started.
+ */
+async function settleAll(starts: readonly Promise<unknown>[]): Promise<void> {
+  for (const result of await Promise.allSettled(starts)) if (result.status === "rejected") throw result.reason;
+}
+
+async function whenServing(gateways: readonly Gateway[], models: readonly string[], timeoutMs: number): Promise<void> {
+  const giveUpAt = performance.now() + timeoutMs;
+  for (const { url } of gateways) {
+    for (const model of models) {
+      while ((await status(`${url}/v2/models/${model}/ready`)) !== 200) {
+        if (performance.now() > giveUpAt) throw new Error(`${model} not ready at ${url} within ${timeoutMs} ms`);
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+    }
+  }
+}
+
+async function status(url: string): Promise<number> {
+  try {
+    const answer = await fetch(url, { signal: AbortSignal.timeout(2_000) });
+    await answer.arrayBuffer();
+    return answer.status;
+  } catch {
+    return 0; // not listening yet; the caller asks again until its time is up
+  }
+}

@@ -1,0 +1,20 @@
+/**
+ * Builds what users run, as `npm start` and `npm test` build it, before any test. So a test that
+ * runs `npm start` finds nothing to build, and no test's files are replaced while it runs.
+ */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { root } from "./root.js";
+
+/** Where the build fails, only the tests that start a fleet fail. */
+export default function setup(): void {
+  const logs = mkdtempSync(join(tmpdir(), "baton-build-"));
+  const program = `import { build } from "./infra/setup/build.mjs"; await build(${JSON.stringify(logs)});`;
+  try {
+    execFileSync(process.execPath, ["--input-type=module", "-e", program], { cwd: root, stdio: "inherit" });
+  } catch (error) {
+    process.env["BATON_BUILD_FAILED"] = error instanceof Error ? error.message : String(error);
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * One gateway or worker of a fleet. It stays the same member when it dies and is started again:
+ * each of its lives is a new process.
+ */
+import { RunningProcess, type Exit, type Launch } from "./process.js";
+
+export class Member {
+  readonly name: string;
+  #launch: Launch;
+  readonly #readyMessage: string;
+  readonly #lives: RunningProcess[] = [];
+  /** How those lives ended that no test ended. No supervisor and no gateway may ever add one. */
+  readonly unasked: Exit[] = [];
+  /** The life that a test has told to end, most recently. */
+  #told: RunningProcess | undefined;
+
+  constructor(launch: Launch, readyMessage: string) {
+    this.name = launch.name;
+    this.#launch = launch;
+    this.#readyMessage = readyMessage;
+  }
+
+  /** The process of the current life, or of the last one. */
+  get process(): RunningProcess {
+    const latest = this.#lives.at(-1);
+    if (latest === undefined) throw new Error(`${this.name} was never started`);
+    return latest;
+  }
+
+  /** All lives, first to last. What dead processes have logged counts, too. */
+  get lives(): readonly RunningProcess[] {
+    return this.#lives;
+  }
+
+  /** Starts the next life without waiting until it is ready. The last one must be over. */
+  spawn(): void {
+    if (this.#lives.at(-1)?.alive === true) throw new Error(`${this.name} is still running`);
+    const life = new RunningProcess(this.#launch);
+    this.#lives.push(life);
+    void life.exited.then((exit) => {
+      if (this.#told !== life) this.unasked.push(exit);
+    });
+  }
+
+  /** Its next lives have these settings over those that it has. */
+  reconfigure(env: Readonly<Record<string, string>>): void {
+    this.#launch = { ...this.#launch, env: { ...this.#launch.env, ...env } };
+  }
+
+  async ready(timeoutMs = 60_000): Promise<void> {
+    await this.process.waitForMessage(this.#readyMessage, timeoutMs);
+  }
+
+  async start(): Promise<void> {
+    this.spawn();
+    await this.ready();
+  }
+
+  async kill(): Promise<Exit> {
+    this.#told = this.process;
+    return this.process.kill();
+  }
+
+  /** Kills it and starts it anew. Resolves when it is ready again. */
+  async restart(): Promise<void> {
+    await this.kill();
+    await this.start();
+  }
+
+  freeze(): void {
+    this.process.signalGroup("SIGSTOP");
+  }
+
+  thaw(): void {
+    this.process.signalGroup("SIGCONT");
+  }
+
+  async terminate(graceMs?: number): Promise<Exit> {
+    this.#told = this.process;
+    return this.process.terminate(graceMs);
+  }
+
+  /** How often all lives together have logged this message, or the sum of the field `sumOf`. */
+  logged(msg: string, sumOf?: string): number {
+    let total = 0;
+    for (const { fields } of this.#lives.flatMap((life) => life.lines)) {
+      if (fields["msg"] !== msg) continue;
+      total += sumOf === undefined ? 1 : Number(fields[sumOf] ?? 1);
+    }
+    return total;
+  }
+}

@@ -1,0 +1,46 @@
+/**
+ * Free ports below the kernel's ephemeral range. A port from that range (bind 0) can be taken by
+ * any outgoing connection while its server is down, and a client that keeps dialling it may even
+ * connect to itself. Both would look like faults of Baton.
+ */
+import { createServer } from "node:net";
+
+const LOWEST = 12_000;
+const HIGHEST = 32_000;
+const given = new Set<number>();
+
+/**
+ * Finds a port that is free now. Another process may take it before it is used: callers then start
+ * anew with another one.
+ */
+export async function freePort(): Promise<number> {
+  for (let attempt = 0; attempt < 200; attempt++) {
+    const port = LOWEST + Math.floor(Math.random() * (HIGHEST - LOWEST));
+    if (given.has(port) || !(await canListen(port))) continue;
+    given.add(port);
+    return port;
+  }
+  throw new Error("no free port in 200 attempts");
+}
+
+/**
+ * Calls `start` with one free port after another, up to five, until it no longer fails for the
+ * port.
+ */
+export async function onFreePort<T>(start: (port: number) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await start(await freePort());
+    } catch (error) {
+      if (attempt === 5 || !/address already in use|EADDRINUSE/i.test(String(error))) throw error;
+    }
+  }
+}
+
+function canListen(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.once("error", () => resolve(false));
+    probe.listen(port, "127.0.0.1", () => probe.close(() => resolve(true)));
+  });
+}

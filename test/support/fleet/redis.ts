@@ -1,0 +1,50 @@
+/**
+ * A real redis-server that appends to its file before it answers. What it has acknowledged survives
+ * `kill -9`, so a test may count every loss as Baton's.
+ */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { Redis, type RedisOptions } from "ioredis";
+import { startBroker, type Broker } from "./broker.js";
+
+type ConnectOptions = Pick<RedisOptions, "retryStrategy" | "enableAutoPipelining">;
+
+export interface RedisServer extends Broker {
+  readonly url: string;
+  /** Opens a connection for the test itself, past all proxies. The caller closes it. */
+  connect(more?: ConnectOptions): Redis;
+}
+
+/** @param folder where its data and log go; without it they go to a folder of its own */
+export async function startRedis(folder?: string): Promise<RedisServer> {
+  const broker = await startBroker(
+    {
+      name: "redis",
+      command: "redis-server",
+      argumentsFor: (port, place) => {
+        const dir = join(place, "redis");
+        mkdirSync(dir, { recursive: true });
+        const settings = {
+          "--bind": "127.0.0.1",
+          "--dir": dir,
+          "--save": "",
+          "--appendonly": "yes",
+          "--appendfsync": "always",
+          "--maxmemory-policy": "noeviction",
+        };
+        return ["--port", String(port), ...Object.entries(settings).flat()];
+      },
+      ready: /Ready to accept connections/,
+    },
+    folder,
+  );
+  const url = `redis://127.0.0.1:${broker.port}`;
+  return Object.assign(broker, { url, connect: (more?: ConnectOptions) => connectTo(url, more) });
+}
+
+/** Opens a connection whose commands wait until Redis is back. */
+export function connectTo(url: string, more: ConnectOptions = {}): Redis {
+  const redis = new Redis(url, { protocol: 2, retryStrategy: () => 50, maxRetriesPerRequest: null, ...more });
+  redis.on("error", () => undefined); // tests plan outages
+  return redis;
+}

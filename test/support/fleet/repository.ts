@@ -1,0 +1,71 @@
+/**
+ * Makes model repositories. Just the models that a test uses are copied: a worker that is started
+ * thirty times must not load a language model each time.
+ */
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { root } from "./root.js";
+
+/** Second versions of some models, which `test/fixtures/versions/make.py` made. */
+const seconds = join(root, "test/fixtures/versions");
+
+const sources = ["infra/models", "test/fixtures/models", "test/fixtures/models-broken"];
+
+/** @param configs the whole `config.pbtxt` of some models, instead of their own */
+export function makeRepository(
+  folder: string,
+  models: readonly string[],
+  configs: Readonly<Record<string, string>> = {},
+): string {
+  mkdirSync(folder, { recursive: true });
+  for (const model of models) {
+    cpSync(folderOf(model), join(folder, model), { recursive: true });
+    const config = configs[model];
+    if (config !== undefined) writeFileSync(join(folder, model, "config.pbtxt"), config);
+  }
+  return folder;
+}
+
+/** @returns the model's own `config.pbtxt`; undefined where it has none, as a generator */
+export function ownConfig(model: string): string | undefined {
+  const file = join(folderOf(model), "config.pbtxt");
+  return existsSync(file) ? readFileSync(file, "utf8") : undefined;
+}
+
+function folderOf(model: string): string {
+  const found = sources
+    .map((source) => join(root, source, model))
+    .find((path) => existsSync(join(path, "config.pbtxt")) || existsSync(join(path, "config.json")));
+  if (found === undefined) throw new Error(`no model ${model} in ${sources.join(", ")}`);
+  return found;
+}
+
+export interface SecondRepository {
+  /**
+   * The number under which second versions are served: with "1" it is the same version with another
+   * file.
+   */
+  readonly as: "1" | "2";
+  /** The first versions are served, too. */
+  readonly besideFirst?: boolean;
+  readonly configs?: Readonly<Record<string, string>>;
+}
+
+/**
+ * Makes a repository as it is after a roll-out: where a model has a second version, that has taken
+ * the place of the first or stands beside it. The other models are as before.
+ */
+export function makeSecondRepository(
+  folder: string,
+  models: readonly string[],
+  { as, besideFirst = false, configs = {} }: SecondRepository,
+): string {
+  makeRepository(folder, models, configs);
+  for (const model of models) {
+    const second = join(seconds, model, "2");
+    if (!existsSync(second)) continue;
+    if (!besideFirst) rmSync(join(folder, model, "1"), { recursive: true });
+    cpSync(second, join(folder, model, as), { recursive: true });
+  }
+  return folder;
+}

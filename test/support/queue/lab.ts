@@ -1,0 +1,230 @@
+/**
+ * A real Redis, and the shortest way to put steps into a lane and take them out, for tests of one
+ * queue script at a time.
+ */
+import { afterAll, beforeAll, beforeEach } from "vitest";
+import type { Delivery } from "#shared/queue/entry.js";
+import type { TokenRecord } from "#shared/contract/generation.js";
+import { storeOutcome } from "#shared/contract/outcome.js";
+import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
+import { pinOf, type Lane, type RequestAddress } from "#shared/queue/address.js";
+import { callsKey, logKey, outcomeKey, sequenceKeys, versionKey } from "#shared/queue/keys.js";
+import type { Bus } from "#shared/nats/connect.js";
+import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
+import { giveOutcome } from "#shared/queue/give-outcome.js";
+import {
+  admit as admitInCall,
+  type Admission,
+  type Applicant,
+  type NumberedCall,
+  type Terms,
+} from "#shared/queue/admission/admit.js";
+import type { Settlement, StateChange } from "#shared/queue/work/settlement.js";
+import type { LaneQueue, ModelQueue } from "#shared/queue/work/lane.js";
+import { createGroup } from "#shared/queue/work/create-group.js";
+import { lanesByKey } from "#shared/queue/work/stream.js";
+import { take as takeFrom } from "#shared/queue/work/take.js";
+import { servedModel } from "../../fixtures/served-models.js";
+import { OutageGuard } from "../../../worker/lane/outage-guard.js";
+import { startRedis, type RedisServer } from "../fleet/redis.js";
+import { ReplyPublisher } from "../../../worker/lane/publish.js";
+import { silentBus, silentLog } from "../silent.js";
+
+export const IDLE_MS = 60_000;
+export const SEQUENCE = "default:u7";
+
+export interface Step {
+  readonly request: string;
+  readonly start?: boolean;
+  readonly end?: boolean;
+  readonly sequence?: string;
+  /** Which step of its sequence it should be. */
+  readonly number?: number;
+  readonly digest?: string;
+  readonly body?: string;
+  readonly queueLimit?: number;
+  readonly backlog?: number;
+  readonly sequences?: number;
+  readonly deadlineMs?: number;
+  readonly attendedMs?: number;
+}
+
+/** The queue of a model with one bucket: all of it is one lane. */
+export type OneLane = LaneQueue & ModelQueue;
+
+/** Filled anew before each test. Every test has a lane of its own. */
+export interface Lab {
+  url: string;
+  redis: RedisClient;
+  lane: Lane;
+  queue: OneLane;
+  other: OneLane;
+}
+
+export function oneLane(redis: RedisClient, lane: Lane, consumer: string): OneLane {
+  const { model, version, digest } = lane;
+  return { redis, lane, consumer, model, version, digest, buckets: 1 };
+}
+
+export function useLab(): Lab {
+  const lab = {} as Lab;
+  let server: RedisServer;
+  let count = 0;
+  beforeAll(async () => {
+    server = await startRedis();
+    lab.url = server.url;
+    lab.redis = connectRedis({ url: server.url, name: "lab", log: silentLog });
+    await whenReady(lab.redis, AbortSignal.timeout(10_000));
+  });
+  beforeEach(async () => {
+    lab.lane = { bucket: 0, model: `m${count++}`, ...pinOf(servedModel("m")) };
+    lab.queue = oneLane(lab.redis, lab.lane, "a.1");
+    lab.other = oneLane(lab.redis, lab.lane, "b.1");
+    await createGroup(lab.redis, lab.lane);
+  });
+  afterAll(async () => {
+    lab.redis.disconnect();
+    await server.dispose();
+  });
+  return lab;
+}
+
+export function admitStep(lab: Lab, step: Step) {
+  const { request, sequence = SEQUENCE, digest = "", body = request, deadlineMs = 60_000, attendedMs = 0 } = step;
+  const { queueLimit = 100, backlog = 64, sequences = 1_000 } = step;
+  return admitOne(
+    lab,
+    {
+      ...applicant(lab.lane, request, body),
+      digest,
+      deadlineMs,
+      attendedMs,
+      sequence: { name: sequence, start: step.start === true, end: step.end === true, number: step.number },
+    },
+    { queue: queueLimit, waitingPerSequence: backlog, liveSequences: sequences },
+  );
+}
+
+export function admitRequest(lab: Lab, request: string, digest = "", queueLimit = 100, body = request) {
+  return admitOne(lab, { ...applicant(lab.lane, request, body), digest }, { ...LIMITS, queue: queueLimit });
+}
+
+/** Admits a generator's request that is no turn of a conversation. */
+export function admitStream(lab: Lab, request: string, attendedMs = 0, digest = "") {
+  return admitOne(lab, { ...applicant(lab.lane, request, request), attendedMs, digest });
+}
+
+/** What gateways and workers of a lab share, as the deployment's record would say. */
+export const secret = (): Buffer => Buffer.alloc(32, 1);
+
+/** What sends a worker's outcomes to its gateways; by default it does not reach NATS. */
+export function repliesOf({ redis }: Lab, bus: Bus = silentBus): ReplyPublisher {
+  return new ReplyPublisher({ bus, redis, secret, log: silentLog });
+}
+
+export const LIMITS = { queue: 100, waitingPerSequence: 64, liveSequences: 1_000 };
+
+/** A stateless request. */
+export function applicant(lane: Lane, request: string, body: string): Applicant {
+  const times = { outcomeTtlMs: 60_000, deadlineMs: 60_000, attendedMs: 0 };
+  return { lane, tenant: DEFAULT_TENANT, request, frame: Buffer.from(body), digest: "", ...times, sequence: undefined };
+}
+
+let calls = 0;
+
+/** Names a call that no other test or gateway has sent. @param bucket in a Redis Cluster */
+export function onlyCall(bucket?: number): NumberedCall {
+  return { record: callsKey(`only-${calls++}`, bucket), number: 1, acknowledged: 0 };
+}
+
+/** Admits in one call, by default in one that no copy is sent of. */
+export async function admit(
+  redis: RedisClient,
+  terms: Terms,
+  applicants: readonly Applicant[],
+  call = onlyCall(redis.isCluster ? applicants[0]?.lane.bucket : undefined),
+): Promise<Admission[]> {
+  const admitted = await admitInCall(redis, terms, applicants, call);
+  if (admitted.said !== "answered") throw new Error(`a first call was answered ${admitted.said}`);
+  return [...admitted.admissions];
+}
+
+async function admitOne({ redis }: Lab, one: Applicant, limits = LIMITS): Promise<Admission> {
+  const [admission] = await admit(redis, { gateway: "gw", limits }, [one]);
+  if (admission === undefined) throw new Error("one applicant should get one answer");
+  return admission;
+}
+
+/** The outage guard of a worker to which Redis has always answered. */
+export function steady(): OutageGuard {
+  return new OutageGuard(60_000, performance.now());
+}
+
+/** The queue as the lane of a generator has it. */
+export function streaming(queue: OneLane): OneLane & { readonly streams: true } {
+  return { ...queue, streams: true };
+}
+
+export function record(index: number, more: Partial<TokenRecord> = {}): string {
+  return JSON.stringify({ index, choices: [], ...more } satisfies TokenRecord);
+}
+
+export function finalRecord(index: number): string {
+  return record(index, { final: true, reason: "finished" });
+}
+
+/** The address of a request of the lab's lane and of the default tenant. */
+export function addressOf({ lane }: { readonly lane: Lane }, request: string): RequestAddress {
+  return { bucket: lane.bucket, model: lane.model, tenant: DEFAULT_TENANT, request };
+}
+
+/** Gives a request an error as its outcome, from outside of any worker. */
+export function giveError(lab: Lab, request: string, body: string, ttlMs = 1_000, evenSealed = false) {
+  return giveOutcome(lab.redis, addressOf(lab, request), { kind: "error", body: Buffer.from(body) }, ttlMs, evenSealed);
+}
+
+export function outcomeFields(lab: Lab, request: string): Promise<Record<string, string>> {
+  return lab.redis.hgetall(outcomeKey(addressOf(lab, request)));
+}
+
+export function logOf(lab: Lab, request: string): Promise<string[]> {
+  return lab.redis.lrange(logKey(addressOf(lab, request)), 0, -1);
+}
+
+/** Takes all that is ready now. */
+export async function take(queue: LaneQueue): Promise<Delivery[]> {
+  const { redis, consumer, lane } = queue;
+  return (await takeFrom(redis, consumer, lanesByKey([lane]), 100)).deliveries;
+}
+
+export async function takeOne(queue: LaneQueue): Promise<Delivery> {
+  const [delivery] = await take(queue);
+  if (delivery === undefined) throw new Error("nothing is ready");
+  return delivery;
+}
+
+export function result(delivery: Delivery, state: StateChange, deadReason?: string): Settlement {
+  return { delivery, outcome: storeOutcome({ kind: "result", body: Buffer.from("answer") }), state, deadReason };
+}
+
+/** Each run of a step writes its checkpoint under a name of its own. */
+let runs = 0;
+
+export function put(text: string): StateChange {
+  return { action: "put", version: `v${runs++}`, checkpoint: Buffer.from(text) };
+}
+
+/** The name of the checkpoint that the sequence goes on from; "" and "!" stand for none. */
+export async function currentVersion({ redis, lane }: Pick<Lab, "redis" | "lane">, sequence = SEQUENCE) {
+  return (await redis.hget(sequenceKeys(lane, sequence).seq, "at")) ?? "";
+}
+
+/** The checkpoint that the sequence goes on from. */
+export async function currentState(lab: Pick<Lab, "redis" | "lane">, sequence = SEQUENCE): Promise<string | null> {
+  return lab.redis.get(versionKey(lab.lane, sequence, await currentVersion(lab, sequence)));
+}
+
+/** The keys of all checkpoints that a sequence has in Redis. */
+export function statesOf({ redis, lane }: Pick<Lab, "redis" | "lane">, sequence = SEQUENCE): Promise<string[]> {
+  return redis.keys(versionKey(lane, sequence, "*"));
+}

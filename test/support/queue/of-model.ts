@@ -1,0 +1,21 @@
+/** Finds what a fleet that a test runs has of one model in Redis. */
+import type { Redis } from "ioredis";
+import { bucketOf } from "#shared/queue/address.js";
+import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
+import { modelTag, sequenceKeys, versionKey } from "#shared/queue/keys.js";
+
+/** A fleet that is told no number has so many buckets. */
+export const BUCKETS = 16;
+
+/**
+ * One of the model's sequences: its name, its keys, and the key of the checkpoint that it goes on
+ * from.
+ * @param encodedId such as `u7`
+ */
+export async function sequenceIn(redis: Redis, model: string, encodedId: string) {
+  const lane = { bucket: bucketOf(model, DEFAULT_TENANT, encodedId, BUCKETS), model };
+  const name = `${DEFAULT_TENANT}:${encodedId}`;
+  const { seq, wait } = sequenceKeys(lane, name);
+  const state = versionKey(lane, name, (await redis.hget(seq, "at")) ?? "");
+  return { name, seq, wait, state, live: `live:${modelTag(lane)}` };
+}

@@ -1,0 +1,20 @@
+/**
+ * How many requests lie in the queues of a Redis: those that a worker may take or has taken, and
+ * those that wait for their turn, whatever the keys are made of.
+ */
+import type { Redis } from "ioredis";
+
+const kinds = ["ready:*", "wait:*", "queue:*"];
+
+export async function queued(redis: Redis): Promise<number> {
+  const keys = (await Promise.all(kinds.map((kind) => redis.keys(kind)))).flat();
+  const sizes = await Promise.all(keys.map((key) => sizeOf(redis, key)));
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+async function sizeOf(redis: Redis, key: string): Promise<number> {
+  const type = await redis.type(key);
+  if (type === "stream") return redis.xlen(key);
+  if (type === "list") return redis.llen(key);
+  return type === "zset" ? redis.zcard(key) : 0;
+}

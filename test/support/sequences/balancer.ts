@@ -1,0 +1,37 @@
+/**
+ * A load balancer as it stands before real gateways: it sends nobody to a gateway that says it is
+ * not ready. A stopping gateway says so before it stops listening.
+ */
+
+export interface Balancer {
+  /** The gateways that were ready at the last look, or all of them where none was. */
+  readonly urls: () => readonly string[];
+  stop(): void;
+}
+
+/** Well below the time for which a stopping gateway goes on listening. */
+const LOOK_EVERY_MS = 100;
+
+export function balance(all: readonly string[]): Balancer {
+  let ready = all;
+  const looking = setInterval(() => {
+    void Promise.all(all.map(isReady)).then((answers) => {
+      const now = all.filter((_, i) => answers[i]);
+      ready = now.length > 0 ? now : all;
+    });
+  }, LOOK_EVERY_MS);
+  return { urls: () => ready, stop: () => clearInterval(looking) };
+}
+
+async function isReady(url: string): Promise<boolean> {
+  try {
+    const answer = await fetch(`${url}/v2/health/ready`, {
+      signal: AbortSignal.timeout(1_000),
+      headers: { connection: "close" },
+    });
+    await answer.arrayBuffer();
+    return answer.status === 200;
+  } catch {
+    return false;
+  }
+}

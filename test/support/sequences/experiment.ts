@@ -1,0 +1,169 @@
+/**
+ * One experiment is a fleet, a load, something that breaks meanwhile, then quiet, and the verdict
+ * of the checker. The last step of every sequence waits until the breaking is over, so it reads the
+ * state that the faults have left.
+ */
+import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
+import { startFleet, type Fleet, type FleetPlan } from "../fleet/fleet.js";
+import { seededRandom } from "../fleet/random.js";
+import { ownConfig } from "../fleet/repository.js";
+import { runBystander, runLoad } from "./load.js";
+import { balance } from "./balancer.js";
+import { check } from "./invariants.js";
+import { RecordingClient } from "./client.js";
+import type { ResourceLimits } from "./facts.js";
+import { settledFloor } from "./floor.js";
+import { byRequest, History, type RequestHistory } from "./history.js";
+import { summarize, type Numbers } from "./numbers.js";
+import { Pace } from "./pace.js";
+import { planSequences } from "./sequences.js";
+import type { Violation } from "./violation.js";
+import { watchFleet } from "./watch.js";
+
+export interface Experiment<Broke> {
+  /**
+   * Clients heed readiness, as behind a load balancer. Without it they try any gateway, dead or
+   * alive.
+   */
+  readonly balanced?: boolean;
+  readonly seed: number;
+  readonly fleet: FleetPlan;
+  readonly sequences: number;
+  readonly steps: number;
+  /**
+   * Models that compute what `chain` does. The fleet must serve them, and `simple` for the
+   * bystander.
+   */
+  readonly models: readonly string[];
+  readonly poison?: number;
+  readonly bursts?: number;
+  readonly clients?: number;
+  /**
+   * Whose requests they are. Each tenant has a bystander of its own, and sequences under the same
+   * ids as the others. Without it all is the default tenant's.
+   */
+  readonly tenants?: readonly string[];
+  /** The header in which clients say their tenant. The gateways must heed it. */
+  readonly tenantHeader?: string;
+  /** How many levels of priority the bystanders' requests take in turn. */
+  readonly priorities?: number;
+  /** How long the load lasts at least. */
+  readonly spreadMs: number;
+  /** What it asks of the fleet by itself is counted in `history.elsewhere`. */
+  readonly breaking: (fleet: Fleet, pace: Pace, history: History) => Promise<Broke>;
+}
+
+export interface Findings<Broke> {
+  readonly broke: Broke;
+  readonly violations: readonly Violation[];
+  /** Why the experiment proves less than it should. */
+  readonly shortfalls: readonly string[];
+  readonly numbers: Numbers;
+  readonly history: History;
+  readonly requests: ReadonlyMap<string, RequestHistory>;
+}
+
+export const limits: ResourceLimits = {
+  rssBytes: 512 * 1_048_576,
+  /** One connection for each of 500 sequences, and some for the fleet itself. */
+  descriptors: 1_024,
+  usedMemoryBytes: 256 * 1_048_576,
+  /** nats-server's own limit for a slow client is twice as much. */
+  natsPendingBytes: 32 * 1_048_576,
+};
+
+/** What the models' configurations say of it. */
+const IDLE = /max_sequence_idle_microseconds: \d+/;
+/** After this many microseconds without a step a sequence of an experiment expires. */
+const IDLE_US = 1_800_000_000;
+const QUIET_MS = 15_000;
+const BYSTANDER_EVERY_MS = 50;
+
+export async function experiment<Broke>(plan: Experiment<Broke>): Promise<Findings<Broke>> {
+  const fleet = await startFleet({ ...plan.fleet, configs: longLived(plan.fleet) });
+  try {
+    await fleet.whenServing();
+    return await runOn(fleet, plan);
+  } finally {
+    await fleet.dispose();
+  }
+}
+
+/**
+ * The configurations of the models whose sequences expire when they are idle: the last step waits
+ * until all is calm, which takes longer on a slow machine than their usual minute.
+ */
+function longLived({ models, configs = {} }: FleetPlan): Record<string, string> {
+  const found: Record<string, string> = { ...configs };
+  for (const model of models) {
+    const config = configs[model] ?? ownConfig(model);
+    if (config === undefined || !IDLE.test(config)) continue;
+    found[model] = config.replace(IDLE, `max_sequence_idle_microseconds: ${IDLE_US}`);
+  }
+  return found;
+}
+
+async function runOn<Broke>(fleet: Fleet, plan: Experiment<Broke>): Promise<Findings<Broke>> {
+  const random = seededRandom(plan.seed);
+  const history = new History();
+  const watch = watchFleet(fleet, history);
+  const balancer = plan.balanced === true ? balance(fleet.urls) : undefined;
+  const urls = balancer?.urls ?? (() => fleet.urls);
+  const { tenants = [DEFAULT_TENANT], tenantHeader, priorities = 0 } = plan;
+  const heeded = tenantHeader === undefined ? {} : { tenantHeader };
+  const clientNamed = (name: string) =>
+    new RecordingClient({ name, history, urls, random: random.fork(name), ...heeded });
+  const clients = Array.from({ length: plan.clients ?? 8 }, (_, i) => clientNamed(`client-${i}`));
+  const bystanders = tenants.map((tenant) => {
+    const client = clientNamed(`bystander-${tenant}`);
+    return { client, tenant, priorities, everyMs: BYSTANDER_EVERY_MS };
+  });
+  const sequences = planSequences({
+    count: plan.sequences,
+    steps: plan.steps,
+    models: plan.models,
+    poison: plan.poison ?? 0,
+    bursts: plan.bursts ?? 0.1,
+    tenants,
+    random: random.fork("sequences"),
+  });
+
+  const over = new AbortController();
+  const pace = new Pace(plan.spreadMs);
+  const calm = plan.breaking(fleet, pace, history);
+  const rest = { random: random.fork("load"), rereads: 0.05, twins: 0.03 };
+  const load = runLoad({ sequences, clients, pace, calm, ...rest }).finally(() => over.abort());
+  const beside = bystanders.map((bystander) => runBystander(bystander, over.signal));
+  const [broke] = await Promise.all([calm, load, ...beside]);
+
+  await fleet.store.whenWhole();
+  const connections = (await fleet.store.mastersNow()).map((server) => server.connect());
+  const floor = await settledFloor(connections, QUIET_MS);
+  for (const redis of connections) redis.disconnect();
+  await watch.stop();
+  balancer?.stop();
+  for (const client of [...clients, ...bystanders.map(({ client }) => client)]) client.close();
+
+  const { commits, resources } = watch;
+  const { events, elsewhere } = history;
+  const requests = byRequest(events);
+  return {
+    broke,
+    violations: check({ events, elsewhere, floor, commits, resources, limits }),
+    shortfalls: [...endedUnasked(fleet), ...(commits.length === 0 ? ["no commit was sampled"] : [])],
+    numbers: summarize({ fleet, requests, events, resources, commits }),
+    history,
+    requests,
+  };
+}
+
+/**
+ * A supervisor or a gateway that ends by itself is a fault of Baton's, even if everything recovers
+ * from it.
+ */
+function endedUnasked(fleet: Fleet): string[] {
+  const members = [...fleet.workers, ...fleet.gateways.map(({ member }) => member)];
+  return members.flatMap(({ name, unasked }) =>
+    unasked.map(({ code, signal }) => `${name} ended unasked (${code ?? signal})`),
+  );
+}

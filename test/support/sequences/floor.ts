@@ -1,0 +1,126 @@
+/** Reads from Redis, key by key, whether anything is left over once nothing moves any more. */
+import type { Redis } from "ioredis";
+import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
+import { GROUP } from "#shared/queue/keys.js";
+import type { DeadLetter, Floor } from "./facts.js";
+
+/**
+ * Kinds of keys that stay for ever by design. All other keys must have a TTL when nothing is
+ * queued, or, as a sequence, a time at which it is reaped.
+ */
+const lasting = new Set(["ready", "dead", "live", "{registry}"]);
+const passing = new Set(["seq", "state", "out", "log", "reconciler", "calls"]);
+
+/**
+ * @param servers connections to those that together hold every key once
+ */
+async function readFloor(servers: readonly Redis[]): Promise<Floor> {
+  const floors = await Promise.all(servers.map(readServer));
+  const sum = (of: (floor: Floor) => number) => floors.reduce((total, floor) => total + of(floor), 0);
+  return {
+    readyEntries: sum(({ readyEntries }) => readyEntries),
+    pendingEntries: sum(({ pendingEntries }) => pendingEntries),
+    waitKeys: floors.flatMap(({ waitKeys }) => waitKeys),
+    runsKeys: floors.flatMap(({ runsKeys }) => runsKeys),
+    keysWithoutTtl: floors.flatMap(({ keysWithoutTtl }) => keysWithoutTtl),
+    strangeKeys: floors.flatMap(({ strangeKeys }) => strangeKeys),
+    dead: floors.flatMap(({ dead }) => dead),
+    outcomeRecords: sum(({ outcomeRecords }) => outcomeRecords),
+    openOutcomes: floors.flatMap(({ openOutcomes }) => openOutcomes),
+    sequences: new Map(floors.flatMap(({ sequences }) => [...sequences])),
+  };
+}
+
+async function readServer(redis: Redis): Promise<Floor> {
+  const keys = await allKeys(redis);
+  const ofKind = (kind: string) => keys.filter((key) => kindOf(key) === kind);
+  const count = async (kind: string, size: (key: string) => Promise<number>) =>
+    (await Promise.all(ofKind(kind).map(size))).reduce((sum, n) => sum + n, 0);
+
+  const ends = await Promise.all(keys.map((key) => hasEnd(redis, key)));
+  const outcomes = await Promise.all(
+    ofKind("out").map(async (key) => ({ key, ended: (await redis.hexists(key, "kind")) === 1 })),
+  );
+  const sequences = await Promise.all(
+    ofKind("seq").map(async (key) => [labelOf(key), Number(await redis.hget(key, "done"))] as const),
+  );
+  return {
+    readyEntries: await count("ready", (key) => redis.xlen(key)),
+    pendingEntries: await count("ready", (key) => pending(redis, key)),
+    waitKeys: ofKind("wait"),
+    runsKeys: ofKind("runs"),
+    keysWithoutTtl: keys.filter((key, i) => passing.has(kindOf(key)) && ends[i] === false),
+    strangeKeys: keys.filter((key) => ![...lasting, ...passing, "wait", "runs"].includes(kindOf(key))),
+    dead: (await Promise.all(ofKind("dead").map((key) => deadLetters(redis, key)))).flat(),
+    outcomeRecords: outcomes.length,
+    openOutcomes: outcomes.filter(({ ended }) => !ended).map(({ key }) => key),
+    sequences: new Map(sequences),
+  };
+}
+
+/** Whether the key goes by itself: by its TTL, or as that of a sequence that idles out. */
+async function hasEnd(redis: Redis, key: string): Promise<boolean> {
+  const [, model, name] = /^seq:(.+):([^:]+:[^:]+)$/.exec(key) ?? [];
+  if (model === undefined || name === undefined) return (await redis.pttl(key)) !== -1;
+  const score = await redis.zscore(`live:${model}`, name);
+  return score === null ? (await redis.exists(key)) === 0 : Number.isFinite(Number(score));
+}
+
+/**
+ * Reads until nothing moves or the time is up, since steps may still be handed back or reclaimed.
+ */
+export async function settledFloor(servers: readonly Redis[], withinMs: number): Promise<Floor> {
+  const giveUpAt = performance.now() + withinMs;
+  for (;;) {
+    const floor = await readFloor(servers);
+    const moving = floor.readyEntries + floor.pendingEntries + floor.waitKeys.length + floor.openOutcomes.length;
+    if (moving === 0 || performance.now() > giveUpAt) return floor;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+export async function allKeys(redis: Redis, match = "*"): Promise<string[]> {
+  const found = new Set<string>();
+  let cursor = "0";
+  do {
+    const [next, keys] = await redis.scan(cursor, "MATCH", match, "COUNT", 1_000);
+    for (const key of keys) found.add(key);
+    cursor = next;
+  } while (cursor !== "0");
+  return [...found].sort();
+}
+
+/**
+ * The label of the sequence whose name, `tenant:id`, comes last in the key. Neither part has a `:`.
+ */
+export function labelOf(keyOrName: string): string {
+  const [id = "", tenant = DEFAULT_TENANT] = keyOrName.split(":").reverse();
+  return sequenceLabel(tenant, id);
+}
+
+/** How histories call a sequence: by its encoded id, and its tenant if that is not the default. */
+export function sequenceLabel(tenant: string, id: string): string {
+  return tenant === DEFAULT_TENANT ? id : `${tenant}:${id}`;
+}
+
+function kindOf(key: string): string {
+  return key.slice(0, key.indexOf(":"));
+}
+
+async function pending(redis: Redis, key: string): Promise<number> {
+  const groups = (await redis.xinfo("GROUPS", key)) as unknown[][];
+  const ours = groups.find((group) => group[group.indexOf("name") + 1] === GROUP);
+  return ours === undefined ? 0 : Number(ours[ours.indexOf("pending") + 1]);
+}
+
+async function deadLetters(redis: Redis, key: string): Promise<DeadLetter[]> {
+  return (await redis.xrange(key, "-", "+")).map(([, fields]) => {
+    const field = (name: string) => fields[fields.indexOf(name) + 1] ?? "";
+    return {
+      sequence: labelOf(field("sequence")),
+      step: Number(field("step")),
+      reason: field("reason"),
+      runs: Number(field("runs")),
+    };
+  });
+}

@@ -1,0 +1,126 @@
+/**
+ * What the clients did and saw, in order. Every HTTP attempt is a `submit` and exactly one ending.
+ * The ending `unknown` means that the client cannot tell whether the request took effect.
+ */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import type { ErrorCode } from "#shared/errors.js";
+
+/** What is asked. It is the same for all attempts of a request. */
+export interface Ask {
+  /** The `Idempotency-Key` and the body's `id`, unique in a history. */
+  readonly request: string;
+  readonly model: string;
+  /** Whose request it is, where clients say so; the default tenant's otherwise. */
+  readonly tenant?: string;
+  /** The label of the sequence; absent for a stateless request. */
+  readonly sequence?: string;
+  /** Counted from 1, in the order in which the client asks. */
+  readonly step?: number;
+  /** Steps of one burst were sent at the same time, so any order among them is right. */
+  readonly burst?: number;
+  /** The input of a chain model. */
+  readonly input?: bigint;
+  /** The one right output, where it depends on nothing but the request. */
+  readonly answer?: string;
+  readonly start?: boolean;
+  readonly end?: boolean;
+  /**
+   * The error code that is the right outcome: of poison, and of the step after it. Without it a
+   * result is.
+   */
+  readonly expects?: ErrorCode;
+}
+
+export type Ending =
+  | {
+      readonly kind: "ok";
+      readonly output: string;
+      readonly echoedId: string | undefined;
+      /** The version of the model that answered, where the answer names one. */
+      readonly version?: string;
+    }
+  | { readonly kind: "fail"; readonly status: number; readonly code: string }
+  | { readonly kind: "unknown"; readonly why: string };
+
+interface Stamp {
+  /** Milliseconds since the history began. */
+  readonly at: number;
+  readonly client: string;
+  readonly attempt: number;
+}
+
+export type Submit = Stamp & { readonly kind: "submit"; readonly gateway: string; readonly ask: Ask };
+export type Ended = Stamp & { readonly request: string } & Ending;
+export type Event = Submit | Ended;
+
+export class History {
+  readonly events: Event[] = [];
+  /** How many requests were made of the fleet beside these. */
+  elsewhere = 0;
+  readonly #begunAt = performance.now();
+
+  now(): number {
+    return performance.now() - this.#begunAt;
+  }
+
+  record(event: Event): void {
+    this.events.push(event);
+  }
+
+  /** Writes one event a line. */
+  save(file: string): void {
+    mkdirSync(dirname(file), { recursive: true });
+    const plain = (_: string, value: unknown) => (typeof value === "bigint" ? String(value) : value);
+    writeFileSync(file, this.events.map((event) => `${JSON.stringify(event, plain)}\n`).join(""));
+  }
+}
+
+/** All that happened to one request. */
+export interface RequestHistory {
+  readonly ask: Ask;
+  readonly submits: readonly Submit[];
+  readonly endings: readonly Ended[];
+  /** The endings that are outcomes: what the client was told, once for each time that it read. */
+  readonly outcomes: readonly (Ended & { kind: "ok" | "fail" })[];
+}
+
+export type Requests = ReadonlyMap<string, RequestHistory>;
+
+/**
+ * The histories of all requests, in the order of their first submission. Endings of requests that
+ * were never submitted are left out, since `noPhantom` looks for those.
+ */
+export function byRequest(events: readonly Event[]): Map<string, RequestHistory> {
+  const found = new Map<
+    string,
+    { ask: Ask; submits: Submit[]; endings: Ended[]; outcomes: RequestHistory["outcomes"][number][] }
+  >();
+  for (const event of events) {
+    if (event.kind === "submit") {
+      const known = found.get(event.ask.request);
+      if (known === undefined)
+        found.set(event.ask.request, { ask: event.ask, submits: [event], endings: [], outcomes: [] });
+      else known.submits.push(event);
+      continue;
+    }
+    const known = found.get(event.request);
+    known?.endings.push(event);
+    if (event.kind !== "unknown") known?.outcomes.push(event);
+  }
+  return found;
+}
+
+/** The requests of each sequence, in step order. */
+export function bySequence(requests: Iterable<RequestHistory>): Map<string, RequestHistory[]> {
+  const found = new Map<string, RequestHistory[]>();
+  for (const request of requests) {
+    const { sequence } = request.ask;
+    if (sequence === undefined) continue;
+    const steps = found.get(sequence);
+    if (steps === undefined) found.set(sequence, [request]);
+    else steps.push(request);
+  }
+  for (const steps of found.values()) steps.sort((a, b) => (a.ask.step ?? 0) - (b.ask.step ?? 0));
+  return found;
+}

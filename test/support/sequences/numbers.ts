@@ -1,0 +1,83 @@
+/** The figures of an experiment, for reading. None of them decides whether it passed. */
+import type { Fleet } from "../fleet/fleet.js";
+import type { CommitSample, ResourceSample } from "./facts.js";
+import type { Event, RequestHistory } from "./history.js";
+
+export interface Numbers {
+  readonly seconds: number;
+  readonly requests: number;
+  readonly attempts: number;
+  /** How many attempts ended unknown, by what the client saw. */
+  readonly unknown: Readonly<Record<string, number>>;
+  readonly load: Latency;
+  readonly bystander: Latency;
+  /** How many lines of the workers' logs tell of recovery, by message. */
+  readonly workerEvents: Readonly<Record<string, number>>;
+  readonly workerLives: number;
+  readonly peak: Readonly<Record<string, number>>;
+  readonly commitSamples: number;
+}
+
+interface Material {
+  readonly fleet: Fleet;
+  readonly requests: ReadonlyMap<string, RequestHistory>;
+  readonly events: readonly Event[];
+  readonly resources: readonly ResourceSample[];
+  readonly commits: readonly CommitSample[];
+}
+
+export function summarize({ fleet, requests, events, resources, commits }: Material): Numbers {
+  const all = [...requests.values()];
+  const isBystander = ({ ask }: RequestHistory) => ask.sequence === undefined;
+  const unknown = tally(events.flatMap((event) => (event.kind === "unknown" ? [event.why] : [])));
+  const levels = new Set([30, 40, 50, 60]);
+  const told = fleet.workers.flatMap(({ lives }) => lives.flatMap(({ lines }) => lines.map(({ fields }) => fields)));
+  const notable = (fields: Readonly<Record<string, unknown>>) =>
+    levels.has(Number(fields["level"])) && typeof fields["msg"] === "string" ? [fields["msg"]] : [];
+  const peak: Record<string, number> = {};
+  for (const { name, what, value } of resources) {
+    const key = `${name.replace(/-\d+$/, "")} ${what}`;
+    peak[key] = Math.max(peak[key] ?? 0, value);
+  }
+  return {
+    seconds: Math.round((events.at(-1)?.at ?? 0) / 100) / 10,
+    requests: all.length,
+    attempts: events.filter(({ kind }) => kind === "submit").length,
+    unknown,
+    load: latencyOf(all.filter((one) => !isBystander(one))),
+    bystander: latencyOf(all.filter(isBystander)),
+    workerEvents: tally(told.flatMap(notable)),
+    workerLives: fleet.workers.reduce((sum, { lives }) => sum + lives.length, 0),
+    peak,
+    commitSamples: commits.length,
+  };
+}
+
+function tally(words: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const word of words) counts[word] = (counts[word] ?? 0) + 1;
+  return counts;
+}
+
+/**
+ * How long clients waited, from a request's first submission to its outcome. Retries are part of
+ * the wait.
+ */
+export interface Latency {
+  readonly count: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly maxMs: number;
+}
+
+export function latencyOf(requests: Iterable<RequestHistory>): Latency {
+  const waits = [...requests].flatMap(({ submits, outcomes }) => {
+    const [submit] = submits;
+    const [outcome] = outcomes;
+    return submit === undefined || outcome === undefined ? [] : [outcome.at - submit.at];
+  });
+  waits.sort((a, b) => a - b);
+  const at = (share: number) =>
+    Math.round((waits[Math.min(Math.floor(waits.length * share), waits.length - 1)] ?? 0) * 10) / 10;
+  return { count: waits.length, p50Ms: at(0.5), p99Ms: at(0.99), maxMs: at(1) };
+}

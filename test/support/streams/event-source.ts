@@ -1,0 +1,120 @@
+/**
+ * One connection to an event stream, and how it ended: in order, cut, left by the client, or
+ * refused before it began. It never reconnects by itself.
+ */
+import { request, type IncomingMessage } from "node:http";
+import { StringDecoder } from "node:string_decoder";
+import { tokenRecord, type TokenRecord } from "#shared/contract/generation.js";
+
+export interface EventSourceCall {
+  readonly url: string;
+  readonly method?: "GET" | "POST";
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** Called with the status and the headers, whatever they are. */
+  readonly onHead?: (answer: IncomingMessage) => void;
+  /** Returns false to leave. Then nothing more is read, and the connection is cut. */
+  readonly onEvent: (event: ServerEvent, at: number) => boolean;
+  readonly signal?: AbortSignal;
+}
+
+export type SourceEnd =
+  | { readonly kind: "ended" }
+  | { readonly kind: "left" }
+  | { readonly kind: "cut"; readonly why: string }
+  | { readonly kind: "answered"; readonly status: number; readonly body: string };
+
+/**
+ * Longer than the pauses between the gateway's comments: a connection that is silent for this long
+ * is dead.
+ */
+const SILENCE_MS = 40_000;
+
+export function readEventSource(call: EventSourceCall): Promise<SourceEnd> {
+  const { url, method = "GET", headers = {}, body, onHead, onEvent, signal } = call;
+  return new Promise((resolve) => {
+    const asked = request(url, {
+      method,
+      agent: false,
+      headers: body === undefined ? headers : { "content-type": "application/json", ...headers },
+    });
+    let over = false;
+    const end = (how: SourceEnd) => {
+      over = true;
+      signal?.removeEventListener("abort", leave);
+      asked.destroy();
+      resolve(how);
+    };
+    const leave = () => end({ kind: "left" });
+    const cut = (error: NodeJS.ErrnoException) => end({ kind: "cut", why: error.code ?? error.message });
+    if (signal?.aborted === true) return leave();
+    signal?.addEventListener("abort", leave, { once: true });
+    asked.setTimeout(SILENCE_MS, () => asked.destroy(new Error("silent")));
+    asked.on("error", cut);
+    asked.on("response", (answer) => {
+      onHead?.(answer);
+      answer.on("error", cut);
+      answer.on("close", () => end({ kind: "cut", why: "closed" }));
+      if (answer.statusCode === 200 && answer.headers["content-type"]?.startsWith("text/event-stream") === true) {
+        const parser = new EventParser();
+        const decoder = new StringDecoder("utf8");
+        answer.on("data", (chunk: Buffer) => {
+          const at = performance.now();
+          for (const event of over ? [] : parser.push(decoder.write(chunk))) if (!onEvent(event, at)) return leave();
+        });
+        answer.on("end", () => end({ kind: "ended" }));
+      } else {
+        const parts: Buffer[] = [];
+        answer.on("data", (chunk: Buffer) => parts.push(chunk));
+        answer.on("end", () => {
+          end({ kind: "answered", status: answer.statusCode ?? 0, body: Buffer.concat(parts).toString("utf8") });
+        });
+      }
+    });
+    asked.end(body);
+  });
+}
+
+export interface ServerEvent {
+  readonly id: string | undefined;
+  readonly event: string | undefined;
+  readonly data: string;
+}
+
+/**
+ * Puts server-sent events together from a connection's pieces. An event counts once its empty line
+ * has come, so one that is cut in the middle was never seen.
+ */
+export class EventParser {
+  #rest = "";
+
+  push(text: string): ServerEvent[] {
+    const blocks = (this.#rest + text).split("\n\n");
+    this.#rest = blocks.pop() ?? "";
+    return blocks.flatMap(eventOf);
+  }
+}
+
+/** Comments and `retry:` are no events. */
+function eventOf(block: string): ServerEvent[] {
+  const lines = block.split("\n");
+  const field = (name: string) =>
+    lines.filter((line) => line.startsWith(`${name}: `)).map((line) => line.slice(name.length + 2));
+  const data = field("data");
+  if (data.length === 0) return [];
+  return [{ id: field("id").at(-1), event: field("event").at(-1), data: data.join("\n") }];
+}
+
+/** All events of a body that has come whole. */
+export function eventsIn(body: string): ServerEvent[] {
+  return new EventParser().push(body);
+}
+
+/** What the events of an OpenAI stream hold, without the `[DONE]` that ends it. */
+export const jsonIn = <T = Record<string, unknown>>(events: readonly ServerEvent[]): T[] =>
+  events.filter(({ data }) => data !== "[DONE]").map(({ data }) => JSON.parse(data) as T);
+
+/** The records among the events in this text. */
+export function recordsIn(text: string): TokenRecord[] {
+  return [...text.matchAll(/^data: (.*)$/gm)].map(([, data = ""]) => tokenRecord.parse(JSON.parse(data)));
+}

@@ -1,0 +1,297 @@
+/**
+ * One lab for everything about streams: real brokers behind lines that can be cut, gateways and
+ * workers as processes, and gateways' relays in this process, as many as a test wants of each.
+ *
+ * An experiment keeps streams running while something breaks, and has each of them judged: by the
+ * log, by what an undisturbed run wrote, and by what was on NATS.
+ */
+import type { Redis } from "ioredis";
+import { connectBus, type Bus } from "#shared/nats/connect.js";
+import { settledFloor } from "../sequences/floor.js";
+import { cleanFloor } from "../sequences/invariants.js";
+import { startFleet, type Fleet, type FleetPlan } from "../fleet/fleet.js";
+import type { KeyReader } from "../fleet/store.js";
+import { seededRandom } from "../fleet/random.js";
+import { silentLog } from "../silent.js";
+import { until } from "../until.js";
+import { planAsks, type AskPlan, type StreamAsk } from "./ask.js";
+import { clientIsLog, ends, logIsReference, type StoredStream, type StreamViolation } from "./check.js";
+import { keepRunning, StreamClient } from "./client.js";
+import type { Manner, Reading } from "./history.js";
+import { StreamNumbers, type StreamFigures } from "./numbers.js";
+import { startRelayGateway, type RelayGateway } from "./relay.js";
+import { readStored } from "./stored.js";
+import { watchSubjects } from "./subject.js";
+
+export interface LabPlan {
+  readonly seed: number;
+  readonly fleet: FleetPlan;
+  /**
+   * Different requests, each answered once undisturbed when the lab opens. A load of more streams
+   * repeats them. Without it the lab has no load.
+   */
+  readonly asks?: Omit<AskPlan, "random">;
+  /** Whose streams they are, where the gateways are told by a header; else the default tenant's. */
+  readonly tenant?: { readonly name: string; readonly header: string };
+}
+
+export interface StreamExperiment<Broke> {
+  readonly name: string;
+  /** How many streams run at a time. */
+  readonly running: number;
+  readonly manners?: readonly Manner[];
+  /** How many requests are to be set aside meanwhile. */
+  readonly poison?: number;
+  readonly breaking: (fleet: Fleet, ended: EndedStreams) => Promise<Broke>;
+}
+
+/** The streams of an experiment that have ended so far. */
+export interface EndedStreams {
+  readonly count: number;
+  /** Resolves when `count` of them have ended. */
+  reach(count: number): Promise<void>;
+}
+
+export interface StreamFindings<Broke> {
+  readonly broke: Broke;
+  readonly violations: readonly StreamViolation[];
+  /** The readings that violate something, to be kept. */
+  readonly suspicious: readonly Reading[];
+  readonly figures: StreamFigures;
+}
+
+/** A lab of brokers alone: the test adds relays, and is the worker itself. */
+export const BROKERS_ALONE: LabPlan = { seed: 1, fleet: { gateways: 0, workers: 0, models: [] } };
+
+const QUIET_MS = 15_000;
+/**
+ * In the second undisturbed run the number of streams at a time is the first run's divided by this.
+ */
+const FEWER = 8;
+/** One request in this many may have two different undisturbed answers. */
+const MOST_UNSETTLED = 20;
+const allManners: readonly Manner[] = ["completions", "events", "generate_stream", "websocket"];
+
+export class StreamLab {
+  readonly fleet: Fleet;
+  /**
+   * A connection past the lines, which waits while Redis is away. In a Cluster it is to the first
+   * node alone.
+   */
+  readonly redis: Redis;
+  readonly #reader: KeyReader;
+  readonly #seed: number;
+  readonly #relays: RelayGateway[] = [];
+  #bus: Bus | undefined;
+  #asks: readonly StreamAsk[] = [];
+  /** The log that an undisturbed run wrote, by the name of the request. */
+  readonly #reference = new Map<string, readonly string[]>();
+  #learned = 0;
+  #asked = 0;
+  readonly #ownsFleet: boolean;
+  readonly #tenant: LabPlan["tenant"];
+
+  private constructor(fleet: Fleet, { seed, tenant }: Omit<LabPlan, "fleet">, ownsFleet: boolean) {
+    this.fleet = fleet;
+    this.#ownsFleet = ownsFleet;
+    this.#tenant = tenant;
+    this.redis = fleet.redis.connect({ retryStrategy: () => 20, enableAutoPipelining: true });
+    this.#reader = fleet.store.connectReader();
+    this.#seed = seed;
+  }
+
+  static async open({ fleet, ...plan }: LabPlan): Promise<StreamLab> {
+    const lab = new StreamLab(await startFleet(fleet), plan, true);
+    try {
+      await lab.fleet.whenServing();
+      await lab.#plan(plan.asks);
+      return lab;
+    } catch (error) {
+      await lab.close();
+      throw error;
+    }
+  }
+
+  /** A lab on a fleet that serves already, and that outlives it. Nothing may break meanwhile. */
+  static async over(fleet: Fleet, plan: Omit<LabPlan, "fleet">): Promise<StreamLab> {
+    const lab = new StreamLab(fleet, plan, false);
+    await lab.#plan(plan.asks);
+    return lab;
+  }
+
+  async #plan(asks: LabPlan["asks"]): Promise<void> {
+    if (asks === undefined) return;
+    this.#asks = planAsks({ ...asks, random: seededRandom(this.#seed).fork("asks") });
+    await this.learn(this.#asks);
+  }
+
+  /** How many streams were asked for so far; each has an outcome in Redis. */
+  get asked(): number {
+    return this.#asked;
+  }
+
+  /** What the load asks for: all requests that have one undisturbed answer. */
+  get asks(): readonly StreamAsk[] {
+    return this.#asks;
+  }
+
+  /** A connection to NATS past the lines, as a worker has one. */
+  get bus(): Bus {
+    return (this.#bus ??= connectBus({ url: this.fleet.nats.url, name: "worker", log: silentLog }));
+  }
+
+  /**
+   * Starts a gateway's relay in this process.
+   * @param graceMs for how long a stream that nobody reads is still wanted
+   */
+  async addRelay(graceMs = 30_000): Promise<RelayGateway> {
+    const relay = await startRelayGateway(this.fleet, graceMs);
+    this.#relays.push(relay);
+    await until(() => this.bus.isUp());
+    return relay;
+  }
+
+  /** How often scripts have been called so far, by anybody. */
+  async scriptCalls(): Promise<number> {
+    const info = await this.redis.info("commandstats");
+    return Number(/cmdstat_evalsha:calls=(\d+)/.exec(info)?.[1] ?? 0);
+  }
+
+  /**
+   * Has these answered undisturbed: first all at a time, then a few at a time. From now on other
+   * readings of them must be the same. Rounding differs between batches, and about once in a
+   * million draws the number drawn lies so close to the limit between two tokens that it decides. A
+   * request whose two answers differ has no undisturbed one, and is left out.
+   */
+  async learn(asks: readonly StreamAsk[]): Promise<void> {
+    const many = await this.#undisturbed(asks, asks.length);
+    const few = await this.#undisturbed(asks, Math.ceil(asks.length / FEWER));
+    const unsettled = new Set(asks.filter(({ name }) => many.get(name)?.join() !== few.get(name)?.join()));
+    for (const { name } of unsettled) {
+      const at = many.get(name)?.findIndex((record, i) => record !== few.get(name)?.[i]);
+      console.log(`${name}, seed ${this.#seed}: two undisturbed answers differ from record ${at} on; it is not asked`);
+    }
+    if (unsettled.size > asks.length / MOST_UNSETTLED) throw new Error(`${unsettled.size} asks have two answers each`);
+    for (const [name, log] of many) this.#reference.set(name, log);
+    this.#asks = this.#asks.filter((ask) => !unsettled.has(ask));
+  }
+
+  /** @returns logs by the names of what was asked */
+  async #undisturbed(asks: readonly StreamAsk[], running: number): Promise<Map<string, readonly string[]>> {
+    const logs = new Map<string, readonly string[]>();
+    await keepRunning({
+      asks,
+      client: this.client("undisturbed"),
+      running,
+      manners: allManners,
+      name: `undisturbed-${this.#seed}-${this.#learned++}`,
+      onEnd: async (reading) => {
+        const { found, stored } = await this.judge(reading);
+        if (found.length > 0) throw new Error(`failed undisturbed: ${JSON.stringify(found)}`);
+        logs.set(reading.ask.name, stored.log);
+      },
+      enough: AbortSignal.abort(),
+    });
+    return logs;
+  }
+
+  referenceOf({ name }: StreamAsk): readonly string[] {
+    const log = this.#reference.get(name);
+    if (log === undefined) throw new Error(`${name} was never asked undisturbed`);
+    return log;
+  }
+
+  client(name: string, onPiece?: (reading: Reading) => void): StreamClient {
+    const headers = this.#tenant === undefined ? {} : { [this.#tenant.header]: this.#tenant.name };
+    const settings = { urls: () => this.fleet.urls, random: seededRandom(this.#seed).fork(name), headers };
+    return new StreamClient(onPiece === undefined ? settings : { ...settings, onPiece });
+  }
+
+  async experiment<Broke>(plan: StreamExperiment<Broke>): Promise<StreamFindings<Broke>> {
+    const findings = await this.underLoad(plan);
+    return { ...findings, violations: [...findings.violations, ...(await this.leftOver(plan.poison))] };
+  }
+
+  /** An experiment that leaves it to others to see what is left over. */
+  async underLoad<Broke>(plan: Omit<StreamExperiment<Broke>, "poison">): Promise<StreamFindings<Broke>> {
+    const { name, running, manners = allManners, breaking } = plan;
+    const { fleet, asks } = this;
+    const watch = await watchSubjects(fleet.nats.url, this.#reader);
+    const numbers = new StreamNumbers(fleet);
+    const violations: StreamViolation[] = [];
+    const suspicious: Reading[] = [];
+    const ended = new Counter();
+    const enough = new AbortController();
+    const load = keepRunning({
+      asks,
+      running,
+      manners,
+      name: `${name}-${this.#seed}`,
+      client: this.client(name),
+      onEnd: async (reading) => {
+        const { found, stored } = await this.judge(reading);
+        numbers.add(reading, stored);
+        violations.push(...found);
+        if (found.length > 0) suspicious.push(reading);
+        ended.add();
+      },
+      enough: enough.signal,
+    });
+    const broken = breaking(fleet, ended).finally(() => enough.abort());
+    const [broke] = await Promise.all([broken, load]);
+    await watch.stop();
+    violations.push(...watch.violations);
+    return { broke, violations, suspicious, figures: numbers.figures(watch.checked()) };
+  }
+
+  /** Holds one reading against the log, and the log against the undisturbed run. */
+  async judge(reading: Reading): Promise<{ found: StreamViolation[]; stored: StoredStream }> {
+    this.#asked++;
+    const { ask, id } = reading;
+    const stored: StoredStream =
+      id === undefined ? { log: [], takenAt: undefined } : await readStored(this.#reader, id, this.#tenant?.name);
+    const reference = this.#reference.get(ask.name);
+    const found = [
+      ...ends(reading, stored),
+      ...clientIsLog(reading, stored.log),
+      ...(reference === undefined ? [] : logIsReference(ask.name, stored.log, reference)),
+    ];
+    return { found, stored };
+  }
+
+  /**
+   * What is left in Redis once nothing moves any more, and should not be.
+   * @param poison how many requests must have been set aside by now, in all
+   */
+  async leftOver(poison = 0): Promise<StreamViolation[]> {
+    const floor = await settledFloor([this.redis], QUIET_MS);
+    const left = cleanFloor({ ...floor, dead: [] }, new Map()).map(({ what }) => what);
+    if (floor.dead.length !== poison) left.push(`${floor.dead.length} requests set aside, ${poison} planted`);
+    const open = floor.openOutcomes.map(
+      (key) => ({ invariant: "every stream ends", stream: key, what: "without outcome" }) as const,
+    );
+    return [...left.map((what) => ({ invariant: "nothing left over", stream: "floor", what }) as const), ...open];
+  }
+
+  async close(): Promise<void> {
+    for (const relay of this.#relays) await relay.stop();
+    await this.#bus?.close();
+    this.redis.disconnect();
+    this.#reader.disconnect();
+    if (this.#ownsFleet) await this.fleet.dispose();
+  }
+}
+
+class Counter implements EndedStreams {
+  count = 0;
+  readonly #waiting: { readonly until: number; readonly wake: () => void }[] = [];
+
+  add(): void {
+    this.count++;
+    for (const { until, wake } of this.#waiting) if (this.count >= until) wake();
+  }
+
+  async reach(count: number): Promise<void> {
+    if (this.count < count) await new Promise<void>((wake) => this.#waiting.push({ until: count, wake }));
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * Connections to the records of a stream, from an index on. A test can wait until one has read a
+ * number of records, and leave it; another takes next to nothing.
+ */
+import { readEventSource, type SourceEnd } from "./event-source.js";
+import { connect, type Socket } from "node:net";
+
+export interface ReadRecords {
+  /** The first one is the record at the index that was asked for. */
+  readonly records: readonly string[];
+  readonly end: SourceEnd;
+}
+
+export class Reader {
+  readonly records: string[] = [];
+  readonly ended: Promise<ReadRecords>;
+  readonly #leaving = new AbortController();
+  readonly #most: number;
+  #waiting: (() => void)[] = [];
+
+  /**
+   * @param after index of the last record that the client has
+   * @param most it leaves when it has read this many records
+   */
+  constructor(gateway: string, id: string, after = -1, most = Infinity) {
+    this.#most = most;
+    this.ended = readEventSource({
+      url: `${gateway}/v2/requests/${id}/events`,
+      headers: after < 0 ? {} : { "last-event-id": String(after) },
+      signal: this.#leaving.signal,
+      onEvent: ({ id: index, data }) => this.#take(Number(index), data, after + 1 + this.records.length),
+    }).then((end) => {
+      this.#wake();
+      return { records: this.records, end };
+    });
+  }
+
+  leave(): void {
+    this.#leaving.abort();
+  }
+
+  /**
+   * Resolves when this many have been read.
+   * @throws Error when the stream ends before
+   */
+  async reach(count: number): Promise<void> {
+    let over = false;
+    void this.ended.then(() => (over = true));
+    while (this.records.length < count) {
+      if (over) throw new Error(`the stream ended after ${this.records.length} of ${count} records`);
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+  }
+
+  #take(index: number, data: string, due: number): boolean {
+    if (index !== due) throw new Error(`record ${index} came where ${due} was due`);
+    this.records.push(data);
+    this.#wake();
+    return this.records.length < this.#most;
+  }
+
+  #wake(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const resolve of waiting) resolve();
+  }
+}
+
+/** A client that takes nothing of a stream's records, or a little at a time. */
+export interface SlowReader {
+  /** Whether the gateway still holds the connection. */
+  readonly isOpen: () => boolean;
+  close(): void;
+}
+
+const SIP_BYTES = 102;
+const SIP_EVERY_MS = 100;
+
+/** Lets the socket's buffers fill up. Resolves when the answer has begun. */
+export function readSlowly(gateway: string, id: string, how: "nothing" | "1 KiB/s"): Promise<SlowReader> {
+  const { hostname, port } = new URL(gateway);
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: hostname, port: Number(port) });
+    let sipping: NodeJS.Timeout | undefined;
+    let open = true;
+    const reader = { isOpen: () => open, close: () => socket.destroy() };
+    socket.on("connect", () => socket.write(`GET /v2/requests/${id}/events HTTP/1.1\r\nhost: ${hostname}\r\n\r\n`));
+    socket.once("readable", () => {
+      socket.read(SIP_BYTES);
+      if (how === "1 KiB/s") sipping = setInterval(() => sip(socket), SIP_EVERY_MS);
+      resolve(reader);
+    });
+    socket.on("error", reject);
+    socket.on("close", () => {
+      open = false;
+      clearInterval(sipping);
+    });
+  });
+}
+
+function sip(socket: Socket): void {
+  socket.read(SIP_BYTES);
+}

@@ -1,0 +1,203 @@
+/**
+ * One forward pass of a decoder: it takes token ids and caches, and gives the logits of the next
+ * token and longer caches.
+ */
+import { makeTensor, type OrtTensor, type Session } from "../onnx/runtime.js";
+import { LoadError } from "../thread/load-error.js";
+import type { KvArray, KvBlock, KvLayout } from "./kv.js";
+import type { DecoderLayout } from "./layout.js";
+
+export interface ForwardInput {
+  /** Token ids as INT64 `[rows, steps]`. */
+  readonly ids: BigInt64Array;
+  /** Tokens per row. */
+  readonly steps: number;
+  /** One per row: how many positions of its past are its own. The rest, on the left, is padding. */
+  readonly lengths: readonly number[];
+  readonly past: KvBlock;
+  /**
+   * Where the longer caches are written: one array of the exact size per tensor, none of them one
+   * of the past's. Without it new arrays are made, which are garbage after the pass.
+   */
+  readonly present?: readonly KvArray[];
+}
+
+export interface ForwardOutput {
+  /** One view per row: the logits after its last token, one per token of the vocabulary. */
+  readonly logits: readonly Float32Array[];
+  /** The past and `steps` more positions. */
+  readonly present: KvBlock;
+}
+
+/** A loaded model that can be fed. */
+export interface Decoder {
+  readonly kv: KvLayout;
+  /**
+   * Whether the result of a row stays the same when the row is padded on the left. Where it does
+   * not, only rows of the same length may share a pass.
+   */
+  readonly padding: boolean;
+  readonly forward: (input: ForwardInput) => Promise<ForwardOutput>;
+}
+
+/**
+ * Runs the model before the first request does, to see that it can run and what padding does to it.
+ * @throws LoadError when the model gives fewer than `vocabSize` logits
+ * @throws the runtime's error when the graph cannot run
+ */
+export async function openDecoder(session: Session, layout: DecoderLayout, vocabSize: number): Promise<Decoder> {
+  const decoder = { kv: layout.kv, forward: (input: ForwardInput) => forward(session, layout, input) };
+  const { plain, padded } = await probe(decoder);
+  if (plain.length < vocabSize) {
+    throw new LoadError(`the graph gives logits for ${plain.length} tokens, but the vocabulary has ${vocabSize}`);
+  }
+  return { ...decoder, padding: layout.attentionMask && close(plain, padded) };
+}
+
+async function forward(session: Session, layout: DecoderLayout, input: ForwardInput): Promise<ForwardOutput> {
+  const rows = input.lengths.length;
+  const capacity = input.past.capacity + input.steps;
+  const fetches: Record<string, OrtTensor | null> = { logits: null };
+  for (const [t, { present, heads, dim }] of layout.kv.tensors.entries()) {
+    const own = input.present?.[t];
+    fetches[present] = own === undefined ? null : makeTensor(layout.kv.datatype, own, [rows, heads, capacity, dim]);
+  }
+  const results = await session.run(feeds(layout, input), fetches);
+  const arrays = layout.kv.tensors.map(({ present, heads, dim }, t) => {
+    // Where the runtime wrote into an array of ours, its result is another tensor over the same
+    // memory.
+    const array = input.present?.[t] ?? (expect(results[present], present).data as KvArray);
+    if (array.length !== rows * heads * capacity * dim) {
+      throw new TypeError(`the model gave '${present}' another shape than its past and the new tokens make`);
+    }
+    return array;
+  });
+  return { logits: lastLogits(expect(results["logits"], "logits"), rows), present: { rows, capacity, arrays } };
+}
+
+function expect(tensor: OrtTensor | undefined, name: string): OrtTensor {
+  if (tensor === undefined) throw new TypeError(`the model gave no output '${name}'`);
+  return tensor;
+}
+
+function feeds(layout: DecoderLayout, { ids, steps, lengths, past }: ForwardInput): Record<string, OrtTensor> {
+  const rows = lengths.length;
+  const fed: Record<string, OrtTensor> = { input_ids: makeTensor("INT64", ids, [rows, steps]) };
+  const width = past.capacity + steps;
+  if (layout.attentionMask) {
+    const mask = new BigInt64Array(rows * width).fill(1n);
+    for (const [row, length] of lengths.entries()) mask.fill(0n, row * width, row * width + past.capacity - length);
+    fed["attention_mask"] = makeTensor("INT64", mask, [rows, width]);
+  }
+  if (layout.positionIds) {
+    const positions = new BigInt64Array(rows * steps);
+    for (const [row, length] of lengths.entries()) {
+      for (let step = 0; step < steps; step++) positions[row * steps + step] = BigInt(length + step);
+    }
+    fed["position_ids"] = makeTensor("INT64", positions, [rows, steps]);
+  }
+  if (layout.logitsToKeep !== undefined) fed[layout.logitsToKeep] = makeTensor("INT64", BigInt64Array.of(1n), []);
+  if (layout.cacheBranch) {
+    fed["use_cache_branch"] = makeTensor("BOOL", Uint8Array.of(past.capacity > 0 ? 1 : 0), [1]);
+  }
+  for (const [t, { past: name, heads, dim }] of layout.kv.tensors.entries()) {
+    const array = past.arrays[t] ?? new Float32Array(0);
+    fed[name] = makeTensor(layout.kv.datatype, array, [rows, heads, past.capacity, dim]);
+  }
+  return fed;
+}
+
+/**
+ * @returns the logits of the last position of each row, however many positions the model gave
+ * logits for
+ */
+function lastLogits(tensor: OrtTensor, rows: number): Float32Array[] {
+  const [, positions = 0, vocab = 0] = tensor.dims;
+  if (positions === 0 || vocab === 0) throw new TypeError("the model gave empty logits");
+  const all = tensor.data as Float32Array | Uint16Array;
+  return Array.from({ length: rows }, (_, row) => {
+    const start = (row * positions + positions - 1) * vocab;
+    const one = all.subarray(start, start + vocab);
+    return one instanceof Uint16Array ? floatsOfHalves(one) : one;
+  });
+}
+
+/** Ids that every vocabulary has. */
+const PROBE = [1n, 2n, 3n, 4n, 5n];
+const PADDING = 3;
+
+/**
+ * @returns the logits of one token, computed with its past as it is and with its past padded on the
+ * left
+ */
+async function probe({ kv, forward }: Pick<Decoder, "kv" | "forward">) {
+  const head = PROBE.slice(0, -1);
+  const last = BigInt64Array.from(PROBE.slice(-1));
+  const nothing: KvBlock = { rows: 1, capacity: 0, arrays: emptyArrays(kv, 0) };
+  const { present } = await forward({
+    ids: BigInt64Array.from(head),
+    steps: head.length,
+    lengths: [0],
+    past: nothing,
+  });
+  const plain = await forward({ ids: last, steps: 1, lengths: [head.length], past: present });
+  const padded = await forward({ ids: last, steps: 1, lengths: [head.length], past: padLeft(kv, present) });
+  const none = new Float32Array(0);
+  return { plain: plain.logits[0] ?? none, padded: padded.logits[0] ?? none };
+}
+
+/** @returns arrays of zeros for a block of one row with this many positions */
+export function emptyArrays({ tensors, datatype }: KvLayout, positions: number): KvArray[] {
+  return tensors.map(({ heads, dim }) => {
+    const size = heads * dim * positions;
+    return datatype === "FP32" ? new Float32Array(size) : new Uint16Array(size);
+  });
+}
+
+function padLeft(kv: KvLayout, block: KvBlock): KvBlock {
+  const capacity = block.capacity + PADDING;
+  const arrays = emptyArrays(kv, capacity);
+  for (const [t, { heads, dim }] of kv.tensors.entries()) {
+    for (let head = 0; head < heads; head++) {
+      const start = head * block.capacity * dim;
+      const source = block.arrays[t]?.subarray(start, start + block.capacity * dim);
+      if (source !== undefined) arrays[t]?.set(source, (head * capacity + PADDING) * dim);
+    }
+  }
+  return { rows: 1, capacity, arrays };
+}
+
+/**
+ * Two logits are close if they differ by at most this share of the largest one. Rounding stays far
+ * below it, quantised models reach a fiftieth, and a model that takes positions wrongly goes far
+ * beyond.
+ */
+const TOLERANCE = 0.1;
+
+function close(a: Float32Array, b: Float32Array): boolean {
+  const scale = a.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-6);
+  return a.every((value, i) => Math.abs(value - (b[i] ?? Number.NaN)) <= TOLERANCE * scale);
+}
+
+/** The value of every 16-bit float, by its bits. It is made when the first one is asked for. */
+let table: Float32Array | undefined;
+
+/**
+ * Reads IEEE 754 half precision by its bits: the runtime's binding gives FP16 tensors as
+ * Uint16Array.
+ */
+export function floatsOfHalves(halves: Uint16Array): Float32Array {
+  table ??= Float32Array.from({ length: 65_536 }, (_, bits) => floatOfHalf(bits));
+  const floats = new Float32Array(halves.length);
+  for (let i = 0; i < halves.length; i++) floats[i] = table[halves[i] ?? 0] ?? 0;
+  return floats;
+}
+
+function floatOfHalf(bits: number): number {
+  const sign = bits & 0x8000 ? -1 : 1;
+  const exponent = (bits >> 10) & 0x1f;
+  const fraction = bits & 0x3ff;
+  if (exponent === 0) return sign * fraction * 2 ** -24;
+  if (exponent === 0x1f) return fraction === 0 ? sign * Infinity : Number.NaN;
+  return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+}

@@ -1,0 +1,327 @@
+/**
+ * Continuous batching: at every iteration finished requests leave, waiting ones join, and every
+ * other one gets a token for each of its choices. Caches of keys and values live here and never
+ * travel; a worker that takes a request over computes them again from its tokens.
+ */
+import type { ChoiceDelta } from "#shared/contract/generation.js";
+import { withoutPaths } from "../onnx/error-text.js";
+import { DecodeBatch, mergeBatches, type Row } from "./batch.js";
+import { emptyArrays, type Decoder } from "./decoder.js";
+import { Generation, type GenerationLimits, type Prefill } from "./generation.js";
+import { blockBytes, bytesPerPosition, gather, rightSlice, type KvBlock } from "./kv.js";
+import { planPause, planPreemption, planPrefill, SLICE_MS } from "./plan.js";
+import { PrefixCache } from "./prefix-cache.js";
+import type { Iteration, NewGeneration, Step } from "./protocol.js";
+
+export interface EngineLimits extends GenerationLimits {
+  /** Memory for all caches, known prefixes included, in bytes. */
+  readonly kvBytes: number;
+  /** Prompt tokens that one iteration computes beside the rows that decode. */
+  readonly prefillTokens: number;
+}
+
+/** An iteration while it is computed. */
+interface OpenIteration {
+  readonly steps: Step[];
+  readonly failed: { key: string; reason: string }[];
+}
+
+export class Engine {
+  readonly #decoder: Decoder;
+  readonly #limits: EngineLimits;
+  /** Bytes that one position of one row takes in the caches. */
+  readonly #perPosition: number;
+  readonly #prefixes = new PrefixCache();
+  /** Every request that has not finished, by its key. */
+  readonly #generations = new Map<string, Generation>();
+  /** All rows that decode; each is in one of these. */
+  #batches: DecodeBatch<Generation>[] = [];
+  /** How many requests were ever added. */
+  #arrivals = 0;
+  /** When the batches last had a token, on `performance.now()`'s clock. */
+  #decodedAt = -Infinity;
+
+  constructor(decoder: Decoder, limits: EngineLimits) {
+    this.#decoder = decoder;
+    this.#limits = limits;
+    this.#perPosition = bytesPerPosition(decoder.kv);
+  }
+
+  /** How many requests have not finished. */
+  get open(): number {
+    return this.#generations.size;
+  }
+
+  /** Adds a request, which joins at the next iteration that has room for it. */
+  add(request: NewGeneration): void {
+    this.#generations.set(request.key, new Generation(this.#arrivals++, request, this.#limits));
+  }
+
+  /** Forgets a request. Does nothing for one that is not here. */
+  remove(key: string): void {
+    this.#generations.delete(key);
+    for (const row of this.#rows()) if (row.owner.key === key) row.gone = true;
+  }
+
+  /**
+   * Computes the next token of every request that has room.
+   * @param only key of the request to compute alone; the others stand still, so that this one is to
+   * blame if the process ends now
+   * @returns what every request got, and which ones the model refused
+   */
+  async iterate(only: string | undefined): Promise<Iteration> {
+    const iteration: OpenIteration = { steps: [], failed: [] };
+    if (only === undefined && !planPause(this.#plan(only), performance.now() - this.#decodedAt)) {
+      // Batches are merged only now, so that requests which joined one after the other during a
+      // pause are copied into one block once.
+      for (const batch of this.#batches) batch.compact();
+      this.#batches = mergeBatches(this.#decoder.kv, this.#batches, this.#decoder.padding);
+      this.#makeRoom();
+      for (const batch of this.#batches) await this.#decode(batch, iteration);
+      this.#decodedAt = performance.now();
+    }
+    await this.#prefill(only, iteration);
+    this.#join(iteration);
+    this.#batches = this.#batches.filter(({ live }) => live.length > 0);
+    return iteration;
+  }
+
+  /** Adds one token to every row of the batch. */
+  async #decode(batch: DecodeBatch<Generation>, iteration: OpenIteration): Promise<void> {
+    if (batch.live.length === 0) return;
+    let results: Awaited<ReturnType<DecodeBatch<Generation>["decode"]>>;
+    try {
+      results = await batch.decode(this.#decoder);
+    } catch (error) {
+      return this.#isolate(batch, error, iteration);
+    }
+    const deltas = new Map<Generation, ChoiceDelta[]>();
+    for (const { row, logits } of results) {
+      try {
+        const delta = row.choice.advance(logits);
+        deltas.set(row.owner, [...(deltas.get(row.owner) ?? []), delta]);
+      } catch (error) {
+        this.#fail(row.owner, error, iteration);
+      }
+    }
+    for (const { row } of results) {
+      if (row.choice.finished === undefined) continue;
+      this.#remember(row, batch);
+      row.gone = true;
+    }
+    for (const [generation, own] of deltas) this.#emit(generation, own, iteration);
+  }
+
+  /**
+   * Runs the requests of a failed pass again, each in a batch of its own. One request's fault must
+   * not cost its neighbours, so only the guilty one fails.
+   */
+  async #isolate(batch: DecodeBatch<Generation>, error: unknown, iteration: OpenIteration): Promise<void> {
+    const owners = new Set(batch.live.map(({ owner }) => owner));
+    const [first] = owners;
+    if (owners.size === 1 && first !== undefined) return this.#fail(first, error, iteration);
+    const parts = [...owners].map((owner) => batch.part(owner));
+    this.#batches = [...this.#batches.filter((one) => one !== batch), ...parts];
+    for (const part of parts) await this.#decode(part, iteration);
+  }
+
+  /** Computes as much of prompts and histories as this iteration has time for. */
+  async #prefill(only: string | undefined, iteration: OpenIteration): Promise<void> {
+    const { prefillTokens } = this.#limits;
+    const until = performance.now() + SLICE_MS;
+    let computed = 0;
+    for (const { task, tokens } of this.#plan(only)) {
+      if (this.#generations.get(task.generation.key) !== task.generation) continue;
+      if (computed >= prefillTokens && performance.now() > until) break;
+      computed += tokens;
+      try {
+        await this.#computeAll(task.prefill, tokens, until);
+      } catch (error) {
+        this.#fail(task.generation, error, iteration);
+      }
+    }
+  }
+
+  /** Decides which prompts and histories this iteration computes, and how many tokens of each. */
+  #plan(only: string | undefined) {
+    const { prefillTokens, kvBytes } = this.#limits;
+    const waiting = [...this.#generations.values()].filter(
+      ({ key, prefills }) => prefills.length > 0 && (only === undefined || key === only),
+    );
+    const tasks = waiting.flatMap((generation) => this.#tasksOf(generation));
+    if (tasks.length === 0) return [];
+    const used = this.activeBytes;
+    const growth = tasks.reduce((sum, { growth }) => sum + growth, 0);
+    return planPrefill(tasks, prefillTokens, kvBytes - used - growth, used === 0 || only !== undefined);
+  }
+
+  /**
+   * A request finds room as a whole: if some of its choices began without the others, those might
+   * wait for memory that the first ones hold. Hence the first task asks for the bytes of all.
+   */
+  #tasksOf(generation: Generation) {
+    const { order, prefills, interrupted } = generation;
+    const begun = prefills.some(({ block }) => block !== undefined);
+    const whole = prefills.reduce((sum, { tokens, choices }) => sum + tokens.length * choices.length, 0);
+    return prefills
+      .filter(({ logits }) => logits === undefined)
+      .map((prefill, i) => {
+        const left = prefill.tokens.length - prefill.done;
+        const bytes = i === 0 ? whole * this.#perPosition : 0;
+        // A request that has begun has its room, and has not taken all of it yet.
+        const growth = begun ? left * prefill.choices.length * this.#perPosition : 0;
+        return { generation, prefill, order, left, bytes, begun, growth, interrupted };
+      });
+  }
+
+  /**
+   * Computes `tokens` more tokens of a prefill. Each pass takes at most `prefillTokens`, since some
+   * models give the logits of every position, which need memory.
+   * @param until no further pass begins after this time, on `performance.now()`'s clock
+   */
+  async #computeAll(prefill: Prefill, tokens: number, until: number): Promise<void> {
+    const { prefillTokens } = this.#limits;
+    for (let left = tokens; left > 0 && prefill.logits === undefined; left -= prefillTokens) {
+      if (left < tokens && performance.now() > until) return;
+      await this.#compute(prefill, Math.min(left, prefillTokens));
+    }
+  }
+
+  /** One forward pass over at most `tokens` tokens of a prefill. */
+  async #compute(prefill: Prefill, tokens: number): Promise<void> {
+    const { kv, forward } = this.#decoder;
+    prefill.block ??= this.#begin(prefill);
+    const steps = Math.min(tokens, prefill.tokens.length - prefill.done);
+    const ids = BigInt64Array.from(prefill.tokens.subarray(prefill.done, prefill.done + steps), BigInt);
+    const { logits, present } = await forward({ ids, steps, lengths: [prefill.done], past: prefill.block });
+    prefill.block = present;
+    prefill.done += steps;
+    if (prefill.done < prefill.tokens.length) return;
+    // This is a copy, since a view would keep the logits of all positions alive.
+    prefill.logits = logits[0]?.slice();
+    const slice = rightSlice(present, 0, prefill.done);
+    this.#prefixes.add(prefill.tokens, slice, blockBytes(kv, present));
+  }
+
+  /**
+   * @returns the block that a prefill begins with: a copy of the longest known prefix, or an empty
+   * one
+   */
+  #begin(prefill: Prefill): KvBlock {
+    const { kv } = this.#decoder;
+    const known = this.#prefixes.find(prefill.tokens);
+    if (known === undefined) return { rows: 1, capacity: 0, arrays: emptyArrays(kv, 0) };
+    prefill.done = known.length;
+    return gather(kv, [known]);
+  }
+
+  /**
+   * A request whose caches are whole gets its next token here, and decodes in a batch from now on.
+   */
+  #join(iteration: OpenIteration): void {
+    for (const generation of this.#generations.values()) {
+      const { prefills } = generation;
+      if (prefills.length === 0 || prefills.some(({ logits }) => logits === undefined)) continue;
+      try {
+        const deltas = prefills.flatMap(({ choices, logits }) =>
+          logits === undefined ? [] : choices.map((choice) => choice.advance(logits)),
+        );
+        this.#startDecoding(generation);
+        this.#emit(generation, deltas, iteration);
+      } catch (error) {
+        this.#fail(generation, error, iteration);
+      }
+    }
+  }
+
+  /** Puts the choices of a request that have not finished into a new batch. */
+  #startDecoding(generation: Generation): void {
+    const seats = generation.prefills.flatMap(({ choices, block, done }) =>
+      choices
+        .filter(({ finished }) => finished === undefined)
+        .flatMap((choice) => {
+          const row: Row<Generation> = { owner: generation, choice, length: done, gone: false };
+          return block === undefined ? [] : [{ row, slice: rightSlice(block, 0, done) }];
+        }),
+    );
+    generation.prefills = [];
+    if (seats.length === 0) return;
+    const rows = seats.map(({ row }) => row);
+    const slices = seats.map(({ slice }) => slice);
+    this.#batches.push(new DecodeBatch(this.#decoder.kv, rows, slices));
+  }
+
+  /** Turns what the choices of one request got into its next record. */
+  #emit(generation: Generation, deltas: readonly ChoiceDelta[], iteration: OpenIteration): void {
+    // It may have failed in this very iteration, through another of its choices, or been removed
+    // while the pass ran, and even been added anew since.
+    if (this.#generations.get(generation.key) !== generation) return;
+    const step = generation.step(deltas);
+    iteration.steps.push(step);
+    if (step.final) this.#generations.delete(generation.key);
+  }
+
+  #fail(generation: Generation, error: unknown, iteration: OpenIteration): void {
+    if (this.#generations.get(generation.key) !== generation) return;
+    this.remove(generation.key);
+    const reason = error instanceof Error ? error.message : String(error);
+    iteration.failed.push({ key: generation.key, reason: withoutPaths(reason) });
+  }
+
+  /**
+   * Keeps the caches of a finished row while there is room: the next turn of its conversation
+   * begins with them.
+   */
+  #remember(row: Row<Generation>, batch: DecodeBatch<Generation>): void {
+    const { kv } = this.#decoder;
+    const bytes = row.length * this.#perPosition;
+    if (this.activeBytes + bytes > this.#limits.kvBytes) return;
+    const block = gather(kv, [batch.slice(row)]);
+    this.#prefixes.add(row.owner.tokensOf(row.choice).subarray(0, row.length), rightSlice(block, 0, row.length), bytes);
+  }
+
+  /**
+   * Makes room for one more position in every row: known prefixes are forgotten first, then the
+   * youngest requests give way, and start again later.
+   */
+  #makeRoom(): void {
+    const growth = this.#rows().length * this.#perPosition;
+    const used = this.activeBytes + growth;
+    this.#prefixes.shrink(Math.max(0, this.#limits.kvBytes - used));
+    const excess = used - this.#limits.kvBytes;
+    if (excess <= 0) return;
+    const holders = [...this.#generations.values()]
+      .map((generation) => ({ generation, order: generation.order, bytes: this.#bytesOf(generation) }))
+      .filter(({ bytes }) => bytes > 0);
+    for (const { generation } of planPreemption(holders, excess)) {
+      for (const row of this.#rows()) if (row.owner === generation) row.gone = true;
+      generation.restart();
+    }
+    for (const batch of this.#batches) batch.compact(true);
+    this.#batches = this.#batches.filter(({ live }) => live.length > 0);
+  }
+
+  /** Bytes that the caches of requests take; known prefixes are not counted. */
+  get activeBytes(): number {
+    const batches = this.#batches.reduce((sum, { bytes }) => sum + bytes, 0);
+    return [...this.#generations.values()].reduce((sum, generation) => sum + this.#prefillBytes(generation), batches);
+  }
+
+  #bytesOf(generation: Generation): number {
+    const rows = this.#batches.flatMap(({ block, live }) =>
+      live.filter(({ owner }) => owner === generation).map(() => block.capacity * this.#perPosition),
+    );
+    return rows.reduce((sum, bytes) => sum + bytes, this.#prefillBytes(generation));
+  }
+
+  #prefillBytes({ prefills }: Generation): number {
+    return prefills.reduce(
+      (sum, { block }) => sum + (block === undefined ? 0 : blockBytes(this.#decoder.kv, block)),
+      0,
+    );
+  }
+
+  #rows(): Row<Generation>[] {
+    return this.#batches.flatMap(({ rows }) => rows);
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * One request in the engine. Its choices advance in step, so that record i holds token i of each of
+ * them.
+ */
+import type { ChoiceDelta, TokenRecord } from "#shared/contract/generation.js";
+import { Choice } from "./choice.js";
+import type { KvBlock } from "./kv.js";
+import type { NewGeneration, Step } from "./protocol.js";
+import type { TextOf } from "./text/text.js";
+
+/**
+ * Tokens to compute before some choices of a request can go on. Their tokens are the same so far,
+ * so one cache serves them all at first.
+ */
+export interface Prefill {
+  readonly choices: readonly Choice[];
+  /** Prompt and output so far. */
+  readonly tokens: Int32Array;
+  /** The cache, a block of one row; undefined until the first pass. */
+  block: KvBlock | undefined;
+  /** How many of the tokens have been computed. */
+  done: number;
+  /** The logits after the last token; undefined until all have been computed. */
+  logits: Float32Array | undefined;
+}
+
+export interface GenerationLimits {
+  readonly text: TextOf;
+  /** Ids of the tokens that end a text. */
+  readonly eos: readonly number[];
+  /** Most tokens that a prompt and its output have together. */
+  readonly contextLength: number;
+}
+
+export class Generation {
+  readonly key: string;
+  /** Place in the order of arrival at this engine; smaller is older. */
+  readonly order: number;
+  readonly prompt: Int32Array;
+  readonly choices: readonly Choice[];
+  /** What is to be computed before it can decode; empty while it does. */
+  prefills: Prefill[] = [];
+  /** Index of the next record. */
+  #next: number;
+
+  constructor(order: number, { key, sampling, prompt, next, replayed }: NewGeneration, limits: GenerationLimits) {
+    this.key = key;
+    this.order = order;
+    this.prompt = prompt;
+    this.#next = next;
+    this.choices = Array.from({ length: sampling.choices }, (_, choice) => {
+      const made = new Choice({ spec: sampling, choice, promptTokens: prompt, ...limits });
+      made.replay(replayed[choice]?.tokens ?? []);
+      return made;
+    });
+    this.restart();
+  }
+
+  /**
+   * It had tokens when it came here, or when its caches were given up: its reader waits in the
+   * middle.
+   */
+  get interrupted(): boolean {
+    return this.choices.some(({ tokens }) => tokens.length > 0);
+  }
+
+  /** Choices that have not finished. */
+  get live(): Choice[] {
+    return this.choices.filter(({ finished }) => finished === undefined);
+  }
+
+  /**
+   * Has all caches computed, again if need be: the request is new here, or its caches were given
+   * up.
+   */
+  restart(): void {
+    const byTokens = new Map<string, { choices: Choice[]; tokens: Int32Array }>();
+    for (const choice of this.live) {
+      const name = choice.tokens.join();
+      const same = byTokens.get(name);
+      if (same === undefined) byTokens.set(name, { choices: [choice], tokens: this.tokensOf(choice) });
+      else same.choices.push(choice);
+    }
+    this.prefills = [...byTokens.values()].map((one) => ({ ...one, block: undefined, done: 0, logits: undefined }));
+  }
+
+  /** Prompt and output so far of one choice. */
+  tokensOf(choice: Choice): Int32Array {
+    const tokens = new Int32Array(this.prompt.length + choice.tokens.length);
+    tokens.set(this.prompt);
+    tokens.set(choice.tokens, this.prompt.length);
+    return tokens;
+  }
+
+  /**
+   * Makes the next record.
+   * @param deltas one per choice that had not finished before, in any order
+   */
+  step(deltas: readonly ChoiceDelta[]): Step {
+    const final = this.live.length === 0;
+    const index = this.#next++;
+    const choices = [...deltas].sort((a, b) => a.index - b.index);
+    const record: TokenRecord = final
+      ? { index, choices, final, reason: "finished", usage: this.#usage() }
+      : { index, choices };
+    const [first] = this.choices;
+    const history = final && first !== undefined ? this.tokensOf(first) : undefined;
+    return { key: this.key, index, record: JSON.stringify(record), final, history };
+  }
+
+  #usage() {
+    const completion = this.choices.reduce((sum, { tokens }) => sum + tokens.length, 0);
+    return { prompt_tokens: this.prompt.length, completion_tokens: completion };
+  }
+}

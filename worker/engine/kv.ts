@@ -1,0 +1,114 @@
+/**
+ * Caches of keys and values as blocks of rows. Rows of different lengths share a block by standing
+ * at its right edge: to the left of a row is padding, which the attention mask hides. Past and
+ * present tensors of a decoder have this very layout, `[rows, heads, capacity, dim]`, so a block
+ * goes in and comes out without being copied.
+ */
+
+/** One cache tensor of a decoder: the keys or the values of one layer. */
+export interface KvTensor {
+  /** Names of the graph's input and output. */
+  readonly past: string;
+  readonly present: string;
+  readonly heads: number;
+  readonly dim: number;
+}
+
+export interface KvLayout {
+  readonly tensors: readonly KvTensor[];
+  readonly datatype: "FP32" | "FP16";
+}
+
+/** FP32 as numbers, FP16 as the bits of each number. */
+export type KvArray = Float32Array | Uint16Array;
+
+/** The caches of some rows. */
+export interface KvBlock {
+  readonly rows: number;
+  /** Positions of each row, padding included. */
+  readonly capacity: number;
+  /** One per tensor of the layout, each `[rows, heads, capacity, dim]`. */
+  readonly arrays: readonly KvArray[];
+}
+
+/** Positions `from` to `from + length` of one row of a block. */
+export interface KvSlice {
+  readonly block: KvBlock;
+  readonly row: number;
+  readonly from: number;
+  readonly length: number;
+}
+
+/** @returns the bytes that one position of one row takes in all tensors together */
+export function bytesPerPosition({ tensors, datatype }: KvLayout): number {
+  const elements = tensors.reduce((sum, { heads, dim }) => sum + heads * dim, 0);
+  return elements * (datatype === "FP32" ? 4 : 2);
+}
+
+/** @returns the bytes that all tensors of a block take */
+export function blockBytes(layout: KvLayout, { rows, capacity }: KvBlock): number {
+  return rows * capacity * bytesPerPosition(layout);
+}
+
+/** @returns the last `length` positions of a row */
+export function rightSlice(block: KvBlock, row: number, length: number): KvSlice {
+  return { block, row, from: block.capacity - length, length };
+}
+
+/**
+ * @returns a new block with these rows in this order, each at the right edge and zeros to its left;
+ * it is as wide as the longest row
+ */
+export function gather(layout: KvLayout, slices: readonly KvSlice[]): KvBlock {
+  const capacity = Math.max(0, ...slices.map(({ length }) => length));
+  const arrays = layout.tensors.map(({ heads, dim }, t) => {
+    const size = slices.length * heads * capacity * dim;
+    const target = layout.datatype === "FP32" ? new Float32Array(size) : new Uint16Array(size);
+    for (const [row, slice] of slices.entries()) {
+      const source = slice.block.arrays[t];
+      if (source === undefined) throw new RangeError("a block lacks a tensor of its layout");
+      for (let head = 0; head < heads; head++) {
+        const start = ((slice.row * heads + head) * slice.block.capacity + slice.from) * dim;
+        const end = start + slice.length * dim;
+        target.set(source.subarray(start, end), ((row * heads + head) * capacity + capacity - slice.length) * dim);
+      }
+    }
+    return target;
+  });
+  return { rows: slices.length, capacity, arrays };
+}
+
+/** Memory for a block that grows: it serves every size up to the one that it was made for. */
+export class KvMemory {
+  readonly #layout: KvLayout;
+  readonly #buffers: readonly ArrayBuffer[];
+  /** Positions of all rows together. */
+  readonly #positions: number;
+
+  constructor(layout: KvLayout, rows: number, capacity: number) {
+    this.#layout = layout;
+    this.#positions = rows * capacity;
+    const elementBytes = layout.datatype === "FP32" ? 4 : 2;
+    this.#buffers = layout.tensors.map(
+      ({ heads, dim }) => new ArrayBuffer(this.#positions * heads * dim * elementBytes),
+    );
+  }
+
+  fits(rows: number, capacity: number): boolean {
+    return rows * capacity <= this.#positions;
+  }
+
+  /**
+   * @returns arrays of the exact size for one block, one per tensor; they are the same memory at
+   * every call
+   */
+  arrays(rows: number, capacity: number): KvArray[] {
+    return this.#layout.tensors.map(({ heads, dim }, t) => {
+      const buffer = this.#buffers[t] ?? new ArrayBuffer(0);
+      const length = rows * capacity * heads * dim;
+      return this.#layout.datatype === "FP32"
+        ? new Float32Array(buffer, 0, length)
+        : new Uint16Array(buffer, 0, length);
+    });
+  }
+}

@@ -1,0 +1,29 @@
+/**
+ * The thread of a generator's engine: it opens the model, and computes one iteration whenever the
+ * main thread asks for one.
+ */
+import { describe, openSession } from "../onnx/runtime.js";
+import { serveThread } from "../thread/serve.js";
+import { openText } from "../tokenizer/output-text.js";
+import { openDecoder } from "./decoder.js";
+import { Engine } from "./engine.js";
+import { bytesPerPosition } from "./kv.js";
+import { layoutOf } from "./layout.js";
+import type { GeneratorFacts, GeneratorOptions, IterateRequest, Iteration, EngineChange } from "./protocol.js";
+
+await serveThread<GeneratorOptions, IterateRequest, GeneratorFacts, Iteration, EngineChange>(async (options) => {
+  const session = await openSession(options);
+  const layout = layoutOf({ inputs: describe(session.inputMetadata), outputs: describe(session.outputMetadata) });
+  const decoder = await openDecoder(session, layout, options.vocabSize);
+  const engine = new Engine(decoder, { ...options, text: openText(options.tokenizerFile) });
+  return {
+    ready: { padding: decoder.padding, bytesPerToken: bytesPerPosition(decoder.kv) },
+    hear(change) {
+      if (change.kind === "add") engine.add(change.generation);
+      else engine.remove(change.key);
+    },
+    async answer({ only }) {
+      return { answer: await engine.iterate(only) };
+    },
+  };
+});

@@ -1,0 +1,177 @@
+/**
+ * A worker as a member of the fleet: its connections, the lanes of its models, and how it joins and
+ * leaves.
+ */
+import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
+import type { Logger } from "pino";
+import { pinOf, type Lane } from "#shared/queue/address.js";
+import type { Lifecycle } from "#shared/lifecycle.js";
+import { connectBus, type Bus } from "#shared/nats/connect.js";
+import { RedisClocks } from "#shared/redis/clock.js";
+import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
+import { lanesOf } from "#shared/queue/work/lane.js";
+import { joinDeployment, type Deployment } from "#shared/queue/deployment.js";
+import { checkServer } from "#shared/redis/server.js";
+import { retrying } from "#shared/retry.js";
+import { Exclusive } from "./lane/exclusive.js";
+import { beginToRead, type Reading } from "./lane/reading.js";
+import { TensorWork } from "./tensors/loop.js";
+import type { WorkerConfig } from "./config.js";
+import { declareCrashRelease } from "./crash-release.js";
+import { StreamWork } from "./streams/work.js";
+import { ReplyPublisher } from "./lane/publish.js";
+import { laneContext, RunningLane, type LaneContext, type LaneSettings, type LaneWork } from "./lane/lane.js";
+import type { LoadedModel, LoadReport } from "./load-models.js";
+import { OutageGuard } from "./lane/outage-guard.js";
+import { Liveness } from "./liveness/liveness.js";
+
+/** How long a starting worker waits for Redis before it gives up. */
+const START_BUDGET_MS = 60_000;
+
+export class FleetMember {
+  /**
+   * The configured name and a random id of this start: a process that starts again under its old
+   * name must never pass as its former self.
+   */
+  private readonly worker: string;
+  private readonly config: WorkerConfig;
+  private readonly lifecycle: Lifecycle;
+  private readonly log: Logger;
+  private readonly redis: RedisClient;
+  private readonly bus: Bus;
+  private readonly exclusive = new Exclusive();
+  private readonly clocks: RedisClocks;
+  private readonly outageGuard: OutageGuard;
+
+  /** Begins to connect and does not wait. `lifecycle` closes the connections. */
+  constructor(config: WorkerConfig, lifecycle: Lifecycle, log: Logger) {
+    this.worker = `${config.BATON_WORKER_NAME}.${randomBytes(6).toString("hex")}`;
+    this.config = config;
+    this.lifecycle = lifecycle;
+    this.log = log;
+    this.redis = connectRedis({
+      url: config.BATON_REDIS_URL,
+      name: this.worker,
+      durability: config.BATON_DURABILITY,
+      log,
+    });
+    lifecycle.onClose("redis", () => this.redis.disconnect());
+    this.clocks = new RedisClocks(this.redis);
+    this.outageGuard = new OutageGuard(config.BATON_LEASE_MS, performance.now());
+    this.bus = connectBus({ url: config.BATON_NATS_URL, name: this.worker, log });
+    lifecycle.onClose("nats", () => this.bus.close());
+  }
+
+  /**
+   * Resolves once the lanes are open and the worker has announced itself.
+   *
+   * @throws Error when Redis cannot be used, or disagrees with the settings
+   */
+  async join({ loaded, failed }: LoadReport): Promise<void> {
+    const { worker, config, log } = this;
+    await whenReady(this.redis, AbortSignal.timeout(START_BUDGET_MS));
+    await checkServer(this.redis, log);
+    const leaving = new AbortController();
+    this.lifecycle.onClose("deployment", () => leaving.abort());
+    const terms = { redis: this.redis, buckets: config.BATON_BUCKETS, log, signal: leaving.signal };
+    const deployment = await joinDeployment(terms);
+    const { buckets } = deployment;
+    // Deadlines of what the lanes read are in Redis's time.
+    await retrying(() => this.clocks.read(), { budgetMs: START_BUDGET_MS });
+    const readingClocks = this.clocks.watch(leaving.signal);
+    this.lifecycle.onClose("clocks", () => readingClocks);
+    const liveness = new Liveness({
+      redis: this.redis,
+      worker,
+      clocks: this.clocks,
+      outageGuard: this.outageGuard,
+      leaseMs: config.BATON_LEASE_MS,
+      buckets,
+      healthFile: config.BATON_HEALTH_FILE,
+      log,
+    });
+    this.lifecycle.onClose("liveness", () => liveness.end());
+    const lanes = this.openLanes(loaded, buckets, liveness, this.beginToReply(deployment));
+    const models = loaded.map(({ served }) => served);
+    const announcement = { worker, host: hostname(), pid: process.pid, startedAt: Date.now(), models, failed };
+    await liveness.join(announcement, lanes, START_BUDGET_MS);
+    this.lifecycle.onClose("membership", () => liveness.leave());
+    log.info({ worker, models: models.map(({ name, version }) => `${name}/${version}`) }, "worker ready");
+  }
+
+  /** The lanes, which close earlier, still publish what they finish. */
+  private beginToReply({ secret }: Deployment): ReplyPublisher {
+    const { bus, redis, log } = this;
+    const replies = new ReplyPublisher({ bus, redis, secret, log });
+    const leaving = new AbortController();
+    const beating = replies.beatWhileOpen(leaving.signal);
+    this.lifecycle.onClose("replies", async () => {
+      leaving.abort();
+      await beating;
+    });
+    return replies;
+  }
+
+  /** @returns all lanes that are open now */
+  private openLanes(
+    loaded: readonly LoadedModel[],
+    buckets: number,
+    liveness: Liveness,
+    replies: ReplyPublisher,
+  ): Lane[] {
+    const { redis, worker, config, log } = this;
+    const { BATON_REDIS_URL: redisUrl, BATON_LOG_LEVEL: logLevel } = config;
+    const reading = beginToRead(redis, { url: redisUrl, name: worker, log }, buckets);
+    const opened = loaded.map((model) => {
+      const { kind, serving, served } = model;
+      const streams = kind === "generator";
+      const queue = { redis, consumer: worker, streams, model: serving.name, ...pinOf(served), buckets };
+      const running = this.openLane(model, { queue, reading, replies, models: loaded.length });
+      liveness.register(running);
+      return running;
+    });
+    const lanes = opened.flatMap(({ queue }) => lanesOf(queue));
+    declareCrashRelease({ consumer: worker, lanes, redisUrl, logLevel });
+    this.lifecycle.onClose("lanes", async () => {
+      await Promise.all(
+        opened.map(async (lane) => {
+          await liveness.unregister(lane);
+          await lane.drain();
+        }),
+      );
+      await reading.stop();
+    });
+    return lanes;
+  }
+
+  private openLane(
+    model: LoadedModel,
+    shared: Pick<LaneSettings, "queue" | "replies" | "models"> & { readonly reading: Reading },
+  ): RunningLane {
+    const { bus, clocks, outageGuard, config, log } = this;
+    const { reading, ...parts } = shared;
+    const context = laneContext({
+      ...parts,
+      bus,
+      clocks,
+      maxIdleMs: model.serving.maxIdleMs,
+      history: model.kind === "generator" ? 1 : model.serving.history,
+      outageGuard,
+      stateCacheBytes: config.BATON_STATE_CACHE_BYTES,
+      room: reading.room,
+      log: log.child({ model: parts.queue.model }),
+    });
+    return new RunningLane(context, this.workOf(model, context), reading);
+  }
+
+  private workOf(model: LoadedModel, context: LaneContext): LaneWork {
+    const { config, exclusive } = this;
+    const shared = { exclusive, maxRunsAlone: config.BATON_MAX_RUNS_ALONE };
+    if (model.kind === "generator") {
+      return new StreamWork(model.serving, context, { ...shared, queue: { ...context.queue, streams: true } });
+    }
+    const limits = { maxStateBytes: config.BATON_MAX_STATE_BYTES };
+    return new TensorWork(model.serving, context, { ...shared, limits });
+  }
+}

@@ -1,0 +1,89 @@
+import { describe, expect, it } from "vitest";
+import { encodeFrame } from "#shared/frame.js";
+import type { Delivery } from "#shared/queue/entry.js";
+import { hold, Holdings, type Held } from "./holdings.js";
+
+function delivery(entry: string, shape: readonly number[] = [1]): Delivery {
+  const count = shape.reduce((product, dim) => product * dim, 1);
+  const frame = encodeFrame({}, [{ name: "x", datatype: "UINT8", shape, data: Buffer.alloc(count) }]);
+  const facts = {
+    step: 0,
+    number: 0,
+    start: false,
+    end: false,
+    deadlineAt: 0,
+    gateway: "g",
+    outcomeTtlMs: 1,
+    from: "",
+  };
+  const lane = { bucket: 0, model: "m", version: "1", digest: "d" };
+  const address = { bucket: 0, model: "m", tenant: "default", request: entry };
+  return { lane, entry, key: entry, ...address, sequence: undefined, ...facts, frame };
+}
+
+function held(entry: string): Held {
+  return hold(delivery(entry), Infinity, true, Promise.resolve({ kind: "found", tensors: undefined }));
+}
+
+const entries = (steps: readonly Held[]) => steps.map((step) => step.delivery.entry);
+
+describe("Holdings", () => {
+  it("tell fresh steps from suspects, each oldest first", () => {
+    const holdings = new Holdings();
+    holdings.hold([held("1"), held("2")], "fresh");
+    holdings.hold([held("3")], "suspect");
+    holdings.hold([held("4")], "fresh");
+    expect(entries(holdings.waiting)).toEqual(["1", "2", "4"]);
+    expect(entries(holdings.suspects)).toEqual(["3"]);
+  });
+
+  it("keep what runs, though it no longer waits", () => {
+    const holdings = new Holdings();
+    holdings.hold([held("1"), held("2")], "fresh");
+    holdings.take(holdings.waiting.slice(0, 1));
+    expect(entries(holdings.waiting)).toEqual(["2"]);
+    expect(holdings.unbegun()).toMatchObject([{ key: "2" }]);
+    expect(holdings.keys()).toEqual(["1", "2"]);
+  });
+
+  it("forget what is dropped, running or not", () => {
+    const holdings = new Holdings();
+    holdings.hold([held("1"), held("2")], "suspect");
+    holdings.take(holdings.suspects.slice(0, 1));
+    holdings.drop(["1", "2", "unknown"]);
+    expect([holdings.has("1"), holdings.has("2")]).toEqual([false, false]);
+    expect(holdings.keys()).toEqual([]);
+  });
+});
+
+describe("what was left without an end", () => {
+  it("is remembered until it is held again or dropped", () => {
+    const holdings = new Holdings();
+    holdings.hold([held("1"), held("2"), held("3")], "fresh");
+    holdings.leave([delivery("1"), delivery("2")], 100);
+    holdings.leave([delivery("3")], 200);
+    expect(holdings.keys()).toEqual([]);
+    expect(holdings.leftBy(99)).toEqual([]);
+    expect(holdings.leftBy(150)).toMatchObject([{ key: "1" }, { key: "2" }]);
+    holdings.hold([held("1")], "suspect");
+    holdings.drop(["2"]);
+    expect(holdings.leftBy(300)).toMatchObject([{ key: "3" }]);
+  });
+});
+
+describe("a held step", () => {
+  const of = (shape: readonly number[], batched: boolean) => {
+    const { rows, shapeKey } = hold(delivery("1", shape), 0, batched, Promise.resolve({ kind: "unavailable" }));
+    return { rows, shapeKey };
+  };
+
+  it("may share a batch with steps of other numbers of rows", () => {
+    expect(of([3, 2], true)).toEqual({ rows: 3, shapeKey: "x[2]" });
+    expect(of([3, 2], false)).toEqual({ rows: 1, shapeKey: "x[3,2]" });
+  });
+
+  it("is refused where its frame cannot be parsed", () => {
+    const spoiled = { ...delivery("1"), frame: Buffer.from("no frame") };
+    expect(() => hold(spoiled, 0, true, Promise.resolve({ kind: "unavailable" }))).toThrow();
+  });
+});

@@ -1,0 +1,267 @@
+/**
+ * The lanes of one model version in this worker, one for each bucket, from the first read to the
+ * drain. What is done with the steps is the lanes' work: batches of a tensor model, or streams of a
+ * generator. Steps of all buckets share one holdings, one batch and one cache of states.
+ */
+import type { Logger } from "pino";
+import type { Bus } from "#shared/nats/connect.js";
+import type { Lane } from "#shared/queue/address.js";
+import { bucketTag } from "#shared/queue/bucket-tag.js";
+import { bury } from "#shared/queue/work/bury.js";
+import { discard } from "#shared/queue/work/discard.js";
+import { deliveryKey, type Delivery } from "#shared/queue/entry.js";
+import { lanesOf, type Located, type ModelQueue } from "#shared/queue/work/lane.js";
+import { ownedByLane } from "#shared/queue/work/owned.js";
+import { release } from "#shared/queue/work/release.js";
+import { lanesByKey, readOwned, type Taken } from "#shared/queue/work/stream.js";
+import type { RedisClocks } from "#shared/redis/clock.js";
+import { isReplyError } from "#shared/redis/script.js";
+import { callGroups } from "#shared/redis/slots.js";
+import { retrying } from "#shared/retry.js";
+import { States } from "../sequence/states.js";
+import { Holdings, hold, type Arrival, type Held, type Intake } from "./holdings.js";
+import type { OutageGuard } from "./outage-guard.js";
+import type { Reading } from "./reading.js";
+import { reconcileWhileOpen } from "./reconciler.js";
+import type { ReplyPublisher } from "./publish.js";
+import type { Settler } from "./settle.js";
+
+export interface LaneSettings {
+  readonly queue: ModelQueue;
+  readonly bus: Bus;
+  /** The worker's, which all of its lanes share. */
+  readonly replies: ReplyPublisher;
+  readonly clocks: RedisClocks;
+  /** How long a sequence of this model is kept without a step; undefined where it has none. */
+  readonly maxIdleMs: number | undefined;
+  /** How many checkpoints of a sequence are kept, the newest included; undefined stands for one. */
+  readonly history?: number | undefined;
+  /** One for all lanes of this process. */
+  readonly outageGuard: OutageGuard;
+  /** How many models this worker serves. */
+  readonly models: number;
+  /** Memory for the states of sequences that this worker saw last. */
+  readonly stateCacheBytes: number;
+  /** Is notified when there may be room for more steps. */
+  readonly room: Reading["room"];
+  readonly log: Logger;
+}
+
+/** What a model's lanes and the work on them have in common. */
+export interface LaneContext {
+  readonly queue: ModelQueue;
+  readonly holdings: Holdings;
+  readonly settler: Settler;
+  readonly clocks: RedisClocks;
+  readonly outageGuard: OutageGuard;
+  readonly models: number;
+  readonly maxIdleMs: number | undefined;
+  readonly log: Logger;
+}
+
+/**
+ * What is done with the steps of a model's lanes; they are in the context that it was made with.
+ */
+export interface LaneWork {
+  /** Whether requests have a batch dimension. */
+  readonly batched: boolean;
+  /** How many more new steps may be read now. */
+  room(): number;
+  /** How many more suspects may be taken over now; the rest is left to other workers. */
+  suspectRoom(): number;
+  /** Whether a delivery is of the kind that this model takes. */
+  accepts(delivery: Delivery): boolean;
+  /**
+   * Runs and settles what is held, until `signal` aborts. What has not begun by then, or can go on
+   * in another worker, stays in the holdings.
+   */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/**
+ * How long a commit is retried: for longer than a usual lease, since nobody takes over while Redis
+ * is away.
+ */
+const SETTLE_BUDGET_MS = 20_000;
+/** A call that succeeds in a Cluster mostly does so much sooner than this, in ms. */
+const CLUSTER_PATIENCE_MS = 500;
+/** How long handing steps back is retried. What is left then, others take when this worker ends. */
+const RELEASE_BUDGET_MS = 5_000;
+/** Most entries that a drain looks for at the end, which this worker may own without knowing. */
+const OWNED_LIMIT = 1_000;
+
+/** Makes what a model's lanes share, and connects to nothing. */
+export function laneContext(settings: LaneSettings): LaneContext {
+  const { queue, bus, replies, clocks, maxIdleMs, history, outageGuard, models, stateCacheBytes, room, log } = settings;
+  const states = new States(queue, stateCacheBytes);
+  const patienceMs = queue.redis.isCluster ? CLUSTER_PATIENCE_MS : SETTLE_BUDGET_MS;
+  return {
+    queue,
+    holdings: new Holdings(room),
+    settler: { queue, bus, replies, states, maxIdleMs, history, budgetMs: SETTLE_BUDGET_MS, patienceMs },
+    clocks,
+    outageGuard,
+    models,
+    maxIdleMs,
+    log,
+  };
+}
+
+/** The open lanes of a model. Their loops run until they are drained. */
+export class RunningLane implements Intake {
+  readonly #context: LaneContext;
+  readonly #work: LaneWork;
+  readonly #reader: Reading;
+  /** Aborts when the lanes take no more steps. */
+  readonly #reading = new AbortController();
+  readonly #reconciling: Promise<void>;
+  readonly #running: Promise<void>;
+
+  /**
+   * Starts the loops.
+   * @param reader reads for all models of this worker
+   */
+  constructor(context: LaneContext, work: LaneWork, reader: Reading) {
+    this.#context = context;
+    this.#work = work;
+    this.#reader = reader;
+    const reading = this.#reading.signal;
+    const lanes = lanesOf(context.queue);
+    reader.add({ lanes: lanesByKey(lanes), intake: this });
+    this.#reconciling = reconcileWhileOpen(context, reading);
+    this.#running = work.run(reading);
+  }
+
+  get queue(): ModelQueue {
+    return this.#context.queue;
+  }
+
+  get holdings(): Holdings {
+    return this.#context.holdings;
+  }
+
+  /** It takes in by itself what is found for its lanes. */
+  get intake(): Intake {
+    return this;
+  }
+
+  room(): number {
+    return this.#work.room();
+  }
+
+  suspectRoom(): number {
+    return this.#work.suspectRoom();
+  }
+
+  /**
+   * Takes what has come into the holdings, unless it is held already. What cannot be read is set
+   * aside.
+   */
+  accept({ deliveries, unreadable }: Taken, arrival: Arrival): void {
+    const { holdings } = this.#context;
+    const unseen = deliveries.filter(({ key }) => !holdings.has(key));
+    holdings.hold(this.#parse(unseen), arrival);
+    if (unreadable.length > 0) this.#setAside(unreadable);
+  }
+
+  /**
+   * Stops reading, hands back the steps that have not begun, and finishes and commits the others.
+   */
+  async drain(): Promise<void> {
+    const { queue, holdings, log } = this.#context;
+    this.#reading.abort();
+    holdings.arrived.notify();
+    holdings.taken.notify();
+    let released = await this.#handBack();
+    if (queue.streams === true) {
+      await this.#running;
+      await this.#leaveStreams();
+    }
+    // A reader that Redis still holds blocked may be given more. It is read out, not cut off, and
+    // what it was given is handed back before a long run ends.
+    await Promise.all([this.#reconciling, this.#reader.stop()]);
+    released += await this.#handBack();
+    await this.#running;
+    // If the reply to a read was lost, this worker owns entries that it has not seen.
+    if (queue.streams === true) await this.#leaveStreams();
+    else released += await this.#releaseUnseen();
+    if (released > 0) log.info({ count: released }, "handed back");
+  }
+
+  /**
+   * Parses deliveries, and begins to look up the states of all of them together. What this model
+   * cannot take is set aside.
+   */
+  #parse(deliveries: readonly Delivery[]): Held[] {
+    const { settler, clocks } = this.#context;
+    const lookups = settler.states.lookUp(deliveries);
+    return deliveries.flatMap((delivery, i) => {
+      const state = lookups[i];
+      if (state === undefined) return [];
+      try {
+        // A model may have been changed under its name: its scripts and its other steps would take
+        // this step for what it is not.
+        if (!this.#work.accepts(delivery)) throw new TypeError("not of this kind");
+        const deadlineAt = clocks.of(bucketTag(delivery.bucket)).toLocal(delivery.deadlineAt);
+        return [hold(delivery, deadlineAt, this.#work.batched, state)];
+      } catch {
+        this.#setAside([delivery]);
+        return [];
+      }
+    });
+  }
+
+  #setAside(entries: readonly Located[]): void {
+    const { queue, holdings, log } = this.#context;
+    log.error({ entries: entries.map(({ entry }) => entry) }, "unreadable entries set aside");
+    discard(queue, entries).catch((error: unknown) => {
+      log.warn({ error: String(error) }, "discard failed; it will be tried again");
+      const left = entries.map(({ lane, entry }) => ({ lane, entry, key: deliveryKey(lane, entry) }));
+      holdings.leave(left, performance.now());
+    });
+  }
+
+  /** @returns how many steps that had not begun went back to the queue */
+  #handBack(): Promise<number> {
+    const { queue, holdings } = this.#context;
+    const unbegun = [...holdings.waiting, ...holdings.suspects].map(({ delivery }) => delivery);
+    holdings.drop(unbegun.map(({ key }) => key));
+    return retrying(() => release(queue, unbegun), { budgetMs: RELEASE_BUDGET_MS });
+  }
+
+  /**
+   * Leaves streams in their middle to others at once. They must not go to the end of the queue: the
+   * next worker that hears of them goes on with them.
+   */
+  #leaveStreams(): Promise<unknown> {
+    const { queue, holdings } = this.#context;
+    holdings.drop(holdings.keys());
+    const leave = async () => {
+      const owned = await ownedByLane(queue.redis, queue.consumer, lanesOf(queue));
+      const lanes = owned.map(({ lane }) => lane);
+      if (lanes.length > 0) await bury(queue.redis, queue.consumer, { why: "leaving" }, lanes);
+    };
+    return retrying(leave, { budgetMs: RELEASE_BUDGET_MS });
+  }
+
+  /** @returns how many steps went back that Redis had given this worker without its knowledge */
+  async #releaseUnseen(): Promise<number> {
+    const { queue } = this.#context;
+    const budget = { budgetMs: RELEASE_BUDGET_MS };
+    const read = async (lanes: readonly Lane[]) => {
+      try {
+        return (await readOwned(queue.redis, queue.consumer, lanesByKey(lanes), OWNED_LIMIT)).deliveries;
+      } catch (error) {
+        if (isReplyError(error, "NOGROUP")) return []; // Redis came back empty
+        throw error;
+      }
+    };
+    // In a Cluster a read names streams of one slot.
+    const groups = callGroups(queue.redis, lanesOf(queue), ({ bucket }) => bucketTag(bucket));
+    const released = groups.map(async (lanes) => {
+      const deliveries = await retrying(() => read(lanes), budget);
+      return retrying(() => release(queue, deliveries), budget);
+    });
+    return (await Promise.all(released)).reduce((sum, count) => sum + count, 0);
+  }
+}

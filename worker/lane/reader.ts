@@ -1,0 +1,255 @@
+/**
+ * Reads new steps for all models of this worker over one connection. A model is read for only while
+ * it has room: at most one batch waits while one runs, so no worker hoards what another could run.
+ */
+import type { Logger } from "pino";
+import { dropIfSilent, masterFor, whenReady, type BlockingReader, type RedisClient } from "#shared/redis/connect.js";
+import { isReplyError } from "#shared/redis/script.js";
+import { delay } from "#shared/retry.js";
+import type { Lane } from "#shared/queue/address.js";
+import { laneKeys } from "#shared/queue/keys.js";
+import type { Delivery } from "#shared/queue/entry.js";
+import { release } from "#shared/queue/work/release.js";
+import { createGroup } from "#shared/queue/work/create-group.js";
+import { readOwned, waitForNew, type LanesByKey, type Taken } from "#shared/queue/work/stream.js";
+import { take } from "#shared/queue/work/take.js";
+import { Signal } from "#shared/signal.js";
+import type { Intake } from "./holdings.js";
+
+/** A model that is read for. */
+export interface Source {
+  readonly lanes: LanesByKey;
+  readonly intake: Pick<Intake, "room" | "accept">;
+}
+
+export interface ReaderSettings {
+  /** For this reader alone, since a blocking read holds up what follows it. */
+  readonly redis: BlockingReader;
+  /** For short commands: it ends a read that blocks in vain. */
+  readonly commands: RedisClient;
+  readonly consumer: string;
+  readonly log: Logger;
+}
+
+/** Redis answers a blocked read after this long at the latest. A drain waits for the answer. */
+const BLOCK_MS = 200;
+/**
+ * A link on which nothing comes for longer than this counts as lost: a read blocks for less, and a
+ * frozen peer sends no reset. A long answer on a slow link keeps coming, so it is not cut.
+ */
+const SILENCE_MS = BLOCK_MS + 1_500;
+/** Most entries of each lane asked for when this worker may own some without knowing. */
+const OWNED_LIMIT = 1_000;
+
+export class Reader {
+  /** To be notified when a model may have room for more. */
+  readonly room = new Signal();
+  readonly #settings: ReaderSettings;
+  readonly #sources: Source[] = [];
+  /**
+   * Those of which this worker may own entries that it has not seen: all of them at the beginning
+   * of every connection, since the reply to the last read of the one before may be lost.
+   */
+  readonly #unasked = new Set<Source>();
+  /** Sources whose last read found something, in the order in which they are asked. */
+  readonly #warm = new Set<Source>();
+  /** Sources of which the last read of several lanes found something. */
+  readonly #crowded = new Set<Source>();
+  readonly #stopping = new AbortController();
+  /** Ends when the reader has stopped; undefined before the first source is added. */
+  #running: Promise<void> | undefined;
+  /** How many reads there have been: each begins with another lane, so that none waits for ever. */
+  #reads = 0;
+  /** The connection's id at the server; undefined while that is not known. */
+  #clientId: number | undefined;
+
+  constructor(settings: ReaderSettings) {
+    this.#settings = settings;
+  }
+
+  /** Reads for this model, too, from now on. */
+  add(source: Source): void {
+    this.#sources.push(source);
+    this.#unasked.add(source);
+    this.#running ??= this.#run();
+    this.room.notify();
+  }
+
+  /** Stops. The read that Redis holds blocked is waited for, since it may bring something. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.room.notify();
+    await this.#running;
+    this.#settings.redis.disconnect();
+  }
+
+  async #run(): Promise<void> {
+    const { redis, log } = this.#settings;
+    const { signal } = this.#stopping;
+    const unasked = this.#unasked;
+    while (!signal.aborted) {
+      const watchdog = watchSilence(redis);
+      try {
+        if (redis.status !== "ready") await whenReady(redis, signal);
+        if (unasked.size > 0) await this.#readOwned();
+        else await this.#readNew();
+      } catch (error) {
+        if (signal.aborted) return;
+        dropIfSilent(redis, error);
+        this.#clientId = undefined;
+        if (isReplyError(error, "NOGROUP")) await this.#createGroups();
+        else log.debug({ error: String(error) }, "read failed");
+        for (const source of this.#sources) unasked.add(source);
+        await delay(20, signal);
+      } finally {
+        clearInterval(watchdog);
+      }
+    }
+  }
+
+  /** What was delivered to this worker before may have run here already. */
+  async #readOwned(): Promise<void> {
+    const { redis, consumer } = this.#settings;
+    for (const source of this.#unasked) {
+      source.intake.accept(await readOwned(redis, consumer, source.lanes, OWNED_LIMIT), "suspect");
+      this.#unasked.delete(source);
+      this.#warm.add(source);
+    }
+  }
+
+  async #readNew(): Promise<void> {
+    for (const source of this.#warm) {
+      const most = source.intake.room();
+      if (most <= 0) continue;
+      const taken = await this.#take(source, most);
+      source.intake.accept(taken, "fresh");
+      if (taken.deliveries.length < most) this.#warm.delete(source);
+      if (this.#stopping.signal.aborted) return;
+    }
+    const open = this.#sources.filter(({ intake }) => intake.room() > 0);
+    if (open.some((source) => this.#warm.has(source))) return;
+    if (open.length === 0) return this.room.wait(performance.now() + BLOCK_MS);
+    await this.#wait(open);
+  }
+
+  /** Waits for the first entry of any of these. */
+  async #wait(open: readonly Source[]): Promise<void> {
+    const { redis, consumer } = this.#settings;
+    const lanes = new Map(open.flatMap((source) => [...source.lanes]));
+    if (open.length < this.#sources.length) this.#clientId ??= await redis.client("ID");
+    const reading = waitForNew(redis, consumer, lanes, BLOCK_MS);
+    if (open.length < this.#sources.length) await this.#endWhenOthersHaveRoom(reading, open);
+    const { deliveries, unreadable } = await reading;
+    for (const source of open) {
+      const mine = await this.#withinRoom(
+        source,
+        deliveries.filter(({ lane }) => isOf(source, lane)),
+      );
+      const broken = unreadable.filter(({ lane }) => isOf(source, lane));
+      if (mine.length + broken.length === 0) continue;
+      this.#warm.add(source);
+      // Where entries come many at a time, the first one waits for those that came with it: else it
+      // would run in a batch by itself. A lone step does not wait for another read.
+      const most = this.#crowded.has(source) ? source.intake.room() - mine.length : 0;
+      const first = { deliveries: [...mine], unreadable: broken };
+      const taken = most > 0 ? await this.#takeBeside(first, source, most) : first;
+      source.intake.accept(taken, "fresh");
+    }
+  }
+
+  /**
+   * A read of several lanes may bring an entry of each. What is more than the model has room for
+   * goes back to the queue at once, since another worker may have room.
+   */
+  async #withinRoom(source: Source, deliveries: readonly Delivery[]): Promise<readonly Delivery[]> {
+    const room = Math.max(0, source.intake.room());
+    if (deliveries.length <= room) return deliveries;
+    const { commands, consumer, log } = this.#settings;
+    try {
+      await release({ redis: commands, consumer }, deliveries.slice(room));
+      return deliveries.slice(0, room);
+    } catch (error) {
+      log.debug({ error: String(error) }, "what was read beyond the room could not be given back; it is kept");
+      return deliveries;
+    }
+  }
+
+  /** What was read already is not lost where the read that should add to it fails. */
+  async #takeBeside(first: Taken, source: Source, most: number): Promise<Taken> {
+    try {
+      const { deliveries, unreadable } = await this.#take(source, most);
+      return { deliveries: [...first.deliveries, ...deliveries], unreadable: [...first.unreadable, ...unreadable] };
+    } catch (error) {
+      this.#settings.log.debug({ error: String(error) }, "read failed");
+      for (const one of this.#sources) this.#unasked.add(one);
+      return first;
+    }
+  }
+
+  async #take(source: Source, most: number): Promise<Taken> {
+    const { redis, consumer } = this.#settings;
+    const taken = await take(redis, consumer, this.#turned(source.lanes), most);
+    if (taken.deliveries.length > 0) this.#crowded.add(source);
+    else this.#crowded.delete(source);
+    return taken;
+  }
+
+  /**
+   * A read names the models that have room when it begins. Another one need not wait for its end.
+   */
+  async #endWhenOthersHaveRoom(reading: Promise<unknown>, open: readonly Source[]): Promise<void> {
+    const { commands, log } = this.#settings;
+    const read = { over: false };
+    const ended = () => {
+      read.over = true;
+      this.room.notify();
+    };
+    reading.then(ended, ended);
+    while (!read.over) {
+      await this.room.wait(Infinity);
+      if (read.over || !this.#sources.some((source) => !open.includes(source) && source.intake.room() > 0)) continue;
+      // In a Cluster only the node that is read knows the connection by this id: all lanes of a
+      // reader are in one slot there. Another node may have another connection with the same id.
+      const [[key = ""] = []] = open[0]?.lanes ?? [];
+      try {
+        await masterFor(commands, key)?.client("UNBLOCK", this.#clientId ?? 0);
+      } catch (error) {
+        log.debug({ error: String(error) }, "a read that blocks could not be ended; it ends by itself");
+      }
+      return;
+    }
+  }
+
+  async #createGroups(): Promise<void> {
+    const { redis, log } = this.#settings;
+    const lanes = this.#sources.flatMap((source) => [...source.lanes.values()]);
+    await Promise.all(lanes.map((lane) => createGroup(redis, lane))).catch((error: unknown) => {
+      log.debug({ error: String(error) }, "a group could not be made; it is tried again");
+    });
+  }
+
+  #turned(lanes: LanesByKey): LanesByKey {
+    const all = [...lanes];
+    const first = this.#reads++ % all.length;
+    return new Map([...all.slice(first), ...all.slice(0, first)]);
+  }
+}
+
+function isOf({ lanes }: Source, lane: Lane): boolean {
+  return lanes.get(laneKeys(lane).ready) !== undefined;
+}
+
+/**
+ * Replaces the connection each time that nothing has come over it for SILENCE_MS. A connection that
+ * is being opened may fall silent like any other.
+ */
+function watchSilence(redis: BlockingReader): NodeJS.Timeout {
+  let { stream } = redis;
+  let bytes = stream?.bytesRead;
+  return setInterval(() => {
+    const open = redis.status === "connect" || redis.status === "ready";
+    if (open && redis.stream === stream && stream.bytesRead === bytes) redis.disconnect(true);
+    ({ stream } = redis);
+    bytes = stream?.bytesRead;
+  }, SILENCE_MS);
+}

@@ -1,0 +1,156 @@
+/**
+ * Looks into a model's lanes, one after the other, for steps that nobody would ever run, such as
+ * after somebody deleted an entry by hand, and puts them right. The workers of a model take turns.
+ */
+import type { Logger } from "pino";
+import { errorKinds } from "#shared/errors.js";
+import { requestName, type RequestAddress } from "#shared/queue/address.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import { noteUnpublished } from "#shared/queue/work/note-unpublished.js";
+import { laneKeys, outcomeKey } from "#shared/queue/keys.js";
+import { cancelRequest } from "#shared/queue/cancel.js";
+import { giveOutcome } from "#shared/queue/give-outcome.js";
+import { delay, retrying } from "#shared/retry.js";
+import { bury } from "#shared/queue/work/bury.js";
+import { inLane, lanesOf, type LaneQueue, type ModelQueue } from "#shared/queue/work/lane.js";
+import { beginRound } from "#shared/queue/work/begin-round.js";
+import { mendSequence } from "#shared/queue/work/mend-sequence.js";
+import { orphans } from "#shared/queue/work/orphans.js";
+import { readProgress } from "#shared/queue/work/read-progress.js";
+import { reapConsumers } from "#shared/queue/work/reap-consumers.js";
+import { reapIdle } from "#shared/queue/work/reap-idle.js";
+import { requeue } from "#shared/queue/work/requeue.js";
+import { sealedOutcome } from "#shared/queue/work/sealed-outcome.js";
+import { owners, strays } from "#shared/queue/work/strays.js";
+import type { OutageGuard } from "./outage-guard.js";
+
+export interface Reconciler {
+  readonly queue: ModelQueue;
+  /** How long the model's sequences are kept idle, in ms; undefined where it has none. */
+  readonly maxIdleMs: number | undefined;
+  /** How many models this worker serves: their looks at lanes share a budget. */
+  readonly models: number;
+  readonly outageGuard: OutageGuard;
+  readonly log: Logger;
+}
+
+/** Two looks at a lane are at least so far apart, in ms, whoever makes them. */
+const EVERY_MS = 2_000;
+/** A worker looks at a lane at most this often, in ms, whatever it serves. */
+const LOOK_MS = 500;
+/** Most entries, and most sequences, that one round looks at. The rest waits for the next round. */
+const LIMIT = 1_000;
+/** Idle sequences that one call removes. Redis's only thread is busy with them for 2 ms. */
+const REAP_LIMIT = 200;
+/** Sequences that are looked at side by side. */
+const LOOKS_AT_ONCE = 50;
+/**
+ * A worker that nobody knows is looked at again after this time: it may only just be joining, or
+ * the registry was wiped, and the living announce themselves again.
+ */
+const STRAY_MS = 1_000;
+/** Consumers that own nothing take a little memory each, so one round of so many removes them. */
+const REAP_EVERY = 15;
+/** A consumer that has not read for this long belongs to a process that is gone. */
+const CONSUMER_IDLE_MS = 60_000;
+/** How long the error of a lost request is kept. */
+const OUTCOME_TTL_MS = 60_000;
+/** How long ending a lost request is retried. */
+const END_BUDGET_MS = 5_000;
+
+/** Takes part in the rounds of the model's lanes until `signal` aborts. */
+export async function reconcileWhileOpen(reconciler: Reconciler, signal: AbortSignal): Promise<void> {
+  const { queue, models, log } = reconciler;
+  const lanes = lanesOf(queue);
+  const pauseMs = Math.max(EVERY_MS / lanes.length, LOOK_MS * models);
+  for (let i = 0; !signal.aborted; i++) {
+    await delay(pauseMs * (0.8 + Math.random() * 0.4), signal);
+    const lane = lanes[i % lanes.length];
+    if (signal.aborted || lane === undefined || queue.redis.status !== "ready") continue;
+    try {
+      await reconcile(inLane(queue, lane), reconciler, signal);
+    } catch (error) {
+      log.debug({ error: String(error) }, "reconcile failed; the next round tries again");
+    }
+  }
+}
+
+async function reconcile(queue: LaneQueue, reconciler: Reconciler, signal: AbortSignal): Promise<void> {
+  const { log } = reconciler;
+  const { redis, lane } = queue;
+  const { ready, live } = laneKeys(lane);
+  // Nearly always there is nothing in the lane, and so nothing to mend.
+  const hasSequences = reconciler.maxIdleMs !== undefined;
+  const counts = await Promise.all([
+    ...(hasSequences ? [redis.zcard(live)] : []),
+    ...(queue.streams === true || !hasSequences ? [redis.xlen(ready)] : []),
+  ]);
+  if (counts.every((count) => count === 0) || !(await beginRound(queue, EVERY_MS))) return;
+  // What looks orphaned is mostly just being settled. The script looks again, and decides.
+  const suspected = await orphans(queue, LIMIT);
+  const fresh = suspected.length === 0 ? 0 : await requeue(queue, suspected);
+  if (fresh > 0) log.error({ count: fresh }, "orphaned entries queued anew");
+
+  while (!signal.aborted && (await reapIdle(queue, REAP_LIMIT)) === REAP_LIMIT);
+  const first = firstOfRound(await redis.zcount(live, "+inf", "+inf"), Math.random());
+  const busy = await redis.zrange(live, "+inf", "+inf", "BYSCORE", "LIMIT", first, LIMIT);
+  // A drain waits for this round. Under load a look takes a while, and a thousand of them would
+  // take longer than the drain may.
+  for (let i = 0; i < busy.length && !signal.aborted; i += LOOKS_AT_ONCE) {
+    await Promise.all(busy.slice(i, i + LOOKS_AT_ONCE).map((name) => mend(queue, name, log)));
+  }
+  if (Math.random() < 1 / REAP_EVERY) await reapConsumers(queue, CONSUMER_IDLE_MS);
+  await buryStrays(queue, reconciler, signal);
+}
+
+/**
+ * Which of the busy sequences a round begins with. Rounds are other workers' in turn, so the lot
+ * decides: sooner or later it falls on each page.
+ * @param count of busy sequences
+ * @param lot from 0 to below 1
+ */
+export function firstOfRound(count: number, lot: number): number {
+  return Math.floor(lot * Math.max(1, Math.ceil(count / LIMIT))) * LIMIT;
+}
+
+/** Leaves what is pending with workers that nobody knows to the living. */
+async function buryStrays(queue: LaneQueue, { outageGuard, log }: Reconciler, signal: AbortSignal): Promise<void> {
+  const found = await strays(queue, await owners(queue));
+  if (found.length === 0) return;
+  await delay(STRAY_MS, signal);
+  if (signal.aborted || !outageGuard.silenceCounts(performance.now())) return;
+  for (const worker of await strays(queue, found)) {
+    const buried = await bury(queue.redis, worker, { why: "stray" }, [queue.lane]);
+    if (buried) log.warn({ worker }, "nobody knew of a worker that is gone; its steps are free");
+  }
+}
+
+/** Ends the request of a sequence whose queued step is gone, and lets the sequence go on. */
+async function mend(queue: LaneQueue, name: string, log: Logger): Promise<void> {
+  const address = await mendSequence(queue, name);
+  if (address === undefined) return;
+  log.error({ request: address.request }, "a queued step was deleted from outside");
+  // The sequence will not be found broken again, so no later round knows of this request.
+  await retrying(() => end(queue, address), { budgetMs: END_BUDGET_MS });
+}
+
+/** A gateway that waits for the outcome would otherwise find it late: no worker replies. */
+async function tellGateway(redis: RedisClient, address: RequestAddress): Promise<void> {
+  const gateway = await redis.hget(outcomeKey(address), "by");
+  if (gateway !== null) await noteUnpublished(redis, gateway, [requestName(address)]);
+}
+
+async function end({ redis, streams = false }: LaneQueue, address: RequestAddress): Promise<void> {
+  const { said } = await cancelRequest(redis, address, {
+    code: "request_lost",
+    message: errorKinds.request_lost.texts.destroyed,
+    ttlMs: OUTCOME_TTL_MS,
+    stream: streams,
+  });
+  if (said === "given") await tellGateway(redis, address);
+  if (said !== "sealed") return;
+  // The stream's readers have been told how it ended. The commit that would have said the same is
+  // refused from now on, because the sequence has moved on. So its outcome is written here.
+  const [progress] = await readProgress(redis, [address]);
+  await giveOutcome(redis, address, sealedOutcome(progress?.records ?? []), OUTCOME_TTL_MS, true);
+}

@@ -1,0 +1,249 @@
+/**
+ * How a worker process stays among the living: one heartbeat for all that it holds, on the thread
+ * that never computes. Its answer tells of others that are silent, and of what the gone have left.
+ * Safety does not depend on it, since a commit is refused unless the entry is still owned. It only
+ * saves work.
+ */
+import { writeFile } from "node:fs/promises";
+import type { Logger } from "pino";
+import type { Announcement } from "#shared/contract/announcement.js";
+import type { Lane } from "#shared/queue/address.js";
+import { announce } from "#shared/queue/work/announce.js";
+import { bury } from "#shared/queue/work/bury.js";
+import { heartbeat, type BeatAnswer } from "#shared/queue/work/heartbeat.js";
+import { byLane, inLane } from "#shared/queue/work/lane.js";
+import { ownedByLane, ownedEntries } from "#shared/queue/work/owned.js";
+import { registryKeys } from "#shared/queue/keys.js";
+import type { RedisClocks } from "#shared/redis/clock.js";
+import { reachesOthers, type RedisClient } from "#shared/redis/connect.js";
+import { OwnConnection } from "#shared/redis/own-connection.js";
+import { delay, retrying } from "#shared/retry.js";
+import type { OutageGuard } from "../lane/outage-guard.js";
+import { Reclaimer, type HeldModel } from "./reclaimer.js";
+import { APART_MS } from "./judge.js";
+import { asksWith, beatEvery, JITTER, silenceAfter } from "./pace.js";
+import { Watch } from "./watch.js";
+
+export interface LivenessSettings {
+  /** A connection for short commands; the worker's other parts may share it. */
+  readonly redis: RedisClient;
+  /** The worker's name: its consumer's name in the group of each lane. */
+  readonly worker: string;
+  readonly clocks: RedisClocks;
+  readonly outageGuard: OutageGuard;
+  readonly leaseMs: number;
+  /** How many lanes each model version has. */
+  readonly buckets: number;
+  /** Is written while beats are answered: a container's health check looks at its age. */
+  readonly healthFile: string | undefined;
+  readonly log: Logger;
+}
+
+/** How long leaving the fleet is tried. What a worker leaves behind is found later, too. */
+const LEAVE_BUDGET_MS = 5_000;
+/** Without an answer for this part of a lease, others are about to take what waits here. */
+const FENCE = 0.8;
+/** The health file is written at most this often: its readers look at seconds. */
+const HEALTH_EVERY_MS = 500;
+
+export class Liveness {
+  readonly #settings: LivenessSettings;
+  readonly #connection: OwnConnection;
+  readonly #watch: Watch;
+  readonly #reclaimer: Reclaimer;
+  readonly #ended = new AbortController();
+  #nap = new AbortController();
+  #announced: { readonly announcement: Announcement; readonly lanes: readonly Lane[] } | undefined;
+  #beating: Promise<void> = Promise.resolve();
+  /** Whether the worker takes no more work, so that it is never announced again. */
+  #isLeaving = false;
+  /** The connection that the registry knows. */
+  #noted: string | undefined;
+  /** How many workers the fleet has, this one included, as far as this one knows. */
+  #living = 1;
+  #isLooking = false;
+  /** Whether what waited was given up since the last beat that was answered. */
+  #isFenced = false;
+  #healthAt = -Infinity;
+
+  constructor(settings: LivenessSettings) {
+    this.#settings = settings;
+    const { redis, log } = settings;
+    this.#connection = new OwnConnection(redis, registryKeys.workers, log, () => this.#wake());
+    this.#watch = new Watch({ ...settings, connection: this.#connection });
+    this.#reclaimer = new Reclaimer(settings);
+  }
+
+  /** From now on entries of this model's lanes are taken over, and what it holds is watched. */
+  register(model: HeldModel): void {
+    this.#reclaimer.add(model);
+  }
+
+  /** Resolves when nothing more is taken over for the model; its lanes may be drained then. */
+  unregister(model: HeldModel): Promise<void> {
+    return this.#reclaimer.remove(model);
+  }
+
+  /**
+   * Joins the living, and beats until `end`.
+   * @param lanes all that the worker serves
+   * @param budgetMs how long joining is tried
+   * @throws the Redis error when the budget is spent
+   */
+  async join(announcement: Announcement, lanes: readonly Lane[], budgetMs: number): Promise<void> {
+    this.#announced = { announcement, lanes };
+    await retrying(() => this.#announce(), { budgetMs });
+    this.#beating = this.#beatWhileOpen();
+  }
+
+  /** Tells the fleet that the worker takes no more work. It goes on beating while it drains. */
+  async leave(): Promise<void> {
+    const { redis, worker } = this.#settings;
+    this.#isLeaving = true;
+    await retrying(() => bury(redis, worker, { why: "leaving" }, []), { budgetMs: LEAVE_BUDGET_MS });
+  }
+
+  /** Ends the beats, and leaves to others whatever is still this worker's. */
+  async end(): Promise<void> {
+    const { redis, worker } = this.#settings;
+    this.#ended.abort();
+    this.#wake();
+    await this.#beating;
+    if (this.#announced === undefined) return;
+    const { lanes } = this.#announced;
+    const depart = async () => {
+      const left = await ownedByLane(redis, worker, lanes);
+      await bury(
+        redis,
+        worker,
+        { why: "ended" },
+        left.map(({ lane }) => lane),
+      );
+    };
+    await retrying(depart, { budgetMs: LEAVE_BUDGET_MS });
+  }
+
+  async #beatWhileOpen(): Promise<void> {
+    while (!this.#ended.signal.aborted) {
+      this.#nap = new AbortController();
+      await this.#beat();
+      if (!this.#ended.signal.aborted) await delay(this.#pause(), this.#nap.signal);
+    }
+  }
+
+  /** Beats at once. */
+  #wake(): void {
+    this.#nap.abort();
+  }
+
+  /** How long to wait for the next beat, in ms. One that decides about a worker comes soonest. */
+  #pause(): number {
+    if (this.#watch.isCurious) return APART_MS;
+    return beatEvery(this.#living, this.#settings.leaseMs) * (1 - JITTER + Math.random() * 2 * JITTER);
+  }
+
+  async #beat(): Promise<void> {
+    const { redis, worker, outageGuard, leaseMs, log } = this.#settings;
+    const { name } = this.#connection;
+    const mayAsk = !this.#isLooking && outageGuard.silenceCounts(performance.now());
+    const asks = mayAsk && (this.#watch.isCurious || Math.random() < asksWith(this.#living));
+    const silentMs = asks ? silenceAfter(this.#living, leaseMs) : undefined;
+    const connection = name === this.#noted ? undefined : name;
+    let answer: BeatAnswer;
+    try {
+      answer = await heartbeat(redis, { worker, leaseMs, silentMs, connection });
+    } catch (error) {
+      return this.#fence(error);
+    }
+    try {
+      await this.#answered(answer, name);
+    } catch (error) {
+      log.debug({ error: String(error) }, "what a beat has told could not be done; the next one follows");
+    }
+  }
+
+  async #answered(answer: BeatAnswer, name: string | undefined): Promise<void> {
+    const { clocks, outageGuard } = this.#settings;
+    const now = performance.now();
+    clocks.of(registryKeys.workers).observe(answer.redisNow);
+    outageGuard.answered(now);
+    this.#touch(now);
+    if (answer.said === "unknown") {
+      if (!this.#isLeaving) await this.#announce();
+      await this.#dropLost();
+    } else {
+      this.#noted = name;
+      const { news, graves, redisNow } = answer;
+      if (news !== undefined) {
+        this.#living = news.living;
+        this.#look(news.silent, redisNow);
+      }
+      this.#reclaimer.visit(graves, this.#living);
+    }
+    this.#reclaimer.takeBack(this.#isFenced);
+    this.#isFenced = false;
+  }
+
+  /** Looks at the silent while the beats go on. */
+  #look(silent: Parameters<Watch["look"]>[0], redisNow: number): void {
+    this.#isLooking = true;
+    this.#watch
+      .look(silent, redisNow)
+      .then(
+        // The next beat tells which graves are open.
+        (buried) => buried > 0 && this.#wake(),
+        (error: unknown) => this.#settings.log.debug({ error: String(error) }, "a look at the silent failed"),
+      )
+      .finally(() => (this.#isLooking = false));
+  }
+
+  async #announce(): Promise<void> {
+    if (this.#announced === undefined) return;
+    const { redis, clocks, leaseMs } = this.#settings;
+    const { name: connection } = this.#connection;
+    const redisNow = await announce(redis, { ...this.#announced, leaseMs, connection });
+    clocks.of(registryKeys.workers).observe(redisNow);
+    this.#noted = connection;
+  }
+
+  /** This worker counted as dead for a while: others have taken what they had room for. */
+  async #dropLost(): Promise<void> {
+    const { log } = this.#settings;
+    for (const { queue, holdings } of this.#reclaimer.models) {
+      for (const [lane, unbegun] of byLane(holdings.unbegun())) {
+        const owned = new Set(await ownedEntries(inLane(queue, lane)));
+        const lost = unbegun.filter(({ entry }) => !owned.has(entry));
+        holdings.leave(lost, performance.now());
+        if (lost.length > 0) log.warn({ steps: lost.length }, "steps were taken over: this worker counted as dead");
+      }
+    }
+  }
+
+  /**
+   * After that long without an answer, what waits here has most likely been taken over, and would
+   * run twice. In a Cluster of which the other masters are there, the one with the registry is most
+   * likely being replaced: then nobody can take anything over, and work goes on.
+   */
+  #fence(error: unknown): void {
+    const { redis, outageGuard, leaseMs, log } = this.#settings;
+    const now = performance.now();
+    if (outageGuard.silentFor(now) <= leaseMs * FENCE || reachesOthers(redis)) return;
+    this.#isFenced = true;
+    let steps = 0;
+    for (const { holdings } of this.#reclaimer.models) {
+      const unbegun = holdings.unbegun();
+      holdings.leave(unbegun, now);
+      steps += unbegun.length;
+    }
+    if (steps > 0) log.warn({ steps, error: String(error) }, "steps given up: this worker is cut off");
+  }
+
+  #touch(now: number): void {
+    const { healthFile, worker, log } = this.#settings;
+    if (healthFile === undefined || now - this.#healthAt < HEALTH_EVERY_MS) return;
+    this.#healthAt = now;
+    writeFile(healthFile, worker).catch((error: unknown) =>
+      log.debug({ error: String(error) }, "the health file cannot be written"),
+    );
+  }
+}

@@ -1,0 +1,149 @@
+/**
+ * Takes entries over: from the graves of workers that are gone, and back from itself what this
+ * worker had given up without an end. They are suspects, because one of them may be why a worker
+ * ended.
+ */
+import type { Logger } from "pino";
+import { graveText, type Grave } from "#shared/queue/work/graves.js";
+import { laneKeys, registryKeys } from "#shared/queue/keys.js";
+import type { Lane } from "#shared/queue/address.js";
+import { byLane, inLane, lanesOf, type ModelQueue } from "#shared/queue/work/lane.js";
+import { takeBack } from "#shared/queue/work/take-back.js";
+import { takeFrom } from "#shared/queue/work/take-from.js";
+import type { RedisClocks } from "#shared/redis/clock.js";
+import { delay } from "#shared/retry.js";
+import type { Holdings, Intake } from "../lane/holdings.js";
+
+/** What liveness needs of a model whose lanes are open. */
+export interface HeldModel {
+  readonly queue: ModelQueue;
+  readonly holdings: Pick<Holdings, "has" | "unbegun" | "drop" | "leave" | "leftBy">;
+  readonly intake: Pick<Intake, "suspectRoom" | "accept">;
+}
+
+export interface ReclaimerSettings {
+  readonly clocks: RedisClocks;
+  readonly leaseMs: number;
+  readonly log: Logger;
+}
+
+/** A lane that is open here. */
+interface OpenLane {
+  readonly lane: Lane;
+  readonly model: HeldModel;
+}
+
+/**
+ * Fewest entries that are taken at once. In a large fleet each worker's share of a grave is
+ * smaller, but not worth a call.
+ */
+const FEWEST = 4;
+/** Between two shares of one grave, in ms, by lot: the others are to come to theirs. */
+const PAUSE_MS = { least: 5, most: 20 };
+
+export class Reclaimer {
+  readonly #settings: ReclaimerSettings;
+  /** By the key of the ready stream. */
+  readonly #lanes = new Map<string, OpenLane>();
+  readonly #models = new Set<HeldModel>();
+  /** What is being taken now, at most one call per lane. */
+  readonly #taking = new Map<string, Promise<void>>();
+
+  constructor(settings: ReclaimerSettings) {
+    this.#settings = settings;
+  }
+
+  get models(): Iterable<HeldModel> {
+    return this.#models;
+  }
+
+  add(model: HeldModel): void {
+    this.#models.add(model);
+    for (const lane of lanesOf(model.queue)) this.#lanes.set(laneKeys(lane).ready, { lane, model });
+  }
+
+  /** Resolves when nothing more is taken for the model. */
+  async remove(model: HeldModel): Promise<void> {
+    this.#models.delete(model);
+    const keys = lanesOf(model.queue).map((lane) => laneKeys(lane).ready);
+    for (const ready of keys) this.#lanes.delete(ready);
+    for (const ready of keys) await this.#taking.get(ready);
+  }
+
+  /**
+   * Begins to take from the graves that lie in this worker's lanes, as far as there is room.
+   * @param living how many workers share them
+   */
+  visit(graves: readonly Grave[], living: number): void {
+    const inLane = new Map<string, Grave[]>();
+    for (const grave of graves) {
+      const others = inLane.get(grave.ready);
+      if (others === undefined) inLane.set(grave.ready, [grave]);
+      else others.push(grave);
+    }
+    for (const [ready, some] of inLane) {
+      this.#take(ready, async (lane) => {
+        for (const grave of some) await this.#empty(ready, lane, grave, living);
+      });
+    }
+  }
+
+  /**
+   * Begins to take back what was given up a lease ago: by then what was in the way may be mended.
+   * @param all also what was given up since: this worker was cut off, and is back
+   */
+  takeBack(all: boolean): void {
+    const now = performance.now();
+    for (const { queue, holdings, intake } of this.#models) {
+      const left = holdings
+        .leftBy(all ? now : now - this.#settings.leaseMs)
+        .slice(0, Math.max(0, intake.suspectRoom()));
+      for (const [lane, some] of byLane(left)) {
+        this.#take(laneKeys(lane).ready, async () => {
+          const owned = await takeBack(
+            inLane(queue, lane),
+            some.map(({ entry }) => entry),
+          );
+          holdings.drop(some.map(({ key }) => key).filter((key) => !holdings.has(key)));
+          if (owned.deliveries.length > 0) this.#settings.log.info({ count: owned.deliveries.length }, "taken back");
+          intake.accept(owned, "suspect");
+        });
+      }
+    }
+  }
+
+  /** Does nothing while something is being taken for that lane: the next beat comes soon. */
+  #take(ready: string, take: (lane: OpenLane) => Promise<void>): void {
+    const lane = this.#lanes.get(ready);
+    if (lane === undefined || this.#taking.has(ready)) return;
+    const taking = take(lane)
+      .catch((error: unknown) => this.#settings.log.debug({ error: String(error) }, "nothing could be taken over"))
+      .finally(() => this.#taking.delete(ready));
+    this.#taking.set(ready, taking);
+  }
+
+  async #empty(ready: string, { lane, model }: OpenLane, grave: Grave, living: number): Promise<void> {
+    const { clocks, leaseMs, log } = this.#settings;
+    const { holdings, intake } = model;
+    const queue = inLane(model.queue, lane);
+    const until = performance.now() + leaseMs;
+    while (this.#lanes.has(ready) && performance.now() < until) {
+      const room = intake.suspectRoom();
+      if (room > 0) {
+        const share = Math.min(room, Math.max(FEWEST, Math.ceil(room / living)));
+        const notAfter = clocks.of(ready).toRedis(performance.now()) + leaseMs / 3;
+        const found = await takeFrom(queue, grave.worker, share, notAfter);
+        // A worker that was declared dead and is back may have taken its own again meanwhile.
+        const fresh = found.deliveries.filter(({ key }) => !holdings.has(key));
+        if (found.deleted.length > 0) {
+          log.error({ entries: found.deleted }, "pending entries were deleted from outside");
+        }
+        if (fresh.length > 0) log.info({ count: fresh.length }, "reclaimed");
+        intake.accept({ deliveries: fresh, unreadable: found.unreadable }, "suspect");
+        if (found.said === "empty") await queue.redis.zrem(registryKeys.graves, graveText(grave));
+        if (found.said !== "more") return;
+      }
+      await delay(PAUSE_MS.least + Math.random() * (PAUSE_MS.most - PAUSE_MS.least));
+    }
+  }
+}

@@ -1,0 +1,79 @@
+/**
+ * Watches over the other workers: those that are silent are looked at again, and those that are
+ * dead are buried, so that what they held goes on elsewhere.
+ */
+import type { Logger } from "pino";
+import type { Lane } from "#shared/queue/address.js";
+import { announcedLanes } from "#shared/queue/work/announced-lanes.js";
+import { bury } from "#shared/queue/work/bury.js";
+import type { Silent } from "#shared/queue/work/heartbeat.js";
+import { ownedByLane } from "#shared/queue/work/owned.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import type { OwnConnection } from "#shared/redis/own-connection.js";
+import type { OutageGuard } from "../lane/outage-guard.js";
+import { judge, worthAsking, type Missing } from "./judge.js";
+
+export interface WatchSettings {
+  readonly redis: RedisClient;
+  readonly connection: Pick<OwnConnection, "name" | "upFor" | "present">;
+  readonly outageGuard: OutageGuard;
+  /** This worker, which is not looked at. */
+  readonly worker: string;
+  readonly leaseMs: number;
+  /** How many lanes each model version has. */
+  readonly buckets: number;
+  readonly log: Logger;
+}
+
+/**
+ * Most workers that are buried after one look, by lot: where many die at once, the watchers share
+ * the work, and do not all do all of it.
+ */
+const AT_ONCE = 8;
+
+export class Watch {
+  readonly #settings: WatchSettings;
+  #missing: Missing = new Map();
+
+  constructor(settings: WatchSettings) {
+    this.#settings = settings;
+  }
+
+  /** Whether somebody is to be looked at again soon. */
+  get isCurious(): boolean {
+    return this.#missing.size > 0;
+  }
+
+  /**
+   * Takes what a beat has told. Redis is asked who is connected only while a worker is silent.
+   * @returns how many workers were buried
+   * @throws the Redis error
+   */
+  async look(told: readonly Silent[], redisNow: number): Promise<number> {
+    const { connection, outageGuard, worker, leaseMs } = this.#settings;
+    const silent = told.filter((one) => one.worker !== worker);
+    const facts = { silent, own: connection.name, upForMs: connection.upFor(performance.now()) };
+    const asked = worthAsking(facts);
+    const present = asked.length === 0 ? undefined : await connection.present(asked);
+    const at = performance.now();
+    if (!outageGuard.silenceCounts(at)) {
+      this.#missing = new Map();
+      return 0;
+    }
+    const { dead, missing } = judge(this.#missing, { ...facts, at, redisNow, leaseMs, present });
+    this.#missing = missing;
+    const chosen = dead.length <= AT_ONCE ? dead : dead.toSorted(() => Math.random() - 0.5).slice(0, AT_ONCE);
+    return (await Promise.all(chosen.map((one) => this.#bury(one)))).filter(Boolean).length;
+  }
+
+  /** @returns whether it was this worker that did it */
+  async #bury({ worker, aliveUntil }: Silent): Promise<boolean> {
+    const { redis, buckets, log } = this.#settings;
+    const left = await ownedByLane(redis, worker, await announcedLanes(redis, worker, buckets));
+    const lanes: Lane[] = left.map(({ lane }) => lane);
+    if (!(await bury(redis, worker, { why: "silent", aliveUntil }, lanes))) return false;
+    const steps = left.reduce((sum, { entries }) => sum + entries, 0);
+    log.info({ worker, steps }, "a worker is gone; its steps are free");
+    return true;
+  }
+}

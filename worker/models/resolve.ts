@@ -1,0 +1,33 @@
+/**
+ * The only way from a scanned configuration to the one that is served: it is completed from the
+ * graph, and then all of it is validated again.
+ */
+import type { ModelConfig } from "#shared/model/config.js";
+import type { GraphMetadata } from "../onnx/graph.js";
+import {
+  completeDefaults,
+  completeFromGraph,
+  defaultCompletion,
+  type CompletionOptions,
+  type DirectoryFacts,
+} from "./validate/complete.js";
+import { validateAgainstGraph } from "./validate/graph.js";
+import { validateTensors } from "./validate/tensors.js";
+import { validateConfig } from "./validate/validate.js";
+
+/**
+ * @param config as `scanRepository` gives it
+ * @throws LoadError where it says what cannot be served
+ */
+export function resolveConfig(
+  config: ModelConfig,
+  facts: DirectoryFacts,
+  graph: GraphMetadata,
+  options: CompletionOptions = defaultCompletion,
+): ModelConfig {
+  const complete = completeDefaults(completeFromGraph(config, graph, options), facts);
+  validateConfig(complete, facts.gpus);
+  validateTensors(complete);
+  validateAgainstGraph(complete, graph);
+  return complete;
+}

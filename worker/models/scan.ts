@@ -1,0 +1,196 @@
+/**
+ * Reads a model repository: which models and versions there are, and what the configuration of each
+ * says. What is wrong with one model is the result for that model. Only a repository that cannot be
+ * listed is an error.
+ */
+import { readdir, realpath } from "node:fs/promises";
+import { join, sep } from "node:path";
+import type { ModelConfig, VersionPolicy } from "#shared/model/config.js";
+import { completeDefaults, type DirectoryFacts } from "./validate/complete.js";
+import { looksLikeGenerator, readGeneratorFolder, type GeneratorFolder } from "./generator-folder.js";
+import { readInitialStates, type InitialStates } from "./initial-state.js";
+import { checkTree, readInside, resolveInside } from "./inside.js";
+import { judge } from "./validate/judge.js";
+import { LoadError } from "../thread/load-error.js";
+import { modelConfig } from "./pbtxt/schema.js";
+import { defaultMessage, MAX_CONFIG_BYTES, parseTextFormat } from "./pbtxt/text-format.js";
+import { validateConfig } from "./validate/validate.js";
+
+const CONFIG = "config.pbtxt";
+
+/** A version whose file is missing or refused does not affect the others. */
+type ScannedVersion =
+  { readonly version: string; readonly file: string } | { readonly version: string; readonly error: string };
+
+/** A tensor model: config.pbtxt and numbered versions. */
+export interface FoundModel {
+  readonly kind: "found";
+  readonly name: string;
+  /** The resolved path. */
+  readonly directory: string;
+  /** Completed by `completeDefaults`; `resolveConfig` finishes it once the graph is known. */
+  readonly config: ModelConfig;
+  readonly facts: DirectoryFacts;
+  /** Chosen by the version policy, ascending; at least one. */
+  readonly versions: readonly ScannedVersion[];
+  readonly initialStates: InitialStates;
+  /** What the configuration asks for in vain, although no answer differs for that. */
+  readonly warnings: readonly string[];
+}
+
+/** A generator: a Hugging Face folder. Its only version is "1". */
+export interface FoundGenerator extends GeneratorFolder {
+  readonly kind: "generator";
+}
+
+/** A directory that cannot be served; `error` says why. */
+interface BrokenModel {
+  readonly kind: "broken";
+  readonly name: string;
+  readonly directory: string;
+  readonly error: string;
+}
+
+export type ScannedModel = FoundModel | FoundGenerator | BrokenModel;
+
+/**
+ * @param gpus ids of the GPUs that this worker offers; none by default
+ * @returns what each model directory is, sorted by name. Names that begin with a dot are not
+ * models: `.git`, or `..data` in a Kubernetes volume.
+ */
+export async function scanRepository(repository: string, gpus: readonly number[] = []): Promise<ScannedModel[]> {
+  const root = await realpath(repository);
+  const entries = await readdir(root, { withFileTypes: true });
+  const models: ScannedModel[] = [];
+  for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const { name } = entry;
+    if (name.startsWith(".") || !(entry.isDirectory() || entry.isSymbolicLink())) continue;
+    const directory = join(root, name);
+    try {
+      const model = await scanModel(root, name, gpus);
+      if (model !== undefined) models.push(model);
+    } catch (error) {
+      models.push({ kind: "broken", name, directory, error: textOf(error) });
+    }
+  }
+  return models;
+}
+
+/** Model names stand in paths, Redis keys and NATS subjects. */
+export function isModelName(name: string): boolean {
+  return /^[A-Za-z0-9._-]{1,128}$/.test(name) && !name.includes("..") && name !== ".";
+}
+
+/**
+ * @returns undefined for a link to a file
+ * @throws LoadError or a system error where the model is broken
+ */
+async function scanModel(
+  root: string,
+  name: string,
+  gpus: readonly number[],
+): Promise<FoundModel | FoundGenerator | undefined> {
+  if (!isModelName(name)) {
+    throw new LoadError("a model's name is 1 to 128 letters, digits, '.', '_' or '-', without '..'");
+  }
+  const directory = await realpath(join(root, name));
+  if (!directory.startsWith(root + sep)) throw new LoadError(`model directory '${name}' leads out of the repository`);
+  const entries = await readdir(directory, { withFileTypes: true }).catch((cause: unknown) => {
+    if (cause instanceof Error && "code" in cause && cause.code === "ENOTDIR") return undefined;
+    throw cause;
+  });
+  if (entries === undefined) return undefined;
+  const folders = entries.filter((entry) => entry.isDirectory() || entry.isSymbolicLink());
+  const available = versionNumbers(folders.map((entry) => entry.name));
+  const names = entries.map((entry) => entry.name);
+  if (available.length === 0 && !names.includes(CONFIG) && looksLikeGenerator(names)) {
+    return { kind: "generator", ...(await readGeneratorFolder(directory, name)) };
+  }
+  const facts: DirectoryFacts = {
+    directory: name,
+    firstVersionFiles: await filesOfFirst(directory, available),
+    gpus,
+  };
+  const written = await readConfig(directory);
+  const config = completeDefaults(written, facts);
+  if (config.name !== name) {
+    const rule = "directory name must equal model name";
+    throw new LoadError(`unexpected directory name '${name}' for model '${config.name}', ${rule}`);
+  }
+  const chosen = chooseVersions(config.version_policy, available);
+  if (chosen.length === 0) {
+    throw new LoadError(`at least one version must be available under the version policy of model '${name}'`);
+  }
+  validateConfig(config, gpus);
+  const warnings = judge(written);
+  const initialStates = await readInitialStates(directory, config);
+  const versions: ScannedVersion[] = [];
+  for (const version of chosen) versions.push(await scanVersion(directory, version, config.default_model_filename));
+  return { kind: "found", name, directory, config, facts, versions, initialStates, warnings };
+}
+
+/** A missing config.pbtxt counts as an empty one, which is enough for an ONNX model. */
+async function readConfig(directory: string): Promise<ModelConfig> {
+  const source = await readInside(directory, CONFIG, MAX_CONFIG_BYTES);
+  return source === undefined ? defaultMessage(modelConfig) : parseTextFormat(modelConfig, source, CONFIG);
+}
+
+/**
+ * @returns the names in the first version directory, in string order as Triton takes them;
+ * undefined where there is none
+ */
+async function filesOfFirst(directory: string, available: readonly string[]): Promise<readonly string[] | undefined> {
+  const [first] = [...available].sort();
+  if (first === undefined) return undefined;
+  const folder = await resolveInside(directory, first);
+  return folder?.directory === true ? readdir(folder.path) : undefined;
+}
+
+/**
+ * A version is a file, or a directory of that name that holds model.onnx beside its external data.
+ */
+async function scanVersion(directory: string, version: string, filename: string): Promise<ScannedVersion> {
+  try {
+    const named = await resolveInside(directory, join(version, filename));
+    const inner = join(version, filename, "model.onnx");
+    const found = named?.directory === true ? await resolveInside(directory, inner) : named;
+    if (found === undefined || found.directory) throw new LoadError(`'${join(version, filename)}' does not exist`);
+    await checkTree(directory, version);
+    return { version, file: found.path };
+  } catch (error) {
+    return { version, error: textOf(error) };
+  }
+}
+
+/** Shows only texts of Baton: that of a system error holds paths of this machine. */
+function textOf(error: unknown): string {
+  if (error instanceof LoadError) return error.message;
+  const code = error instanceof Error && "code" in error ? String(error.code) : undefined;
+  return code === undefined
+    ? "the model directory could not be read"
+    : `the model directory could not be read (${code})`;
+}
+
+/** Triton keeps versions as int64, so this is the largest. */
+const MAX_VERSION = 2n ** 63n - 1n;
+
+/** @returns the names that are version numbers, ascending; `01` and `latest` are none */
+export function versionNumbers(names: readonly string[]): string[] {
+  return names
+    .filter((name) => /^(?:0|[1-9]\d{0,18})$/.test(name) && BigInt(name) <= MAX_VERSION)
+    .sort((a, b) => a.length - b.length || (a < b ? -1 : 1));
+}
+
+/**
+ * Applies a version policy; without one, all versions are served.
+ * @param available version numbers, ascending
+ * @returns the chosen ones, ascending
+ */
+export function chooseVersions(policy: VersionPolicy | undefined, available: readonly string[]): readonly string[] {
+  if (policy?.specific !== undefined) {
+    const wanted = new Set(policy.specific.versions.map(String));
+    return available.filter((version) => wanted.has(version));
+  }
+  if (policy?.latest === undefined) return available;
+  return policy.latest.num_versions === 0 ? [] : available.slice(-policy.latest.num_versions);
+}

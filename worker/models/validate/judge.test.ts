@@ -1,0 +1,162 @@
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { judge } from "./judge.js";
+import type { Message } from "../pbtxt/message.js";
+import { scanRepository } from "../scan.js";
+import { modelConfig } from "../pbtxt/schema.js";
+import { parseTextFormat } from "../pbtxt/text-format.js";
+import { Verdict, verdicts, type Verdicts } from "./verdicts.js";
+
+const judged = (text: string): string[] => judge(parseTextFormat(modelConfig, Buffer.from(text), "config.pbtxt"));
+
+/** Every field that a configuration may have; a message with a verdict of its own is one field. */
+function fieldsOf(message: Message, table: Verdicts, path = ""): string[] {
+  return [...message.fields].flatMap(([name, { type }]) => {
+    const verdict = table[name];
+    const isMessage = typeof type === "object" && type.kind === "message" && type.fields.size > 0;
+    if (!isMessage || verdict === undefined || verdict instanceof Verdict) return [path + name];
+    return fieldsOf(type, verdict, `${path}${name}.`);
+  });
+}
+
+function fieldsWithVerdict(table: Verdicts, path = ""): string[] {
+  return Object.entries(table).flatMap(([name, verdict]) =>
+    verdict instanceof Verdict ? [path + name] : fieldsWithVerdict(verdict, `${path}${name}.`),
+  );
+}
+
+describe("the table of verdicts", () => {
+  it("has one for every field of the schema, and for nothing else", () => {
+    const fields = fieldsOf(modelConfig, verdicts);
+    expect(fields.length).toBeGreaterThan(90);
+    expect(fieldsWithVerdict(verdicts).sort()).toEqual(fields.sort());
+  });
+});
+
+describe("judge", () => {
+  it.each([
+    "",
+    "max_batch_size: 8 dynamic_batching { preferred_batch_size: 4 max_queue_delay_microseconds: 100 }",
+    "dynamic_batching { default_queue_policy { } }",
+    "dynamic_batching { default_queue_policy { timeout_action: REJECT allow_timeout_override: true max_queue_size: 0 } }",
+    "dynamic_batching { priority_levels: 0 preserve_ordering: false }",
+    "sequence_batching { oldest { max_candidate_sequences: 4096 } }",
+    "sequence_batching { direct { max_queue_delay_microseconds: 100 minimum_slot_utilization: 0.5 } }",
+    "instance_group { count: 1 kind: KIND_CPU }",
+    "instance_group { kind: KIND_MODEL passive: false }",
+    "optimization { priority: PRIORITY_DEFAULT input_pinned_memory { enable: true } graph { level: 1 } cuda { } }",
+    "optimization { execution_accelerators { } eager_batching: false gather_kernel_buffer_threshold: 0 }",
+    "model_operations { } model_repository_agents { } response_cache { enable: false } model_metrics { }",
+    "model_transaction_policy { decoupled: false }",
+    "parameters { key: 'intra_op_thread_count' value { string_value: '2' } }",
+  ])("finds nothing in %j", (text) => {
+    expect(judged(text)).toEqual([]);
+  });
+
+  it.each([
+    [
+      "dynamic_batching.default_queue_policy.max_queue_size",
+      "dynamic_batching { default_queue_policy { max_queue_size: 1 } }",
+    ],
+    [
+      "dynamic_batching.default_queue_policy.default_timeout_microseconds",
+      "dynamic_batching { default_queue_policy { default_timeout_microseconds: 1 } }",
+    ],
+    [
+      "dynamic_batching.default_queue_policy.timeout_action",
+      "dynamic_batching { default_queue_policy { timeout_action: DELAY } }",
+    ],
+    ["dynamic_batching.priority_levels", "dynamic_batching { priority_levels: 2 }"],
+    ["dynamic_batching.priority_queue_policy", "dynamic_batching { priority_queue_policy { key: 1 } }"],
+    ["sequence_batching.iterative_sequence", "sequence_batching { iterative_sequence: true }"],
+    ["input[0].reshape", "input { name: 'A' reshape { } }"],
+    ["input[1].optional", "input { name: 'A' } input { name: 'B' optional: true }"],
+    ["input[0].allow_ragged_batch", "input { name: 'A' allow_ragged_batch: true }"],
+    ["output[0].reshape", "output { name: 'A' reshape { shape: 1 } }"],
+    ["batch_input", "batch_input { }"],
+    ["batch_output", "batch_output { }"],
+    ["instance_group[0].passive", "instance_group { passive: true }"],
+    [
+      "optimization.execution_accelerators.gpu_execution_accelerator",
+      "optimization { execution_accelerators { gpu_execution_accelerator { name: 'tensorrt' } } }",
+    ],
+    [
+      "optimization.execution_accelerators.cpu_execution_accelerator",
+      "optimization { execution_accelerators { cpu_execution_accelerator { name: 'openvino' } } }",
+    ],
+    ["model_operations.op_library_filename", "model_operations { op_library_filename: 'x.so' }"],
+    ["model_transaction_policy.decoupled", "model_transaction_policy { decoupled: true }"],
+    ["model_repository_agents.agents", "model_repository_agents { agents { name: 'checksum' } }"],
+    [
+      "parameters['intra_op_thread_count']",
+      "parameters { key: 'intra_op_thread_count' value { string_value: 'all' } }",
+    ],
+    ["parameters['checkpoint_history']", "parameters { key: 'checkpoint_history' value { string_value: '0' } }"],
+    ["parameters['implicit_start']", "parameters { key: 'implicit_start' value { string_value: 'true' } }"],
+    ["parameters['constant_input:sr']", "parameters { key: 'constant_input:sr' value { string_value: '16000' } }"],
+  ])("refuses %s", (field, text) => {
+    expect(() => judged(text)).toThrow(
+      expect.objectContaining({
+        name: "LoadError",
+        message: expect.stringContaining(`${field} is not supported: `) as unknown,
+      }),
+    );
+  });
+
+  it("names all that it refuses", () => {
+    const both = "dynamic_batching { priority_levels: 2 default_queue_policy { max_queue_size: 1 } }";
+    expect(() => judged(both)).toThrow(/priority_levels is not supported: .*; .*max_queue_size is not supported: /);
+  });
+
+  it.each([
+    ["dynamic_batching.preserve_ordering", "dynamic_batching { preserve_ordering: true }"],
+    ["dynamic_batching.default_priority_level", "dynamic_batching { default_priority_level: 1 }"],
+    ["sequence_batching.oldest.preserve_ordering", "sequence_batching { oldest { preserve_ordering: true } }"],
+    [
+      "sequence_batching.state[0].use_same_buffer_for_input_output",
+      "sequence_batching { state { use_same_buffer_for_input_output: true } }",
+    ],
+    ["instance_group[0].count", "instance_group { count: 2 }"],
+    ["instance_group", "instance_group { } instance_group { }"],
+    ["instance_group[0].rate_limiter.priority", "instance_group { rate_limiter { priority: 2 } }"],
+    ["instance_group[0].host_policy", "instance_group { host_policy: 'x' }"],
+    ["response_cache.enable", "response_cache { enable: true }"],
+    ["model_warmup", "model_warmup { name: 'w' }"],
+    ["metric_tags", "metric_tags { key: 'a' value: 'b' }"],
+    ["model_metrics.metric_control", "model_metrics { metric_control { } }"],
+    ["cc_model_filenames", "cc_model_filenames { key: '8.0' value: 'x' }"],
+    ["runtime", "runtime: 'x.so'"],
+    ["optimization.priority", "optimization { priority: PRIORITY_MAX }"],
+    ["optimization.eager_batching", "optimization { eager_batching: true }"],
+    ["optimization.cuda.graphs", "optimization { cuda { graphs: true } }"],
+    ["optimization.cuda.graph_spec", "optimization { cuda { graph_spec { } } }"],
+    ["parameters['execution_mode']", "parameters { key: 'execution_mode' value { string_value: '1' } }"],
+    ["parameters['intra_op_threads']", "parameters { key: 'intra_op_threads' value { string_value: '1' } }"],
+  ])("warns of %s", (field, text) => {
+    expect(judged(text)).toEqual([expect.stringMatching(/^\S+ has no effect/)]);
+    expect(judged(text)[0]?.startsWith(field)).toBe(true);
+  });
+});
+
+describe("the repositories of this checkout", () => {
+  const root = join(import.meta.dirname, "../../..");
+  let folder = "";
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), "baton-judge-"));
+    // Beside the models lie the programs that made them.
+    cpSync(join(root, "test/fixtures/models"), folder, { recursive: true });
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it.each([
+    ["infra/models", () => join(root, "infra/models")],
+    ["test/fixtures/models", () => folder],
+  ])("%s asks for nothing in vain", async (_, repository) => {
+    const models = await scanRepository(repository());
+    expect(models.length).toBeGreaterThan(2);
+    expect(models.filter(({ kind }) => kind === "broken")).toEqual([]);
+    expect(models.flatMap((model) => (model.kind === "found" ? model.warnings : []))).toEqual([]);
+  });
+});

@@ -1,0 +1,96 @@
+/** Finds what a configuration asks for that Baton does not do, by the table of verdicts. */
+import type { ModelConfig } from "#shared/model/config.js";
+import { LoadError } from "../../thread/load-error.js";
+import type { Field, Message } from "../pbtxt/message.js";
+import { modelConfig } from "../pbtxt/schema.js";
+import { parameterVerdict, Verdict, verdicts, type Verdicts } from "./verdicts.js";
+
+/**
+ * @param config as it was written, since completion fills in values that nobody asked for
+ * @returns a sentence for each field that is not obeyed but changes no answer
+ * @throws LoadError that names every field whose neglect could change what clients get
+ */
+export function judge(config: ModelConfig): string[] {
+  const found = [
+    ...judgeMessage(modelConfig, { ...config }, verdicts, ""),
+    ...judgeGroups(config),
+    ...judgeParameters(config),
+  ];
+  const refusals = found.filter(({ fatal }) => fatal).map(({ text }) => text);
+  if (refusals.length > 0) throw new LoadError(refusals.join("; "));
+  return found.map(({ text }) => text);
+}
+
+/** Something that is not done; it refuses the model where it is fatal. */
+interface Finding {
+  readonly fatal: boolean;
+  readonly text: string;
+}
+
+function judgeMessage(
+  message: Message,
+  value: Readonly<Record<string, unknown>>,
+  table: Verdicts,
+  path: string,
+): Finding[] {
+  return [...message.fields].flatMap(([name, field]) => {
+    const given = value[name];
+    const verdict = table[name];
+    if (verdict === undefined || !isGiven(field, given)) return [];
+    if (verdict instanceof Verdict) return judgeField(verdict, path + name, given);
+    return nested(field, given).flatMap(({ type, item, index }) =>
+      judgeMessage(type, item, verdict, `${path}${name}${index}.`),
+    );
+  });
+}
+
+function judgeField({ decision }: Verdict, path: string, value: unknown): Finding[] {
+  if (decision.kind === "obeyed" || decision.kind === "needless" || decision.allowed?.(value) === true) return [];
+  const fatal = decision.kind === "refused";
+  return [{ fatal, text: `${path} ${fatal ? "is not supported" : "has no effect"}: ${decision.why}` }];
+}
+
+/**
+ * Each worker runs one instance. The verdicts of a group's fields cannot say that there is more
+ * than one group.
+ */
+function judgeGroups({ instance_group: groups }: ModelConfig): Finding[] {
+  if (groups.length < 2) return [];
+  const why = "each worker runs one instance of a model: start more workers instead";
+  return [{ fatal: false, text: `instance_group has no effect beyond its first entry: ${why}` }];
+}
+
+function judgeParameters({ parameters }: ModelConfig): Finding[] {
+  return Object.entries(parameters).flatMap(([key, { string_value: value }]) => {
+    return judgeField(parameterVerdict(key), `parameters['${key}']`, value);
+  });
+}
+
+/** A default is what Triton fills in, so it asks for nothing. */
+function isGiven({ label, type }: Field, value: unknown): boolean {
+  if (value === undefined) return false;
+  if (label === "repeated") return (value as readonly unknown[]).length > 0;
+  if (label === "map") return Object.keys(value as object).length > 0;
+  if (typeof type === "string") return Boolean(value);
+  return type.kind === "message" || value !== type.values[0];
+}
+
+/** A message within a field. */
+interface Nested {
+  readonly type: Message;
+  readonly item: Readonly<Record<string, unknown>>;
+  /**
+   * Its place in the field: `[0]` in a list, `['a']` in a map, and empty where there is only one.
+   */
+  readonly index: string;
+}
+
+/** The messages that a field holds. */
+function nested({ label, type }: Field, value: unknown): Nested[] {
+  if (typeof type === "string" || type.kind === "enum") return [];
+  const items: [index: string, item: unknown][] =
+    label === "singular"
+      ? [["", value]]
+      : Object.entries(value as object).map(([key, item]) => [label === "map" ? `['${key}']` : `[${key}]`, item]);
+  return items.map(([index, item]) => ({ type, item: item as Readonly<Record<string, unknown>>, index }));
+}

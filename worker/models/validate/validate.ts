@@ -1,0 +1,142 @@
+/**
+ * Checks a configuration without looking at the model, in Triton's words where Triton has them.
+ * This runs after `completeDefaults`, and again once `completeFromGraph` has changed the
+ * configuration.
+ */
+import type { DynamicBatching, InstanceGroup, ModelConfig } from "#shared/model/config.js";
+import { LoadError } from "../../thread/load-error.js";
+import { validateSequenceBatching } from "./sequence.js";
+
+/**
+ * Checks everything but the tensors, which `completeFromGraph` may still add.
+ * @param gpus ids of the GPUs that instances can run on
+ * @throws LoadError
+ */
+export function validateConfig(config: ModelConfig, gpus: readonly number[]): void {
+  const { name } = config;
+  if (name === "") throw new LoadError("model configuration must specify 'name'");
+  validateBackend(config);
+  if (config.max_batch_size < 0) throw new LoadError(`'max_batch_size' must be non-negative value for ${name}`);
+  if (config.dynamic_batching !== undefined) validateDynamicBatching(config, config.dynamic_batching);
+  if (config.sequence_batching !== undefined) validateSequenceBatching(config, config.sequence_batching);
+  else if (config.parameters["checkpoint_history"] !== undefined) {
+    throw new LoadError(`parameter 'checkpoint_history' needs sequence batching, which ${name} does not have`);
+  }
+  const decoupled = config.model_transaction_policy?.decoupled === true;
+  if (decoupled && config.response_cache?.enable === true) {
+    const scope = "with 'decoupled' transaction policy";
+    throw new LoadError(
+      `Response Cache does not currently support model ${name} ${scope}. Please disable the response cache.`,
+    );
+  }
+  for (const control of config.model_metrics?.metric_control ?? []) {
+    if (control.metric_identifier === undefined) throw new LoadError("metric control must specify 'metric_identifier'");
+    if (control.metric_identifier.family === "")
+      throw new LoadError("metric identifier must specify non-empty 'family'");
+    if (control.histogram_options === undefined) throw new LoadError("metric control must specify 'histogram_options'");
+    if (control.histogram_options.buckets.length === 0) {
+      throw new LoadError("histogram options must specify non-empty 'buckets'");
+    }
+  }
+  if (config.instance_group.length === 0) throw new LoadError(`must specify one or more 'instance group's for ${name}`);
+  for (const group of config.instance_group) validateGroup(config, group, gpus);
+  validateFileNames(config);
+}
+
+function validateBackend({ name, platform, backend, ensemble_scheduling: ensemble }: ModelConfig): void {
+  if (ensemble !== undefined || platform === "ensemble") {
+    throw new LoadError(`ensemble scheduling is not supported: model '${name}'`);
+  }
+  if (platform === "" && backend === "") throw new LoadError(`must specify 'platform' or 'backend' for '${name}'`);
+  if (backend === "") throw new LoadError(`unexpected platform type '${platform}' for ${name}`);
+  if (backend !== "onnxruntime") {
+    throw new LoadError(`backend '${backend}' is not supported: model '${name}' needs backend 'onnxruntime'`);
+  }
+  if (platform !== "onnxruntime_onnx") {
+    throw new LoadError(`unexpected 'platform' and 'backend' pair, got:${platform}, ${backend}`);
+  }
+}
+
+function validateDynamicBatching({ name, max_batch_size }: ModelConfig, batching: DynamicBatching): void {
+  for (const size of batching.preferred_batch_size) {
+    if (size <= 0) throw new LoadError(`dynamic batching preferred size must be positive for ${name}`);
+    if (size > max_batch_size) {
+      throw new LoadError(`dynamic batching preferred size must be <= max batch size for ${name}`);
+    }
+  }
+  const { priority_levels: levels, default_priority_level: level } = batching;
+  if (levels !== 0) {
+    const range = `in range [1, ${levels}] for ${name}`;
+    if (level === 0 || level > levels) throw new LoadError(`default priority level must be ${range}`);
+    for (const key of Object.keys(batching.priority_queue_policy)) {
+      if (key === "0" || BigInt(key) > levels) {
+        throw new LoadError(`priority queue policy must have priority level ${range}`);
+      }
+    }
+  }
+  if (!batching.preserve_ordering) return;
+  if (levels > 1) {
+    throw new LoadError(`Only one priority level is allowed when 'preserve_ordering' is true for ${name}`);
+  }
+  const delays = [batching.default_queue_policy, ...Object.values(batching.priority_queue_policy)].some(
+    (policy) => policy?.timeout_action === "DELAY" && policy.default_timeout_microseconds !== 0,
+  );
+  if (delays) {
+    const conflict = "Queue policy can not have DELAY as timeout action when 'preserve_ordering' is true";
+    throw new LoadError(`${conflict} for ${name}`);
+  }
+}
+
+function validateGroup({ name, platform }: ModelConfig, group: InstanceGroup, gpus: readonly number[]): void {
+  const which = `instance group ${group.name} of model ${name}`;
+  if (group.kind === "KIND_GPU") {
+    if (gpus.length === 0) throw new LoadError(`${which} has kind KIND_GPU but no GPUs are available`);
+    const unknown = group.gpus.find((gpu) => !gpus.includes(gpu));
+    if (unknown !== undefined) {
+      throw new LoadError(
+        `${which} specifies invalid or unsupported gpu id ${unknown}. Available GPUs are: ${gpus.join(", ")}`,
+      );
+    }
+  } else if (group.gpus.length > 0) {
+    throw new LoadError(`${which} has kind ${group.kind} but specifies one or more GPUs`);
+  }
+  if (group.profile.length > 0) {
+    const only = "specifies profile field which is only supported for TensorRT models";
+    throw new LoadError(`${which} and platform ${platform} ${only}`);
+  }
+}
+
+/**
+ * Refuses names of files outside the model's directory, as far as the name itself shows it: no file
+ * is touched here.
+ * @throws LoadError
+ */
+function validateFileNames(config: ModelConfig): void {
+  const named: [what: string, name: string][] = [
+    ["default_model_filename", config.default_model_filename],
+    ...Object.values(config.cc_model_filenames).map((name): [string, string] => ["cc_model_filenames", name]),
+    ...config.output.map(({ name, label_filename: file }): [string, string] => [`label_filename of '${name}'`, file]),
+    ...(config.sequence_batching?.state ?? []).flatMap((state) =>
+      state.initial_state.map((initial): [string, string] => [
+        `data_file of state '${state.input_name}'`,
+        initial.data_file ?? "",
+      ]),
+    ),
+    ...config.model_warmup.flatMap((warmup) =>
+      Object.values(warmup.inputs).map((input): [string, string] => [
+        `input_data_file of warmup '${warmup.name}'`,
+        input.input_data_file ?? "",
+      ]),
+    ),
+  ];
+  for (const [what, name] of named) {
+    if (!staysInside(name)) {
+      throw new LoadError(`${what}: '${name.replaceAll("\0", "\\0")}' must stay inside the model directory`);
+    }
+  }
+}
+
+/** Backslashes are refused too, since a repository may be read on another system. */
+function staysInside(name: string): boolean {
+  return !name.startsWith("/") && !/[\0\\]/.test(name) && !name.split("/").includes("..");
+}

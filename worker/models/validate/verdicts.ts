@@ -1,0 +1,218 @@
+/**
+ * What Baton does with each field of a ModelConfig. No field is ignored in silence. If ignoring it
+ * could change an answer, which requests are admitted, or a promise about time or device, a model
+ * that sets it is refused when it loads. If ignoring it changes no answer, there is a warning. A
+ * test holds this table against the schema, so that a new field needs a verdict.
+ */
+
+type Decision =
+  /** It is read and done. What it may not say is refused by the checks beside this file. */
+  | { readonly kind: "obeyed" }
+  /** There is nothing to do for it here, whatever it says. */
+  | { readonly kind: "needless"; readonly why: string }
+  /** `why` completes "<field> is not supported: ...". */
+  | { readonly kind: "refused"; readonly why: string; readonly allowed?: (value: unknown) => boolean }
+  /** `why` completes "<field> has no effect: ...". */
+  | { readonly kind: "warned"; readonly why: string; readonly allowed?: (value: unknown) => boolean };
+
+/** The verdict on a field with all that is in it. A field's default value needs none. */
+export class Verdict {
+  readonly decision: Decision;
+
+  constructor(decision: Decision) {
+    this.decision = decision;
+  }
+}
+
+/** The verdicts on the fields of a message, by name. */
+export interface Verdicts {
+  readonly [field: string]: Verdict | Verdicts;
+}
+
+const obeyed = new Verdict({ kind: "obeyed" });
+const needless = (why: string): Verdict => new Verdict({ kind: "needless", why });
+const refused = (why: string): Verdict => new Verdict({ kind: "refused", why });
+const warned = (why: string, allowed?: (value: unknown) => boolean): Verdict =>
+  new Verdict({ kind: "warned", why, ...(allowed && { allowed }) });
+
+const noQueuePolicy = "remove it; BATON_QUEUE_LIMIT bounds every queue, and each request may set its own timeout";
+const noPriorities = "remove it; requests of a model are taken in the order in which they come";
+const noMetrics = "there are no metrics yet";
+const onlyGpu = "it tunes copies to and from a GPU, and changes no answer";
+const ownAnswers = "each HTTP request gets its own answer, so nobody sees their order";
+const noReshape = "let dims say the shape that the graph has";
+
+const rateLimiter: Verdicts = {
+  resources: warned("no rate limiter runs, as in Triton unless it is turned on"),
+  priority: warned("no rate limiter runs, as in Triton unless it is turned on"),
+};
+
+const instanceGroup: Verdicts = {
+  name: obeyed,
+  kind: obeyed,
+  count: warned("each worker runs one instance of a model: start more workers instead", (count) => count === 1),
+  rate_limiter: rateLimiter,
+  gpus: obeyed,
+  secondary_devices: warned("they are for TensorRT alone"),
+  profile: obeyed,
+  passive: refused("every instance is given work"),
+  host_policy: warned("pin the worker's process instead, as with numactl"),
+};
+
+const optimization: Verdicts = {
+  graph: { level: obeyed },
+  priority: warned("ONNX Runtime knows no priorities"),
+  cuda: {
+    graphs: warned(onlyGpu),
+    busy_wait_events: warned(onlyGpu),
+    graph_spec: warned(onlyGpu),
+    output_copy_stream: warned(onlyGpu),
+  },
+  execution_accelerators: {
+    gpu_execution_accelerator: refused("remove it, and name execution providers in BATON_PROVIDERS"),
+    cpu_execution_accelerator: refused("remove it, and name execution providers in BATON_PROVIDERS"),
+  },
+  input_pinned_memory: { enable: needless("Triton's default; it changes how tensors are copied to a GPU") },
+  output_pinned_memory: { enable: needless("Triton's default; it changes how tensors are copied from a GPU") },
+  gather_kernel_buffer_threshold: warned(onlyGpu),
+  eager_batching: warned("a batch is closed when the model can take it"),
+};
+
+const queuePolicy: Verdicts = {
+  timeout_action: refused(noQueuePolicy),
+  default_timeout_microseconds: refused(noQueuePolicy),
+  allow_timeout_override: needless("every request may set its own timeout"),
+  max_queue_size: refused(noQueuePolicy),
+};
+
+const dynamicBatching: Verdicts = {
+  preferred_batch_size: obeyed,
+  max_queue_delay_microseconds: obeyed,
+  preserve_ordering: warned(ownAnswers),
+  priority_levels: refused(noPriorities),
+  default_priority_level: warned("it counts only where there are priority_levels"),
+  default_queue_policy: queuePolicy,
+  priority_queue_policy: refused(noPriorities),
+};
+
+const sequenceBatching: Verdicts = {
+  direct: { max_queue_delay_microseconds: obeyed, minimum_slot_utilization: obeyed },
+  oldest: {
+    max_candidate_sequences: needless("there are no slots: any live sequence's step may join the next batch"),
+    preferred_batch_size: obeyed,
+    max_queue_delay_microseconds: obeyed,
+    preserve_ordering: warned(ownAnswers),
+  },
+  max_sequence_idle_microseconds: obeyed,
+  control_input: {
+    name: obeyed,
+    control: {
+      kind: obeyed,
+      int32_false_true: obeyed,
+      fp32_false_true: obeyed,
+      bool_false_true: obeyed,
+      data_type: obeyed,
+    },
+  },
+  state: {
+    input_name: obeyed,
+    output_name: obeyed,
+    data_type: obeyed,
+    dims: obeyed,
+    initial_state: { data_type: obeyed, dims: obeyed, zero_data: obeyed, data_file: obeyed, name: obeyed },
+    use_same_buffer_for_input_output: warned("a state is kept only once its step has been committed"),
+    use_growable_memory: warned("it is for states on a GPU"),
+  },
+  iterative_sequence: refused("an ONNX model is run once for each request"),
+};
+
+export const verdicts: Verdicts = {
+  name: obeyed,
+  platform: obeyed,
+  backend: obeyed,
+  runtime: warned("ONNX Runtime for Node runs every model"),
+  version_policy: { latest: { num_versions: obeyed }, all: obeyed, specific: { versions: obeyed } },
+  max_batch_size: obeyed,
+  input: {
+    name: obeyed,
+    data_type: obeyed,
+    format: needless("Triton checks no more of it than that there are three dims, and so does Baton"),
+    dims: obeyed,
+    reshape: refused(noReshape),
+    is_shape_tensor: obeyed,
+    allow_ragged_batch: refused("requests of different shapes run in batches of their own without it"),
+    optional: refused("list only inputs that every request gives"),
+    is_non_linear_format_io: obeyed,
+  },
+  output: {
+    name: obeyed,
+    data_type: obeyed,
+    dims: obeyed,
+    reshape: refused(noReshape),
+    label_filename: needless("labels are for the classification extension, and a request for it is refused"),
+    is_shape_tensor: obeyed,
+    is_non_linear_format_io: obeyed,
+  },
+  batch_input: refused("ragged batches are not there yet"),
+  batch_output: refused("ragged batches are not there yet"),
+  optimization,
+  dynamic_batching: dynamicBatching,
+  sequence_batching: sequenceBatching,
+  ensemble_scheduling: refused("ensembles are not there yet"),
+  instance_group: instanceGroup,
+  default_model_filename: obeyed,
+  cc_model_filenames: warned("every worker loads default_model_filename"),
+  metric_tags: warned(noMetrics),
+  parameters: obeyed,
+  model_warmup: warned("no warm-up is run, so the first requests may take longer"),
+  model_operations: { op_library_filename: refused("custom operators are not loaded; use ONNX Runtime's own") },
+  model_transaction_policy: { decoupled: refused("an ONNX model answers each request once") },
+  model_repository_agents: {
+    agents: refused("no agent checks or changes the model's files; have that done before they are put there"),
+  },
+  response_cache: { enable: warned("every request is computed") },
+  model_metrics: { metric_control: warned(noMetrics) },
+};
+
+const performance = "Baton does not set this option of ONNX Runtime; it changes no answer";
+const notThere = refused("this is not there yet, and the model would answer otherwise without it");
+
+/**
+ * The verdicts on `parameters`, by key. A key that ends in ":" stands for all that begin with it.
+ */
+const parameterVerdicts: Readonly<Record<string, Verdict>> = {
+  intra_op_thread_count: new Verdict({
+    kind: "refused",
+    why: "it must be a whole number, 0 for as many as there are cores but one",
+    allowed: (value) => /^\d{1,4}$/.test(String(value)),
+  }),
+  inter_op_thread_count: warned(performance),
+  execution_mode: warned(performance),
+  enable_mem_arena: warned(performance),
+  enable_mem_pattern: warned(performance),
+  "memory.enable_memory_arena_shrinkage": warned(performance),
+  "session.use_device_allocator_for_initializers": warned(performance),
+  cudnn_conv_algo_search: warned(onlyGpu),
+  gpu_mem_limit: warned(onlyGpu),
+  arena_extend_strategy: warned(onlyGpu),
+  do_copy_in_default_stream: warned(onlyGpu),
+  implicit_start: notThere,
+  "batch_axis:": notThere,
+  "constant_input:": notThere,
+  iterate_while: notThere,
+  "feed:": notThere,
+  max_iterations: notThere,
+  checkpoint_history: new Verdict({
+    kind: "refused",
+    why: "it must be a whole number from 1 to 999, of checkpoints that are kept of a sequence",
+    allowed: (value) => /^[1-9]\d{0,2}$/.test(String(value)),
+  }),
+};
+
+const unknownParameter = warned("no parameter of this name is known");
+
+export function parameterVerdict(key: string): Verdict {
+  const family = key.slice(0, key.indexOf(":") + 1);
+  const name = family === "" ? key : family;
+  return Object.hasOwn(parameterVerdicts, name) ? (parameterVerdicts[name] ?? unknownParameter) : unknownParameter;
+}

@@ -1,0 +1,25 @@
+/** What a model's graph takes and gives, and how a session on it is opened. Types only. */
+import type { Datatype } from "#shared/model/datatype.js";
+
+export interface GraphTensor {
+  readonly name: string;
+  readonly datatype: Datatype;
+  /** As in the graph, with the batch dimension; -1 stands for any size. */
+  readonly dims: readonly number[];
+}
+
+export interface GraphMetadata {
+  readonly inputs: readonly GraphTensor[];
+  readonly outputs: readonly GraphTensor[];
+  /** Initializers that a request may override; the Node API of ONNX Runtime does not name them. */
+  readonly initializers?: readonly GraphTensor[];
+}
+
+export interface SessionOptions {
+  readonly modelFile: string;
+  /** ONNX Runtime execution providers, in order of preference. */
+  readonly providers: readonly string[];
+  /** Threads inside one operator; 0 lets ONNX Runtime choose. */
+  readonly intraOpThreads: number;
+  readonly graphOptimization: "disabled" | "basic" | "extended" | "all";
+}

@@ -1,0 +1,100 @@
+/**
+ * The only file that imports ONNX Runtime. Only threads of models import it: `session.run` computes
+ * on the calling thread, so on the main thread it would stop the worker's heartbeat.
+ */
+import "./half.js";
+import * as ort from "onnxruntime-node";
+import type { Datatype } from "#shared/model/datatype.js";
+import type { GraphTensor, SessionOptions } from "./graph.js";
+
+export type Session = ort.InferenceSession;
+export type OrtTensor = ort.Tensor;
+
+/** ONNX Runtime's names of the types that Baton carries. */
+const types: Partial<Record<ort.Tensor.Type, Datatype>> = {
+  bool: "BOOL",
+  uint8: "UINT8",
+  uint16: "UINT16",
+  uint32: "UINT32",
+  uint64: "UINT64",
+  int8: "INT8",
+  int16: "INT16",
+  int32: "INT32",
+  int64: "INT64",
+  float16: "FP16",
+  float32: "FP32",
+  float64: "FP64",
+  string: "BYTES",
+};
+
+type ElementArray = new (buffer: ArrayBuffer, byteOffset: number, length: number) => ArrayBufferView;
+
+/** What ONNX Runtime takes for each datatype, but for BYTES, and the bytes of one element. */
+const arrays: Partial<Record<Datatype, { type: ort.Tensor.Type; array: ElementArray; bytes: number }>> = {
+  BOOL: { type: "bool", array: Uint8Array, bytes: 1 },
+  UINT8: { type: "uint8", array: Uint8Array, bytes: 1 },
+  UINT16: { type: "uint16", array: Uint16Array, bytes: 2 },
+  UINT32: { type: "uint32", array: Uint32Array, bytes: 4 },
+  UINT64: { type: "uint64", array: BigUint64Array, bytes: 8 },
+  INT8: { type: "int8", array: Int8Array, bytes: 1 },
+  INT16: { type: "int16", array: Int16Array, bytes: 2 },
+  INT32: { type: "int32", array: Int32Array, bytes: 4 },
+  INT64: { type: "int64", array: BigInt64Array, bytes: 8 },
+  FP16: { type: "float16", array: Uint16Array, bytes: 2 },
+  FP32: { type: "float32", array: Float32Array, bytes: 4 },
+  FP64: { type: "float64", array: Float64Array, bytes: 8 },
+};
+
+/**
+ * @param data little-endian elements of `datatype`, whatever the array's own type; strings for
+ * BYTES. The tensor uses this memory, and copies nothing.
+ * @throws TypeError for a datatype that ONNX Runtime for Node does not have
+ */
+export function makeTensor(datatype: Datatype, data: ArrayBufferView | string[], shape: readonly number[]): OrtTensor {
+  if (Array.isArray(data)) return new ort.Tensor("string", data, shape);
+  const kind = arrays[datatype];
+  if (kind === undefined) throw new TypeError(`ONNX Runtime for Node has no ${datatype} tensors`);
+  const elements = new kind.array(data.buffer as ArrayBuffer, data.byteOffset, data.byteLength / kind.bytes);
+  return new ort.Tensor(kind.type as "float32", elements as Float32Array, shape);
+}
+
+/** The size of one element; undefined where elements differ in size. */
+export function elementBytes(datatype: Datatype): number | undefined {
+  return arrays[datatype]?.bytes;
+}
+
+/** The datatype of a tensor; undefined where Baton cannot carry it. */
+export function datatypeOf(tensor: OrtTensor): Datatype | undefined {
+  return types[tensor.type];
+}
+
+/**
+ * The inputs or outputs of a graph.
+ *
+ * @throws TypeError for one that is not a tensor, or that Baton cannot carry
+ */
+export function describe(values: readonly ort.InferenceSession.ValueMetadata[]): GraphTensor[] {
+  return values.map((value) => {
+    if (!value.isTensor) throw new TypeError(`'${value.name}' is not a tensor`);
+    const datatype = types[value.type];
+    if (datatype === undefined) throw new TypeError(`'${value.name}' has the unsupported type ${value.type}`);
+    return { name: value.name, datatype, dims: value.shape.map((dim) => (typeof dim === "number" ? dim : -1)) };
+  });
+}
+
+/** @throws Error with ONNX Runtime's reason where the model cannot be loaded */
+export function openSession({
+  modelFile,
+  providers,
+  intraOpThreads,
+  graphOptimization,
+}: SessionOptions): Promise<ort.InferenceSession> {
+  return ort.InferenceSession.create(modelFile, {
+    executionProviders: [...providers],
+    intraOpNumThreads: intraOpThreads,
+    graphOptimizationLevel: graphOptimization,
+    // Waiting threads must sleep. Spinning would take the cores from Redis, NATS and the gateway
+    // that run beside them.
+    extra: { session: { intra_op: { allow_spinning: "0" }, inter_op: { allow_spinning: "0" } } },
+  });
+}

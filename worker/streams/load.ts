@@ -1,0 +1,173 @@
+/**
+ * Loads a generator from its folder: its engine's thread, its tokenizer's thread, and what the
+ * fleet is told about it.
+ */
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import type { ServedModel } from "#shared/contract/announcement.js";
+import { intraOpThreads } from "../onnx/thread-count.js";
+import type { FoundGenerator } from "../models/scan.js";
+import { startTokenizer, type TokenizerHost } from "../tokenizer/host.js";
+import { startGenerator, type GeneratorHost } from "./host.js";
+import type { GeneratorOptions } from "../engine/protocol.js";
+
+/** A loaded generator, as its lanes use it. */
+export interface ServingGenerator {
+  readonly name: string;
+  readonly version: string;
+  /** Most tokens that a prompt and its output have together. */
+  readonly contextLength: number;
+  /**
+   * Most choices of new requests that are generated at once; further requests wait in the queue.
+   */
+  readonly slots: number;
+  /** How long a conversation is kept between its turns, in ms. */
+  readonly maxIdleMs: number;
+  /** Memory for cached keys and values, in bytes. */
+  readonly kvBytes: number;
+  readonly host: GeneratorHost;
+  readonly tokenizer: TokenizerHost;
+}
+
+export interface LoadedGenerator {
+  readonly kind: "generator";
+  readonly serving: ServingGenerator;
+  readonly served: ServedModel;
+}
+
+/** What the worker's configuration says about generators. */
+export interface GeneratorSettings {
+  /** ONNX Runtime execution providers, in order of preference. */
+  readonly providers: readonly string[];
+  /** Threads inside one operator; 0 stands for all cores but one. */
+  readonly intraOpThreads: number;
+  /** Most choices of new requests that are generated at once. */
+  readonly slots: number;
+  /** Memory for cached keys and values, in bytes. */
+  readonly kvBytes: number;
+  /** Prompt tokens that one iteration computes beside the running streams. */
+  readonly prefillTokens: number;
+  /** How long a conversation is kept between its turns, in ms. */
+  readonly maxIdleMs: number;
+}
+
+/** A generator's folder has one version. */
+const VERSION = "1";
+/**
+ * The most choices that a request may ask for, as in OpenAI's API, where `n` is at most 128. Each
+ * takes a slot.
+ */
+const MAX_CHOICES = 128;
+
+/**
+ * @param onFatal is called when one of its threads has failed for good
+ * @throws Error with the reason why it cannot be loaded
+ */
+export async function loadGenerator(
+  settings: GeneratorSettings,
+  folder: FoundGenerator,
+  onFatal: (reason: string) => void,
+): Promise<LoadedGenerator> {
+  const { name, contextLength, vocabSize, eos } = folder;
+  const { slots, kvBytes, maxIdleMs } = settings;
+  const options: GeneratorOptions = {
+    modelFile: folder.modelFile,
+    providers: settings.providers,
+    intraOpThreads: intraOpThreads(settings.intraOpThreads),
+    graphOptimization: "all",
+    tokenizerFile: folder.tokenizerFile,
+    eos,
+    contextLength,
+    vocabSize,
+    kvBytes,
+    prefillTokens: settings.prefillTokens,
+  };
+  // The digest takes most of a second per gigabyte, so it is computed while the threads load the
+  // same files.
+  const [threads, digest] = await Promise.allSettled([
+    allOrNone(startTokenizer(folder, onFatal), startGenerator(options, onFatal)),
+    digestOf(folder),
+  ]);
+  if (threads.status === "rejected") throw threads.reason;
+  const [tokenizer, host] = threads.value;
+  if (digest.status === "rejected") {
+    await Promise.all([tokenizer.close(), host.close()]);
+    throw digest.reason;
+  }
+  return {
+    kind: "generator",
+    serving: { name, version: VERSION, contextLength, slots, maxIdleMs, kvBytes, host, tokenizer },
+    served: {
+      ...described(folder),
+      generator: generatorFacts(folder, slots, maxIdleMs),
+      digest: digest.value,
+    },
+  };
+}
+
+interface Closable {
+  close(): Promise<void>;
+}
+
+/**
+ * Waits for both.
+ * @throws what the first one that failed threw; the other one is closed again by then
+ */
+async function allOrNone<A extends Closable, B extends Closable>(a: Promise<A>, b: Promise<B>): Promise<[A, B]> {
+  const both = await Promise.allSettled([a, b]);
+  const failed = both.find((one) => one.status === "rejected");
+  if (failed === undefined) return [await a, await b];
+  for (const one of both) if (one.status === "fulfilled") await one.value.close();
+  throw failed.reason;
+}
+
+function generatorFacts(
+  { contextLength, vocabSize, chatTemplate, defaults }: FoundGenerator,
+  slots: number,
+  maxIdleMs: number,
+): ServedModel["generator"] {
+  const maxChoices = Math.min(slots, MAX_CHOICES);
+  return { contextLength, vocabSize, chat: chatTemplate !== undefined, maxChoices, maxIdleMs, defaults };
+}
+
+/**
+ * Describes the model as one of Triton's vLLM backend does: it takes text, and answers with any
+ * number of texts.
+ */
+function described({ name }: FoundGenerator): Omit<ServedModel, "generator" | "digest"> {
+  const tensor = (tensorName: string) => ({ name: tensorName, data_type: "TYPE_STRING", dims: [1] });
+  const spec = (tensorName: string) => ({ name: tensorName, datatype: "BYTES" as const, dims: [1] });
+  return {
+    name,
+    version: VERSION,
+    platform: "onnxruntime_onnx",
+    maxBatchSize: 0,
+    inputs: [spec("text_input")],
+    outputs: [spec("text_output")],
+    config: {
+      name,
+      platform: "onnxruntime_onnx",
+      backend: "onnxruntime",
+      max_batch_size: 0,
+      input: [tensor("text_input")],
+      output: [tensor("text_output")],
+      model_transaction_policy: { decoupled: true },
+    },
+  };
+}
+
+/**
+ * @returns a digest of all that decides the answers: two workers that differ in any of it serve
+ * different models under one name
+ */
+async function digestOf(folder: FoundGenerator): Promise<string> {
+  const { contextLength, vocabSize, eos, bos, chatTemplate, defaults } = folder;
+  const { tokenizerFile, tokenizerConfigFile, modelFile } = folder;
+  const facts = [contextLength, vocabSize, eos, bos, chatTemplate, defaults];
+  const hash = createHash("sha256").update(JSON.stringify(facts));
+  for (const file of [tokenizerFile, tokenizerConfigFile, modelFile]) {
+    if (file === undefined) continue;
+    for await (const chunk of createReadStream(file)) hash.update(chunk as Buffer);
+  }
+  return hash.digest("hex");
+}

@@ -1,0 +1,357 @@
+/**
+ * The scheduling loop of a generator's lanes: take on what has come, ask the engine for the next
+ * iteration, hand its records to the committer. The engine computes an iteration while this thread
+ * handles the records of the last one and Redis takes those before, and pauses when Redis falls
+ * behind. What to do next is decided in plan.ts, and in which state a stream is in stream.ts.
+ */
+import { randomUUID } from "node:crypto";
+import type { Logger } from "pino";
+import { fixedError, InferenceError } from "#shared/errors.js";
+import type { RedisClocks } from "#shared/redis/clock.js";
+import { bucketTag } from "#shared/queue/bucket-tag.js";
+import { callGroups } from "#shared/redis/slots.js";
+import { retrying, within } from "#shared/retry.js";
+import type { Settler } from "../lane/settle.js";
+import type { Exclusive } from "../lane/exclusive.js";
+import type { Holdings, Held } from "../lane/holdings.js";
+import type { OutageGuard } from "../lane/outage-guard.js";
+import { beginAlone } from "#shared/queue/work/begin-alone.js";
+import type { StreamQueue } from "#shared/queue/work/lane.js";
+import type { Takeover } from "#shared/queue/work/take-over.js";
+import { Committer, type StreamOwner } from "./committer.js";
+import { mayAskAhead, nextMove, slotsFor, type LoopFacts } from "./plan.js";
+import { prepareAll, type Prepared } from "./prepare.js";
+import type { Iteration, NewGeneration } from "../engine/protocol.js";
+import type { ServingGenerator } from "./load.js";
+import { sealed, succeeded } from "./settlement.js";
+import { choicesOf, expiryOf, streamOf, type Stream } from "./stream.js";
+import { Takeovers, type Turn } from "./takeover.js";
+import { inspect, nobodyReads } from "./unread.js";
+
+export interface StreamLoopParts {
+  readonly queue: StreamQueue;
+  readonly model: ServingGenerator;
+  readonly holdings: Holdings;
+  readonly settler: Settler;
+  readonly clocks: RedisClocks;
+  readonly outageGuard: OutageGuard;
+  /** One for all lanes of this process. */
+  readonly exclusive: Exclusive;
+  readonly maxRunsAlone: number;
+  readonly log: Logger;
+}
+
+/**
+ * Longest wait for Redis to take records before the loop looks again at what else there is to do.
+ */
+const LAG_WAIT_MS = 1_000;
+/**
+ * Streams of which the engine has given nothing for this long are looked up in Redis, in rounds
+ * that are as far apart.
+ */
+const INSPECT_MS = 1_000;
+
+export class StreamLoop implements StreamOwner {
+  readonly #parts: StreamLoopParts;
+  readonly #committer: Committer;
+  readonly #takeovers: Takeovers;
+  /** Every stream that has come to this worker and has not left it, by its key. */
+  readonly #streams = new Map<string, Stream>();
+  /** Iterations that the engine has been asked for, oldest first. */
+  readonly #asked: Promise<Iteration>[] = [];
+  /** How many streams the engine has. */
+  #generating = 0;
+  /** Streams that wait to run alone, in the order in which they do; some may be closed by then. */
+  readonly #suspected: Stream[] = [];
+  /** How long suspected streams have run since the others last had an iteration, in ms. */
+  #aloneMs = 0;
+  /** When silent streams are looked up next, on `performance.now()`'s clock. */
+  #inspectAt = 0;
+
+  constructor(parts: StreamLoopParts) {
+    this.#parts = parts;
+    const { queue, settler, outageGuard, log } = parts;
+    this.#takeovers = new Takeovers({ queue, log, begun: (turn, verdict) => this.#begin(turn, verdict) });
+    this.#committer = new Committer({ queue, settler, outageGuard, log, owner: this });
+  }
+
+  /** Choices that this worker is busy with. */
+  get slotsTaken(): number {
+    return choicesOf(this.#streams);
+  }
+
+  /**
+   * Runs until `signal` aborts. A stream that the engine has then stops at a committed token, and
+   * stays in the holdings.
+   */
+  async run(signal: AbortSignal): Promise<void> {
+    const { holdings, exclusive } = this.#parts;
+    while (!signal.aborted) {
+      const now = performance.now();
+      this.#takeOn(holdings.suspects, "suspect", now);
+      this.#takeOn(holdings.waiting, "fresh", now);
+      this.#expire(now);
+      if (now >= this.#inspectAt) this.#inspect(now);
+      switch (nextMove(this.#facts())) {
+        case "hear":
+          await this.#hearNext(signal);
+          break;
+        case "run-alone":
+          await exclusive.alone(() => this.#runNextAlone(signal));
+          this.#aloneMs += performance.now() - now;
+          break;
+        case "ask":
+          this.#ask();
+          this.#askAhead(signal);
+          await this.#hearNext(signal);
+          break;
+        case "wait-for-redis":
+          await this.#committer.caughtUp.wait(now + LAG_WAIT_MS);
+          break;
+        case "wait-for-work":
+          await holdings.arrived.wait(this.#nextDeadline());
+      }
+    }
+    while (this.#asked.length > 0) await this.#hearNext(signal);
+    await this.#committer.drained();
+  }
+
+  /**
+   * Tells the engine to forget the stream, if it has it. Does nothing for a stream that is closed.
+   */
+  close(stream: Stream): void {
+    if (stream.closed) return;
+    if (this.#leave(stream)) this.#parts.model.host.remove(stream.key);
+  }
+
+  /**
+   * Gives up a closed stream's entry: it is settled, or another worker's. Its slots are free from
+   * now on.
+   */
+  release({ key }: Stream): void {
+    const { holdings } = this.#parts;
+    this.#streams.delete(key);
+    holdings.drop([key]);
+    holdings.arrived.notify();
+  }
+
+  /** Gives up a closed stream that may go on being this worker's: it is tried again in a while. */
+  leave({ key, held }: Stream): void {
+    const { holdings } = this.#parts;
+    this.#streams.delete(key);
+    holdings.leave([held.delivery], performance.now());
+    holdings.arrived.notify();
+  }
+
+  #facts(): LoopFacts {
+    return {
+      asked: this.#asked.length,
+      generating: this.#generating,
+      suspected: this.#suspected.length,
+      aloneMs: this.#aloneMs,
+      lag: this.#committer.lag,
+    };
+  }
+
+  /**
+   * A stream that is past its deadline is taken on at once: it ends, unless its log has a token.
+   */
+  #takeOn(waiting: readonly Held[], origin: "fresh" | "suspect", now: number): void {
+    const { queue, holdings, model, log } = this.#parts;
+    const chosen: Stream[] = [];
+    const slots = slotsFor(origin, model.slots);
+    for (const held of waiting) {
+      if (this.slotsTaken >= slots && held.expiresAt > now) continue;
+      const stream = streamOf(held, origin === "suspect");
+      this.#streams.set(stream.key, stream);
+      chosen.push(stream);
+    }
+    if (chosen.length === 0) return;
+    if (origin === "suspect") {
+      this.#takeovers.arrive(
+        chosen.map(({ key }) => key),
+        now,
+      );
+    }
+    holdings.take(chosen.map(({ held }) => held));
+    for (const some of callGroups(queue.redis, chosen, ({ held }) => bucketTag(held.delivery.bucket))) {
+      prepareAll(this.#parts, some, (stream, prepared) => this.#goOn(stream, prepared)).catch((error: unknown) =>
+        log.error({ error: String(error) }, "requests could not be looked into"),
+      );
+    }
+  }
+
+  #goOn(stream: Stream, prepared: Prepared): void {
+    switch (prepared.kind) {
+      case "drop":
+        return this.#drop(stream);
+      case "ended":
+        return this.#committer.acknowledge(stream);
+      case "sealed":
+        return this.#committer.settle(stream, sealed(stream.held, prepared.records, prepared.history));
+      case "refuse":
+        return this.#fail(stream, prepared.next, prepared.error);
+      case "run": {
+        const { generation, standsSince } = prepared;
+        if (!stream.takenOver) return this.#join(stream, generation);
+        stream.waitForTurn(generation);
+        return this.#takeovers.add({ stream, generation, standsSince });
+      }
+    }
+  }
+
+  /** Goes on with a stream of another worker, whose turn has come. */
+  #begin({ stream, generation }: Turn, verdict: Takeover): void {
+    switch (verdict) {
+      case "together":
+        return this.#join(stream, generation);
+      case "alone":
+        stream.suspect(generation);
+        this.#suspected.push(stream);
+        return this.#parts.holdings.arrived.notify();
+      case "ended":
+        return this.#committer.acknowledge(stream);
+      case "lost":
+        return this.#drop(stream);
+    }
+  }
+
+  /** Leaves the stream to whichever worker has it. If that is this one, it is tried again. */
+  #drop(stream: Stream): void {
+    this.close(stream);
+    this.leave(stream);
+  }
+
+  #join(stream: Stream, generation: NewGeneration): void {
+    stream.enterEngine(generation);
+    this.#generating++;
+    this.#parts.model.host.add(generation);
+    this.#parts.holdings.arrived.notify();
+  }
+
+  /** Closes the stream. @returns whether it was the engine's */
+  #leave(stream: Stream): boolean {
+    const wasGenerating = stream.state.kind === "generating";
+    if (wasGenerating) this.#generating--;
+    stream.close();
+    this.#takeovers.end(stream.key, performance.now());
+    return wasGenerating;
+  }
+
+  #ask(): void {
+    const { exclusive, model } = this.#parts;
+    this.#asked.push(exclusive.share(() => model.host.iterate()));
+  }
+
+  #askAhead(signal: AbortSignal): void {
+    while (!signal.aborted && mayAskAhead(this.#facts())) this.#ask();
+  }
+
+  async #hearNext(signal: AbortSignal): Promise<void> {
+    const iteration = await this.#asked.shift();
+    this.#aloneMs = 0;
+    // This comes first: the engine is to have its next question before this thread reads its
+    // answer.
+    this.#askAhead(signal);
+    if (iteration !== undefined) this.#hear(iteration);
+  }
+
+  #hear({ steps, failed }: Iteration): void {
+    const now = performance.now();
+    for (const { key, index, record, final, history } of steps) {
+      const stream = this.#streams.get(key);
+      if (stream?.advance(index, now) !== true) continue;
+      this.#takeovers.end(key, now);
+      if (final) {
+        this.#leave(stream);
+        const outcome = { kind: "result", body: Buffer.from(record) } as const;
+        this.#committer.push(stream, index, record, succeeded(stream.held, outcome, history));
+      } else {
+        this.#committer.push(stream, index, record);
+      }
+    }
+    for (const { key, reason } of failed) {
+      const stream = this.#streams.get(key);
+      if (stream?.state.kind !== "generating") continue;
+      const { next } = stream.state;
+      this.#leave(stream);
+      this.#committer.fail(stream, next, new InferenceError("model_error", `onnx runtime error: ${reason}`));
+    }
+    this.#committer.flush();
+  }
+
+  /**
+   * Computes the next record of the first suspected stream. Nothing else computes in this process
+   * meanwhile.
+   */
+  async #runNextAlone(signal: AbortSignal): Promise<void> {
+    const { queue, model, settler, maxRunsAlone, log } = this.#parts;
+    const stream = this.#suspected.shift();
+    if (stream?.state.kind !== "suspected") return;
+    const { generation } = stream.state;
+    const { delivery } = stream.held;
+    const { request } = delivery;
+    let verdict: "run" | "poison" | "lost";
+    const run = randomUUID();
+    try {
+      verdict = await retrying(() => beginAlone(queue, delivery, maxRunsAlone, run), { budgetMs: settler.patienceMs });
+    } catch (error) {
+      log.warn({ error: String(error) }, "a suspect will be tried again");
+      verdict = "lost";
+    }
+    // An inspection may have found out meanwhile that it has ended.
+    if (stream.closed) return;
+    if (verdict === "lost") return this.#drop(stream);
+    if (verdict === "poison") {
+      log.error({ request }, "request set aside");
+      const error = fixedError("poison_request", "usual");
+      this.#fail(stream, generation.next, error);
+      // The next suspect may end this process: what has been decided must stand by then.
+      await within(settler.patienceMs, this.#committer.drained());
+      return;
+    }
+    this.#join(stream, generation);
+    while (stream.next === generation.next && !signal.aborted) {
+      this.#expire(performance.now());
+      this.#hear(await model.host.iterate(delivery.key));
+    }
+    await within(settler.patienceMs, this.#committer.drained());
+  }
+
+  #expire(now: number): void {
+    for (const stream of this.#streams.values()) {
+      const { next } = stream;
+      if (next === undefined || expiryOf(stream) > now) continue;
+      this.#fail(stream, next, fixedError("expired", next > 0 ? "beforeEnd" : "beforeResult"));
+    }
+  }
+
+  #inspect(now: number): void {
+    this.#inspectAt = now + INSPECT_MS;
+    const silent = [...this.#streams.values()].filter(
+      ({ next, silentSince }) => next !== undefined && now - silentSince >= INSPECT_MS,
+    );
+    if (silent.length === 0) return;
+    inspect(this.#parts, silent).then(
+      ({ ended, unread }) => {
+        for (const stream of ended) if (!stream.closed) this.#committer.acknowledge(stream);
+        for (const stream of unread) if (stream.next !== undefined) this.#fail(stream, stream.next, nobodyReads());
+      },
+      (error: unknown) => this.#parts.log.debug({ error: String(error) }, "requests could not be inspected"),
+    );
+  }
+
+  /** @param index of the record that tells of the error, which is the next one */
+  #fail(stream: Stream, index: number, error: InferenceError): void {
+    this.#committer.fail(stream, index, error);
+    this.#committer.flush();
+  }
+
+  /** When the loop must wake up although nothing has come, on `performance.now()`'s clock. */
+  #nextDeadline(): number {
+    // A stream that is being prepared cannot be ended yet, and notifies when it can.
+    const known = [...this.#streams.values()].filter(({ next }) => next !== undefined);
+    if (known.length === 0) return Infinity;
+    return Math.min(this.#inspectAt, ...known.map(expiryOf));
+  }
+}

@@ -1,0 +1,43 @@
+import { describe, expect, it } from "vitest";
+import type { Delivery } from "#shared/queue/entry.js";
+import { InferenceError, type ErrorCode } from "#shared/errors.js";
+import type { Held } from "../lane/holdings.js";
+import { errorRecord, failed, sealed, succeeded } from "./settlement.js";
+
+const history = Int32Array.of(1, 2, 3);
+
+function heldBy(sequence: string | undefined, start = false): Held {
+  const frame = Buffer.alloc(0);
+  const lane = { bucket: 0, model: "m", version: "1", digest: "d" };
+  const place = { lane, entry: "1-0", key: "0/1-0", bucket: 0, model: "m", tenant: "default", request: "r" };
+  const step = { sequence, step: 2, number: 2, start, end: false, from: "" };
+  const delivery: Delivery = { ...place, ...step, deadlineAt: 0, gateway: "g", outcomeTtlMs: 1, frame };
+  return { delivery } as Held;
+}
+
+describe("a stream whose worker ended between its final record and its outcome", () => {
+  it("ends as that worker would have settled it: with the history of its conversation", () => {
+    const final = '{"index":0,"choices":[],"final":true,"reason":"finished"}';
+    const held = heldBy("default:u1");
+    const usual = succeeded(held, { kind: "result", body: Buffer.from(final) }, history);
+    const settled = sealed(held, [final], history);
+    // Each run of a turn writes its history under a name of its own.
+    expect(settled.checkpoint?.version).not.toBe(usual.checkpoint?.version);
+    expect(settled).toMatchObject({
+      outcome: usual.outcome,
+      state: { action: "put", version: settled.checkpoint?.version, checkpoint: settled.checkpoint?.frame },
+      checkpoint: { tensors: usual.checkpoint?.tensors },
+    });
+  });
+
+  it.each<ErrorCode>(["poison_request", "expired", "cancelled", "model_error"])(
+    "keeps the consequences of a failure (%s)",
+    (code) => {
+      const error = new InferenceError(code, "why");
+      const records = [errorRecord(0, error)];
+      for (const held of [heldBy(undefined), heldBy("default:u1"), heldBy("default:u1", true)]) {
+        expect(sealed(held, records, history)).toEqual(failed(held, error));
+      }
+    },
+  );
+});

@@ -1,0 +1,68 @@
+/** What the end of a stream means for its entry, its outcome and its conversation. */
+import type { TokenRecord } from "#shared/contract/generation.js";
+import { outcomeOf, readOutcome, storeOutcome, type StoredOutcome } from "#shared/contract/outcome.js";
+import { InferenceError } from "#shared/errors.js";
+import type { Tensor } from "#shared/frame.js";
+import type { Settled } from "../lane/settle.js";
+import type { Held } from "../lane/holdings.js";
+import { sealedOutcome } from "#shared/queue/work/sealed-outcome.js";
+import { encodeCheckpoint, nameRun } from "#shared/contract/checkpoint.js";
+
+/** @returns the final record of a stream that ends with this error */
+export function errorRecord(index: number, { code, message }: InferenceError): string {
+  const reason = code === "cancelled" || code === "expired" ? code : "error";
+  return JSON.stringify({ index, choices: [], final: true, reason, error: { code, message } } satisfies TokenRecord);
+}
+
+/**
+ * How a stream with a result ends.
+ * @param history prompt and output of a conversation's turn; without it the conversation stays as
+ * it was
+ */
+export function succeeded({ delivery }: Held, outcome: StoredOutcome, history: Int32Array | undefined): Settled {
+  if (delivery.sequence === undefined || history === undefined) return unchanged(delivery, outcome);
+  const checkpoint = encodeCheckpoint(nameRun(delivery.entry), [historyTensor(history)]);
+  const state = { action: "put", version: checkpoint.version, checkpoint: checkpoint.frame } as const;
+  return { delivery, outcome, state, deadReason: undefined, checkpoint };
+}
+
+/**
+ * How a stream ends when it has failed or was cancelled. A turn that ends like this has no effect
+ * on its conversation, which goes on from the turn before.
+ */
+export function failed({ delivery }: Held, error: InferenceError): Settled {
+  const settled = unchanged(delivery, storeOutcome(outcomeOf(error)));
+  if (error.code === "poison_request") return { ...settled, state: { action: "fail" }, deadReason: error.code };
+  return settled;
+}
+
+/**
+ * How a stream ends when its worker wrote the final record and died before the commit. It ends as
+ * that worker would have settled it, so a failure keeps its consequences.
+ */
+export function sealed(held: Held, records: readonly string[], history: Int32Array | undefined): Settled {
+  const stored = sealedOutcome(records);
+  const outcome = readOutcome(stored.kind, stored.body);
+  if (outcome.kind === "result") return succeeded(held, stored, history);
+  return failed(held, new InferenceError(outcome.code, outcome.message));
+}
+
+function unchanged(delivery: Held["delivery"], outcome: StoredOutcome): Settled {
+  const state = { action: delivery.start ? "drop" : "keep" } as const;
+  return { delivery, outcome, state, deadReason: undefined, checkpoint: undefined };
+}
+
+/**
+ * @returns the checkpoint of a conversation: its tokens as INT32 `[length]`. They take four bytes
+ * each, and any worker computes the caches from them
+ */
+function historyTensor(tokens: Int32Array): Tensor {
+  const data = Buffer.from(tokens.buffer, tokens.byteOffset, tokens.byteLength);
+  return { name: "history", datatype: "INT32", shape: [tokens.length], data };
+}
+
+/** @returns the tokens of a conversation from its checkpoint; undefined at its first turn */
+export function historyOf(tensors: readonly Tensor[] | undefined): Int32Array | undefined {
+  const data = tensors?.[0]?.data;
+  return data && Int32Array.from({ length: data.length / 4 }, (_, i) => data.readInt32LE(4 * i));
+}

@@ -1,0 +1,52 @@
+/**
+ * Streams that nobody reads any more, or that have ended meanwhile. Gateways mark in Redis until
+ * when a stream is wanted, and an append answers what its mark says; a stream that waits for memory
+ * or for a long prompt appends nothing, so Redis is asked about it.
+ */
+import { fixedError, type InferenceError } from "#shared/errors.js";
+import { bucketTag } from "#shared/queue/bucket-tag.js";
+import type { RedisClocks } from "#shared/redis/clock.js";
+import type { OutageGuard } from "../lane/outage-guard.js";
+import type { StreamQueue } from "#shared/queue/work/lane.js";
+import { isUnwanted, readStreamStates } from "#shared/queue/work/read-progress.js";
+import type { Stream } from "./stream.js";
+
+/** Gateways that were cut off from Redis have all renewed their marks within this time. */
+const MARKS_RENEWED_MS = 3_000;
+
+/** @returns whether marks count now: only while gateways could have renewed them. */
+export function marksCount(outageGuard: OutageGuard): boolean {
+  return outageGuard.steadyFor(performance.now()) >= MARKS_RENEWED_MS;
+}
+
+/** The error with which a stream ends that nobody reads. */
+export function nobodyReads(): InferenceError {
+  return fixedError("cancelled", "unread");
+}
+
+export interface Inspection {
+  readonly queue: StreamQueue;
+  readonly clocks: RedisClocks;
+  readonly outageGuard: OutageGuard;
+}
+
+/**
+ * Asks Redis about streams that append nothing.
+ * @returns those that have an outcome already, and those that nobody reads any more
+ * @throws Error while Redis cannot be asked
+ */
+export async function inspect(
+  { queue, clocks, outageGuard }: Inspection,
+  silent: readonly Stream[],
+): Promise<{ readonly ended: Stream[]; readonly unread: Stream[] }> {
+  const addresses = silent.map(({ held }) => held.delivery);
+  const found = await readStreamStates(queue.redis, addresses);
+  const mayBeUnread = marksCount(outageGuard);
+  const ended = silent.filter((_, i) => found[i]?.state === "ended");
+  const unread = silent.filter(({ held }, i) => {
+    const progress = found[i];
+    const now = clocks.of(bucketTag(held.delivery.bucket)).toRedis(performance.now());
+    return mayBeUnread && progress !== undefined && progress.state !== "ended" && isUnwanted(progress, now);
+  });
+  return { ended, unread };
+}

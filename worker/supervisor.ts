@@ -1,0 +1,76 @@
+/**
+ * The worker's supervisor: starts the worker as a child process, and the next one when it dies. A
+ * native crash in a model kills the whole process that ran it, threads and all. So a new worker
+ * stands within a second, and the container does not exit. Whatever this file imports delays the
+ * worker's start, so it loads only at a death what a death needs, and leaves the settings to the
+ * worker.
+ */
+import { fork } from "node:child_process";
+import { EXIT_UNUSABLE } from "#shared/exit.js";
+import type { CrashRelease } from "./crash-release.js";
+
+/**
+ * The pause doubles with each crash in a row, so that a worker that cannot live spares the machine.
+ */
+const RESTART_MS = { first: 50, most: 1_000 };
+/** A child that lived this long was not part of a crash loop. */
+const HEALTHY_MS = 10_000;
+
+/**
+ * A model's results lie in memory outside of V8's heap. By default V8 collects the whole heap
+ * whenever the heap and that memory together have grown by a fraction of what lives in the heap,
+ * and little lives in it here: that was a dozen collections a second, for nearly half of a model
+ * thread's time. Now they may grow to five times of it.
+ */
+const HEAP_GROWTH = "--heap-growing-percent=400";
+
+let pauseMs = RESTART_MS.first;
+let stopping = false;
+
+/** @param release undefined where the worker died before it declared one: it held nothing then */
+async function afterDeath(death: Readonly<Record<string, unknown>>, release: CrashRelease | undefined): Promise<void> {
+  const [{ createLog }, { releaseAfterCrash }] = await Promise.all([
+    import("#shared/log.js"),
+    import("./crash-release.js"),
+  ]);
+  const log = createLog(release?.logLevel ?? "error", "supervisor");
+  log.error(death, "worker process died");
+  if (release !== undefined) await releaseAfterCrash(release, log);
+}
+
+function start(): void {
+  const startedAt = performance.now();
+  const child = fork(new URL("./main.js", import.meta.url), {
+    // ONNX Runtime reports usage to its makers unless told otherwise.
+    env: { ...process.env, ORT_DISABLE_TELEMETRY: "1" },
+    execArgv: [...process.execArgv, HEAP_GROWTH],
+    stdio: ["ignore", "inherit", "inherit", "ipc"],
+  });
+  let release: CrashRelease | undefined;
+  child.on("message", (message) => {
+    release = message as CrashRelease;
+  });
+  const forward = (signal: NodeJS.Signals) => {
+    stopping = true;
+    child.kill(signal);
+  };
+  process.on("SIGTERM", forward);
+  process.on("SIGINT", forward);
+  const parentGone = () => {
+    stopping = true;
+    child.disconnect();
+  };
+  if (process.send !== undefined) process.on("disconnect", parentGone);
+  child.on("exit", (code, signal) => {
+    process.off("SIGTERM", forward);
+    process.off("SIGINT", forward);
+    process.off("disconnect", parentGone);
+    if (stopping || code === EXIT_UNUSABLE) process.exit(code ?? 1);
+    if (performance.now() - startedAt > HEALTHY_MS) pauseMs = RESTART_MS.first;
+    void afterDeath({ code, signal, restartInMs: pauseMs }, release);
+    setTimeout(start, pauseMs);
+    pauseMs = Math.min(pauseMs * 2, RESTART_MS.most);
+  });
+}
+
+start();

@@ -1,0 +1,213 @@
+/**
+ * Runs one batch: it finds the states, stacks the tensors, asks the model, and says for each step
+ * how it ended. It writes nothing to Redis.
+ */
+import { storeOutcome, outcomeOf, stepMeta, type Outcome } from "#shared/contract/outcome.js";
+import { InferenceError } from "#shared/errors.js";
+import { encodeFrame, type Tensor } from "#shared/frame.js";
+import { elementFault } from "#shared/model/strings.js";
+import type { Held } from "../lane/holdings.js";
+import { withoutPaths } from "../onnx/error-text.js";
+import { split, stack } from "./stack.js";
+import type { ServingModel, StateSpec } from "./serving.js";
+import type { RunResult } from "./host.js";
+import type { Pieces } from "./memory.js";
+import type { Settled } from "../lane/settle.js";
+import { encodeCheckpoint, nameRun } from "#shared/contract/checkpoint.js";
+import { controlTensor } from "./controls.js";
+
+/** A batch that ran. */
+export interface Execution {
+  /**
+   * Turns the model's outputs into settlements. Called once, when the model is busy again, since
+   * this takes time.
+   */
+  settlements(): Settled[];
+  /** Steps that did not run, because Redis could not be asked for their state. */
+  readonly abandoned: readonly Held[];
+  /** How long the model took, in ms. */
+  readonly ranMs: number;
+}
+
+export interface ExecuteLimits {
+  /** Most bytes of a checkpoint. Redis's only thread writes it, and all others wait meanwhile. */
+  readonly maxStateBytes: number;
+}
+
+interface Runnable {
+  readonly held: Held;
+  /** The state that the step continues; undefined where it begins with the initial one. */
+  readonly states: readonly Tensor[] | undefined;
+}
+
+/**
+ * Runs a batch. A step that fails in the model is settled with an error, and its neighbours are not
+ * affected.
+ */
+export async function execute(model: ServingModel, batch: readonly Held[], limits: ExecuteLimits): Promise<Execution> {
+  const runnable: Runnable[] = [];
+  const refused: Settled[] = [];
+  const abandoned: Held[] = [];
+  const lookups = await Promise.all(batch.map(({ state }) => state));
+  for (const [i, held] of batch.entries()) {
+    const lookup = lookups[i];
+    if (lookup?.kind === "found") runnable.push({ held, states: lookup.tensors });
+    else if (lookup?.kind === "refused") refused.push(failSequence(held, lookup.error));
+    else abandoned.push(held);
+  }
+  const { settlements, ranMs } = await runTogether(model, runnable, limits);
+  return { settlements: () => [...refused, ...settlements()], abandoned, ranMs };
+}
+
+/**
+ * Settles a step with this error and ends its sequence: later steps without START are refused.
+ *
+ * @param deadReason why the request is set aside; undefined where it is not
+ */
+export function failSequence({ delivery }: Held, error: InferenceError, deadReason?: string): Settled {
+  return {
+    delivery,
+    outcome: storeOutcome(outcomeOf(error)),
+    state: { action: "fail" },
+    deadReason,
+    checkpoint: undefined,
+  };
+}
+
+async function runTogether(
+  model: ServingModel,
+  batch: readonly Runnable[],
+  limits: ExecuteLimits,
+): Promise<Pick<Execution, "settlements" | "ranMs">> {
+  if (batch.length === 0) return { settlements: () => [], ranMs: 0 };
+  const names = outputNames(model, batch);
+  try {
+    const rows = model.batched ? batch.reduce((sum, { held }) => sum + held.rows, 0) : undefined;
+    const ran = await model.host.run(inputTensors(model, batch), names, rows);
+    return { settlements: () => results(model, batch, ran, limits), ranMs: ran.ranMs };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    if (batch.length === 1) return { settlements: () => batch.map(({ held }) => modelError(held, reason)), ranMs: 0 };
+  }
+  // One request's bad input must not fail its neighbours. Each runs again by itself, and only the
+  // one at fault fails.
+  const settled: Settled[] = [];
+  let totalMs = 0;
+  for (const one of batch) {
+    const alone = await runTogether(model, [one], limits);
+    settled.push(...alone.settlements());
+    totalMs += alone.ranMs;
+  }
+  return { settlements: () => settled, ranMs: totalMs };
+}
+
+function outputNames(model: ServingModel, batch: readonly Runnable[]): string[] {
+  const names = new Set(model.states.map(({ output }) => output));
+  for (const { held } of batch) for (const name of requestedOutputs(held)) names.add(name);
+  return [...names];
+}
+
+function requestedOutputs({ request }: Held): readonly string[] {
+  return request.meta["outputs"] as readonly string[];
+}
+
+/** The inputs of the graph: those of the requests, then states, then controls. */
+function inputTensors(model: ServingModel, batch: readonly Runnable[]): Pieces[] {
+  const requests = batch[0]?.held.request.tensors ?? [];
+  const ofEach = (tensorOf: (one: Runnable) => Tensor) => stack(batch.map(tensorOf), model.batched);
+  return [
+    ...requests.map((_, i) => ofEach(({ held }) => pick(held.request.tensors, i))),
+    ...model.states.map((spec, i) => ofEach(({ states }) => (states ? pick(states, i) : initial(spec)))),
+    ...model.controls.map((control) => ofEach(({ held }) => controlTensor(control, held.delivery, model.batched))),
+  ];
+}
+
+function initial({ input, datatype, initialShape, initial }: StateSpec): Tensor {
+  return { name: input, datatype, shape: initialShape, data: initial };
+}
+
+function pick(tensors: readonly Tensor[], index: number): Tensor {
+  const tensor = tensors[index];
+  if (tensor === undefined) throw new RangeError("a frame lacks a tensor that its neighbours have");
+  return tensor;
+}
+
+function results(model: ServingModel, batch: readonly Runnable[], ran: RunResult, limits: ExecuteLimits): Settled[] {
+  try {
+    return takeApart(model, batch, ran.outputs, limits);
+  } finally {
+    ran.letGo();
+  }
+}
+
+/** Copies all that settlements need out of the outputs. */
+function takeApart(
+  model: ServingModel,
+  batch: readonly Runnable[],
+  outputs: RunResult["outputs"],
+  { maxStateBytes }: ExecuteLimits,
+): Settled[] {
+  const rows = batch.map(({ held }) => held.rows);
+  let parts: Map<string, Tensor[]>;
+  try {
+    parts = new Map(outputs.map((output) => [output.name, split(output, rows, model.batched)]));
+  } catch (error) {
+    return batch.map(({ held }) => modelError(held, error instanceof Error ? error.message : String(error)));
+  }
+  return batch.map(({ held }, i) => {
+    const part = (name: string) => pick(parts.get(name) ?? [], i);
+    const { delivery } = held;
+    const meta = delivery.sequence === undefined ? {} : stepMeta(delivery.number);
+    const body = encodeFrame(meta, requestedOutputs(held).map(part));
+    const outcome: Outcome = { kind: "result", body };
+    if (model.states.length === 0) {
+      return { delivery, outcome, state: { action: "drop" }, deadReason: undefined, checkpoint: undefined };
+    }
+    const fault = stateFault(model, part);
+    if (fault !== undefined) return modelError(held, fault);
+    const next = model.states.map(({ input, output }) => ({ ...part(output), name: input }));
+    const checkpoint = encodeCheckpoint(nameRun(delivery.entry), next);
+    if (checkpoint.frame.length > maxStateBytes) {
+      return unchanged(
+        held,
+        new InferenceError("state_too_large", `the sequence's state would exceed ${maxStateBytes} bytes`),
+      );
+    }
+    return {
+      delivery,
+      outcome,
+      state: { action: "put", version: checkpoint.version, checkpoint: checkpoint.frame },
+      deadReason: undefined,
+      checkpoint,
+    };
+  });
+}
+
+/** Tells of a string in a state that ONNX Runtime would not take back at the next step. */
+function stateFault({ states }: ServingModel, part: (name: string) => Tensor): string | undefined {
+  for (const { output, datatype } of states) {
+    if (datatype !== "BYTES") continue;
+    const found = elementFault(part(output).data);
+    if (found !== undefined) return `a string of state output '${output}' ${found.fault} at the sequence's next step`;
+  }
+  return undefined;
+}
+
+function modelError(held: Held, reason: string): Settled {
+  return unchanged(held, new InferenceError("model_error", `onnx runtime error: ${withoutPaths(reason)}`));
+}
+
+/**
+ * Settles a step that failed while its sequence goes on from the state that it had. After a failed
+ * START that is its initial state.
+ */
+function unchanged({ delivery }: Held, error: InferenceError): Settled {
+  const action = delivery.start ? "drop" : "keep";
+  return {
+    delivery,
+    outcome: storeOutcome(outcomeOf(error)),
+    state: { action },
+    deadReason: undefined,
+    checkpoint: undefined,
+  };
+}

@@ -1,0 +1,197 @@
+/**
+ * The work on a tensor model's lanes, in micro-batches: ask the plan what to do, do it, settle it.
+ * The model never waits for Redis, because a batch settles while the next one runs.
+ */
+import { randomUUID } from "node:crypto";
+import { storeOutcome, outcomeOf } from "#shared/contract/outcome.js";
+import { fixedError } from "#shared/errors.js";
+import type { Delivery } from "#shared/queue/entry.js";
+import { beginAlone } from "#shared/queue/work/begin-alone.js";
+import { retrying, within } from "#shared/retry.js";
+import type { Exclusive } from "../lane/exclusive.js";
+import type { Held } from "../lane/holdings.js";
+import type { LaneContext, LaneWork } from "../lane/lane.js";
+import { settle, settledTogether, type Settled } from "../lane/settle.js";
+import { execute, failSequence, type ExecuteLimits, type Execution } from "./execute.js";
+import { planBatch } from "./plan.js";
+import type { ServingModel } from "./serving.js";
+
+export interface TensorWorkSettings {
+  readonly limits: ExecuteLimits;
+  /** Shared by all lanes of this process. */
+  readonly exclusive: Exclusive;
+  /** How often a request may run by itself without a commit, before it is set aside. */
+  readonly maxRunsAlone: number;
+}
+
+/** Suspects run one by one, so a worker takes few at a time. */
+const SUSPECTS_AT_ONCE = 16;
+/**
+ * Batches that may be settling at once. Past that the loop waits, so that a slow Redis slows the
+ * intake instead of filling the memory.
+ */
+const SETTLING_AT_ONCE = 2;
+
+export class TensorWork implements LaneWork {
+  readonly #model: ServingModel;
+  readonly #context: LaneContext;
+  readonly #settings: TensorWorkSettings;
+  /** Batches that count towards `SETTLING_AT_ONCE`. */
+  readonly #settling = new Set<Promise<unknown>>();
+  /** All that is settling. */
+  readonly #unsettled = new Set<Promise<void>>();
+  /** The last batch, once it ran, until it is turned into settlements. */
+  #ran: Execution | undefined;
+
+  constructor(model: ServingModel, context: LaneContext, settings: TensorWorkSettings) {
+    this.#model = model;
+    this.#context = context;
+    this.#settings = settings;
+  }
+
+  get batched(): boolean {
+    return this.#model.batched;
+  }
+
+  /** At most one full batch waits while another one runs. */
+  room(): number {
+    return Math.max(1, this.#model.limits.maxBatchSize) - this.#context.holdings.waiting.length;
+  }
+
+  suspectRoom(): number {
+    return SUSPECTS_AT_ONCE - this.#context.holdings.suspects.length;
+  }
+
+  /** A model with sequences takes steps, one without takes requests. */
+  accepts({ sequence }: Delivery): boolean {
+    return (sequence === undefined) === (this.#model.maxIdleMs === undefined);
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { holdings, log } = this.#context;
+    const { exclusive, limits } = this.#settings;
+    while (!signal.aborted) {
+      const plan = planBatch(holdings.waiting, holdings.suspects, performance.now(), this.#model.limits);
+      if (plan.kind !== "run") this.#settleLastBatch();
+      switch (plan.kind) {
+        case "wait":
+          await holdings.arrived.wait(plan.until);
+          break;
+        case "expire":
+          holdings.take(plan.expired);
+          void this.#beginToSettle(plan.expired.map(expire));
+          break;
+        case "alone":
+          holdings.take([plan.suspect]);
+          await exclusive.alone(() => this.#runAlone(plan.suspect));
+          break;
+        case "run": {
+          holdings.take(plan.batch);
+          const running = exclusive.share(() => execute(this.#model, plan.batch, limits));
+          this.#settleLastBatch();
+          while (this.#settling.size >= SETTLING_AT_ONCE) await Promise.race(this.#settling);
+          this.#ran = await running;
+          log.debug({ rows: plan.batch.length, ranMs: this.#ran.ranMs }, "batch");
+          break;
+        }
+      }
+    }
+    this.#settleLastBatch();
+    await Promise.all(this.#unsettled);
+  }
+
+  #settleLastBatch(): void {
+    const ran = this.#ran;
+    if (ran === undefined) return;
+    this.#ran = undefined;
+    this.#leave(ran.abandoned);
+    void this.#beginToSettle(ran.settlements());
+  }
+
+  /**
+   * What takes long in a Cluster is of a bucket from which nothing new comes meanwhile, so it does
+   * not count as settling for ever.
+   *
+   * @returns a promise that resolves when it is settled, or has taken long
+   */
+  #beginToSettle(settled: readonly Settled[]): Promise<unknown> {
+    const done: Promise<void> = this.#settleAll(settled).finally(() => this.#unsettled.delete(done));
+    this.#unsettled.add(done);
+    const { patienceMs } = this.#context.settler;
+    const counted: Promise<unknown> = within(patienceMs, done).finally(() => this.#settling.delete(counted));
+    this.#settling.add(counted);
+    return counted;
+  }
+
+  async #settleAll(settled: readonly Settled[]): Promise<void> {
+    const { settler } = this.#context;
+    const groups = settledTogether(settler, settled);
+    await Promise.all(groups.map((some) => this.#settleAndDrop(some)));
+  }
+
+  /** Runs a step that may have ended the worker that ran it before. Nothing else runs meanwhile. */
+  async #runAlone(suspect: Held): Promise<void> {
+    const { settler, log } = this.#context;
+    const { maxRunsAlone, limits } = this.#settings;
+    const { request, step } = suspect.delivery;
+    try {
+      // Only a run is counted, and without its state the step would not run.
+      if ((await suspect.state).kind === "unavailable") return this.#leave([suspect]);
+      const run = randomUUID();
+      const verdict = await retrying(() => beginAlone(settler.queue, suspect.delivery, maxRunsAlone, run), {
+        budgetMs: settler.patienceMs,
+      });
+      if (verdict === "lost") return this.#drop([suspect]);
+      if (verdict === "poison") {
+        log.error({ request, step }, "request set aside");
+        const error = fixedError("poison_request", "usual");
+        await this.#beginToSettle([failSequence(suspect, error, "poison_request")]);
+        return;
+      }
+      const execution = await execute(this.#model, [suspect], limits);
+      this.#leave(execution.abandoned);
+      await this.#beginToSettle(execution.settlements());
+    } catch (error) {
+      log.warn({ error: String(error) }, "a suspect will be tried again");
+      this.#leave([suspect]);
+    }
+  }
+
+  async #settleAndDrop(settled: readonly Settled[]): Promise<void> {
+    const { settler, log } = this.#context;
+    try {
+      const { lost, already } = await settle(settler, settled);
+      if (lost + already > 0) log.warn({ lost, already }, "commits refused: the steps were taken over");
+    } catch (error) {
+      log.error({ steps: settled.length, error: String(error) }, "commit failed; the steps will run again");
+      return this.#leave(settled);
+    }
+    this.#drop(settled);
+  }
+
+  /** Gives steps up that are tried again in a while, unless they are another worker's by then. */
+  #leave(steps: readonly Pick<Held, "delivery">[]): void {
+    this.#context.holdings.leave(
+      steps.map(({ delivery }) => delivery),
+      performance.now(),
+    );
+  }
+
+  #drop(steps: readonly Pick<Held, "delivery">[]): void {
+    this.#context.holdings.drop(steps.map(({ delivery }) => delivery.key));
+  }
+}
+
+/**
+ * Settles a request that no model ran before its deadline. A START that never ran leaves no
+ * sequence behind.
+ */
+function expire({ delivery }: Held): Settled {
+  return {
+    delivery,
+    outcome: storeOutcome(outcomeOf(fixedError("expired", "beforeResult"))),
+    state: { action: delivery.start ? "fail" : "keep" },
+    deadReason: undefined,
+    checkpoint: undefined,
+  };
+}

@@ -1,0 +1,64 @@
+/**
+ * Memory that the main thread and a model's thread share; both load this file. Tensors are written
+ * where the other thread reads them, and the same memory serves batch after batch. Buffers that are
+ * made and transferred for each batch are memory that V8 collects, and collecting cost more than
+ * half as much as the model itself.
+ */
+import type { PlacedTensor, PlainTensor } from "./protocol.js";
+
+/** Each tensor begins at a multiple of this many bytes. No element or vector register is larger. */
+const ALIGNMENT = 64;
+/** Memory above this size, which one large batch needed, is not kept for the next ones. */
+const KEPT_BYTES = 67_108_864;
+
+/** A tensor whose data is still in pieces, one after the other. */
+export interface Pieces extends Omit<PlainTensor, "data"> {
+  readonly data: readonly Uint8Array[];
+}
+
+/** Memory for later runs. It goes round: it is taken, written, read, and given back. */
+export class SparedMemory {
+  readonly #spare: SharedArrayBuffer[] = [];
+
+  /** Memory of any size, perhaps 0. `place` makes a larger one where it is too small. */
+  take(): SharedArrayBuffer {
+    return this.#spare.pop() ?? new SharedArrayBuffer(0);
+  }
+
+  giveBack(memory: SharedArrayBuffer): void {
+    if (memory.byteLength <= KEPT_BYTES) this.#spare.push(memory);
+  }
+}
+
+/**
+ * Copies tensors into `memory` or, if that is too small, into a new memory.
+ *
+ * @returns the memory, and where in it each tensor lies
+ */
+export function place(
+  tensors: readonly Pieces[],
+  memory: SharedArrayBuffer,
+): { readonly memory: SharedArrayBuffer; readonly placed: PlacedTensor[] } {
+  let end = 0;
+  const placed = tensors.map(({ name, datatype, shape, data }) => {
+    const offset = Math.ceil(end / ALIGNMENT) * ALIGNMENT;
+    const bytes = data.reduce((sum, piece) => sum + piece.length, 0);
+    end = offset + bytes;
+    return { name, datatype, shape, offset, bytes };
+  });
+  const large = memory.byteLength >= end ? memory : new SharedArrayBuffer(2 ** Math.ceil(Math.log2(end)));
+  const into = new Uint8Array(large);
+  for (const [i, { data }] of tensors.entries()) {
+    let at = placed[i]?.offset ?? 0;
+    for (const piece of data) {
+      into.set(piece, at);
+      at += piece.length;
+    }
+  }
+  return { memory: large, placed };
+}
+
+/** A tensor as a view of the memory: its data change with the next run that writes there. */
+export function viewOf({ offset, bytes, ...tensor }: PlacedTensor, memory: SharedArrayBuffer): PlainTensor {
+  return { ...tensor, data: new Uint8Array(memory, offset, bytes) };
+}

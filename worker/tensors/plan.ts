@@ -1,0 +1,91 @@
+/**
+ * Decides which steps of a tensor model run next, whatever their lanes; the loop only carries it
+ * out. The rules are those of Triton's dynamic batcher. Requests run in the order of their arrival,
+ * and only requests of equal shapes share a batch. A batch goes when it has a preferred size, when
+ * no later request can join it, or when its oldest request has waited for the configured delay.
+ */
+
+import type { Held } from "../lane/holdings.js";
+
+/** What the plan needs to know about a step that waits in this worker. */
+export type Candidate = Pick<Held, "arrivedAt" | "rows" | "shapeKey" | "sequence" | "expiresAt">;
+
+export interface BatchLimits {
+  /** Most rows in a batch; with 0 or 1 every request runs by itself. */
+  readonly maxBatchSize: number;
+  /** How long the oldest request waits for others, in ms. */
+  readonly maxDelayMs: number;
+  /** Batch sizes to aim at, in ascending order; may be empty. */
+  readonly preferred: readonly number[];
+  /** A batch of this many rows or more goes at once; undefined where only preferred sizes do. */
+  readonly enough?: number;
+}
+
+export type BatchPlan<C extends Candidate> =
+  /** These are past their deadline and must not run. */
+  | { readonly kind: "expire"; readonly expired: readonly C[] }
+  /** A step whose earlier run ended without a commit runs by itself, before anything else. */
+  | { readonly kind: "alone"; readonly suspect: C }
+  | { readonly kind: "run"; readonly batch: readonly C[] }
+  /** Wait for an arrival, at most until then on `performance.now()`'s clock. */
+  | { readonly kind: "wait"; readonly until: number };
+
+/**
+ * @param waiting oldest first. A request that does not fit ends the batch, and none overtakes it.
+ * @param suspects oldest first
+ * @param now on `performance.now()`'s clock, like all times here
+ */
+export function planBatch<C extends Candidate>(
+  waiting: readonly C[],
+  suspects: readonly C[],
+  now: number,
+  limits: BatchLimits,
+): BatchPlan<C> {
+  const expired = [...suspects, ...waiting].filter(({ expiresAt }) => expiresAt <= now);
+  if (expired.length > 0) return { kind: "expire", expired };
+  const [suspect] = suspects;
+  if (suspect !== undefined) return { kind: "alone", suspect };
+  const [oldest] = waiting;
+  if (oldest === undefined) return { kind: "wait", until: Infinity };
+
+  const { batch, closed, preferredPrefix } = gather(waiting, oldest, limits);
+  const due = oldest.arrivedAt + limits.maxDelayMs;
+  const inTime = limits.maxDelayMs === 0 || now < due;
+  if (preferredPrefix > 0 && inTime) return { kind: "run", batch: batch.slice(0, preferredPrefix) };
+  if (closed || now >= due) return { kind: "run", batch };
+  return { kind: "wait", until: Math.min(due, ...waiting.map(({ expiresAt }) => expiresAt)) };
+}
+
+interface Gathered<C> {
+  readonly batch: C[];
+  /** No later arrival can join: the batch is full, or the next request may not share it. */
+  readonly closed: boolean;
+  /** How many requests make up the largest preferred size that was reached; 0 for none. */
+  readonly preferredPrefix: number;
+}
+
+function gather<C extends Candidate>(
+  waiting: readonly C[],
+  oldest: C,
+  { maxBatchSize, preferred, enough = Infinity }: BatchLimits,
+): Gathered<C> {
+  const most = Math.max(1, maxBatchSize);
+  const target = preferred.at(-1) ?? most;
+  const sequences = new Set<string>();
+  const batch: C[] = [];
+  let rows = 0;
+  let preferredPrefix = 0;
+  for (const candidate of waiting) {
+    const fits =
+      batch.length === 0 ||
+      (rows + candidate.rows <= most &&
+        candidate.shapeKey === oldest.shapeKey &&
+        (candidate.sequence === undefined || !sequences.has(candidate.sequence)));
+    if (!fits) return { batch, closed: true, preferredPrefix };
+    batch.push(candidate);
+    rows += candidate.rows;
+    if (candidate.sequence !== undefined) sequences.add(candidate.sequence);
+    if (rows >= enough || preferred.includes(rows)) preferredPrefix = batch.length;
+  }
+  return { batch, closed: rows >= Math.min(most, target), preferredPrefix };
+}

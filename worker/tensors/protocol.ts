@@ -1,0 +1,42 @@
+/**
+ * What passes between a worker's main thread and a tensor model's thread. Types only. The tensors
+ * lie in memory that both threads see, so a message only says where.
+ */
+import type { Datatype } from "#shared/model/datatype.js";
+
+/**
+ * A tensor with its data: little-endian elements. An element of BYTES follows its length, which is
+ * a little-endian u32.
+ */
+export interface PlainTensor {
+  readonly name: string;
+  readonly datatype: Datatype;
+  readonly shape: readonly number[];
+  readonly data: Uint8Array;
+}
+
+/** Where a tensor lies in memory that both threads see. */
+export interface PlacedTensor extends Omit<PlainTensor, "data"> {
+  readonly offset: number;
+  readonly bytes: number;
+}
+
+export interface RunRequest {
+  readonly inputs: readonly PlacedTensor[];
+  /** Where the inputs lie. The thread has read them when it answers. */
+  readonly memory: SharedArrayBuffer;
+  /** Names of the outputs that are wanted. */
+  readonly outputs: readonly string[];
+  /** Dimension 0 of every output; undefined for a model without a batch dimension. */
+  readonly rows: number | undefined;
+  /** Where the outputs are to be written, if it is large enough. */
+  readonly into: SharedArrayBuffer;
+}
+
+export interface RunAnswer {
+  readonly outputs: readonly PlacedTensor[];
+  /** Where the outputs lie. */
+  readonly memory: SharedArrayBuffer;
+  /** Time that the model took, in ms, without copying its inputs and outputs. */
+  readonly ranMs: number;
+}

@@ -1,0 +1,240 @@
+/**
+ * What a model's configuration means here. A completed, validated configuration becomes what the
+ * model's lanes run by (`ServingModel`), and what the fleet is told of it (`ServedModel`).
+ */
+import type { ServedModel } from "#shared/contract/announcement.js";
+import {
+  kserveType,
+  type ModelConfig,
+  type SequenceBatching,
+  type SequenceControl,
+  type Uint64,
+} from "#shared/model/config.js";
+import { datatypeBytes, elementCount, type Datatype } from "#shared/model/datatype.js";
+import type { BatchLimits } from "./plan.js";
+import type { ModelHost } from "./host.js";
+
+/**
+ * An input that tells the model where in its sequence a request stands. `corrid` is the correlation
+ * id; the other kinds are true or false.
+ */
+export type Control =
+  | {
+      readonly kind: "start" | "ready" | "end";
+      readonly tensor: string;
+      readonly datatype: Datatype;
+      /** The element for false and the one for true, little-endian. */
+      readonly values: { readonly no: Buffer; readonly yes: Buffer };
+    }
+  | { readonly kind: "corrid"; readonly tensor: string; readonly datatype: Datatype };
+
+/**
+ * A state tensor: what the model gives out as `output` is its `input` at the sequence's next step.
+ */
+export interface StateSpec {
+  readonly input: string;
+  readonly output: string;
+  readonly datatype: Datatype;
+  /**
+   * What a sequence begins with. Where the model has a batch dimension, the shape includes it as 1.
+   */
+  readonly initialShape: readonly number[];
+  readonly initial: Buffer;
+}
+
+/** A tensor model as its lanes run it. */
+export interface ServingModel {
+  readonly name: string;
+  readonly version: string;
+  /** Whether the model has a batch dimension. */
+  readonly batched: boolean;
+  readonly limits: BatchLimits;
+  readonly controls: readonly Control[];
+  readonly states: readonly StateSpec[];
+  /** How long a sequence is kept without a step, in ms; undefined for a stateless model. */
+  readonly maxIdleMs: number | undefined;
+  /** How many checkpoints of a sequence are kept, the newest included. */
+  readonly history: number;
+  readonly host: ModelHost;
+}
+
+/**
+ * Tells why a model cannot be served. Auto-completion adds a reshape for a tensor that has no
+ * dimension beside the batch's.
+ */
+export function unsupported({ input, output }: ModelConfig): string | undefined {
+  const reshaped = [...input, ...output].find(({ reshape }) => reshape !== undefined);
+  const why = "one of its dimensions has to be the model's own";
+  return reshaped && `tensor '${reshaped.name}' has the batch dimension alone, which is not supported: ${why}`;
+}
+
+type Direct = NonNullable<SequenceBatching["direct"]>;
+
+/**
+ * @param initialStates the bytes of initial states that lie in files, by the name of their input
+ */
+export function servingOf(
+  config: ModelConfig,
+  initialStates: ReadonlyMap<string, Buffer>,
+): Omit<ServingModel, "host" | "version"> {
+  const batched = config.max_batch_size > 0;
+  const sequence = config.sequence_batching;
+  return {
+    name: config.name,
+    batched,
+    limits: batchLimits(config),
+    controls: sequence === undefined ? [] : controls(sequence),
+    states: sequence === undefined ? [] : states(sequence, batched, initialStates),
+    maxIdleMs: sequence && maxIdleMs(sequence),
+    history: history(config),
+  };
+}
+
+/**
+ * @param digest of what decides the model's answers
+ * @param printed the configuration as clients are shown it
+ */
+export function servedOf(
+  config: ModelConfig,
+  version: string,
+  digest: string,
+  printed: Record<string, unknown>,
+): ServedModel {
+  const sequence = config.sequence_batching;
+  const corrid = sequence && controls(sequence).find(({ kind }) => kind === "corrid");
+  const spec = ({ name, data_type, dims }: ModelConfig["input"][number] | ModelConfig["output"][number]) => ({
+    name,
+    datatype: kserveType(data_type),
+    dims: [...dims],
+  });
+  return {
+    name: config.name,
+    version,
+    platform: config.platform || config.backend,
+    maxBatchSize: config.max_batch_size,
+    inputs: config.input.map(spec),
+    outputs: config.output.map(spec),
+    ...(sequence && {
+      sequence: {
+        maxIdleMs: maxIdleMs(sequence),
+        history: history(config),
+        ...(corrid && { corrid: { tensor: corrid.tensor, datatype: corrid.datatype } }),
+      },
+    }),
+    config: printed,
+    digest,
+  };
+}
+
+/** Without a scheduler in the configuration, every request runs by itself, as in Triton. */
+function batchLimits({ max_batch_size, dynamic_batching, sequence_batching }: ModelConfig): BatchLimits {
+  if (sequence_batching !== undefined) {
+    const { direct, oldest } = sequence_batching;
+    // The slots of the direct strategy bind a sequence to an instance. Here no worker owns one.
+    return {
+      maxBatchSize: max_batch_size,
+      ...(direct === undefined
+        ? {
+            maxDelayMs: milliseconds(oldest?.max_queue_delay_microseconds ?? 0),
+            preferred: ascending(oldest?.preferred_batch_size ?? []),
+          }
+        : directLimits(direct, max_batch_size)),
+    };
+  }
+  if (dynamic_batching === undefined) return { maxBatchSize: 1, maxDelayMs: 0, preferred: [] };
+  return {
+    maxBatchSize: max_batch_size,
+    maxDelayMs: milliseconds(dynamic_batching.max_queue_delay_microseconds),
+    preferred: ascending(dynamic_batching.preferred_batch_size),
+  };
+}
+
+/** A 32-bit 0.3 is a little more than 0.3, and 0.3 of ten rows must be three of them. */
+const FLOAT_ERROR = 1e-4;
+
+/**
+ * Limits of Triton's direct strategy. The delay counts only where a utilisation is to be reached,
+ * and a batch that reaches it goes at once.
+ */
+function directLimits(
+  { max_queue_delay_microseconds: delay, minimum_slot_utilization: utilization }: Direct,
+  maxBatchSize: number,
+): Omit<BatchLimits, "maxBatchSize"> {
+  if (utilization === 0) return { maxDelayMs: 0, preferred: [] };
+  const enough = Math.max(1, Math.ceil(utilization * maxBatchSize - FLOAT_ERROR));
+  return { maxDelayMs: milliseconds(delay), preferred: [], enough };
+}
+
+function ascending(sizes: readonly number[]): number[] {
+  return [...sizes].sort((a, b) => a - b);
+}
+
+function milliseconds(microseconds: Uint64): number {
+  return Number(microseconds) / 1_000;
+}
+
+/** Redis counts whole milliseconds, and does not take 2^64-1 µs, which stands for "never". */
+function maxIdleMs({ max_sequence_idle_microseconds }: SequenceBatching): number {
+  return Math.min(Math.max(1, Math.ceil(milliseconds(max_sequence_idle_microseconds))), MAX_IDLE_MS);
+}
+
+/** What is no whole number was refused when the configuration was read. */
+function history({ parameters }: ModelConfig): number {
+  return Number(parameters["checkpoint_history"]?.string_value ?? 1);
+}
+
+/** A hundred years. */
+const MAX_IDLE_MS = 100 * 365 * 24 * 3_600_000;
+
+const booleanKinds = {
+  CONTROL_SEQUENCE_START: "start",
+  CONTROL_SEQUENCE_READY: "ready",
+  CONTROL_SEQUENCE_END: "end",
+} as const;
+
+function controls({ control_input }: SequenceBatching): Control[] {
+  return control_input.flatMap(({ name: tensor, control }) =>
+    control.map((one): Control => {
+      if (one.kind === "CONTROL_SEQUENCE_CORRID") {
+        return { kind: "corrid", tensor, datatype: kserveType(one.data_type) };
+      }
+      return { kind: booleanKinds[one.kind], tensor, ...booleanControl(one) };
+    }),
+  );
+}
+
+function booleanControl({ int32_false_true, fp32_false_true, bool_false_true }: SequenceControl) {
+  if (int32_false_true.length > 0) return pair("INT32", int32_false_true, (value, bytes) => bytes.writeInt32LE(value));
+  if (fp32_false_true.length > 0) return pair("FP32", fp32_false_true, (value, bytes) => bytes.writeFloatLE(value));
+  return pair("BOOL", bool_false_true, (value, bytes) => bytes.writeUInt8(value ? 1 : 0));
+}
+
+function pair<Value>(datatype: Datatype, falseTrue: readonly Value[], write: (value: Value, bytes: Buffer) => void) {
+  const [no, yes] = falseTrue.map((value) => {
+    const bytes = Buffer.alloc(datatypeBytes[datatype]);
+    write(value, bytes);
+    return bytes;
+  });
+  if (no === undefined || yes === undefined) throw new RangeError("a control needs a value for false and one for true");
+  return { datatype, values: { no, yes } };
+}
+
+/**
+ * The state begins with zeros where the configuration does not say. That is stronger than Triton,
+ * whose first state is uninitialised memory then.
+ */
+function states({ state }: SequenceBatching, batched: boolean, files: ReadonlyMap<string, Buffer>): StateSpec[] {
+  return state.map(({ input_name, output_name, data_type, dims, initial_state: [initial] }) => {
+    const datatype = kserveType(data_type);
+    const fixed = initial?.dims ?? dims.map((dim) => (dim === -1 ? 1 : dim));
+    // A zero of BYTES is an empty string: its length prefix, four zero bytes.
+    const bytes = elementCount(fixed) * (datatype === "BYTES" ? 4 : datatypeBytes[datatype]);
+    return {
+      input: input_name,
+      output: output_name,
+      datatype,
+      initialShape: batched ? [1, ...fixed] : fixed,
+      initial: files.get(input_name) ?? Buffer.alloc(bytes),
+    };
+  });
+}

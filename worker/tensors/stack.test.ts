@@ -1,0 +1,53 @@
+import { describe, expect, it } from "vitest";
+import type { Tensor } from "#shared/frame.js";
+import { place, viewOf } from "./memory.js";
+import type { PlainTensor } from "./protocol.js";
+import { encodeStrings } from "./thread/strings.js";
+import { split, stack } from "./stack.js";
+
+function tensor(shape: number[], bytes: number[]): Tensor {
+  return { name: "x", datatype: "UINT8", shape, data: Buffer.from(bytes) };
+}
+
+function stacked(parts: readonly Tensor[]): PlainTensor {
+  const { memory, placed } = place([stack(parts, true)], new SharedArrayBuffer(0));
+  const [one] = placed;
+  if (one === undefined) throw new Error("one tensor should be placed");
+  return viewOf(one, memory);
+}
+
+describe("stack", () => {
+  it("puts rows on top of each other", () => {
+    const { shape, data } = stacked([tensor([1, 2], [1, 2]), tensor([2, 2], [3, 4, 5, 6])]);
+    expect(shape).toEqual([3, 2]);
+    expect([...data]).toEqual([1, 2, 3, 4, 5, 6]);
+  });
+
+  it("passes a request of a model without a batch dimension as it is", () => {
+    expect(stack([tensor([2], [1, 2])], false).shape).toEqual([2]);
+  });
+});
+
+describe("split", () => {
+  it("gives each request its rows", () => {
+    const parts = split(stacked([tensor([1, 2], [1, 2]), tensor([2, 2], [3, 4, 5, 6])]), [1, 2], true);
+    expect(parts.map(({ shape }) => shape)).toEqual([
+      [1, 2],
+      [2, 2],
+    ]);
+    expect(parts.map(({ data }) => [...data])).toEqual([
+      [1, 2],
+      [3, 4, 5, 6],
+    ]);
+  });
+
+  it("finds the ends of strings of any length", () => {
+    const data = encodeStrings(["a", "", "long one", "é"]);
+    const parts = split({ name: "s", datatype: "BYTES", shape: [4], data }, [1, 2, 1], true);
+    expect(parts.map(({ data }) => data.length)).toEqual([5, 4 + 12, 6]);
+  });
+
+  it("refuses outputs whose rows are not the batch's", () => {
+    expect(() => split(stacked([tensor([1, 1], [1])]), [1, 1], true)).toThrow("has 1 rows, expected 2");
+  });
+});

@@ -1,0 +1,108 @@
+/**
+ * Looks through an ONNX file for strings that are not UTF-8. The strings that a model gives out
+ * come from its inputs, which are UTF-8, and from its file. So only a model whose file holds other
+ * bytes can give them out, and they would leave ONNX Runtime for Node as U+FFFD.
+ */
+import { isUtf8 } from "node:buffer";
+
+type FieldKind = keyof typeof messages | "string";
+
+/**
+ * The messages of ONNX's protobuf schema (`onnx.proto`): by number, the fields that hold strings,
+ * or messages with strings.
+ */
+const messages = {
+  model: { 7: "graph", 25: "function" },
+  function: { 7: "node", 11: "attribute" },
+  graph: { 1: "node", 5: "tensor", 15: "sparseTensor" },
+  node: { 5: "attribute" },
+  attribute: {
+    4: "string",
+    5: "tensor",
+    6: "graph",
+    9: "string",
+    10: "tensor",
+    11: "graph",
+    22: "sparseTensor",
+    23: "sparseTensor",
+  },
+  sparseTensor: { 1: "tensor" },
+  tensor: { 6: "string" },
+} as const;
+
+/**
+ * @param file a whole ONNX file
+ * @returns whether it holds strings that are not UTF-8; true also where the file cannot be read
+ */
+export function mayHoldOtherBytes(file: Buffer): boolean {
+  try {
+    return inMessage(file, messages.model);
+  } catch (error) {
+    if (error instanceof RangeError) return true;
+    throw error;
+  }
+}
+
+/** @throws RangeError where the bytes are no protobuf message */
+function inMessage(bytes: Buffer, fields: Readonly<Record<number, FieldKind>>): boolean {
+  const reader = new WireReader(bytes);
+  while (!reader.atEnd) {
+    const { field, content } = reader.next();
+    const kind = fields[field];
+    if (content === undefined || kind === undefined) continue;
+    if (kind === "string" ? !isUtf8(content) : inMessage(content, messages[kind])) return true;
+  }
+  return false;
+}
+
+/** Reads the fields of one protobuf message, one after the other. */
+class WireReader {
+  readonly #bytes: Buffer;
+  #at = 0;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  get atEnd(): boolean {
+    return this.#at === this.#bytes.length;
+  }
+
+  /** Reads a field. `content` is undefined unless the field has a length: a string or a message. */
+  next(): { readonly field: number; readonly content: Buffer | undefined } {
+    const tag = this.#varint();
+    const field = Math.floor(tag / 8);
+    switch (tag % 8) {
+      case 0:
+        this.#varint();
+        return { field, content: undefined };
+      case 1:
+        this.#take(8);
+        return { field, content: undefined };
+      case 2:
+        return { field, content: this.#take(this.#varint()) };
+      case 5:
+        this.#take(4);
+        return { field, content: undefined };
+      default:
+        throw new RangeError("not a protobuf message");
+    }
+  }
+
+  /** Exact for tags and lengths. Larger values are read only to find their end. */
+  #varint(): number {
+    let value = 0;
+    for (let scale = 1; ; scale *= 128) {
+      const byte = this.#bytes.readUInt8(this.#at++);
+      value += (byte % 128) * scale;
+      if (byte < 128) return value;
+    }
+  }
+
+  #take(count: number): Buffer {
+    const from = this.#at;
+    this.#at += count;
+    if (this.#at > this.#bytes.length) throw new RangeError("not a protobuf message");
+    return this.#bytes.subarray(from, this.#at);
+  }
+}

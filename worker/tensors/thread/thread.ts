@@ -1,0 +1,120 @@
+/**
+ * A tensor model's own thread: it takes stacked tensors, runs the graph, and gives the outputs
+ * back.
+ */
+import { readFile } from "node:fs/promises";
+import type { Datatype } from "#shared/model/datatype.js";
+import { serveThread } from "../../thread/serve.js";
+import { place, viewOf, type Pieces } from "../memory.js";
+import { mayHoldOtherBytes } from "./onnx-strings.js";
+import type { PlainTensor, RunAnswer, RunRequest } from "../protocol.js";
+import type { GraphMetadata, GraphTensor, SessionOptions } from "../../onnx/graph.js";
+import {
+  datatypeOf,
+  describe,
+  elementBytes,
+  makeTensor,
+  openSession,
+  type OrtTensor,
+  type Session,
+} from "../../onnx/runtime.js";
+import { checkOutputStrings, decodeStrings, encodeStrings } from "./strings.js";
+
+/**
+ * Memory of this thread's own, used run after run, for each tensor by its name. ONNX Runtime for
+ * Node takes no shared memory.
+ */
+class OwnMemory {
+  readonly #kept = new Map<string, ArrayBuffer>();
+
+  bytes(name: string, count: number): Uint8Array {
+    let buffer = this.#kept.get(name);
+    if (buffer === undefined || buffer.byteLength < count) this.#kept.set(name, (buffer = new ArrayBuffer(count)));
+    return new Uint8Array(buffer, 0, count);
+  }
+}
+
+/** Copies an input into memory that ONNX Runtime takes. */
+function toOrt({ name, datatype, shape, data }: PlainTensor, own: OwnMemory): OrtTensor {
+  if (datatype === "BYTES") return makeTensor(datatype, decodeStrings(name, data), shape);
+  const copy = own.bytes(name, data.length);
+  copy.set(data);
+  return makeTensor(datatype, copy, shape);
+}
+
+/** What the run writes an output into; null where only the run can tell how large it is. */
+function prepare({ name, datatype, dims }: GraphTensor, rows: number | undefined, own: OwnMemory): OrtTensor | null {
+  const shape = rows === undefined ? dims : [rows, ...dims.slice(1)];
+  const bytes = elementBytes(datatype);
+  if (bytes === undefined || shape.includes(-1) || shape.length !== dims.length) return null;
+  return makeTensor(
+    datatype,
+    own.bytes(
+      name,
+      shape.reduce((product, dim) => product * dim, bytes),
+    ),
+    shape,
+  );
+}
+
+function fromOrt(name: string, tensor: OrtTensor, { ownStringsAreUtf8 }: Served): Pieces {
+  const datatype: Datatype | undefined = datatypeOf(tensor);
+  if (datatype === undefined) throw new TypeError(`output '${name}' has the unsupported type ${tensor.type}`);
+  if (tensor.type === "string") {
+    const strings = tensor.data as string[];
+    if (!ownStringsAreUtf8) checkOutputStrings(name, strings);
+    return { name, datatype, shape: tensor.dims, data: [encodeStrings(strings)] };
+  }
+  const { buffer, byteOffset, byteLength } = tensor.data as Float32Array<ArrayBuffer>;
+  return { name, datatype, shape: tensor.dims, data: [new Uint8Array(buffer, byteOffset, byteLength)] };
+}
+
+/** An open model. */
+interface Served {
+  readonly session: Session;
+  /** By name. */
+  readonly outputs: ReadonlyMap<string, GraphTensor>;
+  /**
+   * Whether all strings in the model's file are UTF-8. Then a U+FFFD in an output stands for
+   * nothing else.
+   */
+  readonly ownStringsAreUtf8: boolean;
+  /** Memory for inputs. */
+  readonly fed: OwnMemory;
+  /** Memory for outputs. */
+  readonly fetched: OwnMemory;
+}
+
+async function run(served: Served, { inputs, memory, outputs, rows, into }: RunRequest): Promise<RunAnswer> {
+  const feeds = Object.fromEntries(inputs.map((input) => [input.name, toOrt(viewOf(input, memory), served.fed)]));
+  const fetches = Object.fromEntries(
+    outputs.map((name) => {
+      const output = served.outputs.get(name);
+      return [name, output === undefined ? null : prepare(output, rows, served.fetched)];
+    }),
+  );
+  const startedAt = performance.now();
+  const results = await served.session.run(feeds, fetches);
+  const ranMs = performance.now() - startedAt;
+  const tensors = outputs.map((name) => {
+    // A prepared output is written in place. Its result is another object over the same memory.
+    const tensor = fetches[name] ?? results[name];
+    if (tensor === undefined) throw new TypeError(`the model gave no output '${name}'`);
+    return fromOrt(name, tensor, served);
+  });
+  const { memory: filled, placed } = place(tensors, into);
+  return { outputs: placed, memory: filled, ranMs };
+}
+
+await serveThread<SessionOptions, RunRequest, GraphMetadata, RunAnswer>(async (options) => {
+  const session = await openSession(options);
+  const graph = { inputs: describe(session.inputMetadata), outputs: describe(session.outputMetadata) };
+  const outputs = new Map(graph.outputs.map((output) => [output.name, output]));
+  const givesStrings = graph.outputs.some(({ datatype }) => datatype === "BYTES");
+  const ownStringsAreUtf8 = !givesStrings || !mayHoldOtherBytes(await readFile(options.modelFile));
+  const served: Served = { session, outputs, ownStringsAreUtf8, fed: new OwnMemory(), fetched: new OwnMemory() };
+  return {
+    ready: graph,
+    answer: async (request) => ({ answer: await run(served, request) }),
+  };
+});
