@@ -13,7 +13,7 @@ import { startFleet, type Fleet } from "../support/fleet/fleet.js";
 import { freePort } from "../support/fleet/port.js";
 import { Proxy } from "../support/fleet/proxy.js";
 import type { RunningProcess } from "../support/fleet/process.js";
-import { infoOf, settled, startRedisNode, type RedisNode } from "../support/fleet/redis-node.js";
+import { infoOf, onlineReplicas, settled, startRedisNode, type RedisNode } from "../support/fleet/redis-node.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { until } from "../support/until.js";
 import { add } from "../edition/ask.js";
@@ -71,7 +71,7 @@ describe("a replica that is promoted without what its primary has acknowledged",
     primary = await startRedisNode("primary", () => ({}), folder);
     replication = await Proxy.start(primary.port);
     replica = await startRedisNode("replica", () => ({ replicaof: `127.0.0.1 ${replication.port}` }), folder);
-    await settled(async () => (await infoOf(replica.admin, "master_link_status")) === "up");
+    await settled(async () => (await onlineReplicas(primary)) === 1);
     fleet = await startFleet({ gateways: 0, workers: 0, models: ["accumulate"] });
   }, 60_000);
   afterAll(async () => {

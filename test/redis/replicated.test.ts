@@ -16,7 +16,7 @@ import { createGroup } from "#shared/queue/work/create-group.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { UnconfirmedError } from "#shared/redis/replicated.js";
 import { refusesWrites, retrying } from "#shared/retry.js";
-import { infoOf, settled, startRedisNode, type RedisNode } from "../support/fleet/redis-node.js";
+import { infoOf, onlineReplicas, settled, startRedisNode, type RedisNode } from "../support/fleet/redis-node.js";
 import { admit, applicant, LIMITS, oneLane, onlyCall, put, result, take } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
 
@@ -30,8 +30,15 @@ beforeAll(async () => {
   const settings = { "min-replicas-to-write": "1", "min-replicas-max-lag": "60" };
   primary = await startRedisNode("primary", () => settings, folder);
   replica = await startRedisNode("replica", () => ({ replicaof: `127.0.0.1 ${primary.port}`, ...settings }), folder);
-  await settled(async () => (await infoOf(replica.admin, "master_link_status")) === "up");
+  await counted();
 });
+const counted = () => settled(async () => (await onlineReplicas(primary)) === 1);
+
+/** What a call gives once a busy machine's replica has confirmed it in time. */
+const confirmed = <T>(call: () => Promise<T>) => retrying(call, { budgetMs: 30_000 });
+/** The second is said of a commit that was confirmed when it was repeated. */
+const committed = ["committed", "already"];
+
 afterAll(async () => {
   for (const redis of open) redis.disconnect();
   await Promise.all([replica.dispose(), primary.dispose()]);
@@ -62,22 +69,23 @@ describe("a call that accepts or ends work", () => {
     admit(by, { gateway: "gw", limits: LIMITS }, [applicant(lane, request, "body")], call);
 
   it("is done when a replica has it", async () => {
-    expect(await admitted(redis)).toEqual([{ said: "admitted" }]);
+    expect(await confirmed(() => admitted(redis))).toEqual([{ said: "admitted" }]);
     const { ready } = laneKeys(lane);
     expect(await replica.admin.xlen(ready)).toBe(await redis.xlen(ready));
     const queue = oneLane(redis, lane, "w.1");
     const deliveries = await take(queue);
     const settlements = deliveries.map((delivery) => result(delivery, { action: "drop" }));
-    expect(await commitRequests(queue, settlements)).toEqual(["committed"]);
+    expect(committed).toContain(String(await confirmed(() => commitRequests(queue, settlements))));
   });
 
   it("is done when a replica has its checkpoint, too, which is written in one transaction with it", async () => {
     const step = { name: `default:${request}`, start: true, end: false };
-    await admit(redis, { gateway: "gw", limits: LIMITS }, [{ ...applicant(lane, request, "body"), sequence: step }]);
+    const first = { ...applicant(lane, request, "body"), sequence: step };
+    await confirmed(() => admit(redis, { gateway: "gw", limits: LIMITS }, [first], call));
     const queue = oneLane(redis, lane, "w.1");
     const settlements = (await take(queue)).map((delivery) => result(delivery, put("state")));
     await redis.script("FLUSH");
-    expect(await commit(queue, settlements, 60_000)).toEqual(["committed"]);
+    expect(committed).toContain(String(await confirmed(() => commit(queue, settlements, 60_000))));
     const key = versionKey(lane, step.name, (await replica.admin.hget(sequenceKeys(lane, step.name).seq, "at")) ?? "");
     expect(await replica.admin.get(key)).toBe("state");
     replica.freeze();
@@ -97,8 +105,7 @@ describe("a call that accepts or ends work", () => {
       // A repeated call writes nothing, and must not pass for that reason.
       await expect(admitted(redis)).rejects.toThrow(UnconfirmedError);
       await expect(admitted(await connected("replicated"))).rejects.toThrow(UnconfirmedError);
-      const budgetMs = 30_000;
-      const repeated = retrying(() => admitted(redis), { budgetMs });
+      const repeated = confirmed(() => admitted(redis));
       replica.thaw();
       expect(await repeated).toEqual([{ said: "admitted" }]);
       expect(await take(oneLane(redis, lane, "w.1"))).toHaveLength(1);
@@ -118,13 +125,13 @@ describe("a call that accepts or ends work", () => {
     } finally {
       await replica.restart();
     }
-    // The first call that Redis takes may come too early for the replica, which is still loading.
-    expect(await retrying(() => admitted(redis), { budgetMs: 30_000 })).toEqual([{ said: "admitted" }]);
+    expect(await confirmed(() => admitted(redis))).toEqual([{ said: "admitted" }]);
+    await counted();
   });
 
   it("is sent as source to a server that has forgotten its scripts, and waits all the same", async () => {
     await redis.script("FLUSH");
-    expect(await admitted(redis)).toEqual([{ said: "admitted" }]);
+    expect(await confirmed(() => admitted(redis))).toEqual([{ said: "admitted" }]);
     await redis.script("FLUSH");
     replica.freeze();
     try {

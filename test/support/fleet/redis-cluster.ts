@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { slotOf } from "#shared/redis/slots.js";
 import { freePort } from "./port.js";
-import { infoOf, settled, startRedisNode, type RedisNode } from "./redis-node.js";
+import { infoOf, onlineReplicas, settled, startRedisNode, type RedisNode } from "./redis-node.js";
 
 const MASTERS = 3;
 const SLOTS = 16_384;
@@ -126,15 +126,11 @@ async function whole(nodes: readonly RedisNode[]): Promise<void> {
   await settled(async () => {
     const all = await Promise.all(
       nodes.map(async (node) => {
-        const [state, role, link] = await Promise.all([
-          stateOf(node),
-          infoOf(node.admin, "role"),
-          infoOf(node.admin, "master_link_status"),
-        ]);
-        return { ok: state === "ok", replica: role === "slave", linked: role === "master" || link === "up" };
+        const [state, replicas] = await Promise.all([stateOf(node), onlineReplicas(node)]);
+        return { ok: state === "ok", replicas };
       }),
     );
-    return all.every(({ ok, linked }) => ok && linked) && all.filter(({ replica }) => replica).length === MASTERS;
+    return all.every(({ ok }) => ok) && all.filter(({ replicas }) => replicas === 1).length === MASTERS;
   });
 }
 

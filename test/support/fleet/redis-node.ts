@@ -101,6 +101,15 @@ export async function infoOf(redis: Redis, field: string): Promise<string | unde
   return new RegExp(`^${field}:(.*)\r$`, "m").exec(await redis.info())?.[1];
 }
 
+/**
+ * How many replicas the node counts as those that confirm what it writes. It counts one up to a
+ * second after the replica itself says that the link is up, and refuses writes until then where it
+ * needs one.
+ */
+export async function onlineReplicas({ admin }: RedisNode): Promise<number> {
+  return (await admin.info("replication")).match(/,state=online,/g)?.length ?? 0;
+}
+
 /** Resolves when the condition holds. What it throws meanwhile means that it does not hold. */
 export async function settled(condition: () => Promise<boolean>): Promise<void> {
   await until(() => condition().catch(() => false), PATIENCE_MS);

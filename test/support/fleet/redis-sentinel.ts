@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Redis } from "ioredis";
 import { startBroker, type Broker } from "./broker.js";
-import { connectAdmin, infoOf, settled, startRedisNode, type RedisNode } from "./redis-node.js";
+import { connectAdmin, infoOf, onlineReplicas, settled, startRedisNode, type RedisNode } from "./redis-node.js";
 
 const REPLICAS = 2;
 const SENTINELS = 3;
@@ -70,8 +70,8 @@ export async function startWatchedRedis(
     settled(async () => {
       const primary = await named();
       const living = nodes.filter((node) => node.process.alive);
-      if (primary === undefined) return false;
-      const links = await Promise.all(living.map(({ admin }) => infoOf(admin, "master_link_status")));
+      if (primary === undefined || !primary.process.alive) return false;
+      const replicas = await onlineReplicas(primary);
       const seen = await Promise.all(
         sentinels.map(async ({ admin }) => {
           const state = (await admin.call("SENTINEL", "MASTER", NAME)) as string[];
@@ -79,7 +79,7 @@ export async function startWatchedRedis(
           return field("num-slaves") >= REPLICAS && field("num-other-sentinels") === SENTINELS - 1;
         }),
       );
-      return links.filter((link) => link === "up").length === living.length - 1 && seen.every(Boolean);
+      return replicas === living.length - 1 && seen.every(Boolean);
     });
 
   const start = async (i: number, more: Readonly<Record<string, string>>) => {
