@@ -176,6 +176,7 @@ export const errorKinds = {
     texts: {
       unreadable: "the sequence's checkpoint cannot be read",
       checksum: "the sequence's checkpoint does not match its checksum",
+      unfit: "the sequence's state is not of the kind that this version of the model takes",
     },
   },
   state_too_large: { status: 500, retry: false },

@@ -9,6 +9,7 @@ import type { ServedModel } from "#shared/contract/announcement.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import type { Admission, Applicant } from "#shared/queue/admission/admit.js";
+import { adopt } from "#shared/queue/sequences/adopt.js";
 import type { AdmissionBatcher } from "./batcher.js";
 import type { Place, Unwritable } from "./call-line.js";
 import type { AnyRequest } from "./inference.js";
@@ -18,6 +19,8 @@ import type { AddressTerms } from "./request-id.js";
 export interface PinnedModels {
   /** @returns undefined where no worker has served it lately */
   pinned(model: string, pin: Pin): ServedModel | undefined;
+  /** @returns undefined where no version that is served says that it takes the states of this one */
+  heir(model: string, pin: Pin): ServedModel | undefined;
 }
 
 export interface EnqueueSettings extends AddressTerms {
@@ -93,8 +96,9 @@ export async function enqueue<Request extends AnyRequest>(
       case "known":
         return { said: "known", outcome: admission.outcome, version: admission.pin.version };
       case "pinned": {
-        const model = queue.models.pinned(request.model.name, admission.pin);
-        if (model === undefined) throw versionRetired(request, admission.pin);
+        const { pin } = admission;
+        const model = queue.models.pinned(request.model.name, pin) ?? (await inherit(queue, applicant, pin));
+        if (model === undefined) throw versionRetired(request, pin);
         request = entry.under(model);
         applicant = applicantOf(entry, request);
         versions++;
@@ -139,6 +143,26 @@ function applicantOf<Request extends AnyRequest>(
       number: sequence.number,
     },
   };
+}
+
+/**
+ * Lets a sequence whose version nobody serves any more go on under one that takes its states.
+ * @returns what the step is made anew for; undefined where there is no such version
+ */
+async function inherit(
+  { redis, models }: EnqueueSettings,
+  { lane, sequence }: Applicant,
+  pin: Pin,
+): Promise<ServedModel | undefined> {
+  const heir = models.heir(lane.model, pin);
+  if (heir === undefined || sequence === undefined) return undefined;
+  try {
+    // Where it has yet another pin by now, the next try of the step says so.
+    await adopt(redis, { bucket: lane.bucket, model: lane.model, name: sequence.name }, pin, pinOf(heir));
+  } catch (cause) {
+    throw fixedError("unavailable", "queue", { cause });
+  }
+  return heir;
 }
 
 async function admitInTurn(batcher: AdmissionBatcher, applicant: Applicant, place: Place) {

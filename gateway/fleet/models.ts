@@ -27,6 +27,11 @@ export interface ModelDirectory {
    */
   pinned(name: string, pin: Pin): ServedModel | undefined;
   /**
+   * Finds what a sequence may go on with whose own version, or files, nobody serves any more: the
+   * latest version that says that it takes the states of that one.
+   */
+  heir(name: string, pin: Pin): ServedModel | undefined;
+  /**
    * The other versions of the model, and other files under its own version, that sequences may be
    * pinned to; the latest version comes first.
    */
@@ -60,6 +65,7 @@ export function directoryOf(
   const pins = byPin(announcements, missed, lapsed);
   return {
     pinned: (name, pin) => pins.get(name)?.get(pinText(pin)),
+    heir: (name, { version }) => byName.get(name)?.findLast((model) => takesStatesOf(model, version)),
     others: ({ name, version, digest }) => {
       const known = pins.get(name);
       if (known === undefined || known.size < 2) return [];
@@ -72,6 +78,11 @@ export function directoryOf(
     all: () => served,
     failed: () => [...failed, ...conflicts],
   };
+}
+
+function takesStatesOf({ sequence }: ServedModel, version: string): boolean {
+  const versions = sequence?.takesStatesOf ?? [];
+  return versions.includes("*") || versions.includes(version);
 }
 
 /**

@@ -102,6 +102,11 @@ export class FleetWatch implements Fleet {
     return this.#directory.pinned(model, pin);
   }
 
+  /** @returns undefined where no version that is served says that it takes the states of this one */
+  heir(model: string, pin: Pin): ServedModel | undefined {
+    return this.#directory.heir(model, pin);
+  }
+
   describe(): Promise<unknown> {
     const { redis, buckets, goneBack } = this.#settings;
     return describeFleet(redis, this.#workers, buckets, this.#buckets.unserved, goneBack);

@@ -31,6 +31,11 @@ export const servedModel = z.object({
       /** How many checkpoints of a sequence are kept, the newest included; absent: one. */
       history: z.number().int().positive().optional(),
       /**
+       * The versions whose sequences may go on under this one when nobody serves them any more:
+       * its states mean the same. `*` stands for all of them. Absent: none.
+       */
+      takesStatesOf: z.array(z.string()).optional(),
+      /**
        * The CORRID control input, if the model has one: its datatype decides which kinds of id it
        * accepts.
        */

@@ -5,16 +5,18 @@
  */
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { makeSecondRepository } from "../support/fleet/repository.js";
+import { makeRepository, makeSecondRepository, ownConfig } from "../support/fleet/repository.js";
 import type { Member } from "../support/fleet/member.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { until } from "../support/until.js";
-import { add, type Said } from "./ask.js";
+import { add, ask, type Said } from "./ask.js";
 import { buckets } from "./settings.js";
 
 const models = ["accumulate"];
 const plan = { gateways: 2, workers: 1, models, env: buckets(16), direct: true } as const;
 const sequences = Array.from({ length: 10 }, (_, i) => 100 + i);
+const declared = (config: string, versions: string) =>
+  `${config}\nparameters { key: "takes_states_of" value { string_value: "${versions}" } }`;
 const outputs = (said: readonly Said[]) => said.map(({ output, error }) => output ?? error);
 
 describe("a new version that joins while sequences live", () => {
@@ -67,6 +69,58 @@ describe("a new version that joins while sequences live", () => {
     await expect.poll(retired).toEqual({ status, code: "version_retired", inWords: true });
     // The id can be used again, of what is served now.
     expect(await step(3, { start: true })).toMatchObject({ output: 1, version: "1" });
+  });
+});
+
+describe("a version that takes the states of the one before", () => {
+  const served = useFleet(plan);
+  const step = (sequence: number, start = false) => add(served.url, { sequence, value: 1, start });
+  it("goes on with its sequences once nobody serves theirs", { timeout: 90_000 }, async () => {
+    const config = declared(ownConfig("accumulate") ?? "", "1");
+    const repository = { as: "2", configs: { accumulate: config } } as const;
+    const second = makeSecondRepository(join(served.fleet.folder, "second"), models, repository);
+    await Promise.all(sequences.map((sequence) => step(sequence, true)));
+    await served.fleet.addWorker({ BATON_MODEL_REPOSITORY: second });
+    for (const url of served.fleet.urls)
+      await until(async () => (await fetch(`${url}/v2/models/accumulate/versions/2/ready`)).status === 200);
+    const before = await Promise.all(sequences.map((sequence) => step(sequence)));
+    expect(before.map(({ output, version }) => [output, version])).toEqual(sequences.map(() => [2, "1"]));
+
+    await served.fleet.workers[0]?.terminate();
+    const [first = 0, ...others] = sequences;
+    await expect.poll(async () => (await step(first)).version).toBe("2");
+    // The second version adds a hundred of what comes, so its answers tell of both states.
+    const after = await Promise.all(others.map((sequence) => step(sequence)));
+    expect(after.map(({ output, version }) => [output, version])).toEqual(others.map(() => [300, "2"]));
+  });
+});
+
+describe("files that say so without ground", () => {
+  const model = "lstm-128";
+  const served = useFleet({ ...plan, models: [model] });
+  const inputs = [{ name: "X", datatype: "FP32", shape: [1, 128], data: Array(128).fill(1) }];
+  const step = (start = false) => {
+    const parameters = { sequence_id: 1, sequence_start: start };
+    return ask(`${served.url}/v2/models/${model}/infer`, { parameters, inputs });
+  };
+  /** The two states in the other order. */
+  const swapped = (config: string) =>
+    config.replaceAll(/"([HC])(_OUT)?"/g, (_, name: string, out = "") => `"${name === "H" ? "C" : "H"}${String(out)}"`);
+
+  it("end the sequences in words, and serve those that start now", { timeout: 90_000 }, async () => {
+    expect((await step(true)).status).toBe(200);
+    const config = declared(swapped(ownConfig(model) ?? ""), "*");
+    const second = makeRepository(join(served.fleet.folder, "second"), [model], { [model]: config });
+    await served.fleet.addWorker({ BATON_MODEL_REPOSITORY: second });
+    await served.fleet.workers[0]?.terminate();
+    const refused = async () => {
+      const { status, code, error } = await step();
+      return { status, code, error };
+    };
+    const error = "the sequence's state is not of the kind that this version of the model takes";
+    await expect.poll(refused).toEqual({ status: 500, code: "state_corrupt", error });
+    expect((await step(true)).status).toBe(200);
+    expect((await step()).status).toBe(200);
   });
 });
 

@@ -26,7 +26,10 @@ describe("steps that come one behind the other", () => {
       redis: lab.redis,
       batcher: new AdmissionBatcher(lab.redis, { gateway: `gw-${randomUUID()}`, limits: LIMITS }),
       buckets: 1,
-      models: { pinned: (_: string, { version }: { version: string }) => (version === "1" ? older : newer) },
+      models: {
+        heir: () => undefined,
+        pinned: (_: string, { version }: { version: string }) => (version === "1" ? older : newer),
+      },
       secret: () => Buffer.from("of the lab"),
       idempotencyTtlMs: 60_000,
     };

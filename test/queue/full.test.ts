@@ -131,7 +131,7 @@ describe("with Redis out of memory", () => {
       redis: lab.redis,
       batcher: new AdmissionBatcher(lab.redis, { gateway: "gw", limits: LIMITS }),
       buckets: 1,
-      models: { pinned: () => undefined },
+      models: { pinned: () => undefined, heir: () => undefined },
       secret: () => Buffer.from("of the lab"),
       idempotencyTtlMs: 60_000,
     };

@@ -55,7 +55,7 @@ describe("two tenants", () => {
       redis: lab.redis,
       batcher: new AdmissionBatcher(lab.redis, { gateway, limits: LIMITS }),
       buckets: 1,
-      models: { pinned: () => undefined },
+      models: { pinned: () => undefined, heir: () => undefined },
       secret: () => Buffer.from("of the lab"),
       idempotencyTtlMs: 60_000,
     };

@@ -3,7 +3,7 @@
  * how it ended. It writes nothing to Redis.
  */
 import { storeOutcome, outcomeOf, stepMeta, type Outcome } from "#shared/contract/outcome.js";
-import { InferenceError } from "#shared/errors.js";
+import { fixedError, InferenceError } from "#shared/errors.js";
 import { encodeFrame, type Tensor } from "#shared/frame.js";
 import { elementFault } from "#shared/model/strings.js";
 import type { Held } from "../lane/holdings.js";
@@ -51,12 +51,35 @@ export async function execute(model: ServingModel, batch: readonly Held[], limit
   const lookups = await Promise.all(batch.map(({ state }) => state));
   for (const [i, held] of batch.entries()) {
     const lookup = lookups[i];
-    if (lookup?.kind === "found") runnable.push({ held, states: lookup.tensors });
+    if (lookup?.kind === "found" && !fits(model, lookup.tensors)) {
+      refused.push(failSequence(held, fixedError("state_corrupt", "unfit")));
+    } else if (lookup?.kind === "found") runnable.push({ held, states: lookup.tensors });
     else if (lookup?.kind === "refused") refused.push(failSequence(held, lookup.error));
     else abandoned.push(held);
   }
   const { settlements, ranMs } = await runTogether(model, runnable, limits);
   return { settlements: () => [...refused, ...settlements()], abandoned, ranMs };
+}
+
+/**
+ * Whether a state is one that the model may have made. Another version may have made it, of which
+ * the configuration says so without ground.
+ */
+function fits({ states, batched }: ServingModel, tensors: readonly Tensor[] | undefined): boolean {
+  if (tensors === undefined) return true;
+  return (
+    tensors.length === states.length &&
+    states.every(({ input, datatype, dims }, i) => {
+      const { name, datatype: found, shape } = pick(tensors, i);
+      const own = batched ? shape.slice(1) : shape;
+      return (
+        name === input &&
+        found === datatype &&
+        own.length === dims.length &&
+        dims.every((dim, axis) => dim === -1 || dim === own[axis])
+      );
+    })
+  );
 }
 
 /**

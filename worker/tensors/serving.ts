@@ -35,6 +35,8 @@ export interface StateSpec {
   readonly input: string;
   readonly output: string;
   readonly datatype: Datatype;
+  /** Without the batch dimension; -1 is a variable one. */
+  readonly dims: readonly number[];
   /**
    * What a sequence begins with. Where the model has a batch dimension, the shape includes it as 1.
    */
@@ -118,6 +120,7 @@ export function servedOf(
       sequence: {
         maxIdleMs: maxIdleMs(sequence),
         history: history(config),
+        ...takesStatesOf(config),
         ...(corrid && { corrid: { tensor: corrid.tensor, datatype: corrid.datatype } }),
       },
     }),
@@ -183,6 +186,12 @@ function history({ parameters }: ModelConfig): number {
   return Number(parameters["checkpoint_history"]?.string_value ?? 1);
 }
 
+/** What is no list of versions was refused when the configuration was read. */
+function takesStatesOf({ parameters }: ModelConfig): { readonly takesStatesOf?: string[] } {
+  const versions = parameters["takes_states_of"]?.string_value;
+  return versions === undefined ? {} : { takesStatesOf: versions.split(",") };
+}
+
 /** A hundred years. */
 const MAX_IDLE_MS = 100 * 365 * 24 * 3_600_000;
 
@@ -233,6 +242,7 @@ function states({ state }: SequenceBatching, batched: boolean, files: ReadonlyMa
       input: input_name,
       output: output_name,
       datatype,
+      dims,
       initialShape: batched ? [1, ...fixed] : fixed,
       initial: files.get(input_name) ?? Buffer.alloc(bytes),
     };

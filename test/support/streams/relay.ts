@@ -56,7 +56,7 @@ export async function startRelayGateway({ lines }: Fleet, graceMs: number): Prom
   const queue: EnqueueSettings = {
     redis,
     batcher,
-    models: { pinned: () => talker },
+    models: { pinned: () => talker, heir: () => undefined },
     ...PLACE,
     idempotencyTtlMs: KEPT_MS,
   };

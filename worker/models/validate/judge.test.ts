@@ -94,6 +94,7 @@ describe("judge", () => {
       "parameters { key: 'intra_op_thread_count' value { string_value: 'all' } }",
     ],
     ["parameters['checkpoint_history']", "parameters { key: 'checkpoint_history' value { string_value: '0' } }"],
+    ["parameters['takes_states_of']", "parameters { key: 'takes_states_of' value { string_value: 'all' } }"],
     ["parameters['implicit_start']", "parameters { key: 'implicit_start' value { string_value: 'true' } }"],
     ["parameters['constant_input:sr']", "parameters { key: 'constant_input:sr' value { string_value: '16000' } }"],
   ])("refuses %s", (field, text) => {

@@ -7,6 +7,9 @@ import type { DynamicBatching, InstanceGroup, ModelConfig } from "#shared/model/
 import { LoadError } from "../../thread/load-error.js";
 import { validateSequenceBatching } from "./sequence.js";
 
+/** Parameters that say something of a model's sequences. */
+const ofSequences = ["checkpoint_history", "takes_states_of"];
+
 /**
  * Checks everything but the tensors, which `completeFromGraph` may still add.
  * @param gpus ids of the GPUs that instances can run on
@@ -19,9 +22,7 @@ export function validateConfig(config: ModelConfig, gpus: readonly number[]): vo
   if (config.max_batch_size < 0) throw new LoadError(`'max_batch_size' must be non-negative value for ${name}`);
   if (config.dynamic_batching !== undefined) validateDynamicBatching(config, config.dynamic_batching);
   if (config.sequence_batching !== undefined) validateSequenceBatching(config, config.sequence_batching);
-  else if (config.parameters["checkpoint_history"] !== undefined) {
-    throw new LoadError(`parameter 'checkpoint_history' needs sequence batching, which ${name} does not have`);
-  }
+  else refuseParametersOfSequences(config);
   const decoupled = config.model_transaction_policy?.decoupled === true;
   if (decoupled && config.response_cache?.enable === true) {
     const scope = "with 'decoupled' transaction policy";
@@ -41,6 +42,12 @@ export function validateConfig(config: ModelConfig, gpus: readonly number[]): vo
   if (config.instance_group.length === 0) throw new LoadError(`must specify one or more 'instance group's for ${name}`);
   for (const group of config.instance_group) validateGroup(config, group, gpus);
   validateFileNames(config);
+}
+
+function refuseParametersOfSequences({ name, parameters }: ModelConfig): void {
+  const given = ofSequences.find((parameter) => parameters[parameter] !== undefined);
+  if (given === undefined) return;
+  throw new LoadError(`parameter '${given}' needs sequence batching, which ${name} does not have`);
 }
 
 function validateBackend({ name, platform, backend, ensemble_scheduling: ensemble }: ModelConfig): void {

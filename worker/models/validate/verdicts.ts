@@ -207,6 +207,11 @@ const parameterVerdicts: Readonly<Record<string, Verdict>> = {
     why: "it must be a whole number from 1 to 999, of checkpoints that are kept of a sequence",
     allowed: (value) => /^[1-9]\d{0,2}$/.test(String(value)),
   }),
+  takes_states_of: new Verdict({
+    kind: "refused",
+    why: "it must be '*', or numbers of versions with commas between them, such as '1,2'",
+    allowed: (value) => /^(\*|[1-9]\d*(,[1-9]\d*)*)$/.test(String(value)),
+  }),
 };
 
 const unknownParameter = warned("no parameter of this name is known");

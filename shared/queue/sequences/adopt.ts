@@ -1,0 +1,20 @@
+/** The typed wrapper of adopt.lua: lets a sequence go on under another version of its model. */
+import type { RedisClient } from "../../redis/connect.js";
+import { defineScript, word } from "../../redis/script.js";
+import { pinText, type Pin } from "../address.js";
+import { keysOf, type SequenceAddress } from "./address.js";
+
+const answers = ["adopted", "other"] as const;
+
+const script = defineScript(new URL("./adopt.lua", import.meta.url), (reply) => word(reply, answers), {
+  durable: true,
+});
+
+/**
+ * @param from the pin that it has
+ * @param to the pin that it goes on under; its states must fit
+ * @returns `other` where the sequence has neither pin. Safe to repeat.
+ */
+export function adopt(redis: RedisClient, sequence: SequenceAddress, from: Pin, to: Pin) {
+  return script(redis, [keysOf(sequence).seq], [pinText(from), pinText(to)]);
+}
