@@ -90,7 +90,14 @@ export const errorKinds = {
    * The version of the model that a sequence began with, or its files, are served no longer. The
    * client can only begin anew.
    */
-  version_retired: { status: 410, retry: false },
+  version_retired: {
+    status: 410,
+    retry: false,
+    texts: {
+      meanwhile:
+        "the version of the model that the sequence began with is served no longer; begin it anew with the START flag",
+    },
+  },
   sequence_backlog: {
     status: 429,
     retry: true,
@@ -113,6 +120,7 @@ export const errorKinds = {
       workerStopping: "the worker is stopping",
       tokenizer: "the tokenizer has failed",
       queue: "the fleet takes no requests now: its queue cannot be written to",
+      versionLeft: "the version of the model that took the request is served no longer: send it again",
       fleet: "the fleet cannot be asked now",
       lookUp: "the request cannot be looked up now",
       stream: "the stream cannot be read now",

@@ -11,6 +11,7 @@ import { connectBus, type Bus } from "#shared/nats/connect.js";
 import { RedisClocks } from "#shared/redis/clock.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { lanesOf } from "#shared/queue/work/lane.js";
+import { notePins, type ServedPin } from "#shared/queue/work/pins.js";
 import { joinDeployment, type Deployment } from "#shared/queue/deployment.js";
 import { checkServer } from "#shared/redis/server.js";
 import { retrying } from "#shared/retry.js";
@@ -25,6 +26,7 @@ import { laneContext, RunningLane, type LaneContext, type LaneSettings, type Lan
 import type { LoadedModel, LoadReport } from "./load-models.js";
 import { OutageGuard } from "./lane/outage-guard.js";
 import { Liveness } from "./liveness/liveness.js";
+import { lookAfterPins } from "./upkeep/upkeep.js";
 
 /** How long a starting worker waits for Redis before it gives up. */
 const START_BUDGET_MS = 60_000;
@@ -96,6 +98,8 @@ export class FleetMember {
     const models = loaded.map(({ served }) => served);
     const announcement = { worker, host: hostname(), pid: process.pid, startedAt: Date.now(), models, failed };
     await liveness.join(announcement, lanes, START_BUDGET_MS);
+    await retrying(() => notePins(this.redis, loaded.map(servedPin)), { budgetMs: START_BUDGET_MS });
+    this.beginUpkeep(buckets);
     this.lifecycle.onClose("membership", () => liveness.leave());
     log.info({ worker, models: models.map(({ name, version }) => `${name}/${version}`) }, "worker ready");
   }
@@ -111,6 +115,17 @@ export class FleetMember {
       await beating;
     });
     return replies;
+  }
+
+  /** A draining worker begins nothing more of it. */
+  private beginUpkeep(buckets: number): void {
+    const { redis, worker, clocks, outageGuard, log } = this;
+    const leaving = new AbortController();
+    const looking = lookAfterPins({ redis, worker, buckets, clocks, outageGuard, log }, leaving.signal);
+    this.lifecycle.onClose("upkeep", async () => {
+      leaving.abort();
+      await looking;
+    });
   }
 
   /** @returns all lanes that are open now */
@@ -174,4 +189,8 @@ export class FleetMember {
     const limits = { maxStateBytes: config.BATON_MAX_STATE_BYTES };
     return new TensorWork(model.serving, context, { ...shared, limits });
   }
+}
+
+function servedPin({ kind, serving, served }: LoadedModel): ServedPin {
+  return { model: serving.name, ...pinOf(served), streams: kind === "generator", maxIdleMs: serving.maxIdleMs };
 }

@@ -19,7 +19,7 @@ import type { AddressTerms } from "./request-id.js";
 export interface PinnedModels {
   /** @returns undefined where no worker has served it lately */
   pinned(model: string, pin: Pin): ServedModel | undefined;
-  /** @returns undefined where no version that is served says that it takes the states of this one */
+  /** @returns undefined where no version that is served takes the states of this one */
   heir(model: string, pin: Pin): ServedModel | undefined;
 }
 

@@ -7,14 +7,9 @@ import type { Logger } from "pino";
 import type { Pin } from "#shared/queue/address.js";
 import { announcement, type Announcement, type ServedModel } from "#shared/contract/announcement.js";
 import { InferenceError } from "#shared/errors.js";
-import {
-  readAnnouncements,
-  readFleet,
-  readMembers,
-  type FleetState,
-  type Members,
-} from "#shared/queue/admission/read-fleet.js";
+import { readFleet, type FleetState } from "#shared/queue/admission/read-fleet.js";
 import { REMEMBERED_MS } from "#shared/queue/keys.js";
+import { readAnnouncements, readMembers, type Members } from "#shared/queue/members.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import { BucketWatch } from "./buckets.js";
@@ -102,7 +97,7 @@ export class FleetWatch implements Fleet {
     return this.#directory.pinned(model, pin);
   }
 
-  /** @returns undefined where no version that is served says that it takes the states of this one */
+  /** @returns undefined where no version that is served takes the states of this one */
   heir(model: string, pin: Pin): ServedModel | undefined {
     return this.#directory.heir(model, pin);
   }

@@ -36,6 +36,7 @@ export const order = [
   "worker/sequence",
   "worker/lane",
   "worker/liveness",
+  "worker/upkeep",
   "worker/engine/sampling",
   "worker/engine/text",
   "worker/engine",

@@ -88,6 +88,12 @@ export const registryKeys = {
   left: "{registry}:left",
   /** string: another one whenever a worker joins, leaves or is declared dead */
   version: "{registry}:version",
+  /** hash of pins that were served, with what clearing their lanes takes; see work/pins.ts */
+  pins: "{registry}:pins",
+  /** string: the worker that looks after retired pins in this round */
+  upkeep: "{registry}:upkeep",
+  /** string: the `version` at which no pin was retired */
+  settled: "{registry}:settled",
   /** hash: what all processes of the deployment agree on */
   deployment: "{registry}:deployment",
 };

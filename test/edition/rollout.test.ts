@@ -8,9 +8,10 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { makeRepository, makeSecondRepository, ownConfig } from "../support/fleet/repository.js";
 import type { Member } from "../support/fleet/member.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
+import { queued } from "../support/queued.js";
 import { until } from "../support/until.js";
 import { add, ask, type Said } from "./ask.js";
-import { buckets } from "./settings.js";
+import { buckets, patient } from "./settings.js";
 
 const models = ["accumulate"];
 const plan = { gateways: 2, workers: 1, models, env: buckets(16), direct: true } as const;
@@ -121,6 +122,26 @@ describe("files that say so without ground", () => {
     await expect.poll(refused).toEqual({ status: 500, code: "state_corrupt", error });
     expect((await step(true)).status).toBe(200);
     expect((await step()).status).toBe(200);
+  });
+});
+
+describe("a version whose last worker leaves work behind", () => {
+  const served = useFleet({ ...plan, configs: { accumulate: patient } });
+
+  it("gets all of it answered at once, in words", { timeout: 90_000 }, async () => {
+    const redis = served.fleet.redis.connect();
+    const waiting = sequences.map((sequence) => add(served.url, { sequence, value: 1, start: true }, 50_000));
+    await expect.poll(() => queued(redis)).toBe(sequences.length);
+    const second = makeSecondRepository(join(served.fleet.folder, "second"), models, { as: "2" });
+    await served.fleet.addWorker({ BATON_MODEL_REPOSITORY: second });
+    await served.fleet.workers[0]?.terminate();
+    const error = "the version of the model that took the request is served no longer: send it again";
+    const refused = { status: 503, code: "unavailable", error };
+    expect(await Promise.all(waiting)).toEqual(sequences.map(() => refused));
+    const again = await Promise.all(sequences.map((sequence) => add(served.url, { sequence, value: 1, start: true })));
+    expect(again.map(({ output, version }) => [output, version])).toEqual(sequences.map(() => [100, "2"]));
+    expect(await queued(redis)).toBe(0);
+    redis.disconnect();
   });
 });
 

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { registryKeys } from "#shared/queue/keys.js";
-import { readFleet, readMembers } from "#shared/queue/admission/read-fleet.js";
+import { readFleet } from "#shared/queue/admission/read-fleet.js";
+import { readMembers } from "#shared/queue/members.js";
 import { announce } from "#shared/queue/work/announce.js";
 import { bury } from "#shared/queue/work/bury.js";
 import { graveOf } from "#shared/queue/work/graves.js";

@@ -52,7 +52,13 @@ async function startGateway(pingMs = 60_000): Promise<Gateway> {
   const log = (fields: Readonly<Record<string, unknown>>) => void failures.push(fields);
   const limits = { queue: 1_000, waitingPerSequence: 64, liveSequences: 1_000 };
   const batcher = new AdmissionBatcher(redis, { gateway: `gw-${randomUUID()}`, limits });
-  const queue = { redis, batcher, models: { pinned: () => undefined, heir: () => undefined }, ...PLACE, idempotencyTtlMs: 60_000 };
+  const queue = {
+    redis,
+    batcher,
+    models: { pinned: () => undefined, heir: () => undefined },
+    ...PLACE,
+    idempotencyTtlMs: 60_000,
+  };
   const pending = new PendingRequests({ redis, bus, gateway: "gw", secret: PLACE.secret, log: silentLog });
   const sweeper = new OutcomeSweeper(redis);
   const ttls = { outcomeTtlMs: 10_000, resultTtlMs: 50_000 };

@@ -4,10 +4,8 @@
  */
 import type { Logger } from "pino";
 import { errorKinds } from "#shared/errors.js";
-import { requestName, type RequestAddress } from "#shared/queue/address.js";
-import type { RedisClient } from "#shared/redis/connect.js";
-import { noteUnpublished } from "#shared/queue/work/note-unpublished.js";
-import { laneKeys, outcomeKey } from "#shared/queue/keys.js";
+import type { RequestAddress } from "#shared/queue/address.js";
+import { laneKeys } from "#shared/queue/keys.js";
 import { cancelRequest } from "#shared/queue/cancel.js";
 import { giveOutcome } from "#shared/queue/give-outcome.js";
 import { delay, retrying } from "#shared/retry.js";
@@ -23,6 +21,7 @@ import { requeue } from "#shared/queue/work/requeue.js";
 import { sealedOutcome } from "#shared/queue/work/sealed-outcome.js";
 import { owners, strays } from "#shared/queue/work/strays.js";
 import type { OutageGuard } from "./outage-guard.js";
+import { tellGateway } from "./tell-gateway.js";
 
 export interface Reconciler {
   readonly queue: ModelQueue;
@@ -132,12 +131,6 @@ async function mend(queue: LaneQueue, name: string, log: Logger): Promise<void> 
   log.error({ request: address.request }, "a queued step was deleted from outside");
   // The sequence will not be found broken again, so no later round knows of this request.
   await retrying(() => end(queue, address), { budgetMs: END_BUDGET_MS });
-}
-
-/** A gateway that waits for the outcome would otherwise find it late: no worker replies. */
-async function tellGateway(redis: RedisClient, address: RequestAddress): Promise<void> {
-  const gateway = await redis.hget(outcomeKey(address), "by");
-  if (gateway !== null) await noteUnpublished(redis, gateway, [requestName(address)]);
 }
 
 async function end({ redis, streams = false }: LaneQueue, address: RequestAddress): Promise<void> {

@@ -1,6 +1,6 @@
 #!lua
--- adopt.lua: let a sequence go on under another version of its model, or other files, which take the
--- states of those that it began with. Steps that were admitted before keep theirs.
+-- adopt.lua: let a sequence go on under another version of its model, or other files, which take
+-- the states of those that it began with. Steps that were admitted before keep theirs.
 --   KEYS[1] sequence hash
 --   ARGV[1] pin that the sequence has, `version:digest`   ARGV[2] pin that it goes on under
 --   Returns 'adopted'  done, by this call or by an earlier one

@@ -1,4 +1,4 @@
-/** The lanes that a worker serves, as it has announced them. */
+/** What a worker serves, as it has announced it, and the lanes of that. */
 import { z } from "zod";
 import type { RedisClient } from "../../redis/connect.js";
 import { pinOf, type Lane } from "../address.js";
@@ -7,8 +7,23 @@ import { lanesOf } from "./lane.js";
 
 /** What is needed of an announcement: another version's may differ in the rest. */
 const announced = z.object({
-  models: z.array(z.object({ name: z.string(), version: z.string(), digest: z.string() })),
+  models: z.array(
+    z.object({
+      name: z.string(),
+      version: z.string(),
+      digest: z.string(),
+      sequence: z.object({ takesStatesOf: z.array(z.string()).optional() }).optional(),
+    }),
+  ),
 });
+
+export type AnnouncedModel = z.infer<typeof announced>["models"][number];
+
+/** @returns none where nothing readable is announced */
+export function announcedModels(text: string | null | undefined): AnnouncedModel[] {
+  const parsed = announced.safeParse(typeof text === "string" ? parse(text) : undefined);
+  return parsed.success ? parsed.data.models : [];
+}
 
 /**
  * @param buckets how many lanes each model version has
@@ -16,9 +31,7 @@ const announced = z.object({
  */
 export async function announcedLanes(redis: RedisClient, worker: string, buckets: number): Promise<Lane[]> {
   const text = await redis.hget(registryKeys.announcements, worker);
-  const parsed = announced.safeParse(text === null ? undefined : parse(text));
-  if (!parsed.success) return [];
-  return parsed.data.models.flatMap((model) => lanesOf({ model: model.name, ...pinOf(model), buckets }));
+  return announcedModels(text).flatMap((model) => lanesOf({ model: model.name, ...pinOf(model), buckets }));
 }
 
 function parse(text: string): unknown {

@@ -1,6 +1,7 @@
-/** The typed wrapper of begin-round.lua: one worker at a time reconciles a lane. */
+/** The typed wrapper of begin-round.lua: what one worker at a time does, in rounds. */
 import { defineScript, word } from "../../redis/script.js";
-import { laneKeys } from "../keys.js";
+import type { RedisClient } from "../../redis/connect.js";
+import { laneKeys, registryKeys } from "../keys.js";
 import type { LaneQueue } from "./lane.js";
 
 const answers = ["begun", "taken"] as const;
@@ -10,4 +11,9 @@ const script = defineScript(new URL("./begin-round.lua", import.meta.url), (repl
 /** Whether this worker is the one that reconciles the lane in this round. */
 export async function beginRound({ redis, lane, consumer }: LaneQueue, roundMs: number): Promise<boolean> {
   return (await script(redis, [laneKeys(lane).reconciler], [consumer, roundMs])) === "begun";
+}
+
+/** Whether this worker is the one that looks after retired pins in this round. */
+export async function beginUpkeep(redis: RedisClient, worker: string, roundMs: number): Promise<boolean> {
+  return (await script(redis, [registryKeys.upkeep], [worker, roundMs])) === "begun";
 }

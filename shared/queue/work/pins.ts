@@ -1,0 +1,58 @@
+/**
+ * Which pins were ever served, so that their lanes are found when nobody serves them any more: the
+ * keys of lanes are not listed anywhere else.
+ */
+import { z } from "zod";
+import type { RedisClient } from "../../redis/connect.js";
+import type { Pin } from "../address.js";
+import { registryKeys } from "../keys.js";
+
+/** One version of a model, as one set of files, with what clearing its lanes takes. */
+export interface ServedPin extends Pin {
+  readonly model: string;
+  readonly streams: boolean;
+  /** How long its sequences are kept between their steps; undefined where it has none. */
+  readonly maxIdleMs: number | undefined;
+}
+
+const field = z.tuple([z.string(), z.string(), z.string()]);
+const value = z.object({ streams: z.boolean(), maxIdleMs: z.number().optional() });
+
+/** Safe to repeat. A worker notes what it serves once it has announced it. */
+export async function notePins(redis: RedisClient, pins: readonly ServedPin[]): Promise<void> {
+  const entries = pins.flatMap((pin) => [fieldOf(pin), JSON.stringify(valueOf(pin))]);
+  if (entries.length > 0) await redis.hset(registryKeys.pins, ...entries);
+}
+
+/** What cannot be read, which another version of Baton has written, is left out. */
+export async function readPins(redis: RedisClient): Promise<ServedPin[]> {
+  const noted = await redis.hgetall(registryKeys.pins);
+  return Object.entries(noted).flatMap(([key, text]) => {
+    const names = field.safeParse(parse(key));
+    const facts = value.safeParse(parse(text));
+    if (!names.success || !facts.success) return [];
+    const [model, version, digest] = names.data;
+    const { streams, maxIdleMs } = facts.data;
+    return { model, version, digest, streams, maxIdleMs };
+  });
+}
+
+export async function forgetPin(redis: RedisClient, pin: ServedPin): Promise<void> {
+  await redis.hdel(registryKeys.pins, fieldOf(pin));
+}
+
+function fieldOf({ model, version, digest }: ServedPin): string {
+  return JSON.stringify([model, version, digest]);
+}
+
+function valueOf({ streams, maxIdleMs }: ServedPin): z.infer<typeof value> {
+  return maxIdleMs === undefined ? { streams } : { streams, maxIdleMs };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,202 @@
+/** A lane that nobody serves any more: what is queued in it ends in words, and leaves nothing. */
+import { describe, expect, it } from "vitest";
+import { readOutcome } from "#shared/contract/outcome.js";
+import { laneKeys, registryKeys, unpublishedKey } from "#shared/queue/keys.js";
+import { announce } from "#shared/queue/work/announce.js";
+import { appendTokens } from "#shared/queue/work/append-tokens.js";
+import { bury } from "#shared/queue/work/bury.js";
+import { notePins, readPins } from "#shared/queue/work/pins.js";
+import { RedisClocks } from "#shared/redis/clock.js";
+import { delay } from "#shared/retry.js";
+import { clearLane } from "../../worker/upkeep/clear-lane.js";
+import { lookAfterPins } from "../../worker/upkeep/upkeep.js";
+import { announcementOf, servedModel } from "../fixtures/served-models.js";
+import {
+  admitRequest,
+  admitStep,
+  admitStream,
+  currentVersion,
+  finalRecord,
+  IDLE_MS,
+  logOf,
+  outcomeFields,
+  put,
+  record,
+  result,
+  steady,
+  streaming,
+  take,
+  takeOne,
+  useLab,
+  type Lab,
+} from "../support/queue/lab.js";
+import { silentLog } from "../support/silent.js";
+import { commit } from "#shared/queue/work/commit.js";
+
+const never = new AbortController().signal;
+
+async function outcomeOfRequest(lab: Lab, request: string) {
+  const { kind = "", body = "" } = await outcomeFields(lab, request);
+  const outcome = readOutcome(kind, Buffer.from(body));
+  return outcome.kind === "error" ? outcome.code : outcome.kind;
+}
+
+/** Clears the lab's lane by a worker that serves something else. */
+function clear(lab: Lab, more: { readonly streams?: boolean; readonly hasHeir?: boolean } = {}) {
+  const queue = { redis: lab.redis, consumer: "other.1", lane: lab.lane, streams: more.streams ?? false };
+  return clearLane({ queue, maxIdleMs: IDLE_MS, hasHeir: more.hasHeir ?? false }, never);
+}
+
+describe("clearing a lane", () => {
+  const lab = useLab();
+  const left = async () => ({
+    entries: await lab.redis.xlen(laneKeys(lab.lane).ready),
+    pending: (await lab.redis.xpending(laneKeys(lab.lane).ready, "workers"))[0],
+  });
+
+  it("tells who sent a request that the present version can take it", async () => {
+    await admitRequest(lab, "r");
+    await admitStep(lab, { request: "s", start: true });
+    expect(await clear(lab)).toBe(2);
+    expect([await outcomeOfRequest(lab, "r"), await outcomeOfRequest(lab, "s")]).toEqual([
+      "unavailable",
+      "unavailable",
+    ]);
+    expect(await left()).toEqual({ entries: 0, pending: 0 });
+    expect(await lab.redis.lrange(unpublishedKey("gw"), 0, -1)).toEqual(["default:r", "default:s"]);
+    expect(await clear(lab)).toBe(0);
+  });
+
+  it.each([
+    [false, "version_retired"],
+    [true, "unavailable"],
+  ])("ends all steps of a sequence, which keeps its state; with an heir: %s", async (hasHeir, code) => {
+    await admitStep(lab, { request: "s1", start: true });
+    const first = await takeOne(lab.queue);
+    await commit(lab.queue, [result(first, put("state"))], IDLE_MS);
+    const at = await currentVersion(lab);
+    for (const request of ["s2", "s3", "s4"]) await admitStep(lab, { request });
+    expect(await clear(lab, { hasHeir })).toBe(3);
+    for (const request of ["s2", "s3", "s4"]) expect(await outcomeOfRequest(lab, request)).toBe(code);
+    expect([at, await currentVersion(lab)]).toEqual([at, at]);
+    expect(await left()).toEqual({ entries: 0, pending: 0 });
+  });
+
+  it("ends streams for their readers, too, and a sealed one as its log says", async () => {
+    await admitStream(lab, "sealed");
+    const { entry, request } = await takeOne(lab.queue);
+    const part = { lane: lab.lane, entry, tenant: "default", request, first: 0, final: true };
+    await appendTokens(streaming(lab.queue), [{ ...part, records: [record(0), finalRecord(1)] }]);
+    await admitStream(lab, "waiting");
+    expect(await clear(lab, { streams: true })).toBe(2);
+    expect((await outcomeFields(lab, "sealed"))["kind"]).toBe("result");
+    expect(await outcomeOfRequest(lab, "waiting")).toBe("unavailable");
+    expect(JSON.parse((await logOf(lab, "waiting")).at(-1) ?? "")).toMatchObject({ final: true, reason: "error" });
+    expect(await left()).toEqual({ entries: 0, pending: 0 });
+  });
+
+  it("takes what gone workers have left, and leaves what a living one still finishes", async () => {
+    await admitRequest(lab, "finishing");
+    await take(lab.other);
+    await announce(lab.redis, {
+      announcement: { ...announcementOf([]), worker: lab.other.consumer },
+      lanes: [lab.lane],
+      leaseMs: 60_000,
+      connection: undefined,
+    });
+    await admitRequest(lab, "left");
+    await take(lab.queue);
+    await bury(lab.redis, lab.queue.consumer, { why: "ended" }, [lab.lane]);
+    expect(await clear(lab)).toBe(1);
+    expect(await outcomeOfRequest(lab, "left")).toBe("unavailable");
+    expect((await outcomeFields(lab, "finishing"))["kind"]).toBeUndefined();
+    expect(await left()).toEqual({ entries: 1, pending: 1 });
+    expect(await lab.redis.zcard(registryKeys.graves)).toBe(0);
+    await bury(lab.redis, lab.other.consumer, { why: "ended" }, []);
+  });
+
+  it("makes the group of a lane that has none, and sets aside what it cannot read", async () => {
+    const { ready, dead } = laneKeys(lab.lane);
+    await lab.redis.xgroup("DESTROY", ready, "workers");
+    await lab.redis.xadd(ready, "*", "nonsense", "1");
+    await admitRequest(lab, "r");
+    expect(await clear(lab)).toBe(1);
+    expect(await lab.redis.xlen(dead)).toBe(1);
+    expect(await left()).toEqual({ entries: 0, pending: 0 });
+  });
+});
+
+describe("looking after pins", () => {
+  const lab = useLab();
+  const served = (worker: string, version: string) => ({
+    announcement: { ...announcementOf([servedModel(lab.lane.model, { version, digest: lab.lane.digest })]), worker },
+    lanes: [],
+    leaseMs: 60_000,
+    connection: undefined,
+  });
+  const pinned = (version: string) => {
+    const { model, digest } = lab.lane;
+    return { model, version, digest, streams: false, maxIdleMs: IDLE_MS };
+  };
+  const versions = async () => (await readPins(lab.redis)).map(({ version }) => version).sort();
+  const DAY_MS = 86_400_000;
+
+  it(
+    "clears the lanes of what has left, and forgets it when no gateway knows it any more",
+    { timeout: 90_000 },
+    async () => {
+      const over = new AbortController();
+      const clocks = new RedisClocks(lab.redis);
+      await clocks.read();
+      await announce(lab.redis, served("old.1", lab.lane.version));
+      await announce(lab.redis, served("new.1", "9"));
+      await notePins(lab.redis, [pinned(lab.lane.version), pinned("9")]);
+      await admitRequest(lab, "early");
+      const terms = { redis: lab.redis, worker: "new.1", buckets: 1, clocks, outageGuard: steady(), log: silentLog };
+      const looking = [1, 2].map(() => lookAfterPins(terms, over.signal));
+      try {
+        await expect.poll(() => lab.redis.get(registryKeys.settled)).not.toBeNull();
+        expect((await outcomeFields(lab, "early"))["kind"]).toBeUndefined();
+
+        await bury(lab.redis, "old.1", { why: "leaving" }, []);
+        await expect.poll(() => outcomeFields(lab, "early")).toHaveProperty("kind", "error");
+        // A gateway that has not heard of it yet still admits for it.
+        await admitRequest(lab, "late");
+        await expect.poll(() => outcomeFields(lab, "late")).toHaveProperty("kind", "error");
+        expect(await versions()).toEqual([lab.lane.version, "9"].sort());
+
+        await bury(lab.redis, "old.1", { why: "ended" }, []);
+        await lab.redis.zincrby(registryKeys.gone, -DAY_MS, "old.1");
+        await expect.poll(versions).toEqual(["9"]);
+        expect(await lab.redis.exists(laneKeys(lab.lane).ready)).toBe(0);
+        await expect
+          .poll(async () => (await lab.redis.get(registryKeys.settled)) === (await lab.redis.get(registryKeys.version)))
+          .toBe(true);
+      } finally {
+        over.abort();
+        await Promise.all(looking);
+      }
+    },
+  );
+
+  it("leaves alone what only looks retired, and is announced again at once", async () => {
+    const over = new AbortController();
+    const clocks = new RedisClocks(lab.redis);
+    await clocks.read();
+    await notePins(lab.redis, [pinned(lab.lane.version)]);
+    await lab.redis.set(registryKeys.version, "wiped");
+    await admitRequest(lab, "r");
+    const terms = { redis: lab.redis, worker: "new.1", buckets: 1, clocks, outageGuard: steady(), log: silentLog };
+    const looking = lookAfterPins(terms, over.signal);
+    try {
+      await expect.poll(() => lab.redis.exists(registryKeys.upkeep)).toBe(1);
+      await announce(lab.redis, served("old.1", lab.lane.version));
+      await delay(4_000);
+      expect((await outcomeFields(lab, "r"))["kind"]).toBeUndefined();
+      expect(await versions()).toContain(lab.lane.version);
+    } finally {
+      over.abort();
+      await looking;
+    }
+  });
+});

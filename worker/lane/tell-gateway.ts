@@ -1,0 +1,13 @@
+/**
+ * Tells a gateway of a request that was ended from outside of a worker: it would find the outcome
+ * late, since no worker replies.
+ */
+import { requestName, type RequestAddress } from "#shared/queue/address.js";
+import { outcomeKey } from "#shared/queue/keys.js";
+import { noteUnpublished } from "#shared/queue/work/note-unpublished.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+
+export async function tellGateway(redis: RedisClient, address: RequestAddress): Promise<void> {
+  const gateway = await redis.hget(outcomeKey(address), "by");
+  if (gateway !== null) await noteUnpublished(redis, gateway, [requestName(address)]);
+}

@@ -1,0 +1,103 @@
+/**
+ * Ends the requests of a lane that nobody serves any more, in words. It is done as a worker does
+ * it, by owning entries and committing them, so that the sequences of steps go on.
+ */
+import { outcomeOf, storeOutcome } from "#shared/contract/outcome.js";
+import { errorKinds, InferenceError } from "#shared/errors.js";
+import type { Delivery } from "#shared/queue/entry.js";
+import { cancelRequest } from "#shared/queue/cancel.js";
+import { registryKeys } from "#shared/queue/keys.js";
+import { commit } from "#shared/queue/work/commit.js";
+import { createGroup } from "#shared/queue/work/create-group.js";
+import { discard } from "#shared/queue/work/discard.js";
+import { graveOf, graveText } from "#shared/queue/work/graves.js";
+import type { LaneQueue } from "#shared/queue/work/lane.js";
+import { readProgress } from "#shared/queue/work/read-progress.js";
+import { sealedOutcome } from "#shared/queue/work/sealed-outcome.js";
+import type { Settlement } from "#shared/queue/work/settlement.js";
+import { owners } from "#shared/queue/work/strays.js";
+import { lanesByKey, type Taken } from "#shared/queue/work/stream.js";
+import { take } from "#shared/queue/work/take.js";
+import { takeFrom } from "#shared/queue/work/take-from.js";
+import { isReplyError } from "#shared/redis/script.js";
+import { tellGateway } from "../lane/tell-gateway.js";
+
+/** A lane that nobody serves. */
+export interface RetiredLane {
+  readonly queue: LaneQueue;
+  /** How long the model's sequences are kept between their steps; undefined where it has none. */
+  readonly maxIdleMs: number | undefined;
+  /** Whether its sequences can go on under another version. */
+  readonly hasHeir: boolean;
+}
+
+/** Requests that are ended side by side. */
+const AT_ONCE = 100;
+
+/**
+ * Resolves when the lane has no entry but those that living workers still finish. Safe to repeat,
+ * and to do in two workers at a time.
+ * @returns how many requests were ended
+ */
+export async function clearLane(lane: RetiredLane, signal: AbortSignal): Promise<number> {
+  const { queue } = lane;
+  let ended = 0;
+  while (!signal.aborted) {
+    const { deliveries, unreadable } = await takeAny(queue);
+    if (deliveries.length + unreadable.length === 0) break;
+    if (unreadable.length > 0) await discard(queue, unreadable);
+    const settlements = await Promise.all(deliveries.map((delivery) => end(lane, delivery)));
+    await commit(queue, settlements, lane.maxIdleMs);
+    ended += deliveries.length;
+  }
+  return ended;
+}
+
+/** What nobody has taken yet, or else what is left by workers that are gone. */
+async function takeAny(queue: LaneQueue): Promise<Taken> {
+  const { redis, consumer, lane } = queue;
+  const lanes = lanesByKey([lane]);
+  let taken: Taken;
+  try {
+    taken = await take(redis, consumer, lanes, AT_ONCE);
+  } catch (error) {
+    if (!isReplyError(error, "NOGROUP")) throw error;
+    await createGroup(redis, lane);
+    taken = await take(redis, consumer, lanes, AT_ONCE);
+  }
+  return taken.deliveries.length + taken.unreadable.length > 0 ? taken : takeFromTheGone(queue);
+}
+
+async function takeFromTheGone(queue: LaneQueue): Promise<Taken> {
+  const { redis, consumer, lane } = queue;
+  const all = await owners(queue);
+  const living = all.length === 0 ? [] : await redis.zmscore(registryKeys.workers, ...all);
+  // What this worker owns here it has taken in a call whose reply was lost.
+  for (const owner of all.filter((worker, i) => living[i] === null || worker === consumer)) {
+    const found = await takeFrom(queue, owner, AT_ONCE);
+    if (found.said === "empty") await redis.zrem(registryKeys.graves, graveText(graveOf(owner, lane)));
+    if (found.deliveries.length + found.unreadable.length > 0) return found;
+  }
+  return { deliveries: [], unreadable: [] };
+}
+
+/**
+ * Gives a request its outcome, as from outside of a worker. The commit of the settlement then only
+ * takes the entry out of the queue, unless the outcome is what the stream's log says already.
+ */
+async function end({ queue, hasHeir }: RetiredLane, delivery: Delivery): Promise<Settlement> {
+  const { redis, streams = false } = queue;
+  const { sequence, start, outcomeTtlMs: ttlMs } = delivery;
+  // A step without START was to continue a state. All else can be asked of the present version.
+  const canComeAgain = sequence === undefined || start || hasHeir;
+  const code = canComeAgain ? "unavailable" : "version_retired";
+  const message = canComeAgain ? errorKinds.unavailable.texts.versionLeft : errorKinds.version_retired.texts.meanwhile;
+  const { said } = await cancelRequest(redis, delivery, { code, message, ttlMs, stream: streams });
+  if (said === "given") await tellGateway(redis, delivery);
+  let outcome = storeOutcome(outcomeOf(new InferenceError(code, message)));
+  if (said === "sealed") {
+    const [progress] = await readProgress(redis, [delivery]);
+    outcome = sealedOutcome(progress?.records ?? []);
+  }
+  return { delivery, outcome, state: { action: start ? "drop" : "keep" }, deadReason: undefined };
+}

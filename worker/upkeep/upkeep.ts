@@ -1,0 +1,148 @@
+/**
+ * Looks after pins that nobody serves any more, such as after a roll-out: what is still queued in
+ * their lanes is ended in words, and nothing of them stays in Redis. Any worker does it for any
+ * model, one at a time. Mostly there is nothing to do, and that costs two short commands a look.
+ */
+import type { Logger } from "pino";
+import { laneKeys, registryKeys } from "#shared/queue/keys.js";
+import { readAnnouncements, readMembers, type Members } from "#shared/queue/members.js";
+import { announcedModels } from "#shared/queue/work/announced-lanes.js";
+import { beginUpkeep } from "#shared/queue/work/begin-round.js";
+import { inLane, lanesOf, type LaneQueue } from "#shared/queue/work/lane.js";
+import { forgetPin, notePins, readPins, type ServedPin } from "#shared/queue/work/pins.js";
+import { reapIdle } from "#shared/queue/work/reap-idle.js";
+import { removeLane } from "#shared/queue/work/remove-lane.js";
+import type { RedisClocks } from "#shared/redis/clock.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import { delay } from "#shared/retry.js";
+import type { OutageGuard } from "../lane/outage-guard.js";
+import { clearLane } from "./clear-lane.js";
+import { hasHeir, standingOf, type Serving } from "./standing.js";
+
+export interface UpkeepSettings {
+  readonly redis: RedisClient;
+  readonly worker: string;
+  /** How many lanes each model version has. */
+  readonly buckets: number;
+  readonly clocks: RedisClocks;
+  readonly outageGuard: OutageGuard;
+  readonly log: Logger;
+}
+
+/** Between two looks of a worker in a small fleet, in ms. A round takes at least as long. */
+const EVERY_MS = 2_000;
+/** A larger fleet looks no more often than so many workers would. */
+const SMALL_FLEET = 16;
+/** A round of a fleet in which pins are awaited, and none retired, takes so long, in ms. */
+const CALM_MS = 10_000;
+/**
+ * What looks retired is looked at again after this time: the registry may have been wiped, or gone
+ * back, and the living announce themselves again.
+ */
+const DOUBT_MS = 1_000;
+/** Idle sequences that one call removes. */
+const REAP_LIMIT = 200;
+
+/** Takes part in the rounds until `signal` aborts. */
+export async function lookAfterPins(settings: UpkeepSettings, signal: AbortSignal): Promise<void> {
+  const { redis, log } = settings;
+  let workers = 1;
+  while (!signal.aborted) {
+    const pauseMs = EVERY_MS * Math.max(1, workers / SMALL_FLEET);
+    await delay(pauseMs * (0.5 + Math.random()), signal);
+    if (signal.aborted || redis.status !== "ready") continue;
+    try {
+      workers = await look(settings, signal);
+    } catch (error) {
+      log.debug({ error: String(error) }, "retired pins could not be looked after; the next round tries again");
+    }
+  }
+}
+
+/** @returns how many workers live */
+async function look(settings: UpkeepSettings, signal: AbortSignal): Promise<number> {
+  const { redis, worker, outageGuard } = settings;
+  const [living, [version, settled]] = await Promise.all([
+    redis.zcard(registryKeys.workers),
+    redis.mget(registryKeys.version, registryKeys.settled),
+  ]);
+  const isQuiet = version === settled || !outageGuard.silenceCounts(performance.now());
+  if (isQuiet || !(await beginUpkeep(redis, worker, EVERY_MS))) return living;
+
+  const unserved = await withStanding(settings, await readPins(redis));
+  if (unserved.length === 0) {
+    await redis.set(registryKeys.settled, version ?? "");
+    return living;
+  }
+  const over = unserved.filter(({ standing }) => standing !== "awaited");
+  if (over.length === 0) {
+    await redis.pexpire(registryKeys.upkeep, CALM_MS);
+    return living;
+  }
+  await delay(DOUBT_MS, signal);
+  const looked = over.map(({ pin }) => pin);
+  for (const one of await withStanding(settings, looked)) {
+    if (!signal.aborted && one.standing !== "awaited") await clear(settings, one, signal);
+  }
+  return living;
+}
+
+interface Unserved {
+  readonly pin: ServedPin;
+  readonly standing: Exclude<ReturnType<typeof standingOf>, "served">;
+  readonly serving: Serving;
+}
+
+/** @returns those of the pins that no living worker serves */
+async function withStanding(settings: UpkeepSettings, pins: readonly ServedPin[]): Promise<Unserved[]> {
+  const serving = await readServing(settings);
+  return pins.flatMap((pin) => {
+    const standing = standingOf(pin, serving);
+    return standing === "served" ? [] : { pin, standing, serving };
+  });
+}
+
+async function readServing({ redis, clocks }: UpkeepSettings): Promise<Serving> {
+  const members = await readMembers(redis, clocks.of(registryKeys.workers).toRedis(performance.now()));
+  const names = [...new Set([...members.living, ...members.gone.keys()])];
+  const texts = await readAnnouncements(redis, names);
+  const of = (wanted: (name: string, members: Members) => boolean) =>
+    names.flatMap((name, i) => (wanted(name, members) ? announcedModels(texts[i]) : []));
+  return {
+    living: of((name, { gone }) => !gone.has(name)),
+    missed: of((name, { gone, left }) => gone.has(name) && !left.has(name)),
+    left: of((name, { left }) => left.has(name)),
+  };
+}
+
+/** Ends what is queued for a pin, and forgets the pin once nothing of it can come any more. */
+async function clear(settings: UpkeepSettings, { pin, standing, serving }: Unserved, signal: AbortSignal) {
+  const { redis, worker, buckets, log } = settings;
+  const { model, version, streams, maxIdleMs } = pin;
+  const queues = lanesOf({ ...pin, buckets }).map((lane) => inLane({ redis, consumer: worker, streams }, lane));
+  const lengths = await Promise.all(queues.map(({ lane }) => redis.xlen(laneKeys(lane).ready)));
+  let ended = 0;
+  for (const queue of queues.filter((_, bucket) => lengths[bucket] !== 0)) {
+    ended += await clearLane({ queue, maxIdleMs, hasHeir: hasHeir(pin, serving) }, signal);
+  }
+  if (ended > 0) log.warn({ model, version, ended }, "requests for a version that nobody serves any more were ended");
+  if (standing !== "forgotten" || signal.aborted) return;
+  const isServed = serving.living.some(({ name }) => name === model);
+  if (!isServed && maxIdleMs !== undefined && (await hasSequences(queues))) return;
+  const removed = await Promise.all(queues.map(({ lane }) => removeLane(redis, lane)));
+  if (!removed.every((said) => said === "removed")) return;
+  await forgetPin(redis, pin);
+  // A worker that serves it again has announced so before it noted the pin.
+  if (standingOf(pin, await readServing(settings)) === "served") await notePins(redis, [pin]);
+  else log.info({ model, version }, "a version that nobody serves any more is forgotten");
+}
+
+/** Removes the sequences that have idled out. @returns whether any is left */
+async function hasSequences(queues: readonly LaneQueue[]): Promise<boolean> {
+  let left = 0;
+  for (const queue of queues) {
+    while ((await reapIdle(queue, REAP_LIMIT)) === REAP_LIMIT);
+    left += await queue.redis.zcard(laneKeys(queue.lane).live);
+  }
+  return left > 0;
+}
