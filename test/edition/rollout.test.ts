@@ -5,6 +5,7 @@
  */
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
+import { registryKeys } from "#shared/queue/keys.js";
 import { makeRepository, makeSecondRepository, ownConfig } from "../support/fleet/repository.js";
 import type { Member } from "../support/fleet/member.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
@@ -46,6 +47,13 @@ describe("a new version that joins while sequences live", () => {
       expect(outputs(said)).toEqual(sequences.map(() => sum));
       expect(new Set(said.map(({ version }) => version))).toEqual(new Set(["1"]));
     }
+  });
+
+  it("leaves nothing to clear up while both are served", async () => {
+    const redis = served.fleet.redis.connect();
+    const { settled, version } = registryKeys;
+    await expect.poll(async () => (await redis.get(settled)) === (await redis.get(version))).toBe(true);
+    redis.disconnect();
   });
 
   it("serves those that start now", async () => {

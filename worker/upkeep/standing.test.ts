@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { pinOf } from "#shared/queue/address.js";
 import { hasHeir, standingOf, type Serving } from "./standing.js";
 
-const pin = { model: "m", version: "1", digest: "a", streams: false, maxIdleMs: undefined };
-const own = { name: "m", version: "1", digest: "a" };
-const next = { name: "m", version: "2", digest: "b" };
+const own = { name: "m", version: "1", digest: "a".repeat(64) };
+const next = { name: "m", version: "2", digest: "b".repeat(64) };
+const pin = { model: "m", ...pinOf(own), streams: false, maxIdleMs: undefined };
 const fleet = (more: Partial<Serving>): Serving => ({ living: [], missed: [], left: [], ...more });
 
 describe("where a pin stands", () => {
@@ -14,7 +15,11 @@ describe("where a pin stands", () => {
     ["awaited", "its worker left, and nobody else serves the model", fleet({ left: [own] })],
     ["retired", "its workers have left, and others serve the model", fleet({ living: [next], left: [own] })],
     ["forgotten", "nobody has served it for long", fleet({ living: [next] })],
-    ["forgotten", "only other files are served under its version", fleet({ living: [{ ...own, digest: "c" }] })],
+    [
+      "forgotten",
+      "only other files are served under its version",
+      fleet({ living: [{ ...own, digest: "c".repeat(64) }] }),
+    ],
   ])("is %s where %s", (standing, _, serving) => {
     expect(standingOf(pin, serving)).toBe(standing);
   });

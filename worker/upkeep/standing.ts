@@ -1,4 +1,5 @@
 /** Where a pin stands in the fleet: who serves it, or since when nobody does. Pure. */
+import { pinOf, pinText } from "#shared/queue/address.js";
 import type { AnnouncedModel } from "#shared/queue/work/announced-lanes.js";
 import type { ServedPin } from "#shared/queue/work/pins.js";
 
@@ -23,8 +24,8 @@ export type Standing = "served" | "awaited" | "retired" | "forgotten";
 
 /** The rules are those by which gateways look for the models that sequences are pinned to. */
 export function standingOf(pin: ServedPin, { living, missed, left }: Serving): Standing {
-  const isOf = ({ name, version, digest }: AnnouncedModel) =>
-    name === pin.model && version === pin.version && digest === pin.digest;
+  const text = pinText(pin);
+  const isOf = (model: AnnouncedModel) => model.name === pin.model && pinText(pinOf(model)) === text;
   if (living.some(isOf)) return "served";
   if (missed.some(isOf)) return "awaited";
   if (!left.some(isOf)) return "forgotten";

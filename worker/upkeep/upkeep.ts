@@ -33,13 +33,13 @@ export interface UpkeepSettings {
 const EVERY_MS = 2_000;
 /** A larger fleet looks no more often than so many workers would. */
 const SMALL_FLEET = 16;
-/** A round of a fleet in which pins are awaited, and none retired, takes so long, in ms. */
+/** A round in which no pin is retired, but some are not served, takes so long, in ms. */
 const CALM_MS = 10_000;
 /**
- * What looks retired is looked at again after this time: the registry may have been wiped, or gone
+ * What looks so is looked at again after this time, in ms: the registry may have been wiped, or gone
  * back, and the living announce themselves again.
  */
-const DOUBT_MS = 1_000;
+const DOUBT_MS = { retired: 1_000, forgotten: 8_000 };
 /** Idle sequences that one call removes. */
 const REAP_LIMIT = 200;
 
@@ -74,15 +74,14 @@ async function look(settings: UpkeepSettings, signal: AbortSignal): Promise<numb
     await redis.set(registryKeys.settled, version ?? "");
     return living;
   }
-  const over = unserved.filter(({ standing }) => standing !== "awaited");
-  if (over.length === 0) {
-    await redis.pexpire(registryKeys.upkeep, CALM_MS);
-    return living;
-  }
-  await delay(DOUBT_MS, signal);
-  const looked = over.map(({ pin }) => pin);
+  // What has left is known to have left; what is forgotten may be the registry's loss, and can wait.
+  const standing = (["retired", "forgotten"] as const).find((one) => unserved.some((pin) => pin.standing === one));
+  if (standing !== "retired") await redis.pexpire(registryKeys.upkeep, CALM_MS);
+  if (standing === undefined) return living;
+  await delay(DOUBT_MS[standing], signal);
+  const looked = unserved.filter((one) => one.standing === standing).map(({ pin }) => pin);
   for (const one of await withStanding(settings, looked)) {
-    if (!signal.aborted && one.standing !== "awaited") await clear(settings, one, signal);
+    if (!signal.aborted && one.standing === standing) await clear(settings, one, signal);
   }
   return living;
 }
