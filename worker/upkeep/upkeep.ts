@@ -36,8 +36,8 @@ const SMALL_FLEET = 16;
 /** A round in which no pin is retired, but some are not served, takes so long, in ms. */
 const CALM_MS = 10_000;
 /**
- * What looks so is looked at again after this time, in ms: the registry may have been wiped, or gone
- * back, and the living announce themselves again.
+ * What looks so is looked at again after this time, in ms: the registry may have been wiped, or
+ * gone back, and the living announce themselves again.
  */
 const DOUBT_MS = { retired: 1_000, forgotten: 8_000 };
 /** Idle sequences that one call removes. */
@@ -74,7 +74,7 @@ async function look(settings: UpkeepSettings, signal: AbortSignal): Promise<numb
     await redis.set(registryKeys.settled, version ?? "");
     return living;
   }
-  // What has left is known to have left; what is forgotten may be the registry's loss, and can wait.
+  // What has left is known to have left. What is forgotten may be the registry's loss: it can wait.
   const standing = (["retired", "forgotten"] as const).find((one) => unserved.some((pin) => pin.standing === one));
   if (standing !== "retired") await redis.pexpire(registryKeys.upkeep, CALM_MS);
   if (standing === undefined) return living;
