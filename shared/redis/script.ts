@@ -23,8 +23,8 @@ export interface Script<Reply> {
 
 export interface ScriptTerms {
   /**
-   * Whether the script accepts or ends work: in the durability mode `replicated` its call then
-   * counts as done once a replica has what it wrote.
+   * Whether the script accepts or ends work, or reads what a client is told: in the durability mode
+   * `replicated` its call then counts as done once a replica has what the server had written.
    */
   readonly durable: boolean;
 }
