@@ -81,7 +81,7 @@ describe.each(replaceables)("over %s", (kind) => {
     const replicas = await replicasOf(primary);
     for (const replica of replicas) replica.freeze();
     // What they have not read lies in their sockets, unless those are closed.
-    await primary.admin.client("KILL", "TYPE", "replica");
+    await primary.admin.call("CLIENT", "KILL", "TYPE", "replica");
     try {
       await meanwhile();
       await primary.kill();
