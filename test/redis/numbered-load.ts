@@ -2,7 +2,7 @@
  * Clients that count: each goes through one sequence of `accumulate`, step by step, and knows what
  * every step must answer. They say of their fleet what it has told them, and what it has not.
  */
-import { Agent } from "node:http";
+import type { Agent } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import { errorKinds, isErrorCode } from "#shared/errors.js";
 import { stepBody } from "../edition/ask.js";
