@@ -12,10 +12,10 @@ afterAll(() => store.dispose());
 it("is read on through a failover, keys of all slots at a time", { timeout: 120_000 }, async () => {
   const keys = Array.from({ length: 60 }, (_, i) => `key-${i}`);
   const reader = store.connectReader();
-  let over = false;
+  const over = new AbortController();
   let rounds = 0;
   const reading = (async () => {
-    while (!over) {
+    while (!over.signal.aborted) {
       const found = await Promise.all(keys.map((key) => reader.hget(key, "field")));
       expect(found).toEqual(keys.map(() => null));
       rounds++;
@@ -27,7 +27,7 @@ it("is read on through a failover, keys of all slots at a time", { timeout: 120_
   await settled(async () => (await store.mastersNow()).some((server) => !first.includes(server)));
   const before = rounds;
   await settled(() => Promise.resolve(rounds > before + 2));
-  over = true;
+  over.abort();
   await reading;
   reader.disconnect();
   replica?.disconnect();
