@@ -67,7 +67,7 @@ export const manyWorkersScale = {
   /** How often one goes and comes back, at least. */
   goings: full ? 150 : 12,
   durationMs: full ? 300_000 : 10_000,
-  sequences: full ? 500 : 60,
+  sequences: full ? 200 : 60,
   steps: full ? 40 : 12,
   timeoutMs: full ? 1_800_000 : 240_000,
 };
