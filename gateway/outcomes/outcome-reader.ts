@@ -7,6 +7,7 @@ import { readOutcome, type Outcome } from "#shared/contract/outcome.js";
 import { chunks } from "#shared/chunks.js";
 import { findOutcomes, type Found } from "#shared/queue/admission/find-outcomes.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
+import { readLasting } from "#shared/redis/replicated.js";
 import { callGroups } from "#shared/redis/slots.js";
 
 export interface Readable {
@@ -96,7 +97,7 @@ export class OutcomeReader<Item extends Readable> {
 
   async #read(item: Item): Promise<void> {
     try {
-      const [kind, body] = await this.#redis.hmgetBuffer(item.key, "kind", "body");
+      const [kind, body] = await readLasting(this.#redis, item.key, ["kind", "body"]);
       if (kind && body) this.#receiver.ended(item, readOutcome(kind.toString(), body));
       else this.#receiver.stillOpen(item);
     } catch (error) {

@@ -11,6 +11,7 @@ import { readLogs } from "#shared/queue/admission/read-logs.js";
 import { outcomeKey, tokenSubject } from "#shared/queue/keys.js";
 import { encodeRequestId, parsePin, type RequestAddress } from "#shared/queue/address.js";
 import type { RedisClient } from "#shared/redis/connect.js";
+import { readLasting } from "#shared/redis/replicated.js";
 import { renderInfer } from "../kserve/http/infer.js";
 import { claimedIndex } from "../stream/records.js";
 
@@ -42,7 +43,7 @@ interface OutcomeFields {
 /** @param key the key of the outcome hash */
 export async function readOutcomeFields(redis: RedisClient, key: string): Promise<OutcomeFields> {
   const names = ["digest", "kind", "body", "at", "began", "ended", "sealed", "wanted", "pin"] as const;
-  const [digest, kind, body, at, began, ended, sealed, wanted, pin] = await redis.hmgetBuffer(key, ...names);
+  const [digest, kind, body, at, began, ended, sealed, wanted, pin] = await readLasting(redis, key, names);
   const number = (field: Buffer | null | undefined) => (field ? Number(field.toString()) : undefined);
   return {
     known: Boolean(digest),

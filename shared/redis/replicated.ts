@@ -37,3 +37,19 @@ export async function untilReplicated(redis: RedisClient, key: string, calls: re
   if (waited?.[1] === 0) throw new UnconfirmedError();
   return results;
 }
+
+/**
+ * Reads fields of a hash that a client is told of. Somebody may have written them a moment ago and
+ * still wait for a replica; in the mode `replicated` the reader waits, too, since what a client has
+ * been told must not be lost.
+ * @throws UnconfirmedError
+ */
+export async function readLasting(
+  redis: RedisClient,
+  key: string,
+  fields: readonly string[],
+): Promise<(Buffer | null)[]> {
+  if (redis.durability !== "replicated") return redis.hmgetBuffer(key, ...fields);
+  const [result] = await untilReplicated(redis, key, [["HMGET", key, ...fields]]);
+  return result?.[1] as (Buffer | null)[];
+}

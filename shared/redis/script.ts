@@ -9,6 +9,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { dropIfSilent, type RedisClient } from "./connect.js";
 import { untilReplicated } from "./replicated.js";
+import { ABSENT, absentKey } from "./slots.js";
 import { inTransaction, lastReply, sendTogether, type Arg, type Call } from "./transaction.js";
 
 export type { Arg } from "./transaction.js";
@@ -23,8 +24,8 @@ export interface Script<Reply> {
 
 export interface ScriptTerms {
   /**
-   * Whether the script accepts or ends work: in the durability mode `replicated` its call then
-   * counts as done once a replica has what it wrote.
+   * Whether the script accepts or ends work, or reads what a client is told: in the durability mode
+   * `replicated` its call then counts as done once a replica has what the server had written.
    */
   readonly durable: boolean;
 }
@@ -41,12 +42,13 @@ export function defineScript<Reply>(
   decode: (reply: unknown) => Reply,
   { durable }: ScriptTerms = { durable: false },
 ): Script<Reply> {
-  const source = sourceOf(file);
+  const source = withoutAbsentKey(sourceOf(file));
   const sha = createHash("sha1").update(source).digest("hex");
   return async (redis, keys, args, ahead = []) => {
     const [key = ""] = keys;
     const waits = durable && redis.durability === "replicated";
-    const tail = [keys.length, ...keys, ...args];
+    const named = redis.isCluster && keys.length > 0 ? [...keys, absentKey(key)] : keys;
+    const tail = [named.length, ...named, ...args];
     try {
       return decode(await send(redis, key, ahead, ["EVALSHA", sha, ...tail], waits));
     } catch (error) {
@@ -55,6 +57,17 @@ export function defineScript<Reply>(
       return decode(await send(redis, key, ahead, ["EVAL", source, ...tail], waits));
     }
   };
+}
+
+/**
+ * A script touches keys that its call does not name. While a slot is being moved, key by key, it
+ * would find some of them and take the others for missing, at either master. So in a Cluster each
+ * call names an absent key, which the script never sees: the masters refuse the call until the
+ * slot has been moved, and it is repeated.
+ */
+function withoutAbsentKey(source: string): string {
+  const forget = `if string.sub(KEYS[#KEYS] or '', 1, ${ABSENT.length}) == '${ABSENT}' then KEYS[#KEYS] = nil end`;
+  return source.replace("\n", `\n${forget} `);
 }
 
 /**

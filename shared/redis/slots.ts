@@ -28,6 +28,18 @@ function hashed(key: string): string {
 }
 
 /**
+ * A key that is never written, in the slot of this one. A call that names it, too, is refused while
+ * the slot is being moved to another master (ASK, TRYAGAIN), since then not all of its keys are at
+ * either of them.
+ */
+export function absentKey(key: string): string {
+  return `${ABSENT}${hashed(key)}}`;
+}
+
+/** What every absent key begins with, and no other one. */
+export const ABSENT = "absent:{";
+
+/**
  * Divides items so that each group can go in one call: by slot in a Cluster; otherwise all
  * together. The order within a group is that of the items.
  */

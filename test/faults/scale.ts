@@ -58,3 +58,16 @@ export const streamScale = {
   everythingAtOnce: full,
   timeoutMs: full ? 900_000 : 120_000,
 };
+
+/** The same for a fleet of many workers that come and go. */
+export const manyWorkersScale = {
+  workers: full ? 64 : 12,
+  /** How many are away at a time. */
+  awayAtOnce: full ? 8 : 3,
+  /** How often one goes and comes back, at least. */
+  goings: full ? 150 : 12,
+  durationMs: full ? 300_000 : 10_000,
+  sequences: full ? 200 : 60,
+  steps: full ? 40 : 12,
+  timeoutMs: full ? 1_800_000 : 240_000,
+};

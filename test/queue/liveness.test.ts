@@ -5,7 +5,7 @@ import { connectRedis, whenReady } from "#shared/redis/connect.js";
 import { OwnConnection } from "#shared/redis/own-connection.js";
 import { delay } from "#shared/retry.js";
 import { Proxy } from "../support/fleet/proxy.js";
-import { admitRequest, result, useLab } from "../support/queue/lab.js";
+import { admitRequest, oneLane, result, take, useLab } from "../support/queue/lab.js";
 import { LabMember, type MemberPlan } from "../support/queue/member.js";
 import { silentLog } from "../support/silent.js";
 
@@ -92,6 +92,21 @@ describe("a worker that dies", () => {
     } finally {
       await proxy.dispose();
     }
+  });
+
+  it("may take more after it was declared dead, and is looked at again", async () => {
+    const other = await join("b.1");
+    const dying = await join("a.1");
+    const held = await holdSome(dying, 2);
+    dying.vanish();
+    await expect.poll(() => other.reclaimed).toEqual(held);
+    await expect.poll(graves).toBe(0);
+    // It was frozen with a read open, and dies without having beaten again.
+    await admitRequest(lab, "late");
+    expect(await take(oneLane(lab.redis, lab.lane, "a.1"))).toHaveLength(1);
+    await expect.poll(() => other.reclaimed).toEqual([...held, "late"]);
+    await expect.poll(graves).toBe(0);
+    expect(await living()).toEqual(["b.1"]);
   });
 
   it("is found though nobody was left when it died: by the next worker that joins", async () => {

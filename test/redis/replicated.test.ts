@@ -10,12 +10,15 @@ import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import type { NumberedCall } from "#shared/queue/admission/admit.js";
 import type { Lane } from "#shared/queue/address.js";
 import { laneKeys, outcomeKey, sequenceKeys, versionKey } from "#shared/queue/keys.js";
+import { readLogs } from "#shared/queue/admission/read-logs.js";
 import { commit } from "#shared/queue/work/commit.js";
 import { commitRequests } from "#shared/queue/work/commit-requests.js";
 import { createGroup } from "#shared/queue/work/create-group.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { UnconfirmedError } from "#shared/redis/replicated.js";
 import { refusesWrites, retrying } from "#shared/retry.js";
+import { OutcomeReader } from "../../gateway/outcomes/outcome-reader.js";
+import { readOutcomeFields } from "../../gateway/requests/status.js";
 import { infoOf, onlineReplicas, settled, startRedisNode, type RedisNode } from "../support/fleet/redis-node.js";
 import { admit, applicant, LIMITS, oneLane, onlyCall, put, result, take } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
@@ -112,6 +115,37 @@ describe("a call that accepts or ends work", () => {
     } finally {
       replica.thaw();
     }
+  });
+
+  it("is told to nobody before a replica has it, whoever looks it up", async () => {
+    await confirmed(() => admitted(redis));
+    const address = { bucket: 0, model: "m", tenant: DEFAULT_TENANT, request };
+    const deliveries = await take(oneLane(redis, lane, "w.1"));
+    const found: string[] = [];
+    const reader = new OutcomeReader(redis, {
+      ended: (_, { kind }) => found.push(kind),
+      stillOpen: () => found.push("open"),
+      lost: () => found.push("lost"),
+      notRead: () => found.push("not read"),
+    });
+    const look = async () => {
+      await reader.look([{ key: outcomeKey(address), admitted: true }]);
+      await reader.idle();
+      return found.splice(0);
+    };
+    replica.freeze();
+    try {
+      const settlements = deliveries.map((delivery) => result(delivery, { action: "drop" }));
+      // The worker's call has run, and the worker does not yet know whether it lasts.
+      expect(await commitRequests(oneLane(await connected("strict"), lane, "w.1"), settlements)).toEqual(["committed"]);
+      expect(await look()).toEqual(["not read"]);
+      await expect(readOutcomeFields(redis, outcomeKey(address))).rejects.toThrow(UnconfirmedError);
+      await expect(readLogs(redis, [{ ...address, from: 0 }])).rejects.toThrow(UnconfirmedError);
+    } finally {
+      replica.thaw();
+    }
+    await expect.poll(look).toEqual(["result"]);
+    expect(await confirmed(() => readOutcomeFields(redis, outcomeKey(address)))).toMatchObject({ known: true });
   });
 
   it("is refused by Redis once the replica counts as gone, and has not run", async () => {

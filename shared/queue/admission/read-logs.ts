@@ -37,7 +37,10 @@ const BYTES_PER_CALL = 524_288;
  */
 const FIRST_RECORDS = 2;
 
-const script = defineScript<Page[]>(new URL("./read-logs.lua", import.meta.url), (reply) => list(reply).map(readPage));
+/** It ends nothing, but a client that was given a record must find it again. */
+const script = defineScript<Page[]>(new URL("./read-logs.lua", import.meta.url), (reply) => list(reply).map(readPage), {
+  durable: true,
+});
 
 /** @returns one page per read, in order */
 export function readLogs(redis: RedisClient, reads: readonly LogRead[]): Promise<Page[]> {

@@ -60,6 +60,13 @@ export const queueFigures: Figures = [
     of: ({ deadWorker }) => deadWorker?.longestMs,
   },
   { name: "a worker's start, one model: CPU, ms", most: 800, of: ({ workerStart }) => workerStart?.cpuMs },
+  {
+    name: "a step with 64 workers (--quick: 16): CPU of Redis, % of that with 4",
+    most: 120,
+    of: ({ manyWorkers }) => manyWorkers?.percent,
+  },
+  { name: "  with 4 workers, beyond the idle fleet, µs", of: ({ manyWorkers }) => manyWorkers?.fewUs },
+  { name: "  with 64 (--quick: 16) workers, µs", of: ({ manyWorkers }) => manyWorkers?.manyUs },
 ];
 
 type StepLaws = Partial<Record<"inner" | "scriptBytes" | "redisUs", number>>;

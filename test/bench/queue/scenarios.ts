@@ -16,6 +16,7 @@ import { measureDeadWorker, type DeadWorkerResult } from "./dead-worker.js";
 import { measureHolding, measureOpenRequests, type HoldingCost, type OpenRequestsCost } from "./held.js";
 import { measureIdleSequences, type IdleSequencesCost } from "./idle-sequences.js";
 import { measureIdleWorker, type IdleWorkerCost } from "./idle-worker.js";
+import { measureManyWorkers, type ManyWorkersCost } from "./many-workers.js";
 import { copiesOfAccumulate, STEP_BYTES, type Copy } from "./models.js";
 import { measureStepCost, type StepCost } from "./steps.js";
 import type { SumsJob, SumsResult } from "./sums.js";
@@ -35,6 +36,7 @@ export interface QueueRound {
   wideRead: WideReadCost;
   deadWorker: DeadWorkerResult;
   workerStart: WorkerStart;
+  manyWorkers: ManyWorkersCost;
 }
 
 export const queueNames: readonly (keyof QueueRound)[] = [
@@ -50,6 +52,7 @@ export const queueNames: readonly (keyof QueueRound)[] = [
   "wideRead",
   "deadWorker",
   "workerStart",
+  "manyWorkers",
 ];
 
 export interface QueuePlan {
@@ -65,6 +68,12 @@ export interface QueuePlan {
  */
 const MANY = { count: 10_000, idleMs: 18_000 };
 const FEW = { count: 1_500, idleMs: 8_000 };
+
+/** The fleets of which a step's cost is compared. */
+const FEW_WORKERS = 4;
+const MANY_WORKERS = 64;
+/** With `--quick`, where starting the others would take longer than all the rest. */
+const SOME_WORKERS = 16;
 
 /** Enough for batches of 32 to 64, since a step waits and settles for longer than it runs. */
 const SEQUENCES = 128;
@@ -108,19 +117,19 @@ export function queueScenarios({ folder, timing, quick, progress }: QueuePlan): 
     const repository = await repositoryOf("tensors");
     return measureStepCost({ folder, repository, model: model.name, payload, load, measureMs });
   };
+  const sums = (port: number, loopMs: number) => {
+    const job: SumsJob = { port, model: SUM.name, loopMs };
+    return runChild<SumsJob, SumsResult>(new URL("./sums.js", import.meta.url), job);
+  };
   return {
     async stepCost() {
-      const load = (port: number, loopMs: number) => {
-        const job: SumsJob = { port, model: SUM.name, loopMs };
-        return runChild<SumsJob, SumsResult>(new URL("./sums.js", import.meta.url), job);
-      };
       const repository = await repositoryOf("sums");
       return measureStepCost({
         folder,
         repository,
         model: SUM.name,
         payload: STEP_BYTES,
-        load,
+        load: sums,
         measureMs,
         monitored: true,
       });
@@ -138,6 +147,11 @@ export function queueScenarios({ folder, timing, quick, progress }: QueuePlan): 
     liveness: () => measureLiveness({ folder, timing }),
     wideRead: () => measureWideRead({ folder, timing }),
     workerStart: () => measureWorkerStart(folder),
+    async manyWorkers() {
+      const repository = await repositoryOf("sums");
+      const fleets = { few: FEW_WORKERS, many: quick ? SOME_WORKERS : MANY_WORKERS };
+      return measureManyWorkers({ folder, repository, model: SUM.name, load: sums, measureMs, ...fleets });
+    },
     async deadWorker() {
       const [repository, expected] = [await repositoryOf("tensors"), await expectedOf(tiny)];
       return measureDeadWorker({ folder, repository, expected, timing });

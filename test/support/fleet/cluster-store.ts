@@ -63,8 +63,9 @@ export async function clusterStore(): Promise<Store> {
         {
           redisOptions: { protocol: 2 },
           natMap: (address) => ({ host: "127.0.0.1", port: Number(address.split(":").at(-1)) }),
-          enableAutoPipelining: true,
-          // Together they wait for longer than a failover takes.
+          // No pipelines: a redirection is followed only where all commands of one are redirected
+          // alike, and those of several slots never are. Together the tries wait for longer than a
+          // failover takes.
           maxRedirections: 200,
           retryDelayOnFailover: 50,
           retryDelayOnClusterDown: 50,

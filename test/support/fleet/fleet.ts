@@ -79,6 +79,9 @@ export interface Fleet {
   dispose(): Promise<void>;
 }
 
+/** So many workers are started side by side. */
+const STARTED_TOGETHER = 8;
+
 export async function startFleet(plan: FleetPlan): Promise<Fleet> {
   const unbuilt = process.env["BATON_BUILD_FAILED"];
   if (unbuilt !== undefined && plan.gateways + plan.workers > 0) throw new Error(`nothing to start: ${unbuilt}`);
@@ -157,10 +160,13 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
     };
     const workers: Member[] = [];
     const gateways: Gateway[] = [];
-    const starts: Promise<unknown>[] = [];
-    for (let i = 0; i < plan.gateways; i++) starts.push(addGateway());
-    for (let i = 0; i < plan.workers; i++) starts.push(addWorker());
-    await settleAll(starts);
+    const gatewayStarts = Array.from({ length: plan.gateways }, () => addGateway());
+    // More at a time would take turns for longer than each may take to be ready.
+    for (let i = 0; i < plan.workers; i += STARTED_TOGETHER) {
+      const some = Math.min(STARTED_TOGETHER, plan.workers - i);
+      await settleAll([...gatewayStarts, ...Array.from({ length: some }, () => addWorker())]);
+    }
+    await settleAll(gatewayStarts);
 
     return {
       store,

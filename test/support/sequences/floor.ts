@@ -9,7 +9,7 @@ import type { DeadLetter, Floor } from "./facts.js";
  * queued, or, as a sequence, a time at which it is reaped.
  */
 const lasting = new Set(["ready", "dead", "live", "{registry}"]);
-const passing = new Set(["seq", "state", "out", "log", "reconciler", "calls"]);
+const passing = new Set(["seq", "state", "out", "log", "reconciler", "calls", "unpublished"]);
 
 /**
  * @param servers connections to those that together hold every key once
