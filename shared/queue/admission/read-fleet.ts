@@ -23,6 +23,11 @@ export function readFleet(redis: RedisClient): Promise<FleetState> {
   return script(redis, [registryKeys.workers, registryKeys.version], []);
 }
 
+/** @returns the version alone, with a plain command: '' where there is none */
+export async function readVersion(redis: RedisClient): Promise<string> {
+  return (await redis.get(registryKeys.version)) ?? "";
+}
+
 export interface Members {
   /** Those that were not declared dead, and have not left altogether. */
   readonly living: readonly string[];
