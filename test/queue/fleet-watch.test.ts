@@ -3,7 +3,6 @@ import { FleetWatch } from "../../gateway/fleet/watch.js";
 import { registryKeys } from "#shared/queue/keys.js";
 import { announce } from "#shared/queue/work/announce.js";
 import { bury } from "#shared/queue/work/bury.js";
-import { delay } from "#shared/retry.js";
 import { announcementOf, servedModel } from "../fixtures/served-models.js";
 import { useLab } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";

@@ -45,6 +45,13 @@ const REAP_LIMIT = 200;
 /** Sequences that are looked at side by side. */
 const LOOKS_AT_ONCE = 50;
 /**
+ * Of so many rounds in which the counts agree, one looks at the busy sequences all the same: one
+ * thing too many may hide one too few, and their checkpoints are to be renewed once a day.
+ */
+const AGREED_EVERY = 16;
+/** A lane in which others make the rounds is looked at this much less often, at most. */
+const MOST_BACKOFF = 16;
+/**
  * A worker that nobody knows is looked at again after this time: it may only just be joining, or
  * the registry was wiped, and the living announce themselves again.
  */
@@ -58,24 +65,39 @@ const OUTCOME_TTL_MS = 60_000;
 /** How long ending a lost request is retried. */
 const END_BUDGET_MS = 5_000;
 
+/** What a look at a lane has come to. */
+type Looked = "empty" | "taken" | "begun";
+
 /** Takes part in the rounds of the model's lanes until `signal` aborts. */
 export async function reconcileWhileOpen(reconciler: Reconciler, signal: AbortSignal): Promise<void> {
   const { queue, models, log } = reconciler;
   const lanes = lanesOf(queue);
   const pauseMs = Math.max(EVERY_MS / lanes.length, LOOK_MS * models);
-  for (let i = 0; !signal.aborted; i++) {
-    await delay(pauseMs * (0.8 + Math.random() * 0.4), signal);
+  const first = Math.floor(Math.random() * lanes.length);
+  let backoff = 1;
+  for (let i = first; !signal.aborted; i++) {
+    await delay(pauseMs * backoff * (0.8 + Math.random() * 0.4), signal);
     const lane = lanes[i % lanes.length];
     if (signal.aborted || lane === undefined || queue.redis.status !== "ready") continue;
     try {
-      await reconcile(inLane(queue, lane), reconciler, signal);
+      backoff = nextBackoff(backoff, await reconcile(inLane(queue, lane), reconciler, signal));
     } catch (error) {
       log.debug({ error: String(error) }, "reconcile failed; the next round tries again");
     }
   }
 }
 
-async function reconcile(queue: LaneQueue, reconciler: Reconciler, signal: AbortSignal): Promise<void> {
+/**
+ * How much less often a worker looks than one that is alone. Where there are many, most looks would
+ * find that another worker makes the round: so there are about three looks to a round, however many
+ * they are.
+ */
+export function nextBackoff(backoff: number, looked: Looked): number {
+  if (looked === "taken") return Math.min(MOST_BACKOFF, backoff * 1.5);
+  return looked === "begun" ? Math.max(1, backoff / 2) : backoff;
+}
+
+async function reconcile(queue: LaneQueue, reconciler: Reconciler, signal: AbortSignal): Promise<Looked> {
   const { log } = reconciler;
   const { redis, lane } = queue;
   const { ready, live } = laneKeys(lane);
@@ -85,22 +107,36 @@ async function reconcile(queue: LaneQueue, reconciler: Reconciler, signal: Abort
     ...(hasSequences ? [redis.zcard(live)] : []),
     ...(queue.streams === true || !hasSequences ? [redis.xlen(ready)] : []),
   ]);
-  if (counts.every((count) => count === 0) || !(await beginRound(queue, EVERY_MS))) return;
+  if (counts.every((count) => count === 0)) return "empty";
+  if (!(await beginRound(queue, EVERY_MS))) return "taken";
   // What looks orphaned is mostly just being settled. The script looks again, and decides.
   const suspected = await orphans(queue, LIMIT);
   const fresh = suspected.length === 0 ? 0 : await requeue(queue, suspected);
   if (fresh > 0) log.error({ count: fresh }, "orphaned entries queued anew");
 
   while (!signal.aborted && (await reapIdle(queue, REAP_LIMIT)) === REAP_LIMIT);
-  const first = firstOfRound(await redis.zcount(live, "+inf", "+inf"), Math.random());
+  await mendBusy(queue, log, signal);
+  if (Math.random() < 1 / REAP_EVERY) await reapConsumers(queue, CONSUMER_IDLE_MS);
+  await buryStrays(queue, reconciler, signal);
+  return "begun";
+}
+
+/**
+ * Looks at the busy sequences, unless the lane has an entry for each of them. Those of another
+ * version of the model have theirs in its lane.
+ */
+async function mendBusy(queue: LaneQueue, log: Logger, signal: AbortSignal): Promise<void> {
+  const { redis, lane } = queue;
+  const { ready, live } = laneKeys(lane);
+  const [count, entries] = await Promise.all([redis.zcount(live, "+inf", "+inf"), redis.xlen(ready)]);
+  if (count === 0 || (count <= entries && Math.random() >= 1 / AGREED_EVERY)) return;
+  const first = firstOfRound(count, Math.random());
   const busy = await redis.zrange(live, "+inf", "+inf", "BYSCORE", "LIMIT", first, LIMIT);
   // A drain waits for this round. Under load a look takes a while, and a thousand of them would
   // take longer than the drain may.
   for (let i = 0; i < busy.length && !signal.aborted; i += LOOKS_AT_ONCE) {
     await Promise.all(busy.slice(i, i + LOOKS_AT_ONCE).map((name) => mend(queue, name, log)));
   }
-  if (Math.random() < 1 / REAP_EVERY) await reapConsumers(queue, CONSUMER_IDLE_MS);
-  await buryStrays(queue, reconciler, signal);
 }
 
 /**

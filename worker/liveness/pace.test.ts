@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { asksWith, beatEvery, JITTER, silenceAfter } from "./pace.js";
+import { asksWith, beatEvery, comesWithin, JITTER, silenceAfter } from "./pace.js";
 
 const LEASE_MS = 1_000;
 
@@ -23,11 +23,17 @@ describe("the pace of a fleet", () => {
       expect(silenceAfter(living, LEASE_MS)).toBeLessThanOrEqual(LEASE_MS);
     }
     expect(silenceAfter(2, LEASE_MS)).toBe(162.5);
+    expect(silenceAfter(1_000, LEASE_MS)).toBe(810);
   });
 
   it("has a few workers ask within an interval, however many there are, and each of them sometimes", () => {
     expect([1, 4, 8].map(asksWith)).toEqual([1, 1, 0.5]);
     expect(asksWith(1_000)).toBeLessThan(0.05);
     expect(asksWith(100_000)).toBeGreaterThan(0.01);
+  });
+
+  it("brings a worker to a grave well within what a lease leaves, and not all of them at once", () => {
+    expect(comesWithin(2)).toBeLessThan(1);
+    expect(comesWithin(1_000)).toBe(100);
   });
 });

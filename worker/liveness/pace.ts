@@ -15,6 +15,11 @@ const MOST_OF_LEASE = 0.6;
 /** A living worker's main thread is held up for less than this, in ms. */
 const HICCUP_MS = 80;
 /**
+ * The same as a part of the interval, where that is more: in a large fleet somebody is always held
+ * up for longer than the others ever are, and to look at each of them would cost more than beats.
+ */
+const HICCUP = 0.25;
+/**
  * How many workers ask who is silent, on average, within an interval. In a large fleet not all of
  * them need to.
  */
@@ -30,12 +35,13 @@ export function beatEvery(living: number, leaseMs: number): number {
 }
 
 /**
- * All workers hear of the same number of living ones within a few beats, so a watcher knows how
- * often the others beat. One that is named too soon is found connected, and nothing happens to it.
+ * A watcher that hears how many live knows how often the others beat. One that is named too soon is
+ * found connected, and nothing happens to it.
  * @returns ms of silence that a living worker hardly reaches
  */
 export function silenceAfter(living: number, leaseMs: number): number {
-  return Math.min(beatEvery(living, leaseMs) * (1 + JITTER) + HICCUP_MS, leaseMs);
+  const every = beatEvery(living, leaseMs);
+  return Math.min(every * (1 + JITTER) + Math.max(HICCUP_MS, every * HICCUP), leaseMs);
 }
 
 /** Intervals are this much longer or shorter, by lot, so that workers do not beat in step. */
@@ -47,4 +53,15 @@ export const JITTER = 0.1;
  */
 export function asksWith(living: number): number {
   return Math.max(Math.min(1, ASKING / living), 1 / 32);
+}
+
+/** Beats per ms of all workers together, at most, that follow a call about graves. */
+const CALLED_PER_MS = 10;
+
+/**
+ * After how many ms at most a worker beats that was called to a grave, by lot: not all of a large
+ * fleet are to ask Redis at once.
+ */
+export function comesWithin(living: number): number {
+  return living / CALLED_PER_MS;
 }

@@ -22,6 +22,8 @@ export interface WatchSettings {
   readonly leaseMs: number;
   /** How many lanes each model version has. */
   readonly buckets: number;
+  /** Is called with the lanes in which a worker that was buried has left entries. */
+  readonly onBuried: (lanes: readonly Lane[]) => void;
   readonly log: Logger;
 }
 
@@ -68,10 +70,11 @@ export class Watch {
 
   /** @returns whether it was this worker that did it */
   async #bury({ worker, aliveUntil }: Silent): Promise<boolean> {
-    const { redis, buckets, log } = this.#settings;
+    const { redis, buckets, onBuried, log } = this.#settings;
     const left = await ownedByLane(redis, worker, await announcedLanes(redis, worker, buckets));
     const lanes: Lane[] = left.map(({ lane }) => lane);
     if (!(await bury(redis, worker, { why: "silent", aliveUntil }, lanes))) return false;
+    onBuried(lanes);
     const steps = left.reduce((sum, { entries }) => sum + entries, 0);
     log.info({ worker, steps }, "a worker is gone; its steps are free");
     return true;
