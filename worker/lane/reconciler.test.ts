@@ -1,10 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { firstOfRound, nextBackoff } from "./reconciler.js";
+import { firstOfRound, isWorthLooking, nextBackoff } from "./reconciler.js";
 
 describe("the rounds of a lane", () => {
   it("come to every busy sequence, however many there are", () => {
     const rounds = [0, 0.26, 0.51, 0.999].map((lot) => firstOfRound(3_001, lot));
     expect(rounds).toEqual([0, 1_000, 2_000, 3_000]);
+  });
+
+  it("look at busy sequences where one of them has no entry, and else now and then", () => {
+    expect([0, 0.5].map((lot) => isWorthLooking(128, 127, lot))).toEqual([true, true]);
+    expect([0, 0.5].map((lot) => isWorthLooking(128, 128, lot))).toEqual([true, false]);
+    expect([0, 0.5].map((lot) => isWorthLooking(0, 5, lot))).toEqual([false, false]);
   });
 
   it("begin with the first where all fit into one", () => {

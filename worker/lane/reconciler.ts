@@ -48,7 +48,7 @@ const LOOKS_AT_ONCE = 50;
  * Of so many rounds in which the counts agree, one looks at the busy sequences all the same: one
  * thing too many may hide one too few, and their checkpoints are to be renewed once a day.
  */
-const AGREED_EVERY = 16;
+const AGREED_EVERY = 64;
 /** A lane in which others make the rounds is looked at this much less often, at most. */
 const MOST_BACKOFF = 16;
 /**
@@ -109,27 +109,28 @@ async function reconcile(queue: LaneQueue, reconciler: Reconciler, signal: Abort
   ]);
   if (counts.every((count) => count === 0)) return "empty";
   if (!(await beginRound(queue, EVERY_MS))) return "taken";
-  // What looks orphaned is mostly just being settled. The script looks again, and decides.
-  const suspected = await orphans(queue, LIMIT);
-  const fresh = suspected.length === 0 ? 0 : await requeue(queue, suspected);
-  if (fresh > 0) log.error({ count: fresh }, "orphaned entries queued anew");
-
   while (!signal.aborted && (await reapIdle(queue, REAP_LIMIT)) === REAP_LIMIT);
-  await mendBusy(queue, log, signal);
+  const entries = await redis.xlen(ready);
+  if (entries > 0) await requeueOrphans(queue, log);
+  await mendBusy(queue, entries, log, signal);
+  if (entries > 0) await buryStrays(queue, reconciler, signal);
   if (Math.random() < 1 / REAP_EVERY) await reapConsumers(queue, CONSUMER_IDLE_MS);
-  await buryStrays(queue, reconciler, signal);
   return "begun";
 }
 
-/**
- * Looks at the busy sequences, unless the lane has an entry for each of them. Those of another
- * version of the model have theirs in its lane.
- */
-async function mendBusy(queue: LaneQueue, log: Logger, signal: AbortSignal): Promise<void> {
+/** What looks orphaned is mostly just being settled. The script looks again, and decides. */
+async function requeueOrphans(queue: LaneQueue, log: Logger): Promise<void> {
+  const suspected = await orphans(queue, LIMIT);
+  const fresh = suspected.length === 0 ? 0 : await requeue(queue, suspected);
+  if (fresh > 0) log.error({ count: fresh }, "orphaned entries queued anew");
+}
+
+/** @param entries how many the lane had just now */
+async function mendBusy(queue: LaneQueue, entries: number, log: Logger, signal: AbortSignal): Promise<void> {
   const { redis, lane } = queue;
-  const { ready, live } = laneKeys(lane);
-  const [count, entries] = await Promise.all([redis.zcount(live, "+inf", "+inf"), redis.xlen(ready)]);
-  if (count === 0 || (count <= entries && Math.random() >= 1 / AGREED_EVERY)) return;
+  const { live } = laneKeys(lane);
+  const count = await redis.zcount(live, "+inf", "+inf");
+  if (!isWorthLooking(count, entries, Math.random())) return;
   const first = firstOfRound(count, Math.random());
   const busy = await redis.zrange(live, "+inf", "+inf", "BYSCORE", "LIMIT", first, LIMIT);
   // A drain waits for this round. Under load a look takes a while, and a thousand of them would
@@ -137,6 +138,16 @@ async function mendBusy(queue: LaneQueue, log: Logger, signal: AbortSignal): Pro
   for (let i = 0; i < busy.length && !signal.aborted; i += LOOKS_AT_ONCE) {
     await Promise.all(busy.slice(i, i + LOOKS_AT_ONCE).map((name) => mend(queue, name, log)));
   }
+}
+
+/**
+ * Whether a round looks at the busy sequences, each of which has an entry. Where there are as many
+ * entries none is gone, for all that is known. Those of another version of the model are in its
+ * lane.
+ * @param lot from 0 to below 1
+ */
+export function isWorthLooking(busy: number, entries: number, lot: number): boolean {
+  return busy > 0 && (busy > entries || lot < 1 / AGREED_EVERY);
 }
 
 /**
