@@ -85,6 +85,7 @@ export class FleetMember {
     this.lifecycle.onClose("clocks", () => readingClocks);
     const liveness = new Liveness({
       redis: this.redis,
+      bus: this.bus,
       worker,
       clocks: this.clocks,
       outageGuard: this.outageGuard,

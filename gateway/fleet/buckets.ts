@@ -18,7 +18,7 @@ export interface Unserved {
 }
 
 /** A server that has not answered after this long, in ms, counts as away until it does. */
-const PATIENCE_MS = 1_000;
+export const PATIENCE_MS = 1_000;
 
 export class BucketWatch {
   readonly #redis: RedisClient;

@@ -1,23 +1,27 @@
 /**
  * What the fleet is right now: its workers and the models that they serve, and whether Redis takes
- * requests at all. Redis is asked four times a second whether the fleet has changed, and only then
- * is it read again: with many workers and many gateways, reading it each time would cost too much.
+ * requests at all. Redis is asked four times a second for the fleet's version, with one plain
+ * command, and only where that is another one is the fleet read again: with many workers and many
+ * gateways, more would cost too much. Once a second, and as long as something is amiss four times,
+ * it is also asked who is late, and whether it takes writes.
  */
 import type { Logger } from "pino";
 import type { Pin } from "#shared/queue/address.js";
 import { announcement, type Announcement, type ServedModel } from "#shared/contract/announcement.js";
 import { InferenceError } from "#shared/errors.js";
-import { readFleet, type FleetState } from "#shared/queue/admission/read-fleet.js";
+import { readFleet, readVersion, type FleetState } from "#shared/queue/admission/read-fleet.js";
 import { REMEMBERED_MS } from "#shared/queue/keys.js";
 import { readAnnouncements, readMembers, type Members } from "#shared/queue/members.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
-import { delay } from "#shared/retry.js";
-import { BucketWatch } from "./buckets.js";
+import { delay, within } from "#shared/retry.js";
+import { BucketWatch, PATIENCE_MS } from "./buckets.js";
 import { describeFleet } from "./describe.js";
 import type { GoneBack } from "./gone-back.js";
 import { directoryOf, type ModelDirectory } from "./models.js";
 
 const EVERY_MS = 250;
+/** Of so many looks in a calm fleet, all but one ask for the version alone. */
+const WHOLE_EVERY = 4;
 /** Until the first look has reached Redis, it is tried again after this pause. */
 const FIRST_LOOK_PAUSE_MS = 50;
 /**
@@ -65,6 +69,10 @@ export class FleetWatch implements Fleet {
   #directory: ModelDirectory = directoryOf([]);
   /** Whether the last look has reached the server that has the registry. */
   #reachable = false;
+  /** How many looks there have been since one that asked for more than the version. */
+  #brief = 0;
+  /** Whether the last of those looks found Redis there and taking writes, and nobody late. */
+  #isCalm = false;
   readonly #buckets: BucketWatch;
 
   private constructor(settings: FleetSettings) {
@@ -139,7 +147,23 @@ export class FleetWatch implements Fleet {
   }
 
   async #look(): Promise<void> {
+    if (this.#isCalm && ++this.#brief < WHOLE_EVERY && (await this.#isUnchanged())) return;
+    this.#brief = 0;
     await Promise.all([this.#lookAtFleet(), this.#buckets.look()]);
+    this.#isCalm = this.#reachable && this.#lateSince.size === 0 && this.#buckets.unserved.length === 0;
+  }
+
+  /** Whoever does not answer in time is asked for the whole, which tells what is amiss. */
+  async #isUnchanged(): Promise<boolean> {
+    const { redis } = this.#settings;
+    const asked = readVersion(redis);
+    try {
+      if (await within(PATIENCE_MS, asked)) return (await asked) === this.#members?.version;
+      asked.catch((error: unknown) => dropIfSilent(redis, error));
+    } catch (error) {
+      dropIfSilent(redis, error);
+    }
+    return false;
   }
 
   async #lookAtFleet(): Promise<void> {

@@ -133,3 +133,6 @@ export function replySubject(gateway: string): string {
 export function tokenSubject({ model, tenant, request }: RequestAddress): string {
   return `baton.v1.${tenant}.${model.replaceAll(".", "%2E")}.${request}`;
 }
+
+/** NATS subject: in which lanes graves were just opened (worker/liveness/grave-calls.ts). */
+export const GRAVES_SUBJECT = "baton.graves";

@@ -1,11 +1,13 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { GROUP, laneKeys, registryKeys } from "#shared/queue/keys.js";
 import { commit } from "#shared/queue/work/commit.js";
+import { connectBus } from "#shared/nats/connect.js";
 import { connectRedis, whenReady } from "#shared/redis/connect.js";
 import { OwnConnection } from "#shared/redis/own-connection.js";
 import { delay } from "#shared/retry.js";
 import { Proxy } from "../support/fleet/proxy.js";
 import { admitRequest, oneLane, result, take, useLab } from "../support/queue/lab.js";
+import { startNats } from "../support/fleet/nats.js";
 import { LabMember, type MemberPlan } from "../support/queue/member.js";
 import { silentLog } from "../support/silent.js";
 
@@ -115,6 +117,39 @@ describe("a worker that dies", () => {
     dying.vanish();
     const other = await join("b.1");
     await expect.poll(() => other.reclaimed).toEqual(held);
+  });
+});
+
+describe("a grave in a large fleet", () => {
+  const { lab, join, holdSome, graves } = useMembers();
+  const closing: (() => Promise<void>)[] = [];
+  afterEach(async () => {
+    for (const close of closing.splice(0)) await close();
+  });
+
+  it("is heard of over NATS by a worker whose next beat is far away", async () => {
+    const nats = await startNats();
+    const bus = connectBus({ url: nats.url, name: "lab", log: silentLog });
+    closing.push(
+      () => bus.close(),
+      () => nats.dispose(),
+    );
+    await expect.poll(() => bus.isUp()).toBe(true);
+    const plan = { leaseMs: 600_000, bus };
+    // Its first beats tell this worker of so large a fleet that it beats once in 50 s.
+    const others = Array.from({ length: 20_000 }, (_, i) => [Date.now() + 3_600_000, `other-${i}`]).flat();
+    await lab.redis.zadd(registryKeys.workers, ...others);
+    const rare = await join("b.1", plan);
+    await expect.poll(() => lab.redis.hget(registryKeys.connections, "b.1")).not.toBeNull();
+    await delay(1_000);
+    await lab.redis.zrem(registryKeys.workers, ...others.filter((_, i) => i % 2 === 1));
+    const full = await join("c.1", { ...plan, room: 0 });
+    const dying = await join("a.1", plan);
+    const held = await holdSome(dying, 3);
+    dying.vanish();
+    await expect.poll(() => rare.reclaimed.toSorted()).toEqual(held);
+    expect(full.reclaimed).toEqual([]);
+    await expect.poll(graves).toBe(0);
   });
 });
 

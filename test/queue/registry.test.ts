@@ -103,7 +103,7 @@ describe("a heartbeat", () => {
 });
 
 describe("a worker that is buried", () => {
-  const { lab, beat, join } = useRegistry();
+  const { lab, beat, quiet, join } = useRegistry();
 
   it("is left alone if it has beaten since", async () => {
     const aliveUntil = (await join("a")) + LEASE_MS;
@@ -118,6 +118,16 @@ describe("a worker that is buried", () => {
     const twice = [1, 2].map(() => bury(lab.redis, "a", { why: "silent", aliveUntil }, [lab.lane]));
     expect(await Promise.all(twice)).toEqual([true, false]);
     expect(await beat("a")).toMatchObject({ said: "unknown" });
+  });
+
+  it("is not brought back by a beat that comes late, over whatever connection", async () => {
+    await join("a");
+    await bury(lab.redis, "a", { why: "ended" }, [lab.lane]);
+    const late = await Promise.all([quiet("a"), quiet("a", "server 9"), beat("a")]);
+    expect(late.map(({ said }) => said)).toEqual(["unknown", "unknown", "unknown"]);
+    const { workers, connections, graves } = registryKeys;
+    expect(await lab.redis.exists(workers, connections)).toBe(0);
+    expect(await lab.redis.zcard(graves)).toBe(1);
   });
 
   it("closes its graves when it joins again", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { firstOfRound } from "./reconciler.js";
+import { firstOfRound, isWorthLooking, nextBackoff } from "./reconciler.js";
 
 describe("the rounds of a lane", () => {
   it("come to every busy sequence, however many there are", () => {
@@ -7,7 +7,25 @@ describe("the rounds of a lane", () => {
     expect(rounds).toEqual([0, 1_000, 2_000, 3_000]);
   });
 
+  it("look at busy sequences where one of them has no entry, and else now and then", () => {
+    expect([0, 0.5].map((lot) => isWorthLooking(128, 127, lot))).toEqual([true, true]);
+    expect([0, 0.5].map((lot) => isWorthLooking(128, 128, lot))).toEqual([true, false]);
+    expect([0, 0.5].map((lot) => isWorthLooking(0, 5, lot))).toEqual([false, false]);
+  });
+
   it("begin with the first where all fit into one", () => {
     for (const count of [0, 1, 1_000]) expect(firstOfRound(count, 0.999)).toBe(0);
+  });
+});
+
+describe("how often a worker looks at its lanes", () => {
+  it("goes down while others make the rounds, so far and no further, and up again without them", () => {
+    let backoff = 1;
+    for (let i = 0; i < 20; i++) backoff = nextBackoff(backoff, "taken");
+    expect(backoff).toBe(16);
+    expect(nextBackoff(backoff, "empty")).toBe(16);
+    for (let i = 0; i < 4; i++) backoff = nextBackoff(backoff, "begun");
+    expect(backoff).toBe(1);
+    expect(nextBackoff(backoff, "begun")).toBe(1);
   });
 });

@@ -44,6 +44,13 @@ const REAP_LIMIT = 200;
 /** Sequences that are looked at side by side. */
 const LOOKS_AT_ONCE = 50;
 /**
+ * Of so many rounds in which the counts agree, one looks at the busy sequences all the same: one
+ * thing too many may hide one too few, and their checkpoints are to be renewed once a day.
+ */
+const AGREED_EVERY = 64;
+/** A lane in which others make the rounds is looked at this much less often, at most. */
+const MOST_BACKOFF = 16;
+/**
  * A worker that nobody knows is looked at again after this time: it may only just be joining, or
  * the registry was wiped, and the living announce themselves again.
  */
@@ -57,24 +64,39 @@ const OUTCOME_TTL_MS = 60_000;
 /** How long ending a lost request is retried. */
 const END_BUDGET_MS = 5_000;
 
+/** What a look at a lane has come to. */
+type Looked = "empty" | "taken" | "begun";
+
 /** Takes part in the rounds of the model's lanes until `signal` aborts. */
 export async function reconcileWhileOpen(reconciler: Reconciler, signal: AbortSignal): Promise<void> {
   const { queue, models, log } = reconciler;
   const lanes = lanesOf(queue);
   const pauseMs = Math.max(EVERY_MS / lanes.length, LOOK_MS * models);
-  for (let i = 0; !signal.aborted; i++) {
-    await delay(pauseMs * (0.8 + Math.random() * 0.4), signal);
+  const first = Math.floor(Math.random() * lanes.length);
+  let backoff = 1;
+  for (let i = first; !signal.aborted; i++) {
+    await delay(pauseMs * backoff * (0.8 + Math.random() * 0.4), signal);
     const lane = lanes[i % lanes.length];
     if (signal.aborted || lane === undefined || queue.redis.status !== "ready") continue;
     try {
-      await reconcile(inLane(queue, lane), reconciler, signal);
+      backoff = nextBackoff(backoff, await reconcile(inLane(queue, lane), reconciler, signal));
     } catch (error) {
       log.debug({ error: String(error) }, "reconcile failed; the next round tries again");
     }
   }
 }
 
-async function reconcile(queue: LaneQueue, reconciler: Reconciler, signal: AbortSignal): Promise<void> {
+/**
+ * How much less often a worker looks than one that is alone. Where there are many, most looks would
+ * find that another worker makes the round: so there are about three looks to a round, however many
+ * they are.
+ */
+export function nextBackoff(backoff: number, looked: Looked): number {
+  if (looked === "taken") return Math.min(MOST_BACKOFF, backoff * 1.5);
+  return looked === "begun" ? Math.max(1, backoff / 2) : backoff;
+}
+
+async function reconcile(queue: LaneQueue, reconciler: Reconciler, signal: AbortSignal): Promise<Looked> {
   const { log } = reconciler;
   const { redis, lane } = queue;
   const { ready, live } = laneKeys(lane);
@@ -84,22 +106,47 @@ async function reconcile(queue: LaneQueue, reconciler: Reconciler, signal: Abort
     ...(hasSequences ? [redis.zcard(live)] : []),
     ...(queue.streams === true || !hasSequences ? [redis.xlen(ready)] : []),
   ]);
-  if (counts.every((count) => count === 0) || !(await beginRound(queue, EVERY_MS))) return;
-  // What looks orphaned is mostly just being settled. The script looks again, and decides.
+  if (counts.every((count) => count === 0)) return "empty";
+  if (!(await beginRound(queue, EVERY_MS))) return "taken";
+  while (!signal.aborted && (await reapIdle(queue, REAP_LIMIT)) === REAP_LIMIT);
+  const entries = await redis.xlen(ready);
+  if (entries > 0) await requeueOrphans(queue, log);
+  await mendBusy(queue, entries, log, signal);
+  if (entries > 0) await buryStrays(queue, reconciler, signal);
+  if (Math.random() < 1 / REAP_EVERY) await reapConsumers(queue, CONSUMER_IDLE_MS);
+  return "begun";
+}
+
+/** What looks orphaned is mostly just being settled. The script looks again, and decides. */
+async function requeueOrphans(queue: LaneQueue, log: Logger): Promise<void> {
   const suspected = await orphans(queue, LIMIT);
   const fresh = suspected.length === 0 ? 0 : await requeue(queue, suspected);
   if (fresh > 0) log.error({ count: fresh }, "orphaned entries queued anew");
+}
 
-  while (!signal.aborted && (await reapIdle(queue, REAP_LIMIT)) === REAP_LIMIT);
-  const first = firstOfRound(await redis.zcount(live, "+inf", "+inf"), Math.random());
+/** @param entries how many the lane had just now */
+async function mendBusy(queue: LaneQueue, entries: number, log: Logger, signal: AbortSignal): Promise<void> {
+  const { redis, lane } = queue;
+  const { live } = laneKeys(lane);
+  const count = await redis.zcount(live, "+inf", "+inf");
+  if (!isWorthLooking(count, entries, Math.random())) return;
+  const first = firstOfRound(count, Math.random());
   const busy = await redis.zrange(live, "+inf", "+inf", "BYSCORE", "LIMIT", first, LIMIT);
   // A drain waits for this round. Under load a look takes a while, and a thousand of them would
   // take longer than the drain may.
   for (let i = 0; i < busy.length && !signal.aborted; i += LOOKS_AT_ONCE) {
     await Promise.all(busy.slice(i, i + LOOKS_AT_ONCE).map((name) => mend(queue, name, log)));
   }
-  if (Math.random() < 1 / REAP_EVERY) await reapConsumers(queue, CONSUMER_IDLE_MS);
-  await buryStrays(queue, reconciler, signal);
+}
+
+/**
+ * Whether a round looks at the busy sequences, each of which has an entry. Where there are as many
+ * entries none is gone, for all that is known. Those of another version of the model are in its
+ * lane.
+ * @param lot from 0 to below 1
+ */
+export function isWorthLooking(busy: number, entries: number, lot: number): boolean {
+  return busy > 0 && (busy > entries || lot < 1 / AGREED_EVERY);
 }
 
 /**

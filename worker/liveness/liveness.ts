@@ -10,23 +10,27 @@ import type { Announcement } from "#shared/contract/announcement.js";
 import type { Lane } from "#shared/queue/address.js";
 import { announce } from "#shared/queue/work/announce.js";
 import { bury } from "#shared/queue/work/bury.js";
-import { heartbeat, type BeatAnswer } from "#shared/queue/work/heartbeat.js";
+import { heartbeat, type BeatAnswer, type FleetNews, type Silent } from "#shared/queue/work/heartbeat.js";
 import { byLane, inLane } from "#shared/queue/work/lane.js";
 import { ownedByLane, ownedEntries } from "#shared/queue/work/owned.js";
 import { registryKeys } from "#shared/queue/keys.js";
+import type { Bus } from "#shared/nats/connect.js";
 import type { RedisClocks } from "#shared/redis/clock.js";
 import { reachesOthers, type RedisClient } from "#shared/redis/connect.js";
 import { OwnConnection } from "#shared/redis/own-connection.js";
 import { delay, retrying } from "#shared/retry.js";
 import type { OutageGuard } from "../lane/outage-guard.js";
 import { Reclaimer, type HeldModel } from "./reclaimer.js";
+import { callOut, listenForCalls } from "./grave-calls.js";
 import { APART_MS } from "./judge.js";
-import { asksWith, beatEvery, JITTER, silenceAfter } from "./pace.js";
+import { asksWith, beatEvery, comesWithin, JITTER, silenceAfter } from "./pace.js";
 import { Watch } from "./watch.js";
 
 export interface LivenessSettings {
   /** A connection for short commands; the worker's other parts may share it. */
   readonly redis: RedisClient;
+  /** Where workers call each other to graves; undefined: each hears of them with its beats. */
+  readonly bus?: Pick<Bus, "publish" | "subscribe">;
   /** The worker's name: its consumer's name in the group of each lane. */
   readonly worker: string;
   readonly clocks: RedisClocks;
@@ -62,15 +66,19 @@ export class Liveness {
   /** How many workers the fleet has, this one included, as far as this one knows. */
   #living = 1;
   #isLooking = false;
+  /** Whether somebody has called to a grave since the last beat. */
+  #isCalled = false;
+  #stopListening: () => void = () => undefined;
   /** Whether what waited was given up since the last beat that was answered. */
   #isFenced = false;
   #healthAt = -Infinity;
 
   constructor(settings: LivenessSettings) {
     this.#settings = settings;
-    const { redis, log } = settings;
+    const { redis, bus, log } = settings;
     this.#connection = new OwnConnection(redis, registryKeys.workers, log, () => this.#wake());
-    this.#watch = new Watch({ ...settings, connection: this.#connection });
+    const onBuried = (lanes: readonly Lane[]) => bus !== undefined && callOut(bus, lanes);
+    this.#watch = new Watch({ ...settings, connection: this.#connection, onBuried });
     this.#reclaimer = new Reclaimer(settings);
   }
 
@@ -93,6 +101,8 @@ export class Liveness {
   async join(announcement: Announcement, lanes: readonly Lane[], budgetMs: number): Promise<void> {
     this.#announced = { announcement, lanes };
     await retrying(() => this.#announce(), { budgetMs });
+    const { bus } = this.#settings;
+    if (bus !== undefined) this.#stopListening = await listenForCalls(bus, (keys) => this.#hear(keys));
     this.#beating = this.#beatWhileOpen();
   }
 
@@ -107,6 +117,7 @@ export class Liveness {
   async end(): Promise<void> {
     const { redis, worker } = this.#settings;
     this.#ended.abort();
+    this.#stopListening();
     this.#wake();
     await this.#beating;
     if (this.#announced === undefined) return;
@@ -136,6 +147,15 @@ export class Liveness {
     this.#nap.abort();
   }
 
+  /** Beats soon where somebody calls to a grave in this worker's lanes. */
+  #hear(keys: readonly string[]): void {
+    if (this.#isCalled || !this.#reclaimer.serves(keys)) return;
+    this.#isCalled = true;
+    delay(Math.random() * comesWithin(this.#living), this.#ended.signal)
+      .then(() => this.#wake())
+      .catch((error: unknown) => this.#settings.log.debug({ error: String(error) }, "a call to a grave failed"));
+  }
+
   /** How long to wait for the next beat, in ms. One that decides about a worker comes soonest. */
   #pause(): number {
     if (this.#watch.isCurious) return APART_MS;
@@ -149,6 +169,7 @@ export class Liveness {
     const asks = mayAsk && (this.#watch.isCurious || Math.random() < asksWith(this.#living));
     const silentMs = asks ? silenceAfter(this.#living, leaseMs) : undefined;
     const connection = name === this.#noted ? undefined : name;
+    this.#isCalled = false;
     let answer: BeatAnswer;
     try {
       answer = await heartbeat(redis, { worker, leaseMs, silentMs, connection });
@@ -176,7 +197,7 @@ export class Liveness {
       const { news, graves, redisNow } = answer;
       if (news !== undefined) {
         this.#living = news.living;
-        this.#look(news.silent, redisNow);
+        this.#look(silentIn(news, redisNow, this.#settings.leaseMs), redisNow);
       }
       this.#reclaimer.visit(graves, this.#living);
     }
@@ -185,7 +206,7 @@ export class Liveness {
   }
 
   /** Looks at the silent while the beats go on. */
-  #look(silent: Parameters<Watch["look"]>[0], redisNow: number): void {
+  #look(silent: readonly Silent[], redisNow: number): void {
     this.#isLooking = true;
     this.#watch
       .look(silent, redisNow)
@@ -246,4 +267,13 @@ export class Liveness {
       log.debug({ error: String(error) }, "the health file cannot be written"),
     );
   }
+}
+
+/**
+ * A fleet that has grown since this worker asked last beats less often than this worker believed,
+ * so some of those that it was told are not silent at all.
+ */
+function silentIn({ living, silent }: FleetNews, redisNow: number, leaseMs: number): readonly Silent[] {
+  const silentMs = silenceAfter(living, leaseMs);
+  return silent.filter(({ aliveUntil }) => redisNow + leaseMs - aliveUntil >= silentMs);
 }

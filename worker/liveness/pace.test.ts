@@ -1,19 +1,20 @@
 import { describe, expect, it } from "vitest";
-import { asksWith, beatEvery, JITTER, silenceAfter } from "./pace.js";
+import { asksWith, beatEvery, comesWithin, JITTER, silenceAfter } from "./pace.js";
 
 const LEASE_MS = 1_000;
 
 describe("the pace of a fleet", () => {
-  it.each([1, 2, 16, 30, 100, 1_000, 10_000])("leaves time for two beats within a lease (%i workers)", (living) => {
-    expect(beatEvery(living, LEASE_MS) * (1 + JITTER) * 2).toBeLessThan(LEASE_MS);
-    expect(beatEvery(living, 100) * (1 + JITTER) * 2).toBeLessThan(100);
+  it.each([1, 2, 16, 30, 100, 1_000, 10_000])("lets a beat be late by a third of a lease (%i workers)", (living) => {
+    for (const leaseMs of [LEASE_MS, 100]) {
+      expect(beatEvery(living, leaseMs) * (1 + JITTER) + leaseMs / 3).toBeLessThan(leaseMs);
+    }
   });
 
   it("is the same for all small fleets, and slower in large ones and for one that is alone", () => {
     expect([LEASE_MS, 60 * LEASE_MS].map((leaseMs) => beatEvery(1, leaseMs))).toEqual([400, 400]);
     expect([2, 16, 30].map((living) => beatEvery(living, LEASE_MS))).toEqual([75, 75, 75]);
     expect(beatEvery(100, LEASE_MS)).toBe(250);
-    expect(beatEvery(1_000, LEASE_MS)).toBe(400);
+    expect(beatEvery(1_000, LEASE_MS)).toBe(600);
   });
 
   it("calls nobody silent before its next beat is due, and everybody after a lease", () => {
@@ -21,12 +22,18 @@ describe("the pace of a fleet", () => {
       expect(silenceAfter(living, LEASE_MS)).toBeGreaterThan(beatEvery(living, LEASE_MS) * (1 + JITTER));
       expect(silenceAfter(living, LEASE_MS)).toBeLessThanOrEqual(LEASE_MS);
     }
-    expect(silenceAfter(2, LEASE_MS)).toBe(170);
+    expect(silenceAfter(2, LEASE_MS)).toBe(162.5);
+    expect(silenceAfter(1_000, LEASE_MS)).toBe(810);
   });
 
   it("has a few workers ask within an interval, however many there are, and each of them sometimes", () => {
     expect([1, 4, 8].map(asksWith)).toEqual([1, 1, 0.5]);
     expect(asksWith(1_000)).toBeLessThan(0.05);
     expect(asksWith(100_000)).toBeGreaterThan(0.01);
+  });
+
+  it("brings a worker to a grave well within what a lease leaves, and not all of them at once", () => {
+    expect(comesWithin(2)).toBeLessThan(1);
+    expect(comesWithin(1_000)).toBe(100);
   });
 });

@@ -70,6 +70,11 @@ export class Reclaimer {
     for (const ready of keys) await this.#taking.get(ready);
   }
 
+  /** Whether one of these ready streams is read here. */
+  serves(keys: readonly string[]): boolean {
+    return keys.some((ready) => this.#lanes.has(ready));
+  }
+
   /**
    * Begins to take from the graves that lie in this worker's lanes, as far as there is room.
    * @param living how many workers share them

@@ -22,6 +22,8 @@ export interface WatchSettings {
   readonly leaseMs: number;
   /** How many lanes each model version has. */
   readonly buckets: number;
+  /** Is called with the lanes in which a worker that was buried has left entries. */
+  readonly onBuried: (lanes: readonly Lane[]) => void;
   readonly log: Logger;
 }
 
@@ -93,13 +95,14 @@ export class Watch {
   async #lookAgain(now: number): Promise<number> {
     const due = this.#due(now);
     if (due.length === 0) return 0;
-    const { redis, log } = this.#settings;
+    const { redis, onBuried, log } = this.#settings;
     const found = await Promise.all(
       due.map(async ({ worker, lanes }) => {
         const left = (await ownedByLane(redis, worker, lanes)).filter(({ entries }) => entries > 0);
         if (left.length === 0) return false;
         const opened = left.map(({ lane }) => lane);
         if (!(await bury(redis, worker, { why: "stray" }, opened))) return false;
+        onBuried(opened);
         log.warn({ worker, steps: stepsIn(left) }, "a worker took steps after it was declared dead; they are free");
         return true;
       }),
@@ -112,11 +115,12 @@ export class Watch {
 
   /** @returns whether it was this worker that did it */
   async #bury({ worker, aliveUntil }: Silent): Promise<boolean> {
-    const { redis, buckets, log } = this.#settings;
+    const { redis, buckets, onBuried, log } = this.#settings;
     const served = await announcedLanes(redis, worker, buckets);
     const left = await ownedByLane(redis, worker, served);
     const lanes: Lane[] = left.map(({ lane }) => lane);
     if (!(await bury(redis, worker, { why: "silent", aliveUntil }, lanes))) return false;
+    onBuried(lanes);
     log.info({ worker, steps: stepsIn(left) }, "a worker is gone; its steps are free");
     const now = performance.now();
     this.#buried = [...this.#buried, { worker, lanes: served, looks: AGAIN_MS.map((ms) => now + ms) }];

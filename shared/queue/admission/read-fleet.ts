@@ -20,3 +20,8 @@ const script = defineScript(new URL("./read-fleet.lua", import.meta.url), (reply
 export function readFleet(redis: RedisClient): Promise<FleetState> {
   return script(redis, [registryKeys.workers, registryKeys.version], []);
 }
+
+/** @returns the version alone, with a plain command: '' where there is none */
+export async function readVersion(redis: RedisClient): Promise<string> {
+  return (await redis.get(registryKeys.version)) ?? "";
+}

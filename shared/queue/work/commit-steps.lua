@@ -152,18 +152,20 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
     redis.call('ZREM', 'live:' .. lane.base, name)
     return said
   end
-  local changes = {'done', step, 'at', from, 'worker', consumer}
+  local changes = {'done', step, 'at', from}
   if waiting then
     -- It may have been admitted for another version: a START begins anew under the latest one.
     local next = cmsgpack.unpack(waiting)
     local deadline = next[1]:match('^[^|]*|[^|]*|[^|]*|[^|]*|(%d+)')
     keptUntil = renewVersions(versionKeys(lane.base, name, from, kept), keptUntil, tonumber(deadline) + DAY)
-    changes[7], changes[8], changes[9], changes[10] = 'ended', facts[4] or '0', 'request', next[1]:match('^[^|]*')
-    changes[11], changes[12], changes[13] = 'on', next[3], 'entry'
-    changes[14] = redis.call('XADD', 'ready:' .. lane.base .. ':' .. next[3], '*', 'm', next[1] .. '|' .. from, 'b', next[2])
+    changes[5], changes[6], changes[7], changes[8] = 'ended', facts[4] or '0', 'request', next[1]:match('^[^|]*')
+    changes[9], changes[10], changes[11] = 'on', next[3], 'entry'
+    changes[12] = redis.call('XADD', 'ready:' .. lane.base .. ':' .. next[3], '*', 'm', next[1] .. '|' .. from, 'b', next[2])
   else
     keptUntil = renewVersions(versionKeys(lane.base, name, from, kept), keptUntil, clock + tonumber(idle) + DAY)
-    changes[7], changes[8], changes[9], changes[10] = 'entry', '', 'lapses', lapses
+    -- An idle sequence takes memory for long: what it needs again, its next step brings.
+    changes[5], changes[6], changes[7], changes[8] = 'entry', '', 'lapses', lapses
+    changes[9], changes[10], changes[11], changes[12] = 'request', '', 'on', ''
     lane.idling[#lane.idling + 1] = lapses
     lane.idling[#lane.idling + 1] = name
   end

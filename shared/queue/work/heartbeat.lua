@@ -51,10 +51,13 @@ end
 local silent = {}
 if asks then
   local rows = redis.call('ZRANGE', KEYS[1], '-inf', alive - tonumber(ARGV[3]), 'BYSCORE', 'LIMIT', 0, 100, 'WITHSCORES')
-  for i = 1, #rows, 2 do
-    silent[#silent + 1] = rows[i]
-    silent[#silent + 1] = rows[i + 1]
-    silent[#silent + 1] = redis.call('HGET', KEYS[4], rows[i]) or ''
+  local names = {}
+  for i = 1, #rows, 2 do names[#names + 1] = rows[i] end
+  local connections = #names > 0 and redis.call('HMGET', KEYS[4], unpack(names))
+  for i = 1, #names do
+    silent[#silent + 1] = names[i]
+    silent[#silent + 1] = rows[2 * i]
+    silent[#silent + 1] = connections[i] or ''
   end
 end
 return {now, 'noted', redis.call('ZCARD', KEYS[1]), graves, silent}

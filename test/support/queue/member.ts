@@ -3,6 +3,7 @@
  * over what others leave. Its process is this one, so it dies and is cut off by its connection.
  */
 import { Redis } from "ioredis";
+import type { Bus } from "#shared/nats/connect.js";
 import { RedisClocks } from "#shared/redis/clock.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import type { Taken } from "#shared/queue/work/stream.js";
@@ -19,6 +20,8 @@ export interface MemberPlan {
   readonly room?: number;
   /** Where Redis is reached; the lab's own address unless a proxy stands before it. */
   readonly url?: string;
+  /** Where it calls others to graves, and is called. */
+  readonly bus?: Bus;
 }
 
 export class LabMember {
@@ -52,6 +55,7 @@ export class LabMember {
     this.queue = oneLane(this.redis, lane, name);
     this.liveness = new Liveness({
       redis: this.redis,
+      ...(plan.bus !== undefined && { bus: plan.bus }),
       worker: name,
       clocks: new RedisClocks(this.redis),
       outageGuard: new OutageGuard(leaseMs, performance.now()),

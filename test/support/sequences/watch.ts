@@ -87,11 +87,13 @@ function impatient(url: string): Redis {
 
 async function sampleCommits(redis: Redis, at: number): Promise<CommitSample[]> {
   const keys = await allKeys(redis, "seq:*");
-  const rows = await Promise.all(keys.map((key) => redis.hmget(key, "done", "worker", "at")));
-  return rows.flatMap(([done, worker, entry], i) => {
+  const rows = await Promise.all(keys.map((key) => redis.hmget(key, "done", "at")));
+  return rows.flatMap(([done, version], i) => {
     const key = keys[i];
     if (key === undefined || done === null || done === undefined) return [];
-    return [{ at, sequence: labelOf(key), done: Number(done), worker: worker ?? "", entry: entry ?? "" }];
+    // A version is named after the entry, the process that ran it, and the run.
+    const worker = version?.split(".")[1] ?? "";
+    return [{ at, sequence: labelOf(key), done: Number(done), worker, entry: version ?? "" }];
   });
 }
 
