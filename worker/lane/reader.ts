@@ -5,7 +5,7 @@
 import type { Logger } from "pino";
 import { dropIfSilent, masterFor, whenReady, type BlockingReader, type RedisClient } from "#shared/redis/connect.js";
 import { isReplyError } from "#shared/redis/script.js";
-import { delay } from "#shared/retry.js";
+import { delay, within } from "#shared/retry.js";
 import type { Lane } from "#shared/queue/address.js";
 import { laneKeys } from "#shared/queue/keys.js";
 import type { Delivery } from "#shared/queue/entry.js";
@@ -31,13 +31,18 @@ export interface ReaderSettings {
   readonly log: Logger;
 }
 
-/** Redis answers a blocked read after this long at the latest. A drain waits for the answer. */
-const BLOCK_MS = 200;
+/**
+ * Redis answers a blocked read after this long at the latest. Each read costs it as much as a beat,
+ * and in a large fleet most workers wait.
+ */
+const BLOCK_MS = 1_000;
+/** How often a drain tries to end the read that Redis holds blocked, in ms. */
+const UNBLOCK_EVERY_MS = 50;
 /**
  * A link on which nothing comes for longer than this counts as lost: a read blocks for less, and a
  * frozen peer sends no reset. A long answer on a slow link keeps coming, so it is not cut.
  */
-const SILENCE_MS = BLOCK_MS + 1_500;
+const SILENCE_MS = BLOCK_MS + 1_000;
 /** Most entries of each lane asked for when this worker may own some without knowing. */
 const OWNED_LIMIT = 1_000;
 
@@ -60,7 +65,7 @@ export class Reader {
   #running: Promise<void> | undefined;
   /** How many reads there have been: each begins with another lane, so that none waits for ever. */
   #reads = 0;
-  /** The connection's id at the server; undefined while that is not known. */
+  /** The connection's id at the server; undefined before it was asked for. */
   #clientId: number | undefined;
 
   constructor(settings: ReaderSettings) {
@@ -75,11 +80,14 @@ export class Reader {
     this.room.notify();
   }
 
-  /** Stops. The read that Redis holds blocked is waited for, since it may bring something. */
+  /** Stops. The read that Redis holds blocked is ended there, since it may bring something yet. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.room.notify();
-    await this.#running;
+    // It may not have begun to block when it is told not to.
+    const running = this.#running ?? Promise.resolve();
+    do await this.#unblock();
+    while (!(await within(UNBLOCK_EVERY_MS, running)));
     this.#settings.redis.disconnect();
   }
 
@@ -136,7 +144,8 @@ export class Reader {
   async #wait(open: readonly Source[]): Promise<void> {
     const { redis, consumer } = this.#settings;
     const lanes = new Map(open.flatMap((source) => [...source.lanes]));
-    if (open.length < this.#sources.length) this.#clientId ??= await redis.client("ID");
+    this.#clientId ??= await this.#askId();
+    if (this.#stopping.signal.aborted) return;
     const reading = waitForNew(redis, consumer, lanes, BLOCK_MS);
     if (open.length < this.#sources.length) await this.#endWhenOthersHaveRoom(reading, open);
     const { deliveries, unreadable } = await reading;
@@ -198,7 +207,6 @@ export class Reader {
    * A read names the models that have room when it begins. Another one need not wait for its end.
    */
   async #endWhenOthersHaveRoom(reading: Promise<unknown>, open: readonly Source[]): Promise<void> {
-    const { commands, log } = this.#settings;
     const read = { over: false };
     const ended = () => {
       read.over = true;
@@ -208,15 +216,32 @@ export class Reader {
     while (!read.over) {
       await this.room.wait(Infinity);
       if (read.over || !this.#sources.some((source) => !open.includes(source) && source.intake.room() > 0)) continue;
-      // In a Cluster only the node that is read knows the connection by this id: all lanes of a
-      // reader are in one slot there. Another node may have another connection with the same id.
-      const [[key = ""] = []] = open[0]?.lanes ?? [];
-      try {
-        await masterFor(commands, key)?.client("UNBLOCK", this.#clientId ?? 0);
-      } catch (error) {
-        log.debug({ error: String(error) }, "a read that blocks could not be ended; it ends by itself");
-      }
-      return;
+      return this.#unblock();
+    }
+  }
+
+  /** Ends a read that blocks in vain. */
+  async #unblock(): Promise<void> {
+    const { commands, log } = this.#settings;
+    // In a Cluster only the node that is read knows the connection by this id: all lanes of a
+    // reader are in one slot there. Another node may have another connection with the same id.
+    const [[key = ""] = []] = this.#sources[0]?.lanes ?? [];
+    try {
+      await masterFor(commands, key)?.client("UNBLOCK", this.#clientId ?? 0);
+    } catch (error) {
+      log.debug({ error: String(error) }, "a read that blocks could not be ended; it ends by itself");
+    }
+  }
+
+  /** @returns 0, which no client has, where the server does not tell */
+  async #askId(): Promise<number> {
+    const { redis, log } = this.#settings;
+    try {
+      return await redis.client("ID");
+    } catch (error) {
+      if (!isReplyError(error, "NOPERM") && !isReplyError(error, "ERR")) throw error;
+      log.debug({ error: String(error) }, "the reader's id is not known: reads that block end by themselves");
+      return 0;
     }
   }
 

@@ -8,8 +8,8 @@ const BEATS_A_SECOND = 400;
 const ALONE_MS = 400;
 /**
  * In the largest fleet a beat may be late by a third of a lease. Nothing is lost between a worker
- * and Redis but with the link, and a new link is followed by a beat at once. Each beat costs Redis
- * as much as a command, 33 µs, most of it for the socket, so a thousand workers must not beat twice.
+ * and Redis but with the link, and a new link is followed by a beat at once. A beat costs Redis
+ * some 35 µs, two thirds of it for the socket, so a thousand workers had better beat but once.
  */
 const MOST_OF_LEASE = 0.6;
 /** A living worker's main thread is held up for less than this, in ms. */

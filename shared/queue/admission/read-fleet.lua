@@ -1,6 +1,6 @@
 #!lua flags=no-writes,allow-oom
--- read-fleet.lua: read what says whether the fleet has changed, and who is late in it. Every gateway
--- calls it once a second, so it does not read the fleet itself.
+-- read-fleet.lua: read what says whether the fleet has changed, and who is late in it. Every
+-- gateway calls it once a second, so it does not read the fleet itself.
 --   KEYS[1] workers zset   KEYS[2] version
 --   Returns {Redis ms, version or '', late}
 --           late: name, and Redis ms until which it counted as living, for each worker whose time
