@@ -48,7 +48,7 @@ afterAll(async () => {
   await cluster.dispose();
 });
 
-const idOf = ({ admin }: RedisNode) => admin.cluster("MYID") as Promise<string>;
+const idOf = ({ admin }: RedisNode) => admin.cluster("MYID");
 
 /**
  * As an operator's tool moves a slot, but one key at a time. The ready streams go first, or last:
@@ -60,7 +60,7 @@ async function moveSlot(slot: number, from: RedisNode, to: RedisNode, readyFirst
   await from.admin.cluster("SETSLOT", slot, "MIGRATING", target);
   let moved = 0;
   for (;;) {
-    const keys = (await from.admin.cluster("GETKEYSINSLOT", slot, 1_000)) as unknown as string[];
+    const keys = await from.admin.cluster("GETKEYSINSLOT", slot, 1_000);
     const key = keys.find((key) => /^(ready|calls):/.test(key) === readyFirst) ?? keys[0];
     if (key === undefined) break;
     // One that expires meanwhile is none to be moved: NOKEY.
@@ -76,7 +76,7 @@ async function moveSlot(slot: number, from: RedisNode, to: RedisNode, readyFirst
 
 /** Whether sequences lie in the bucket. */
 async function isUsed(slot: number, { admin }: RedisNode): Promise<boolean> {
-  const keys = (await admin.cluster("GETKEYSINSLOT", slot, 1_000)) as unknown as string[];
+  const keys = await admin.cluster("GETKEYSINSLOT", slot, 1_000);
   return keys.some((key) => key.startsWith("seq:"));
 }
 
