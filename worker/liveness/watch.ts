@@ -34,10 +34,10 @@ export interface WatchSettings {
 const AT_ONCE = 8;
 
 /**
- * So long after its burial a worker is looked at again, in ms: one that was frozen with a read open,
- * or that woke once more and could not yet hear that it counts as dead, may have been given entries
- * since. Where it has died by now, nobody else knows of those. What comes later still is found by
- * the reconciler.
+ * So long after its burial a worker is looked at again, in ms. One that was frozen with a read
+ * open, or that woke once more and could not yet hear that it counts as dead, may have been given
+ * entries since. Where it has died by now, nobody else knows of those. What comes later still is
+ * found by the reconciler.
  */
 const AGAIN_MS = [1_000, 5_000, 20_000] as const;
 

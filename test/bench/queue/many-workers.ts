@@ -16,7 +16,7 @@ export interface ManyWorkersPlan extends Pick<StepsPlan, "folder" | "repository"
 }
 
 export interface ManyWorkersCost extends RowResult {
-  /** Microseconds of Redis' CPU per step, beyond what the idle fleet costs. */
+  /** Microseconds of Redis' CPU per step, beyond what the idle fleet costs; NaN: too few steps. */
   readonly fewUs: number;
   readonly manyUs: number;
   /** The second in percent of the first. */
@@ -52,7 +52,10 @@ async function measureFleet({ folder: place, repository, model, load, measureMs 
       const { checked, wrong } = await load(fleet.port, measureMs);
       const spent = spentBetween(from, await readCounters(redis));
       const meanBatch = checked / fleet.batches(startedAt, Date.now()).length;
-      const us = (1_000 * (spent.cpuMs - (idle.cpuMs / idle.seconds) * spent.seconds)) / checked;
+      const idleMs = (idle.cpuMs / idle.seconds) * spent.seconds;
+      // A machine that does not carry the fleet runs so few steps that idling is most of what Redis
+      // does, and the difference says nothing.
+      const us = idleMs > spent.cpuMs / 2 ? Number.NaN : (1_000 * (spent.cpuMs - idleMs)) / checked;
       const detail =
         `${workers} workers: ${us.toFixed(1)} µs, and idle ${cpuPercent(idle).toFixed(1)} % of a core; ` +
         `${checked} steps in ${spent.seconds.toFixed(1)} s, mean batch ${meanBatch.toFixed(1)}; ` +

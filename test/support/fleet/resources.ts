@@ -16,23 +16,28 @@ export interface Resources {
  * group is gone.
  */
 export async function resourcesOf(group: number): Promise<Map<number, Resources>> {
-  const found = new Map<number, Resources>();
-  for (const pid of await pidsOf(group)) {
+  const [found = new Map<number, Resources>()] = await resourcesOfEach([group]);
+  return found;
+}
+
+/** The same of several groups, in their order: all processes of the machine are read once. */
+export async function resourcesOfEach(groups: readonly number[]): Promise<Map<number, Resources>[]> {
+  const found = new Map(groups.map((group) => [group, new Map<number, Resources>()]));
+  const pids = ((await quietly(readdir("/proc"))) ?? []).filter((name) => /^\d+$/.test(name)).map(Number);
+  // A file after the other: there are thousands of processes, and fewer descriptors.
+  for (const pid of pids) {
+    const stat = await quietly(readFile(`/proc/${pid}/stat`, "utf8"));
+    // The line reads: pid (command, which may hold spaces and parentheses) state parent group …
+    const members = found.get(Number(stat?.replace(/^.*\) /s, "").split(" ")[2]));
+    if (members === undefined) continue;
     const [status, descriptors] = await Promise.all([
       quietly(readFile(`/proc/${pid}/status`, "utf8")),
       quietly(readdir(`/proc/${pid}/fd`)),
     ]);
     const rss = /VmRSS:\s+(\d+) kB/.exec(status ?? "")?.[1];
-    if (rss !== undefined) found.set(pid, { rssBytes: Number(rss) * 1024, descriptors: descriptors?.length ?? 0 });
+    if (rss !== undefined) members.set(pid, { rssBytes: Number(rss) * 1024, descriptors: descriptors?.length ?? 0 });
   }
-  return found;
-}
-
-async function pidsOf(group: number): Promise<number[]> {
-  const pids = ((await quietly(readdir("/proc"))) ?? []).filter((name) => /^\d+$/.test(name)).map(Number);
-  const groups = await Promise.all(pids.map((pid) => quietly(readFile(`/proc/${pid}/stat`, "utf8"))));
-  // The line reads: pid (command, which may hold spaces and parentheses) state parent group …
-  return pids.filter((_, i) => Number(groups[i]?.replace(/^.*\) /s, "").split(" ")[2]) === group);
+  return groups.map((group) => found.get(group) ?? new Map<number, Resources>());
 }
 
 /** Processes may end while they are being looked at. That is no error here. */
@@ -48,7 +53,7 @@ async function quietly<T>(read: Promise<T>): Promise<T | undefined> {
 
 /** The sum over all processes of several groups. */
 export async function heldTogether(groups: readonly number[]): Promise<Resources> {
-  const all = (await Promise.all(groups.map(resourcesOf))).flatMap((group) => [...group.values()]);
+  const all = (await resourcesOfEach(groups)).flatMap((group) => [...group.values()]);
   const sum = (of: (one: Resources) => number) => all.reduce((total, one) => total + of(one), 0);
   return { rssBytes: sum(({ rssBytes }) => rssBytes), descriptors: sum(({ descriptors }) => descriptors) };
 }

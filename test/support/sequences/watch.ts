@@ -5,7 +5,7 @@
 import { setInterval as every } from "node:timers/promises";
 import { Redis } from "ioredis";
 import type { Fleet } from "../fleet/fleet.js";
-import { resourcesOf } from "../fleet/resources.js";
+import { resourcesOfEach } from "../fleet/resources.js";
 import type { CommitSample, ResourceSample } from "./facts.js";
 import { allKeys, labelOf } from "./floor.js";
 import type { History } from "./history.js";
@@ -99,7 +99,7 @@ async function sampleCommits(redis: Redis, at: number): Promise<CommitSample[]> 
 
 async function sampleProcesses(fleet: Fleet) {
   const members = [...fleet.gateways.map(({ member }) => member), ...fleet.workers];
-  const groups = await Promise.all(members.map(({ process }) => resourcesOf(process.pid)));
+  const groups = await resourcesOfEach(members.map(({ process }) => process.pid));
   return members.flatMap(({ name }, i) => [...(groups[i]?.values() ?? [])].map((value) => [name, value] as const));
 }
 
