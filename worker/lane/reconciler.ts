@@ -18,6 +18,8 @@ import { mendSequence } from "#shared/queue/work/mend-sequence.js";
 import { orphans } from "#shared/queue/work/orphans.js";
 import { readProgress } from "#shared/queue/work/read-progress.js";
 import { reapConsumers } from "#shared/queue/work/reap-consumers.js";
+import { refill } from "#shared/queue/work/refill.js";
+import { lanesByKey } from "#shared/queue/work/stream.js";
 import { reapIdle } from "#shared/queue/work/reap-idle.js";
 import { requeue } from "#shared/queue/work/requeue.js";
 import { sealedOutcome } from "#shared/queue/work/sealed-outcome.js";
@@ -78,14 +80,16 @@ export async function reconcileWhileOpen(reconciler: Reconciler, signal: AbortSi
 async function reconcile(queue: LaneQueue, reconciler: Reconciler, signal: AbortSignal): Promise<void> {
   const { log } = reconciler;
   const { redis, lane } = queue;
-  const { ready, live } = laneKeys(lane);
+  const { ready, live, queue: parking } = laneKeys(lane);
   // Nearly always there is nothing in the lane, and so nothing to mend.
   const hasSequences = reconciler.maxIdleMs !== undefined;
   const counts = await Promise.all([
     ...(hasSequences ? [redis.zcard(live)] : []),
     ...(queue.streams === true || !hasSequences ? [redis.xlen(ready)] : []),
+    redis.exists(parking),
   ]);
   if (counts.every((count) => count === 0) || !(await beginRound(queue, EVERY_MS))) return;
+  await refill(redis, [{ lanes: lanesByKey([lane]), room: 1 }]);
   // What looks orphaned is mostly just being settled. The script looks again, and decides.
   const suspected = await orphans(queue, LIMIT);
   const fresh = suspected.length === 0 ? 0 : await requeue(queue, suspected);
