@@ -9,15 +9,22 @@ import type { ServedModel } from "#shared/contract/announcement.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import type { Admission, Applicant } from "#shared/queue/admission/admit.js";
+import { usualTerms, type WaitingTerms } from "#shared/queue/parking.js";
 import type { AdmissionBatcher } from "./batcher.js";
 import type { Place, Unwritable } from "./call-line.js";
 import type { AnyRequest } from "./inference.js";
 import type { AddressTerms } from "./request-id.js";
+import { readyWindow } from "./window.js";
 
 /** Finds the models that sequences are pinned to. */
 export interface PinnedModels {
   /** @returns undefined where no worker has served it lately */
   pinned(model: string, pin: Pin): ServedModel | undefined;
+  /**
+   * How many requests of a model all of its workers have at once. Nothing is parked where it is not
+   * known.
+   */
+  takenAtOnce?(model: ServedModel): number | undefined;
 }
 
 export interface EnqueueSettings extends AddressTerms {
@@ -26,6 +33,8 @@ export interface EnqueueSettings extends AddressTerms {
   readonly batcher: AdmissionBatcher;
   /** How long an `Idempotency-Key` is remembered, in ms. */
   readonly idempotencyTtlMs: number;
+  /** The shares of tenants where requests have to wait; a tenant that is not named has 1. */
+  readonly weights?: ReadonlyMap<string, number> | undefined;
 }
 
 /** One request as it is about to be queued. */
@@ -83,7 +92,7 @@ export async function enqueue<Request extends AnyRequest>(
   entry: QueueEntry<Request>,
 ): Promise<Enqueued> {
   let { request } = entry;
-  let applicant = applicantOf(entry, request);
+  let applicant = applicantOf(queue, entry, request);
   const place = queue.batcher.nextPlace();
   for (let versions = 1; versions <= MOST_VERSIONS;) {
     const admission = await admitInTurn(queue.batcher, applicant, place);
@@ -96,7 +105,7 @@ export async function enqueue<Request extends AnyRequest>(
         const model = queue.models.pinned(request.model.name, admission.pin);
         if (model === undefined) throw versionRetired(request, admission.pin);
         request = entry.under(model);
-        applicant = applicantOf(entry, request);
+        applicant = applicantOf(queue, entry, request);
         versions++;
         break;
       }
@@ -117,6 +126,7 @@ export async function enqueue<Request extends AnyRequest>(
 }
 
 function applicantOf<Request extends AnyRequest>(
+  queue: EnqueueSettings,
   { address, encode, outcomeTtlMs, attendedMs }: QueueEntry<Request>,
   request: Request,
 ): Applicant {
@@ -130,8 +140,11 @@ function applicantOf<Request extends AnyRequest>(
     frame,
     digest,
     outcomeTtlMs,
-    deadlineMs,
+    // No model may begin a request behind this; that its client waits for longer is not its matter.
+    deadlineMs: Math.min(deadlineMs, request.queue?.rejectMs ?? deadlineMs),
     attendedMs,
+    window: readyWindow(queue.models.takenAtOnce?.(model), queue.buckets),
+    waiting: waitingTerms(queue, request),
     sequence: sequence && {
       name: sequenceName(address.tenant, encodeCorrelationId(sequence.id)),
       start: sequence.start,
@@ -139,6 +152,17 @@ function applicantOf<Request extends AnyRequest>(
       number: sequence.number,
     },
   };
+}
+
+/**
+ * A level's limit is shared out evenly, since a script sees one bucket only: each has at least one
+ * place, so all together may have somewhat more.
+ */
+function waitingTerms({ weights, buckets }: EnqueueSettings, { tenant, queue }: AnyRequest): WaitingTerms | undefined {
+  const weight = weights?.get(tenant) ?? 1;
+  if (queue === undefined) return weights === undefined ? undefined : { ...usualTerms, weight };
+  const { level, delayMs, mostQueued } = queue;
+  return { level, weight, delayMs, mostParked: mostQueued && Math.ceil(mostQueued / buckets) };
 }
 
 async function admitInTurn(batcher: AdmissionBatcher, applicant: Applicant, place: Place) {

@@ -102,6 +102,11 @@ export class FleetWatch implements Fleet {
     return this.#directory.pinned(model, pin);
   }
 
+  /** How many requests of a model all of its workers have at once; undefined if one does not say. */
+  takenAtOnce(model: ServedModel): number | undefined {
+    return this.#directory.takenAtOnce(model);
+  }
+
   describe(): Promise<unknown> {
     const { redis, buckets, goneBack } = this.#settings;
     return describeFleet(redis, this.#workers, buckets, this.#buckets.unserved, goneBack);

@@ -89,7 +89,7 @@ async function reconcile(queue: LaneQueue, reconciler: Reconciler, signal: Abort
     redis.exists(parking),
   ]);
   if (counts.every((count) => count === 0) || !(await beginRound(queue, EVERY_MS))) return;
-  await refill(redis, [{ lanes: lanesByKey([lane]), room: 1 }]);
+  if (counts.at(-1) !== 0) await refill(redis, [{ lanes: lanesByKey([lane]), room: 1 }]);
   // What looks orphaned is mostly just being settled. The script looks again, and decides.
   const suspected = await orphans(queue, LIMIT);
   const fresh = suspected.length === 0 ? 0 : await requeue(queue, suspected);

@@ -13,13 +13,14 @@ import { endUnread } from "../../http/body.js";
 import { chooseRequestId } from "../../http/headers.js";
 import { errorReply, isRefusal } from "../../http/errors.js";
 import { send, type Reply } from "../../http/reply.js";
-import { tenantOf } from "../../http/tenant.js";
+import type { TenantOf } from "../../http/tenant.js";
 
 export interface DirectOptions extends Omit<
   ModelExchange,
   "incoming" | "outgoing" | "tenant" | "model" | "version" | "others"
 > {
   readonly fleet: Fleet;
+  readonly tenantOf: TenantOf;
   /** Is told of each failure that is a bug and no refusal. */
   readonly onBug: (error: unknown, incoming: IncomingMessage, requestId: string) => void;
 }
@@ -31,7 +32,7 @@ const plainTarget = /^\/v2\/models\/([A-Za-z0-9._-]{1,128})(?:\/versions\/([0-9]
 /** Hosts that need no closer look; the framework judges any other. */
 const plainHost = /^[a-z0-9._-]+(?::(?:[1-5]\d{3,4}|[6-9]\d{3}))?$/;
 
-export function directRoute({ fleet, onBug, ...rest }: DirectOptions): DirectRoute {
+export function directRoute({ fleet, tenantOf, onBug, ...rest }: DirectOptions): DirectRoute {
   const tensorModel = (name: string, version: string | undefined): ServedModel | undefined => {
     try {
       const model = fleet.directory.find(name, version);
