@@ -9,7 +9,10 @@
 -- include ../parking.lua
 local ready, runs = KEYS[1], KEYS[2]
 local released = 0
-for i = 3, #ARGV do
+-- Each goes before the one that went before it, so the last comes first.
+local from, to, by = 3, #ARGV, 1
+if isParking(ready) then from, to, by = #ARGV, 3, -1 end
+for i = from, to, by do
   local entry, owner = ARGV[i], KEYS[i]
   if #redis.call('XPENDING', ready, ARGV[1], entry, entry, 1, ARGV[2]) == 1 then
     local found = redis.call('XRANGE', ready, entry, entry)[1]
