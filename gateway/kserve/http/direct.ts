@@ -41,12 +41,12 @@ export function directRoute({ fleet, tenantOf, onBug, ...rest }: DirectOptions):
       return undefined; // the framework's way comes to the same refusal, and answers with it
     }
   };
-  const answer = async (exchange: ModelExchange): Promise<void> => {
+  const answer = async (exchange: Omit<ModelExchange, "tenant">): Promise<void> => {
     const { incoming, outgoing } = exchange;
     const requestId = chooseRequestId(incoming.headers);
     let reply: Reply | undefined;
     try {
-      reply = await inferOverHttp(exchange);
+      reply = await inferOverHttp({ ...exchange, tenant: tenantOf(incoming) });
     } catch (error) {
       if (!isRefusal(error)) onBug(error, incoming, requestId);
       reply = errorReply(error);
@@ -61,12 +61,10 @@ export function directRoute({ fleet, tenantOf, onBug, ...rest }: DirectOptions):
     const model = tensorModel(name, version);
     if (model === undefined) return false;
     const others = fleet.directory.others(model);
-    answer({ incoming, outgoing, tenant: tenantOf(incoming), model, version, others, ...rest }).catch(
-      (error: unknown) => {
-        onBug(error, incoming, "");
-        outgoing.destroy();
-      },
-    );
+    answer({ incoming, outgoing, model, version, others, ...rest }).catch((error: unknown) => {
+      onBug(error, incoming, "");
+      outgoing.destroy();
+    });
     return true;
   };
 }
