@@ -41,15 +41,10 @@ export const gatewaySettings = sharedSettings
     BATON_TENANT_WEIGHTS: z
       .string()
       .default("")
-      .transform((text, context) => {
-        const weights = parseWeights(text);
-        if (weights !== undefined) return weights;
-        context.addIssue({
-          code: "custom",
-          message: "must be tenants with whole numbers from 1 to 9999, as `a=1,b=2`",
-        });
-        return z.NEVER;
-      })
+      .refine(
+        (text) => parseWeights(text) !== undefined,
+        "must be tenants with whole numbers from 1 to 9999, as `a=1,b=2`",
+      )
       .describe("shares of tenants where requests have to wait, as `a=1,b=2`; 1 for any other"),
     BATON_SERVER_NAME: z
       .string()

@@ -22,7 +22,7 @@ import { QueuedInference } from "./admission/submit.js";
 import { OutcomeSweeper } from "./outcomes/sweep.js";
 import { buildApp } from "./app.js";
 import { splitList } from "./http/browsers.js";
-import { tenantFrom } from "./http/tenant.js";
+import { parseWeights, tenantFrom } from "./http/tenant.js";
 import { gatewayConfig, type GatewayConfig } from "./config.js";
 import { GoneBack } from "./fleet/gone-back.js";
 import { FleetWatch } from "./fleet/watch.js";
@@ -107,7 +107,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     models: fleet,
     secret: deployment.secret,
     idempotencyTtlMs: config.BATON_IDEMPOTENCY_TTL_MS,
-    weights: config.BATON_TENANT_WEIGHTS.size > 0 ? config.BATON_TENANT_WEIGHTS : undefined,
+    weights: config.BATON_TENANT_WEIGHTS === "" ? undefined : parseWeights(config.BATON_TENANT_WEIGHTS),
   };
   const streamTtlMs = config.BATON_STREAM_TTL_MS;
   const inference = new QueuedInference({
