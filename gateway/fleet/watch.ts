@@ -102,7 +102,7 @@ export class FleetWatch implements Fleet {
     return this.#directory.pinned(model, pin);
   }
 
-  /** How many requests of a model all of its workers have at once; undefined if one does not say. */
+  /** What all workers of a model have at once; undefined where one of them does not say. */
   takenAtOnce(model: ServedModel): number | undefined {
     return this.#directory.takenAtOnce(model);
   }

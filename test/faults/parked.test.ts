@@ -1,6 +1,6 @@
 /**
- * Faults while most steps are parked: the model runs one step at a time, so the ready stream holds
- * a few, and the rest waits behind it.
+ * Faults while most steps are parked: a worker has two steps at once, so the ready stream holds a
+ * few, and the rest waits behind it.
  */
 import { describe, expect, it } from "vitest";
 import { clusterStore } from "../support/fleet/cluster-store.js";
@@ -13,9 +13,9 @@ import { nth, pause, repeatedly } from "./pace.js";
 import { scale, seed } from "./scale.js";
 import { expectNoViolation } from "./verdict.js";
 
-const oneByOne = (ownConfig("chain") ?? "")
-  .replace("max_batch_size: 64", "max_batch_size: 1")
-  .replace(/max_candidate_sequences: \d+/, "max_candidate_sequences: 1");
+const inTwos = (ownConfig("chain") ?? "")
+  .replace("max_batch_size: 64", "max_batch_size: 2")
+  .replace(/max_candidate_sequences: \d+/, "max_candidate_sequences: 2");
 
 /** @returns the most that was parked at a look */
 async function watchParked({ store }: Fleet, signal: AbortSignal): Promise<number> {
@@ -40,12 +40,12 @@ async function whileParked(name: string, breaking: (fleet: Fleet) => Promise<voi
       gateways: 2,
       workers: 2,
       models: ["chain", "simple"],
-      configs: { chain: oneByOne },
+      configs: { chain: inTwos },
       env: { BATON_BUCKETS: store === undefined ? "1" : "3" },
       ...(store === undefined ? {} : { store }),
     },
-    sequences: scale.sequences,
-    steps: scale.steps,
+    sequences: scale.sequences / 2,
+    steps: scale.steps / 2,
     models: ["chain"],
     clients: 32,
     spreadMs: 6_000,
