@@ -15,11 +15,14 @@ import { chooseRequestId } from "./http/headers.js";
 import { pathOf, Router, type GatewayEnv, type Log } from "./http/router.js";
 import { errorReply } from "./http/errors.js";
 import { send } from "./http/reply.js";
+import { onlyTenant, type TenantOf } from "./http/tenant.js";
 import type { ParseThread } from "./kserve/http/parse-thread.js";
 import { RequestReader } from "./kserve/http/request-reader.js";
 import { addKserveRoutes, type KserveRoutesOptions } from "./kserve/http/routes.js";
 
-export interface AppOptions extends Omit<KserveRoutesOptions, "bodies" | "reader"> {
+export interface AppOptions extends Omit<KserveRoutesOptions, "bodies" | "reader" | "tenantOf"> {
+  /** By default all clients are one tenant. */
+  readonly tenantOf?: TenantOf;
   readonly log: Log;
   /** Absent where no request outlives its answer. */
   readonly requests?: Requests;
@@ -50,14 +53,16 @@ export function buildApp(options: AppOptions): GatewayApp {
     await next();
   });
   const bodies = options.bodies ?? new Bodies();
+  const tenantOf = options.tenantOf ?? onlyTenant;
   const reader = new RequestReader(bodies, options.parseThread);
-  addKserveRoutes(router, { ...options, bodies, reader });
-  if (options.requests !== undefined) addRequestRoutes(router, options.requests);
-  addOpenAiRoutes(router, { ...options, bodies });
+  addKserveRoutes(router, { ...options, bodies, reader, tenantOf });
+  if (options.requests !== undefined) addRequestRoutes(router, options.requests, tenantOf);
+  addOpenAiRoutes(router, { ...options, bodies, tenantOf });
   app.notFound((c) => send(c.env.outgoing, errorReply(fixedError("not_found", "usual"))));
   app.onError((error, c) => router.refuse(error, c));
   const direct = directRoute({
     fleet: options.fleet,
+    tenantOf,
     inference: options.inference,
     limits: options.limits,
     reader,

@@ -3,6 +3,7 @@
  */
 import { z } from "zod";
 import { areHosts, originsFault } from "./http/browsers.js";
+import { parseWeights } from "./http/tenant.js";
 import { parseSettings, sharedSettings } from "#shared/settings.js";
 
 export const gatewaySettings = sharedSettings
@@ -29,6 +30,22 @@ export const gatewaySettings = sharedSettings
         "whose pages may use this gateway from a browser: origins, comma-separated; " +
           "`loopback`: all of the same machine, `*`: any, `none`: no pages",
       ),
+    BATON_TENANT_HEADER: z
+      .string()
+      .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]*$/, "must be the name of a header")
+      .default("")
+      .describe(
+        "header that says whose a request is, set by an authenticating proxy through which all clients come; " +
+          "empty: all are one tenant. Where it is set, a request without it is refused",
+      ),
+    BATON_TENANT_WEIGHTS: z
+      .string()
+      .default("")
+      .refine(
+        (text) => parseWeights(text) !== undefined,
+        "must be tenants with whole numbers from 1 to 9999, as `a=1,b=2`",
+      )
+      .describe("shares of tenants where requests have to wait, as `a=1,b=2`; 1 for any other"),
     BATON_SERVER_NAME: z
       .string()
       .min(1)

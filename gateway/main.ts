@@ -22,6 +22,7 @@ import { QueuedInference } from "./admission/submit.js";
 import { OutcomeSweeper } from "./outcomes/sweep.js";
 import { buildApp } from "./app.js";
 import { splitList } from "./http/browsers.js";
+import { parseWeights, tenantFrom } from "./http/tenant.js";
 import { gatewayConfig, type GatewayConfig } from "./config.js";
 import { GoneBack } from "./fleet/gone-back.js";
 import { FleetWatch } from "./fleet/watch.js";
@@ -106,6 +107,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     models: fleet,
     secret: deployment.secret,
     idempotencyTtlMs: config.BATON_IDEMPOTENCY_TTL_MS,
+    weights: config.BATON_TENANT_WEIGHTS === "" ? undefined : parseWeights(config.BATON_TENANT_WEIGHTS),
   };
   const streamTtlMs = config.BATON_STREAM_TTL_MS;
   const inference = new QueuedInference({
@@ -124,8 +126,10 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   const requests = new Requests({ redis, bus, relay, outcomeTtlMs: streamTtlMs });
   const parseThread = new ParseThread();
   lifecycle.onClose("parse thread", () => parseThread.close());
+  const tenantOf = tenantFrom(config.BATON_TENANT_HEADER);
   const app = buildApp({
     fleet,
+    tenantOf,
     inference,
     requests,
     isReady: () => !stopping && fleet.canAdmit,
@@ -140,7 +144,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     port: config.BATON_HTTP_PORT,
     host: config.BATON_HOST,
     log: (fields, line) => log.debug(fields, line),
-    webSockets: new WebSocketEndpoint({ requests, log: (fields, line) => log.error(fields, line) }),
+    webSockets: new WebSocketEndpoint({ requests, tenantOf, log: (fields, line) => log.error(fields, line) }),
     accepting: ACCEPTING,
     browsers: {
       hosts: [hostname().toLowerCase(), ...splitList(config.BATON_ALLOWED_HOSTS)],

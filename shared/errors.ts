@@ -24,6 +24,7 @@ export const errorKinds = {
     texts: {
       malformedHttp: "malformed HTTP request",
       headTooLarge: "the request's head is larger than 16 KiB",
+      tenant: "the tenant must be 1 to 64 of the characters A-Z, a-z, 0-9, _ and -",
       idempotencyKey: "Idempotency-Key must be 1 to 255 printable ASCII characters",
       decompression: "failed to decompress the request body",
       contentEncoding: "Unsupported content-encoding, only 'identity' is supported.",
@@ -63,12 +64,13 @@ export const errorKinds = {
     },
   },
   request_timeout: { status: 408, retry: false, texts: { usual: "the request took too long to arrive" } },
-  /** For a browser that acts on behalf of a page that may not. */
+  /** For a browser that acts on behalf of a page that may not, and for who is no tenant. */
   forbidden: {
     status: 403,
     retry: false,
     texts: {
       otherOrigin: "a page of another origin may not do this; BATON_ALLOWED_ORIGINS names the origins that may",
+      noTenant: "the request does not say whose it is: the header that this gateway takes the tenant from is missing",
     },
   },
   not_found: { status: 404, retry: false, texts: { usual: "Not Found" } },

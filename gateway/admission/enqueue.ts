@@ -10,10 +10,12 @@ import { fixedError, InferenceError } from "#shared/errors.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import type { Admission, Applicant } from "#shared/queue/admission/admit.js";
 import { adopt } from "#shared/queue/sequences/adopt.js";
+import { usualTerms, type WaitingTerms } from "#shared/queue/parking.js";
 import type { AdmissionBatcher } from "./batcher.js";
 import type { Place, Unwritable } from "./call-line.js";
 import type { AnyRequest } from "./inference.js";
 import type { AddressTerms } from "./request-id.js";
+import { readyWindow } from "./window.js";
 
 /** Finds the models that sequences are pinned to. */
 export interface PinnedModels {
@@ -21,6 +23,11 @@ export interface PinnedModels {
   pinned(model: string, pin: Pin): ServedModel | undefined;
   /** @returns undefined where no version that is served takes the states of this one */
   heir(model: string, pin: Pin): ServedModel | undefined;
+  /**
+   * How many requests of a model all of its workers have at once. Nothing is parked where it is not
+   * known.
+   */
+  takenAtOnce?(model: ServedModel): number | undefined;
 }
 
 export interface EnqueueSettings extends AddressTerms {
@@ -29,6 +36,8 @@ export interface EnqueueSettings extends AddressTerms {
   readonly batcher: AdmissionBatcher;
   /** How long an `Idempotency-Key` is remembered, in ms. */
   readonly idempotencyTtlMs: number;
+  /** The shares of tenants where requests have to wait; a tenant that is not named has 1. */
+  readonly weights?: ReadonlyMap<string, number> | undefined;
 }
 
 /** One request as it is about to be queued. */
@@ -86,7 +95,7 @@ export async function enqueue<Request extends AnyRequest>(
   entry: QueueEntry<Request>,
 ): Promise<Enqueued> {
   let { request } = entry;
-  let applicant = applicantOf(entry, request);
+  let applicant = applicantOf(queue, entry, request);
   const place = queue.batcher.nextPlace();
   for (let versions = 1; versions <= MOST_VERSIONS;) {
     const admission = await admitInTurn(queue.batcher, applicant, place);
@@ -100,7 +109,7 @@ export async function enqueue<Request extends AnyRequest>(
         const model = queue.models.pinned(request.model.name, pin) ?? (await inherit(queue, applicant, pin));
         if (model === undefined) throw versionRetired(request, pin);
         request = entry.under(model);
-        applicant = applicantOf(entry, request);
+        applicant = applicantOf(queue, entry, request);
         versions++;
         break;
       }
@@ -121,6 +130,7 @@ export async function enqueue<Request extends AnyRequest>(
 }
 
 function applicantOf<Request extends AnyRequest>(
+  queue: EnqueueSettings,
   { address, encode, outcomeTtlMs, attendedMs }: QueueEntry<Request>,
   request: Request,
 ): Applicant {
@@ -134,8 +144,11 @@ function applicantOf<Request extends AnyRequest>(
     frame,
     digest,
     outcomeTtlMs,
-    deadlineMs,
+    // No model may begin a request behind this; that its client waits for longer is not its matter.
+    deadlineMs: Math.min(deadlineMs, request.queue?.rejectMs ?? deadlineMs),
     attendedMs,
+    window: readyWindow(queue.models.takenAtOnce?.(model), queue.buckets),
+    waiting: waitingTerms(queue, request),
     sequence: sequence && {
       name: sequenceName(address.tenant, encodeCorrelationId(sequence.id)),
       start: sequence.start,
@@ -163,6 +176,17 @@ async function inherit(
     throw fixedError("unavailable", "queue", { cause });
   }
   return heir;
+}
+
+/**
+ * A level's limit is shared out evenly, since a script sees one bucket only: each has at least one
+ * place, so all together may have somewhat more.
+ */
+function waitingTerms({ weights, buckets }: EnqueueSettings, { tenant, queue }: AnyRequest): WaitingTerms | undefined {
+  const weight = weights?.get(tenant) ?? 1;
+  if (queue === undefined) return weights === undefined ? undefined : { ...usualTerms, weight };
+  const { level, delayMs, mostQueued } = queue;
+  return { level, weight, delayMs, mostParked: mostQueued && Math.ceil(mostQueued / buckets) };
 }
 
 async function admitInTurn(batcher: AdmissionBatcher, applicant: Applicant, place: Place) {

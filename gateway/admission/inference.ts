@@ -11,6 +11,18 @@ import type { OpenStream } from "../stream/open-stream.js";
 
 export type ParameterValue = string | number | bigint | boolean;
 
+/** How a request waits in the queue, by the policies of its model. */
+export interface QueueTerms {
+  /** Its priority level, from 1, which goes first. */
+  readonly level: number;
+  /** If it has not begun to run after so many ms, it is refused; undefined for no limit. */
+  readonly rejectMs: number | undefined;
+  /** After so many ms it goes behind all others of its level; undefined: it never does. */
+  readonly delayMs: number | undefined;
+  /** It is refused where so many of its level wait; undefined for no limit. */
+  readonly mostQueued: number | undefined;
+}
+
 /** What every request has, whatever it asks for. */
 export interface AnyRequest {
   readonly model: ServedModel;
@@ -21,6 +33,8 @@ export interface AnyRequest {
   readonly idempotencyKey: string | undefined;
   /** How long after its admission the outcome must be there; for a generation, its first token. */
   readonly deadlineMs: number;
+  /** Absent where its model has no queue policies. */
+  readonly queue?: QueueTerms | undefined;
 }
 
 /** One run of a tensor model. */

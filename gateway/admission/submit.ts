@@ -97,7 +97,8 @@ interface Admitted {
 async function admit({ queue, pending }: SubmitSettings, request: InferenceRequest, ttlMs: number): Promise<Admitted> {
   const address = requestAddress(request, queue);
   const outcomeTtlMs = outcomeTtlOf(queue, request, ttlMs);
-  const expected = pending.expect({ address, outcomeTtlMs, deadlineMs: request.deadlineMs });
+  const { deadlineMs, queue: waits } = request;
+  const expected = pending.expect({ address, outcomeTtlMs, deadlineMs, queuedMs: waits?.rejectMs });
   let enqueued: Enqueued;
   try {
     const { under } = request;

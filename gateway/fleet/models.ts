@@ -36,6 +36,11 @@ export interface ModelDirectory {
    * pinned to; the latest version comes first.
    */
   others(model: ServedModel): readonly ServedModel[];
+  /**
+   * How many requests of it its workers have at once, all together; of one worker where none lives.
+   * @returns undefined where some worker does not say so
+   */
+  takenAtOnce(model: ServedModel): number | undefined;
   /** Whether a live worker serves it. */
   isServed(model: ServedModel): boolean;
   /** Every version of every model that a worker serves, sorted by name and then version. */
@@ -63,6 +68,7 @@ export function directoryOf(
   const served = [...byName.keys()].sort().flatMap((name) => byName.get(name) ?? []);
   const failed = failedEverywhere(announcements, byName);
   const pins = byPin(announcements, missed, lapsed);
+  const taken = takenTogether(announcements);
   return {
     pinned: (name, pin) => pins.get(name)?.get(pinText(pin)),
     heir: (name, { version }) => byName.get(name)?.findLast((model) => takesStatesOf(model, version)),
@@ -74,6 +80,7 @@ export function directoryOf(
     },
     find: (name, version) =>
       lookUp(byName, name, version) ?? lookUp(lately, name, version) ?? throwUnknown(failed, name, version),
+    takenAtOnce: (model) => (taken.has(pinnedName(model)) ? taken.get(pinnedName(model)) : model.takes),
     isServed: (model) => served.includes(model),
     all: () => served,
     failed: () => [...failed, ...conflicts],
@@ -83,6 +90,19 @@ export function directoryOf(
 function takesStatesOf({ sequence }: ServedModel, version: string): boolean {
   const versions = sequence?.takesStatesOf ?? [];
   return versions.includes("*") || versions.includes(version);
+}
+
+const pinnedName = (model: ServedModel): string => `${model.name}/${pinText(pinOf(model))}`;
+
+/** What the workers of each model have at once; undefined where one of them does not say. */
+function takenTogether(announcements: readonly Announcement[]): ReadonlyMap<string, number | undefined> {
+  const sums = new Map<string, number | undefined>();
+  for (const model of announcements.flatMap(({ models }) => models)) {
+    const name = pinnedName(model);
+    const before = sums.has(name) ? sums.get(name) : 0;
+    sums.set(name, before === undefined || model.takes === undefined ? undefined : before + model.takes);
+  }
+  return sums;
 }
 
 /**

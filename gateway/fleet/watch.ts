@@ -110,6 +110,11 @@ export class FleetWatch implements Fleet {
     return this.#directory.heir(model, pin);
   }
 
+  /** What all workers of a model have at once; undefined where one of them does not say. */
+  takenAtOnce(model: ServedModel): number | undefined {
+    return this.#directory.takenAtOnce(model);
+  }
+
   describe(): Promise<unknown> {
     const { redis, buckets, goneBack } = this.#settings;
     return describeFleet(redis, this.#workers, buckets, this.#buckets.unserved, goneBack);

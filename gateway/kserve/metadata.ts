@@ -9,7 +9,14 @@ import type { ModelDirectory } from "../fleet/models.js";
  * Triton's extensions of the protocol, in Triton's order and only those that are there: a client
  * that looks for an extension wants to use it.
  */
-const extensions = ["sequence", "model_repository", "model_configuration", "binary_tensor_data", "parameters"];
+const extensions = [
+  "sequence",
+  "model_repository",
+  "schedule_policy",
+  "model_configuration",
+  "binary_tensor_data",
+  "parameters",
+];
 
 /** @param name from the settings, since some of Triton's own clients insist on Triton's name */
 export function serverMetadata(name: string, version: string): object {

@@ -7,6 +7,8 @@ import type { CorrelationId } from "#shared/contract/sequence.js";
 import type { JsonObject, JsonValue } from "#shared/json/parse.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { asBoolean, isUint64, unparsable } from "#shared/json/members.js";
+import type { ServedModel } from "#shared/contract/announcement.js";
+import { priorityLevel } from "./queue-policy.js";
 import { readCorrelationId, readDeadline, readStepNumber, type DeadlineLimits } from "../admission/request-terms.js";
 
 export interface RequestParameters {
@@ -19,12 +21,20 @@ export interface RequestParameters {
   /** Whether outputs that the request does not name come as bytes rather than JSON. */
   binaryOutput: boolean;
   deadlineMs: number;
+  /** The request's own timeout in ms; undefined where it has none. */
+  timeoutMs: number | undefined;
+  /** Its priority level; undefined where the request names none. */
+  level: number | undefined;
   /** Parameters for the model. */
   custom: Record<string, ParameterValue>;
 }
 
 /** @throws InferenceError */
-export function parseParameters(given: JsonObject | undefined, limits: DeadlineLimits): RequestParameters {
+export function parseParameters(
+  given: JsonObject | undefined,
+  limits: DeadlineLimits,
+  model: ServedModel | undefined,
+): RequestParameters {
   const parameters: RequestParameters = {
     sequenceId: { kind: "uint64", value: 0n },
     sequenceStart: false,
@@ -32,9 +42,11 @@ export function parseParameters(given: JsonObject | undefined, limits: DeadlineL
     sequenceStep: undefined,
     binaryOutput: false,
     deadlineMs: limits.defaultDeadlineMs,
+    timeoutMs: undefined,
+    level: undefined,
     custom: Object.create(null) as Record<string, ParameterValue>,
   };
-  for (const name in given) readParameter(name, given[name] as JsonValue, parameters, limits);
+  for (const name in given) readParameter(name, given[name] as JsonValue, parameters, limits, model);
   return parameters;
 }
 
@@ -43,12 +55,18 @@ export function parseParameters(given: JsonObject | undefined, limits: DeadlineL
  * @throws InferenceError
  */
 export function customParameters(given: JsonObject, limits: DeadlineLimits): RequestParameters {
-  const parameters = parseParameters(undefined, limits);
+  const parameters = parseParameters(undefined, limits, undefined);
   for (const name in given) parameters.custom[name] = customValue(name, given[name] as JsonValue);
   return parameters;
 }
 
-function readParameter(name: string, value: JsonValue, into: RequestParameters, limits: DeadlineLimits): void {
+function readParameter(
+  name: string,
+  value: JsonValue,
+  into: RequestParameters,
+  limits: DeadlineLimits,
+  model: ServedModel | undefined,
+): void {
   switch (name) {
     case "sequence_id":
       into.sequenceId = readCorrelationId(value);
@@ -67,26 +85,15 @@ function readParameter(name: string, value: JsonValue, into: RequestParameters, 
       break;
     case "timeout":
       into.deadlineMs = readDeadline(value, limits);
+      if (BigInt(value as number | bigint) !== 0n) into.timeoutMs = into.deadlineMs;
       break;
     case "priority":
-      checkPriority(value);
+      if (!isUint64(value)) throw unparsable("priority", "unsigned-integer");
+      if (model !== undefined) into.level = priorityLevel(BigInt(value), model);
       break;
     default:
       into.custom[name] = customValue(name, value);
   }
-}
-
-/**
- * Takes only 0, which asks for the default of the model: no model has priority levels yet.
- * @throws InferenceError
- */
-function checkPriority(value: JsonValue): void {
-  if (!isUint64(value)) throw unparsable("priority", "unsigned-integer");
-  if (BigInt(value) === 0n) return;
-  throw new InferenceError(
-    "invalid_argument",
-    `priority ${value} is not supported: models have no priority levels, and requests are taken in the order in which they come`,
-  );
 }
 
 function customValue(name: string, value: JsonValue): ParameterValue {

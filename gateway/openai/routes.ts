@@ -10,7 +10,7 @@ import type { Bodies } from "../http/bodies.js";
 import { prefersAsync, readIdempotencyKey } from "../http/headers.js";
 import { textBodyLimit, type Limits } from "../http/limits.js";
 import { parseRequestJson } from "#shared/json/members.js";
-import { tenantOf } from "../http/tenant.js";
+import type { TenantOf } from "../http/tenant.js";
 import type { Handler, Router } from "../http/router.js";
 import { answer } from "./answer.js";
 import { parseChatRequest } from "./chat.js";
@@ -22,10 +22,11 @@ export interface OpenAiOptions {
   readonly inference: Inference;
   readonly bodies: Bodies;
   readonly limits: Limits;
+  readonly tenantOf: TenantOf;
 }
 
 export function addOpenAiRoutes(router: Router, options: OpenAiOptions): void {
-  const { fleet, inference, bodies, limits } = options;
+  const { fleet, inference, bodies, limits, tenantOf } = options;
 
   const generation =
     (parse: typeof parseCompletionRequest): Handler =>

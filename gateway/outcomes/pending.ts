@@ -9,7 +9,7 @@ import { readOutcome, storeOutcome, outcomeOf, type Outcome } from "#shared/cont
 import { fixedError } from "#shared/errors.js";
 import type { Bus } from "#shared/nats/connect.js";
 import { requestName, type RequestAddress } from "#shared/queue/address.js";
-import { giveOutcome } from "#shared/queue/give-outcome.js";
+import { giveOutcome, giveOutcomeInQueue } from "#shared/queue/give-outcome.js";
 import { outcomeKey, unpublishedKey } from "#shared/queue/keys.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
@@ -25,6 +25,8 @@ interface Pending extends Timed, Readable {
   readonly outcomeTtlMs: number;
   /** When it is ended at the latest, in ms on `performance.now()`'s clock. */
   readonly deadlineAt: number;
+  /** When it is refused if no worker has it by then; undefined where it may wait. */
+  readonly queuedUntil: number | undefined;
   /** Usually one; more when a client retries under its key while the first try still waits here. */
   readonly waiters: Set<(outcome: Outcome) => void>;
   /** If Redis has no record of it afterwards, the request is lost. */
@@ -39,6 +41,8 @@ export interface Wait {
   readonly outcomeTtlMs: number;
   /** The request is ended this many ms from now. */
   readonly deadlineMs: number;
+  /** It is ended this many ms from now if no worker has it by then; absent: it may wait. */
+  readonly queuedMs?: number | undefined;
 }
 
 /** One waiter's hold on an outcome. */
@@ -181,7 +185,7 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
     this.#looks.planRetry(pending, performance.now());
   }
 
-  #open(name: string, { address, outcomeTtlMs, deadlineMs }: Wait): Pending {
+  #open(name: string, { address, outcomeTtlMs, deadlineMs, queuedMs }: Wait): Pending {
     const openedAt = performance.now();
     const pending = {
       name,
@@ -190,12 +194,13 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
       outcomeTtlMs,
       openedAt,
       deadlineAt: openedAt + deadlineMs,
+      queuedUntil: queuedMs === undefined ? undefined : openedAt + queuedMs,
       waiters: new Set<(outcome: Outcome) => void>(),
       admitted: false,
       isAnsweredElsewhere: false,
     };
     this.#pending.set(name, pending);
-    this.#deadlines.set(pending, pending.deadlineAt);
+    this.#deadlines.set(pending, Math.min(pending.queuedUntil ?? Infinity, pending.deadlineAt));
     this.#looks.plan(pending, this.#settings.bus.isUp(), openedAt);
     return pending;
   }
@@ -253,6 +258,7 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
 
   /** Ends a request whose deadline has passed. */
   async #expire(pending: Pending): Promise<void> {
+    if (performance.now() < pending.deadlineAt) return this.#endInQueue(pending);
     const isTooLate = performance.now() >= pending.deadlineAt + GRACE_MS;
     try {
       const ended = await this.#expireInRedis(pending);
@@ -263,6 +269,26 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
     if (!this.#isOpen(pending)) return;
     if (isTooLate) this.ended(pending, outcomeOf(fixedError("outcome_unknown", "unreadable")));
     else this.#deadlines.set(pending, performance.now() + TICK_MS);
+  }
+
+  /**
+   * Ends a request that has waited in the queue for too long. One that a worker has is left to it:
+   * that begins no request behind its time, and gives the outcome by itself.
+   */
+  async #endInQueue(pending: Pending): Promise<void> {
+    const { address, outcomeTtlMs } = pending;
+    const expired = outcomeOf(fixedError("expired", "beforeResult"));
+    let next = pending.deadlineAt;
+    try {
+      const given = await giveOutcomeInQueue(this.#settings.redis, address, storeOutcome(expired), outcomeTtlMs);
+      if (given.said === "given" && this.#isOpen(pending)) this.ended(pending, expired);
+      // Its admission is still under way.
+      if (given.said === "unknown" && !pending.admitted) next = performance.now() + TICK_MS;
+    } catch (error) {
+      dropIfSilent(this.#settings.redis, error);
+      next = performance.now() + TICK_MS;
+    }
+    if (this.#isOpen(pending)) this.#deadlines.set(pending, Math.min(next, pending.deadlineAt));
   }
 
   /**

@@ -4,11 +4,11 @@ import { errorKinds, fixedError, type ErrorCode } from "#shared/errors.js";
 import { errorReply } from "../http/errors.js";
 import { emptyReply, noContent, withHeaders, type Reply } from "../http/reply.js";
 import type { GatewayEnv, Router } from "../http/router.js";
-import { tenantOf } from "../http/tenant.js";
+import type { TenantOf } from "../http/tenant.js";
 import { resumeIndex, sendEvents } from "./events.js";
 import type { Requests } from "./requests.js";
 
-export function addRequestRoutes(router: Router, requests: Requests): void {
+export function addRequestRoutes(router: Router, requests: Requests, tenantOf: TenantOf): void {
   router.add("/v2/requests/:id", {
     GET: async (c) => json((await requests.status(tenantOf(c.env.incoming), idOf(c))).json, 200),
     DELETE: async (c) => {

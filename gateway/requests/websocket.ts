@@ -13,12 +13,14 @@ import { chooseRequestId } from "../http/headers.js";
 import type { Reply } from "../http/reply.js";
 import type { Log } from "../http/router.js";
 import type { Cursor } from "../stream/cursor.js";
-import { tenantOf } from "../http/tenant.js";
+import { onlyTenant, type TenantOf } from "../http/tenant.js";
 import { resumeIndex } from "./events.js";
 import type { Requests } from "./requests.js";
 
 export interface WebSocketSettings {
   readonly requests: Requests;
+  /** By default all clients are one tenant. */
+  readonly tenantOf?: TenantOf;
   /** Is given each failure that is a bug and no refusal. */
   readonly log: Log;
   /** Time between two pings; a client that has not answered one by the next is cut. */
@@ -72,7 +74,7 @@ export class WebSocketEndpoint {
   /** Upgrades the connection, or refuses with an HTTP reply; then sends the records. */
   async accept(incoming: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     socket.on("error", () => socket.destroy());
-    const { requests, log } = this.#settings;
+    const { requests, tenantOf = onlyTenant, log } = this.#settings;
     try {
       if (this.#closing) throw fixedError("unavailable", "webSocketStopping");
       const cursor = await requests.open(tenantOf(incoming), idOf(incoming) ?? "", resumeIndex(incoming));

@@ -72,6 +72,11 @@ export const servedModel = z.object({
    * What its configuration asks for and Baton ignores, since it changes no answer. Absent if empty.
    */
   warnings: z.array(z.string()).optional(),
+  /**
+   * How many requests one worker has at once, those that it runs and those that it has ready next.
+   * A worker that says so also takes in what is parked (`parking.lua`); absent: it does not.
+   */
+  takes: z.number().int().positive().optional(),
   /** The completed ModelConfig as the `/config` endpoint prints it. */
   config: z.record(z.string(), z.unknown()),
   /**

@@ -6,13 +6,13 @@ import type { StoredOutcome } from "../contract/outcome.js";
 import type { RedisClient } from "../redis/connect.js";
 import { bytes, defineScript, list, text, word } from "../redis/script.js";
 import type { RequestAddress } from "./address.js";
-import { outcomeKey } from "./keys.js";
+import { GROUP, outcomeKey } from "./keys.js";
 
 export type Given =
-  | { readonly said: "given" | "sealed" | "unknown" }
+  | { readonly said: "given" | "sealed" | "held" | "unknown" }
   | { readonly said: "known"; readonly outcome: { readonly kind: string; readonly body: Buffer } };
 
-const answers = ["given", "known", "sealed", "unknown"] as const;
+const answers = ["given", "known", "sealed", "held", "unknown"] as const;
 
 const script = defineScript<Given>(
   new URL("./give-outcome.lua", import.meta.url),
@@ -38,5 +38,18 @@ export function giveOutcome(
   ttlMs: number,
   evenSealed = false,
 ): Promise<Given> {
-  return script(redis, [outcomeKey(address)], [kind, body, ttlMs, evenSealed ? 1 : 0]);
+  return script(redis, [outcomeKey(address)], [kind, body, ttlMs, evenSealed ? 1 : 0, GROUP]);
+}
+
+/**
+ * Does the same for a request that has waited for too long, and takes it out of the queue. One that
+ * a worker holds is left to it (`held`), and so is a step of a sequence. Safe to repeat.
+ */
+export function giveOutcomeInQueue(
+  redis: RedisClient,
+  address: RequestAddress,
+  { kind, body }: StoredOutcome,
+  ttlMs: number,
+): Promise<Given> {
+  return script(redis, [outcomeKey(address)], [kind, body, ttlMs, 2, GROUP]);
 }

@@ -25,6 +25,10 @@ export function laneKeys(lane: Lane) {
   return {
     /** stream: steps that may run now, at most one per sequence */
     ready: `ready:${pinned}`,
+    /** zset: exists while requests of the lane are parked; parking.lua lists the keys below it */
+    queue: `queue:${pinned}`,
+    /** hash: the requests that are parked, by their names */
+    parked: `parked:${pinned}`,
     /**
      * zset of the names of the model's sequences: the Redis ms at which each expires idle, or +inf
      * while it has queued work

@@ -14,8 +14,7 @@ const extra = `
 response_cache { enable: true }
 instance_group { count: 4 kind: KIND_CPU }
 `;
-const queue =
-  "dynamic_batching { priority_levels: 2 default_priority_level: 1 default_queue_policy { max_queue_size: 1 } }";
+const unknown = "dynamic_batching { } model_transaction_policy { decoupled: true } batch_input { }";
 
 describe("a configuration that is not obeyed", () => {
   let fleet: Fleet;
@@ -28,7 +27,7 @@ describe("a configuration that is not obeyed", () => {
       const file = join(models, model, "config.pbtxt");
       writeFileSync(file, change(readFileSync(file, "utf8")));
     };
-    rewrite("echo-int32", (text) => text.replace("dynamic_batching { }", queue));
+    rewrite("echo-int32", (text) => text.replace("dynamic_batching { }", unknown));
     rewrite("echo-fp32", (text) => text + extra);
     await fleet.addWorker();
     await fleet.whenServing();
@@ -45,7 +44,7 @@ describe("a configuration that is not obeyed", () => {
       expect.objectContaining({
         name: "echo-int32",
         reason: expect.stringMatching(
-          /dynamic_batching\.priority_levels is not supported: .*dynamic_batching\.default_queue_policy\.max_queue_size is not supported: /,
+          /batch_input is not supported: .*model_transaction_policy\.decoupled is not supported: /,
         ) as unknown,
       }),
     ]);
@@ -65,12 +64,12 @@ describe("a configuration that is not obeyed", () => {
     expect((await ask(url, "echo-fp32", { inputs: [one] })).outputs["OUTPUT"]).toEqual([1.5]);
   });
 
-  it("is refused in a request too: no model has priorities", async () => {
+  it("is refused in a request too: this model has no priorities", async () => {
     const asked = (priority: number) => ask(url, "echo-fp32", { parameters: { priority }, inputs: [one] });
     expect((await asked(0)).status).toBe(200);
     const { status, error } = await asked(1);
     expect([status, error]).toEqual([400, expect.stringContaining("priority 1 is not supported")]);
     const metadata = (await (await fetch(`${url}/v2`)).json()) as { extensions: string[] };
-    expect(metadata.extensions).not.toContain("schedule_policy");
+    expect(metadata.extensions).toContain("schedule_policy");
   });
 });

@@ -1,10 +1,10 @@
 /**
  * How many requests lie in the queues of a Redis: those that a worker may take or has taken, and
- * those that wait for their turn, whatever the keys are made of.
+ * those that wait for their turn, in their sequence or for want of room.
  */
 import type { Redis } from "ioredis";
 
-const kinds = ["ready:*", "wait:*", "queue:*"];
+const kinds = ["ready:*", "wait:*", "parked:*"];
 
 export async function queued(redis: Redis): Promise<number> {
   const keys = (await Promise.all(kinds.map((kind) => redis.keys(kind)))).flat();
@@ -16,5 +16,5 @@ async function sizeOf(redis: Redis, key: string): Promise<number> {
   const type = await redis.type(key);
   if (type === "stream") return redis.xlen(key);
   if (type === "list") return redis.llen(key);
-  return type === "zset" ? redis.zcard(key) : 0;
+  return type === "hash" ? redis.hlen(key) : 0;
 }

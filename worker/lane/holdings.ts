@@ -77,6 +77,11 @@ export class Holdings {
     return [...this.waiting, ...this.suspects].map(({ delivery }) => delivery);
   }
 
+  /** How many there are, running ones included. */
+  get size(): number {
+    return this.#steps.size;
+  }
+
   /** The keys of all steps, running ones included. */
   keys(): string[] {
     return [...this.#steps.keys()];

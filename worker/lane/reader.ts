@@ -9,6 +9,7 @@ import { delay, within } from "#shared/retry.js";
 import type { Lane } from "#shared/queue/address.js";
 import { laneKeys } from "#shared/queue/keys.js";
 import type { Delivery } from "#shared/queue/entry.js";
+import { refill } from "#shared/queue/work/refill.js";
 import { release } from "#shared/queue/work/release.js";
 import { createGroup } from "#shared/queue/work/create-group.js";
 import { readOwned, waitForNew, type LanesByKey, type Taken } from "#shared/queue/work/stream.js";
@@ -43,6 +44,10 @@ const UNBLOCK_EVERY_MS = 50;
  * frozen peer sends no reset. A long answer on a slow link keeps coming, so it is not cut.
  */
 const SILENCE_MS = BLOCK_MS + 1_000;
+/**
+ * A worker that finds nothing to read asks at most so often, in ms, whether something is parked.
+ */
+const PARKED_EVERY_MS = 1_000;
 /** Most entries of each lane asked for when this worker may own some without knowing. */
 const OWNED_LIMIT = 1_000;
 
@@ -65,6 +70,8 @@ export class Reader {
   #running: Promise<void> | undefined;
   /** How many reads there have been: each begins with another lane, so that none waits for ever. */
   #reads = 0;
+  /** When it is asked next whether something is parked, on `performance.now()`'s clock. */
+  #askParkedAt = 0;
   /** The connection's id at the server; undefined before it was asked for. */
   #clientId: number | undefined;
 
@@ -149,6 +156,8 @@ export class Reader {
     const reading = waitForNew(redis, consumer, lanes, BLOCK_MS);
     if (open.length < this.#sources.length) await this.#endWhenOthersHaveRoom(reading, open);
     const { deliveries, unreadable } = await reading;
+    if (deliveries.length > 0) this.#askParkedAt = 0;
+    else if (performance.now() >= this.#askParkedAt) await this.#refill(open);
     for (const source of open) {
       const mine = await this.#withinRoom(
         source,
@@ -164,6 +173,16 @@ export class Reader {
       const taken = most > 0 ? await this.#takeBeside(first, source, most) : first;
       source.intake.accept(taken, "fresh");
     }
+  }
+
+  /**
+   * What is parked becomes ready when the scripts that end requests make room. While other workers
+   * are long about all that is ready, this worker would find nothing although it has room.
+   */
+  async #refill(open: readonly Source[]): Promise<void> {
+    this.#askParkedAt = performance.now() + PARKED_EVERY_MS;
+    const wanted = open.map(({ lanes, intake }) => ({ lanes, room: intake.room() }));
+    if ((await refill(this.#settings.redis, wanted)) > 0) for (const source of open) this.#warm.add(source);
   }
 
   /**

@@ -16,6 +16,8 @@ import { mendSequence } from "#shared/queue/work/mend-sequence.js";
 import { orphans } from "#shared/queue/work/orphans.js";
 import { readProgress } from "#shared/queue/work/read-progress.js";
 import { reapConsumers } from "#shared/queue/work/reap-consumers.js";
+import { refill } from "#shared/queue/work/refill.js";
+import { lanesByKey } from "#shared/queue/work/stream.js";
 import { reapIdle } from "#shared/queue/work/reap-idle.js";
 import { requeue } from "#shared/queue/work/requeue.js";
 import { sealedOutcome } from "#shared/queue/work/sealed-outcome.js";
@@ -99,17 +101,19 @@ export function nextBackoff(backoff: number, looked: Looked): number {
 async function reconcile(queue: LaneQueue, reconciler: Reconciler, signal: AbortSignal): Promise<Looked> {
   const { log } = reconciler;
   const { redis, lane } = queue;
-  const { ready, live } = laneKeys(lane);
+  const { ready, live, queue: parking, parked } = laneKeys(lane);
   // Nearly always there is nothing in the lane, and so nothing to mend.
   const hasSequences = reconciler.maxIdleMs !== undefined;
   const counts = await Promise.all([
     ...(hasSequences ? [redis.zcard(live)] : []),
     ...(queue.streams === true || !hasSequences ? [redis.xlen(ready)] : []),
+    redis.exists(parking),
   ]);
   if (counts.every((count) => count === 0)) return "empty";
   if (!(await beginRound(queue, EVERY_MS))) return "taken";
   while (!signal.aborted && (await reapIdle(queue, REAP_LIMIT)) === REAP_LIMIT);
-  const entries = await redis.xlen(ready);
+  if (counts.at(-1) !== 0) await refill(redis, [{ lanes: lanesByKey([lane]), room: 1 }]);
+  const entries = (await redis.xlen(ready)) + (await redis.hlen(parked));
   if (entries > 0) await requeueOrphans(queue, log);
   await mendBusy(queue, entries, log, signal);
   if (entries > 0) await buryStrays(queue, reconciler, signal);

@@ -100,6 +100,7 @@ export async function loadGenerator(
     served: {
       ...described(folder),
       generator: generatorFacts(folder, slots, maxIdleMs),
+      takes: slots,
       digest: digest.value,
     },
   };

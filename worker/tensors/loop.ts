@@ -53,9 +53,15 @@ export class TensorWork implements LaneWork {
     return this.#model.batched;
   }
 
-  /** At most one full batch waits while another one runs. */
+  /**
+   * At most one full batch waits while another one runs. Of so many sequences as are candidates, a
+   * step waits or runs.
+   */
   room(): number {
-    return Math.max(1, this.#model.limits.maxBatchSize) - this.#context.holdings.waiting.length;
+    const { limits, candidates } = this.#model;
+    const { holdings } = this.#context;
+    const room = Math.max(1, limits.maxBatchSize) - holdings.waiting.length;
+    return candidates === undefined ? room : Math.min(room, candidates - holdings.size);
   }
 
   suspectRoom(): number {

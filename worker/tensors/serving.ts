@@ -51,6 +51,8 @@ export interface ServingModel {
   /** Whether the model has a batch dimension. */
   readonly batched: boolean;
   readonly limits: BatchLimits;
+  /** Most sequences of which the worker has a step at once; undefined for no limit. */
+  readonly candidates?: number | undefined;
   readonly controls: readonly Control[];
   readonly states: readonly StateSpec[];
   /** How long a sequence is kept without a step, in ms; undefined for a stateless model. */
@@ -85,6 +87,7 @@ export function servingOf(
     name: config.name,
     batched,
     limits: batchLimits(config),
+    candidates: candidates(config),
     controls: sequence === undefined ? [] : controls(sequence),
     states: sequence === undefined ? [] : states(sequence, batched, initialStates),
     maxIdleMs: sequence && maxIdleMs(sequence),
@@ -124,9 +127,16 @@ export function servedOf(
         ...(corrid && { corrid: { tensor: corrid.tensor, datatype: corrid.datatype } }),
       },
     }),
+    takes: Math.min(2 * Math.max(1, batchLimits(config).maxBatchSize), candidates(config) ?? Infinity),
     config: printed,
     digest,
   };
+}
+
+/** The slots of Triton's oldest strategy, where the configuration says how many there are. */
+function candidates({ sequence_batching }: ModelConfig): number | undefined {
+  const most = sequence_batching?.oldest?.max_candidate_sequences ?? 0;
+  return most > 0 ? most : undefined;
 }
 
 /** Without a scheduler in the configuration, every request runs by itself, as in Triton. */

@@ -13,13 +13,14 @@ import { endUnread } from "../../http/body.js";
 import { chooseRequestId } from "../../http/headers.js";
 import { errorReply, isRefusal } from "../../http/errors.js";
 import { send, type Reply } from "../../http/reply.js";
-import { tenantOf } from "../../http/tenant.js";
+import type { TenantOf } from "../../http/tenant.js";
 
 export interface DirectOptions extends Omit<
   ModelExchange,
   "incoming" | "outgoing" | "tenant" | "model" | "version" | "others"
 > {
   readonly fleet: Fleet;
+  readonly tenantOf: TenantOf;
   /** Is told of each failure that is a bug and no refusal. */
   readonly onBug: (error: unknown, incoming: IncomingMessage, requestId: string) => void;
 }
@@ -31,7 +32,7 @@ const plainTarget = /^\/v2\/models\/([A-Za-z0-9._-]{1,128})(?:\/versions\/([0-9]
 /** Hosts that need no closer look; the framework judges any other. */
 const plainHost = /^[a-z0-9._-]+(?::(?:[1-5]\d{3,4}|[6-9]\d{3}))?$/;
 
-export function directRoute({ fleet, onBug, ...rest }: DirectOptions): DirectRoute {
+export function directRoute({ fleet, tenantOf, onBug, ...rest }: DirectOptions): DirectRoute {
   const tensorModel = (name: string, version: string | undefined): ServedModel | undefined => {
     try {
       const model = fleet.directory.find(name, version);
@@ -40,12 +41,12 @@ export function directRoute({ fleet, onBug, ...rest }: DirectOptions): DirectRou
       return undefined; // the framework's way comes to the same refusal, and answers with it
     }
   };
-  const answer = async (exchange: ModelExchange): Promise<void> => {
+  const answer = async (exchange: Omit<ModelExchange, "tenant">): Promise<void> => {
     const { incoming, outgoing } = exchange;
     const requestId = chooseRequestId(incoming.headers);
     let reply: Reply | undefined;
     try {
-      reply = await inferOverHttp(exchange);
+      reply = await inferOverHttp({ ...exchange, tenant: tenantOf(incoming) });
     } catch (error) {
       if (!isRefusal(error)) onBug(error, incoming, requestId);
       reply = errorReply(error);
@@ -60,12 +61,10 @@ export function directRoute({ fleet, onBug, ...rest }: DirectOptions): DirectRou
     const model = tensorModel(name, version);
     if (model === undefined) return false;
     const others = fleet.directory.others(model);
-    answer({ incoming, outgoing, tenant: tenantOf(incoming), model, version, others, ...rest }).catch(
-      (error: unknown) => {
-        onBug(error, incoming, "");
-        outgoing.destroy();
-      },
-    );
+    answer({ incoming, outgoing, model, version, others, ...rest }).catch((error: unknown) => {
+      onBug(error, incoming, "");
+      outgoing.destroy();
+    });
     return true;
   };
 }

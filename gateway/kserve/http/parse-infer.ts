@@ -34,7 +34,7 @@ export function parseInfer(
 ): ParsedInfer {
   const jsonBytes = headerLength === undefined ? body.length : parseHeaderLength(headerLength, body.length);
   if (headerLength !== undefined && jsonBytes === 0) {
-    const parameters = parseParameters(undefined, limits);
+    const parameters = parseParameters(undefined, limits, model);
     parameters.binaryOutput = true;
     return { id: "", parameters, textParameters: {}, inputs: [rawInput(body, model)], outputs: [] };
   }
@@ -49,7 +49,7 @@ export function parseInfer(
   const textParameters = model.generator === undefined ? {} : (given ?? {});
   return {
     id,
-    parameters: parseParameters(model.generator === undefined ? given : withoutSampling(textParameters), limits),
+    parameters: parseParameters(model.generator === undefined ? given : withoutSampling(textParameters), limits, model),
     textParameters,
     inputs: parseInputs(request, body.subarray(jsonBytes), model.name, prefix, limits),
     outputs: parseOutputs(request, prefix),

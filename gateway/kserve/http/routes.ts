@@ -16,7 +16,7 @@ import { inferOverHttp } from "./infer.js";
 import type { Limits } from "../../http/limits.js";
 import { isServerReady, modelConfig, modelMetadata, repositoryIndex, serverMetadata } from "../metadata.js";
 import type { GatewayEnv, Handler, Router } from "../../http/router.js";
-import { tenantOf } from "../../http/tenant.js";
+import type { TenantOf } from "../../http/tenant.js";
 import { errorReply } from "../../http/errors.js";
 import { emptyReply, jsonReply, type Reply } from "../../http/reply.js";
 import type { RequestReader } from "./request-reader.js";
@@ -29,6 +29,7 @@ export interface KserveRoutesOptions {
   readonly bodies: Bodies;
   readonly reader: RequestReader;
   readonly limits: Limits;
+  readonly tenantOf: TenantOf;
   /** The server's name in its metadata. */
   readonly serverName: string;
   /** The server's version in its metadata. */
@@ -36,7 +37,7 @@ export interface KserveRoutesOptions {
 }
 
 export function addKserveRoutes(router: Router, options: KserveRoutesOptions): void {
-  const { fleet, inference, reader, limits } = options;
+  const { fleet, inference, reader, limits, tenantOf } = options;
   const route = (method: "GET" | "POST", path: string, handler: Handler): void => {
     router.add(path, { [method]: handler });
   };

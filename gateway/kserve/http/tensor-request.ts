@@ -3,16 +3,18 @@ import type { ServedModel } from "#shared/contract/announcement.js";
 import { startRequiredMessage } from "#shared/contract/sequence.js";
 import { InferenceError } from "#shared/errors.js";
 import type { InferenceRequest } from "../../admission/inference.js";
+import { queueTermsOf } from "../queue-policy.js";
 import { validateInfer, type ValidInfer } from "../validate.js";
 import type { ModelExchange } from "./exchange.js";
 import type { ReadRequest } from "./read-request.js";
 
 export function tensorRequest(
-  { tenant, model, version, others }: ModelExchange,
+  { tenant, model, version, others, limits }: ModelExchange,
   read: ReadRequest,
   idempotencyKey: string | undefined,
 ): InferenceRequest {
   const { id, parameters, requested, against, valid } = read;
+  const queue = queueTermsOf(model, parameters);
   const requestFor = (chosen: ServedModel, { inputs, outputs, sequence }: ValidInfer): InferenceRequest => ({
     model: chosen,
     tenant,
@@ -21,7 +23,8 @@ export function tensorRequest(
     outputs: outputs.map(({ name }) => name),
     parameters: parameters.custom,
     idempotencyKey,
-    deadlineMs: parameters.deadlineMs,
+    deadlineMs: queue?.takesTimeout === true ? limits.defaultDeadlineMs : parameters.deadlineMs,
+    queue,
     under: (pinned) => {
       // To Triton, the sequences of two versions have nothing to do with each other.
       if (version !== undefined && pinned.version !== version && sequence !== undefined) {

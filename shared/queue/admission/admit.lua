@@ -7,10 +7,11 @@
 --            the record of the gateway's last call. It is one for each gateway, and in a cluster
 --            one for each gateway and bucket, in the slot of that bucket
 --   ARGV[1] gateway   ARGV[2] ready limit   ARGV[3] waiting limit   ARGV[4] live sequence limit
---   then two per lane:
+--   then three per lane:
 --           tag of the bucket and model, `{tag}:model`
 --           pin: `version:digest` of the model that the lane's requests are for
---   then ten per request:
+--           window: entries in the ready stream past which requests are parked
+--   then twelve per request:
 --           number of the lane, from 1
 --           name of the request (`requestName` in address.ts)
 --           frame
@@ -23,6 +24,9 @@
 --           START 1 + END 2
 --           number that the step should have, counted from the sequence's START, which is 1; ''
 --             where the client does not say
+--           how it waits where it is parked, as parking.lua has it, with the delay in ms from now;
+--             '' for the usual
+--           most requests of its priority level that may be parked; 0: no limit
 --   then    number of the call, from 1
 --           number of the last call of this record that Redis is known to have done; 0: none
 --           ms for which the record is kept
@@ -60,6 +64,7 @@
 --           {'failed', why}          an error in the middle, as where somebody has changed a key of
 --                                    its sequence by hand: whether it is queued is not known
 -- include ../version.lua
+-- include ../parking.lua
 local gateway, readyLimit, waitLimit, liveLimit = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local calls = KEYS[#KEYS]
 local number, acknowledged, recordMs = tonumber(ARGV[#ARGV - 2]), tonumber(ARGV[#ARGV - 1]), ARGV[#ARGV]
@@ -69,28 +74,67 @@ local at = string.format('%.0f', now)
 
 local lanes = {}
 for i = 1, #KEYS - 1 do
-  local base = ARGV[3 + 2 * i]
+  local base = ARGV[2 + 3 * i]
   lanes[i] = {
     ready = KEYS[i],
     base = base,
-    pin = ARGV[4 + 2 * i],
+    pin = ARGV[3 + 3 * i],
+    window = tonumber(ARGV[4 + 3 * i]),
     -- An error here is met again by each request of the lane, and by no other.
     length = redis.pcall('XLEN', KEYS[i]),
+    parked = 0,
     busy = {},
   }
+  -- Nothing is parked while there is room, since whatever makes room refills it.
+  if type(lanes[i].length) == 'number' and lanes[i].length >= lanes[i].window then
+    lanes[i].parked = redis.call('HLEN', laneKeyOf('parked', KEYS[i]))
+  end
+end
+
+-- How many requests of a priority level are parked in a lane, those with a delay behind them
+-- included.
+local function parkedOf(lane, rank)
+  local count, queue = 0, laneKeyOf('queue', lane.ready)
+  for one = rank, rank + 1 do
+    for _, tenant in ipairs(redis.call('ZRANGE', queue .. ':' .. one, 0, -1)) do
+      count = count + redis.call('ZCARD', queue .. ':' .. one .. ':' .. tenant)
+    end
+  end
+  return count
+end
+
+-- Queue a request that may run now.
+-- Returns its entry in ready, or PARKED where there is no room.
+local function queueUp(lane, facts, frame, terms)
+  if lane.length < lane.window then
+    local entry = redis.call('XADD', lane.ready, '*', 'm', facts, 'b', frame)
+    lane.length = lane.length + 1
+    return entry
+  end
+  park(lane.ready, facts, frame, terms)
+  if not lane.isNoted then
+    redis.call('HSET', laneKeyOf('window', lane.ready), 'window', lane.window)
+    lane.isNoted = true
+  end
+  lane.parked = lane.parked + 1
+  return PARKED
 end
 
 -- Write the outcome hash of a new request. It is kept for a day past the deadline even if every
 -- process dies: a stream's deadline is that of its first token, and its log lives as long as this
 -- hash. The commit sets the TTL that counts.
-local function record(out, pin, digest, ttl, deadline, attended, entry)
+local function record(out, pin, digest, ttl, deadline, attended, entry, terms)
   local fields = {'digest', digest, 'at', at, 'ttl', ttl, 'pin', pin, 'by', gateway}
   if attended > 0 then
     fields[11], fields[12] = 'wanted', string.format('%.0f', now + attended)
   end
-  if entry then
+  if entry and entry ~= PARKED then
     fields[#fields + 1] = 'entry'
     fields[#fields + 1] = entry
+  end
+  if entry == PARKED or entry and terms ~= '' then
+    fields[#fields + 1] = 'parked'
+    fields[#fields + 1] = terms
   end
   redis.call('HSET', out, unpack(fields))
   redis.call('PEXPIRE', out, tonumber(ttl) + deadline + DAY)
@@ -137,7 +181,14 @@ local function numberOf(seq)
   return tonumber(seq[1]) + 2 - tonumber(seq[6] or '1')
 end
 
-local function admit(lane, request, frame, digest, ttl, deadline, attended, name, flags, expected)
+-- The terms with the time after which the request goes behind all others of its level.
+local function termsAt(terms)
+  local ranked, delay = terms:match('^(.*|)(%d+)$')
+  if not delay or delay == '0' then return terms end
+  return ranked .. string.format('%.0f', now + tonumber(delay))
+end
+
+local function admit(lane, request, frame, digest, ttl, deadline, attended, name, flags, expected, terms, most)
   local before = known(lane, request, digest, attended)
   if before then return before end
   attended = tonumber(attended)
@@ -166,7 +217,11 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
       return {tonumber(expected) > number and 'ahead' or 'behind', number}
     end
   end
-  if lane.length >= readyLimit then return 'queue-full' end
+  if lane.length + lane.parked >= readyLimit then return 'queue-full' end
+  if most ~= '0' and lane.length >= lane.window then
+    if parkedOf(lane, (readTerms(terms))) >= tonumber(most) then return 'queue-full' end
+  end
+  terms = termsAt(terms)
   if isStep then
     if running and redis.call('LLEN', wait) >= waitLimit then return 'backlog-full' end
     if not seq[1] then
@@ -179,11 +234,11 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   local left = tonumber(deadline)
   deadline = string.format('%.0f', now + left)
   if not isStep then
-    local entry = redis.call('XADD', lane.ready, '*', 'm', table.concat({request, '', '0', '0', deadline, gateway, ttl, '0', ''}, '|'), 'b', frame)
+    local facts = table.concat({request, '', '0', '0', deadline, gateway, ttl, '0', ''}, '|')
+    local entry = queueUp(lane, facts, frame, terms)
     -- With `entry` the request can be taken out of the queue (withdraw.lua). A step of a sequence
     -- has none in its outcome hash: others may wait for it.
-    record(out, lane.pin, digest, ttl, left, attended, entry)
-    lane.length = lane.length + 1
+    record(out, lane.pin, digest, ttl, left, attended, entry, terms)
     return 'admitted'
   end
   record(out, lane.pin, digest, ttl, left, attended)
@@ -203,12 +258,11 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
     changes[7], changes[8] = 'start', step
   end
   if running then
-    redis.call('RPUSH', wait, cmsgpack.pack({facts, frame, lane.pin}))
+    redis.call('RPUSH', wait, cmsgpack.pack({facts, frame, lane.pin, terms ~= '' and terms or nil}))
   else
     lane.busy[#lane.busy + 1] = '+inf'
     lane.busy[#lane.busy + 1] = name
-    local entry = redis.call('XADD', lane.ready, '*', 'm', facts .. '|' .. (seq[4] or ''), 'b', frame)
-    lane.length = lane.length + 1
+    local entry = queueUp(lane, facts .. '|' .. (seq[4] or ''), frame, terms)
     local n = #changes
     changes[n + 1], changes[n + 2], changes[n + 3], changes[n + 4] = 'entry', entry, 'request', request
     changes[n + 5], changes[n + 6] = 'on', lane.pin
@@ -259,13 +313,13 @@ local last, kept = lastCall()
 if number < last then return {'late'} end
 if last < acknowledged then return {'gone-back', last} end
 local said = {}
-for a = 2 + 2 * #KEYS, #ARGV - 4, 10 do
+for a = 1 + 3 * #KEYS, #ARGV - 4, 12 do
   local lane = lanes[tonumber(ARGV[a + 1])]
   if number == last then
     said[#said + 1] = answerBy(recall, kept[#said + 1], lane, ARGV[a + 2], ARGV[a + 4], ARGV[a + 7])
   else
     said[#said + 1] = answerBy(admit, lane, ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7],
-      ARGV[a + 8], ARGV[a + 9], ARGV[a + 10])
+      ARGV[a + 8], ARGV[a + 9], ARGV[a + 10], ARGV[a + 11], ARGV[a + 12])
   end
 end
 if number == last then return {'answered', said} end

@@ -1,6 +1,7 @@
 /** The typed wrapper of admit.lua: the only way into a queue. */
 import { laneText, parsePin, pinText, requestName, type Lane, type Pin, type RequestInBucket } from "../address.js";
 import { laneKeys, modelTag } from "../keys.js";
+import { termsText, usualTerms, type WaitingTerms } from "../parking.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer, list, text, bytes, word, type Arg } from "../../redis/script.js";
 
@@ -58,6 +59,9 @@ export interface NumberedCall {
  */
 export const CALLS_KEPT_MS = 3_600_000;
 
+/** More entries than a ready stream ever has: nothing is parked. */
+const NO_WINDOW = 1e12;
+
 /** What is the same for all requests of one call. */
 export interface Terms {
   /** Names the gateway process that workers send outcomes to. */
@@ -89,6 +93,13 @@ export interface Applicant extends RequestInBucket {
    * reads it.
    */
   readonly attendedMs: number;
+  /**
+   * Entries of the lane's ready stream past which its requests are parked; absent: none is. The
+   * first applicant of a lane says it for the call.
+   */
+  readonly window?: number | undefined;
+  /** How it waits where it is parked; absent for the usual terms. */
+  readonly waiting?: WaitingTerms | undefined;
   /** `name` comes from `sequenceName`. Undefined for a stateless request. */
   readonly sequence:
     | {
@@ -154,13 +165,13 @@ export function admit(
   const lanes = new Map<string, number>();
   const keys: string[] = [];
   const args: Arg[] = [gateway, limits.queue, limits.waitingPerSequence, limits.liveSequences];
-  for (const { lane } of applicants) {
+  for (const { lane, window = NO_WINDOW } of applicants) {
     if (lanes.has(laneText(lane))) continue;
     lanes.set(laneText(lane), keys.push(laneKeys(lane).ready));
-    args.push(modelTag(lane), pinText(lane));
+    args.push(modelTag(lane), pinText(lane), window);
   }
   for (const applicant of applicants) {
-    const { lane, frame, digest, outcomeTtlMs, deadlineMs, attendedMs, sequence } = applicant;
+    const { lane, frame, digest, outcomeTtlMs, deadlineMs, attendedMs, sequence, waiting = usualTerms } = applicant;
     args.push(lanes.get(laneText(lane)) ?? 0, requestName(applicant), frame, digest);
     args.push(outcomeTtlMs, deadlineMs, attendedMs);
     if (sequence === undefined) args.push("", 0, "");
@@ -168,6 +179,7 @@ export function admit(
       const { name, start, end, number = "" } = sequence;
       args.push(name, (start ? 1 : 0) + (end ? 2 : 0), number);
     }
+    args.push(termsText(waiting), waiting.mostParked ?? 0);
   }
   keys.push(record);
   args.push(number, acknowledged, CALLS_KEPT_MS);

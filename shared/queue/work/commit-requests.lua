@@ -11,6 +11,7 @@
 --                            outcome body, outcome TTL ms, reason to set aside ('' if it is not set
 --                            aside)
 --   Returns one word per request: 'committed' 'superseded' 'already' 'lost', as in commit-steps.lua
+-- include ../parking.lua
 local group, consumer = ARGV[1], ARGV[2]
 local streams = ARGV[4] == '1'
 local first = 4 + 4 * #KEYS
@@ -23,6 +24,8 @@ for i = 1, #KEYS do
   local a = 4 * i
   local lane = {ready = KEYS[i], base = ARGV[a + 1], owned = {}, forgotten = {}}
   lane.runs = 'runs:' .. lane.base .. ':' .. ARGV[a + 2]
+  -- Almost always nothing is suspected and nothing parked, which one look tells.
+  lane.busy = redis.call('EXISTS', lane.runs, laneKeyOf('queue', lane.ready)) > 0
   -- One look finds the owned entries of the call. The worker may own others that lie between them.
   lane.most = 2 * count + 64
   lane.rows = redis.call('XPENDING', lane.ready, group, ARGV[a + 3], ARGV[a + 4], lane.most, consumer)
@@ -64,7 +67,10 @@ for i = 1, #lanes do
   if #lane.forgotten > 0 then
     redis.call('XACK', lane.ready, group, unpack(lane.forgotten))
     redis.call('XDEL', lane.ready, unpack(lane.forgotten))
-    redis.call('HDEL', lane.runs, unpack(lane.forgotten))
+    if lane.busy then
+      redis.call('HDEL', lane.runs, unpack(lane.forgotten))
+      refillIfParking(lane.ready, #lane.forgotten)
+    end
   end
 end
 return said

@@ -35,6 +35,7 @@
 --                         know it (deleted from outside): it is acknowledged, since it could never
 --                         be committed
 -- include ../version.lua
+-- include ../parking.lua
 local group, consumer, idle = ARGV[1], ARGV[2], ARGV[3]
 local streams = ARGV[5] == '1'
 local history, written = tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -51,8 +52,9 @@ for i = 1, #KEYS do
   local lane = {ready = KEYS[i], base = ARGV[a + 1], owned = {}, forgotten = {}, idling = {}}
   lane.pin = ARGV[a + 2]
   lane.runs = 'runs:' .. lane.base .. ':' .. lane.pin
-  -- Almost always nothing is suspected, and one look saves a command per step.
-  lane.suspected = redis.call('EXISTS', lane.runs) == 1
+  -- Almost always nothing is suspected and nothing parked, which one look tells.
+  lane.suspected = redis.call('EXISTS', lane.runs, laneKeyOf('queue', lane.ready)) > 0
+  lane.parking = lane.suspected and isParking(lane.ready)
   -- One look finds the owned entries of the call. The worker may own others that lie between them.
   lane.most = 2 * count + 64
   lane.rows = redis.call('XPENDING', lane.ready, group, ARGV[a + 3], ARGV[a + 4], lane.most, consumer)
@@ -160,7 +162,13 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
     keptUntil = renewVersions(versionKeys(lane.base, name, from, kept), keptUntil, tonumber(deadline) + DAY)
     changes[5], changes[6], changes[7], changes[8] = 'ended', facts[4] or '0', 'request', next[1]:match('^[^|]*')
     changes[9], changes[10], changes[11] = 'on', next[3], 'entry'
-    changes[12] = redis.call('XADD', 'ready:' .. lane.base .. ':' .. next[3], '*', 'm', next[1] .. '|' .. from, 'b', next[2])
+    if lane.parking and next[3] == lane.pin then
+      -- It takes its turn like others: sequences with many steps get no more than their share.
+      park(lane.ready, next[1] .. '|' .. from, next[2], next[4])
+      changes[12] = PARKED
+    else
+      changes[12] = redis.call('XADD', 'ready:' .. lane.base .. ':' .. next[3], '*', 'm', next[1] .. '|' .. from, 'b', next[2])
+    end
   else
     keptUntil = renewVersions(versionKeys(lane.base, name, from, kept), keptUntil, clock + tonumber(idle) + DAY)
     -- An idle sequence takes memory for long: what it needs again, its next step brings.
@@ -191,6 +199,7 @@ for i = 1, #lanes do
     redis.call('XACK', lane.ready, group, unpack(lane.forgotten))
     redis.call('XDEL', lane.ready, unpack(lane.forgotten))
     if lane.suspected then redis.call('HDEL', lane.runs, unpack(lane.forgotten)) end
+    if lane.parking then refill(lane.ready, #lane.forgotten) end
   end
   if #lane.idling > 0 then redis.call('ZADD', 'live:' .. lane.base, unpack(lane.idling)) end
 end

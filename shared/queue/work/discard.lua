@@ -4,6 +4,7 @@
 --   KEYS[1] ready stream   KEYS[2] dead stream
 --   ARGV[1] group   ARGV[2] consumer   ARGV[3] dead limit   ARGV[4..] entries
 --   Returns how many were set aside; those that the caller does not own are left alone
+-- include ../parking.lua
 local discarded = 0
 for i = 4, #ARGV do
   if #redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[i], ARGV[i], 1, ARGV[2]) == 1 then
@@ -14,4 +15,5 @@ for i = 4, #ARGV do
     discarded = discarded + 1
   end
 end
+refillIfParking(KEYS[1], discarded)
 return discarded

@@ -11,6 +11,7 @@
 --                                 needs an outcome
 --           {'gone'}              no such sequence; its entry in the live zset was dropped
 -- include ../version.lua
+-- include ../parking.lua
 local live, sequence = KEYS[1], KEYS[2]
 local seq = redis.call('HMGET', sequence, 'entry', 'next', 'done', 'start', 'request', 'on', 'at', 'until', 'kept')
 
@@ -29,7 +30,11 @@ if not seq[2] then
   return {'gone'}
 end
 local ready = 'ready:' .. ARGV[2] .. ':'
-if not seq[1] or seq[1] == '' or #redis.call('XRANGE', ready .. seq[6], seq[1], seq[1]) == 1 then
+local function isQueued(entry, lane)
+  if entry == PARKED then return redis.call('HEXISTS', laneKeyOf('parked', lane), seq[5]) == 1 end
+  return #redis.call('XRANGE', lane, entry, entry) == 1
+end
+if not seq[1] or seq[1] == '' or isQueued(seq[1], ready .. seq[6]) then
   renew()
   return {'sound'}
 end

@@ -1,14 +1,18 @@
 #!lua flags=allow-oom
 -- release.lua: give entries back at once: they become fresh entries that any worker may take, with
--- no run counted against them.
+-- no run counted against them. Where requests are parked, they go before those.
 --   KEYS[1] ready stream   KEYS[2] runs hash
 --   then one per entry:  the hash whose field `entry` holds its id: the sequence hash of a step,
 --                        the outcome hash of any other request
 --   ARGV[1] group   ARGV[2] consumer   ARGV[3..] entries
 --   Returns how many were given back; those that the caller does not own are left alone
+-- include ../parking.lua
 local ready, runs = KEYS[1], KEYS[2]
 local released = 0
-for i = 3, #ARGV do
+-- Each goes before the one that went before it, so the last comes first.
+local from, to, by = 3, #ARGV, 1
+if isParking(ready) then from, to, by = #ARGV, 3, -1 end
+for i = from, to, by do
   local entry, owner = ARGV[i], KEYS[i]
   if #redis.call('XPENDING', ready, ARGV[1], entry, entry, 1, ARGV[2]) == 1 then
     local found = redis.call('XRANGE', ready, entry, entry)[1]
@@ -16,10 +20,10 @@ for i = 3, #ARGV do
     redis.call('XDEL', ready, entry)
     redis.call('HDEL', runs, entry)
     if found then
-      local fresh = redis.call('XADD', ready, '*', unpack(found[2]))
-      if redis.call('HEXISTS', owner, 'entry') == 1 then redis.call('HSET', owner, 'entry', fresh) end
+      queueAgain(ready, owner, found[2])
       released = released + 1
     end
   end
 end
+refillIfParking(ready, released)
 return released

@@ -7,6 +7,7 @@
 --                        the outcome hash of any other request
 --   ARGV[1] group   ARGV[2..] candidate entries, none newer than the group's last delivered id
 --   Returns how many were queued anew
+-- include ../parking.lua
 local ready, runs = KEYS[1], KEYS[2]
 local fresh = 0
 for i = 2, #ARGV do
@@ -15,9 +16,9 @@ for i = 2, #ARGV do
   if found and #redis.call('XPENDING', ready, ARGV[1], entry, entry, 1) == 0 then
     redis.call('XDEL', ready, entry)
     redis.call('HDEL', runs, entry)
-    local id = redis.call('XADD', ready, '*', unpack(found[2]))
-    if redis.call('HEXISTS', owner, 'entry') == 1 then redis.call('HSET', owner, 'entry', id) end
+    queueAgain(ready, owner, found[2])
     fresh = fresh + 1
   end
 end
+refillIfParking(ready, fresh)
 return fresh

@@ -40,7 +40,14 @@ describe("server and model metadata", () => {
       {
         name: "baton",
         version: "1.2.3",
-        extensions: ["sequence", "model_repository", "model_configuration", "binary_tensor_data", "parameters"],
+        extensions: [
+          "sequence",
+          "model_repository",
+          "schedule_policy",
+          "model_configuration",
+          "binary_tensor_data",
+          "parameters",
+        ],
       },
     ]);
   });

@@ -42,6 +42,8 @@ describe("judge", () => {
     "dynamic_batching { default_queue_policy { } }",
     "dynamic_batching { default_queue_policy { timeout_action: REJECT allow_timeout_override: true max_queue_size: 0 } }",
     "dynamic_batching { priority_levels: 0 preserve_ordering: false }",
+    "dynamic_batching { default_queue_policy { timeout_action: DELAY default_timeout_microseconds: 1 max_queue_size: 1 } }",
+    "dynamic_batching { priority_levels: 2 default_priority_level: 1 priority_queue_policy { key: 1 } }",
     "sequence_batching { oldest { max_candidate_sequences: 4096 } }",
     "sequence_batching { direct { max_queue_delay_microseconds: 100 minimum_slot_utilization: 0.5 } }",
     "instance_group { count: 1 kind: KIND_CPU }",
@@ -56,20 +58,6 @@ describe("judge", () => {
   });
 
   it.each([
-    [
-      "dynamic_batching.default_queue_policy.max_queue_size",
-      "dynamic_batching { default_queue_policy { max_queue_size: 1 } }",
-    ],
-    [
-      "dynamic_batching.default_queue_policy.default_timeout_microseconds",
-      "dynamic_batching { default_queue_policy { default_timeout_microseconds: 1 } }",
-    ],
-    [
-      "dynamic_batching.default_queue_policy.timeout_action",
-      "dynamic_batching { default_queue_policy { timeout_action: DELAY } }",
-    ],
-    ["dynamic_batching.priority_levels", "dynamic_batching { priority_levels: 2 }"],
-    ["dynamic_batching.priority_queue_policy", "dynamic_batching { priority_queue_policy { key: 1 } }"],
     ["sequence_batching.iterative_sequence", "sequence_batching { iterative_sequence: true }"],
     ["input[0].reshape", "input { name: 'A' reshape { } }"],
     ["input[1].optional", "input { name: 'A' } input { name: 'B' optional: true }"],
@@ -107,13 +95,14 @@ describe("judge", () => {
   });
 
   it("names all that it refuses", () => {
-    const both = "dynamic_batching { priority_levels: 2 default_queue_policy { max_queue_size: 1 } }";
-    expect(() => judged(both)).toThrow(/priority_levels is not supported: .*; .*max_queue_size is not supported: /);
+    const both = "batch_input { } instance_group { passive: true }";
+    expect(() => judged(both)).toThrow(/batch_input is not supported: .*; .*passive is not supported: /);
   });
 
   it.each([
     ["dynamic_batching.preserve_ordering", "dynamic_batching { preserve_ordering: true }"],
     ["dynamic_batching.default_priority_level", "dynamic_batching { default_priority_level: 1 }"],
+    ["dynamic_batching.priority_queue_policy", "dynamic_batching { priority_queue_policy { key: 1 } }"],
     ["sequence_batching.oldest.preserve_ordering", "sequence_batching { oldest { preserve_ordering: true } }"],
     [
       "sequence_batching.state[0].use_same_buffer_for_input_output",

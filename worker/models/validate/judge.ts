@@ -14,6 +14,7 @@ export function judge(config: ModelConfig): string[] {
   const found = [
     ...judgeMessage(modelConfig, { ...config }, verdicts, ""),
     ...judgeGroups(config),
+    ...judgeLevels(config),
     ...judgeParameters(config),
   ];
   const refusals = found.filter(({ fatal }) => fatal).map(({ text }) => text);
@@ -58,6 +59,17 @@ function judgeGroups({ instance_group: groups }: ModelConfig): Finding[] {
   if (groups.length < 2) return [];
   const why = "each worker runs one instance of a model: start more workers instead";
   return [{ fatal: false, text: `instance_group has no effect beyond its first entry: ${why}` }];
+}
+
+/** What is said of priority levels has no effect where there are none, as in Triton. */
+function judgeLevels({ dynamic_batching: batching }: ModelConfig): Finding[] {
+  if (batching === undefined || Number(batching.priority_levels) > 0) return [];
+  const fields = [
+    ...(Number(batching.default_priority_level) > 0 ? ["default_priority_level"] : []),
+    ...(Object.keys(batching.priority_queue_policy).length > 0 ? ["priority_queue_policy"] : []),
+  ];
+  const why = "it counts only where there are priority_levels";
+  return fields.map((field) => ({ fatal: false, text: `dynamic_batching.${field} has no effect: ${why}` }));
 }
 
 function judgeParameters({ parameters }: ModelConfig): Finding[] {

@@ -35,8 +35,6 @@ const refused = (why: string): Verdict => new Verdict({ kind: "refused", why });
 const warned = (why: string, allowed?: (value: unknown) => boolean): Verdict =>
   new Verdict({ kind: "warned", why, ...(allowed && { allowed }) });
 
-const noQueuePolicy = "remove it; BATON_QUEUE_LIMIT bounds every queue, and each request may set its own timeout";
-const noPriorities = "remove it; requests of a model are taken in the order in which they come";
 const noMetrics = "there are no metrics yet";
 const onlyGpu = "it tunes copies to and from a GPU, and changes no answer";
 const ownAnswers = "each HTTP request gets its own answer, so nobody sees their order";
@@ -79,26 +77,27 @@ const optimization: Verdicts = {
 };
 
 const queuePolicy: Verdicts = {
-  timeout_action: refused(noQueuePolicy),
-  default_timeout_microseconds: refused(noQueuePolicy),
-  allow_timeout_override: needless("every request may set its own timeout"),
-  max_queue_size: refused(noQueuePolicy),
+  timeout_action: obeyed,
+  default_timeout_microseconds: obeyed,
+  allow_timeout_override: obeyed,
+  max_queue_size: obeyed,
 };
 
 const dynamicBatching: Verdicts = {
   preferred_batch_size: obeyed,
   max_queue_delay_microseconds: obeyed,
   preserve_ordering: warned(ownAnswers),
-  priority_levels: refused(noPriorities),
-  default_priority_level: warned("it counts only where there are priority_levels"),
+  priority_levels: obeyed,
+  // Where there are no levels, these two have no effect: see `judgeLevels` in judge.ts.
+  default_priority_level: obeyed,
   default_queue_policy: queuePolicy,
-  priority_queue_policy: refused(noPriorities),
+  priority_queue_policy: queuePolicy,
 };
 
 const sequenceBatching: Verdicts = {
   direct: { max_queue_delay_microseconds: obeyed, minimum_slot_utilization: obeyed },
   oldest: {
-    max_candidate_sequences: needless("there are no slots: any live sequence's step may join the next batch"),
+    max_candidate_sequences: obeyed,
     preferred_batch_size: obeyed,
     max_queue_delay_microseconds: obeyed,
     preserve_ordering: warned(ownAnswers),

@@ -1,0 +1,80 @@
+/**
+ * Requests that come while the only worker is frozen. They are answered when it goes on, and the
+ * order of the answers is that in which they have run, but for those of one batch.
+ */
+import { queued } from "../../support/queued.js";
+import { until } from "../../support/until.js";
+import type { RunningFleet } from "../../support/fleet/use-fleet.js";
+import { ask, type Said } from "../ask.js";
+
+export const TENANT_HEADER = "x-tenant";
+
+export interface Asked {
+  /** What the order is judged by; the tenant is told nothing of it. */
+  readonly name: string;
+  readonly tenant?: string;
+  readonly parameters?: Readonly<Record<string, unknown>>;
+}
+
+export class Backlog {
+  /** The names of the requests that have been answered with 200, in that order. */
+  readonly answered: string[] = [];
+  readonly #served: RunningFleet;
+  readonly #said: Promise<Said>[] = [];
+
+  constructor(served: RunningFleet) {
+    this.#served = served;
+  }
+
+  /** Lets nothing run from now on. */
+  freeze(): void {
+    for (const worker of this.#served.fleet.workers) worker.freeze();
+  }
+
+  /** Resolves when all of these lie in the queue. */
+  async wait(requests: readonly Asked[]): Promise<void> {
+    const redis = this.#served.fleet.redis.connect();
+    const before = await queued(redis);
+    for (const one of requests) void this.ask(one);
+    await until(async () => (await queued(redis)) === before + requests.length, 60_000);
+    redis.disconnect();
+  }
+
+  /** @returns the answer to one request */
+  ask({ name, tenant, parameters = {} }: Asked): Promise<Said> {
+    const headers = tenant === undefined ? {} : { [TENANT_HEADER]: tenant };
+    const body = { parameters, inputs: [{ name: "INPUT", datatype: "INT32", shape: [1, 1], data: [1] }] };
+    const said = ask(`${this.#served.url}/v2/models/echo-int32/infer`, body, { headers, patienceMs: 120_000 });
+    const noted = said.then((answer) => {
+      if (answer.status === 200) this.answered.push(name);
+      return answer;
+    });
+    this.#said.push(noted);
+    return noted;
+  }
+
+  /** Lets the worker go on. @returns all answers, once they are there */
+  async run(): Promise<Said[]> {
+    for (const worker of this.#served.fleet.workers) worker.thaw();
+    return Promise.all(this.#said);
+  }
+}
+
+/** The configuration of the model that is asked, which runs one request at a time. */
+export function echo(batching: string): Record<string, string> {
+  return {
+    "echo-int32": `
+      name: "echo-int32"
+      backend: "onnxruntime"
+      max_batch_size: 1
+      input [ { name: "INPUT" data_type: TYPE_INT32 dims: [ -1 ] } ]
+      output [ { name: "OUTPUT" data_type: TYPE_INT32 dims: [ -1 ] } ]
+      dynamic_batching { ${batching} }`,
+  };
+}
+
+/** What the ready stream of the only bucket holds at most: what comes first is first served. */
+export const READY = 9;
+
+export const many = (count: number, asked: (i: number) => Asked): Asked[] =>
+  Array.from({ length: count }, (_, i) => asked(i));

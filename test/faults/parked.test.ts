@@ -1,0 +1,106 @@
+/**
+ * Faults while most steps are parked: a worker has two steps at once, so the ready stream holds a
+ * few, and the rest waits behind it.
+ */
+import { describe, expect, it } from "vitest";
+import { clusterStore } from "../support/fleet/cluster-store.js";
+import type { Fleet } from "../support/fleet/fleet.js";
+import { ownConfig } from "../support/fleet/repository.js";
+import type { Store } from "../support/fleet/store.js";
+import { experiment } from "../support/sequences/experiment.js";
+import { delay } from "../../shared/retry.js";
+import { nth, pause, repeatedly } from "./pace.js";
+import { scale, seed } from "./scale.js";
+import { expectNoViolation } from "./verdict.js";
+
+const inTwos = (ownConfig("chain") ?? "")
+  .replace("max_batch_size: 64", "max_batch_size: 2")
+  .replace(/max_candidate_sequences: \d+/, "max_candidate_sequences: 2");
+
+/** @returns the most that was parked at a look */
+async function watchParked({ store }: Fleet, signal: AbortSignal): Promise<number> {
+  let most = 0;
+  while (!signal.aborted) {
+    for (const server of await store.mastersNow()) {
+      const redis = server.connect();
+      const keys = await redis.keys("parked:*").catch(() => []);
+      const counts = await Promise.all(keys.map((key) => redis.hlen(key).catch(() => 0)));
+      most = counts.reduce((a, b) => Math.max(a, b), most);
+      redis.disconnect();
+    }
+    await delay(100, signal);
+  }
+  return most;
+}
+
+async function whileParked(name: string, breaking: (fleet: Fleet) => Promise<void>, store?: Store): Promise<void> {
+  const findings = await experiment({
+    seed,
+    fleet: {
+      gateways: 2,
+      workers: 2,
+      models: ["chain", "simple"],
+      configs: { chain: inTwos },
+      env: { BATON_BUCKETS: store === undefined ? "1" : "3" },
+      ...(store === undefined ? {} : { store }),
+    },
+    sequences: scale.sequences / 2,
+    steps: scale.steps / 2,
+    models: ["chain"],
+    clients: 32,
+    spreadMs: 6_000,
+    breaking: async (fleet) => {
+      const over = new AbortController();
+      const watching = watchParked(fleet, over.signal);
+      try {
+        await breaking(fleet);
+      } finally {
+        over.abort();
+      }
+      expect(await watching).toBeGreaterThan(0);
+    },
+  });
+  expectNoViolation(name, findings);
+}
+
+describe("while steps are parked", () => {
+  it(
+    "workers killed with SIGKILL lose and double nothing",
+    () => whileParked("parked-worker", (fleet) => repeatedly(4, 500, (i) => nth(fleet.workers, i).restart())),
+    scale.timeoutMs,
+  );
+
+  it(
+    "workers that leave hand back what they have not begun",
+    () =>
+      whileParked("parked-drain", (fleet) =>
+        repeatedly(4, 500, async (i) => {
+          await nth(fleet.workers, i).terminate();
+          await nth(fleet.workers, i).start();
+        }),
+      ),
+    scale.timeoutMs,
+  );
+
+  it(
+    "redis-server killed with SIGKILL forgets none",
+    () =>
+      whileParked("parked-redis", ({ redis }) =>
+        repeatedly(2, 1_500, async () => {
+          await redis.kill();
+          await pause(500);
+          await redis.restart();
+        }),
+      ),
+    scale.timeoutMs,
+  );
+
+  it(
+    "workers of a Cluster killed with SIGKILL lose and double nothing",
+    async () => {
+      const store = await clusterStore();
+      await whileParked("parked-cluster", (fleet) => repeatedly(4, 500, (i) => nth(fleet.workers, i).restart()), store);
+    },
+    scale.timeoutMs,
+  );
+});
