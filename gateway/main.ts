@@ -18,6 +18,7 @@ import { settingsOrExit } from "#shared/settings.js";
 import { Deadlines } from "./admission/deadlines.js";
 import { AdmissionBatcher } from "./admission/batcher.js";
 import type { EnqueueSettings } from "./admission/enqueue.js";
+import { QueueLoads } from "./admission/loads.js";
 import { QueuedInference } from "./admission/submit.js";
 import { OutcomeSweeper } from "./outcomes/sweep.js";
 import { buildApp } from "./app.js";
@@ -83,8 +84,16 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     queue: config.BATON_QUEUE_LIMIT,
     waitingPerSequence: config.BATON_SEQUENCE_BACKLOG,
     liveSequences: config.BATON_SEQUENCE_LIMIT,
+    queueBytes: config.BATON_QUEUE_BYTES,
+    totalBytes: config.BATON_TOTAL_QUEUE_BYTES,
+    tenantQueue: config.BATON_TENANT_QUEUE_LIMIT || undefined,
+    tenantQueueBytes: config.BATON_TENANT_QUEUE_BYTES || undefined,
+    keptBytes: config.BATON_RESULT_BYTES,
+    keptMs: config.BATON_RESULT_TTL_MS,
   };
-  const batcher = new AdmissionBatcher(redis, { gateway, limits }, goneBack);
+  const { buckets } = deployment;
+  const loads = new QueueLoads({ redis, limits, buckets, log });
+  const batcher = new AdmissionBatcher(redis, { gateway, limits, shares: loads, buckets }, goneBack);
   const background = Promise.all([
     batcher.confirmWhileOpen(closing.signal),
     pending.watch(closing.signal),
@@ -92,6 +101,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     relay.watch(closing.signal),
     readers.watch(closing.signal),
     deadlines.watch(closing.signal),
+    loads.watch(closing.signal),
   ]);
   lifecycle.onClose("background", async () => {
     closing.abort();
@@ -102,7 +112,9 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   const queue: EnqueueSettings = {
     redis,
     batcher,
-    buckets: deployment.buckets,
+    loads,
+    limits,
+    buckets,
     models: fleet,
     secret: deployment.secret,
     idempotencyTtlMs: config.BATON_IDEMPOTENCY_TTL_MS,
@@ -128,7 +140,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     fleet,
     inference,
     requests,
-    isReady: () => !stopping && fleet.canAdmit,
+    isReady: () => !stopping && fleet.canAdmit && !loads.isFull,
     serverName: config.BATON_SERVER_NAME,
     version,
     bodies: new Bodies(config.BATON_BODY_MEMORY_BYTES),

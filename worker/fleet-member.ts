@@ -10,7 +10,7 @@ import type { Lifecycle } from "#shared/lifecycle.js";
 import { connectBus, type Bus } from "#shared/nats/connect.js";
 import { RedisClocks } from "#shared/redis/clock.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
-import { lanesOf } from "#shared/queue/work/lane.js";
+import { lanesOf, setAsideEntries } from "#shared/queue/work/lane.js";
 import { joinDeployment, type Deployment } from "#shared/queue/deployment.js";
 import { checkServer } from "#shared/redis/server.js";
 import { retrying } from "#shared/retry.js";
@@ -122,11 +122,15 @@ export class FleetMember {
   ): Lane[] {
     const { redis, worker, config, log } = this;
     const { BATON_REDIS_URL: redisUrl, BATON_LOG_LEVEL: logLevel } = config;
+    const setAside = {
+      entries: setAsideEntries(config.BATON_DEAD_BYTES, buckets),
+      ageMs: config.BATON_DEAD_TTL_MS,
+    };
     const reading = beginToRead(redis, { url: redisUrl, name: worker, log }, buckets);
     const opened = loaded.map((model) => {
       const { kind, serving, served } = model;
       const streams = kind === "generator";
-      const queue = { redis, consumer: worker, streams, model: serving.name, ...pinOf(served), buckets };
+      const queue = { redis, consumer: worker, streams, setAside, model: serving.name, ...pinOf(served), buckets };
       const running = this.openLane(model, { queue, reading, replies, models: loaded.length });
       liveness.register(running);
       return running;

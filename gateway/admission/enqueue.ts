@@ -9,9 +9,12 @@ import type { ServedModel } from "#shared/contract/announcement.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import type { Admission, Applicant } from "#shared/queue/admission/admit.js";
+import type { LimitName, QueueLimits } from "#shared/queue/admission/limits.js";
 import type { AdmissionBatcher } from "./batcher.js";
 import type { Place, Unwritable } from "./call-line.js";
 import type { AnyRequest } from "./inference.js";
+import type { QueueLoads } from "./loads.js";
+import { queueFull } from "./queue-full.js";
 import type { AddressTerms } from "./request-id.js";
 
 /** Finds the models that sequences are pinned to. */
@@ -24,6 +27,10 @@ export interface EnqueueSettings extends AddressTerms {
   readonly redis: RedisClient;
   readonly models: PinnedModels;
   readonly batcher: AdmissionBatcher;
+  /** What lies in the queue; absent where nothing has a limit but Redis's memory. */
+  readonly loads?: QueueLoads;
+  /** Refusals name them. */
+  readonly limits?: QueueLimits;
   /** How long an `Idempotency-Key` is remembered, in ms. */
   readonly idempotencyTtlMs: number;
 }
@@ -72,6 +79,9 @@ export function outcomeTtlOf(
  */
 const MOST_VERSIONS = 5;
 
+/** How long a request comes again in a Cluster for the room that other buckets leave, in ms. */
+const ROOM_BUDGET_MS = 1_000;
+
 /**
  * A step is tried for the version that its sequence should have. If the sequence began with another
  * one, which only Redis knows, the step is made anew for that.
@@ -109,6 +119,12 @@ export async function enqueue<Request extends AnyRequest>(
       case "ahead":
       case "behind":
         throw wrongStep(request, admission);
+      case "queue-full":
+        if (comesAgain(queue, admission.limit, applicant, place)) break;
+        throw queueFull(admission.limit, request, applicant.frame.length, queue.limits);
+      case "too-many-sequences":
+        if (comesAgain(queue, "sequences", applicant, place)) break;
+        throw fixedError("sequence_limit", "usual");
       default:
         throw refusal(admission.said, request);
     }
@@ -139,6 +155,20 @@ function applicantOf<Request extends AnyRequest>(
       number: sequence.number,
     },
   };
+}
+
+/**
+ * Whether a bucket of a Cluster may have room at once for what it has refused: other buckets leave
+ * some of the limit, and it gets a part of that with each call.
+ */
+function comesAgain(
+  { loads }: EnqueueSettings,
+  limit: LimitName | "sequences",
+  { lane, tenant, frame }: Applicant,
+  { since }: Place,
+): boolean {
+  if (loads === undefined || performance.now() - since > ROOM_BUDGET_MS) return false;
+  return loads.hasRoom(limit, lane.model, tenant, frame.length);
 }
 
 async function admitInTurn(batcher: AdmissionBatcher, applicant: Applicant, place: Place) {
@@ -188,7 +218,14 @@ function wrongStep({ model, sequence }: AnyRequest, { said, number }: WrongStep)
 type WrongStep = Extract<Admission, { readonly said: "ahead" | "behind" }>;
 type Refused = Exclude<
   Admission["said"] | Unwritable["said"],
-  Enqueued["said"] | WrongStep["said"] | "pinned" | "held-back" | "forgotten" | "failed"
+  | Enqueued["said"]
+  | WrongStep["said"]
+  | "pinned"
+  | "held-back"
+  | "forgotten"
+  | "failed"
+  | "queue-full"
+  | "too-many-sequences"
 >;
 
 function refusal(said: Refused, { model, sequence }: AnyRequest): InferenceError {
@@ -197,14 +234,10 @@ function refusal(said: Refused, { model, sequence }: AnyRequest): InferenceError
       return fixedError("unavailable", "queue");
     case "mismatch":
       return fixedError("idempotency_mismatch", "usual");
-    case "queue-full":
-      return fixedError("queue_full", "usual");
     case "start-required":
       if (sequence === undefined) throw new TypeError("a stateless request cannot lack START");
       return new InferenceError("sequence_start_required", startRequiredMessage(model.name, sequence.id));
     case "backlog-full":
       return fixedError("sequence_backlog", "usual");
-    case "too-many-sequences":
-      return fixedError("sequence_limit", "usual");
   }
 }

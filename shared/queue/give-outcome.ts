@@ -6,6 +6,7 @@ import type { StoredOutcome } from "../contract/outcome.js";
 import type { RedisClient } from "../redis/connect.js";
 import { bytes, defineScript, list, text, word } from "../redis/script.js";
 import type { RequestAddress } from "./address.js";
+import { loadKeyOf } from "./calls.js";
 import { outcomeKey } from "./keys.js";
 
 export type Given =
@@ -38,5 +39,6 @@ export function giveOutcome(
   ttlMs: number,
   evenSealed = false,
 ): Promise<Given> {
-  return script(redis, [outcomeKey(address)], [kind, body, ttlMs, evenSealed ? 1 : 0]);
+  const keys = [outcomeKey(address), loadKeyOf(redis, address.bucket)];
+  return script(redis, keys, [kind, body, ttlMs, evenSealed ? 1 : 0]);
 }

@@ -4,6 +4,7 @@
  */
 import type { Delivery } from "../entry.js";
 import { laneText, pinText, type Lane, type Pin } from "../address.js";
+import { loadKeyOf } from "../calls.js";
 import { laneKeys, modelTag, outcomeKey, sequenceKeys } from "../keys.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { span } from "./entry-order.js";
@@ -15,6 +16,8 @@ export interface WorkerQueue {
   readonly consumer: string;
   /** Whether its requests are streams: each then has a log beside its outcome. */
   readonly streams?: boolean;
+  /** What is kept of requests that are set aside, for each model and bucket. */
+  readonly setAside?: { readonly entries: number; readonly ageMs: number };
 }
 
 /** One lane, as one worker works on it. */
@@ -50,8 +53,22 @@ export function ownerKey(delivery: Delivery): string {
   return sequence === undefined ? outcomeKey(delivery) : sequenceKeys(delivery, sequence).seq;
 }
 
-/** How many requests that were set aside are kept per model and bucket, the newest. */
-export const DEAD_LIMIT = 10_000;
+/** Of the frame of a request that was set aside so many bytes are kept, its beginning. */
+const SET_ASIDE_FRAME_BYTES = 4_096;
+const DAY_MS = 86_400_000;
+
+/** What is kept of requests that were set aside, as set-aside.lua takes it. */
+export function limitsOfSetAside({ setAside = { entries: 256, ageMs: 7 * DAY_MS } }: WorkerQueue): string {
+  return `${setAside.entries} ${SET_ASIDE_FRAME_BYTES} ${setAside.ageMs}`;
+}
+
+/**
+ * How many requests that were set aside a model keeps in each bucket.
+ * @param bytes what the model's may take in all buckets
+ */
+export function setAsideEntries(bytes: number, buckets: number): number {
+  return Math.max(1, Math.floor(bytes / buckets / SET_ASIDE_FRAME_BYTES));
+}
 
 /** The lanes of some entries, as a script takes them. */
 export interface LaneTable {
@@ -82,6 +99,11 @@ export function laneTable(located: readonly Located[]): LaneTable {
     keys: lanes.map(({ lane }) => laneKeys(lane).ready),
     numberOf: (lane) => numbers.get(laneText(lane)) ?? 0,
   };
+}
+
+/** What the requests of some lanes are counted in; in a Redis Cluster they are of one bucket. */
+export function loadKeyOfLanes(redis: RedisClient, lanes: LaneTable["lanes"]): string {
+  return loadKeyOf(redis, lanes[0]?.lane.bucket ?? 0);
 }
 
 /** A lane as scripts that build keys take it: the tag of its bucket with the model, and its pin. */
