@@ -67,19 +67,6 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   await bus.subscribe(replySubject(gateway), (message) => pending.receive(message));
   const sweeper = new OutcomeSweeper(redis);
   const goneBack = new GoneBack(log);
-  const watched = { redis, buckets: deployment.buckets, log, onGone: () => pending.lookAtAll(), goneBack };
-  const fleet = await FleetWatch.start(watched, closing.signal);
-  const deadlines = new Deadlines({ redis, bus, log });
-  const graceMs = config.BATON_RECONNECT_GRACE_MS;
-  const readers = new Readers({ redis, graceMs, log });
-  const relay = new Relay({
-    redis,
-    bus,
-    models: fleet,
-    readers,
-    onEnd: (address) => deadlines.remove(address),
-    log,
-  });
   const limits = {
     queue: config.BATON_QUEUE_LIMIT,
     waitingPerSequence: config.BATON_SEQUENCE_BACKLOG,
@@ -92,6 +79,19 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     keptMs: config.BATON_RESULT_TTL_MS,
   };
   const { buckets } = deployment;
+  const watched = { redis, buckets, log, onGone: () => pending.lookAtAll(), goneBack, limits };
+  const fleet = await FleetWatch.start(watched, closing.signal);
+  const deadlines = new Deadlines({ redis, bus, log });
+  const graceMs = config.BATON_RECONNECT_GRACE_MS;
+  const readers = new Readers({ redis, graceMs, log });
+  const relay = new Relay({
+    redis,
+    bus,
+    models: fleet,
+    readers,
+    onEnd: (address) => deadlines.remove(address),
+    log,
+  });
   const loads = new QueueLoads({ redis, limits, buckets, log });
   const batcher = new AdmissionBatcher(redis, { gateway, limits, shares: loads, buckets }, goneBack);
   const background = Promise.all([

@@ -81,6 +81,8 @@ const MOST_VERSIONS = 5;
 
 /** How long a request comes again in a Cluster for the room that other buckets leave, in ms. */
 const ROOM_BUDGET_MS = 1_000;
+/** Before it is refused, other buckets are asked again that were asked longer ago, in ms. */
+const LATELY_MS = 100;
 
 /**
  * A step is tried for the version that its sequence should have. If the sequence began with another
@@ -120,10 +122,10 @@ export async function enqueue<Request extends AnyRequest>(
       case "behind":
         throw wrongStep(request, admission);
       case "queue-full":
-        if (comesAgain(queue, admission.limit, applicant, place)) break;
+        if (await comesAgain(queue, admission.limit, applicant, place)) break;
         throw queueFull(admission.limit, request, applicant.frame.length, queue.limits);
       case "too-many-sequences":
-        if (comesAgain(queue, "sequences", applicant, place)) break;
+        if (await comesAgain(queue, "sequences", applicant, place)) break;
         throw fixedError("sequence_limit", "usual");
       default:
         throw refusal(admission.said, request);
@@ -161,13 +163,17 @@ function applicantOf<Request extends AnyRequest>(
  * Whether a bucket of a Cluster may have room at once for what it has refused: other buckets leave
  * some of the limit, and it gets a part of that with each call.
  */
-function comesAgain(
+async function comesAgain(
   { loads }: EnqueueSettings,
   limit: LimitName | "sequences",
-  { lane, tenant, frame }: Applicant,
+  { lane, tenant, frame, sequence }: Applicant,
   { since }: Place,
-): boolean {
+): Promise<boolean> {
   if (loads === undefined || performance.now() - since > ROOM_BUDGET_MS) return false;
+  if (loads.hasRoom(limit, lane.model, tenant, frame.length)) return true;
+  // A step that waits for what the others have now might come behind the next one.
+  if (sequence?.start === false) return false;
+  await loads.prepare({ models: [lane.model], tenants: [tenant] }, LATELY_MS);
   return loads.hasRoom(limit, lane.model, tenant, frame.length);
 }
 

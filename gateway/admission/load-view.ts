@@ -20,8 +20,6 @@ interface Known {
 interface Field {
   /** By bucket. */
   readonly buckets: (Known | undefined)[];
-  /** Requests of calls that are under way, by bucket. */
-  readonly underWay: number[];
   usedAt: number;
 }
 
@@ -36,15 +34,6 @@ export class LoadView {
   /** Takes what a bucket has. */
   note(bucket: number, loads: readonly Load[], now: number): void {
     for (const { field, requests, bytes } of loads) this.#field(field).buckets[bucket] = { requests, bytes, at: now };
-  }
-
-  /** A call is sent: its requests take room until it is over. */
-  begin(bucket: number, names: CallNames, requests: number): void {
-    for (const field of fieldsOf(names)) this.#add(field, bucket, requests);
-  }
-
-  end(bucket: number, names: CallNames, requests: number): void {
-    for (const field of fieldsOf(names)) this.#add(field, bucket, -requests);
   }
 
   /** What all buckets have, as far as it is known. */
@@ -67,7 +56,6 @@ export class LoadView {
       const one = known.buckets[other];
       if (one === undefined || now - one.at > KNOWN_MS) return part;
       sum += one[of];
-      if (of === "requests" && other !== bucket) sum += known.underWay[other] ?? 0;
     }
     return (known.buckets[bucket]?.[of] ?? 0) + Math.ceil(Math.max(0, most - sum) / this.#buckets);
   }
@@ -92,15 +80,10 @@ export class LoadView {
     return [...this.#fields.keys()];
   }
 
-  #add(name: string, bucket: number, requests: number): void {
-    const { underWay } = this.#field(name);
-    underWay[bucket] = Math.max(0, (underWay[bucket] ?? 0) + requests);
-  }
-
   #field(name: string): Field {
     let field = this.#fields.get(name);
     if (field === undefined) {
-      field = { buckets: [], underWay: [], usedAt: performance.now() };
+      field = { buckets: [], usedAt: performance.now() };
       this.#fields.set(name, field);
     }
     return field;

@@ -64,21 +64,20 @@ export class QueueLoads implements Shares {
     return this.#refusedBytes > 0;
   }
 
-  prepare(names: CallNames): Promise<void> | undefined {
+  prepare(names: CallNames, freshMs = FRESH_MS): Promise<void> | undefined {
     const { redis } = this.#settings;
-    if (!redis.isCluster || this.#view.knows(names, performance.now() - FRESH_MS)) return undefined;
+    if (!redis.isCluster || this.#view.knows(names, performance.now() - freshMs)) return undefined;
     for (const field of ["all", ...fieldsOf(names)]) this.#view.use(field);
     this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
     return within(PATIENCE_MS, this.#looking).then(() => undefined);
   }
 
-  limitsOf(bucket: number, names: CallNames, requests: number): CallLimits {
+  limitsOf(bucket: number, names: CallNames): CallLimits {
     const { redis, limits } = this.#settings;
     const plain = limitsOf(limits, names);
     if (!redis.isCluster) return plain;
     const now = performance.now();
     const view = this.#view;
-    view.begin(bucket, names, requests);
     const requestsOf = (field: string, most: number) => view.shareOf(field, "requests", bucket, most, now);
     const bytesOf = (field: string, most: number) => view.shareOf(field, "bytes", bucket, most, now);
     const shares = <Of>(all: Readonly<Record<string, Of>>, share: (name: string, of: Of) => Of) =>
@@ -98,10 +97,6 @@ export class QueueLoads implements Shares {
       keep: plain.keep,
       again: names.models.some((model) => view.sum(`m:${model}`, "requests") < limits.queue),
     };
-  }
-
-  over(bucket: number, names: CallNames, requests: number): void {
-    if (this.#settings.redis.isCluster) this.#view.end(bucket, names, requests);
   }
 
   note(bucket: number, loads: readonly Load[]): void {

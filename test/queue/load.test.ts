@@ -237,7 +237,7 @@ describe("what lies in the queue", () => {
         outcome: { kind: "result" as const, body },
       }));
       await commit(lab.queue, settlements, IDLE_MS);
-      const [member] = await lab.redis.zrange("kept:all", 0, -1);
+      const [member] = await lab.redis.zrange("kept:all", "-inf", "+inf", "BYSCORE");
       expect(await lab.redis.zcard("kept:all")).toBe(1);
       await lab.redis.zadd("kept:all", 1, member ?? "");
       expect(await reapKept(lab.redis, load, UNLIMITED)).toBe(false);

@@ -169,7 +169,7 @@ export async function admit(
   const tags = redis.isCluster || buckets === undefined ? bucketsOf(applicants) : tagsOf(buckets);
   const names = namesOf(applicants);
   await shares?.prepare(names);
-  const callLimits = shares?.limitsOf(bucket, names, applicants.length) ?? limitsOf(limits, names);
+  const callLimits = shares?.limitsOf(bucket, names) ?? limitsOf(limits, names);
   const lanes = new Map<string, number>();
   const keys: string[] = [];
   const args: Arg[] = [gateway, JSON.stringify(callLimits), limits.waitingPerSequence, tags];
@@ -190,14 +190,10 @@ export async function admit(
   }
   keys.push(loadKeyBeside(record), record);
   args.push(number, acknowledged, CALLS_KEPT_MS);
-  try {
-    const { admitted, loads } = await script(redis, keys, args);
-    shares?.note(bucket, loads);
-    if (admitted.said === "answered") noteRefused(applicants, admitted.admissions, shares);
-    return admitted;
-  } finally {
-    shares?.over(bucket, names, applicants.length);
-  }
+  const { admitted, loads } = await script(redis, keys, args);
+  shares?.note(bucket, loads);
+  if (admitted.said === "answered") noteRefused(applicants, admitted.admissions, shares);
+  return admitted;
 }
 
 /** Says for how many bytes there was no room in all queues together. */

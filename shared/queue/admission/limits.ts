@@ -27,13 +27,7 @@ export interface QueueLimits {
 }
 
 /** Which limit is in the way of a request. limits.lua has the same list. */
-export const limitNames = [
-  "total-bytes",
-  "model-requests",
-  "model-bytes",
-  "tenant-requests",
-  "tenant-bytes",
-] as const;
+export const limitNames = ["total-bytes", "model-requests", "model-bytes", "tenant-requests", "tenant-bytes"] as const;
 export type LimitName = (typeof limitNames)[number];
 
 /** Whose requests a call brings. */
@@ -67,13 +61,8 @@ export interface Load {
 export interface Shares {
   /** Learns what the other buckets have, where that is not known well enough. */
   prepare(names: CallNames): Promise<void> | undefined;
-  /**
-   * The limits of the next call to a bucket.
-   * @param requests how many the call brings
-   */
-  limitsOf(bucket: number, names: CallNames, requests: number): CallLimits;
-  /** To be called when a call that was given limits is over, whether or not it was answered. */
-  over(bucket: number, names: CallNames, requests: number): void;
+  /** The limits of the next call to a bucket. */
+  limitsOf(bucket: number, names: CallNames): CallLimits;
   /** Takes what a bucket has now. */
   note(bucket: number, loads: readonly Load[]): void;
   /** To be called when a request of so many bytes found no room in all queues together. */

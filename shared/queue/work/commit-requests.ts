@@ -13,10 +13,7 @@ const script = defineScript(new URL("./commit-requests.lua", import.meta.url), w
  * @returns one fate per settlement, in order. Safe to repeat: what an earlier call did reads as
  * `already`.
  */
-export function commitRequests(
-  queue: WorkerQueue,
-  settlements: readonly Settlement[],
-): Promise<Fate[]> {
+export function commitRequests(queue: WorkerQueue, settlements: readonly Settlement[]): Promise<Fate[]> {
   const { redis, consumer, streams = false } = queue;
   const { lanes, keys, numberOf } = laneTable(settlements.map(({ delivery }) => delivery));
   keys.push(loadKeyOfLanes(redis, lanes));
