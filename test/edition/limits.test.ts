@@ -190,7 +190,7 @@ describe("limits in bytes", () => {
   });
 
   it("say of a request that would never fit that it is too large", async () => {
-    const { status, code, error } = await large("accumulate", 99, 6 * LARGE);
+    const { status, code, error } = await large("accumulate", 99, 5 * LARGE);
     expect({ status, code }).toEqual({ status: 413, code: "payload_too_large" });
     expect(error).toContain("BATON_QUEUE_BYTES");
     expect(await ready()).toBe(200);
