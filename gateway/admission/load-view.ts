@@ -2,7 +2,8 @@
  * What one gateway knows of the loads of all buckets of a Redis Cluster, and which share of a limit
  * it gives to a bucket. It decides by numbers alone; asking Redis is `loads.ts`'s.
  */
-import type { CallNames, Load } from "#shared/queue/admission/limits.js";
+import type { CallNames } from "#shared/queue/admission/limits.js";
+import type { Load } from "#shared/queue/load.js";
 
 /** What was heard longer ago, in ms, counts as not known. */
 export const KNOWN_MS = 1_000;

@@ -4,24 +4,23 @@
  * use. Where there is one server the script compares with the limits themselves.
  *
  * In a Cluster a bucket may have what it has, and its part of the room that is left elsewhere. That
- * becomes smaller with each call, so a model whose load lies in few buckets comes to the whole limit
- * in many small steps, and gateways that know nothing of each other share the room out instead of
- * each taking all of it. Admission that finds no room asks again as long as there seems to be some
- * (`hasRoom`).
+ * becomes smaller with each call, so a model whose load lies in few buckets comes to the whole
+ * limit in many small steps, and gateways that know nothing of each other share the room out
+ * instead of each taking all of it. Admission that finds no room asks again as long as there seems
+ * to be some (`hasRoom`).
  */
 import type { Logger } from "pino";
 import {
   limitsOf,
-  UNLIMITED,
   type CallLimits,
   type CallNames,
   type LimitName,
-  type Load,
   type QueueLimits,
   type Shares,
 } from "#shared/queue/admission/limits.js";
 import { loadKey } from "#shared/queue/keys.js";
-import { readLoads } from "#shared/queue/admission/read-loads.js";
+import { readLoads, type Load } from "#shared/queue/load.js";
+import { keptShare } from "#shared/queue/kept.js";
 import { recount } from "#shared/queue/admission/recount.js";
 import { reapKept } from "#shared/queue/admission/reap-kept.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
@@ -93,7 +92,7 @@ export class QueueLoads implements Shares {
         bytesOf(`t:${name}`, bytes),
       ]),
       all: bytesOf("all", plain.all),
-      kept: plain.kept === UNLIMITED ? UNLIMITED : Math.ceil(plain.kept / this.#settings.buckets),
+      kept: keptShare(limits.keptBytes, this.#settings.buckets),
       keep: plain.keep,
       again: names.models.some((model) => view.sum(`m:${model}`, "requests") < limits.queue),
     };
@@ -200,8 +199,7 @@ export class QueueLoads implements Shares {
 
   async #reap(load: string, signal: AbortSignal): Promise<void> {
     const { redis, limits, buckets } = this.#settings;
-    const { keptBytes } = limits;
-    const most = keptBytes === undefined ? UNLIMITED : Math.ceil(keptBytes / (redis.isCluster ? buckets : 1));
+    const most = keptShare(limits.keptBytes, redis.isCluster ? buckets : 1);
     while (!signal.aborted && (await reapKept(redis, load, most)));
   }
 

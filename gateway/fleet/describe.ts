@@ -5,7 +5,7 @@
 import type { Announcement } from "#shared/contract/announcement.js";
 import { fixedError } from "#shared/errors.js";
 import type { QueueLimits } from "#shared/queue/admission/limits.js";
-import { readAllLoads } from "#shared/queue/admission/read-loads.js";
+import { readAllLoads } from "#shared/queue/load.js";
 import { pinOf, pinText } from "#shared/queue/address.js";
 import { GROUP, laneKeys } from "#shared/queue/keys.js";
 import { timeAt } from "#shared/redis/clock.js";

@@ -2,13 +2,7 @@
  * Which requests one script call may take: in a Redis Cluster those of one bucket, since a call
  * touches one slot; otherwise all of them, since most of what a call costs is the call itself.
  */
-import { loadKey } from "./keys.js";
 import type { RedisClient } from "../redis/connect.js";
-
-/** What the requests of a bucket are counted in. */
-export function loadKeyOf(redis: Pick<RedisClient, "isCluster">, bucket: number): string {
-  return loadKey(redis.isCluster ? bucket : undefined);
-}
 
 /**
  * Splits items into groups that one call may take, runs a call for each, side by side, and puts the

@@ -3,7 +3,7 @@ import type { TokenRecord } from "../contract/generation.js";
 import type { RequestAddress } from "./address.js";
 import { storeOutcome, type StoredOutcome } from "../contract/outcome.js";
 import type { ErrorCode } from "../errors.js";
-import { loadKeyOf } from "./calls.js";
+import { loadKeyOf } from "./load.js";
 import { logKey, outcomeKey } from "./keys.js";
 import type { RedisClient } from "../redis/connect.js";
 import { bytes, defineScript, list, text, word } from "../redis/script.js";

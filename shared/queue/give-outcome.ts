@@ -6,7 +6,7 @@ import type { StoredOutcome } from "../contract/outcome.js";
 import type { RedisClient } from "../redis/connect.js";
 import { bytes, defineScript, list, text, word } from "../redis/script.js";
 import type { RequestAddress } from "./address.js";
-import { loadKeyOf } from "./calls.js";
+import { loadKeyOf } from "./load.js";
 import { outcomeKey } from "./keys.js";
 
 export type Given =

@@ -3,9 +3,9 @@
 --   key `load:…`  hash: `m:<model>`, `t:<tenant>` and `all`, each `<requests> <bytes>`
 --   key `open:…`  hash: each request that is counted, as its outcome's key without `out:`, with its
 --                 bytes; for a step `<bytes>|<step>|<sequence>`
--- A request is let go exactly once, since it is taken out of `open` with what it was counted for. So
--- a script may let go what another one has let go before, or what never was counted. Nothing that
--- somebody's hand has done to these keys makes a script fail: recount.lua puts them right.
+-- A request is let go exactly once, since it is taken out of `open` with what it was counted for.
+-- So a script may let go what another one has let go before, or what never was counted. Nothing
+-- that somebody's hand has done to these keys makes a script fail: recount.lua puts them right.
 local function openKey(load) return 'open:' .. load:sub(6) end
 
 local function loadOf(text)

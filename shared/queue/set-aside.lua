@@ -1,9 +1,9 @@
 -- set-aside.lua: what is kept of requests that were set aside: the newest, and of a long frame only
--- its beginning, so they take no more than their share of memory. Scripts include this file that set
--- one aside.
---   limits  `<entries> <bytes of a field> <ms>`: how many are kept for a model in a bucket, how much
---           of each frame, and for how long. The oldest leave when another one comes; the stream
---           goes as a whole when none has come for so long
+-- its beginning, so they take no more than their share of memory. Scripts include this file that
+-- set one aside.
+--   limits  `<entries> <bytes of a field> <ms>`: how many are kept for a model in a bucket, how
+--           much of each frame, and for how long. The oldest leave when another one comes; the
+--           stream goes as a whole when none has come for so long
 local function setAside(dead, limits, now, ...)
   local entries, most, age = limits:match('^(%d+) (%d+) (%d+)$')
   local fields = {...}

@@ -1,7 +1,7 @@
 /**
- * A flood against a Redis of 256 MB: steps that wait, large bodies, and results that are to be kept.
- * What is past the limits is refused in words, what was accepted is answered, and all of it is
- * drained without a hand; a client of another model beside it notices nothing.
+ * A flood against a Redis of 256 MB: steps that wait, large bodies, and results that are to be
+ * kept. What is past the limits is refused in words, what was accepted is answered, and all of it
+ * is drained without a hand; a client of another model beside it notices nothing.
  */
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -5,7 +5,7 @@
  */
 import { beforeEach, describe, expect, it } from "vitest";
 import { UNLIMITED, type QueueLimits } from "#shared/queue/admission/limits.js";
-import { readAllLoads } from "#shared/queue/admission/read-loads.js";
+import { readAllLoads } from "#shared/queue/load.js";
 import { reapKept } from "#shared/queue/admission/reap-kept.js";
 import { recount } from "#shared/queue/admission/recount.js";
 import { withdraw } from "#shared/queue/admission/withdraw.js";

@@ -6,7 +6,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { pinOf, type Lane } from "#shared/queue/address.js";
-import { readAllLoads } from "#shared/queue/admission/read-loads.js";
+import { readAllLoads } from "#shared/queue/load.js";
 import { admit } from "#shared/queue/admission/admit.js";
 import { commit } from "#shared/queue/work/commit.js";
 import { createGroup } from "#shared/queue/work/create-group.js";

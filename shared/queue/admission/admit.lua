@@ -125,8 +125,8 @@ local function known(lane, request, digest, attended)
   return {'known', found[2] or '', found[3] or '', found[4] or ''}
 end
 
--- Sequences of which a step of this call was answered 'pinned', or found no room and comes again: no
--- later one may overtake it.
+-- Sequences of which a step of this call was answered 'pinned', or found no room and comes again:
+-- no later one may overtake it.
 local moved = {}
 
 -- The keys of a sequence's checkpoints; `seq` are its fields, as they are read below.

@@ -1,6 +1,7 @@
 /** The typed wrapper of admit.lua: the only way into a queue. */
 import { laneText, parsePin, pinText, requestName, type Lane, type Pin, type RequestInBucket } from "../address.js";
 import { bucketTag } from "../bucket-tag.js";
+import type { Load } from "../load.js";
 import { laneKeys, loadKeyBeside, modelTag } from "../keys.js";
 import {
   limitNames,
@@ -8,7 +9,6 @@ import {
   loadsOf,
   type CallNames,
   type LimitName,
-  type Load,
   type QueueLimits,
   type Shares,
 } from "./limits.js";

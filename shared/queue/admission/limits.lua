@@ -12,8 +12,8 @@
 --   'model-bytes' 'tenant-requests' 'tenant-bytes'
 -- include ../kept.lua
 
--- How long the live sequences of a model are not counted again, in ms, while there is room: to count
--- them takes a command for each bucket.
+-- How long the live sequences of a model are not counted again, in ms, while there is room: to
+-- count them takes a command for each bucket.
 local COUNTED_MS = 1000
 
 local function openLedger(load, json, tags, lanes, first, now)

@@ -3,6 +3,7 @@
  * counts that was admitted and has not left: ready, waiting or running.
  */
 import { integer, text } from "../../redis/script.js";
+import type { Load } from "../load.js";
 
 /** The limits of a deployment. What is absent has no limit. */
 export interface QueueLimits {
@@ -48,13 +49,6 @@ export interface CallLimits {
   readonly keep: number;
   /** Whether a request that finds no room comes again at once: other buckets leave some. */
   readonly again: boolean;
-}
-
-/** What is counted of one field: `m:<model>`, `t:<tenant>`, `s:<model>` (sequences) or `all`. */
-export interface Load {
-  readonly field: string;
-  readonly requests: number;
-  readonly bytes: number;
 }
 
 /** What a gateway knows of all buckets where each is counted apart. */

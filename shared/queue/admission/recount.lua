@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- recount.lua: put right what is counted of the queue (load.lua), a page to a call. Only a hand from
--- outside makes it wrong, and a record that expired before its request had ended.
+-- recount.lua: put right what is counted of the queue (load.lua), a page to a call. Only a hand
+-- from outside makes it wrong, and a record that expired before its request had ended.
 --   KEYS[1] what is counted   KEYS[2] turn, kept by the one who makes this round
 --   ARGV[1] cursor of the page; '' for the first   ARGV[2] requests of a page, about
 --   ARGV[3] ms from the beginning of a round to that of the next, whoever makes it
---   Returns {cursor, mended}   `mended` requests or fields were wrong; the next page is at `cursor`,
---                              which is '0' when the round is over
+--   Returns {cursor, mended}   `mended` requests or fields were wrong; the next page is at
+--                              `cursor`, which is '0' when the round is over
 --           {'', 0}            the last round is not so long ago
 -- include ../load.lua
 -- include ../kept.lua

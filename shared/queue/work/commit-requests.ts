@@ -2,7 +2,8 @@
 import { defineScript, words, type Arg } from "../../redis/script.js";
 import { requestName } from "../address.js";
 import { GROUP } from "../keys.js";
-import { laneArgs, laneTable, limitsOfSetAside, loadKeyOfLanes, type WorkerQueue } from "./lane.js";
+import { laneArgs, laneTable, loadKeyOfLanes, type WorkerQueue } from "./lane.js";
+import { limitsOfSetAside } from "../set-aside.js";
 import { fates, type Fate, type Settlement } from "./settlement.js";
 
 const script = defineScript(new URL("./commit-requests.lua", import.meta.url), words(fates), { durable: true });

@@ -3,7 +3,8 @@ import { defineScript, isReplyError, words, type Arg } from "../../redis/script.
 import { requestName } from "../address.js";
 import type { Delivery } from "../entry.js";
 import { GROUP, versionKey } from "../keys.js";
-import { laneArgs, laneTable, limitsOfSetAside, loadKeyOfLanes, type WorkerQueue } from "./lane.js";
+import { laneArgs, laneTable, loadKeyOfLanes, type WorkerQueue } from "./lane.js";
+import { limitsOfSetAside } from "../set-aside.js";
 import { fates, type Fate, type Settlement } from "./settlement.js";
 import { settingVersion, versionTtlMs, type Version } from "../version.js";
 import { writeVersions } from "./write-version.js";

@@ -1,7 +1,8 @@
 /** The typed wrapper of discard.lua: sets entries aside that cannot be read. */
 import { GROUP, laneKeys } from "../keys.js";
 import { defineScript, integer } from "../../redis/script.js";
-import { byLane, limitsOfSetAside, type Located, type WorkerQueue } from "./lane.js";
+import { byLane, type Located, type WorkerQueue } from "./lane.js";
+import { limitsOfSetAside } from "../set-aside.js";
 
 const script = defineScript(new URL("./discard.lua", import.meta.url), integer);
 

@@ -4,7 +4,7 @@
  */
 import type { Delivery } from "../entry.js";
 import { laneText, pinText, type Lane, type Pin } from "../address.js";
-import { loadKeyOf } from "../calls.js";
+import { loadKeyOf } from "../load.js";
 import { laneKeys, modelTag, outcomeKey, sequenceKeys } from "../keys.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { span } from "./entry-order.js";
@@ -51,23 +51,6 @@ export function inLane({ redis, consumer, streams = false }: WorkerQueue, lane: 
 export function ownerKey(delivery: Delivery): string {
   const { sequence } = delivery;
   return sequence === undefined ? outcomeKey(delivery) : sequenceKeys(delivery, sequence).seq;
-}
-
-/** Of the frame of a request that was set aside so many bytes are kept, its beginning. */
-const SET_ASIDE_FRAME_BYTES = 4_096;
-const DAY_MS = 86_400_000;
-
-/** What is kept of requests that were set aside, as set-aside.lua takes it. */
-export function limitsOfSetAside({ setAside = { entries: 256, ageMs: 7 * DAY_MS } }: WorkerQueue): string {
-  return `${setAside.entries} ${SET_ASIDE_FRAME_BYTES} ${setAside.ageMs}`;
-}
-
-/**
- * How many requests that were set aside a model keeps in each bucket.
- * @param bytes what the model's may take in all buckets
- */
-export function setAsideEntries(bytes: number, buckets: number): number {
-  return Math.max(1, Math.floor(bytes / buckets / SET_ASIDE_FRAME_BYTES));
 }
 
 /** The lanes of some entries, as a script takes them. */

@@ -1,8 +1,19 @@
-/** Reads what is counted of the queue, with plain commands. */
-import { bucketTag } from "../bucket-tag.js";
-import { loadKey } from "../keys.js";
-import type { RedisClient } from "../../redis/connect.js";
-import type { Load } from "./limits.js";
+/** What is counted of the queue, by load.lua, and how it is read with plain commands. */
+import { bucketTag } from "./bucket-tag.js";
+import { loadKey } from "./keys.js";
+import type { RedisClient } from "../redis/connect.js";
+
+/** What is counted of one field: `m:<model>`, `t:<tenant>`, `s:<model>` (sequences) or `all`. */
+export interface Load {
+  readonly field: string;
+  readonly requests: number;
+  readonly bytes: number;
+}
+
+/** The key under which the requests of a bucket are counted. */
+export function loadKeyOf(redis: Pick<RedisClient, "isCluster">, bucket: number): string {
+  return loadKey(redis.isCluster ? bucket : undefined);
+}
 
 /**
  * @param bucket undefined outside of a Cluster
