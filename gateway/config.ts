@@ -83,7 +83,31 @@ export const gatewaySettings = sharedSettings
       .int()
       .positive()
       .default(10_000)
-      .describe("requests queued per model and bucket before 503"),
+      .describe("requests of a model that wait or run before 503"),
+    BATON_QUEUE_BYTES: z.coerce
+      .number()
+      .int()
+      .positive()
+      .default(268_435_456)
+      .describe("bytes of a model's requests that wait or run before 503"),
+    BATON_TOTAL_QUEUE_BYTES: z.coerce
+      .number()
+      .int()
+      .positive()
+      .default(1_073_741_824)
+      .describe("bytes of all requests that wait or run before 503, and before the gateway is not ready"),
+    BATON_TENANT_QUEUE_LIMIT: z.coerce
+      .number()
+      .int()
+      .min(0)
+      .default(0)
+      .describe("requests of a tenant that wait or run, of all models, before 429; 0: no limit of its own"),
+    BATON_TENANT_QUEUE_BYTES: z.coerce
+      .number()
+      .int()
+      .min(0)
+      .default(0)
+      .describe("bytes of a tenant's requests that wait or run, of all models, before 429; 0: no limit of its own"),
     BATON_SEQUENCE_BACKLOG: z.coerce
       .number()
       .int()
@@ -95,7 +119,7 @@ export const gatewaySettings = sharedSettings
       .int()
       .positive()
       .default(100_000)
-      .describe("live sequences per model and bucket before 429"),
+      .describe("live sequences of a model before 429"),
     BATON_OUTCOME_TTL_MS: z.coerce
       .number()
       .int()
@@ -113,7 +137,13 @@ export const gatewaySettings = sharedSettings
       .int()
       .min(10_000)
       .default(3_600_000)
-      .describe("how long the outcome of a request in the background is kept"),
+      .describe("how long the result of a request in the background, or under an Idempotency-Key, is kept"),
+    BATON_RESULT_BYTES: z.coerce
+      .number()
+      .int()
+      .positive()
+      .default(268_435_456)
+      .describe("bytes of such results, all together; above it those go first that would go first anyway"),
     BATON_RECONNECT_GRACE_MS: z.coerce
       .number()
       .int()

@@ -18,6 +18,7 @@ import { settingsOrExit } from "#shared/settings.js";
 import { Deadlines } from "./admission/deadlines.js";
 import { AdmissionBatcher } from "./admission/batcher.js";
 import type { EnqueueSettings } from "./admission/enqueue.js";
+import { QueueLoads } from "./admission/loads.js";
 import { QueuedInference } from "./admission/submit.js";
 import { OutcomeSweeper } from "./outcomes/sweep.js";
 import { buildApp } from "./app.js";
@@ -67,7 +68,19 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   await bus.subscribe(replySubject(gateway), (message) => pending.receive(message));
   const sweeper = new OutcomeSweeper(redis);
   const goneBack = new GoneBack(log);
-  const watched = { redis, buckets: deployment.buckets, log, onGone: () => pending.lookAtAll(), goneBack };
+  const limits = {
+    queue: config.BATON_QUEUE_LIMIT,
+    waitingPerSequence: config.BATON_SEQUENCE_BACKLOG,
+    liveSequences: config.BATON_SEQUENCE_LIMIT,
+    queueBytes: config.BATON_QUEUE_BYTES,
+    totalBytes: config.BATON_TOTAL_QUEUE_BYTES,
+    tenantQueue: config.BATON_TENANT_QUEUE_LIMIT || undefined,
+    tenantQueueBytes: config.BATON_TENANT_QUEUE_BYTES || undefined,
+    keptBytes: config.BATON_RESULT_BYTES,
+    keptMs: config.BATON_RESULT_TTL_MS,
+  };
+  const { buckets } = deployment;
+  const watched = { redis, buckets, log, onGone: () => pending.lookAtAll(), goneBack, limits };
   const fleet = await FleetWatch.start(watched, closing.signal);
   const deadlines = new Deadlines({ redis, bus, log });
   const graceMs = config.BATON_RECONNECT_GRACE_MS;
@@ -80,12 +93,8 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     onEnd: (address) => deadlines.remove(address),
     log,
   });
-  const limits = {
-    queue: config.BATON_QUEUE_LIMIT,
-    waitingPerSequence: config.BATON_SEQUENCE_BACKLOG,
-    liveSequences: config.BATON_SEQUENCE_LIMIT,
-  };
-  const batcher = new AdmissionBatcher(redis, { gateway, limits }, goneBack);
+  const loads = new QueueLoads({ redis, limits, buckets, log });
+  const batcher = new AdmissionBatcher(redis, { gateway, limits, shares: loads, buckets }, goneBack);
   const background = Promise.all([
     batcher.confirmWhileOpen(closing.signal),
     pending.watch(closing.signal),
@@ -93,6 +102,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     relay.watch(closing.signal),
     readers.watch(closing.signal),
     deadlines.watch(closing.signal),
+    loads.watch(closing.signal),
   ]);
   lifecycle.onClose("background", async () => {
     closing.abort();
@@ -103,7 +113,9 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   const queue: EnqueueSettings = {
     redis,
     batcher,
-    buckets: deployment.buckets,
+    loads,
+    limits,
+    buckets,
     models: fleet,
     secret: deployment.secret,
     idempotencyTtlMs: config.BATON_IDEMPOTENCY_TTL_MS,
@@ -132,7 +144,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     tenantOf,
     inference,
     requests,
-    isReady: () => !stopping && fleet.canAdmit,
+    isReady: () => !stopping && fleet.canAdmit && !loads.isFull,
     serverName: config.BATON_SERVER_NAME,
     version,
     bodies: new Bodies(config.BATON_BODY_MEMORY_BYTES),

@@ -111,6 +111,14 @@ export const errorKinds = {
     retry: false,
     texts: { usual: "the Idempotency-Key was used for a different request" },
   },
+  /** A tenant has as much in the queue as it may. */
+  tenant_limit: { status: 429, retry: true },
+  /** A request has ended, and what it gave is not kept any more. */
+  result_expired: {
+    status: 410,
+    retry: false,
+    texts: { usual: "the request has ended, and its result is not kept any more" },
+  },
   queue_full: { status: 503, retry: true, texts: { usual: "Exceeds maximum queue size" } },
   /** Redis or another part of the fleet cannot be reached, or this process is stopping. */
   unavailable: {

@@ -71,6 +71,18 @@ export const workerSettings = sharedSettings.extend({
     .positive()
     .default(3_600_000)
     .describe("how long a generator's conversation is kept between its turns"),
+  BATON_DEAD_BYTES: z.coerce
+    .number()
+    .int()
+    .positive()
+    .default(16_777_216)
+    .describe("what is kept of requests that were set aside, per model: the newest, of each at most 4 KiB"),
+  BATON_DEAD_TTL_MS: z.coerce
+    .number()
+    .int()
+    .min(60_000)
+    .default(604_800_000)
+    .describe("how long a request that was set aside is kept; twice that where another one comes meanwhile"),
   BATON_MAX_RUNS_ALONE: z.coerce
     .number()
     .int()

@@ -12,6 +12,7 @@ import { RedisClocks } from "#shared/redis/clock.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { lanesOf } from "#shared/queue/work/lane.js";
 import { notePins, type ServedPin } from "#shared/queue/work/pins.js";
+import { setAsideEntries } from "#shared/queue/set-aside.js";
 import { joinDeployment, type Deployment } from "#shared/queue/deployment.js";
 import { checkServer } from "#shared/redis/server.js";
 import { retrying } from "#shared/retry.js";
@@ -138,11 +139,15 @@ export class FleetMember {
   ): Lane[] {
     const { redis, worker, config, log } = this;
     const { BATON_REDIS_URL: redisUrl, BATON_LOG_LEVEL: logLevel } = config;
+    const setAside = {
+      entries: setAsideEntries(config.BATON_DEAD_BYTES, buckets),
+      ageMs: config.BATON_DEAD_TTL_MS,
+    };
     const reading = beginToRead(redis, { url: redisUrl, name: worker, log }, buckets);
     const opened = loaded.map((model) => {
       const { kind, serving, served } = model;
       const streams = kind === "generator";
-      const queue = { redis, consumer: worker, streams, model: serving.name, ...pinOf(served), buckets };
+      const queue = { redis, consumer: worker, streams, setAside, model: serving.name, ...pinOf(served), buckets };
       const running = this.openLane(model, { queue, reading, replies, models: loaded.length });
       liveness.register(running);
       return running;

@@ -11,9 +11,12 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import type { Admission, Applicant } from "#shared/queue/admission/admit.js";
 import { adopt } from "#shared/queue/sequences/adopt.js";
 import { usualTerms, type WaitingTerms } from "#shared/queue/parking.js";
+import type { LimitName, QueueLimits } from "#shared/queue/admission/limits.js";
 import type { AdmissionBatcher } from "./batcher.js";
 import type { Place, Unwritable } from "./call-line.js";
 import type { AnyRequest } from "./inference.js";
+import type { QueueLoads } from "./loads.js";
+import { queueFull } from "./queue-full.js";
 import type { AddressTerms } from "./request-id.js";
 import { readyWindow } from "./window.js";
 
@@ -34,6 +37,10 @@ export interface EnqueueSettings extends AddressTerms {
   readonly redis: RedisClient;
   readonly models: PinnedModels;
   readonly batcher: AdmissionBatcher;
+  /** What lies in the queue; absent where nothing has a limit but Redis's memory. */
+  readonly loads?: QueueLoads;
+  /** Refusals name them. */
+  readonly limits?: QueueLimits;
   /** How long an `Idempotency-Key` is remembered, in ms. */
   readonly idempotencyTtlMs: number;
   /** The shares of tenants where requests have to wait; a tenant that is not named has 1. */
@@ -84,6 +91,11 @@ export function outcomeTtlOf(
  */
 const MOST_VERSIONS = 5;
 
+/** How long a request comes again in a Cluster for the room that other buckets leave, in ms. */
+const ROOM_BUDGET_MS = 1_000;
+/** Before it is refused, other buckets are asked again that were asked longer ago, in ms. */
+const LATELY_MS = 100;
+
 /**
  * A step is tried for the version that its sequence should have. If the sequence began with another
  * one, which only Redis knows, the step is made anew for that.
@@ -122,6 +134,13 @@ export async function enqueue<Request extends AnyRequest>(
       case "ahead":
       case "behind":
         throw wrongStep(request, admission);
+      case "queue-full":
+        if (admission.limit === "level") throw fixedError("queue_full", "usual");
+        if (await comesAgain(queue, admission.limit, applicant, place)) break;
+        throw queueFull(admission.limit, request, applicant.frame.length, queue.limits);
+      case "too-many-sequences":
+        if (await comesAgain(queue, "sequences", applicant, place)) break;
+        throw fixedError("sequence_limit", "usual");
       default:
         throw refusal(admission.said, request);
     }
@@ -189,6 +208,24 @@ function waitingTerms({ weights, buckets }: EnqueueSettings, { tenant, queue }: 
   return { level, weight, delayMs, mostParked: mostQueued && Math.ceil(mostQueued / buckets) };
 }
 
+/**
+ * Whether a bucket of a Cluster may have room at once for what it has refused: other buckets leave
+ * some of the limit, and it gets a part of that with each call.
+ */
+async function comesAgain(
+  { loads }: EnqueueSettings,
+  limit: LimitName | "sequences",
+  { lane, tenant, frame, sequence }: Applicant,
+  { since }: Place,
+): Promise<boolean> {
+  if (loads === undefined || performance.now() - since > ROOM_BUDGET_MS) return false;
+  if (loads.hasRoom(limit, lane.model, tenant, frame.length)) return true;
+  // A step that waits for what the others have now might come behind the next one.
+  if (sequence?.start === false) return false;
+  await loads.prepare({ models: [lane.model], tenants: [tenant] }, LATELY_MS);
+  return loads.hasRoom(limit, lane.model, tenant, frame.length);
+}
+
 async function admitInTurn(batcher: AdmissionBatcher, applicant: Applicant, place: Place) {
   try {
     return await batcher.admit(applicant, place);
@@ -236,7 +273,14 @@ function wrongStep({ model, sequence }: AnyRequest, { said, number }: WrongStep)
 type WrongStep = Extract<Admission, { readonly said: "ahead" | "behind" }>;
 type Refused = Exclude<
   Admission["said"] | Unwritable["said"],
-  Enqueued["said"] | WrongStep["said"] | "pinned" | "held-back" | "forgotten" | "failed"
+  | Enqueued["said"]
+  | WrongStep["said"]
+  | "pinned"
+  | "held-back"
+  | "forgotten"
+  | "failed"
+  | "queue-full"
+  | "too-many-sequences"
 >;
 
 function refusal(said: Refused, { model, sequence }: AnyRequest): InferenceError {
@@ -245,14 +289,10 @@ function refusal(said: Refused, { model, sequence }: AnyRequest): InferenceError
       return fixedError("unavailable", "queue");
     case "mismatch":
       return fixedError("idempotency_mismatch", "usual");
-    case "queue-full":
-      return fixedError("queue_full", "usual");
     case "start-required":
       if (sequence === undefined) throw new TypeError("a stateless request cannot lack START");
       return new InferenceError("sequence_start_required", startRequiredMessage(model.name, sequence.id));
     case "backlog-full":
       return fixedError("sequence_backlog", "usual");
-    case "too-many-sequences":
-      return fixedError("sequence_limit", "usual");
   }
 }

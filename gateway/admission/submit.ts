@@ -2,7 +2,7 @@
  * The journey of one inference through the gateway: expect its outcome, then admit it, then answer.
  */
 import type { Logger } from "pino";
-import { outcomeOf, readOutcome, stepOf, type Outcome } from "#shared/contract/outcome.js";
+import { outcomeOf, readKept, stepOf, type Outcome } from "#shared/contract/outcome.js";
 import { encodeRequestId } from "#shared/queue/address.js";
 import { InferenceError } from "#shared/errors.js";
 import { decodeFrame, encodeFrame } from "#shared/frame.js";
@@ -109,7 +109,7 @@ async function admit({ queue, pending }: SubmitSettings, request: InferenceReque
   }
   expected.admitted(enqueued.said === "known");
   const outcome = enqueued.said === "known" ? enqueued.outcome : undefined;
-  const known = outcome && readOutcome(outcome.kind, outcome.body);
+  const known = outcome && readKept(outcome.kind, outcome.body);
   const { version } = enqueued;
   return { id: encodeRequestId(address), key: outcomeKey(address), expected, known, version };
 }

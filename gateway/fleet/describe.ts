@@ -4,6 +4,8 @@
  */
 import type { Announcement } from "#shared/contract/announcement.js";
 import { fixedError } from "#shared/errors.js";
+import type { QueueLimits } from "#shared/queue/admission/limits.js";
+import { readAllLoads } from "#shared/queue/load.js";
 import { pinOf, pinText } from "#shared/queue/address.js";
 import { GROUP, laneKeys } from "#shared/queue/keys.js";
 import { timeAt } from "#shared/redis/clock.js";
@@ -12,22 +14,29 @@ import { isTransient } from "#shared/retry.js";
 import type { Unserved } from "./buckets.js";
 import type { GoneBack } from "./gone-back.js";
 
-/**
- * @param workers the live workers
- * @param buckets how many lanes each model version has
- * @param unserved buckets of which Redis cannot be asked: what they hold is not counted
- * @param goneBack whether Redis was noticed to have lost what it had acknowledged
- * @throws InferenceError `unavailable` while Redis cannot be asked
- */
-export async function describeFleet(
-  redis: RedisClient,
-  workers: readonly Announcement[],
-  buckets: number,
-  unserved: readonly Unserved[],
-  goneBack?: GoneBack,
-) {
+export interface Described {
+  readonly redis: RedisClient;
+  /** The live workers. */
+  readonly workers: readonly Announcement[];
+  /** How many lanes each model version has. */
+  readonly buckets: number;
+  /** Buckets of which Redis cannot be asked: what they hold is not counted. */
+  readonly unserved: readonly Unserved[];
+  /** Whether Redis was noticed to have lost what it had acknowledged. */
+  readonly goneBack?: GoneBack | undefined;
+  /** What may lie in the queue. */
+  readonly limits?: QueueLimits | undefined;
+}
+
+/** @throws InferenceError `unavailable` while Redis cannot be asked */
+export async function describeFleet(described: Described) {
+  const { redis, workers, buckets, unserved, goneBack, limits } = described;
   try {
-    return { ...(await description(redis, workers, buckets, unserved)), gone_back: goneBack?.describe() };
+    const [fleet, queue] = await Promise.all([
+      description(redis, workers, buckets, unserved),
+      describeQueue(described, limits),
+    ]);
+    return { ...fleet, queue, gone_back: goneBack?.describe() };
   } catch (error) {
     dropIfSilent(redis, error);
     if (!isTransient(error)) throw error;
@@ -81,6 +90,38 @@ async function description(
       failed,
     })),
     models,
+  };
+}
+
+/** What lies in the queue, by model and by tenant, and what may. */
+async function describeQueue({ redis, buckets, unserved }: Described, limits: QueueLimits | undefined) {
+  const away = new Set(unserved.flatMap((one) => one.buckets));
+  const asked = Array.from({ length: buckets }, (_, bucket) => bucket).filter((bucket) => !away.has(bucket));
+  const keys = redis.isCluster ? asked : [undefined];
+  const loads = (await Promise.all(keys.map((bucket) => readAllLoads(redis, bucket)))).flat();
+  const sums = new Map<string, { requests: number; bytes: number }>();
+  for (const { field, requests, bytes } of loads) {
+    const sum = sums.get(field) ?? { requests: 0, bytes: 0 };
+    sums.set(field, { requests: sum.requests + requests, bytes: sum.bytes + bytes });
+  }
+  const named = (kind: string) =>
+    [...sums].flatMap(([field, sum]) => (field.startsWith(kind) ? [{ name: field.slice(kind.length), ...sum }] : []));
+  const none = { requests: 0, bytes: 0 };
+  const results = sums.get("kept") ?? none;
+  return {
+    ...(sums.get("all") ?? none),
+    models: named("m:"),
+    tenants: named("t:"),
+    results: { count: results.requests, bytes: results.bytes },
+    limits: limits && {
+      model_requests: limits.queue,
+      model_bytes: limits.queueBytes,
+      model_sequences: limits.liveSequences,
+      tenant_requests: limits.tenantQueue,
+      tenant_bytes: limits.tenantQueueBytes,
+      bytes: limits.totalBytes,
+      result_bytes: limits.keptBytes,
+    },
   };
 }
 

@@ -10,6 +10,7 @@ import type { Pin } from "#shared/queue/address.js";
 import { announcement, type Announcement, type ServedModel } from "#shared/contract/announcement.js";
 import { InferenceError } from "#shared/errors.js";
 import { readFleet, readVersion, type FleetState } from "#shared/queue/admission/read-fleet.js";
+import type { QueueLimits } from "#shared/queue/admission/limits.js";
 import { REMEMBERED_MS } from "#shared/queue/keys.js";
 import { readAnnouncements, readMembers, type Members } from "#shared/queue/members.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
@@ -50,6 +51,8 @@ export interface FleetSettings {
   readonly onGone?: () => void;
   /** What `GET /v2/fleet` says of a Redis that has lost what it had acknowledged. */
   readonly goneBack?: GoneBack;
+  /** What `GET /v2/fleet` says may lie in the queue. */
+  readonly limits?: QueueLimits;
 }
 
 /** A view of the fleet that keeps itself current until its signal aborts. */
@@ -116,8 +119,15 @@ export class FleetWatch implements Fleet {
   }
 
   describe(): Promise<unknown> {
-    const { redis, buckets, goneBack } = this.#settings;
-    return describeFleet(redis, this.#workers, buckets, this.#buckets.unserved, goneBack);
+    const { redis, buckets, goneBack, limits } = this.#settings;
+    return describeFleet({
+      redis,
+      workers: this.#workers,
+      buckets,
+      unserved: this.#buckets.unserved,
+      goneBack,
+      limits,
+    });
   }
 
   /**

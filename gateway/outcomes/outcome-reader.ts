@@ -3,7 +3,7 @@
  * call, and then the outcomes of those. The second goes on apart, so large outcomes hold up nobody
  * else's.
  */
-import { readOutcome, type Outcome } from "#shared/contract/outcome.js";
+import { readKept, type Outcome } from "#shared/contract/outcome.js";
 import { chunks } from "#shared/chunks.js";
 import { findOutcomes, type Found } from "#shared/queue/admission/find-outcomes.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
@@ -97,8 +97,8 @@ export class OutcomeReader<Item extends Readable> {
 
   async #read(item: Item): Promise<void> {
     try {
-      const [kind, body] = await readLasting(this.#redis, item.key, ["kind", "body"]);
-      if (kind && body) this.#receiver.ended(item, readOutcome(kind.toString(), body));
+      const [kind, body = null] = await readLasting(this.#redis, item.key, ["kind", "body"]);
+      if (kind) this.#receiver.ended(item, readKept(kind.toString(), body));
       else this.#receiver.stillOpen(item);
     } catch (error) {
       dropIfSilent(this.#redis, error);

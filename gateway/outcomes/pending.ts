@@ -5,11 +5,12 @@
  */
 import type { Logger } from "pino";
 import { chunks } from "#shared/chunks.js";
-import { readOutcome, storeOutcome, outcomeOf, type Outcome } from "#shared/contract/outcome.js";
+import { readKept, readOutcome, storeOutcome, outcomeOf, type Outcome } from "#shared/contract/outcome.js";
 import { fixedError } from "#shared/errors.js";
 import type { Bus } from "#shared/nats/connect.js";
 import { requestName, type RequestAddress } from "#shared/queue/address.js";
 import { giveOutcome, giveOutcomeInQueue } from "#shared/queue/give-outcome.js";
+import { withdraw } from "#shared/queue/admission/withdraw.js";
 import { outcomeKey, unpublishedKey } from "#shared/queue/keys.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
@@ -301,7 +302,14 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
     const expired = outcomeOf(fixedError("expired", "beforeResult"));
     const given = await giveOutcome(this.#settings.redis, address, storeOutcome(expired), outcomeTtlMs);
     if (given.said === "sealed") return undefined;
-    return given.said === "known" ? readOutcome(given.outcome.kind, given.outcome.body) : expired;
+    if (given.said === "given") this.#withdraw(address);
+    return given.said === "known" ? readKept(given.outcome.kind, given.outcome.body) : expired;
+  }
+
+  /** Takes a request that has ended out of the queue, where nobody has to wait for that. */
+  #withdraw(address: RequestAddress): void {
+    const { redis } = this.#settings;
+    withdraw(redis, address).catch((error: unknown) => dropIfSilent(redis, error));
   }
 
   #isOpen(pending: Pending): boolean {

@@ -4,7 +4,7 @@
  */
 import { tokenRecord, type TokenRecord } from "#shared/contract/generation.js";
 import type { ServedModel } from "#shared/contract/announcement.js";
-import { readOutcome, stepOf, type Outcome } from "#shared/contract/outcome.js";
+import { readKept, stepOf, type Outcome } from "#shared/contract/outcome.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { decodeFrame } from "#shared/frame.js";
 import { readLogs } from "#shared/queue/admission/read-logs.js";
@@ -47,7 +47,7 @@ export async function readOutcomeFields(redis: RedisClient, key: string): Promis
   const number = (field: Buffer | null | undefined) => (field ? Number(field.toString()) : undefined);
   return {
     known: Boolean(digest),
-    outcome: kind && body ? readOutcome(kind.toString(), body) : undefined,
+    outcome: kind ? readKept(kind.toString(), body) : undefined,
     admittedAt: number(at),
     beganAt: number(began),
     endedAt: number(ended),
@@ -87,7 +87,7 @@ export async function readStatus(redis: RedisClient, address: RequestAddress, st
 }
 
 function stateOf({ outcome, sealed, beganAt }: OutcomeFields, log: CollectedLog | undefined): State {
-  if (outcome?.kind === "result") return "done";
+  if (outcome?.kind === "result" || outcome?.code === "result_expired") return "done";
   // The final record is written before the outcome and says the same.
   const code = outcome?.code ?? log?.error?.code;
   if (code !== undefined) return code === "cancelled" || code === "expired" ? code : "failed";

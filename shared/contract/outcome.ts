@@ -39,6 +39,15 @@ export function readOutcome(kind: string, body: Buffer): Outcome {
 }
 
 /**
+ * Reads an outcome as Redis keeps it. The body of a result may be gone before its request is
+ * forgotten.
+ */
+export function readKept(kind: string, body: Buffer | null | undefined): Outcome {
+  if (body !== null && body !== undefined && body.length > 0) return readOutcome(kind, body);
+  return outcomeOf(fixedError("result_expired", "usual"));
+}
+
+/**
  * The outcome of a request that ended with this error: one that is no refusal is a bug, and its
  * text stays here.
  */

@@ -3,7 +3,7 @@
 -- was destroyed. Like give-outcome.lua, but a stream also gets its final record. A worker that
 -- holds the request learns of it at its next append or at its commit. One that is parked is taken
 -- out of what is parked.
---   KEYS[1] outcome hash   KEYS[2] log
+--   KEYS[1] outcome hash   KEYS[2] log   KEYS[3] what is counted (load.lua)
 --   ARGV[1] outcome kind   ARGV[2] outcome body
 --   ARGV[3] least TTL ms of outcome and log; admission may have asked for a longer one
 --   ARGV[4] the rest of the final record: JSON members, without braces; '' if the request is no
@@ -15,10 +15,11 @@
 --                                   of the worker that holds it
 --           {'begun'}               its log has a record, and ARGV[5] is '1'
 --           {'unknown'}             there is no such request, or not any more
+-- include load.lua
 -- include parking.lua
 local known = redis.call('HMGET', KEYS[1], 'digest', 'kind', 'body', 'sealed', 'ttl', 'parked', 'pin')
 if not known[1] then return {'unknown'} end
-if known[2] then return {'known', known[2], known[3]} end
+if known[2] then return {'known', known[2], known[3] or ''} end
 if known[4] then return {'sealed'} end
 if ARGV[5] == '1' and redis.call('LLEN', KEYS[2]) > 0 then return {'begun'} end
 if known[6] then withdrawParked(KEYS[1], known[7], known[6]) end
@@ -34,4 +35,5 @@ if ARGV[4] ~= '' then
 end
 redis.call('HSET', KEYS[1], unpack(changes))
 redis.call('PEXPIRE', KEYS[1], ttl)
+letGo(KEYS[3], {KEYS[1]:sub(5)}, true)
 return {'given', record}

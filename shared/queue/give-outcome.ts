@@ -6,6 +6,7 @@ import type { StoredOutcome } from "../contract/outcome.js";
 import type { RedisClient } from "../redis/connect.js";
 import { bytes, defineScript, list, text, word } from "../redis/script.js";
 import type { RequestAddress } from "./address.js";
+import { loadKeyOf } from "./load.js";
 import { GROUP, outcomeKey } from "./keys.js";
 
 export type Given =
@@ -38,7 +39,8 @@ export function giveOutcome(
   ttlMs: number,
   evenSealed = false,
 ): Promise<Given> {
-  return script(redis, [outcomeKey(address)], [kind, body, ttlMs, evenSealed ? 1 : 0, GROUP]);
+  const keys = [outcomeKey(address), loadKeyOf(redis, address.bucket)];
+  return script(redis, keys, [kind, body, ttlMs, evenSealed ? 1 : 0, GROUP]);
 }
 
 /**
@@ -51,5 +53,6 @@ export function giveOutcomeInQueue(
   { kind, body }: StoredOutcome,
   ttlMs: number,
 ): Promise<Given> {
-  return script(redis, [outcomeKey(address)], [kind, body, ttlMs, 2, GROUP]);
+  const keys = [outcomeKey(address), loadKeyOf(redis, address.bucket)];
+  return script(redis, keys, [kind, body, ttlMs, 2, GROUP]);
 }

@@ -118,6 +118,25 @@ export function callsKey(gateway: string, bucket: number | undefined): string {
 }
 
 /**
+ * hash: what lies in the queue, counted; see load.lua. Two more keys, `open:` and `kept:`, go with
+ * it. In a Redis Cluster there is one for each bucket, in its slot.
+ * @param bucket undefined outside of a Cluster
+ */
+export function loadKey(bucket: number | undefined): string {
+  return `load:${bucket === undefined ? "all" : bucketTag(bucket)}`;
+}
+
+/** string: held by the one gateway that counts again in this round; in the slot of `loadKey`. */
+export function loadTurnKey(load: string): string {
+  return `recount${load.slice("load".length)}`;
+}
+
+/** The key of what is counted of the requests that the calls of this record admit. */
+export function loadKeyBeside(callsKey: string): string {
+  return `load:${/\{[^}]*\}/.exec(callsKey)?.[0] ?? "all"}`;
+}
+
+/**
  * list: names of requests that have ended and that one gateway process waits for, left by workers
  * that cannot reach NATS.
  */

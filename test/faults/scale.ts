@@ -19,6 +19,16 @@ export const scale = {
   timeoutMs: full ? 600_000 : 240_000,
 };
 
+/** How much a flood brings, to a Redis that has 256 MB. */
+export const floodScale = {
+  steps: full ? 50_000 : 1_500,
+  largeBodies: full ? 200 : 16,
+  keyed: full ? 10_000 : 400,
+  /** What the second client asks while it is alone. */
+  alone: full ? 500 : 20,
+  timeoutMs: full ? 900_000 : 300_000,
+};
+
 /**
  * Printed by each test, so that a failing run can be repeated. It is the same in every `npm test`:
  * about once in a million draws the number falls so close to the limit between two tokens that

@@ -88,7 +88,7 @@ describe("admit", () => {
 
   it("refuses past the queue limit and writes nothing", async () => {
     await admitRequest(lab, "r1", "", 1);
-    expect(await admitRequest(lab, "r2", "", 1)).toEqual({ said: "queue-full" });
+    expect(await admitRequest(lab, "r2", "", 1)).toEqual({ said: "queue-full", limit: "model-requests" });
     expect(await lab.redis.exists(outcomeKey(addressOf(lab, "r2")))).toBe(0);
   });
 

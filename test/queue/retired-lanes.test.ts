@@ -15,12 +15,15 @@ import { clearLane } from "../../worker/upkeep/clear-lane.js";
 import { lookAfterPins } from "../../worker/upkeep/upkeep.js";
 import { announcementOf, servedModel } from "../fixtures/served-models.js";
 import {
+  admit,
   admitRequest,
   admitStep,
   admitStream,
+  applicant,
   currentVersion,
   finalRecord,
   IDLE_MS,
+  LIMITS,
   logOf,
   outcomeFields,
   put,
@@ -115,6 +118,18 @@ describe("clearing a lane", () => {
     expect(await left()).toEqual({ entries: 1, pending: 1 });
     expect(await lab.redis.zcard(registryKeys.graves)).toBe(0);
     await bury(lab.redis, lab.other.consumer, { why: "ended" }, []);
+  });
+
+  it("also ends what is parked", async () => {
+    const names = Array.from({ length: 250 }, (_, i) => `r${i}`);
+    const applicants = names.map((name) => ({ ...applicant(lab.lane, name, name), window: 2 }));
+    await admit(lab.redis, { gateway: "gw", limits: { ...LIMITS, queue: 1_000 } }, applicants);
+    expect(await lab.redis.xlen(laneKeys(lab.lane).ready)).toBe(2);
+    // Whoever deletes what is ready leaves the rest without anybody who makes room.
+    await lab.redis.xtrim(laneKeys(lab.lane).ready, "MAXLEN", 0);
+    expect(await clear(lab)).toBe(248);
+    for (const name of names.slice(2)) expect(await outcomeOfRequest(lab, name)).toBe("unavailable");
+    expect(await lab.redis.exists(laneKeys(lab.lane).queue, laneKeys(lab.lane).parked)).toBe(0);
   });
 
   it("makes the group of a lane that has none, and sets aside what it cannot read", async () => {

@@ -13,6 +13,7 @@ import { discard } from "#shared/queue/work/discard.js";
 import { graveOf, graveText } from "#shared/queue/work/graves.js";
 import type { LaneQueue } from "#shared/queue/work/lane.js";
 import { readProgress } from "#shared/queue/work/read-progress.js";
+import { refill } from "#shared/queue/work/refill.js";
 import { sealedOutcome } from "#shared/queue/work/sealed-outcome.js";
 import type { Settlement } from "#shared/queue/work/settlement.js";
 import { owners } from "#shared/queue/work/strays.js";
@@ -44,7 +45,10 @@ export async function clearLane(lane: RetiredLane, signal: AbortSignal): Promise
   let ended = 0;
   while (!signal.aborted) {
     const { deliveries, unreadable } = await takeAny(queue);
-    if (deliveries.length + unreadable.length === 0) break;
+    if (deliveries.length + unreadable.length === 0) {
+      // What takes entries out refills the lane; here nothing could.
+      if ((await refill(queue.redis, [{ lanes: lanesByKey([queue.lane]), room: AT_ONCE }])) === 0) break;
+    }
     if (unreadable.length > 0) await discard(queue, unreadable);
     const settlements = await Promise.all(deliveries.map((delivery) => end(lane, delivery)));
     await commit(queue, settlements, lane.maxIdleMs);

@@ -4,6 +4,7 @@
  * model, one at a time. Mostly there is nothing to do, and that costs two short commands a look.
  */
 import type { Logger } from "pino";
+import type { Lane } from "#shared/queue/address.js";
 import { laneKeys, registryKeys } from "#shared/queue/keys.js";
 import { readAnnouncements, readMembers, type Members } from "#shared/queue/members.js";
 import { announcedModels } from "#shared/queue/work/announced-lanes.js";
@@ -119,9 +120,9 @@ async function clear(settings: UpkeepSettings, { pin, standing, serving }: Unser
   const { redis, worker, buckets, log } = settings;
   const { model, version, streams, maxIdleMs } = pin;
   const queues = lanesOf({ ...pin, buckets }).map((lane) => inLane({ redis, consumer: worker, streams }, lane));
-  const lengths = await Promise.all(queues.map(({ lane }) => redis.xlen(laneKeys(lane).ready)));
+  const filled = await Promise.all(queues.map(({ lane }) => hasWork(redis, lane)));
   let ended = 0;
-  for (const queue of queues.filter((_, bucket) => lengths[bucket] !== 0)) {
+  for (const queue of queues.filter((_, bucket) => filled[bucket])) {
     ended += await clearLane({ queue, maxIdleMs, hasHeir: hasHeir(pin, serving) }, signal);
   }
   if (ended > 0) log.warn({ model, version, ended }, "requests for a version that nobody serves any more were ended");
@@ -134,6 +135,11 @@ async function clear(settings: UpkeepSettings, { pin, standing, serving }: Unser
   // A worker that serves it again has announced so before it noted the pin.
   if (standingOf(pin, await readServing(settings)) === "served") await notePins(redis, [pin]);
   else log.info({ model, version }, "a version that nobody serves any more is forgotten");
+}
+
+async function hasWork(redis: RedisClient, lane: Lane): Promise<boolean> {
+  const { ready, queue } = laneKeys(lane);
+  return (await redis.xlen(ready)) + (await redis.exists(queue)) > 0;
 }
 
 /** Removes the sequences that have idled out. @returns whether any is left */

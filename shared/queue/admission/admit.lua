@@ -4,9 +4,10 @@
 -- not begin it while it refuses writes.
 --   KEYS     the ready stream of each lane of the call. The other keys are built here from the tag
 --            of the lane's bucket, so in a cluster all lanes of a call are of one bucket. Then:
---            the record of the gateway's last call. It is one for each gateway, and in a cluster
---            one for each gateway and bucket, in the slot of that bucket
---   ARGV[1] gateway   ARGV[2] ready limit   ARGV[3] waiting limit   ARGV[4] live sequence limit
+--            what is counted (load.lua); and the record of the gateway's last call. Both are one
+--            for all buckets, and in a cluster one for each, in the slot of that bucket
+--   ARGV[1] gateway   ARGV[2] limits (limits.lua)   ARGV[3] waiting limit
+--   ARGV[4] tags of the buckets whose live sequences are counted together, with spaces between
 --   then three per lane:
 --           tag of the bucket and model, `{tag}:model`
 --           pin: `version:digest` of the model that the lane's requests are for
@@ -40,7 +41,11 @@
 --   hour after the last one; a gateway that has nothing to admit sends a call without requests in
 --   time. A call without its record, from a gateway that knows of one, is not run: either it comes
 --   late, or Redis has lost calls that it had acknowledged.
---   Returns {'answered', answers}    done now or before, with one answer per request
+--   Returns {'answered', answers, loads}
+--                                    done now or before, with one answer per request; and what is
+--                                    counted now of the models and tenants of the call, as a list
+--                                    of field, requests, bytes, and as `s:<model>`, live sequences,
+--                                    0; empty where the call was done before
 --           {'late'}                 a later call was done; nothing is written
 --           {'gone-back', last}      Redis knows of no call later than `last`, which is before the
 --                                    one that it is known to have done; nothing is written
@@ -52,28 +57,33 @@
 --           {'pinned', pin}          a step without START whose sequence is pinned to another
 --                                    version, or to other files; nothing is written
 --           'held-back'              another step of its sequence, before it in this call, was
---                                    answered 'pinned' and comes again; nothing is written
+--                                    answered 'pinned', or found no room, and comes again; nothing
+--                                    is written
 --           {'ahead', number} {'behind', number}
 --                                    the next step of its sequence has this number, which is less
 --                                    or more than the one that it should have; nothing is written
 --           'mismatch'               its Idempotency-Key was used for something else
---           'queue-full' 'start-required' 'backlog-full' 'too-many-sequences'
+--           'start-required' 'backlog-full' 'too-many-sequences'
 --                                    refused; nothing is written
+--           {'queue-full', limit}    refused, by the name of a limit (limits.lua); nothing is
+--                                    written
 --           'forgotten'              it was known, but its record has expired since the first copy
 --                                    of this call
 --           {'failed', why}          an error in the middle, as where somebody has changed a key of
 --                                    its sequence by hand: whether it is queued is not known
 -- include ../version.lua
 -- include ../parking.lua
-local gateway, readyLimit, waitLimit, liveLimit = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local calls = KEYS[#KEYS]
+-- include ../load.lua
+-- include limits.lua
+local gateway, waitLimit = ARGV[1], tonumber(ARGV[3])
+local calls, load, laneCount = KEYS[#KEYS], KEYS[#KEYS - 1], #KEYS - 2
 local number, acknowledged, recordMs = tonumber(ARGV[#ARGV - 2]), tonumber(ARGV[#ARGV - 1]), ARGV[#ARGV]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local at = string.format('%.0f', now)
 
 local lanes = {}
-for i = 1, #KEYS - 1 do
+for i = 1, laneCount do
   local base = ARGV[2 + 3 * i]
   lanes[i] = {
     ready = KEYS[i],
@@ -82,13 +92,8 @@ for i = 1, #KEYS - 1 do
     window = tonumber(ARGV[4 + 3 * i]),
     -- An error here is met again by each request of the lane, and by no other.
     length = redis.pcall('XLEN', KEYS[i]),
-    parked = 0,
     busy = {},
   }
-  -- Nothing is parked while there is room, since whatever makes room refills it.
-  if type(lanes[i].length) == 'number' and lanes[i].length >= lanes[i].window then
-    lanes[i].parked = redis.call('HLEN', laneKeyOf('parked', KEYS[i]))
-  end
 end
 
 -- How many requests of a priority level are parked in a lane, those with a delay behind them
@@ -103,7 +108,8 @@ local function parkedOf(lane, rank)
   return count
 end
 
--- Queue a request that may run now.
+-- Queue a request that may run now. Nothing is parked while there is room, since whatever makes
+-- room refills it.
 -- Returns its entry in ready, or PARKED where there is no room.
 local function queueUp(lane, facts, frame, terms)
   if lane.length < lane.window then
@@ -116,9 +122,10 @@ local function queueUp(lane, facts, frame, terms)
     redis.call('HSET', laneKeyOf('window', lane.ready), 'window', lane.window)
     lane.isNoted = true
   end
-  lane.parked = lane.parked + 1
   return PARKED
 end
+
+local ledger
 
 -- Write the outcome hash of a new request. It is kept for a day past the deadline even if every
 -- process dies: a stream's deadline is that of its first token, and its log lives as long as this
@@ -135,6 +142,10 @@ local function record(out, pin, digest, ttl, deadline, attended, entry, terms)
   if entry == PARKED or entry and terms ~= '' then
     fields[#fields + 1] = 'parked'
     fields[#fields + 1] = terms
+  end
+  if tonumber(ttl) >= ledger.limits.keep then
+    fields[#fields + 1] = 'keep'
+    fields[#fields + 1] = ledger.limits.keep
   end
   redis.call('HSET', out, unpack(fields))
   redis.call('PEXPIRE', out, tonumber(ttl) + deadline + DAY)
@@ -154,7 +165,8 @@ local function known(lane, request, digest, attended)
   return {'known', found[2] or '', found[3] or '', found[4] or ''}
 end
 
--- Sequences of which a step of this call was answered 'pinned': no later one may overtake it.
+-- Sequences of which a step of this call was answered 'pinned', or found no room and comes again:
+-- no later one may overtake it.
 local moved = {}
 
 -- The keys of a sequence's checkpoints; `seq` are its fields, as they are read below.
@@ -217,18 +229,20 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
       return {tonumber(expected) > number and 'ahead' or 'behind', number}
     end
   end
-  if lane.length + lane.parked >= readyLimit then return 'queue-full' end
-  if most ~= '0' and lane.length >= lane.window then
-    if parkedOf(lane, (readTerms(terms))) >= tonumber(most) then return 'queue-full' end
+  if type(lane.length) == 'table' then error(lane.length) end
+  local counted = lane.base .. ':' .. request
+  local full = ledger.refuses(counted, #frame)
+  if full then
+    if isStep and ledger.limits.again then moved[sequence] = true end
+    return {'queue-full', full}
+  end
+  if most ~= '0' and lane.length >= lane.window and parkedOf(lane, (readTerms(terms))) >= tonumber(most) then
+    return {'queue-full', 'level'}
   end
   terms = termsAt(terms)
   if isStep then
     if running and redis.call('LLEN', wait) >= waitLimit then return 'backlog-full' end
-    if not seq[1] then
-      lane.sequences = lane.sequences or redis.call('ZCARD', 'live:' .. lane.base)
-      if lane.sequences >= liveLimit then return 'too-many-sequences' end
-      lane.sequences = lane.sequences + 1
-    end
+    if not seq[1] and not ledger.begins(lane.base) then return 'too-many-sequences' end
   end
 
   local left = tonumber(deadline)
@@ -239,6 +253,7 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
     -- With `entry` the request can be taken out of the queue (withdraw.lua). A step of a sequence
     -- has none in its outcome hash: others may wait for it.
     record(out, lane.pin, digest, ttl, left, attended, entry, terms)
+    ledger.count(counted, #frame)
     return 'admitted'
   end
   record(out, lane.pin, digest, ttl, left, attended)
@@ -268,6 +283,7 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
     changes[n + 5], changes[n + 6] = 'on', lane.pin
   end
   redis.call('HSET', sequence, unpack(changes))
+  ledger.count(counted, #frame, step, name)
   return 'admitted'
 end
 
@@ -313,7 +329,9 @@ local last, kept = lastCall()
 if number < last then return {'late'} end
 if last < acknowledged then return {'gone-back', last} end
 local said = {}
-for a = 1 + 3 * #KEYS, #ARGV - 4, 12 do
+local first = 4 + 3 * laneCount
+if number ~= last then ledger = openLedger(load, ARGV[2], ARGV[4], lanes, first, now) end
+for a = first, #ARGV - 4, 12 do
   local lane = lanes[tonumber(ARGV[a + 1])]
   if number == last then
     said[#said + 1] = answerBy(recall, kept[#said + 1], lane, ARGV[a + 2], ARGV[a + 4], ARGV[a + 7])
@@ -322,9 +340,9 @@ for a = 1 + 3 * #KEYS, #ARGV - 4, 12 do
       ARGV[a + 8], ARGV[a + 9], ARGV[a + 10], ARGV[a + 11], ARGV[a + 12])
   end
 end
-if number == last then return {'answered', said} end
+if number == last then return {'answered', said, {}} end
 noteCall(said)
 for i = 1, #lanes do
   if #lanes[i].busy > 0 then redis.pcall('ZADD', 'live:' .. lanes[i].base, unpack(lanes[i].busy)) end
 end
-return {'answered', said}
+return {'answered', said, ledger.close()}

@@ -1,7 +1,18 @@
 /** The typed wrapper of admit.lua: the only way into a queue. */
 import { laneText, parsePin, pinText, requestName, type Lane, type Pin, type RequestInBucket } from "../address.js";
-import { laneKeys, modelTag } from "../keys.js";
+import { bucketTag } from "../bucket-tag.js";
+import type { Load } from "../load.js";
+import { laneKeys, loadKeyBeside, modelTag } from "../keys.js";
 import { termsText, usualTerms, type WaitingTerms } from "../parking.js";
+import {
+  limitNames,
+  limitsOf,
+  loadsOf,
+  type CallNames,
+  type LimitName,
+  type QueueLimits,
+  type Shares,
+} from "./limits.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer, list, text, bytes, word, type Arg } from "../../redis/script.js";
 
@@ -22,7 +33,9 @@ export type Admission =
   | { readonly said: "ahead" | "behind"; readonly number: number }
   /** A step before it in the same call comes again, and this one behind it. */
   | { readonly said: "held-back" }
-  | { readonly said: "mismatch" | "queue-full" | "start-required" | "backlog-full" | "too-many-sequences" }
+  | { readonly said: "mismatch" | "start-required" | "backlog-full" | "too-many-sequences" }
+  /** There is no room for it within this limit. */
+  | { readonly said: "queue-full"; readonly limit: LimitName | "level" }
   /** It was known, but how it ended has been forgotten since the call was first sent. */
   | { readonly said: "forgotten" }
   /** Something is wrong in Redis with what belongs to it; whether it is queued is not known. */
@@ -67,14 +80,11 @@ export interface Terms {
   /** Names the gateway process that workers send outcomes to. */
   readonly gateway: string;
   /** Past these a request is refused. */
-  readonly limits: {
-    /** Entries in the lane's ready stream. */
-    readonly queue: number;
-    /** Steps that wait behind the running one of their sequence. */
-    readonly waitingPerSequence: number;
-    /** Sequences of the model in the bucket. */
-    readonly liveSequences: number;
-  };
+  readonly limits: QueueLimits;
+  /** The share of the limits that a bucket has; absent where there is one server, or one bucket. */
+  readonly shares?: Shares;
+  /** How many buckets the deployment has: outside of a Cluster, their sequences count together. */
+  readonly buckets?: number;
 }
 
 /** One request as the script takes it. */
@@ -116,7 +126,6 @@ const answers = [
   "admitted",
   "held-back",
   "mismatch",
-  "queue-full",
   "start-required",
   "backlog-full",
   "too-many-sequences",
@@ -125,25 +134,30 @@ const answers = [
 
 const script = defineScript(
   new URL("./admit.lua", import.meta.url),
-  (reply): Admitted => {
-    const [first, second] = list(reply);
-    const said = word(first, ["answered", "late", "gone-back"]);
-    switch (said) {
-      case "answered":
-        return { said, admissions: list(second).map(admission) };
-      case "gone-back":
-        return { said, last: integer(second) };
-      case "late":
-        return { said };
-    }
+  (reply): { readonly admitted: Admitted; readonly loads: readonly Load[] } => {
+    const [first, second, loads] = list(reply);
+    return { admitted: admittedOf(first, second), loads: loads === undefined ? [] : loadsOf(list(loads)) };
   },
   { durable: true },
 );
 
+function admittedOf(first: unknown, second: unknown): Admitted {
+  const said = word(first, ["answered", "late", "gone-back"]);
+  switch (said) {
+    case "answered":
+      return { said, admissions: list(second).map(admission) };
+    case "gone-back":
+      return { said, last: integer(second) };
+    case "late":
+      return { said };
+  }
+}
+
 function admission(answer: unknown): Admission {
   if (!Array.isArray(answer)) return { said: word(answer, answers) };
   const [first, second, body, pin] = list(answer);
-  const said = word(first, ["known", "pinned", "failed", "ahead", "behind"]);
+  const said = word(first, ["known", "pinned", "failed", "ahead", "behind", "queue-full"]);
+  if (said === "queue-full") return { said, limit: word(second, limitNames) };
   if (said === "failed") return { said, why: text(second) };
   if (said === "ahead" || said === "behind") return { said, number: integer(second) };
   if (said === "pinned") return { said, pin: parsePin(text(second)) };
@@ -156,15 +170,20 @@ function admission(answer: unknown): Admission {
  * only notes its number
  * @returns what every copy of this call is answered, in whatever order copies arrive
  */
-export function admit(
+export async function admit(
   redis: RedisClient,
-  { gateway, limits }: Terms,
+  { gateway, limits, shares, buckets }: Terms,
   applicants: readonly Applicant[],
   { record, number, acknowledged }: NumberedCall,
 ): Promise<Admitted> {
+  const bucket = applicants[0]?.lane.bucket ?? 0;
+  const tags = redis.isCluster || buckets === undefined ? bucketsOf(applicants) : tagsOf(buckets);
+  const names = namesOf(applicants);
+  await shares?.prepare(names);
+  const callLimits = shares?.limitsOf(bucket, names) ?? limitsOf(limits, names);
   const lanes = new Map<string, number>();
   const keys: string[] = [];
-  const args: Arg[] = [gateway, limits.queue, limits.waitingPerSequence, limits.liveSequences];
+  const args: Arg[] = [gateway, JSON.stringify(callLimits), limits.waitingPerSequence, tags];
   for (const { lane, window = NO_WINDOW } of applicants) {
     if (lanes.has(laneText(lane))) continue;
     lanes.set(laneText(lane), keys.push(laneKeys(lane).ready));
@@ -181,7 +200,39 @@ export function admit(
     }
     args.push(termsText(waiting), waiting.mostParked ?? 0);
   }
-  keys.push(record);
+  keys.push(loadKeyBeside(record), record);
   args.push(number, acknowledged, CALLS_KEPT_MS);
-  return script(redis, keys, args);
+  const { admitted, loads } = await script(redis, keys, args);
+  shares?.note(bucket, loads);
+  if (admitted.said === "answered") noteRefused(applicants, admitted.admissions, shares);
+  return admitted;
+}
+
+/** Says for how many bytes there was no room in all queues together. */
+function noteRefused(applicants: readonly Applicant[], admissions: readonly Admission[], shares?: Shares): void {
+  for (const [i, admission] of admissions.entries()) {
+    if (admission.said !== "queue-full" || admission.limit !== "total-bytes") continue;
+    shares?.noteFull(applicants[i]?.frame.length ?? 0);
+  }
+}
+
+function namesOf(applicants: readonly Applicant[]): CallNames {
+  return {
+    models: [...new Set(applicants.map(({ lane }) => lane.model))],
+    tenants: [...new Set(applicants.map(({ tenant }) => tenant))],
+  };
+}
+
+/** The tags of the buckets of these requests. */
+function bucketsOf(applicants: readonly Applicant[]): string {
+  return [...new Set(applicants.map(({ lane }) => bucketTag(lane.bucket)))].join(" ");
+}
+
+/** The tags of all buckets, by how many there are: they are made once. */
+const allTags = new Map<number, string>();
+
+function tagsOf(buckets: number): string {
+  const tags = allTags.get(buckets) ?? Array.from({ length: buckets }, (_, bucket) => bucketTag(bucket)).join(" ");
+  allTags.set(buckets, tags);
+  return tags;
 }

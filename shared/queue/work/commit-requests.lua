@@ -2,8 +2,9 @@
 -- commit-requests.lua: what commit-steps.lua is for steps, for stateless requests: if this worker
 -- still owns the entry, write the outcome and acknowledge.
 --   KEYS     the ready stream of each lane of the call, all of one model. The other keys are built
---            here from the tag of the lane's bucket, so in a cluster all lanes are of one bucket
---   ARGV[1] group   ARGV[2] consumer   ARGV[3] dead limit
+--            here from the tag of the lane's bucket, so in a cluster all lanes are of one bucket.
+--            Then what is counted (load.lua)
+--   ARGV[1] group   ARGV[2] consumer   ARGV[3] limits of what is set aside (set-aside.lua)
 --   ARGV[4] whether requests are streams, with a log each that is kept as long as the outcome, 0/1
 --   then four per lane:  tag of the bucket and model `{tag}:model`, pin `version:digest`,
 --                        the oldest and the newest entry
@@ -12,15 +13,19 @@
 --                            aside)
 --   Returns one word per request: 'committed' 'superseded' 'already' 'lost', as in commit-steps.lua
 -- include ../parking.lua
+-- include ../load.lua
+-- include ../kept.lua
+-- include ../set-aside.lua
 local group, consumer = ARGV[1], ARGV[2]
 local streams = ARGV[4] == '1'
-local first = 4 + 4 * #KEYS
+local load, laneCount = KEYS[#KEYS], #KEYS - 1
+local first = 4 + 4 * laneCount
 local count = (#ARGV - first) / 7
 local time = redis.call('TIME')
 local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 
 local lanes = {}
-for i = 1, #KEYS do
+for i = 1, laneCount do
   local a = 4 * i
   local lane = {ready = KEYS[i], base = ARGV[a + 1], owned = {}, forgotten = {}}
   lane.runs = 'runs:' .. lane.base .. ':' .. ARGV[a + 2]
@@ -37,21 +42,26 @@ local function isOwned(lane, entry)
     or #lane.rows == lane.most and #redis.call('XPENDING', lane.ready, group, entry, entry, 1, consumer) == 1
 end
 
+-- Requests that have left the queue, and results that are kept for who comes back.
+local left, ending = {}, endings(now)
+
 local function commit(lane, entry, request, kind, body, ttl, reason)
   local out = 'out:' .. lane.base .. ':' .. request
-  local record = redis.call('HMGET', out, 'kind', 'digest')
+  local record = redis.call('HMGET', out, 'kind', 'digest', 'keep')
   local outcome = record[1]
   if not isOwned(lane, entry) then
     if outcome then return 'already' end
     return 'lost'
   end
   lane.forgotten[#lane.forgotten + 1] = entry
+  left[#left + 1] = lane.base .. ':' .. request
   if outcome or not record[2] then return 'superseded' end
   redis.call('HSET', out, 'kind', kind, 'body', body, 'ended', now)
   redis.call('PEXPIRE', out, ttl)
-  if streams then redis.call('PEXPIRE', 'log:' .. lane.base .. ':' .. request, ttl) end
+  ending.note(lane.base .. ':' .. request, kind, #body, ttl, record[3])
+  if streams then redis.call('PEXPIRE', 'log:' .. lane.base .. ':' .. request, keptFor(ttl, record[3])) end
   if reason ~= '' then
-    redis.call('XADD', 'dead:' .. lane.base, 'MAXLEN', '~', ARGV[3], '*', 'sequence', '', 'step', '0', 'reason', reason,
+    setAside('dead:' .. lane.base, ARGV[3], now, 'sequence', '', 'step', '0', 'reason', reason,
       'runs', (redis.call('HGET', lane.runs, entry) or '0'):match('^%d+'), 'frame', redis.call('XRANGE', lane.ready, entry, entry)[1][2][4])
   end
   return 'committed'
@@ -73,4 +83,6 @@ for i = 1, #lanes do
     end
   end
 end
+letGo(load, left)
+ending.write(load)
 return said

@@ -6,8 +6,10 @@
 -- transaction, each under a name of its own; the one of a step that changes nothing is removed
 -- again.
 --   KEYS     the ready stream of each lane of the call, all of one model. The other keys are built
---            here from the tag of the lane's bucket, so in a cluster all lanes are of one bucket
---   ARGV[1] group   ARGV[2] consumer   ARGV[3] idle ms   ARGV[4] dead limit
+--            here from the tag of the lane's bucket, so in a cluster all lanes are of one bucket.
+--            Then what is counted (load.lua)
+--   ARGV[1] group   ARGV[2] consumer   ARGV[3] idle ms   ARGV[4] limits of what is set aside
+--   (set-aside.lua)
 --   ARGV[5] whether requests are streams, with a log each, 0/1
 --   ARGV[6] how many checkpoints of a sequence are kept, the one that it goes on from included
 --   ARGV[7] TTL ms that the new checkpoints were written with
@@ -36,10 +38,14 @@
 --                         be committed
 -- include ../version.lua
 -- include ../parking.lua
+-- include ../load.lua
+-- include ../kept.lua
+-- include ../set-aside.lua
 local group, consumer, idle = ARGV[1], ARGV[2], ARGV[3]
+local load, laneCount = KEYS[#KEYS], #KEYS - 1
 local streams = ARGV[5] == '1'
 local history, written = tonumber(ARGV[6]), tonumber(ARGV[7])
-local first = 7 + 4 * #KEYS
+local first = 7 + 4 * laneCount
 local count = (#ARGV - first) / 12
 local time = redis.call('TIME')
 local clock = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -47,7 +53,7 @@ local lapses = string.format('%.0f', clock + tonumber(idle))
 local now = string.format('%.0f', clock)
 
 local lanes = {}
-for i = 1, #KEYS do
+for i = 1, laneCount do
   local a = 3 + 4 * i
   local lane = {ready = KEYS[i], base = ARGV[a + 1], owned = {}, forgotten = {}, idling = {}}
   lane.pin = ARGV[a + 2]
@@ -65,6 +71,9 @@ local function isOwned(lane, entry)
   return lane.owned[entry]
     or #lane.rows == lane.most and #redis.call('XPENDING', lane.ready, group, entry, entry, 1, consumer) == 1
 end
+
+-- Requests that have left the queue, and results that are kept for who comes back.
+local left, ending = {}, endings(now)
 
 -- Nothing refers to these any more. They are removed all at once, when the call is done.
 local removed = {}
@@ -100,7 +109,7 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
   local log = streams and 'log:' .. lane.base .. ':' .. request
   local key = lane.base .. ':' .. name
   local seq, wait = 'seq:' .. key, 'wait:' .. key
-  local record = redis.call('HMGET', out, 'kind', 'digest')
+  local record = redis.call('HMGET', out, 'kind', 'digest', 'keep')
   local outcome = record[1]
   local facts = redis.call('HMGET', seq, 'entry', 'done', 'start', 'ended', 'at', 'next', 'on', 'until', 'kept')
   local at, kept, keptUntil = facts[5] or '', facts[9] or '', tonumber(facts[8] or '0')
@@ -108,7 +117,10 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
   -- Entries of two lanes may have the same id, so the sequence also says in which lane its own is.
   local isIts = facts[1] == entry and facts[7] == lane.pin
   if not mine or not isIts or tonumber(facts[2] or '0') + 1 ~= tonumber(step) then
-    if mine then lane.forgotten[#lane.forgotten + 1] = entry end
+    if mine then
+      lane.forgotten[#lane.forgotten + 1] = entry
+      left[#left + 1] = lane.base .. ':' .. request
+    end
     -- A call that is repeated has written again what the sequence may go on from.
     if action == 'put' and not (at .. ' ' .. kept):find(version, 1, true) then remove(lane, name, {version}) end
     if outcome then return 'already' end
@@ -124,9 +136,10 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
   else
     redis.call('HSET', out, 'kind', kind, 'body', body, 'ended', now)
     redis.call('PEXPIRE', out, ttl)
-    if log then redis.call('PEXPIRE', log, ttl) end
+    ending.note(lane.base .. ':' .. request, kind, #body, ttl, record[3])
+    if log then redis.call('PEXPIRE', log, keptFor(ttl, record[3])) end
     if reason ~= '' then
-      redis.call('XADD', 'dead:' .. lane.base, 'MAXLEN', '~', ARGV[4], '*', 'sequence', name, 'step', step, 'reason', reason,
+      setAside('dead:' .. lane.base, ARGV[4], now, 'sequence', name, 'step', step, 'reason', reason,
         'runs', (redis.call('HGET', lane.runs, entry) or '0'):match('^%d+'), 'frame', redis.call('XRANGE', lane.ready, entry, entry)[1][2][4])
     end
   end
@@ -143,6 +156,7 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
     if action == 'fail' and tonumber(facts[3] or '0') <= tonumber(step) then facts[4] = '1' end
   end
   lane.forgotten[#lane.forgotten + 1] = entry
+  left[#left + 1] = lane.base .. ':' .. request
   remove(lane, name, gone)
 
   -- Every step that was admitted after this one waits, so comparing their numbers tells whether one
@@ -203,5 +217,7 @@ for i = 1, #lanes do
   end
   if #lane.idling > 0 then redis.call('ZADD', 'live:' .. lane.base, unpack(lane.idling)) end
 end
+letGo(load, left)
+ending.write(load)
 for i = 1, #removed, 1000 do redis.call('UNLINK', unpack(removed, i, math.min(i + 999, #removed))) end
 return said

@@ -3,7 +3,8 @@ import { defineScript, isReplyError, words, type Arg } from "../../redis/script.
 import { requestName } from "../address.js";
 import type { Delivery } from "../entry.js";
 import { GROUP, versionKey } from "../keys.js";
-import { DEAD_LIMIT, laneArgs, laneTable, type WorkerQueue } from "./lane.js";
+import { laneArgs, laneTable, loadKeyOfLanes, type WorkerQueue } from "./lane.js";
+import { limitsOfSetAside } from "../set-aside.js";
 import { fates, type Fate, type Settlement } from "./settlement.js";
 import { settingVersion, versionTtlMs, type Version } from "../version.js";
 import { writeVersions } from "./write-version.js";
@@ -25,14 +26,16 @@ const script = defineScript(new URL("./commit-steps.lua", import.meta.url), word
  * `already`.
  */
 export async function commitSteps(
-  { redis, consumer, streams = false }: WorkerQueue,
+  queue: WorkerQueue,
   settlements: readonly StepSettlement[],
   maxIdleMs: number,
   history: number,
 ): Promise<Fate[]> {
+  const { redis, consumer, streams = false } = queue;
   const { lanes, keys, numberOf } = laneTable(settlements.map(({ delivery }) => delivery));
+  keys.push(loadKeyOfLanes(redis, lanes));
   const ttlMs = versionTtlMs(maxIdleMs);
-  const args: Arg[] = [GROUP, consumer, maxIdleMs, DEAD_LIMIT, streams ? 1 : 0, history, ttlMs];
+  const args: Arg[] = [GROUP, consumer, maxIdleMs, limitsOfSetAside(queue), streams ? 1 : 0, history, ttlMs];
   for (const { lane, oldest, newest } of lanes) args.push(...laneArgs(lane), oldest, newest);
   const versions: Version[] = [];
   for (const { delivery, outcome, state, deadReason = "" } of settlements) {

@@ -2,14 +2,18 @@
 -- discard.lua: set aside entries that cannot be read as a step. Left alone, they would come back
 -- for ever.
 --   KEYS[1] ready stream   KEYS[2] dead stream
---   ARGV[1] group   ARGV[2] consumer   ARGV[3] dead limit   ARGV[4..] entries
+--   ARGV[1] group   ARGV[2] consumer   ARGV[3] limits of what is set aside
+--   (set-aside.lua)    ARGV[4..] entries
 --   Returns how many were set aside; those that the caller does not own are left alone
 -- include ../parking.lua
+-- include ../set-aside.lua
 local discarded = 0
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
 for i = 4, #ARGV do
   if #redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[i], ARGV[i], 1, ARGV[2]) == 1 then
     local found = redis.call('XRANGE', KEYS[1], ARGV[i], ARGV[i])[1]
-    if found then redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[3], '*', 'reason', 'unreadable', unpack(found[2])) end
+    if found then setAside(KEYS[2], ARGV[3], now, 'reason', 'unreadable', unpack(found[2])) end
     redis.call('XACK', KEYS[1], ARGV[1], ARGV[i])
     redis.call('XDEL', KEYS[1], ARGV[i])
     discarded = discarded + 1

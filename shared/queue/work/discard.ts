@@ -1,15 +1,17 @@
 /** The typed wrapper of discard.lua: sets entries aside that cannot be read. */
 import { GROUP, laneKeys } from "../keys.js";
 import { defineScript, integer } from "../../redis/script.js";
-import { byLane, DEAD_LIMIT, type Located, type WorkerQueue } from "./lane.js";
+import { byLane, type Located, type WorkerQueue } from "./lane.js";
+import { limitsOfSetAside } from "../set-aside.js";
 
 const script = defineScript(new URL("./discard.lua", import.meta.url), integer);
 
 /** @returns how many were set aside. */
-export async function discard({ redis, consumer }: WorkerQueue, located: readonly Located[]): Promise<number> {
+export async function discard(queue: WorkerQueue, located: readonly Located[]): Promise<number> {
+  const { redis, consumer } = queue;
   const calls = byLane(located).map(([lane, some]) => {
     const { ready, dead } = laneKeys(lane);
-    return script(redis, [ready, dead], [GROUP, consumer, DEAD_LIMIT, ...some.map(({ entry }) => entry)]);
+    return script(redis, [ready, dead], [GROUP, consumer, limitsOfSetAside(queue), ...some.map(({ entry }) => entry)]);
   });
   return (await Promise.all(calls)).reduce((sum, count) => sum + count, 0);
 }

@@ -4,6 +4,7 @@
  */
 import type { Delivery } from "../entry.js";
 import { laneText, pinText, type Lane, type Pin } from "../address.js";
+import { loadKeyOf } from "../load.js";
 import { laneKeys, modelTag, outcomeKey, sequenceKeys } from "../keys.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { span } from "./entry-order.js";
@@ -15,6 +16,8 @@ export interface WorkerQueue {
   readonly consumer: string;
   /** Whether its requests are streams: each then has a log beside its outcome. */
   readonly streams?: boolean;
+  /** What is kept of requests that are set aside, for each model and bucket. */
+  readonly setAside?: { readonly entries: number; readonly ageMs: number };
 }
 
 /** One lane, as one worker works on it. */
@@ -50,9 +53,6 @@ export function ownerKey(delivery: Delivery): string {
   return sequence === undefined ? outcomeKey(delivery) : sequenceKeys(delivery, sequence).seq;
 }
 
-/** How many requests that were set aside are kept per model and bucket, the newest. */
-export const DEAD_LIMIT = 10_000;
-
 /** The lanes of some entries, as a script takes them. */
 export interface LaneTable {
   readonly lanes: readonly { readonly lane: Lane; readonly oldest: string; readonly newest: string }[];
@@ -82,6 +82,11 @@ export function laneTable(located: readonly Located[]): LaneTable {
     keys: lanes.map(({ lane }) => laneKeys(lane).ready),
     numberOf: (lane) => numbers.get(laneText(lane)) ?? 0,
   };
+}
+
+/** What the requests of some lanes are counted in; in a Redis Cluster they are of one bucket. */
+export function loadKeyOfLanes(redis: RedisClient, lanes: LaneTable["lanes"]): string {
+  return loadKeyOf(redis, lanes[0]?.lane.bucket ?? 0);
 }
 
 /** A lane as scripts that build keys take it: the tag of its bucket with the model, and its pin. */

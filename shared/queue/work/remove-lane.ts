@@ -10,6 +10,6 @@ const script = defineScript(new URL("./remove-lane.lua", import.meta.url), (repl
 
 /** Safe to repeat. */
 export async function removeLane(redis: RedisClient, lane: Lane): Promise<(typeof answers)[number]> {
-  const { ready, runs, reconciler } = laneKeys(lane);
-  return script(redis, [ready, runs, reconciler], []);
+  const { ready, queue, runs, reconciler } = laneKeys(lane);
+  return script(redis, [ready, queue, runs, reconciler], []);
 }

@@ -8,8 +8,8 @@ import type { DeadLetter, Floor } from "./facts.js";
  * Kinds of keys that stay for ever by design. All other keys must have a TTL when nothing is
  * queued, or, as a sequence, a time at which it is reaped.
  */
-const lasting = new Set(["ready", "dead", "live", "{registry}"]);
-const passing = new Set(["seq", "state", "out", "log", "reconciler", "calls", "unpublished"]);
+const lasting = new Set(["ready", "live", "load", "kept", "{registry}"]);
+const passing = new Set(["seq", "state", "out", "log", "reconciler", "calls", "unpublished", "recount", "dead"]);
 
 /**
  * @param servers connections to those that together hold every key once

@@ -1,0 +1,97 @@
+/**
+ * What one gateway knows of the loads of all buckets of a Redis Cluster, and which share of a limit
+ * it gives to a bucket. It decides by numbers alone; asking Redis is `loads.ts`'s.
+ */
+import type { CallNames } from "#shared/queue/admission/limits.js";
+import type { Load } from "#shared/queue/load.js";
+
+/** What was heard longer ago, in ms, counts as not known. */
+export const KNOWN_MS = 1_000;
+/** A field that no call has named for so long, in ms, is asked for no more. */
+const IN_USE_MS = 2_000;
+
+type Of = "requests" | "bytes";
+
+interface Known {
+  readonly requests: number;
+  readonly bytes: number;
+  readonly at: number;
+}
+
+interface Field {
+  /** By bucket. */
+  readonly buckets: (Known | undefined)[];
+  usedAt: number;
+}
+
+export class LoadView {
+  readonly #buckets: number;
+  readonly #fields = new Map<string, Field>();
+
+  constructor(buckets: number) {
+    this.#buckets = buckets;
+  }
+
+  /** Takes what a bucket has. */
+  note(bucket: number, loads: readonly Load[], now: number): void {
+    for (const { field, requests, bytes } of loads) this.#field(field).buckets[bucket] = { requests, bytes, at: now };
+  }
+
+  /** What all buckets have, as far as it is known. */
+  sum(field: string, of: Of): number {
+    return this.#field(field).buckets.reduce((total, one) => total + (one?.[of] ?? 0), 0);
+  }
+
+  /**
+   * What the bucket may have: what it has, and its part of the room that is left. As long as not
+   * all are known, its part of the limit.
+   * @param most the limit; negative for none
+   */
+  shareOf(field: string, of: Of, bucket: number, most: number, now: number): number {
+    const known = this.#field(field);
+    known.usedAt = now;
+    if (most < 0) return most;
+    const part = Math.ceil(most / this.#buckets);
+    let sum = 0;
+    for (let other = 0; other < this.#buckets; other++) {
+      const one = known.buckets[other];
+      if (one === undefined || now - one.at > KNOWN_MS) return part;
+      sum += one[of];
+    }
+    return (known.buckets[bucket]?.[of] ?? 0) + Math.ceil(Math.max(0, most - sum) / this.#buckets);
+  }
+
+  /** Whether all that concerns these was heard from every bucket after `since`. */
+  knows(names: CallNames, since: number): boolean {
+    return ["all", ...fieldsOf(names)].every((name) => {
+      const { buckets } = this.#field(name);
+      for (let bucket = 0; bucket < this.#buckets; bucket++) if (!((buckets[bucket]?.at ?? 0) > since)) return false;
+      return true;
+    });
+  }
+
+  /** A call is going to name this. */
+  use(field: string): void {
+    this.#field(field).usedAt = performance.now();
+  }
+
+  /** What calls have named lately. */
+  fieldsInUse(now: number): string[] {
+    for (const [name, { usedAt }] of this.#fields) if (now - usedAt > IN_USE_MS) this.#fields.delete(name);
+    return [...this.#fields.keys()];
+  }
+
+  #field(name: string): Field {
+    let field = this.#fields.get(name);
+    if (field === undefined) {
+      field = { buckets: [], usedAt: performance.now() };
+      this.#fields.set(name, field);
+    }
+    return field;
+  }
+}
+
+/** What the requests of a call are counted in, beside `all`. */
+export function fieldsOf({ models, tenants }: CallNames): string[] {
+  return [...models.flatMap((name) => [`m:${name}`, `s:${name}`]), ...tenants.map((name) => `t:${name}`)];
+}

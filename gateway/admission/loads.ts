@@ -1,0 +1,211 @@
+/**
+ * What this gateway knows of the queue's load: whether there is room for anything at all, and in a
+ * Redis Cluster, where each bucket counts its own requests, how much of the limits a bucket may
+ * use. Where there is one server the script compares with the limits themselves.
+ *
+ * In a Cluster a bucket may have what it has, and its part of the room that is left elsewhere. That
+ * becomes smaller with each call, so a model whose load lies in few buckets comes to the whole
+ * limit in many small steps, and gateways that know nothing of each other share the room out
+ * instead of each taking all of it. Admission that finds no room asks again as long as there seems
+ * to be some (`hasRoom`).
+ */
+import type { Logger } from "pino";
+import {
+  limitsOf,
+  type CallLimits,
+  type CallNames,
+  type LimitName,
+  type QueueLimits,
+  type Shares,
+} from "#shared/queue/admission/limits.js";
+import { loadKey } from "#shared/queue/keys.js";
+import { readLoads, type Load } from "#shared/queue/load.js";
+import { keptShare } from "#shared/queue/kept.js";
+import { recount } from "#shared/queue/admission/recount.js";
+import { reapKept } from "#shared/queue/admission/reap-kept.js";
+import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
+import { delay, within } from "#shared/retry.js";
+import { fieldsOf, KNOWN_MS, LoadView } from "./load-view.js";
+
+/** How often it is asked whether there is room again, and in a Cluster what the others have. */
+const LOOK_MS = 250;
+/** A call to a bucket first asks for what is known of the others for longer than this, in ms. */
+const FRESH_MS = 500;
+/** A call waits no longer than this for what the others have, in ms: a master may be away. */
+const PATIENCE_MS = 250;
+/** How often results that are kept for too long, or are too many, are dropped. */
+const REAP_MS = 1_000;
+/** How often one of all gateways counts again. */
+const RECOUNT_MS = 5_000;
+
+export interface LoadsSettings {
+  readonly redis: RedisClient;
+  readonly limits: QueueLimits;
+  readonly buckets: number;
+  readonly log: Logger;
+}
+
+export class QueueLoads implements Shares {
+  readonly #settings: LoadsSettings;
+  /** What each bucket has; outside of a Cluster there is one. */
+  readonly #view: LoadView;
+  /** The last request for which there was no room in all queues together; 0 where there is. */
+  #refusedBytes = 0;
+  #looking: Promise<void> | undefined;
+
+  constructor(settings: LoadsSettings) {
+    this.#settings = settings;
+    this.#view = new LoadView(settings.redis.isCluster ? settings.buckets : 1);
+  }
+
+  /** Whether all queues together have no room for what was last refused. */
+  get isFull(): boolean {
+    return this.#refusedBytes > 0;
+  }
+
+  prepare(names: CallNames, freshMs = FRESH_MS): Promise<void> | undefined {
+    const { redis } = this.#settings;
+    if (!redis.isCluster || this.#view.knows(names, performance.now() - freshMs)) return undefined;
+    for (const field of ["all", ...fieldsOf(names)]) this.#view.use(field);
+    this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
+    return within(PATIENCE_MS, this.#looking).then(() => undefined);
+  }
+
+  limitsOf(bucket: number, names: CallNames): CallLimits {
+    const { redis, limits } = this.#settings;
+    const plain = limitsOf(limits, names);
+    if (!redis.isCluster) return plain;
+    const now = performance.now();
+    const view = this.#view;
+    const requestsOf = (field: string, most: number) => view.shareOf(field, "requests", bucket, most, now);
+    const bytesOf = (field: string, most: number) => view.shareOf(field, "bytes", bucket, most, now);
+    const shares = <Of>(all: Readonly<Record<string, Of>>, share: (name: string, of: Of) => Of) =>
+      Object.fromEntries(Object.entries(all).map(([name, of]) => [name, share(name, of)]));
+    return {
+      models: shares(plain.models, (name, [most, bytes, sequences]) => [
+        requestsOf(`m:${name}`, most),
+        bytesOf(`m:${name}`, bytes),
+        requestsOf(`s:${name}`, sequences),
+      ]),
+      tenants: shares(plain.tenants, (name, [most, bytes]) => [
+        requestsOf(`t:${name}`, most),
+        bytesOf(`t:${name}`, bytes),
+      ]),
+      all: bytesOf("all", plain.all),
+      kept: keptShare(limits.keptBytes, this.#settings.buckets),
+      keep: plain.keep,
+      again: names.models.some((model) => view.sum(`m:${model}`, "requests") < limits.queue),
+    };
+  }
+
+  note(bucket: number, loads: readonly Load[]): void {
+    if (this.#settings.redis.isCluster) this.#view.note(bucket, loads, performance.now());
+  }
+
+  noteFull(bytes: number): void {
+    // What is larger than the limit itself finds no room, however little there is.
+    if (bytes > (this.#settings.limits.totalBytes ?? Infinity)) return;
+    if (this.#refusedBytes === 0) {
+      this.#settings.log.warn(
+        { bytes },
+        "all queues together hold what they may: not ready, see BATON_TOTAL_QUEUE_BYTES",
+      );
+    }
+    this.#refusedBytes = bytes;
+  }
+
+  /**
+   * Whether a request that a bucket refused may find room there at the next try, since other
+   * buckets leave some.
+   */
+  hasRoom(limit: LimitName | "sequences", model: string, tenant: string, bytes: number): boolean {
+    const { redis, limits } = this.#settings;
+    if (!redis.isCluster || !this.#view.knows({ models: [model], tenants: [tenant] }, performance.now() - KNOWN_MS)) {
+      return false;
+    }
+    const sum = (field: string, of: "requests" | "bytes") => this.#view.sum(field, of);
+    switch (limit) {
+      case "total-bytes":
+        return sum("all", "bytes") + bytes <= (limits.totalBytes ?? Infinity);
+      case "model-requests":
+        return sum(`m:${model}`, "requests") < limits.queue;
+      case "model-bytes":
+        return sum(`m:${model}`, "bytes") + bytes <= (limits.queueBytes ?? Infinity);
+      case "tenant-requests":
+        return sum(`t:${tenant}`, "requests") < (limits.tenantQueue ?? Infinity);
+      case "tenant-bytes":
+        return sum(`t:${tenant}`, "bytes") + bytes <= (limits.tenantQueueBytes ?? Infinity);
+      case "sequences":
+        return sum(`s:${model}`, "requests") < limits.liveSequences;
+    }
+  }
+
+  /** Keeps what it knows true, and what is counted right, until `signal` aborts. */
+  async watch(signal: AbortSignal): Promise<void> {
+    await Promise.all([
+      this.#every(LOOK_MS, signal, () => this.#look()),
+      this.#every(REAP_MS, signal, () => this.#ofEachKey((load) => this.#reap(load, signal))),
+      this.#every(RECOUNT_MS, signal, () => this.#ofEachKey((load) => this.#recount(load, signal))),
+    ]);
+  }
+
+  /** The keys under which requests are counted. */
+  get #keys(): string[] {
+    const { redis, buckets } = this.#settings;
+    return redis.isCluster ? Array.from({ length: buckets }, (_, bucket) => loadKey(bucket)) : [loadKey(undefined)];
+  }
+
+  async #every(ms: number, signal: AbortSignal, act: () => Promise<void>): Promise<void> {
+    while (!signal.aborted) {
+      await delay(ms * (0.8 + Math.random() * 0.4), signal);
+      if (!signal.aborted && this.#settings.redis.status === "ready") await act();
+    }
+  }
+
+  /** The master of one bucket may be away while those of the others are there. */
+  async #ofEachKey(act: (load: string) => Promise<void>): Promise<void> {
+    await Promise.all(this.#keys.map((load) => act(load).catch((error: unknown) => this.#failed(error))));
+  }
+
+  #failed(error: unknown): void {
+    const { redis, log } = this.#settings;
+    dropIfSilent(redis, error);
+    log.debug({ error: String(error) }, "what is queued could not be looked at; the next round tries again");
+  }
+
+  /** Asks for what the decisions of the next calls need, and for nothing where none does. */
+  async #look(): Promise<void> {
+    const { redis, buckets, limits, log } = this.#settings;
+    const isCluster = redis.isCluster;
+    const fields = isCluster ? this.#view.fieldsInUse(performance.now()) : [];
+    const wanted = this.isFull && !fields.includes("all") ? [...fields, "all"] : fields;
+    if (wanted.length > 0) {
+      const asked = isCluster ? Array.from({ length: buckets }, (_, bucket) => bucket) : [0];
+      await Promise.all(
+        asked.map(async (bucket) => {
+          try {
+            const loads = await readLoads(redis, isCluster ? bucket : undefined, wanted);
+            this.#view.note(bucket, loads, performance.now());
+          } catch (error) {
+            this.#failed(error);
+          }
+        }),
+      );
+    }
+    if (!this.isFull || this.#view.sum("all", "bytes") + this.#refusedBytes > (limits.totalBytes ?? Infinity)) return;
+    this.#refusedBytes = 0;
+    log.info("there is room in the queues again: ready");
+  }
+
+  async #reap(load: string, signal: AbortSignal): Promise<void> {
+    const { redis, limits, buckets } = this.#settings;
+    const most = keptShare(limits.keptBytes, redis.isCluster ? buckets : 1);
+    while (!signal.aborted && (await reapKept(redis, load, most)));
+  }
+
+  async #recount(load: string, signal: AbortSignal): Promise<void> {
+    const { redis, log } = this.#settings;
+    const mended = await recount(redis, load, RECOUNT_MS, signal);
+    if (mended > 0) log.warn({ mended, load }, "what is counted of the queue was put right");
+  }
+}

@@ -1,0 +1,53 @@
+/** Says in words which limit of the queue is in the way of a request, and which setting it is. */
+import type { LimitName, QueueLimits } from "#shared/queue/admission/limits.js";
+import { errorKinds, InferenceError } from "#shared/errors.js";
+import type { AnyRequest } from "./inference.js";
+
+/** Triton's words, which its clients may look for. */
+const FULL = errorKinds.queue_full.texts.usual;
+
+interface Told {
+  readonly setting: string;
+  readonly most: number | undefined;
+  readonly of: "requests" | "bytes";
+}
+
+/** @param bytes what the request takes in the queue */
+export function queueFull(
+  limit: LimitName,
+  { model, tenant }: Pick<AnyRequest, "model" | "tenant">,
+  bytes: number,
+  limits: QueueLimits | undefined,
+): InferenceError {
+  const { setting, most, of } = told(limit, limits);
+  if (of === "bytes" && most !== undefined && bytes > most) {
+    const why = `the request takes ${bytes} bytes in the queue, which may hold ${most} (${setting})`;
+    return new InferenceError("payload_too_large", why);
+  }
+  const what = `may have ${String(most)} ${of === "bytes" ? "bytes of requests" : "requests"} in the queue (${setting})`;
+  switch (limit) {
+    case "total-bytes":
+      return new InferenceError("queue_full", `${FULL}: all models together ${what}`);
+    case "model-requests":
+    case "model-bytes":
+      return new InferenceError("queue_full", `${FULL}: model '${model.name}' ${what}`);
+    case "tenant-requests":
+    case "tenant-bytes":
+      return new InferenceError("tenant_limit", `tenant '${tenant}' ${what}`);
+  }
+}
+
+function told(limit: LimitName, limits: QueueLimits | undefined): Told {
+  switch (limit) {
+    case "total-bytes":
+      return { setting: "BATON_TOTAL_QUEUE_BYTES", most: limits?.totalBytes, of: "bytes" };
+    case "model-requests":
+      return { setting: "BATON_QUEUE_LIMIT", most: limits?.queue, of: "requests" };
+    case "model-bytes":
+      return { setting: "BATON_QUEUE_BYTES", most: limits?.queueBytes, of: "bytes" };
+    case "tenant-requests":
+      return { setting: "BATON_TENANT_QUEUE_LIMIT", most: limits?.tenantQueue, of: "requests" };
+    case "tenant-bytes":
+      return { setting: "BATON_TENANT_QUEUE_BYTES", most: limits?.tenantQueueBytes, of: "bytes" };
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * What may lie in the queue at most, and what does, as limits.lua takes and gives it. Everything
+ * counts that was admitted and has not left: ready, waiting or running.
+ */
+import { integer, text } from "../../redis/script.js";
+import type { Load } from "../load.js";
+
+/** The limits of a deployment. What is absent has no limit. */
+export interface QueueLimits {
+  /** Requests of one model. */
+  readonly queue: number;
+  /** Bytes of one model's requests. */
+  readonly queueBytes?: number;
+  /** Requests of one tenant, over all models. */
+  readonly tenantQueue?: number | undefined;
+  /** Bytes of one tenant's requests, over all models. */
+  readonly tenantQueueBytes?: number | undefined;
+  /** Bytes of all requests. */
+  readonly totalBytes?: number;
+  /** Steps that wait behind the running one of their sequence. */
+  readonly waitingPerSequence: number;
+  /** Live sequences of one model. */
+  readonly liveSequences: number;
+  /** Bytes of all results that are kept for clients who come back. */
+  readonly keptBytes?: number;
+  /** For how long these are kept, in ms. */
+  readonly keptMs?: number;
+}
+
+/** Which limit of the deployment is in the way of a request. limits.lua has the same list. */
+const limits = ["total-bytes", "model-requests", "model-bytes", "tenant-requests", "tenant-bytes"] as const;
+export type LimitName = (typeof limits)[number];
+
+/** The same, or the one that a model's own policy has for the request's priority level. */
+export const limitNames = [...limits, "level"] as const;
+
+/** Whose requests a call brings. */
+export interface CallNames {
+  readonly models: readonly string[];
+  readonly tenants: readonly string[];
+}
+
+/** Stands for no limit. */
+export const UNLIMITED = -1;
+
+/** The limits of one call, as limits.lua reads them. */
+export interface CallLimits {
+  readonly models: Readonly<Record<string, readonly [requests: number, bytes: number, sequences: number]>>;
+  readonly tenants: Readonly<Record<string, readonly [requests: number, bytes: number]>>;
+  readonly all: number;
+  readonly kept: number;
+  readonly keep: number;
+  /** Whether a request that finds no room comes again at once: other buckets leave some. */
+  readonly again: boolean;
+}
+
+/** What a gateway knows of all buckets where each is counted apart. */
+export interface Shares {
+  /** Learns what the other buckets have, where that is not known well enough. */
+  prepare(names: CallNames): Promise<void> | undefined;
+  /** The limits of the next call to a bucket. */
+  limitsOf(bucket: number, names: CallNames): CallLimits;
+  /** Takes what a bucket has now. */
+  note(bucket: number, loads: readonly Load[]): void;
+  /** To be called when a request of so many bytes found no room in all queues together. */
+  noteFull(bytes: number): void;
+}
+
+/** The limits of a call where all buckets are counted together. */
+export function limitsOf(limits: QueueLimits, { models, tenants }: CallNames): CallLimits {
+  const { queue, queueBytes, tenantQueue, tenantQueueBytes, totalBytes, liveSequences } = limits;
+  const { keptBytes, keptMs } = limits;
+  const ofModel = [queue, queueBytes ?? UNLIMITED, liveSequences] as const;
+  const ofTenant = [tenantQueue ?? UNLIMITED, tenantQueueBytes ?? UNLIMITED] as const;
+  return {
+    models: Object.fromEntries(models.map((model) => [model, ofModel])),
+    tenants: Object.fromEntries(tenants.map((tenant) => [tenant, ofTenant])),
+    all: totalBytes ?? UNLIMITED,
+    kept: keptBytes ?? UNLIMITED,
+    keep: keptMs ?? Number.MAX_SAFE_INTEGER,
+    again: false,
+  };
+}
+
+/** Reads a list of field, requests and bytes. */
+export function loadsOf(reply: readonly unknown[]): Load[] {
+  const loads: Load[] = [];
+  for (let i = 0; i + 2 < reply.length; i += 3) {
+    loads.push({ field: text(reply[i]), requests: integer(reply[i + 1]), bytes: integer(reply[i + 2]) });
+  }
+  return loads;
+}

@@ -1,0 +1,23 @@
+#!lua flags=allow-oom
+-- reap-kept.lua: drop results (kept.lua) whose time is over, and those that go first while all
+-- together take more than their budget. That their requests have ended stays known.
+--   KEYS[1] what is counted
+--   ARGV[1] most bytes of all results; -1: no limit   ARGV[2] most results that one call drops
+--   Returns 1 if more of them may be due, else 0
+-- include ../load.lua
+-- include ../kept.lua
+local load, most = KEYS[1], tonumber(ARGV[2])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local due = redis.pcall('ZRANGE', keptKey(load), '-inf', string.format('%.0f', now), 'BYSCORE', 'LIMIT', 0, most)
+if due.err then return 0 end
+local sum = readLoads(load, {'kept'}).kept
+if #due > 0 then
+  redis.call('ZREM', keptKey(load), unpack(due))
+  local members = {}
+  for i = 1, #due do members[2 * i - 1], members[2 * i] = due[i], '' end
+  dropMembers(load, sum, members)
+end
+local budget = tonumber(ARGV[1])
+if budget >= 0 and sum.bytes > budget then dropKept(load, sum, budget, most) end
+return (#due == most or budget >= 0 and sum.bytes > budget and sum.items > 0) and 1 or 0

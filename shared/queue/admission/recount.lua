@@ -1,0 +1,98 @@
+#!lua flags=allow-oom
+-- recount.lua: put right what is counted of the queue (load.lua), a page to a call. Only a hand
+-- from outside makes it wrong, and a record that expired before its request had ended.
+--   KEYS[1] what is counted   KEYS[2] turn, kept by the one who makes this round
+--   ARGV[1] cursor of the page; '' for the first   ARGV[2] requests of a page, about
+--   ARGV[3] ms from the beginning of a round to that of the next, whoever makes it
+--   Returns {cursor, mended}   `mended` requests or fields were wrong; the next page is at
+--                              `cursor`, which is '0' when the round is over
+--           {'', 0}            the last round is not so long ago
+-- include ../load.lua
+-- include ../kept.lua
+local load, open, kept = KEYS[1], openKey(KEYS[1]), keptKey(KEYS[1])
+local cursor, mended = ARGV[1], 0
+
+-- Above this a round counts again only if the number of requests is wrong: for so many, counting
+-- takes Redis a millisecond.
+local OFTEN = 2000
+
+local function removeUnlessA(kind, key)
+  local found = redis.call('TYPE', key).ok
+  if found == kind or found == 'none' then return end
+  redis.call('UNLINK', key)
+  mended = mended + 1
+end
+
+-- Whether a request that is counted has left the queue.
+local function hasLeft(name, size)
+  local base = name:match('^([^:]*:[^:]*):[^:]*:')
+  if not base then return true end
+  local out = redis.pcall('HMGET', 'out:' .. name, 'digest', 'kind')
+  if not out.err and out[1] and not out[2] then return false end
+  -- A step that has ended stays counted as long as it is queued.
+  local step, sequence = size:match('^%d+|(%d+)|(.*)$')
+  if not step then return true end
+  local seq = redis.pcall('HMGET', 'seq:' .. base .. ':' .. sequence, 'done', 'next')
+  if seq.err or not seq[2] then return true end
+  return tonumber(seq[1] or '0') >= tonumber(step) or tonumber(seq[2]) < tonumber(step)
+end
+
+local function look(names)
+  local gone = {}
+  for i = 1, #names, 2 do
+    if hasLeft(names[i], names[i + 1]) then gone[#gone + 1] = names[i] end
+  end
+  mended = mended + #gone
+  letGo(load, gone)
+end
+
+-- Count again from what is open. Fields that are no loads of requests stay.
+local function count()
+  local found = redis.call('HGETALL', open)
+  local sums = {}
+  for i = 1, #found, 2 do
+    for _, field in ipairs(loadFields(found[i])) do
+      local sum = sums[field] or {items = 0, bytes = 0}
+      sums[field] = sum
+      sum.items = sum.items + 1
+      sum.bytes = sum.bytes + tonumber(found[i + 1]:match('^%d+') or '0')
+    end
+  end
+  local before = redis.call('HGETALL', load)
+  local changed = {}
+  for i = 1, #before, 2 do
+    local field = before[i]
+    if (field:match('^[mt]:') or field == 'all') and not sums[field] then changed[field] = {items = 0, bytes = 0} end
+    local sum, was = sums[field], loadOf(before[i + 1])
+    if sum and sum.items == was.items and sum.bytes == was.bytes then sums[field] = nil end
+  end
+  for field, sum in pairs(sums) do changed[field] = sum end
+  for _ in pairs(changed) do mended = mended + 1 end
+  writeLoads(load, changed)
+end
+
+local function countKept()
+  local sum = {items = 0, bytes = 0}
+  for _, member in ipairs(redis.call('ZRANGE', kept, 0, -1)) do
+    sum.items = sum.items + 1
+    sum.bytes = sum.bytes + tonumber(member:match('^%d+') or '0')
+  end
+  mended = mended + 1
+  writeLoads(load, {kept = sum})
+end
+
+if cursor == '' then
+  if not redis.call('SET', KEYS[2], '1', 'NX', 'PX', ARGV[3]) then return {'', 0} end
+  removeUnlessA('hash', load)
+  removeUnlessA('hash', open)
+  removeUnlessA('zset', kept)
+  cursor = '0'
+end
+local page = redis.call('HSCAN', open, cursor, 'COUNT', ARGV[2])
+look(page[2])
+if page[1] == '0' then
+  local length, sums = redis.call('HLEN', open), readLoads(load, {'all', 'kept'})
+  if length <= OFTEN or length ~= sums.all.items then count() end
+  if redis.call('ZCARD', kept) ~= sums.kept.items then countKept() end
+end
+return {page[1], mended}

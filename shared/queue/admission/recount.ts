@@ -1,0 +1,32 @@
+/** The typed wrapper of recount.lua: puts right what is counted of the queue. */
+import { setTimeout as pause } from "node:timers/promises";
+import { loadTurnKey } from "../keys.js";
+import type { RedisClient } from "../../redis/connect.js";
+import { defineScript, integer, list, text } from "../../redis/script.js";
+
+const script = defineScript(new URL("./recount.lua", import.meta.url), (reply) => {
+  const [cursor, mended] = list(reply);
+  return { cursor: text(cursor), mended: integer(mended) };
+});
+
+/** Requests of one call, about: Redis's only thread is busy with them for less than 1 ms. */
+const PAGE = 500;
+/** Between two calls Redis is left to others for so long, in ms. */
+const PAUSE_MS = 5;
+
+/**
+ * Makes one round, unless somebody has begun one less than `everyMs` ago.
+ * @param load from `loadKey`
+ * @returns how many requests and sums were wrong
+ */
+export async function recount(redis: RedisClient, load: string, everyMs: number, signal: AbortSignal): Promise<number> {
+  let mended = 0;
+  let cursor = "";
+  do {
+    if (cursor !== "") await pause(PAUSE_MS);
+    const page = await script(redis, [load, loadTurnKey(load)], [cursor, PAGE, everyMs]);
+    mended += page.mended;
+    ({ cursor } = page);
+  } while (cursor !== "0" && cursor !== "" && !signal.aborted);
+  return mended;
+}

@@ -1,0 +1,49 @@
+/** What is counted of the queue, by load.lua, and how it is read with plain commands. */
+import { bucketTag } from "./bucket-tag.js";
+import { loadKey } from "./keys.js";
+import type { RedisClient } from "../redis/connect.js";
+
+/** What is counted of one field: `m:<model>`, `t:<tenant>`, `s:<model>` (sequences) or `all`. */
+export interface Load {
+  readonly field: string;
+  readonly requests: number;
+  readonly bytes: number;
+}
+
+/** The key under which the requests of a bucket are counted. */
+export function loadKeyOf(redis: Pick<RedisClient, "isCluster">, bucket: number): string {
+  return loadKey(redis.isCluster ? bucket : undefined);
+}
+
+/**
+ * @param bucket undefined outside of a Cluster
+ * @param fields as in `Load`; live sequences (`s:<model>`) are counted in the bucket
+ */
+export async function readLoads(
+  redis: RedisClient,
+  bucket: number | undefined,
+  fields: readonly string[],
+): Promise<Load[]> {
+  const sequences = fields.filter((field) => field.startsWith("s:"));
+  const [texts, ...counts] = await Promise.all([
+    redis.hmget(loadKey(bucket), ...fields),
+    ...sequences.map((field) => redis.zcard(`live:${bucketTag(bucket ?? 0)}:${field.slice(2)}`)),
+  ]);
+  return fields.map((field, i) => {
+    const [requests = 0, bytes = 0] = numbersOf(texts[i]);
+    const counted = sequences.indexOf(field);
+    return counted === -1 ? { field, requests, bytes } : { field, requests: counts[counted] ?? 0, bytes: 0 };
+  });
+}
+
+/** Everything that is counted: of all models and tenants, and of results that are kept. */
+export async function readAllLoads(redis: RedisClient, bucket: number | undefined): Promise<Load[]> {
+  return Object.entries(await redis.hgetall(loadKey(bucket))).map(([field, value]) => {
+    const [requests = 0, bytes = 0] = numbersOf(value);
+    return { field, requests, bytes };
+  });
+}
+
+function numbersOf(text: string | null | undefined): number[] {
+  return (text ?? "").split(" ").map((part) => Number(part) || 0);
+}

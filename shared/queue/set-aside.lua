@@ -1,0 +1,21 @@
+-- set-aside.lua: what is kept of requests that were set aside: the newest, and of a long frame only
+-- its beginning, so they take no more than their share of memory. Scripts include this file that
+-- set one aside.
+--   limits  `<entries> <bytes of a field> <ms>`: how many are kept for a model in a bucket, how
+--           much of each frame, and for how long. The oldest leave when another one comes; the
+--           stream goes as a whole when none has come for so long
+local function setAside(dead, limits, now, ...)
+  local entries, most, age = limits:match('^(%d+) (%d+) (%d+)$')
+  local fields = {...}
+  for i = 2, #fields, 2 do
+    local length = #fields[i]
+    if length > tonumber(most) then
+      fields[i] = fields[i]:sub(1, tonumber(most))
+      fields[#fields + 1] = 'bytes of ' .. fields[i - 1]
+      fields[#fields + 1] = tostring(length)
+    end
+  end
+  redis.call('XADD', dead, 'MAXLEN', entries, '*', unpack(fields))
+  redis.call('XTRIM', dead, 'MINID', string.format('%.0f', tonumber(now) - tonumber(age)))
+  redis.call('PEXPIRE', dead, age)
+end

@@ -1,0 +1,166 @@
+/**
+ * In a Redis Cluster each bucket counts its own requests, and gateways work out from what they hear
+ * of all buckets how much of a limit each may use. So a load that lies in one bucket may use the
+ * whole limit, and gateways that know nothing of each other stay near it.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
+import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
+import { pinOf, type Lane } from "#shared/queue/address.js";
+import { readAllLoads } from "#shared/queue/load.js";
+import { admit } from "#shared/queue/admission/admit.js";
+import { commit } from "#shared/queue/work/commit.js";
+import { createGroup } from "#shared/queue/work/create-group.js";
+import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
+import { AdmissionBatcher } from "../../gateway/admission/batcher.js";
+import { enqueue } from "../../gateway/admission/enqueue.js";
+import { QueueLoads } from "../../gateway/admission/loads.js";
+import { servedModel } from "../fixtures/served-models.js";
+import { startRedisCluster, type RedisCluster } from "../support/fleet/redis-cluster.js";
+import { IDLE_MS, LIMITS, oneLane, onlyCall, put, result, take } from "../support/queue/lab.js";
+import { silentLog } from "../support/silent.js";
+
+const BUCKETS = 16;
+const LIMIT = 40;
+const limits = { ...LIMITS, queue: LIMIT, waitingPerSequence: 1_000 };
+
+let cluster: RedisCluster;
+let redis: RedisClient;
+let model: string;
+let stop: AbortController;
+let watching: Promise<unknown>[];
+let models = 0;
+beforeAll(async () => {
+  cluster = await startRedisCluster();
+  redis = connectRedis({ url: cluster.url, name: "limits", log: silentLog });
+  await whenReady(redis, AbortSignal.timeout(20_000));
+}, 120_000);
+beforeEach(() => {
+  model = `m${models++}`;
+  stop = new AbortController();
+  watching = [];
+});
+afterEach(async () => {
+  stop.abort();
+  await Promise.all(watching);
+});
+afterAll(async () => {
+  redis.disconnect();
+  await cluster.dispose();
+});
+
+const laneOf = (bucket: number): Lane => ({ bucket, model, ...pinOf(servedModel(model)) });
+
+/** One of several gateways; it answers what became of a request. */
+function gateway(name: string) {
+  const loads = new QueueLoads({ redis, limits, buckets: BUCKETS, log: silentLog });
+  watching.push(loads.watch(stop.signal));
+  const batcher = new AdmissionBatcher(redis, { gateway: name, limits, shares: loads, buckets: BUCKETS });
+  const queue = {
+    redis,
+    batcher,
+    loads,
+    limits,
+    buckets: BUCKETS,
+    models: { pinned: () => undefined, heir: () => undefined },
+    secret: () => Buffer.from("of the lab"),
+    idempotencyTtlMs: 60_000,
+  };
+  return async (bucket: number, request: string, sequence?: number): Promise<string> => {
+    const asked = {
+      model: servedModel(model),
+      tenant: DEFAULT_TENANT,
+      sequence:
+        sequence === undefined
+          ? undefined
+          : { id: { kind: "uint64" as const, value: BigInt(sequence) }, start: request === "r0", end: false },
+      idempotencyKey: undefined,
+      deadlineMs: 60_000,
+    };
+    try {
+      await enqueue(queue, {
+        request: asked,
+        address: { bucket, model, tenant: DEFAULT_TENANT, request: `${name}-${request}` },
+        encode: () => Buffer.from("frame"),
+        under: () => asked,
+        outcomeTtlMs: 60_000,
+        attendedMs: 0,
+      });
+      return "admitted";
+    } catch (error) {
+      return error instanceof Error && "code" in error ? String(error.code) : String(error);
+    }
+  };
+}
+
+/** What all buckets have of the model. */
+async function counted(): Promise<number> {
+  const all = await Promise.all(Array.from({ length: BUCKETS }, (_, bucket) => readAllLoads(redis, bucket)));
+  return all.flat().reduce((sum, { field, requests }) => sum + (field === `m:${model}` ? requests : 0), 0);
+}
+
+const countOf = (said: readonly string[], word: string) => said.filter((one) => one === word).length;
+
+it(
+  "lets one bucket have the whole limit, and the steps of one sequence in their order",
+  { timeout: 60_000 },
+  async () => {
+    const admitted = gateway("gw-one");
+    const said = await Promise.all(Array.from({ length: 100 }, (_, i) => admitted(3, `r${i}`, 7)));
+    expect(said).toEqual([...Array<string>(LIMIT).fill("admitted"), ...Array<string>(100 - LIMIT).fill("queue_full")]);
+    expect(await counted()).toBe(LIMIT);
+
+    // What one bucket lets go, another one may have.
+    await createGroup(redis, laneOf(3));
+    const queue = oneLane(redis, laneOf(3), "a.1");
+    for (let i = 0; i < 10; i++) {
+      await commit(
+        queue,
+        (await take(queue)).map((one) => result(one, put("s"))),
+        IDLE_MS,
+      );
+    }
+    expect(await counted()).toBe(LIMIT - 10);
+    const others = await Promise.all(Array.from({ length: 20 }, (_, i) => admitted(4, `other${i}`)));
+    expect([countOf(others, "admitted"), countOf(others, "queue_full")]).toEqual([10, 10]);
+  },
+);
+
+it(
+  "keeps gateways that know nothing of each other near the limit, whatever the buckets",
+  { timeout: 60_000 },
+  async () => {
+    const gateways = Array.from({ length: 4 }, (_, i) => gateway(`gw-many-${i}`));
+    const said = await Promise.all(
+      gateways.flatMap((admitted) => Array.from({ length: 10 * BUCKETS }, (_, i) => admitted(i % BUCKETS, `r${i}`))),
+    );
+    const sum = countOf(said, "admitted");
+    expect(await counted()).toBe(sum);
+    expect(sum).toBeGreaterThanOrEqual(LIMIT);
+    expect(sum).toBeLessThanOrEqual(2 * LIMIT + BUCKETS);
+  },
+);
+
+it("gives each bucket its part where the others cannot be heard", { timeout: 60_000 }, async () => {
+  const loads = new QueueLoads({ redis, limits, buckets: BUCKETS, log: silentLog });
+  const names = { models: [model], tenants: [DEFAULT_TENANT] };
+  expect(loads.limitsOf(3, names).models[model]?.[0]).toBe(Math.ceil(LIMIT / BUCKETS));
+  const one = { ...laneOf(3), lane: laneOf(3) };
+  const body = { frame: Buffer.from("x"), digest: "", outcomeTtlMs: 60_000, deadlineMs: 60_000, attendedMs: 0 };
+  const applicants = Array.from({ length: 5 }, (_, i) => ({
+    lane: one.lane,
+    tenant: DEFAULT_TENANT,
+    request: `alone${i}`,
+    sequence: undefined,
+    ...body,
+  }));
+  const shares = Object.assign(loads, { prepare: () => undefined });
+  const admitted = await admit(redis, { gateway: "gw", limits, shares }, applicants, onlyCall(3));
+  if (admitted.said !== "answered") throw new Error(admitted.said);
+  expect(admitted.admissions.map(({ said }) => said)).toEqual([
+    "admitted",
+    "admitted",
+    "admitted",
+    "queue-full",
+    "queue-full",
+  ]);
+});
