@@ -129,9 +129,10 @@ async function describeQueue({ redis, buckets, unserved }: Described, limits: Qu
  * Counts what one lane holds. `live` are the live sequences, and `dead` the requests set aside, of
  * all versions of the model.
  */
-async function describeLane(redis: RedisClient, { ready, live, dead }: ReturnType<typeof laneKeys>) {
-  const [length, pending, sequences, setAside] = await Promise.all([
+async function describeLane(redis: RedisClient, { ready, parked, live, dead }: ReturnType<typeof laneKeys>) {
+  const [length, waiting, pending, sequences, setAside] = await Promise.all([
     redis.xlen(ready),
+    redis.hlen(parked),
     redis.xpending(ready, GROUP).then(
       ([count]) => Number(count),
       () => 0, // no worker has made the group yet
@@ -139,5 +140,5 @@ async function describeLane(redis: RedisClient, { ready, live, dead }: ReturnTyp
     timeAt(redis, live).then((now) => redis.zcount(live, Math.ceil(now), "+inf")),
     redis.xlen(dead),
   ]);
-  return { queued: length - pending, running: pending, live: sequences, dead: setAside };
+  return { queued: length - pending + waiting, running: pending, live: sequences, dead: setAside };
 }

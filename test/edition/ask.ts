@@ -75,7 +75,16 @@ export function add(url: string, step: Step, patienceMs = PATIENCE_MS): Promise<
 }
 
 /** One request to `simple`, whose first output is `value` added to itself. */
-export function simple(url: string, value: number, parameters: Readonly<Record<string, unknown>> = {}): Promise<Said> {
+export function simple(
+  url: string,
+  value: number,
+  parameters: Readonly<Record<string, unknown>> = {},
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Said> {
   const tensor = (name: string) => ({ name, datatype: "INT32", shape: [1, 16], data: Array(16).fill(value) });
-  return ask(`${url}/v2/models/simple/infer`, { parameters, inputs: [tensor("INPUT0"), tensor("INPUT1")] });
+  return ask(
+    `${url}/v2/models/simple/infer`,
+    { parameters, inputs: [tensor("INPUT0"), tensor("INPUT1")] },
+    { headers },
+  );
 }

@@ -1,7 +1,7 @@
 /**
  * A flood against a Redis of 256 MB: steps that wait, large bodies, and results that are to be
  * kept. What is past the limits is refused in words, what was accepted is answered, and all of it
- * is drained without a hand; a client of another model beside it notices nothing.
+ * is drained without a hand; a client of another tenant beside it notices nothing.
  */
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -13,7 +13,11 @@ import { floodScale } from "./scale.js";
 
 const MiB = 1_048_576;
 const REDIS_BYTES = 256_000_000;
-const QUEUE_LIMIT = 1_000;
+/** What one tenant may have in the queue; its model may have twice as much. */
+const TENANT_LIMIT = 1_000;
+const HEADER = "x-tenant";
+const flooding = { [HEADER]: "flooding" };
+const calm = { [HEADER]: "calm" };
 const PATIENCE_MS = 300_000;
 /** How many requests of the flood are under way at a time. */
 const AT_ONCE = 32;
@@ -26,7 +30,9 @@ describe("a flood against a small Redis", () => {
     models: ["accumulate", "echo-int32", "simple"],
     direct: true,
     env: {
-      BATON_QUEUE_LIMIT: String(QUEUE_LIMIT),
+      BATON_TENANT_HEADER: HEADER,
+      BATON_QUEUE_LIMIT: String(2 * TENANT_LIMIT),
+      BATON_TENANT_QUEUE_LIMIT: String(TENANT_LIMIT),
       BATON_QUEUE_BYTES: String(32 * MiB),
       BATON_TOTAL_QUEUE_BYTES: String(96 * MiB),
       BATON_RESULT_BYTES: String(16 * MiB),
@@ -69,9 +75,10 @@ describe("a flood against a small Redis", () => {
   }
 
   const later = { prefer: "respond-async" };
-  const step = (i: number) => {
+  const step = (i: number, tenant: Readonly<Record<string, string>> = flooding) => {
     const body = stepBody({ sequence: 1 + (i % 500), value: 1, start: true, parameters: { timeout: AN_HOUR_US } });
-    return ask(`${urlOf(i)}/v2/models/accumulate/infer`, body, { headers: later, patienceMs: PATIENCE_MS });
+    const headers = { ...later, ...tenant };
+    return ask(`${urlOf(i)}/v2/models/accumulate/infer`, body, { headers, patienceMs: PATIENCE_MS });
   };
   /** Sends these bytes as a tensor; what is answered is a tensor of the same bytes. */
   const echo = async (i: number, bytes: number, headers: Record<string, string>): Promise<Said> => {
@@ -82,7 +89,7 @@ describe("a flood against a small Redis", () => {
     const answer = await fetch(`${urlOf(i)}/v2/models/echo-int32/infer`, {
       method: "POST",
       body: new Blob([head, new Uint8Array(bytes)]),
-      headers: { ...headers, "inference-header-content-length": String(head.length) },
+      headers: { ...flooding, ...headers, "inference-header-content-length": String(head.length) },
       signal: AbortSignal.timeout(PATIENCE_MS),
     });
     const { status } = answer;
@@ -91,11 +98,11 @@ describe("a flood against a small Redis", () => {
     return { status, ...said };
   };
 
-  /** Asks the other model again and again, as the second client does. */
+  /** Asks the other model again and again, as the second tenant does. */
   async function askBeside(isOver: () => boolean): Promise<void> {
     for (let i = 1; !isOver(); i++) {
       const since = performance.now();
-      beside.push({ said: await simple(urlOf(i), i), ms: performance.now() - since });
+      beside.push({ said: await simple(urlOf(i), i, {}, calm), ms: performance.now() - since });
       await pause(5);
     }
   }
@@ -127,15 +134,19 @@ describe("a flood against a small Redis", () => {
 
     await flooded.kill();
     const steps = await flood(floodScale.steps, step);
-    expect(codes(steps)).toEqual(new Set(["202", "503 queue_full"]));
-    expect(counted(steps, 202)).toBe(QUEUE_LIMIT);
-    const large = await flood(floodScale.largeBodies, (i) => echo(i, 4 * MiB, later));
+    expect(codes(steps)).toEqual(new Set(["202", "429 tenant_limit"]));
+    expect(counted(steps, 202)).toBe(TENANT_LIMIT);
+    // The other tenant still finds room, in the queue of the same model.
+    expect((await step(0, calm)).status).toBe(202);
+    const large = await flood(floodScale.largeBodies, (i) =>
+      echo(i, 4 * MiB, { ...later, [HEADER]: `large-${i % 3}` }),
+    );
     expect(codes(large)).toEqual(new Set(["202", "503 queue_full"]));
     // A body of 4 MiB takes a little more, so the eighth finds no room.
     expect(counted(large, 202)).toBe(7);
     expect(large.find(({ status }) => status === 503)?.error).toContain("BATON_QUEUE_BYTES");
     expect(await ready()).toBe(200);
-    expect(await queue()).toMatchObject({ requests: QUEUE_LIMIT + 7 });
+    expect(await queue()).toMatchObject({ requests: TENANT_LIMIT + 1 + 7 });
 
     await flooded.start();
     await expect.poll(queue, { timeout: PATIENCE_MS }).toMatchObject({ requests: 0, bytes: 0 });

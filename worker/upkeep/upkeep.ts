@@ -10,7 +10,8 @@ import { readAnnouncements, readMembers, type Members } from "#shared/queue/memb
 import { announcedModels } from "#shared/queue/work/announced-lanes.js";
 import { beginUpkeep } from "#shared/queue/work/begin-round.js";
 import { inLane, lanesOf, type LaneQueue } from "#shared/queue/work/lane.js";
-import { forgetPin, notePins, readPins, type ServedPin } from "#shared/queue/work/pins.js";
+import { notePins } from "#shared/queue/work/note-pins.js";
+import { forgetPin, readPins, type ServedPin } from "#shared/queue/work/pins.js";
 import { reapIdle } from "#shared/queue/work/reap-idle.js";
 import { removeLane } from "#shared/queue/work/remove-lane.js";
 import type { RedisClocks } from "#shared/redis/clock.js";

@@ -18,12 +18,6 @@ export interface ServedPin extends Pin {
 const field = z.tuple([z.string(), z.string(), z.string()]);
 const value = z.object({ streams: z.boolean(), maxIdleMs: z.number().optional() });
 
-/** Safe to repeat. A worker notes what it serves once it has announced it. */
-export async function notePins(redis: RedisClient, pins: readonly ServedPin[]): Promise<void> {
-  const entries = pins.flatMap((pin) => [fieldOf(pin), JSON.stringify(valueOf(pin))]);
-  if (entries.length > 0) await redis.hset(registryKeys.pins, ...entries);
-}
-
 /** What cannot be read, which another version of Baton has written, is left out. */
 export async function readPins(redis: RedisClient): Promise<ServedPin[]> {
   const noted = await redis.hgetall(registryKeys.pins);
@@ -38,15 +32,17 @@ export async function readPins(redis: RedisClient): Promise<ServedPin[]> {
 }
 
 export async function forgetPin(redis: RedisClient, pin: ServedPin): Promise<void> {
-  await redis.hdel(registryKeys.pins, fieldOf(pin));
+  await redis.hdel(registryKeys.pins, pinField(pin));
 }
 
-function fieldOf({ model, version, digest }: ServedPin): string {
+/** Names a pin in the hash. */
+export function pinField({ model, version, digest }: ServedPin): string {
   return JSON.stringify([model, version, digest]);
 }
 
-function valueOf({ streams, maxIdleMs }: ServedPin): z.infer<typeof value> {
-  return maxIdleMs === undefined ? { streams } : { streams, maxIdleMs };
+/** What the hash holds of a pin. */
+export function pinValue({ streams, maxIdleMs }: ServedPin): string {
+  return JSON.stringify({ streams, maxIdleMs } satisfies z.infer<typeof value>);
 }
 
 function parse(text: string): unknown {
