@@ -5,6 +5,7 @@
 import { describe, expect, it } from "vitest";
 import { clusterStore } from "../support/fleet/cluster-store.js";
 import type { Fleet } from "../support/fleet/fleet.js";
+import type { Member } from "../support/fleet/member.js";
 import { ownConfig } from "../support/fleet/repository.js";
 import type { Store } from "../support/fleet/store.js";
 import { experiment } from "../support/sequences/experiment.js";
@@ -63,10 +64,15 @@ async function whileParked(name: string, breaking: (fleet: Fleet) => Promise<voi
   expectNoViolation(name, findings);
 }
 
+/** All workers at a time, so that work piles up. */
+async function all({ workers }: Fleet, act: (worker: Member) => Promise<unknown>): Promise<void> {
+  await Promise.all(workers.map(act));
+}
+
 describe("while steps are parked", () => {
   it(
     "workers killed with SIGKILL lose and double nothing",
-    () => whileParked("parked-worker", (fleet) => repeatedly(4, 500, (i) => nth(fleet.workers, i).restart())),
+    () => whileParked("parked-worker", (fleet) => repeatedly(3, 500, () => all(fleet, (worker) => worker.restart()))),
     scale.timeoutMs,
   );
 
@@ -99,7 +105,8 @@ describe("while steps are parked", () => {
     "workers of a Cluster killed with SIGKILL lose and double nothing",
     async () => {
       const store = await clusterStore();
-      await whileParked("parked-cluster", (fleet) => repeatedly(4, 500, (i) => nth(fleet.workers, i).restart()), store);
+      const restarting = (fleet: Fleet) => repeatedly(3, 500, () => all(fleet, (worker) => worker.restart()));
+      await whileParked("parked-cluster", restarting, store);
     },
     scale.timeoutMs,
   );

@@ -2,6 +2,7 @@
  * Requests that come while the only worker is frozen. They are answered when it goes on, and the
  * order of the answers is that in which they have run, but for those of one batch.
  */
+import { infoOf } from "../../support/fleet/redis-node.js";
 import { queued } from "../../support/queued.js";
 import { until } from "../../support/until.js";
 import type { RunningFleet } from "../../support/fleet/use-fleet.js";
@@ -27,8 +28,12 @@ export class Backlog {
   }
 
   /** Lets nothing run from now on. */
-  freeze(): void {
+  async freeze(): Promise<void> {
     for (const worker of this.#served.fleet.workers) worker.freeze();
+    // Redis would still hand what comes next to a frozen worker whose read it holds.
+    const redis = this.#served.fleet.redis.connect();
+    await until(async () => (await infoOf(redis, "blocked_clients")) === "0", 60_000);
+    redis.disconnect();
   }
 
   /** Resolves when all of these lie in the queue. */

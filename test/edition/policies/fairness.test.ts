@@ -23,7 +23,7 @@ const served = useFleet({
 
 it("gives tenants of weights 1, 2 and 4 their shares within 5 %", { timeout: 180_000 }, async () => {
   const backlog = new Backlog(served);
-  backlog.freeze();
+  await backlog.freeze();
   // The one with the least share asks first, and for the most.
   await backlog.wait(many(READY, () => ({ name: "first", tenant: "z" })));
   await backlog.wait(many(300, () => ({ name: "a", tenant: "a" })));

@@ -28,7 +28,7 @@ const full = many(READY, () => ({ name: "first" }));
 describe("priority levels", () => {
   it("are obeyed strictly, and 0 stands for the default level", { timeout: 60_000 }, async () => {
     const backlog = new Backlog(served);
-    backlog.freeze();
+    await backlog.freeze();
     await backlog.wait(full);
     for (const level of [3, 2, 0, 1, 2, 1]) await backlog.wait(many(2, () => at(level)));
     await backlog.run();
@@ -51,7 +51,7 @@ describe("priority levels", () => {
 
   it("have a limit each, past which a request is refused in Triton's words", { timeout: 60_000 }, async () => {
     const backlog = new Backlog(served);
-    backlog.freeze();
+    await backlog.freeze();
     await backlog.wait(full);
     await backlog.wait(many(40, () => at(2)));
     const refused = { status: 503, code: "queue_full", error: "Exceeds maximum queue size" };
@@ -64,7 +64,7 @@ describe("priority levels", () => {
 
   it("tell a request of a low level that it waits in vain", { timeout: 60_000 }, async () => {
     const backlog = new Backlog(served);
-    backlog.freeze();
+    await backlog.freeze();
     await backlog.wait(full);
     const low = many(3, () => at(4)).map((one) => backlog.ask(one));
     await backlog.wait(many(5, () => at(1)));
@@ -79,7 +79,7 @@ describe("priority levels", () => {
 
   it("let a request that has waited for too long go behind the others of its level", { timeout: 60_000 }, async () => {
     const backlog = new Backlog(served);
-    backlog.freeze();
+    await backlog.freeze();
     await backlog.wait(full);
     await backlog.wait([{ ...at(3), name: "late" }]);
     // Its delay is a millisecond, and the next one comes later than that.

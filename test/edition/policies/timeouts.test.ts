@@ -23,7 +23,7 @@ describe("a policy that rejects", () => {
 
   it("takes a shorter time from the request, also where it is next", { timeout: 60_000 }, async () => {
     const backlog = new Backlog(served);
-    backlog.freeze();
+    await backlog.freeze();
     // This one lies in the ready stream.
     expect(await backlog.ask({ name: "ready", parameters: { timeout: SOON_US } })).toMatchObject(refused);
     await backlog.wait(full);
@@ -41,7 +41,7 @@ describe("a policy that delays", () => {
 
   it("lets a request go behind the others after its own, shorter time", { timeout: 60_000 }, async () => {
     const backlog = new Backlog(served);
-    backlog.freeze();
+    await backlog.freeze();
     await backlog.wait(full);
     await backlog.wait([{ name: "hurried", parameters: { timeout: 1_000 } }]);
     await backlog.wait(many(3, () => ({ name: "usual" })));
@@ -57,7 +57,7 @@ describe("a policy that allows no override", () => {
 
   it("leaves a request its timeout as the deadline of its answer", { timeout: 60_000 }, async () => {
     const backlog = new Backlog(served);
-    backlog.freeze();
+    await backlog.freeze();
     await backlog.wait(full);
     expect(await backlog.ask({ name: "short", parameters: { timeout: SOON_US } })).toMatchObject(refused);
     await backlog.run();

@@ -130,7 +130,7 @@ async function whole(nodes: readonly RedisNode[]): Promise<void> {
         return { ok: state === "ok", replicas };
       }),
     );
-    return all.every(({ ok }) => ok) && all.filter(({ replicas }) => replicas === 1).length === MASTERS;
+    return all.every(({ ok }) => ok) && all.reduce((sum, { replicas }) => sum + replicas, 0) === MASTERS;
   });
 }
 

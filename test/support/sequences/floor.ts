@@ -10,6 +10,8 @@ import type { DeadLetter, Floor } from "./facts.js";
  */
 const lasting = new Set(["ready", "live", "load", "kept", "{registry}"]);
 const passing = new Set(["seq", "state", "out", "log", "reconciler", "calls", "unpublished", "recount", "dead"]);
+/** What is counted, parked, or waits behind another step: gone once nothing is queued. */
+const queuing = ["wait", "open", "queue", "parked", "window"];
 
 /**
  * @param servers connections to those that together hold every key once
@@ -47,10 +49,10 @@ async function readServer(redis: Redis): Promise<Floor> {
   return {
     readyEntries: await count("ready", (key) => redis.xlen(key)),
     pendingEntries: await count("ready", (key) => pending(redis, key)),
-    waitKeys: ofKind("wait"),
+    waitKeys: queuing.flatMap(ofKind),
     runsKeys: ofKind("runs"),
     keysWithoutTtl: keys.filter((key, i) => passing.has(kindOf(key)) && ends[i] === false),
-    strangeKeys: keys.filter((key) => ![...lasting, ...passing, "wait", "runs"].includes(kindOf(key))),
+    strangeKeys: keys.filter((key) => ![...lasting, ...passing, ...queuing, "runs"].includes(kindOf(key))),
     dead: (await Promise.all(ofKind("dead").map((key) => deadLetters(redis, key)))).flat(),
     outcomeRecords: outcomes.length,
     openOutcomes: outcomes.filter(({ ended }) => !ended).map(({ key }) => key),
