@@ -274,7 +274,8 @@ describe("commit of stateless requests", () => {
     const settled = held.map((one) => result(one, { action: "drop" }, "poison_request"));
     expect(await commit(lab.queue, settled, IDLE_MS)).toEqual(held.map(() => "committed"));
     const frames = (await lab.redis.xrange(dead, "-", "+")).map(([, fields]) => fields.at(-1));
-    expect(frames.sort()).toEqual(["", "", "", "r1"]);
+    expect(frames).toHaveLength(4);
+    expect(frames.filter((frame) => frame !== "")).toEqual(["r1"]);
     expect((await lab.redis.xpending(ready, "workers"))[0]).toBe(0);
   });
 
