@@ -21,7 +21,8 @@ local function readLoads(load, fields)
   return loads
 end
 
--- A field without requests is removed, so that tenants who are gone take no memory.
+-- A field without requests is removed, so that tenants who are gone take no memory. A recount may
+-- write as many fields as there are tenants, and Lua unpacks no list without end.
 local function writeLoads(load, loads)
   local kept, gone = {}, {}
   for field, sum in pairs(loads) do
@@ -32,8 +33,8 @@ local function writeLoads(load, loads)
       gone[#gone + 1] = field
     end
   end
-  if #kept > 0 then redis.pcall('HSET', load, unpack(kept)) end
-  if #gone > 0 then redis.pcall('HDEL', load, unpack(gone)) end
+  for i = 1, #kept, 1000 do redis.pcall('HSET', load, unpack(kept, i, math.min(i + 999, #kept))) end
+  for i = 1, #gone, 1000 do redis.pcall('HDEL', load, unpack(gone, i, math.min(i + 999, #gone))) end
 end
 
 -- The fields that a request is counted in: its model's, its tenant's, and that of all.

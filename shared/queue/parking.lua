@@ -10,7 +10,9 @@
 --            weight  of its tenant, as the gateway that admits it has it
 --            delay   Redis ms after which it goes to that odd rank; 0: never
 -- A sequence whose step is parked has PARKED in the field `entry`; of a request without a sequence
--- the outcome hash has its terms in the field `parked`, and no `entry`. The keys are
+-- the outcome hash has its terms in the field `parked`, and no `entry`. That of a step has them in
+-- the field `terms`, for when it is given back: a step is not taken out of what is parked when it
+-- ends. The keys are
 --   queue:<lane>                  sorted set of ranks; it exists while something is parked, and may
 --                                 outlast that until the next refill
 --   queue:<lane>:<rank>           sorted set of tenants, by the virtual time at which each is next
@@ -170,8 +172,10 @@ local function queueAgain(ready, owner, fields)
     if isKnown then redis.call('HSET', owner, 'entry', fresh) end
     return
   end
-  local terms = ''
+  local terms
   if owner:find('^seq:') then
+    local out = 'out:' .. baseOf(ready) .. ':' .. requestOf(fields[2])
+    terms = redis.call('HGET', out, 'terms') or ''
     redis.call('HSET', owner, 'entry', PARKED)
   else
     terms = redis.call('HGET', owner, 'parked') or ''

@@ -19,3 +19,9 @@ local function setAside(dead, limits, now, ...)
   redis.call('XTRIM', dead, 'MINID', string.format('%.0f', tonumber(now) - tonumber(age)))
   redis.call('PEXPIRE', dead, age)
 end
+
+-- The frame of an entry; '' where somebody's hand has deleted it while a worker held it.
+local function frameOf(ready, entry)
+  local found = redis.call('XRANGE', ready, entry, entry)[1]
+  return found and found[2][4] or ''
+end

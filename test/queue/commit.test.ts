@@ -265,6 +265,20 @@ describe("commit of stateless requests", () => {
     expect(await lab.redis.exists(outcomeKey(addressOf(lab, "r1")))).toBe(0);
   });
 
+  it("sets requests aside whose entries somebody has deleted meanwhile, and ends the others", async () => {
+    for (const request of ["r1", "r2", "r3"]) await admitRequest(lab, request);
+    await admitStep(lab, { request: "s1", start: true });
+    const held = await take(lab.queue);
+    const { ready, dead } = laneKeys(lab.lane);
+    await lab.redis.xdel(ready, ...held.slice(1).map(({ entry }) => entry));
+    const settled = held.map((one) => result(one, { action: "drop" }, "poison_request"));
+    expect(await commit(lab.queue, settled, IDLE_MS)).toEqual(held.map(() => "committed"));
+    const frames = (await lab.redis.xrange(dead, "-", "+")).map(([, fields]) => fields.at(-1));
+    expect(frames).toHaveLength(4);
+    expect(frames.filter((frame) => frame !== "")).toEqual(["r1"]);
+    expect((await lab.redis.xpending(ready, "workers"))[0]).toBe(0);
+  });
+
   it("sets a request aside", async () => {
     await admitRequest(lab, "r1");
     await commit(lab.queue, [result(await takeOne(lab.queue), { action: "drop" }, "poison_request")], undefined);

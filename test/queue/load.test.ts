@@ -192,6 +192,19 @@ describe("what lies in the queue", () => {
       expect(await ofAll()).toEqual([1, 4]);
     });
 
+    it("where the sums of more tenants are gone than one command can write", async () => {
+      for (let i = 0; i < 6; i++)
+        await admitAll(
+          Array.from({ length: 700 }, (_, j) => plain("r", "four", `t${i}-${j}`)),
+          { ...LIMITS, queue: 10_000 },
+        );
+      const before = await counted();
+      await lab.redis.del(load);
+      await nextRound();
+      expect(await counted()).toEqual(before);
+      expect(await ofAll()).toEqual([4_200, 16_800]);
+    });
+
     it("where there are more than one page of requests", async () => {
       for (let i = 0; i < 20; i++)
         await admitAll(

@@ -267,6 +267,16 @@ describe("requests behind a full ready stream", () => {
       expect(await mendSequence(lab.queue, "default:s")).toEqual(addressOf(lab, "s1"));
     });
 
+    it("keep their level when they are given back", async () => {
+      const low = (request: string): Applicant => ({
+        ...step(request, request, true),
+        waiting: { ...usualTerms, level: 3 },
+      });
+      await admitAll([low("s"), low("t"), asks("a", { level: 2 }), low("u")]);
+      expect(await release(lab.queue, await take(lab.queue))).toBe(2);
+      expect(await runAll()).toEqual(["a", "s", "t", "u"]);
+    });
+
     it("are given back to the head", async () => {
       await admitAll([step("s", "s1", true), asks("x"), step("t", "t1", true), asks("b")]);
       const [s1, x] = await take(lab.queue);

@@ -1,7 +1,8 @@
 /** A lane that nobody serves any more: what is queued in it ends in words, and leaves nothing. */
 import { beforeEach, describe, expect, it } from "vitest";
 import { readOutcome } from "#shared/contract/outcome.js";
-import { pinOf } from "#shared/queue/address.js";
+import type { Applicant } from "#shared/queue/admission/admit.js";
+import { pinOf, type Lane } from "#shared/queue/address.js";
 import { laneKeys, registryKeys, unpublishedKey } from "#shared/queue/keys.js";
 import { announce } from "#shared/queue/work/announce.js";
 import { appendTokens } from "#shared/queue/work/append-tokens.js";
@@ -10,9 +11,11 @@ import { commit } from "#shared/queue/work/commit.js";
 import { createGroup } from "#shared/queue/work/create-group.js";
 import { notePins } from "#shared/queue/work/note-pins.js";
 import { readPins } from "#shared/queue/work/pins.js";
+import { removeLane } from "#shared/queue/work/remove-lane.js";
 import { RedisClocks } from "#shared/redis/clock.js";
 import { delay } from "#shared/retry.js";
 import { clearLane } from "../../worker/upkeep/clear-lane.js";
+import { noteOtherLanes } from "../../worker/lane/reconciler.js";
 import { lookAfterPins } from "../../worker/upkeep/upkeep.js";
 import { announcementOf, servedModel } from "../fixtures/served-models.js";
 import {
@@ -26,10 +29,12 @@ import {
   IDLE_MS,
   LIMITS,
   logOf,
+  oneLane,
   outcomeFields,
   put,
   record,
   result,
+  SEQUENCE,
   steady,
   streaming,
   take,
@@ -198,6 +203,40 @@ describe("looking after pins", () => {
       } finally {
         over.abort();
         await Promise.all(looking);
+      }
+    },
+  );
+
+  it(
+    "clears a lane that was forgotten while a step for it waited behind another version's",
+    { timeout: 90_000 },
+    async () => {
+      const over = new AbortController();
+      const clocks = new RedisClocks(lab.redis);
+      await clocks.read();
+      const newer = { ...lab.lane, ...pinOf({ version: "9", digest }) };
+      await createGroup(lab.redis, newer);
+      await announce(lab.redis, served("new.1", "9"));
+      await notePins(lab.redis, [pinned("9")]);
+      const begin = (lane: Lane, request: string): Applicant => ({
+        ...applicant(lane, request, request),
+        sequence: { name: SEQUENCE, start: true, end: false },
+      });
+      await admit(lab.redis, { gateway: "gw", limits: LIMITS }, [begin(newer, "first"), begin(lab.lane, "second")]);
+      const queue = oneLane(lab.redis, newer, "new.1");
+      const first = await takeOne(queue);
+      expect(await removeLane(lab.redis, lab.lane)).toBe("removed");
+      const terms = { redis: lab.redis, worker: "new.1", buckets: 1, clocks, outageGuard: steady(), log: silentLog };
+      const looking = lookAfterPins(terms, over.signal);
+      try {
+        await expect.poll(() => lab.redis.get(registryKeys.settled), { timeout: 30_000 }).not.toBeNull();
+        expect(await commit(queue, [result(first, put("s"))], IDLE_MS)).toEqual(["committed"]);
+        await noteOtherLanes(queue, [SEQUENCE], { maxIdleMs: IDLE_MS, log: silentLog });
+        await expect.poll(() => outcomeFields(lab, "second"), { timeout: 60_000 }).toHaveProperty("kind", "error");
+        await expect.poll(versions, { timeout: 60_000 }).toEqual(["9"]);
+      } finally {
+        over.abort();
+        await looking;
       }
     },
   );

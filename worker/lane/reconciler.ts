@@ -13,6 +13,8 @@ import { bury } from "#shared/queue/work/bury.js";
 import { inLane, lanesOf, type LaneQueue, type ModelQueue } from "#shared/queue/work/lane.js";
 import { beginRound } from "#shared/queue/work/begin-round.js";
 import { mendSequence } from "#shared/queue/work/mend-sequence.js";
+import { pinsElsewhere } from "#shared/queue/work/other-lanes.js";
+import { notePinInUse } from "#shared/queue/work/pins.js";
 import { orphans } from "#shared/queue/work/orphans.js";
 import { readProgress } from "#shared/queue/work/read-progress.js";
 import { reapConsumers } from "#shared/queue/work/reap-consumers.js";
@@ -47,7 +49,8 @@ const REAP_LIMIT = 200;
 const LOOKS_AT_ONCE = 50;
 /**
  * Of so many rounds in which the counts agree, one looks at the busy sequences all the same: one
- * thing too many may hide one too few, and their checkpoints are to be renewed once a day.
+ * thing too many may hide one too few, and their checkpoints are to be renewed once a day. Such a
+ * round also looks in which other lanes their entries are.
  */
 const AGREED_EVERY = 64;
 /** A lane in which others make the rounds is looked at this much less often, at most. */
@@ -115,7 +118,7 @@ async function reconcile(queue: LaneQueue, reconciler: Reconciler, signal: Abort
   if (counts.at(-1) !== 0) await refill(redis, [{ lanes: lanesByKey([lane]), room: 1 }]);
   const entries = (await redis.xlen(ready)) + (await redis.hlen(parked));
   if (entries > 0) await requeueOrphans(queue, log);
-  await mendBusy(queue, entries, log, signal);
+  await mendBusy(queue, entries, reconciler, signal);
   if (entries > 0) await buryStrays(queue, reconciler, signal);
   if (Math.random() < 1 / REAP_EVERY) await reapConsumers(queue, CONSUMER_IDLE_MS);
   return "begun";
@@ -129,17 +132,37 @@ async function requeueOrphans(queue: LaneQueue, log: Logger): Promise<void> {
 }
 
 /** @param entries how many the lane had just now */
-async function mendBusy(queue: LaneQueue, entries: number, log: Logger, signal: AbortSignal): Promise<void> {
+async function mendBusy(queue: LaneQueue, entries: number, reconciler: Reconciler, signal: AbortSignal): Promise<void> {
   const { redis, lane } = queue;
+  const { log } = reconciler;
+  const lot = Math.random();
   const { live } = laneKeys(lane);
   const count = await redis.zcount(live, "+inf", "+inf");
-  if (!isWorthLooking(count, entries, Math.random())) return;
+  if (!isWorthLooking(count, entries, lot)) return;
   const first = firstOfRound(count, Math.random());
   const busy = await redis.zrange(live, "+inf", "+inf", "BYSCORE", "LIMIT", first, LIMIT);
   // A drain waits for this round. Under load a look takes a while, and a thousand of them would
   // take longer than the drain may.
   for (let i = 0; i < busy.length && !signal.aborted; i += LOOKS_AT_ONCE) {
-    await Promise.all(busy.slice(i, i + LOOKS_AT_ONCE).map((name) => mend(queue, name, log)));
+    const some = busy.slice(i, i + LOOKS_AT_ONCE);
+    await Promise.all(some.map((name) => mend(queue, name, log)));
+    if (lot < 1 / AGREED_EVERY) await noteOtherLanes(queue, some, reconciler);
+  }
+}
+
+/**
+ * A step may wait behind one of another version for so long that its own version is forgotten, and
+ * its lane removed. When its turn comes it lies in a lane that nobody looks at, unless it is noted.
+ */
+export async function noteOtherLanes(
+  queue: LaneQueue,
+  names: readonly string[],
+  { maxIdleMs, log }: Pick<Reconciler, "maxIdleMs" | "log">,
+): Promise<void> {
+  const { redis, lane, streams = false } = queue;
+  for (const { version, digest } of await pinsElsewhere(queue, names)) {
+    const pin = { model: lane.model, version, digest, streams, maxIdleMs };
+    if (await notePinInUse(redis, pin)) log.warn({ version }, "a step is queued for a version that was forgotten");
   }
 }
 

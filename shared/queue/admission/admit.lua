@@ -142,6 +142,9 @@ local function record(out, pin, digest, ttl, deadline, attended, entry, terms)
   if entry == PARKED or entry and terms ~= '' then
     fields[#fields + 1] = 'parked'
     fields[#fields + 1] = terms
+  elseif not entry and terms ~= '' then
+    fields[#fields + 1] = 'terms'
+    fields[#fields + 1] = terms
   end
   if tonumber(ttl) >= ledger.limits.keep then
     fields[#fields + 1] = 'keep'
@@ -256,7 +259,7 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
     ledger.count(counted, #frame)
     return 'admitted'
   end
-  record(out, lane.pin, digest, ttl, left, attended)
+  record(out, lane.pin, digest, ttl, left, attended, nil, terms)
 
   if lapsed then
     redis.call('UNLINK', sequence, unpack(checkpointsOf(lane, name, seq)))

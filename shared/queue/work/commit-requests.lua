@@ -62,7 +62,7 @@ local function commit(lane, entry, request, kind, body, ttl, reason)
   if streams then redis.call('PEXPIRE', 'log:' .. lane.base .. ':' .. request, keptFor(ttl, record[3])) end
   if reason ~= '' then
     setAside('dead:' .. lane.base, ARGV[3], now, 'sequence', '', 'step', '0', 'reason', reason,
-      'runs', (redis.call('HGET', lane.runs, entry) or '0'):match('^%d+'), 'frame', redis.call('XRANGE', lane.ready, entry, entry)[1][2][4])
+      'runs', (redis.call('HGET', lane.runs, entry) or '0'):match('^%d+'), 'frame', frameOf(lane.ready, entry))
   end
   return 'committed'
 end

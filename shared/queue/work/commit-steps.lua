@@ -140,7 +140,7 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
     if log then redis.call('PEXPIRE', log, keptFor(ttl, record[3])) end
     if reason ~= '' then
       setAside('dead:' .. lane.base, ARGV[4], now, 'sequence', name, 'step', step, 'reason', reason,
-        'runs', (redis.call('HGET', lane.runs, entry) or '0'):match('^%d+'), 'frame', redis.call('XRANGE', lane.ready, entry, entry)[1][2][4])
+        'runs', (redis.call('HGET', lane.runs, entry) or '0'):match('^%d+'), 'frame', frameOf(lane.ready, entry))
     end
   end
   local from, gone = at, {}

@@ -18,6 +18,17 @@ export interface ServedPin extends Pin {
 const field = z.tuple([z.string(), z.string(), z.string()]);
 const value = z.object({ streams: z.boolean(), maxIdleMs: z.number().optional() });
 
+/**
+ * Notes a pin in whose lane something is queued, so that it is looked after, unless it is noted. It
+ * may have been forgotten while a step for it waited behind one of another version.
+ * @returns whether it was not
+ */
+export async function notePinInUse(redis: RedisClient, pin: ServedPin): Promise<boolean> {
+  const added = await redis.hsetnx(registryKeys.pins, pinField(pin), pinValue(pin));
+  if (added === 1) await redis.del(registryKeys.settled);
+  return added === 1;
+}
+
 /** What cannot be read, which another version of Baton has written, is left out. */
 export async function readPins(redis: RedisClient): Promise<ServedPin[]> {
   const noted = await redis.hgetall(registryKeys.pins);
