@@ -59,9 +59,11 @@ describe("the reader", () => {
     undo.push(async () => void (commands.client = client as typeof commands.client));
     let room = 8;
     const reader = new Reader({ redis: blocking, commands, consumer: queue.consumer, log: silentLog });
-    reader.add({ lanes: lanesByKey([queue.lane]), intake: { room: () => room, accept: () => (room = 0) } });
-    const reads = async () => / id=(\d+) .* name=reader .*cmd=xreadgroup/.exec(` ${String(await redis.client("LIST"))}`);
-    await expect.poll(reads).not.toBeNull();
+    const accept = ({ deliveries }: Taken) => void (room -= 8 * deliveries.length);
+    reader.add({ lanes: lanesByKey([queue.lane]), intake: { room: () => room, accept } });
+    const blocked = async () => String(await redis.client("LIST"));
+    const isBlocked = / name=reader [^\n]*flags=b/;
+    await expect.poll(blocked).toMatch(isBlocked);
     await admitRequest(lab, "r1");
     await expect.poll(() => room).toBe(0);
     const before = blocking.stream;
@@ -69,8 +71,7 @@ describe("the reader", () => {
     await expect.poll(() => blocking.stream !== before && blocking.status === "ready").toBe(true);
     room = 8;
     reader.room.notify();
-    const blocked = async () => /name=reader [^\n]* flags=b/.exec(String(await redis.client("LIST")));
-    await expect.poll(blocked).not.toBeNull();
+    await expect.poll(blocked).toMatch(isBlocked);
     await reader.stop();
     expect(replies).toContain(1);
   });
