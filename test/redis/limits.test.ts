@@ -21,7 +21,7 @@ import { silentLog } from "../support/silent.js";
 
 const BUCKETS = 16;
 const LIMIT = 40;
-/** Bytes of one model's requests; a frame of a sixth part is larger than what a bucket has of it. */
+/** Bytes of one model's requests; a sixth part is more than what a bucket has of them. */
 const BYTES = 60_000;
 const limits = { ...LIMITS, queue: LIMIT, queueBytes: BYTES, totalBytes: 50 * BYTES, waitingPerSequence: 1_000 };
 

@@ -152,10 +152,8 @@ export class Reader {
     const { redis, consumer } = this.#settings;
     const lanes = new Map(open.flatMap((source) => [...source.lanes]));
     // While there was no room a new connection may have come unnoticed.
-    if (this.#client?.stream !== redis.stream) {
-      const { stream } = redis;
-      this.#client = { id: await this.#askId(), stream };
-    }
+    const { stream } = redis;
+    if (this.#client?.stream !== stream) this.#client = { id: await this.#askId(), stream };
     if (this.#stopping.signal.aborted) return;
     const reading = waitForNew(redis, consumer, lanes, BLOCK_MS);
     if (open.length < this.#sources.length) await this.#endWhenOthersHaveRoom(reading, open);
