@@ -46,6 +46,6 @@ describe("the pace of a fleet", () => {
       followedAt = followsAt(now, followedAt, 64, 0);
       beats++;
     }
-    expect(beats).toBe(5);
+    expect(beats).toBe(6);
   });
 });
