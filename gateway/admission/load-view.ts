@@ -43,11 +43,13 @@ export class LoadView {
   }
 
   /**
-   * What the bucket may have: what it has, and its part of the room that is left. As long as not
-   * all are known, its part of the limit.
+   * What the bucket may have: what it has, and its part of the room that is left, or more where
+   * one request needs more and there is room for it: it would find none in any bucket else. As long
+   * as not all are known, its part of the limit.
    * @param most the limit; negative for none
+   * @param largest what one request needs
    */
-  shareOf(field: string, of: Of, bucket: number, most: number, now: number): number {
+  shareOf(field: string, of: Of, bucket: number, most: number, now: number, largest = 0): number {
     const known = this.#field(field);
     known.usedAt = now;
     if (most < 0) return most;
@@ -58,7 +60,9 @@ export class LoadView {
       if (one === undefined || now - one.at > KNOWN_MS) return part;
       sum += one[of];
     }
-    return (known.buckets[bucket]?.[of] ?? 0) + Math.ceil(Math.max(0, most - sum) / this.#buckets);
+    const room = Math.max(0, most - sum);
+    const needed = largest <= room ? largest : 0;
+    return (known.buckets[bucket]?.[of] ?? 0) + Math.max(needed, Math.ceil(room / this.#buckets));
   }
 
   /** Whether all that concerns these was heard from every bucket after `since`. */

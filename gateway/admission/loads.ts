@@ -78,7 +78,7 @@ export class QueueLoads implements Shares {
     const now = performance.now();
     const view = this.#view;
     const requestsOf = (field: string, most: number) => view.shareOf(field, "requests", bucket, most, now);
-    const bytesOf = (field: string, most: number) => view.shareOf(field, "bytes", bucket, most, now);
+    const bytesOf = (field: string, most: number) => view.shareOf(field, "bytes", bucket, most, now, names.largest);
     const shares = <Of>(all: Readonly<Record<string, Of>>, share: (name: string, of: Of) => Of) =>
       Object.fromEntries(Object.entries(all).map(([name, of]) => [name, share(name, of)]));
     return {
@@ -103,8 +103,12 @@ export class QueueLoads implements Shares {
   }
 
   noteFull(bytes: number): void {
+    const { redis, limits } = this.#settings;
+    const most = limits.totalBytes ?? Infinity;
     // What is larger than the limit itself finds no room, however little there is.
-    if (bytes > (this.#settings.limits.totalBytes ?? Infinity)) return;
+    if (bytes > most) return;
+    // It was the bucket's part that was too small: all together have room.
+    if (redis.isCluster && this.#view.sum("all", "bytes") + bytes <= most) return;
     if (this.#refusedBytes === 0) {
       this.#settings.log.warn(
         { bytes },

@@ -3,7 +3,7 @@
  * otherwise lose writes that were acknowledged. This narrows the loss to the failover of a primary
  * and its confirming replica at once; it is no consensus.
  */
-import type { RedisClient } from "./connect.js";
+import { masterFor, type RedisClient } from "./connect.js";
 import { sendTogether, type Call, type Result } from "./transaction.js";
 
 /**
@@ -50,6 +50,60 @@ export async function readLasting(
   fields: readonly string[],
 ): Promise<(Buffer | null)[]> {
   if (redis.durability !== "replicated") return redis.hmgetBuffer(key, ...fields);
-  const [result] = await untilReplicated(redis, key, [["HMGET", key, ...fields]]);
-  return result?.[1] as (Buffer | null)[];
+  return (await readWithOthers(redis, key, ["HMGET", key, ...fields])) as (Buffer | null)[];
+}
+
+interface Read {
+  readonly key: string;
+  readonly call: Call;
+  readonly resolve: (reply: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Reads that wait for a connection, by its client. It is present while some are under way. */
+const readsOf = new WeakMap<object, Read[]>();
+/** What one WAIT is behind at most. */
+const READS_AT_ONCE = 256;
+
+/**
+ * All reads of a connection that come while one waits for a replica share the next WAIT: where
+ * there is no replica each holds up the connection, and with it all else that the process asks.
+ */
+function readWithOthers(redis: RedisClient, key: string, call: Call): Promise<unknown> {
+  const server = masterFor(redis, key);
+  if (server === undefined) return Promise.reject(new Error("no master is known for the key"));
+  return new Promise((resolve, reject) => {
+    const read = { key, call, resolve, reject };
+    const others = readsOf.get(server);
+    if (others !== undefined) return void others.push(read);
+    const reads = [read];
+    readsOf.set(server, reads);
+    void readAll(redis, reads, () => readsOf.delete(server));
+  });
+}
+
+/**
+ * Never throws.
+ * @param end is called in the same turn in which no read is left
+ */
+async function readAll(redis: RedisClient, reads: Read[], end: () => void): Promise<void> {
+  // The others of this turn of the event loop are read with the first one.
+  await Promise.resolve();
+  for (let [first] = reads; first !== undefined; [first] = reads) {
+    const some = reads.splice(0, READS_AT_ONCE);
+    try {
+      const calls = some.map(({ call }) => call);
+      const results = await sendTogether(redis, first.key, [...calls, ["WAIT", 1, WAIT_MS]]);
+      const [waitError, replicas] = results.at(-1) ?? [null, 0];
+      for (const [i, { resolve, reject }] of some.entries()) {
+        const [error, reply] = results[i] ?? [null];
+        const failed = error ?? waitError ?? (replicas === 0 ? new UnconfirmedError() : null);
+        if (failed === null) resolve(reply);
+        else reject(failed);
+      }
+    } catch (error) {
+      for (const { reject } of some) reject(error);
+    }
+  }
+  end();
 }

@@ -45,6 +45,37 @@ describe("the reader", () => {
     await expect.poll(() => reader.seen, { timeout: 15_000 }).toEqual(["r1"]);
   });
 
+  it("ends its read at once when it stops, also on a connection that came while it had no room", async () => {
+    const replies: unknown[] = [];
+    const { queue, redis } = lab;
+    const blocking = connectBlockingReader({ url: lab.url, name: "reader", log: silentLog });
+    const commands = queue.redis;
+    const client = commands.client.bind(commands) as (...args: unknown[]) => Promise<unknown>;
+    commands.client = (async (...args: unknown[]) => {
+      const reply = await client(...args);
+      replies.push(reply);
+      return reply;
+    }) as typeof commands.client;
+    undo.push(async () => void (commands.client = client as typeof commands.client));
+    let room = 8;
+    const reader = new Reader({ redis: blocking, commands, consumer: queue.consumer, log: silentLog });
+    const accept = ({ deliveries }: Taken) => void (room -= 8 * deliveries.length);
+    reader.add({ lanes: lanesByKey([queue.lane]), intake: { room: () => room, accept } });
+    const blocked = async () => String(await redis.client("LIST"));
+    const isBlocked = / name=reader [^\n]*flags=b/;
+    await expect.poll(blocked).toMatch(isBlocked);
+    await admitRequest(lab, "r1");
+    await expect.poll(() => room).toBe(0);
+    const before = blocking.stream;
+    before.destroy();
+    await expect.poll(() => blocking.stream !== before && blocking.status === "ready").toBe(true);
+    room = 8;
+    reader.room.notify();
+    await expect.poll(blocked).toMatch(isBlocked);
+    await reader.stop();
+    expect(replies).toContain(1);
+  });
+
   it("lets a long answer take its time on a slow link", async () => {
     const proxy = await Proxy.start(Number(new URL(lab.url).port));
     undo.push(() => proxy.dispose());

@@ -148,6 +148,26 @@ describe("a call that accepts or ends work", () => {
     expect(await confirmed(() => readOutcomeFields(redis, outcomeKey(address)))).toMatchObject({ known: true });
   });
 
+  it("holds up the connection once, however many look it up at a time", async () => {
+    await confirmed(() => admitted(redis));
+    const key = outcomeKey({ bucket: 0, model: "m", tenant: DEFAULT_TENANT, request });
+    const lookUp = async () => {
+      const all = await Promise.allSettled(Array.from({ length: 60 }, () => readOutcomeFields(redis, key)));
+      return new Set(all.map((one) => (one.status === "fulfilled" ? one.value.known : (one.reason as unknown))));
+    };
+    replica.freeze();
+    try {
+      expect(await admitted(await connected("strict"))).toEqual([{ said: "admitted" }]);
+      await primary.admin.set("written", "later");
+      // Sixty waits in a row would outlast the patience with a command.
+      for (const said of await lookUp()) expect(said).toBeInstanceOf(UnconfirmedError);
+      expect(await redis.ping()).toBe("PONG");
+    } finally {
+      replica.thaw();
+    }
+    await expect.poll(async () => [...(await lookUp())]).toEqual([true]);
+  });
+
   it("is refused by Redis once the replica counts as gone, and has not run", async () => {
     await replica.kill();
     try {

@@ -72,8 +72,8 @@ export class Reader {
   #reads = 0;
   /** When it is asked next whether something is parked, on `performance.now()`'s clock. */
   #askParkedAt = 0;
-  /** The connection's id at the server; undefined before it was asked for. */
-  #clientId: number | undefined;
+  /** The id at the server of the connection over this socket; undefined before it was asked for. */
+  #client: { readonly id: number; readonly stream: BlockingReader["stream"] } | undefined;
 
   constructor(settings: ReaderSettings) {
     this.#settings = settings;
@@ -111,7 +111,7 @@ export class Reader {
       } catch (error) {
         if (signal.aborted) return;
         dropIfSilent(redis, error);
-        this.#clientId = undefined;
+        this.#client = undefined;
         if (isReplyError(error, "NOGROUP")) await this.#createGroups();
         else log.debug({ error: String(error) }, "read failed");
         for (const source of this.#sources) unasked.add(source);
@@ -151,7 +151,9 @@ export class Reader {
   async #wait(open: readonly Source[]): Promise<void> {
     const { redis, consumer } = this.#settings;
     const lanes = new Map(open.flatMap((source) => [...source.lanes]));
-    this.#clientId ??= await this.#askId();
+    // While there was no room a new connection may have come unnoticed.
+    const { stream } = redis;
+    if (this.#client?.stream !== stream) this.#client = { id: await this.#askId(), stream };
     if (this.#stopping.signal.aborted) return;
     const reading = waitForNew(redis, consumer, lanes, BLOCK_MS);
     if (open.length < this.#sources.length) await this.#endWhenOthersHaveRoom(reading, open);
@@ -246,7 +248,7 @@ export class Reader {
     // reader are in one slot there. Another node may have another connection with the same id.
     const [[key = ""] = []] = this.#sources[0]?.lanes ?? [];
     try {
-      await masterFor(commands, key)?.client("UNBLOCK", this.#clientId ?? 0);
+      await masterFor(commands, key)?.client("UNBLOCK", this.#client?.id ?? 0);
     } catch (error) {
       log.debug({ error: String(error) }, "a read that blocks could not be ended; it ends by itself");
     }

@@ -1,7 +1,8 @@
 /**
  * Who buries a worker calls out over NATS in which lanes it has left entries: in a large fleet the
  * next beat of a worker that serves one of them may be most of a lease away. Nothing depends on a
- * call. Where it is lost the next beat tells, and where it is forged a beat is a little early.
+ * call. Where it is lost the next beat tells, and where it is forged a beat is a little early: even
+ * a flood of calls is followed by only a few beats a second.
  */
 import type { Lane } from "#shared/queue/address.js";
 import { GRAVES_SUBJECT, laneKeys } from "#shared/queue/keys.js";
@@ -24,5 +25,5 @@ export function listenForCalls(
   bus: Pick<Bus, "subscribe">,
   hear: (keys: readonly string[]) => void,
 ): Promise<() => void> {
-  return bus.subscribe(GRAVES_SUBJECT, (message) => hear(message.toString("utf8").split("\n")));
+  return bus.subscribe(GRAVES_SUBJECT, (message) => hear(message.toString("utf8").split("\n", MOST_LANES)));
 }

@@ -23,7 +23,7 @@ import type { OutageGuard } from "../lane/outage-guard.js";
 import { Reclaimer, type HeldModel } from "./reclaimer.js";
 import { callOut, listenForCalls } from "./grave-calls.js";
 import { APART_MS } from "./judge.js";
-import { asksWith, beatEvery, comesWithin, JITTER, silenceAfter } from "./pace.js";
+import { asksWith, beatEvery, followsAt, JITTER, silenceAfter } from "./pace.js";
 import { Watch } from "./watch.js";
 
 export interface LivenessSettings {
@@ -68,6 +68,8 @@ export class Liveness {
   #isLooking = false;
   /** Whether somebody has called to a grave since the last beat. */
   #isCalled = false;
+  /** When the beat was due that the last call was followed by, on `performance.now()`'s clock. */
+  #followedAt = -Infinity;
   #stopListening: () => void = () => undefined;
   /** Whether what waited was given up since the last beat that was answered. */
   #isFenced = false;
@@ -151,7 +153,9 @@ export class Liveness {
   #hear(keys: readonly string[]): void {
     if (this.#isCalled || !this.#reclaimer.serves(keys)) return;
     this.#isCalled = true;
-    delay(Math.random() * comesWithin(this.#living), this.#ended.signal)
+    const now = performance.now();
+    this.#followedAt = followsAt(now, this.#followedAt, this.#living, Math.random());
+    delay(this.#followedAt - now, this.#ended.signal)
       .then(() => this.#wake())
       .catch((error: unknown) => this.#settings.log.debug({ error: String(error) }, "a call to a grave failed"));
   }

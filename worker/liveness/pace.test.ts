@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { asksWith, beatEvery, comesWithin, JITTER, silenceAfter } from "./pace.js";
+import { asksWith, beatEvery, comesWithin, followsAt, JITTER, silenceAfter } from "./pace.js";
 
 const LEASE_MS = 1_000;
 
@@ -35,5 +35,17 @@ describe("the pace of a fleet", () => {
   it("brings a worker to a grave well within what a lease leaves, and not all of them at once", () => {
     expect(comesWithin(2)).toBeLessThan(1);
     expect(comesWithin(1_000)).toBe(100);
+    expect(followsAt(5_000, -Infinity, 1_000, 0.5)).toBe(5_050);
+  });
+
+  it("follows a flood of calls with a few beats a second", () => {
+    let followedAt = -Infinity;
+    let beats = 0;
+    for (let now = 0; now < 1_000; now++) {
+      if (now < followedAt) continue;
+      followedAt = followsAt(now, followedAt, 64, 0);
+      beats++;
+    }
+    expect(beats).toBe(6);
   });
 });

@@ -59,6 +59,21 @@ export function asksWith(living: number): number {
 const CALLED_PER_MS = 10;
 
 /**
+ * Between two beats of a worker that follow calls, in ms: anybody who reaches NATS may call, and
+ * not all of a fleet are to ask Redis for each message.
+ */
+const CALLED_EVERY_MS = 200;
+
+/**
+ * @param last when the beat was due that the last call was followed by, on the clock of `now`
+ * @param lot from 0 to below 1
+ * @returns when a worker beats that is called now
+ */
+export function followsAt(now: number, last: number, living: number, lot: number): number {
+  return Math.max(now, last + CALLED_EVERY_MS) + lot * comesWithin(living);
+}
+
+/**
  * After how many ms at most a worker beats that was called to a grave, by lot: not all of a large
  * fleet are to ask Redis at once.
  */

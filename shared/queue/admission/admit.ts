@@ -220,6 +220,7 @@ function namesOf(applicants: readonly Applicant[]): CallNames {
   return {
     models: [...new Set(applicants.map(({ lane }) => lane.model))],
     tenants: [...new Set(applicants.map(({ tenant }) => tenant))],
+    largest: applicants.reduce((most, { frame }) => Math.max(most, frame.length), 0),
   };
 }
 

@@ -38,6 +38,8 @@ export const limitNames = [...limits, "level"] as const;
 export interface CallNames {
   readonly models: readonly string[];
   readonly tenants: readonly string[];
+  /** Bytes of the largest of them, which cannot be parted; absent where there is none yet. */
+  readonly largest?: number;
 }
 
 /** Stands for no limit. */
