@@ -26,6 +26,8 @@ export interface Described {
   readonly goneBack?: GoneBack | undefined;
   /** What may lie in the queue. */
   readonly limits?: QueueLimits | undefined;
+  /** Who asks: the load of other tenants is not theirs to see. */
+  readonly tenant: string | undefined;
 }
 
 /** @throws InferenceError `unavailable` while Redis cannot be asked */
@@ -93,8 +95,8 @@ async function description(
   };
 }
 
-/** What lies in the queue, by model and by tenant, and what may. */
-async function describeQueue({ redis, buckets, unserved }: Described, limits: QueueLimits | undefined) {
+/** What lies in the queue, by model and of the tenant that asks, and what may. */
+async function describeQueue({ redis, buckets, unserved, tenant }: Described, limits: QueueLimits | undefined) {
   const away = new Set(unserved.flatMap((one) => one.buckets));
   const asked = Array.from({ length: buckets }, (_, bucket) => bucket).filter((bucket) => !away.has(bucket));
   const keys = redis.isCluster ? asked : [undefined];
@@ -111,7 +113,7 @@ async function describeQueue({ redis, buckets, unserved }: Described, limits: Qu
   return {
     ...(sums.get("all") ?? none),
     models: named("m:"),
-    tenants: named("t:"),
+    tenants: named("t:").filter(({ name }) => name === tenant),
     results: { count: results.requests, bytes: results.bytes },
     limits: limits && {
       model_requests: limits.queue,

@@ -37,9 +37,10 @@ export interface Fleet {
   readonly directory: ModelDirectory;
   /**
    * Gives what `GET /v2/fleet` shows.
+   * @param tenant who asks; undefined for who says none
    * @throws InferenceError `unavailable` while Redis cannot be asked
    */
-  describe(): Promise<unknown>;
+  describe(tenant: string | undefined): Promise<unknown>;
 }
 
 export interface FleetSettings {
@@ -118,7 +119,7 @@ export class FleetWatch implements Fleet {
     return this.#directory.takenAtOnce(model);
   }
 
-  describe(): Promise<unknown> {
+  describe(tenant: string | undefined): Promise<unknown> {
     const { redis, buckets, goneBack, limits } = this.#settings;
     return describeFleet({
       redis,
@@ -127,6 +128,7 @@ export class FleetWatch implements Fleet {
       unserved: this.#buckets.unserved,
       goneBack,
       limits,
+      tenant,
     });
   }
 

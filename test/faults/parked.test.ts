@@ -29,7 +29,7 @@ async function parkedNow({ store }: Fleet): Promise<number> {
   return count;
 }
 
-/** Lets work pile up behind workers that stand still: however quick they are, some is parked then. */
+/** Lets work pile up behind workers that stand still: some of it is parked, however quick. */
 async function pileUp(fleet: Fleet): Promise<void> {
   for (const worker of fleet.workers) worker.freeze();
   await until(async () => (await parkedNow(fleet)) > 0, 60_000);

@@ -52,7 +52,16 @@ export function addKserveRoutes(router: Router, options: KserveRoutesOptions): v
   route("GET", "/v2/health/ready", () => {
     return isServerReady(fleet.directory, options.isReady()) ? emptyReply : { ...emptyReply, status: 400 };
   });
-  route("GET", "/v2/fleet", async () => jsonReply(await fleet.describe()));
+  // Who says no tenant, such as an operator behind the proxy, is told of none.
+  const asker = ({ env }: Context<GatewayEnv>) => {
+    try {
+      return tenantOf(env.incoming);
+    } catch (error) {
+      if (error instanceof InferenceError) return undefined;
+      throw error;
+    }
+  };
+  route("GET", "/v2/fleet", async (c) => jsonReply(await fleet.describe(asker(c))));
 
   route("GET", "/v2/models/stats", unsupported("statistics"));
   modelRoute("GET", "/stats", unsupported("statistics"));

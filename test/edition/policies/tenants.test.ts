@@ -58,6 +58,22 @@ describe("two tenants", () => {
     expect((await fetch(url, { method: "POST", body: JSON.stringify(body) })).status).toBe(403);
   });
 
+  it("are not told of each other's load", async () => {
+    await served.fleet.workers[0]?.kill();
+    const body = stepBody({ sequence: 9, value: 1, start: true });
+    const url = `${served.url}/v2/models/accumulate/infer`;
+    const background = { prefer: "respond-async" };
+    for (const tenant of ["acme", "globex"]) expect((await ask(url, body, as(tenant, background))).status).toBe(202);
+    const told = async (headers: Record<string, string>) => {
+      const answer = await fetch(`${served.url}/v2/fleet`, { headers });
+      const { queue } = (await answer.json()) as { queue: { requests: number; tenants: { name: string }[] } };
+      return [queue.requests, queue.tenants.map(({ name }) => name)];
+    };
+    expect(await told({ [TENANT_HEADER]: "acme" })).toEqual([2, ["acme"]]);
+    expect(await told({})).toEqual([2, []]);
+    await served.fleet.workers[0]?.start();
+  });
+
   it("are refused where the header is missing, or is no tenant's name", async () => {
     const body = stepBody({ sequence: 8, value: 1, start: true });
     const url = `${served.url}/v2/models/accumulate/infer`;
