@@ -149,7 +149,13 @@ export class FleetMember {
       const { kind, serving, served } = model;
       const streams = kind === "generator";
       const queue = { redis, consumer: worker, streams, setAside, model: serving.name, ...pinOf(served), buckets };
-      const running = this.openLane(model, { queue, reading, replies, models: loaded.length });
+      const running = this.openLane(model, {
+        queue,
+        reading,
+        replies,
+        models: loaded.length,
+        living: () => liveness.living,
+      });
       liveness.register(running);
       return running;
     });
@@ -169,7 +175,7 @@ export class FleetMember {
 
   private openLane(
     model: LoadedModel,
-    shared: Pick<LaneSettings, "queue" | "replies" | "models"> & { readonly reading: Reading },
+    shared: Pick<LaneSettings, "queue" | "replies" | "models" | "living"> & { readonly reading: Reading },
   ): RunningLane {
     const { bus, clocks, outageGuard, config, log } = this;
     const { reading, ...parts } = shared;

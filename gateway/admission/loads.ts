@@ -45,11 +45,14 @@ export interface LoadsSettings {
   readonly log: Logger;
 }
 
+/** A gateway is not ready when requests up to this size find no room. */
+const SMALL_BYTES = 65_536;
+
 export class QueueLoads implements Shares {
   readonly #settings: LoadsSettings;
   /** What each bucket has; outside of a Cluster there is one. */
   readonly #view: LoadView;
-  /** The last request for which there was no room in all queues together; 0 where there is. */
+  /** The last small request for which all queues together had no room; 0 where there is some. */
   #refusedBytes = 0;
   #looking: Promise<void> | undefined;
 
@@ -58,7 +61,7 @@ export class QueueLoads implements Shares {
     this.#view = new LoadView(settings.redis.isCluster ? settings.buckets : 1);
   }
 
-  /** Whether all queues together have no room for what was last refused. */
+  /** Whether all queues together have no room for even a small request. */
   get isFull(): boolean {
     return this.#refusedBytes > 0;
   }
@@ -105,8 +108,8 @@ export class QueueLoads implements Shares {
   noteFull(bytes: number): void {
     const { redis, limits } = this.#settings;
     const most = limits.totalBytes ?? Infinity;
-    // What is larger than the limit itself finds no room, however little there is.
-    if (bytes > most) return;
+    // Small requests may find room where a large one finds none, or none ever could.
+    if (bytes > Math.min(most, SMALL_BYTES)) return;
     // It was the bucket's part that was too small: all together have room.
     if (redis.isCluster && this.#view.sum("all", "bytes") + bytes <= most) return;
     if (this.#refusedBytes === 0) {

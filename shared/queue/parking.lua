@@ -82,8 +82,10 @@ local function toReady(ready, facts, frame)
   if not isStep then
     local known = redis.call('HMGET', owner, 'digest', 'kind')
     if not known[1] or known[2] then return false end
-  elseif redis.call('HGET', owner, 'entry') ~= PARKED then
-    return false
+  else
+    -- Somebody may have deleted the sequence, and its next START is parked, too.
+    local seq = redis.call('HMGET', owner, 'entry', 'request')
+    if seq[1] ~= PARKED or seq[2] ~= requestOf(facts) then return false end
   end
   redis.call('HSET', owner, 'entry', redis.call('XADD', ready, '*', 'm', facts, 'b', frame))
   return true

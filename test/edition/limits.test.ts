@@ -137,6 +137,7 @@ describe("a limit of 10 requests of a model", () => {
 
 describe("limits in bytes", () => {
   const LARGE = 200_000;
+  const SMALL = 60_000;
   const served = useFleet(
     planOf({
       BATON_QUEUE_BYTES: String(5 * LARGE),
@@ -177,10 +178,15 @@ describe("limits in bytes", () => {
       const full = await simpleOf(served.url, 2 * LARGE);
       expect(full).toMatchObject({ status: 503, code: "queue_full" });
       expect(full.error).toContain("all models together");
+      // Small ones still find room, until there is none for them either.
+      expect(await ready()).toBe(200);
+      for (let i = 0; i < 4; i++) note(simpleOf(served.url, SMALL));
+      await answered(first, 5);
+      expect(first[4]?.error).toContain("all models together");
       expect(await ready()).toBe(400);
       expect((await queueOf(served.url)).bytes).toBeLessThanOrEqual(6 * LARGE);
     });
-    expect(countOf(await Promise.all(asked), 200)).toBe(5);
+    expect(countOf(await Promise.all(asked), 200)).toBe(5 + 3);
     await expect.poll(ready, { timeout: PATIENCE_MS }).toBe(200);
     await expectNothingLeft(served, redis);
   });

@@ -179,7 +179,7 @@ describe("with Redis out of memory", () => {
     await lab.redis.config("SET", "maxmemory", "1");
     const stop = new AbortController();
     const reconciling = reconcileWhileOpen(
-      { queue: lab.queue, outageGuard: steady(), models: 1, maxIdleMs: undefined, log: silentLog },
+      { queue: lab.queue, outageGuard: steady(), models: 1, living: () => 1, maxIdleMs: undefined, log: silentLog },
       stop.signal,
     );
     try {

@@ -95,7 +95,7 @@ describe("strays", () => {
     const stop = new AbortController();
     const { queue } = member;
     const reconciling = reconcileWhileOpen(
-      { queue, outageGuard: steady(), models: 1, maxIdleMs: undefined, log: silentLog },
+      { queue, outageGuard: steady(), models: 1, living: () => 1, maxIdleMs: undefined, log: silentLog },
       stop.signal,
     );
     try {

@@ -169,7 +169,14 @@ describe("a sealed request", () => {
     await lab.redis.xdel(laneKeys(lab.lane).ready, delivery.entry);
     const stop = new AbortController();
     const reconciling = reconcileWhileOpen(
-      { queue: streaming(lab.queue), outageGuard: steady(), models: 1, maxIdleMs: IDLE_MS, log: silentLog },
+      {
+        queue: streaming(lab.queue),
+        outageGuard: steady(),
+        models: 1,
+        living: () => 1,
+        maxIdleMs: IDLE_MS,
+        log: silentLog,
+      },
       stop.signal,
     );
     try {

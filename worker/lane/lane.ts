@@ -40,6 +40,8 @@ export interface LaneSettings {
   readonly outageGuard: OutageGuard;
   /** How many models this worker serves. */
   readonly models: number;
+  /** How many workers the fleet has, as far as this one knows. */
+  readonly living: () => number;
   /** Memory for the states of sequences that this worker saw last. */
   readonly stateCacheBytes: number;
   /** Is notified when there may be room for more steps. */
@@ -55,6 +57,8 @@ export interface LaneContext {
   readonly clocks: RedisClocks;
   readonly outageGuard: OutageGuard;
   readonly models: number;
+  /** How many workers the fleet has, as far as this one knows. */
+  readonly living: () => number;
   readonly maxIdleMs: number | undefined;
   readonly log: Logger;
 }
@@ -92,7 +96,8 @@ const OWNED_LIMIT = 1_000;
 
 /** Makes what a model's lanes share, and connects to nothing. */
 export function laneContext(settings: LaneSettings): LaneContext {
-  const { queue, bus, replies, clocks, maxIdleMs, history, outageGuard, models, stateCacheBytes, room, log } = settings;
+  const { queue, bus, replies, clocks, maxIdleMs, history, outageGuard, models, living, stateCacheBytes, room, log } =
+    settings;
   const states = new States(queue, stateCacheBytes);
   const patienceMs = queue.redis.isCluster ? CLUSTER_PATIENCE_MS : SETTLE_BUDGET_MS;
   return {
@@ -102,6 +107,7 @@ export function laneContext(settings: LaneSettings): LaneContext {
     clocks,
     outageGuard,
     models,
+    living,
     maxIdleMs,
     log,
   };

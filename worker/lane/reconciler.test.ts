@@ -21,11 +21,12 @@ describe("the rounds of a lane", () => {
 describe("how often a worker looks at its lanes", () => {
   it("goes down while others make the rounds, so far and no further, and up again without them", () => {
     let backoff = 1;
-    for (let i = 0; i < 20; i++) backoff = nextBackoff(backoff, "taken");
+    for (let i = 0; i < 20; i++) backoff = nextBackoff(backoff, "taken", 64);
     expect(backoff).toBe(16);
-    expect(nextBackoff(backoff, "empty")).toBe(16);
-    for (let i = 0; i < 4; i++) backoff = nextBackoff(backoff, "begun");
+    expect(nextBackoff(backoff, "empty", 64)).toBe(16);
+    expect(nextBackoff(backoff, "empty", 2)).toBe(2);
+    for (let i = 0; i < 4; i++) backoff = nextBackoff(backoff, "begun", 64);
     expect(backoff).toBe(1);
-    expect(nextBackoff(backoff, "begun")).toBe(1);
+    expect(nextBackoff(backoff, "begun", 64)).toBe(1);
   });
 });

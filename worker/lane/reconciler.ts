@@ -33,6 +33,8 @@ export interface Reconciler {
   readonly maxIdleMs: number | undefined;
   /** How many models this worker serves: their looks at lanes share a budget. */
   readonly models: number;
+  /** How many workers the fleet has, as far as this one knows. */
+  readonly living: () => number;
   readonly outageGuard: OutageGuard;
   readonly log: Logger;
 }
@@ -74,7 +76,7 @@ type Looked = "empty" | "taken" | "begun";
 
 /** Takes part in the rounds of the model's lanes until `signal` aborts. */
 export async function reconcileWhileOpen(reconciler: Reconciler, signal: AbortSignal): Promise<void> {
-  const { queue, models, log } = reconciler;
+  const { queue, models, living, log } = reconciler;
   const lanes = lanesOf(queue);
   const pauseMs = Math.max(EVERY_MS / lanes.length, LOOK_MS * models);
   const first = Math.floor(Math.random() * lanes.length);
@@ -84,7 +86,7 @@ export async function reconcileWhileOpen(reconciler: Reconciler, signal: AbortSi
     const lane = lanes[i % lanes.length];
     if (signal.aborted || lane === undefined || queue.redis.status !== "ready") continue;
     try {
-      backoff = nextBackoff(backoff, await reconcile(inLane(queue, lane), reconciler, signal));
+      backoff = nextBackoff(backoff, await reconcile(inLane(queue, lane), reconciler, signal), living());
     } catch (error) {
       log.debug({ error: String(error) }, "reconcile failed; the next round tries again");
     }
@@ -94,11 +96,12 @@ export async function reconcileWhileOpen(reconciler: Reconciler, signal: AbortSi
 /**
  * How much less often a worker looks than one that is alone. Where there are many, most looks would
  * find that another worker makes the round: so there are about three looks to a round, however many
- * they are.
+ * they are. When most have died the rest looks as often as so few do.
+ * @param living how many workers the fleet has
  */
-export function nextBackoff(backoff: number, looked: Looked): number {
-  if (looked === "taken") return Math.min(MOST_BACKOFF, backoff * 1.5);
-  return looked === "begun" ? Math.max(1, backoff / 2) : backoff;
+export function nextBackoff(backoff: number, looked: Looked, living: number): number {
+  const factor = looked === "taken" ? 1.5 : looked === "begun" ? 0.5 : 1;
+  return Math.max(1, Math.min(backoff * factor, living, MOST_BACKOFF));
 }
 
 async function reconcile(queue: LaneQueue, reconciler: Reconciler, signal: AbortSignal): Promise<Looked> {

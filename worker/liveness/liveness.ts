@@ -84,6 +84,11 @@ export class Liveness {
     this.#reclaimer = new Reclaimer(settings);
   }
 
+  /** How many workers the fleet has, this one included, as far as this one knows. */
+  get living(): number {
+    return this.#living;
+  }
+
   /** From now on entries of this model's lanes are taken over, and what it holds is watched. */
   register(model: HeldModel): void {
     this.#reclaimer.add(model);
