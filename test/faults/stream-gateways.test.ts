@@ -10,11 +10,13 @@ import { seed, streamScale } from "./scale.js";
 import { expectUndisturbed } from "./verdict.js";
 
 const { running, fewerRunning, tokens, timeoutMs } = streamScale;
+/** On a quick machine a drain may find no stream that can go on elsewhere: each is short. */
+const DRAINS = 6;
 let lab: StreamLab;
 
 beforeAll(async () => {
   // A stopping gateway holds streams without ids until they end, which takes longer than this.
-  const fleet = { gateways: 2, workers: 2, models: ["gen-mha"], direct: true, env: { BATON_LINGER_MS: "500" } };
+  const fleet = { gateways: 2, workers: 2, models: ["gen-mha"], direct: true, env: { BATON_LINGER_MS: "200" } };
   lab = await StreamLab.open({ seed, fleet, asks: { count: running, model: "gen-mha", tokens } });
 }, timeoutMs);
 afterAll(() => lab.close());
@@ -47,14 +49,14 @@ describe("SIGTERM to a gateway under streams", () => {
         name: "stream-gateway-drained",
         running: fewerRunning,
         breaking: ({ gateways }) =>
-          repeatedly(2, 500, async (i) => {
+          repeatedly(DRAINS, 400, async (i) => {
             const { member } = nth(gateways, i);
             exits.push((await member.terminate(30_000)).code);
             await member.start();
           }),
       });
       expectUndisturbed("stream-gateway-drained", findings);
-      expect(exits).toEqual([0, 0]);
+      expect(exits).toEqual(Array(DRAINS).fill(0));
       expect(findings.figures.cutWhileReading).toBe(0);
       expect(findings.figures.reconnects).toBeGreaterThan(0);
     },
