@@ -63,11 +63,16 @@ export const queueFigures: Figures = [
   {
     name: "a step with 64 workers (--quick: 16): CPU of Redis, % of that with 4",
     most: 120,
-    of: ({ manyWorkers }) => manyWorkers?.percent,
+    of: ({ manyWorkers }) => told(manyWorkers?.percent),
   },
-  { name: "  with 4 workers, beyond the idle fleet, µs", of: ({ manyWorkers }) => manyWorkers?.fewUs },
-  { name: "  with 64 (--quick: 16) workers, µs", of: ({ manyWorkers }) => manyWorkers?.manyUs },
+  { name: "  with 4 workers, beyond the idle fleet, µs", of: ({ manyWorkers }) => told(manyWorkers?.fewUs) },
+  { name: "  with 64 (--quick: 16) workers, µs", of: ({ manyWorkers }) => told(manyWorkers?.manyUs) },
 ];
+
+/** A row that found too little to go by has no figure. */
+function told(figure: number | undefined): number | undefined {
+  return figure === undefined || Number.isNaN(figure) ? undefined : figure;
+}
 
 type StepLaws = Partial<Record<"inner" | "scriptBytes" | "redisUs", number>>;
 
