@@ -111,7 +111,7 @@ it(
     const first = countOf(said, "admitted");
     expect(said).toEqual([...Array<string>(first).fill("admitted"), ...Array<string>(100 - first).fill("queue_full")]);
     expect(first).toBeLessThanOrEqual(LIMIT);
-    // On a busy machine the other buckets may not have answered in time, and each has its part then.
+    // On a busy machine other buckets may answer too late, and each has its part then.
     let next = 100;
     const more = async () => {
       if ((await counted()) < LIMIT) await admitted(3, `r${next++}`, 7);
