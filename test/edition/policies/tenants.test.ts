@@ -69,7 +69,8 @@ describe("two tenants", () => {
       const { queue } = (await answer.json()) as { queue: { requests: number; tenants: { name: string }[] } };
       return [queue.requests, queue.tenants.map(({ name }) => name)];
     };
-    expect(await told({ [TENANT_HEADER]: "acme" })).toEqual([2, ["acme"]]);
+    // What earlier tests have asked for may only just be leaving the queue.
+    await expect.poll(() => told({ [TENANT_HEADER]: "acme" })).toEqual([2, ["acme"]]);
     expect(await told({})).toEqual([2, []]);
     await served.fleet.workers[0]?.start();
   });
