@@ -108,9 +108,8 @@ it(
   async () => {
     const admitted = gateway("gw-one");
     const said = await Promise.all(Array.from({ length: 100 }, (_, i) => admitted(3, `r${i}`, 7)));
-    const first = countOf(said, "admitted");
-    expect(said).toEqual([...Array<string>(first).fill("admitted"), ...Array<string>(100 - first).fill("queue_full")]);
-    expect(first).toBeLessThanOrEqual(LIMIT);
+    expect(new Set(said)).toEqual(new Set(["admitted", "queue_full"]));
+    expect(countOf(said, "admitted")).toBeLessThanOrEqual(LIMIT);
     // On a busy machine other buckets may answer too late, and each has its part then.
     let next = 100;
     const more = async () => {
@@ -122,13 +121,19 @@ it(
     // What one bucket lets go, another one may have.
     await createGroup(redis, laneOf(3));
     const queue = oneLane(redis, laneOf(3), "a.1");
+    const ran: number[] = [];
     for (let i = 0; i < 10; i++) {
+      const steps = await take(queue);
+      ran.push(...steps.map(({ request }) => Number(/\d+$/.exec(request)?.[0])));
       await commit(
         queue,
-        (await take(queue)).map((one) => result(one, put("s"))),
+        steps.map((one) => result(one, put("s"))),
         IDLE_MS,
       );
     }
+    expect(ran[0]).toBe(0);
+    expect(ran).toEqual(ran.toSorted((a, b) => a - b));
+    expect(ran).toHaveLength(10);
     expect(await counted()).toBe(LIMIT - 10);
     const others: string[] = [];
     // The gateway may only just have heard what the other one had before.
