@@ -24,23 +24,19 @@
 --                       (deleted from outside), or, where the final record should go, longer (an
 --                       earlier call, whose reply was lost, had other records)
 --           Nothing is written unless the word is 'appended'
+-- include owned.lua
+-- A worker seldom has more entries in a lane.
+local MOST_OWNED = 1088
 local group, consumer, heed = ARGV[1], ARGV[2], ARGV[3] == '1'
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- One look finds the owned entries of a lane. The worker may own others that lie between them.
-local most = 1088
 local lanes = {}
 for i = 1, #KEYS do
   local a = 1 + 3 * i
-  local lane = {ready = KEYS[i], base = ARGV[a], owned = {}}
-  lane.rows = redis.call('XPENDING', KEYS[i], group, ARGV[a + 1], ARGV[a + 2], most, consumer)
-  for j = 1, #lane.rows do lane.owned[lane.rows[j][1]] = true end
+  local lane = {ready = KEYS[i], base = ARGV[a]}
+  lane.owns = ownedBy(group, consumer, lane.ready, ARGV[a + 1], ARGV[a + 2], MOST_OWNED)
   lanes[i] = lane
-end
-local function isOwned(lane, entry)
-  return lane.owned[entry]
-    or #lane.rows == most and #redis.call('XPENDING', lane.ready, group, entry, entry, 1, consumer) == 1
 end
 
 -- This runs once per token, so every command counts. Almost always the log is as long as the worker
@@ -54,7 +50,7 @@ end
 
 -- The records are ARGV[from] to ARGV[to].
 local function append(lane, entry, request, first, final, from, to)
-  if not isOwned(lane, entry) then return 'lost' end
+  if not lane.owns(entry) then return 'lost' end
   local out, log = 'out:' .. lane.base .. ':' .. request, 'log:' .. lane.base .. ':' .. request
   local facts = redis.call('HMGET', out, 'digest', 'kind', 'sealed', 'wanted', 'began')
   if not facts[1] or facts[2] then return 'ended' end

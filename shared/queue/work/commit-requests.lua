@@ -12,6 +12,7 @@
 --                            outcome body, outcome TTL ms, reason to set aside ('' if it is not set
 --                            aside)
 --   Returns one word per request: 'committed' 'superseded' 'already' 'lost', as in commit-steps.lua
+-- include owned.lua
 -- include ../parking.lua
 -- include ../load.lua
 -- include ../kept.lua
@@ -27,19 +28,12 @@ local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 local lanes = {}
 for i = 1, laneCount do
   local a = 4 * i
-  local lane = {ready = KEYS[i], base = ARGV[a + 1], owned = {}, forgotten = {}}
+  local lane = {ready = KEYS[i], base = ARGV[a + 1], forgotten = {}}
   lane.runs = 'runs:' .. lane.base .. ':' .. ARGV[a + 2]
   -- Almost always nothing is suspected and nothing parked, which one look tells.
-  lane.busy = redis.call('EXISTS', lane.runs, laneKeyOf('queue', lane.ready)) > 0
-  -- One look finds the owned entries of the call. The worker may own others that lie between them.
-  lane.most = 2 * count + 64
-  lane.rows = redis.call('XPENDING', lane.ready, group, ARGV[a + 3], ARGV[a + 4], lane.most, consumer)
-  for j = 1, #lane.rows do lane.owned[lane.rows[j][1]] = true end
+  lane.unusual = redis.call('EXISTS', lane.runs, laneKeyOf('queue', lane.ready)) > 0
+  lane.owns = ownedBy(group, consumer, lane.ready, ARGV[a + 3], ARGV[a + 4], 2 * count + 64)
   lanes[i] = lane
-end
-local function isOwned(lane, entry)
-  return lane.owned[entry]
-    or #lane.rows == lane.most and #redis.call('XPENDING', lane.ready, group, entry, entry, 1, consumer) == 1
 end
 
 -- Requests that have left the queue, and results that are kept for who comes back.
@@ -49,7 +43,7 @@ local function commit(lane, entry, request, kind, body, ttl, reason)
   local out = 'out:' .. lane.base .. ':' .. request
   local record = redis.call('HMGET', out, 'kind', 'digest', 'keep')
   local outcome = record[1]
-  if not isOwned(lane, entry) then
+  if not lane.owns(entry) then
     if outcome then return 'already' end
     return 'lost'
   end
@@ -77,7 +71,7 @@ for i = 1, #lanes do
   if #lane.forgotten > 0 then
     redis.call('XACK', lane.ready, group, unpack(lane.forgotten))
     redis.call('XDEL', lane.ready, unpack(lane.forgotten))
-    if lane.busy then
+    if lane.unusual then
       redis.call('HDEL', lane.runs, unpack(lane.forgotten))
       refillIfParking(lane.ready, #lane.forgotten)
     end

@@ -37,6 +37,7 @@
 --                         know it (deleted from outside): it is acknowledged, since it could never
 --                         be committed
 -- include ../version.lua
+-- include owned.lua
 -- include ../parking.lua
 -- include ../load.lua
 -- include ../kept.lua
@@ -55,21 +56,14 @@ local now = string.format('%.0f', clock)
 local lanes = {}
 for i = 1, laneCount do
   local a = 3 + 4 * i
-  local lane = {ready = KEYS[i], base = ARGV[a + 1], owned = {}, forgotten = {}, idling = {}}
+  local lane = {ready = KEYS[i], base = ARGV[a + 1], forgotten = {}, idling = {}}
   lane.pin = ARGV[a + 2]
   lane.runs = 'runs:' .. lane.base .. ':' .. lane.pin
   -- Almost always nothing is suspected and nothing parked, which one look tells.
-  lane.suspected = redis.call('EXISTS', lane.runs, laneKeyOf('queue', lane.ready)) > 0
-  lane.parking = lane.suspected and isParking(lane.ready)
-  -- One look finds the owned entries of the call. The worker may own others that lie between them.
-  lane.most = 2 * count + 64
-  lane.rows = redis.call('XPENDING', lane.ready, group, ARGV[a + 3], ARGV[a + 4], lane.most, consumer)
-  for j = 1, #lane.rows do lane.owned[lane.rows[j][1]] = true end
+  lane.unusual = redis.call('EXISTS', lane.runs, laneKeyOf('queue', lane.ready)) > 0
+  lane.parking = lane.unusual and isParking(lane.ready)
+  lane.owns = ownedBy(group, consumer, lane.ready, ARGV[a + 3], ARGV[a + 4], 2 * count + 64)
   lanes[i] = lane
-end
-local function isOwned(lane, entry)
-  return lane.owned[entry]
-    or #lane.rows == lane.most and #redis.call('XPENDING', lane.ready, group, entry, entry, 1, consumer) == 1
 end
 
 -- Requests that have left the queue, and results that are kept for who comes back.
@@ -113,7 +107,7 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
   local outcome = record[1]
   local facts = redis.call('HMGET', seq, 'entry', 'done', 'start', 'ended', 'at', 'next', 'on', 'until', 'kept')
   local at, kept, keptUntil = facts[5] or '', facts[9] or '', tonumber(facts[8] or '0')
-  local mine = isOwned(lane, entry)
+  local mine = lane.owns(entry)
   -- Entries of two lanes may have the same id, so the sequence also says in which lane its own is.
   local isIts = facts[1] == entry and facts[7] == lane.pin
   if not mine or not isIts or tonumber(facts[2] or '0') + 1 ~= tonumber(step) then
@@ -212,7 +206,7 @@ for i = 1, #lanes do
   if #lane.forgotten > 0 then
     redis.call('XACK', lane.ready, group, unpack(lane.forgotten))
     redis.call('XDEL', lane.ready, unpack(lane.forgotten))
-    if lane.suspected then redis.call('HDEL', lane.runs, unpack(lane.forgotten)) end
+    if lane.unusual then redis.call('HDEL', lane.runs, unpack(lane.forgotten)) end
     if lane.parking then refill(lane.ready, #lane.forgotten) end
   end
   if #lane.idling > 0 then redis.call('ZADD', 'live:' .. lane.base, unpack(lane.idling)) end
