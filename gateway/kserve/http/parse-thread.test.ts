@@ -69,9 +69,9 @@ describe("the parsing thread", () => {
 
   it("that runs out of memory costs that body an error, and the next finds a new one", async () => {
     // The thread by itself nearly fills a heap of 8 MB.
-    thread = new ParseThread(16);
+    thread = new ParseThread(12);
     const long = Buffer.from(
-      `{"x":[${'"aaaaaaaaaaaaaaaaaaaaaaaa",'.repeat(149_000)}0],"y":"${"\\n".repeat(40_000_000)}"}`,
+      `{"x":[${'"aaaaaaaaaaaaaaaaaaaaaaaa",'.repeat(149_000)}0],"y":"${"\\n".repeat(20_000_000)}"}`,
     );
     const replies = [
       thread.read(long, reading, wanted),
