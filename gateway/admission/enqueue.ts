@@ -59,9 +59,10 @@ export interface QueueEntry<Request extends AnyRequest> {
   readonly outcomeTtlMs: number;
   /**
    * A stream counts as wanted for this many ms although it has had no reader yet. With 0 the
-   * request runs to its end whether or not anybody reads.
+   * request runs to its end whether or not anybody reads. Undefined for what is no stream, and whose
+   * client waits for it.
    */
-  readonly attendedMs: number;
+  readonly attendedMs: number | undefined;
 }
 
 /** The request was admitted now, or an earlier try under the same key was. */

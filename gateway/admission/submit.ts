@@ -59,13 +59,13 @@ export class QueuedInference implements Inference {
 export async function submitLater(settings: SubmitSettings, request: InferenceRequest): Promise<string> {
   // Its outcome is expected all the same, since the gateway that admitted a request ends it when
   // its deadline passes.
-  const { id, known, expected } = await admit(settings, request, settings.resultTtlMs);
+  const { id, known, expected } = await admit(settings, request, settings.resultTtlMs, 0);
   if (known !== undefined) expected.forget();
   return id;
 }
 
 async function submit(settings: SubmitSettings, request: InferenceRequest): Promise<Answered> {
-  const { key, known, expected, version } = await admit(settings, request, settings.outcomeTtlMs);
+  const { key, known, expected, version } = await admit(settings, request, settings.outcomeTtlMs, undefined);
   if (known !== undefined) {
     expected.forget();
     return { outcome: known, version };
@@ -93,8 +93,16 @@ interface Admitted {
   readonly version: string;
 }
 
-/** @throws InferenceError when the request is refused */
-async function admit({ queue, pending }: SubmitSettings, request: InferenceRequest, ttlMs: number): Promise<Admitted> {
+/**
+ * @param attendedMs 0 where nobody waits for the request, else undefined
+ * @throws InferenceError when the request is refused
+ */
+async function admit(
+  { queue, pending }: SubmitSettings,
+  request: InferenceRequest,
+  ttlMs: number,
+  attendedMs: 0 | undefined,
+): Promise<Admitted> {
   const address = requestAddress(request, queue);
   const outcomeTtlMs = outcomeTtlOf(queue, request, ttlMs);
   const { deadlineMs, queue: waits } = request;
@@ -102,7 +110,7 @@ async function admit({ queue, pending }: SubmitSettings, request: InferenceReque
   let enqueued: Enqueued;
   try {
     const { under } = request;
-    enqueued = await enqueue(queue, { request, address, encode, under, outcomeTtlMs, attendedMs: 0 });
+    enqueued = await enqueue(queue, { request, address, encode, under, outcomeTtlMs, attendedMs });
   } catch (error) {
     expected.forget();
     throw error;

@@ -6,8 +6,8 @@
 import { readKept, type Outcome } from "#shared/contract/outcome.js";
 import { chunks } from "#shared/chunks.js";
 import { findOutcomes, type Found } from "#shared/queue/admission/find-outcomes.js";
+import { readOwnRecord } from "#shared/queue/outcome.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
-import { readLasting } from "#shared/redis/replicated.js";
 import { callGroups } from "#shared/redis/slots.js";
 
 export interface Readable {
@@ -97,8 +97,8 @@ export class OutcomeReader<Item extends Readable> {
 
   async #read(item: Item): Promise<void> {
     try {
-      const [kind, body = null] = await readLasting(this.#redis, item.key, ["kind", "body"]);
-      if (kind) this.#receiver.ended(item, readKept(kind.toString(), body));
+      const record = await readOwnRecord(this.#redis, item.key);
+      if (record?.kind) this.#receiver.ended(item, readKept(record.kind, record.body));
       else this.#receiver.stillOpen(item);
     } catch (error) {
       dropIfSilent(this.#redis, error);

@@ -5,7 +5,8 @@
  */
 import { decodeRequestId, type RequestAddress } from "#shared/queue/address.js";
 import { errorKinds, fixedError, InferenceError } from "#shared/errors.js";
-import { logKey, outcomeKey } from "#shared/queue/keys.js";
+import { logKey } from "#shared/queue/keys.js";
+import { readRecord } from "#shared/queue/outcome.js";
 import type { Bus } from "#shared/nats/connect.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { isTransient, retrying } from "#shared/retry.js";
@@ -13,7 +14,7 @@ import { detach } from "#shared/queue/admission/attend.js";
 import { endRequest } from "../admission/end-request.js";
 import { Cursor } from "../stream/cursor.js";
 import type { Relay } from "../stream/relay.js";
-import { readOutcomeFields, readStatus, type RequestStatus } from "./status.js";
+import { readStatus, type RequestStatus } from "./status.js";
 
 export interface RequestsSettings {
   readonly redis: RedisClient;
@@ -85,11 +86,8 @@ export class Requests {
     const { redis, relay } = this.#settings;
     const answer = relay.models.isGenerator(address.model);
     if (answer !== undefined) return answer;
-    const [{ wanted }, length] = await Promise.all([
-      readOutcomeFields(redis, outcomeKey(address)),
-      redis.llen(logKey(address)),
-    ]);
-    return wanted || length > 0;
+    const [record, length] = await Promise.all([readRecord(redis, address), redis.llen(logKey(address))]);
+    return record?.wanted === true || length > 0;
   }
 }
 

@@ -8,10 +8,10 @@ import { readKept, stepOf, type Outcome } from "#shared/contract/outcome.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { decodeFrame } from "#shared/frame.js";
 import { readLogs } from "#shared/queue/admission/read-logs.js";
-import { outcomeKey, tokenSubject } from "#shared/queue/keys.js";
+import { tokenSubject } from "#shared/queue/keys.js";
 import { encodeRequestId, parsePin, type RequestAddress } from "#shared/queue/address.js";
+import { readRecord, type RequestRecord } from "#shared/queue/outcome.js";
 import type { RedisClient } from "#shared/redis/connect.js";
-import { readLasting } from "#shared/redis/replicated.js";
 import { renderInfer } from "../kserve/http/infer.js";
 import { claimedIndex } from "../stream/records.js";
 
@@ -23,40 +23,6 @@ export interface RequestStatus {
   readonly json: string;
 }
 
-/** The fields of an outcome hash that tell how far the request is; times are Redis's, in ms. */
-interface OutcomeFields {
-  /** Whether Redis has the request at all. */
-  readonly known: boolean;
-  /** Undefined while the request runs or waits. */
-  readonly outcome: Outcome | undefined;
-  readonly admittedAt: number | undefined;
-  readonly beganAt: number | undefined;
-  readonly endedAt: number | undefined;
-  /** Whether the log has its final record; the outcome follows and may not be there yet. */
-  readonly sealed: boolean;
-  /** Whether the request is ended when nobody reads its stream. */
-  readonly wanted: boolean;
-  /** The version of the model that it was admitted for. */
-  readonly version: string;
-}
-
-/** @param key the key of the outcome hash */
-export async function readOutcomeFields(redis: RedisClient, key: string): Promise<OutcomeFields> {
-  const names = ["digest", "kind", "body", "at", "began", "ended", "sealed", "wanted", "pin"] as const;
-  const [digest, kind, body, at, began, ended, sealed, wanted, pin] = await readLasting(redis, key, names);
-  const number = (field: Buffer | null | undefined) => (field ? Number(field.toString()) : undefined);
-  return {
-    known: Boolean(digest),
-    outcome: kind ? readKept(kind.toString(), body) : undefined,
-    admittedAt: number(at),
-    beganAt: number(began),
-    endedAt: number(ended),
-    sealed: Boolean(sealed),
-    wanted: Boolean(wanted),
-    version: parsePin(pin?.toString() ?? "").version,
-  };
-}
-
 /**
  * @param stream whether the request is a generator's; the status of one names the NATS subject on
  *   which its records are published
@@ -64,35 +30,35 @@ export async function readOutcomeFields(redis: RedisClient, key: string): Promis
  * @throws ioredis's error where Redis cannot be reached
  */
 export async function readStatus(redis: RedisClient, address: RequestAddress, stream: boolean): Promise<RequestStatus> {
-  const fields = await readOutcomeFields(redis, outcomeKey(address));
-  if (!fields.known) throw fixedError("unknown_request", "usual");
-  const over = fields.outcome !== undefined || fields.sealed;
+  const record = await readRecord(redis, address);
+  if (record === undefined) throw fixedError("unknown_request", "usual");
+  const ended = record.kind === undefined ? undefined : readKept(record.kind, record.body);
+  const over = ended !== undefined || record.sealed;
   const log = over ? await collectLog(redis, address) : undefined;
-  const state = stateOf(fields, log);
+  const { version } = parsePin(record.pin);
+  const state = stateOf(record, ended, log);
   const members = [
     member("id", encodeRequestId(address)),
     member("model_name", address.model),
-    member("model_version", fields.version),
+    member("model_version", version),
     ...(stream ? [member("subject", tokenSubject(address))] : []),
     member("state", state),
-    member("admitted_at", isoTime(fields.admittedAt)),
-    member("began_at", isoTime(fields.beganAt)),
-    member("ended_at", isoTime(fields.endedAt)),
+    member("admitted_at", isoTime(record.at)),
+    member("began_at", isoTime(record.began)),
+    member("ended_at", isoTime(record.ended)),
   ];
-  const outcome = over
-    ? renderOutcome({ name: address.model, version: fields.version }, fields.outcome, log)
-    : undefined;
+  const outcome = over ? renderOutcome({ name: address.model, version }, ended, log) : undefined;
   if (outcome !== undefined) members.push(`"outcome":${outcome}`);
   return { state, json: `{${members.join(",")}}` };
 }
 
-function stateOf({ outcome, sealed, beganAt }: OutcomeFields, log: CollectedLog | undefined): State {
+function stateOf({ sealed, began }: RequestRecord, outcome: Outcome | undefined, log: CollectedLog | undefined): State {
   if (outcome?.kind === "result" || outcome?.code === "result_expired") return "done";
   // The final record is written before the outcome and says the same.
   const code = outcome?.code ?? log?.error?.code;
   if (code !== undefined) return code === "cancelled" || code === "expired" ? code : "failed";
   if (sealed) return "done";
-  return beganAt === undefined ? "queued" : "running";
+  return began === undefined ? "queued" : "running";
 }
 
 /**

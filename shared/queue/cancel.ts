@@ -4,7 +4,7 @@ import type { RequestAddress } from "./address.js";
 import { storeOutcome, type StoredOutcome } from "../contract/outcome.js";
 import type { ErrorCode } from "../errors.js";
 import { loadKeyOf } from "./load.js";
-import { logKey, outcomeKey } from "./keys.js";
+import { GROUP, logKey, outcomeKey } from "./keys.js";
 import type { RedisClient } from "../redis/connect.js";
 import { bytes, defineScript, list, text, word } from "../redis/script.js";
 
@@ -51,7 +51,7 @@ export function cancelRequest(redis: RedisClient, address: RequestAddress, endin
   return script(
     redis,
     [outcomeKey(address), logKey(address), loadKeyOf(redis, address.bucket)],
-    [kind, body, ttlMs, stream ? finalMembers(code, message) : "", unlessBegun ? 1 : 0],
+    [kind, body, ttlMs, stream ? finalMembers(code, message) : "", unlessBegun ? 1 : 0, GROUP],
   );
 }
 

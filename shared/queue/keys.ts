@@ -43,7 +43,7 @@ export function laneKeys(lane: Lane) {
   };
 }
 
-/** hash: a request's outcome. It exists from admission on, and is what recognises a retry. */
+/** A request's record; see outcome.lua. It is what recognises a retry. */
 export function outcomeKey(address: RequestAddress): string {
   return `out:${modelTag(address)}:${requestName(address)}`;
 }
@@ -57,18 +57,25 @@ export function logKey(address: RequestAddress): string {
 }
 
 /**
- * The keys of one sequence: hash, and list of waiting steps. No version of its model is in them: a
- * sequence is found by its id, and its hash says to which version it is pinned.
+ * hash: what is known of the sequences of a model in a bucket, by their names; see sequence.lua. No
+ * version of the model is in the key: a sequence is found by its id, and its facts say to which
+ * version it is pinned.
+ */
+export function sequencesKey(lane: Pick<Lane, "bucket" | "model">): string {
+  return `seqs:${modelTag(lane)}`;
+}
+
+/**
+ * list: the steps of one sequence that wait.
  * @param name from `sequenceName`
  */
-export function sequenceKeys(lane: Pick<Lane, "bucket" | "model">, name: string) {
-  const t = `${modelTag(lane)}:${name}`;
-  return { seq: `seq:${t}`, wait: `wait:${t}` };
+export function waitKey(lane: Pick<Lane, "bucket" | "model">, name: string): string {
+  return `wait:${modelTag(lane)}:${name}`;
 }
 
 /**
  * string: one checkpoint of a sequence. It is written once and never changed; which one a sequence
- * goes on from is said by its hash.
+ * goes on from is said by its facts.
  * @param name of the sequence
  * @param version names the run of the step that made it
  */
@@ -124,6 +131,19 @@ export function callsKey(gateway: string, bucket: number | undefined): string {
  */
 export function loadKey(bucket: number | undefined): string {
   return `load:${bucket === undefined ? "all" : bucketTag(bucket)}`;
+}
+
+/** hash: the requests that are counted, as `requestInKey` names them; see load.lua. */
+export function openKey(load: string): string {
+  return `open${load.slice("load".length)}`;
+}
+
+/**
+ * How a request is named in `openKey`.
+ * @param outcome from `outcomeKey`
+ */
+export function requestInKey(outcome: string): string {
+  return outcome.slice("out:".length);
 }
 
 /** string: held by the one gateway that counts again in this round; in the slot of `loadKey`. */

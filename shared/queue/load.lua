@@ -2,11 +2,46 @@
 -- model, each tenant, and all together. Scripts include this file that admit a request or end one.
 --   key `load:…`  hash: `m:<model>`, `t:<tenant>` and `all`, each `<requests> <bytes>`
 --   key `open:…`  hash: each request that is counted, as its outcome's key without `out:`, with its
---                 bytes; for a step `<bytes>|<step>|<sequence>`
+--                 bytes; for a step `<bytes>|<step>|<sequence>`; for a brief request all that is
+--                 known of it, see below
 -- A request is let go exactly once, since it is taken out of `open` with what it was counted for.
 -- So a script may let go what another one has let go before, or what never was counted. Nothing
 -- that somebody's hand has done to these keys makes a script fail: recount.lua puts them right.
+-- A request is brief that has no Idempotency-Key, belongs to no generator, and is waited for by its
+-- client: nobody will ask for it under a key, and nothing is noted of it while it runs. It has no
+-- record of its own before it ends (outcome.lua), only its field in `open`, which is written and
+-- removed together with those of other requests:
+--   `<bytes>|<step>|<sequence>|<at>|<keptUntil>|<pin>|<gateway>|<ended>|<entry>|<terms>`
+--   step, sequence   0 and '' without a sequence    at  Redis ms at which it was admitted
+--   keptUntil        Redis ms after which it is forgotten if every process has died
+--   ended            '1' for a step that has ended while it is still queued
+--   entry            id in the ready stream of one without a sequence, or PARKED (parking.lua)
+local BRIEF = '^(%d+)|(%d+)|([^|]*)|(%d+)|(%d+)|([^|]*)|([^|]*)|([01])|([^|]*)|(.*)$'
+
 local function openKey(load) return 'open:' .. load:sub(6) end
+
+-- Returns what is known of a request as a table, if it is a brief one.
+--   `text`  its field in `open`
+local function parseBrief(text)
+  local bytes, step, sequence, at, keptUntil, pin, gateway, ended, entry, terms = (text or ''):match(BRIEF)
+  if not bytes then return nil end
+  return {bytes = bytes, step = step, sequence = sequence, at = at, keptUntil = keptUntil, pin = pin, gateway = gateway,
+    ended = ended, entry = entry, terms = terms}
+end
+
+local function briefText(b)
+  return table.concat({b.bytes, b.step, b.sequence, b.at, b.keptUntil, b.pin, b.gateway, b.ended, b.entry, b.terms}, '|')
+end
+
+local function readBrief(load, name)
+  local found = redis.pcall('HMGET', openKey(load), name)
+  return not found.err and parseBrief(found[1]) or nil
+end
+
+local function writeBrief(load, name, brief) redis.call('HSET', openKey(load), name, briefText(brief)) end
+
+-- Whether what is counted of a request says that it is a step of a sequence.
+local function isStepsSize(size) return size:find('^%d+|[1-9]') ~= nil end
 
 local function loadOf(text)
   local items, bytes = (text or ''):match('^(%d+) (%d+)')
@@ -44,20 +79,29 @@ local function loadFields(name)
   return {'m:' .. model, 't:' .. tenant, 'all'}
 end
 
+-- Returns the fields of these requests in `open`, by name.
+local function readOpen(load, names)
+  local sizes = {}
+  if #names == 0 then return sizes end
+  local found = redis.pcall('HMGET', openKey(load), unpack(names))
+  for i = 1, #names do sizes[names[i]] = not found.err and found[i] or nil end
+  return sizes
+end
+
 -- Let requests go, each once, whatever is called how often.
 --   names    of requests, as in `open`
 --   outside  whether they have ended while they may still be in the queue. A step stays counted
 --            until a worker has taken it out, since its frame stays there: others wait behind it.
 --            Other requests are withdrawn when they end
-local function letGo(load, names, outside)
+--   sizes    their fields in `open` where the caller has read them, by name
+local function letGo(load, names, outside, sizes)
   if #names == 0 then return end
   local open = openKey(load)
-  local sizes = redis.pcall('HMGET', open, unpack(names))
-  if sizes.err then return end
+  sizes = sizes or readOpen(load, names)
   local gone, loads, fields, seen = {}, {}, {}, {}
   for i = 1, #names do
-    local size = sizes[i]
-    if size and not seen[names[i]] and not (outside and size:find('|', 1, true)) then
+    local size = sizes[names[i]]
+    if size and not seen[names[i]] and not (outside and isStepsSize(size)) then
       seen[names[i]] = true
       gone[#gone + 1] = names[i]
       for _, field in ipairs(loadFields(names[i])) do

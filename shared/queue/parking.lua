@@ -3,23 +3,29 @@
 -- first served. What comes when it is full is parked, and whichever script makes room refills it:
 -- strictly by rank, and within a rank in shares of the tenants by weight (fair queueing by virtual
 -- time). Scripts include this file that queue a request, or take one out of a ready stream.
+-- They say before that `local load`, the key of what is counted (load.lua).
 --   `ready`  key of the lane's ready stream; all other keys are built from it
 --   `terms`  how a request waits: '' or `<rank>|<weight>|<delay>`
 --            rank    twice its priority level, 2 where the model has no levels; the odd rank behind
 --                    it is for what has waited for so long that it goes behind all of its level
 --            weight  of its tenant, as the gateway that admits it has it
 --            delay   Redis ms after which it goes to that odd rank; 0: never
--- A sequence whose step is parked has PARKED in the field `entry`; of a request without a sequence
--- the outcome hash has its terms in the field `parked`, and no `entry`. That of a step has them in
--- the field `terms`, for when it is given back: a step is not taken out of what is parked when it
--- ends. The keys are
+-- A sequence whose step is parked has PARKED as its `entry`, and so has a brief request without a
+-- sequence. Of another request without a sequence the record has its terms in the field `parked`,
+-- and no `entry`. That of a step has them in the field `terms`, for when it is given back: a step is
+-- not taken out of what is parked when it ends. The keys are
 --   queue:<lane>                  sorted set of ranks; it exists while something is parked, and may
 --                                 outlast that until the next refill
 --   queue:<lane>:<rank>           sorted set of tenants, by the virtual time at which each is next
 --   queue:<lane>:<rank>:<tenant>  sorted set of the names of its requests, the next one first
 --   parked:<lane>                 hash name -> entry, of all that is parked
 --   window:<lane>                 hash: `window`, the two counters of places, and weights by tenant
+-- include sequence.lua
+-- include load.lua
 local PARKED = '@'
+
+-- The ready stream in which a request is queued; `out` is its key.
+local function readyOf(out, pin) return 'ready:' .. out:match('^out:({[^}]*}:[^:]*)') .. ':' .. pin end
 
 local function laneKeyOf(kind, ready) return kind .. ready:sub(6) end
 
@@ -28,12 +34,7 @@ local function baseOf(ready) return ready:match('^ready:({[^}]*}:[^:]*)') end
 
 local function requestOf(facts) return facts:match('^[^|]*') end
 
--- The hash that says where a request is queued, and whether that is its sequence's.
-local function ownerOf(ready, facts)
-  local request, sequence = facts:match('^([^|]*)|([^|]*)')
-  if sequence ~= '' then return 'seq:' .. baseOf(ready) .. ':' .. sequence, true end
-  return 'out:' .. baseOf(ready) .. ':' .. request, false
-end
+local function namesOf(facts) return facts:match('^([^|]*)|([^|]*)') end
 
 local function isParking(ready) return redis.call('EXISTS', laneKeyOf('queue', ready)) == 1 end
 
@@ -78,16 +79,26 @@ end
 -- Move a parked request to ready. One that has ended meanwhile, or that nobody knows any more, is
 -- dropped: who ended it did not know that it was parked.
 local function toReady(ready, facts, frame)
-  local owner, isStep = ownerOf(ready, facts)
-  if not isStep then
-    local known = redis.call('HMGET', owner, 'digest', 'kind')
-    if not known[1] or known[2] then return false end
-  else
+  local base = baseOf(ready)
+  local request, sequence = namesOf(facts)
+  local name = base .. ':' .. request
+  if sequence ~= '' then
     -- Somebody may have deleted the sequence, and its next START is parked, too.
-    local seq = redis.call('HMGET', owner, 'entry', 'request')
-    if seq[1] ~= PARKED or seq[2] ~= requestOf(facts) then return false end
+    local seq = sequenceOf(base, sequence)
+    if not seq or seq.entry ~= PARKED or seq.request ~= request then return false end
+    seq.entry = redis.call('XADD', ready, '*', 'm', facts, 'b', frame)
+    noteSequence(base, sequence, seq)
+    return true
   end
-  redis.call('HSET', owner, 'entry', redis.call('XADD', ready, '*', 'm', facts, 'b', frame))
+  local brief = readBrief(load, name)
+  if brief then
+    brief.entry = redis.call('XADD', ready, '*', 'm', facts, 'b', frame)
+    writeBrief(load, name, brief)
+    return true
+  end
+  local known = redis.pcall('HMGET', 'out:' .. name, 'digest', 'kind')
+  if known.err or not known[1] or known[2] then return false end
+  redis.call('HSET', 'out:' .. name, 'entry', redis.call('XADD', ready, '*', 'm', facts, 'b', frame))
   return true
 end
 
@@ -109,8 +120,15 @@ local function serve(ready, rank, turn, most, now)
   for i = 1, #popped, 2 do names[#names + 1] = popped[i] end
   local bodies = redis.call('HMGET', parked, unpack(names))
   redis.call('HDEL', parked, unpack(names))
+  local entries, sequences = {}, {}
   for i = 1, #names do
-    local entry = bodies[i] and cmsgpack.unpack(bodies[i])
+    entries[i] = bodies[i] and cmsgpack.unpack(bodies[i])
+    local _, sequence = namesOf(entries[i] and entries[i][1] or '|')
+    if sequence ~= '' then sequences[#sequences + 1] = sequence end
+  end
+  lookUpSequences(baseOf(ready), sequences)
+  for i = 1, #names do
+    local entry = entries[i]
     local _, _, delay = readTerms(entry and entry[3])
     if entry and delay > 0 and delay <= now and rank % 2 == 0 then
       redis.call('ZADD', line(queue, rank + 1, tenant), popped[2 * i], names[i])
@@ -148,6 +166,7 @@ local function unpark(ready, most)
       redis.call('ZREM', queue, rank)
     end
   end
+  writeSequences()
   return moved
 end
 
@@ -164,37 +183,63 @@ local function refillIfParking(ready, left)
   if left > 0 and isParking(ready) then refill(ready, left) end
 end
 
+-- Where the id of an entry is noted: with its sequence, or else with its request.
+-- Returns a function that notes another id, or nil where nobody knows of this one; and the terms.
+local function noteOf(ready, entry, facts)
+  local base = baseOf(ready)
+  local request, sequence = namesOf(facts)
+  local name = base .. ':' .. request
+  local brief, out = readBrief(load, name), 'out:' .. name
+  if sequence ~= '' then
+    local seq = sequenceOf(base, sequence)
+    if not seq or seq.entry ~= entry or seq.on ~= ready:sub(#base + 8) then return nil end
+    local terms = brief and brief.terms
+    if not brief then
+      local found = redis.pcall('HMGET', out, 'terms')
+      terms = not found.err and found[1] or ''
+    end
+    return function(id)
+      seq.entry = id
+      noteSequence(base, sequence, seq)
+      writeSequences()
+    end, terms
+  end
+  if brief then
+    return function(id)
+      brief.entry = id
+      writeBrief(load, name, brief)
+    end, brief.terms
+  end
+  local found = redis.pcall('HMGET', out, 'entry', 'parked')
+  if found.err or not found[1] then return nil end
+  return function(id)
+    if id ~= PARKED then return redis.call('HSET', out, 'entry', id) end
+    redis.call('HDEL', out, 'entry')
+    redis.call('HSET', out, 'parked', found[2] or '')
+  end, found[2] or ''
+end
+
 -- Queue an entry that a worker gives back, or that nobody would deliver again. Where requests are
 -- parked it goes before all others of its tenant and rank.
---   `owner`   the hash whose field `entry` holds its id   `fields`  those of the entry
-local function queueAgain(ready, owner, fields)
-  local isKnown = redis.call('HEXISTS', owner, 'entry') == 1
-  if not isKnown or fields[1] ~= 'm' or not isParking(ready) then
+--   `entry`  its id, which is gone from the stream   `fields`  those of the entry
+local function queueAgain(ready, entry, fields)
+  local note, terms
+  if fields[1] == 'm' then note, terms = noteOf(ready, entry, fields[2]) end
+  if not note or not isParking(ready) then
     local fresh = redis.call('XADD', ready, '*', unpack(fields))
-    if isKnown then redis.call('HSET', owner, 'entry', fresh) end
+    if note then note(fresh) end
     return
   end
-  local terms
-  if owner:find('^seq:') then
-    local out = 'out:' .. baseOf(ready) .. ':' .. requestOf(fields[2])
-    terms = redis.call('HGET', out, 'terms') or ''
-    redis.call('HSET', owner, 'entry', PARKED)
-  else
-    terms = redis.call('HGET', owner, 'parked') or ''
-    redis.call('HDEL', owner, 'entry')
-    redis.call('HSET', owner, 'parked', terms)
-  end
+  note(PARKED)
   park(ready, fields[2], fields[4], terms, true)
 end
 
 -- Take a request without a sequence out of what is parked. What it costs does not go by how much
 -- that is.
---   `out`    its outcome hash, and of its fields:
---   `pin`    the lane that it is queued in   `terms`  the field `parked`
+--   `out`    key of its record   `pin`  the lane that it is queued in   `terms`  its terms
 -- Returns whether it was parked.
 local function withdrawParked(out, pin, terms)
-  local base, name = out:match('^out:({[^}]*}:[^:]*):(.*)$')
-  local ready = 'ready:' .. base .. ':' .. pin
+  local ready, name = readyOf(out, pin), out:match('^out:{[^}]*}:[^:]*:(.*)$')
   if redis.call('HDEL', laneKeyOf('parked', ready), name) == 0 then return false end
   local rank = readTerms(terms)
   local tenant = name:match('^[^:]*')

@@ -39,18 +39,17 @@ export async function untilReplicated(redis: RedisClient, key: string, calls: re
 }
 
 /**
- * Reads fields of a hash that a client is told of. Somebody may have written them a moment ago and
- * still wait for a replica; in the mode `replicated` the reader waits, too, since what a client has
- * been told must not be lost.
+ * Reads what a client is told of. Somebody may have written it a moment ago and still wait for a
+ * replica; in the mode `replicated` the reader waits, too, since what a client has been told must
+ * not be lost.
+ * @param call names the key
+ * @returns the reply, with Buffers for strings
  * @throws UnconfirmedError
  */
-export async function readLasting(
-  redis: RedisClient,
-  key: string,
-  fields: readonly string[],
-): Promise<(Buffer | null)[]> {
-  if (redis.durability !== "replicated") return redis.hmgetBuffer(key, ...fields);
-  return (await readWithOthers(redis, key, ["HMGET", key, ...fields])) as (Buffer | null)[];
+export function readLasting(redis: RedisClient, key: string, call: Call): Promise<unknown> {
+  if (redis.durability === "replicated") return readWithOthers(redis, key, call);
+  const [command, ...args] = call;
+  return redis.callBuffer(command, args);
 }
 
 interface Read {

@@ -5,7 +5,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { pinOf } from "#shared/queue/address.js";
 import { admit, CALLS_KEPT_MS, type Applicant } from "#shared/queue/admission/admit.js";
-import { laneKeys, outcomeKey, sequenceKeys } from "#shared/queue/keys.js";
+import { laneKeys, outcomeKey, sequencesKey } from "#shared/queue/keys.js";
 import { commit } from "#shared/queue/work/commit.js";
 import {
   addressOf,
@@ -21,6 +21,7 @@ import {
   takeOne,
   useLab,
 } from "../support/queue/lab.js";
+import { factsOf } from "../support/queue/facts.js";
 
 describe("copies of admission calls", () => {
   const lab = useLab();
@@ -59,7 +60,7 @@ describe("copies of admission calls", () => {
     expect(await words(2, [], 1)).toEqual([]);
     expect(await words(1, [step("r1", { start: true })])).toBe("late");
     expect(await taken()).toEqual([]);
-    expect(await lab.redis.hget(sequenceKeys(lab.lane, SEQUENCE).seq, "next")).toBe("1");
+    expect((await factsOf(lab.redis, lab.lane, SEQUENCE))?.next).toBe(1);
   });
 
   it("are refused after a later call, whether or not they were the first to arrive", async () => {
@@ -159,7 +160,7 @@ describe("a call of many requests", () => {
   });
 
   it("admits the others where somebody has broken what belongs to one", async () => {
-    await lab.redis.set(sequenceKeys(lab.lane, "default:u1").seq, "no hash");
+    await lab.redis.hset(sequencesKey(lab.lane), "default:u1", "no facts");
     const other = { ...lab.lane, version: "2" };
     await lab.redis.set(laneKeys(other).ready, "no stream");
     const ofOther = { ...applicant(lab.lane, "r4", "x"), lane: other };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { pinOf } from "#shared/queue/address.js";
-import { laneKeys, outcomeKey, sequenceKeys } from "#shared/queue/keys.js";
+import { laneKeys, outcomeKey, waitKey } from "#shared/queue/keys.js";
 import { commit } from "#shared/queue/work/commit.js";
 import {
   IDLE_MS,
@@ -19,6 +19,7 @@ import {
   currentState,
   statesOf,
 } from "../support/queue/lab.js";
+import { changeFacts } from "../support/queue/facts.js";
 
 const DAY_MS = 86_400_000;
 
@@ -45,7 +46,7 @@ describe("admit", () => {
   it("keeps later steps of a busy sequence waiting, in order", async () => {
     for (const request of ["r1", "r2", "r3"]) await admitStep(lab, { request, start: request === "r1" });
     expect(await take(lab.queue)).toHaveLength(1);
-    expect(await lab.redis.llen(sequenceKeys(lab.lane, SEQUENCE).wait)).toBe(2);
+    expect(await lab.redis.llen(waitKey(lab.lane, SEQUENCE))).toBe(2);
   });
 
   it("refuses a step of an unknown sequence without START", async () => {
@@ -116,16 +117,15 @@ describe("admit", () => {
     expect(await lab.redis.pttl(state)).toBeLessThanOrEqual(left);
     // Its TTL has nearly run out, as after days of steps that had no effect.
     await lab.redis.pexpire(state, 60_000);
-    await lab.redis.hset(sequenceKeys(lab.lane, SEQUENCE).seq, "until", Date.now() + 60_000);
+    await changeFacts(lab.redis, lab.lane, SEQUENCE, { keptUntil: Date.now() + 60_000 });
     await admitStep(lab, { request: "r3", deadlineMs: 7 * DAY_MS });
     expect(await lab.redis.pttl(state)).toBeGreaterThan(8 * DAY_MS);
   });
 
   it("wants START of a sequence that has idled out, whether or not it was removed yet", async () => {
-    const { seq } = sequenceKeys(lab.lane, SEQUENCE);
     await admitStep(lab, { request: "r1", start: true });
     await commit(lab.queue, [result(await takeOne(lab.queue), put("old"))], IDLE_MS);
-    await lab.redis.hset(seq, "lapses", Date.now() - 1);
+    await changeFacts(lab.redis, lab.lane, SEQUENCE, { lapses: Date.now() - 1 });
     expect(await admitStep(lab, { request: "r2" })).toEqual({ said: "start-required" });
     expect(await currentState(lab)).toBe("old");
     expect(await admitStep(lab, { request: "r3", start: true })).toEqual({ said: "admitted" });
@@ -183,7 +183,7 @@ describe("admit", () => {
       "admitted",
     ]);
     expect((await take(lab.queue)).map(({ request }) => request)).toEqual(["old", "r1", "r4"]);
-    expect(await lab.redis.llen(sequenceKeys(lab.lane, "default:u1").wait)).toBe(1);
+    expect(await lab.redis.llen(waitKey(lab.lane, "default:u1"))).toBe(1);
   });
 
   it("counts a call's own requests against the limits", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { laneKeys, outcomeKey, sequenceKeys } from "#shared/queue/keys.js";
+import { laneKeys, outcomeKey } from "#shared/queue/keys.js";
 import { beginAlone } from "#shared/queue/work/begin-alone.js";
 import { commit } from "#shared/queue/work/commit.js";
 import { mendSequence } from "#shared/queue/work/mend-sequence.js";
@@ -20,6 +20,7 @@ import {
   currentVersion,
   statesOf,
 } from "../support/queue/lab.js";
+import { changeFacts, deleteFacts } from "../support/queue/facts.js";
 
 const DAY_MS = 86_400_000;
 
@@ -95,7 +96,7 @@ describe("commit of a sequence's steps", () => {
   it("acknowledges a step that its sequence knows nothing of: it would come back for ever", async () => {
     await admitStep(lab, { request: "r1", start: true });
     const orphan = await takeOne(lab.queue);
-    await lab.redis.del(sequenceKeys(lab.lane, SEQUENCE).seq);
+    await deleteFacts(lab.redis, lab.lane, SEQUENCE);
     expect(await commit(lab.queue, [result(orphan, put("s1"))], IDLE_MS)).toEqual(["lost"]);
     expect(await lab.redis.xlen(laneKeys(lab.lane).ready)).toBe(0);
     expect(await statesOf(lab)).toEqual([]);
@@ -203,7 +204,7 @@ describe("commit of a sequence's steps", () => {
     expect(await lab.redis.pttl(state)).toBeGreaterThan(31 * DAY_MS);
     // Its step waits in the queue for longer still, while workers live.
     await lab.redis.pexpire(state, 60_000);
-    await lab.redis.hset(sequenceKeys(lab.lane, SEQUENCE).seq, "until", Date.now() + 60_000);
+    await changeFacts(lab.redis, lab.lane, SEQUENCE, { keptUntil: Date.now() + 60_000 });
     await mendSequence(lab.queue, SEQUENCE);
     expect(await lab.redis.pttl(state)).toBeGreaterThan(DAY_MS);
     // A model that never lets go of its sequences.

@@ -7,12 +7,13 @@ import { setImmediate } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { CorrelationId } from "#shared/contract/sequence.js";
 import { pinOf } from "#shared/queue/address.js";
-import { sequenceKeys } from "#shared/queue/keys.js";
+import { waitKey } from "#shared/queue/keys.js";
 import { AdmissionBatcher } from "../../gateway/admission/batcher.js";
 import { enqueue } from "../../gateway/admission/enqueue.js";
 import type { AnyRequest } from "../../gateway/admission/inference.js";
 import { servedModel } from "../fixtures/served-models.js";
 import { addressOf, LIMITS, useLab } from "../support/queue/lab.js";
+import { factsOf } from "../support/queue/facts.js";
 
 const SEVEN: CorrelationId = { kind: "uint64", value: 7n };
 
@@ -51,7 +52,7 @@ describe("steps that come one behind the other", () => {
       });
     };
     await send("first", older, true);
-    expect(await lab.redis.hget(sequenceKeys(lab.lane, "default:u7").seq, "pin")).toContain(pinOf(older).version);
+    expect((await factsOf(lab.redis, lab.lane, "default:u7"))?.pin).toContain(pinOf(older).version);
     // The client names no version in two steps of three, and in the middle it begins anew.
     const names = Array.from({ length: 30 }, (_, i) => `step-${String(i).padStart(2, "0")}`);
     const sent = [];
@@ -62,7 +63,7 @@ describe("steps that come one behind the other", () => {
     }
     const said = await Promise.all(sent);
     expect(said.map(({ version }) => version)).toEqual(names.map((_, i) => (i < 15 ? "1" : "2")));
-    const waiting = await lab.redis.lrange(sequenceKeys(lab.lane, "default:u7").wait, 0, -1);
+    const waiting = await lab.redis.lrange(waitKey(lab.lane, "default:u7"), 0, -1);
     expect(waiting.map((step) => /step-\d\d/.exec(step)?.[0])).toEqual(names);
   });
 });

@@ -10,7 +10,7 @@ import { reapKept } from "#shared/queue/admission/reap-kept.js";
 import { recount } from "#shared/queue/admission/recount.js";
 import { withdraw } from "#shared/queue/admission/withdraw.js";
 import { cancelRequest } from "#shared/queue/cancel.js";
-import { laneKeys, loadKey, loadTurnKey, outcomeKey, sequenceKeys } from "#shared/queue/keys.js";
+import { laneKeys, loadKey, loadTurnKey, outcomeKey } from "#shared/queue/keys.js";
 import { commit } from "#shared/queue/work/commit.js";
 import { release } from "#shared/queue/work/release.js";
 import type { Applicant } from "#shared/queue/admission/admit.js";
@@ -30,6 +30,7 @@ import {
   takeOne,
   useLab,
 } from "../support/queue/lab.js";
+import { deleteFacts } from "../support/queue/facts.js";
 
 const load = loadKey(undefined);
 const NEVER = new AbortController().signal;
@@ -174,7 +175,7 @@ describe("what lies in the queue", () => {
       expect(await nextRound()).toBe(1);
       // The step is still in the queue.
       expect(await ofAll()).toEqual([2, 8]);
-      await lab.redis.del(sequenceKeys(lab.lane, SEQUENCE).seq);
+      await deleteFacts(lab.redis, lab.lane, SEQUENCE);
       await nextRound();
       expect(await ofAll()).toEqual([1, 4]);
     });

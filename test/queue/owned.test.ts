@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { laneKeys, outcomeKey, sequenceKeys } from "#shared/queue/keys.js";
+import { laneKeys, outcomeKey } from "#shared/queue/keys.js";
 import { beginAlone } from "#shared/queue/work/begin-alone.js";
 import { commit } from "#shared/queue/work/commit.js";
 import { discard } from "#shared/queue/work/discard.js";
@@ -21,6 +21,7 @@ import {
   addressOf,
   giveError,
 } from "../support/queue/lab.js";
+import { factsOf } from "../support/queue/facts.js";
 
 describe("beginAlone", () => {
   const lab = useLab();
@@ -132,7 +133,7 @@ describe("giveOutcome", () => {
   it("leaves the sequence as it stands", async () => {
     await admitStep(lab, { request: "r1", start: true });
     await giveError(lab, "r1", "a");
-    expect(await lab.redis.hget(sequenceKeys(lab.lane, SEQUENCE).seq, "next")).toBe("1");
+    expect((await factsOf(lab.redis, lab.lane, SEQUENCE))?.next).toBe(1);
   });
 
   it("notes when", async () => {

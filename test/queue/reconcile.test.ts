@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { encodedIdOf } from "#shared/queue/address.js";
-import { GROUP, laneKeys, sequenceKeys } from "#shared/queue/keys.js";
+import { GROUP, laneKeys } from "#shared/queue/keys.js";
 import { commit } from "#shared/queue/work/commit.js";
 import { mendSequence } from "#shared/queue/work/mend-sequence.js";
 import { orphans } from "#shared/queue/work/orphans.js";
@@ -21,6 +21,7 @@ import {
   currentState,
   statesOf,
 } from "../support/queue/lab.js";
+import { changeFacts, factsOf } from "../support/queue/facts.js";
 
 describe("requeue", () => {
   const lab = useLab();
@@ -101,7 +102,7 @@ describe("mendSequence", () => {
     const { entry } = await takeOne(lab.queue);
     await lab.redis.xdel(laneKeys(lab.lane).ready, entry);
     await mendSequence(lab.queue, SEQUENCE);
-    expect(await lab.redis.exists(sequenceKeys(lab.lane, SEQUENCE).seq)).toBe(0);
+    expect(await factsOf(lab.redis, lab.lane, SEQUENCE)).toBeUndefined();
     expect(await lab.redis.zcard(laneKeys(lab.lane).live)).toBe(0);
   });
 
@@ -119,19 +120,17 @@ describe("reapIdle", () => {
     await admitStep(lab, { request: `r-${encodedIdOf(sequence)}`, start: true, sequence });
     await commit(lab.queue, [result(await takeOne(lab.queue), put("s"))], IDLE_MS);
   }
-  const lapse = (sequence: string) =>
-    lab.redis
-      .multi()
-      .hset(sequenceKeys(lab.lane, sequence).seq, "lapses", 1)
-      .zadd(laneKeys(lab.lane).live, 1, sequence)
-      .exec();
+  const lapse = async (sequence: string) => {
+    await changeFacts(lab.redis, lab.lane, sequence, { lapses: 1 });
+    await lab.redis.zadd(laneKeys(lab.lane).live, 1, sequence);
+  };
 
   it("removes what has idled out, state and all, and nothing else", async () => {
     for (const sequence of ["default:u1", "default:u2", "default:u3"]) await idle(sequence);
     await admitStep(lab, { request: "busy", sequence: "default:u3" });
     for (const sequence of ["default:u1", "default:u3"]) await lapse(sequence);
     expect(await reapIdle(lab.queue, 10)).toBe(2);
-    expect(await lab.redis.exists(sequenceKeys(lab.lane, "default:u1").seq)).toBe(0);
+    expect(await factsOf(lab.redis, lab.lane, "default:u1")).toBeUndefined();
     expect(await statesOf(lab, "default:u1")).toEqual([]);
     for (const sequence of ["default:u2", "default:u3"]) expect(await currentState(lab, sequence)).toBe("s");
     // A busy one that was filed as idle is filed as busy again.

@@ -1,7 +1,7 @@
 /** A sequence as a whole: taken back to an earlier step, doubled, read and made anew elsewhere. */
 import { beforeEach, describe, expect, it } from "vitest";
 import { decodeCheckpoint, encodeCheckpoint, nameRun } from "#shared/contract/checkpoint.js";
-import { laneKeys, sequenceKeys } from "#shared/queue/keys.js";
+import { laneKeys } from "#shared/queue/keys.js";
 import { exportSequence, type ExportedSequence } from "#shared/queue/sequences/export.js";
 import { fork } from "#shared/queue/sequences/fork.js";
 import { importSequence, stampForImport } from "#shared/queue/sequences/import.js";
@@ -20,6 +20,7 @@ import {
   takeOne,
   useLab,
 } from "../support/queue/lab.js";
+import { changeFacts } from "../support/queue/facts.js";
 
 const DAY_MS = 86_400_000;
 const KEPT = 3;
@@ -39,7 +40,7 @@ describe("a sequence", () => {
     return delivery;
   }
   const lapse = async (sequence = SEQUENCE) => {
-    await lab.redis.hset(sequenceKeys(lab.lane, sequence).seq, "lapses", 1);
+    await changeFacts(lab.redis, lab.lane, sequence, { lapses: 1 });
     await lab.redis.zadd(laneKeys(lab.lane).live, 1, sequence);
   };
   beforeEach(async () => {

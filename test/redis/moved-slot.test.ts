@@ -77,7 +77,7 @@ async function moveSlot(slot: number, from: RedisNode, to: RedisNode, readyFirst
 /** Whether sequences lie in the bucket. */
 async function isUsed(slot: number, { admin }: RedisNode): Promise<boolean> {
   const keys = await admin.cluster("GETKEYSINSLOT", slot, 1_000);
-  return keys.some((key) => key.startsWith("seq:"));
+  return keys.some((key) => key.startsWith("seqs:"));
 }
 
 it(

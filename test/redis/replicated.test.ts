@@ -9,7 +9,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import type { NumberedCall } from "#shared/queue/admission/admit.js";
 import type { Lane } from "#shared/queue/address.js";
-import { laneKeys, outcomeKey, sequenceKeys, versionKey } from "#shared/queue/keys.js";
+import { laneKeys, outcomeKey, versionKey } from "#shared/queue/keys.js";
 import { readLogs } from "#shared/queue/admission/read-logs.js";
 import { commit } from "#shared/queue/work/commit.js";
 import { commitRequests } from "#shared/queue/work/commit-requests.js";
@@ -18,10 +18,11 @@ import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect
 import { UnconfirmedError } from "#shared/redis/replicated.js";
 import { refusesWrites, retrying } from "#shared/retry.js";
 import { OutcomeReader } from "../../gateway/outcomes/outcome-reader.js";
-import { readOutcomeFields } from "../../gateway/requests/status.js";
 import { infoOf, onlineReplicas, settled, startRedisNode, type RedisNode } from "../support/fleet/redis-node.js";
 import { admit, applicant, LIMITS, oneLane, onlyCall, put, result, take } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
+import { readRecord } from "#shared/queue/outcome.js";
+import { factsOf } from "../support/queue/facts.js";
 
 let folder: string;
 let primary: RedisNode;
@@ -89,7 +90,7 @@ describe("a call that accepts or ends work", () => {
     const settlements = (await take(queue)).map((delivery) => result(delivery, put("state")));
     await redis.script("FLUSH");
     expect(committed).toContain(String(await confirmed(() => commit(queue, settlements, 60_000))));
-    const key = versionKey(lane, step.name, (await replica.admin.hget(sequenceKeys(lane, step.name).seq, "at")) ?? "");
+    const key = versionKey(lane, step.name, (await factsOf(replica.admin, lane, step.name))?.at ?? "");
     expect(await replica.admin.get(key)).toBe("state");
     replica.freeze();
     try {
@@ -139,21 +140,23 @@ describe("a call that accepts or ends work", () => {
       // The worker's call has run, and the worker does not yet know whether it lasts.
       expect(await commitRequests(oneLane(await connected("strict"), lane, "w.1"), settlements)).toEqual(["committed"]);
       expect(await look()).toEqual(["not read"]);
-      await expect(readOutcomeFields(redis, outcomeKey(address))).rejects.toThrow(UnconfirmedError);
+      await expect(readRecord(redis, address)).rejects.toThrow(UnconfirmedError);
       await expect(readLogs(redis, [{ ...address, from: 0 }])).rejects.toThrow(UnconfirmedError);
     } finally {
       replica.thaw();
     }
     await expect.poll(look).toEqual(["result"]);
-    expect(await confirmed(() => readOutcomeFields(redis, outcomeKey(address)))).toMatchObject({ known: true });
+    expect(await confirmed(() => readRecord(redis, address))).toMatchObject({ kind: "result" });
   });
 
   it("holds up the connection once, however many look it up at a time", async () => {
     await confirmed(() => admitted(redis));
-    const key = outcomeKey({ bucket: 0, model: "m", tenant: DEFAULT_TENANT, request });
+    const address = { bucket: 0, model: "m", tenant: DEFAULT_TENANT, request };
     const lookUp = async () => {
-      const all = await Promise.allSettled(Array.from({ length: 60 }, () => readOutcomeFields(redis, key)));
-      return new Set(all.map((one) => (one.status === "fulfilled" ? one.value.known : (one.reason as unknown))));
+      const all = await Promise.allSettled(Array.from({ length: 60 }, () => readRecord(redis, address)));
+      return new Set(
+        all.map((one) => (one.status === "fulfilled" ? one.value !== undefined : (one.reason as unknown))),
+      );
     };
     replica.freeze();
     try {

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { sequenceIn } from "../support/queue/of-model.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { ask, step } from "./ask.js";
+import { changeFacts, factsOf } from "../support/queue/facts.js";
 
 describe("an idle sequence", () => {
   const served = useFleet({ gateways: 1, workers: 2, models: ["chain"] });
@@ -9,12 +10,15 @@ describe("an idle sequence", () => {
   it("is gone when its time is up, state and all: START is wanted again", async () => {
     await ask(served.url, "chain", step(1, 1, { start: true }));
     const redis = served.fleet.redis.connect();
-    const { name, live, seq, state } = await sequenceIn(redis, "chain", "u1");
+    const { name, live, lane, state } = await sequenceIn(redis, "chain", "u1");
     const [seconds] = await redis.time();
-    expect(Number(await redis.hget(seq, "lapses")) - Number(seconds) * 1_000).toBeGreaterThan(50_000);
+    const lapses = (await factsOf(redis, lane, name))?.lapses ?? 0;
+    expect(lapses - Number(seconds) * 1_000).toBeGreaterThan(50_000);
     // Its time is up at once. A worker that looks into the lane removes it.
-    await redis.multi().hset(seq, "lapses", 1).zadd(live, 1, name).exec();
-    await expect.poll(() => redis.exists(seq, state)).toBe(0);
+    await changeFacts(redis, lane, name, { lapses: 1 });
+    await redis.zadd(live, 1, name);
+    await expect.poll(() => redis.exists(state)).toBe(0);
+    expect(await factsOf(redis, lane, name)).toBeUndefined();
     expect(await redis.zscore(live, name)).toBeNull();
     redis.disconnect();
     expect(await ask(served.url, "chain", step(1, 2))).toMatchObject({ status: 400, code: "sequence_start_required" });

@@ -3,11 +3,11 @@
  * late, since no worker replies.
  */
 import { requestName, type RequestAddress } from "#shared/queue/address.js";
-import { outcomeKey } from "#shared/queue/keys.js";
+import { readRecord } from "#shared/queue/outcome.js";
 import { noteUnpublished } from "#shared/queue/work/note-unpublished.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 
 export async function tellGateway(redis: RedisClient, address: RequestAddress): Promise<void> {
-  const gateway = await redis.hget(outcomeKey(address), "by");
-  if (gateway !== null) await noteUnpublished(redis, gateway, [requestName(address)]);
+  const gateway = (await readRecord(redis, address))?.by;
+  if (gateway !== undefined) await noteUnpublished(redis, gateway, [requestName(address)]);
 }

@@ -20,7 +20,8 @@
 --           outcome TTL ms
 --           deadline, ms from now
 --           ms for which somebody surely wants the stream (see attend.lua); 0: it runs on whether
---             or not anybody reads it
+--             or not anybody reads it; '' where it is no stream and its client waits for it, so
+--             that it may be brief (load.lua)
 --           name of the sequence (`tenant:id`); '' for none
 --           START 1 + END 2
 --           number that the step should have, counted from the sequence's START, which is 1; ''
@@ -71,12 +72,12 @@
 --                                    of this call
 --           {'failed', why}          an error in the middle, as where somebody has changed a key of
 --                                    its sequence by hand: whether it is queued is not known
+local load = KEYS[#KEYS - 1]
 -- include ../version.lua
 -- include ../parking.lua
--- include ../load.lua
 -- include limits.lua
 local gateway, waitLimit = ARGV[1], tonumber(ARGV[3])
-local calls, load, laneCount = KEYS[#KEYS], KEYS[#KEYS - 1], #KEYS - 2
+local calls, laneCount = KEYS[#KEYS], #KEYS - 2
 local number, acknowledged, recordMs = tonumber(ARGV[#ARGV - 2]), tonumber(ARGV[#ARGV - 1]), ARGV[#ARGV]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -127,7 +128,13 @@ end
 
 local ledger
 
--- Write the outcome hash of a new request. It is kept for a day past the deadline even if every
+-- What is known of a brief request, for the field that it is counted in.
+local function briefOf(pin, deadline, entry, terms)
+  return {at = at, keptUntil = string.format('%.0f', now + deadline + DAY), pin = pin, gateway = gateway, ended = '0',
+    entry = entry or '', terms = terms}
+end
+
+-- Write the record of any other new request. It is kept for a day past the deadline even if every
 -- process dies: a stream's deadline is that of its first token, and its log lives as long as this
 -- hash. The commit sets the TTL that counts.
 local function record(out, pin, digest, ttl, deadline, attended, entry, terms)
@@ -164,7 +171,7 @@ local function known(lane, request, digest, attended)
   if found[1] ~= digest then return 'mismatch' end
   -- An earlier try may have been a stream that ran for its readers; this one wants the whole
   -- answer.
-  if not found[2] and tonumber(attended) == 0 then redis.call('HDEL', out, 'wanted') end
+  if not found[2] and (tonumber(attended) or 0) == 0 then redis.call('HDEL', out, 'wanted') end
   return {'known', found[2] or '', found[3] or '', found[4] or ''}
 end
 
@@ -172,29 +179,11 @@ end
 -- no later one may overtake it.
 local moved = {}
 
--- The keys of a sequence's checkpoints; `seq` are its fields, as they are read below.
-local function checkpointsOf(lane, name, seq)
-  return versionKeys(lane.base, name, seq[4] or '', seq[9] or '')
-end
+-- The keys of a sequence's checkpoints.
+local function checkpointsOf(lane, name, seq) return versionKeys(lane.base, name, seq.at, seq.kept) end
 
--- Whether a sequence has idled out. The reaper removes it, sooner or later (reap-idle.lua).
-local function hasLapsed(seq)
-  return seq[1] and (seq[2] or '') == '' and seq[7] and tonumber(seq[7]) <= now
-end
-
--- Checkpoints that a step may need are kept for a day past its deadline, as its outcome record is.
--- Nearly always they are anyway.
-local function keepFor(lane, sequence, name, seq, deadline)
-  local keptUntil = tonumber(seq[8] or '0')
-  local renewed = renewVersions(checkpointsOf(lane, name, seq), keptUntil, deadline + DAY)
-  if renewed ~= keptUntil then redis.call('HSET', sequence, 'until', string.format('%.0f', renewed)) end
-end
-
--- The number of the next step of a sequence, counted from its START; `seq` are its fields, as they
--- are read below.
-local function numberOf(seq)
-  return tonumber(seq[1]) + 2 - tonumber(seq[6] or '1')
-end
+-- The number of the next step of a sequence, counted from its START.
+local function numberOf(seq) return seq.next + 2 - seq.start end
 
 -- The terms with the time after which the request goes behind all others of its level.
 local function termsAt(terms)
@@ -206,23 +195,24 @@ end
 local function admit(lane, request, frame, digest, ttl, deadline, attended, name, flags, expected, terms, most)
   local before = known(lane, request, digest, attended)
   if before then return before end
-  attended = tonumber(attended)
+  local isBrief = attended == '' and digest == '' and tonumber(ttl) < ledger.limits.keep
+  attended = tonumber(attended) or 0
   local out = 'out:' .. lane.base .. ':' .. request
 
   local isStep = name ~= ''
   local start = flags == '1' or flags == '3'
   local sequence, wait, seq, running, lapsed
   if isStep then
-    sequence = 'seq:' .. lane.base .. ':' .. name
-    wait = 'wait:' .. lane.base .. ':' .. name
-    seq = redis.call('HMGET', sequence, 'next', 'entry', 'ended', 'at', 'pin', 'start', 'lapses', 'until', 'kept')
-    running = seq[2] and seq[2] ~= ''
-    lapsed = hasLapsed(seq)
+    sequence = lane.base .. ':' .. name
+    wait = 'wait:' .. sequence
+    seq = sequenceOf(lane.base, name)
+    running = seq and isBusy(seq)
+    lapsed = seq and hasLapsed(seq, now)
     if not start then
-      if not seq[1] or lapsed or seq[3] == '1' then return 'start-required' end
-      if seq[5] ~= lane.pin then
+      if not seq or lapsed or seq.ended == '1' then return 'start-required' end
+      if seq.pin ~= lane.pin then
         moved[sequence] = true
-        return {'pinned', seq[5]}
+        return {'pinned', seq.pin}
       end
     end
     if moved[sequence] then return 'held-back' end
@@ -245,7 +235,7 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   terms = termsAt(terms)
   if isStep then
     if running and redis.call('LLEN', wait) >= waitLimit then return 'backlog-full' end
-    if not seq[1] and not ledger.begins(lane.base) then return 'too-many-sequences' end
+    if not seq and not ledger.begins(lane.base) then return 'too-many-sequences' end
   end
 
   local left = tonumber(deadline)
@@ -253,40 +243,41 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   if not isStep then
     local facts = table.concat({request, '', '0', '0', deadline, gateway, ttl, '0', ''}, '|')
     local entry = queueUp(lane, facts, frame, terms)
-    -- With `entry` the request can be taken out of the queue (withdraw.lua). A step of a sequence
-    -- has none in its outcome hash: others may wait for it.
-    record(out, lane.pin, digest, ttl, left, attended, entry, terms)
-    ledger.count(counted, #frame)
+    -- With `entry` the request can be taken out of the queue (withdraw.lua). For a step of a
+    -- sequence none is noted: others may wait for it.
+    if not isBrief then record(out, lane.pin, digest, ttl, left, attended, entry, terms) end
+    ledger.count(counted, #frame, nil, nil, isBrief and briefOf(lane.pin, left, entry, terms) or nil)
     return 'admitted'
   end
-  record(out, lane.pin, digest, ttl, left, attended, nil, terms)
+  if not isBrief then record(out, lane.pin, digest, ttl, left, attended, nil, terms) end
 
   if lapsed then
-    redis.call('UNLINK', sequence, unpack(checkpointsOf(lane, name, seq)))
-    seq = {}
-  elseif not start then
-    keepFor(lane, sequence, name, seq, now + left)
+    local checkpoints = checkpointsOf(lane, name, seq)
+    if #checkpoints > 0 then redis.call('UNLINK', unpack(checkpoints)) end
+    seq = nil
   end
-  local step = string.format('%.0f', tonumber(seq[1] or '0') + 1)
+  seq = seq or newSequence()
+  -- Checkpoints that a step may need are kept for a day past its deadline, as its record is. Nearly
+  -- always they are anyway.
+  local keptUntil = seq.keptUntil
+  if not start then keptUntil = renewVersions(checkpointsOf(lane, name, seq), keptUntil, now + left + DAY) end
+  local step = string.format('%.0f', seq.next + 1)
   local ended = (flags == '2' or flags == '3') and '1' or '0'
   local number = start and 1 or numberOf(seq)
   local facts = table.concat({request, name, step, flags, deadline, gateway, ttl, number}, '|')
-  local changes = {'next', step, 'ended', ended, 'pin', lane.pin}
-  if start then
-    changes[7], changes[8] = 'start', step
-  end
+  local entry
   if running then
     redis.call('RPUSH', wait, cmsgpack.pack({facts, frame, lane.pin, terms ~= '' and terms or nil}))
   else
     lane.busy[#lane.busy + 1] = '+inf'
     lane.busy[#lane.busy + 1] = name
-    local entry = queueUp(lane, facts .. '|' .. (seq[4] or ''), frame, terms)
-    local n = #changes
-    changes[n + 1], changes[n + 2], changes[n + 3], changes[n + 4] = 'entry', entry, 'request', request
-    changes[n + 5], changes[n + 6] = 'on', lane.pin
+    entry = queueUp(lane, facts .. '|' .. seq.at, frame, terms)
   end
-  redis.call('HSET', sequence, unpack(changes))
-  ledger.count(counted, #frame, step, name)
+  seq.next, seq.ended, seq.pin, seq.keptUntil = seq.next + 1, ended, lane.pin, keptUntil
+  if start then seq.start = seq.next end
+  if entry then seq.entry, seq.request, seq.on = entry, request, lane.pin end
+  noteSequence(lane.base, name, seq)
+  ledger.count(counted, #frame, step, name, isBrief and briefOf(lane.pin, left, nil, terms) or nil)
   return 'admitted'
 end
 
@@ -333,7 +324,15 @@ if number < last then return {'late'} end
 if last < acknowledged then return {'gone-back', last} end
 local said = {}
 local first = 4 + 3 * laneCount
-if number ~= last then ledger = openLedger(load, ARGV[2], ARGV[4], lanes, first, now) end
+if number ~= last then
+  ledger = openLedger(load, ARGV[2], ARGV[4], lanes, first, now)
+  local names = {}
+  for a = first, #ARGV - 4, 12 do
+    local base = lanes[tonumber(ARGV[a + 1])].base
+    if ARGV[a + 8] ~= '' then addTo(names, base, ARGV[a + 8]) end
+  end
+  for base, some in pairs(names) do lookUpSequences(base, some) end
+end
 for a = first, #ARGV - 4, 12 do
   local lane = lanes[tonumber(ARGV[a + 1])]
   if number == last then
@@ -345,6 +344,7 @@ for a = first, #ARGV - 4, 12 do
 end
 if number == last then return {'answered', said, {}} end
 noteCall(said)
+writeSequences()
 for i = 1, #lanes do
   if #lanes[i].busy > 0 then redis.pcall('ZADD', 'live:' .. lanes[i].base, unpack(lanes[i].busy)) end
 end

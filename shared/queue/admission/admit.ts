@@ -100,9 +100,9 @@ export interface Applicant extends RequestInBucket {
   readonly deadlineMs: number;
   /**
    * For this long somebody surely wants the stream; 0: it runs to its end whether or not anybody
-   * reads it.
+   * reads it. Undefined where it is no stream and its client waits: then it may be brief (load.lua).
    */
-  readonly attendedMs: number;
+  readonly attendedMs: number | undefined;
   /**
    * Entries of the lane's ready stream past which its requests are parked; absent: none is. The
    * first applicant of a lane says it for the call.
@@ -192,7 +192,7 @@ export async function admit(
   for (const applicant of applicants) {
     const { lane, frame, digest, outcomeTtlMs, deadlineMs, attendedMs, sequence, waiting = usualTerms } = applicant;
     args.push(lanes.get(laneText(lane)) ?? 0, requestName(applicant), frame, digest);
-    args.push(outcomeTtlMs, deadlineMs, attendedMs);
+    args.push(outcomeTtlMs, deadlineMs, attendedMs ?? "");
     if (sequence === undefined) args.push("", 0, "");
     else {
       const { name, start, end, number = "" } = sequence;

@@ -2,20 +2,22 @@
  * The typed wrapper of find-outcomes.lua: asks for many requests at once which of them have ended.
  * The outcomes themselves may be large, and are read by other calls.
  */
+import { loadKey, loadKeyBeside } from "../keys.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer, list } from "../../redis/script.js";
 
-/** `bytes` is the length of the outcome's body. */
+/** `bytes` is about the length of the outcome's body. */
 export type Found = { readonly said: "no record" | "open" } | { readonly said: "ended"; readonly bytes: number };
 
 const script = defineScript(new URL("./find-outcomes.lua", import.meta.url), (reply) => list(reply).map(read));
 
 /**
- * @param keys of outcomes, all of one slot
+ * @param keys of records, all of one slot
  * @returns what is known of each, in order
  */
 export function findOutcomes(redis: RedisClient, keys: readonly string[]): Promise<Found[]> {
-  return script(redis, keys, []);
+  const load = redis.isCluster ? loadKeyBeside(keys[0] ?? "") : loadKey(undefined);
+  return script(redis, [...keys, load], []);
 }
 
 function read(reply: unknown): Found {

@@ -60,14 +60,20 @@ local function openLedger(load, json, tags, lanes, first, now)
     return nil
   end
 
-  -- Count a request that is admitted. `step` and `sequence` are nil for one without a sequence.
-  function ledger.count(name, bytes, step, sequence)
+  -- Count a request that is admitted. `step` and `sequence` are nil for one without a sequence;
+  -- `brief` is what is known of a brief one, else nil.
+  function ledger.count(name, bytes, step, sequence, brief)
     for _, field in ipairs(loadFields(name)) do
       loads[field].items = loads[field].items + 1
       loads[field].bytes = loads[field].bytes + bytes
     end
     opened[#opened + 1] = name
-    opened[#opened + 1] = step and bytes .. '|' .. step .. '|' .. sequence or bytes
+    if brief then
+      brief.bytes, brief.step, brief.sequence = bytes, step or '0', sequence or ''
+      opened[#opened + 1] = briefText(brief)
+    else
+      opened[#opened + 1] = step and bytes .. '|' .. step .. '|' .. sequence or bytes
+    end
   end
 
   -- Whether one more sequence may begin; it is counted.

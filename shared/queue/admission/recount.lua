@@ -9,8 +9,11 @@
 --           {'', 0}            the last round is not so long ago
 -- include ../load.lua
 -- include ../kept.lua
+-- include ../sequence.lua
 local load, open, kept = KEYS[1], openKey(KEYS[1]), keptKey(KEYS[1])
 local cursor, mended = ARGV[1], 0
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 -- Above this a round counts again only if the number of requests is wrong: for so many, counting
 -- takes Redis a millisecond.
@@ -27,14 +30,18 @@ end
 local function hasLeft(name, size)
   local base = name:match('^([^:]*:[^:]*):[^:]*:')
   if not base then return true end
-  local out = redis.pcall('HMGET', 'out:' .. name, 'digest', 'kind')
-  if not out.err and out[1] and not out[2] then return false end
+  local brief = parseBrief(size)
+  if brief then
+    if brief.ended == '0' and tonumber(brief.keptUntil) > now then return false end
+  else
+    local out = redis.pcall('HMGET', 'out:' .. name, 'digest', 'kind')
+    if not out.err and out[1] and not out[2] then return false end
+  end
   -- A step that has ended stays counted as long as it is queued.
-  local step, sequence = size:match('^%d+|(%d+)|(.*)$')
+  local step, sequence = size:match('^%d+|([1-9]%d*)|([^|]*)')
   if not step then return true end
-  local seq = redis.pcall('HMGET', 'seq:' .. base .. ':' .. sequence, 'done', 'next')
-  if seq.err or not seq[2] then return true end
-  return tonumber(seq[1] or '0') >= tonumber(step) or tonumber(seq[2]) < tonumber(step)
+  local whole, seq = pcall(sequenceOf, base, sequence)
+  return not whole or not seq or seq.done >= tonumber(step) or seq.next < tonumber(step)
 end
 
 local function look(names)

@@ -3,7 +3,8 @@
  * queue.
  */
 import type { RequestAddress } from "../address.js";
-import { GROUP, modelTag, outcomeKey } from "../keys.js";
+import { loadKeyOf } from "../load.js";
+import { GROUP, outcomeKey } from "../keys.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, word } from "../../redis/script.js";
 
@@ -13,5 +14,5 @@ const script = defineScript(new URL("./withdraw.lua", import.meta.url), (reply) 
 
 /** Takes a request that has an outcome out of the queue. Safe to repeat. */
 export function withdraw(redis: RedisClient, address: RequestAddress) {
-  return script(redis, [outcomeKey(address)], [GROUP, `ready:${modelTag(address)}:`]);
+  return script(redis, [outcomeKey(address), loadKeyOf(redis, address.bucket)], [GROUP]);
 }

@@ -1,5 +1,5 @@
 /** Where a sequence is found by those who act on it as a whole, past its steps. */
-import { modelTag, sequenceKeys } from "../keys.js";
+import { modelTag, sequencesKey } from "../keys.js";
 import type { RequestAddress } from "../address.js";
 
 export interface SequenceAddress extends Pick<RequestAddress, "bucket" | "model"> {
@@ -15,7 +15,7 @@ export interface SequenceTerms {
   readonly liveSequences: number;
 }
 
-/** Its hash, and the set of its model's sequences in its bucket. */
-export function keysOf(sequence: SequenceAddress): { readonly seq: string; readonly live: string } {
-  return { seq: sequenceKeys(sequence, sequence.name).seq, live: `live:${modelTag(sequence)}` };
+/** What is known of its model's sequences in its bucket, and the set of these. */
+export function keysOf(sequence: SequenceAddress): { readonly seqs: string; readonly live: string } {
+  return { seqs: sequencesKey(sequence), live: `live:${modelTag(sequence)}` };
 }

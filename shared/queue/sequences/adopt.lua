@@ -1,10 +1,17 @@
 #!lua
 -- adopt.lua: let a sequence go on under another version of its model, or other files, which take
 -- the states of those that it began with. Steps that were admitted before keep theirs.
---   KEYS[1] sequence hash
---   ARGV[1] pin that the sequence has, `version:digest`   ARGV[2] pin that it goes on under
+--   KEYS[1] sequences of its model and bucket (sequence.lua)
+--   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] name of the sequence
+--   ARGV[3] pin that the sequence has, `version:digest`   ARGV[4] pin that it goes on under
 --   Returns 'adopted'  done, by this call or by an earlier one
 --           'other'    there is no such sequence, or it has another pin by now
-local pin = redis.call('HGET', KEYS[1], 'pin')
-if pin == ARGV[1] then redis.call('HSET', KEYS[1], 'pin', ARGV[2]) end
-return (pin == ARGV[1] or pin == ARGV[2]) and 'adopted' or 'other'
+-- include ../sequence.lua
+local seq = sequenceOf(ARGV[1], ARGV[2])
+if not seq or seq.pin ~= ARGV[3] and seq.pin ~= ARGV[4] then return 'other' end
+if seq.pin == ARGV[3] then
+  seq.pin = ARGV[4]
+  noteSequence(ARGV[1], ARGV[2], seq)
+  writeSequences()
+end
+return 'adopted'

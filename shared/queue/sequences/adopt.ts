@@ -2,6 +2,7 @@
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, word } from "../../redis/script.js";
 import { pinText, type Pin } from "../address.js";
+import { modelTag } from "../keys.js";
 import { keysOf, type SequenceAddress } from "./address.js";
 
 const answers = ["adopted", "other"] as const;
@@ -16,5 +17,5 @@ const script = defineScript(new URL("./adopt.lua", import.meta.url), (reply) => 
  * @returns `other` where the sequence has neither pin. Safe to repeat.
  */
 export function adopt(redis: RedisClient, sequence: SequenceAddress, from: Pin, to: Pin) {
-  return script(redis, [keysOf(sequence).seq], [pinText(from), pinText(to)]);
+  return script(redis, [keysOf(sequence).seqs], [modelTag(sequence), sequence.name, pinText(from), pinText(to)]);
 }

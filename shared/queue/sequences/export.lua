@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- export.lua: read where an idle sequence stands.
---   KEYS[1] sequence hash
+--   KEYS[1] sequences of its model and bucket (sequence.lua)
 --   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] name of the sequence
 --   Returns {'exported', number, pin, version, checkpoint}
 --                         number of its last step, counted from its START; version and checkpoint
@@ -8,13 +8,13 @@
 --           {'unknown'}   there is no such sequence, or it has idled out
 --           {'busy'}      one of its steps is queued or runs
 --           {'gone'}      its checkpoint is gone
+-- include ../version.lua
+-- include ../sequence.lua
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local facts = redis.call('HMGET', KEYS[1], 'next', 'entry', 'lapses', 'done', 'start', 'at', 'pin')
-local busy = (facts[2] or '') ~= ''
-if not facts[1] or not busy and tonumber(facts[3] or '0') <= now then return {'unknown'} end
-if busy then return {'busy'} end
-local at = facts[6] or ''
-local checkpoint = at == '' and '' or redis.call('GET', 'state:' .. ARGV[1] .. ':' .. ARGV[2] .. '@' .. at)
+local seq = sequenceOf(ARGV[1], ARGV[2])
+if not seq or hasLapsed(seq, now) then return {'unknown'} end
+if isBusy(seq) then return {'busy'} end
+local checkpoint = seq.at == '' and '' or redis.call('GET', versionKey(ARGV[1], ARGV[2], seq.at))
 if not checkpoint then return {'gone'} end
-return {'exported', tonumber(facts[4] or '0') - tonumber(facts[5] or '1') + 1, facts[7], at, checkpoint}
+return {'exported', seq.done - seq.start + 1, seq.pin, seq.at, checkpoint}

@@ -31,5 +31,5 @@ const script = defineScript(new URL("./export.lua", import.meta.url), (reply): E
 });
 
 export function exportSequence(redis: RedisClient, sequence: SequenceAddress): Promise<Exporting> {
-  return script(redis, [keysOf(sequence).seq], [modelTag(sequence), sequence.name]);
+  return script(redis, [keysOf(sequence).seqs], [modelTag(sequence), sequence.name]);
 }

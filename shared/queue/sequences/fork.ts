@@ -26,7 +26,6 @@ export function fork(
   name: string,
   { maxIdleMs, liveSequences }: SequenceTerms,
 ): Promise<Forking> {
-  const { seq, live } = keysOf(sequence);
-  const keys = [seq, keysOf({ ...sequence, name }).seq, live];
-  return script(redis, keys, [modelTag(sequence), sequence.name, name, maxIdleMs, liveSequences]);
+  const { seqs, live } = keysOf(sequence);
+  return script(redis, [seqs, live], [modelTag(sequence), sequence.name, name, maxIdleMs, liveSequences]);
 }

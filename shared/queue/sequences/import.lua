@@ -1,6 +1,6 @@
 -- import.lua: make a new sequence from what was exported. Its checkpoint was written ahead of the
 -- script in its transaction, under a name of its own.
---   KEYS[1] sequence hash   KEYS[2] live zset
+--   KEYS[1] sequences of its model and bucket (sequence.lua)   KEYS[2] live zset
 --   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] name of the sequence
 --   ARGV[3] pin, `version:digest`   ARGV[4] number of its last step, counted from its START
 --   ARGV[5] version of its checkpoint; '' where it goes on from its initial state
@@ -10,6 +10,7 @@
 --           'exists'              the id names another live sequence
 --           'too-many-sequences'  refused
 -- include ../version.lua
+-- include ../sequence.lua
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local version, idle = ARGV[5], tonumber(ARGV[6])
@@ -19,25 +20,27 @@ local function refuse(said)
   return said
 end
 
-local facts = redis.call('HMGET', KEYS[1], 'next', 'entry', 'lapses', 'at', 'kept')
-local at, kept = facts[4] or '', facts[5] or ''
-if facts[1] and ((facts[2] or '') ~= '' or tonumber(facts[3] or '0') > now) then
-  if version ~= '' and (at == version or kept:find('=' .. version, 1, true)) then return 'imported' end
+local old = sequenceOf(ARGV[1], ARGV[2])
+if old and not hasLapsed(old, now) then
+  if version ~= '' and (old.at == version or old.kept:find('=' .. version, 1, true)) then return 'imported' end
   return refuse('exists')
 end
-if not facts[1] and redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[8]) then return refuse('too-many-sequences') end
+if not old and redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[8]) then return refuse('too-many-sequences') end
 
 -- What is left of a sequence of this name that has idled out.
-redis.call('UNLINK', KEYS[1], unpack(versionKeys(ARGV[1], ARGV[2], at, kept)))
+local left = old and versionKeys(ARGV[1], ARGV[2], old.at, old.kept) or {}
+if #left > 0 then redis.call('UNLINK', unpack(left)) end
 
-local lapses = string.format('%.0f', now + idle)
 local keptUntil = now + tonumber(ARGV[7])
 if version ~= '' and keptUntil < now + idle + DAY then
   keptUntil = now + idle + 2 * DAY
   redis.call('PEXPIREAT', key, string.format('%.0f', keptUntil))
 end
-redis.call('HSET', KEYS[1], 'next', ARGV[4], 'done', ARGV[4], 'start', '1', 'ended', '0', 'pin', ARGV[3], 'at', version,
-  'entry', '', 'lapses', lapses, 'until', string.format('%.0f', keptUntil),
-  'kept', version == '' and '' or ARGV[4] .. '=' .. version)
-redis.call('ZADD', KEYS[2], lapses, ARGV[2])
+local seq = newSequence()
+seq.next, seq.done, seq.pin, seq.at = tonumber(ARGV[4]), tonumber(ARGV[4]), ARGV[3], version
+seq.lapses, seq.keptUntil = now + idle, keptUntil
+seq.kept = version == '' and '' or ARGV[4] .. '=' .. version
+noteSequence(ARGV[1], ARGV[2], seq)
+writeSequences()
+redis.call('ZADD', KEYS[2], string.format('%.0f', seq.lapses), ARGV[2])
 return 'imported'

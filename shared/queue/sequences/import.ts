@@ -38,7 +38,7 @@ export function importSequence(
   { step, pin, checkpoint }: ExportedSequence,
   { maxIdleMs, liveSequences }: SequenceTerms,
 ): Promise<Importing> {
-  const { seq, live } = keysOf(sequence);
+  const { seqs, live } = keysOf(sequence);
   const ttlMs = versionTtlMs(maxIdleMs);
   const version = checkpoint?.version ?? "";
   const ahead =
@@ -46,5 +46,5 @@ export function importSequence(
       ? []
       : [settingVersion({ key: versionKey(sequence, sequence.name, version), checkpoint: checkpoint.frame, ttlMs })];
   const facts = [modelTag(sequence), sequence.name, pinText(pin), step, version];
-  return script(redis, [seq, live], [...facts, maxIdleMs, ttlMs, liveSequences], ahead);
+  return script(redis, [seqs, live], [...facts, maxIdleMs, ttlMs, liveSequences], ahead);
 }

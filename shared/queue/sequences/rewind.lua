@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- rewind.lua: let an idle sequence go on from the checkpoint that it had after an earlier step.
 -- What came later is forgotten.
---   KEYS[1] sequence hash   KEYS[2] live zset
+--   KEYS[1] sequences of its model and bucket (sequence.lua)   KEYS[2] live zset
 --   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] name of the sequence
 --   ARGV[3] number of the step, counted from the sequence's START   ARGV[4] idle ms
 --   Returns {'rewound'}           its next step is the one after that; a second call finds it so
@@ -11,15 +11,15 @@
 --                                 the checkpoint is not kept; those of these steps are, and 0
 --                                 stands for none. A step without effect left the one before it
 -- include ../version.lua
+-- include ../sequence.lua
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local idle = tonumber(ARGV[4])
-local facts = redis.call('HMGET', KEYS[1], 'next', 'entry', 'lapses', 'done', 'start', 'until', 'kept')
-local busy = (facts[2] or '') ~= ''
-if not facts[1] or not busy and tonumber(facts[3] or '0') <= now then return {'unknown'} end
-if busy then return {'busy'} end
+local seq = sequenceOf(ARGV[1], ARGV[2])
+if not seq or hasLapsed(seq, now) then return {'unknown'} end
+if isBusy(seq) then return {'busy'} end
 
-local start, done, kept = tonumber(facts[5] or '1'), tonumber(facts[4] or '0'), facts[7] or ''
+local start, done, kept = seq.start, seq.done, seq.kept
 local wanted = start + tonumber(ARGV[3]) - 1
 local stay, gone, oldest, at = {}, {}, false, false
 for item in kept:gmatch('%S+') do
@@ -35,10 +35,10 @@ if not at or wanted > done or redis.call('EXISTS', versionKey(ARGV[1], ARGV[2], 
   return {'not-kept', oldest and oldest - start + 1 or 0, oldest and done - start + 1 or 0}
 end
 kept = table.concat(stay, ' ')
-local keptUntil = renewVersions(versionKeys(ARGV[1], ARGV[2], at, kept), tonumber(facts[6] or '0'), now + idle + DAY)
-local lapses = string.format('%.0f', now + idle)
-redis.call('HSET', KEYS[1], 'next', wanted, 'done', wanted, 'at', at, 'kept', kept, 'lapses', lapses,
-  'until', string.format('%.0f', keptUntil))
-redis.call('ZADD', KEYS[2], lapses, ARGV[2])
+seq.keptUntil = renewVersions(versionKeys(ARGV[1], ARGV[2], at, kept), seq.keptUntil, now + idle + DAY)
+seq.next, seq.done, seq.at, seq.kept, seq.lapses = wanted, wanted, at, kept, now + idle
+noteSequence(ARGV[1], ARGV[2], seq)
+writeSequences()
+redis.call('ZADD', KEYS[2], string.format('%.0f', seq.lapses), ARGV[2])
 if #gone > 0 then redis.call('UNLINK', unpack(gone)) end
 return {'rewound'}

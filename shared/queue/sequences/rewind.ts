@@ -31,6 +31,6 @@ export function rewind(
   step: number,
   maxIdleMs: number,
 ): Promise<Rewinding> {
-  const { seq, live } = keysOf(sequence);
-  return script(redis, [seq, live], [modelTag(sequence), sequence.name, step, maxIdleMs]);
+  const { seqs, live } = keysOf(sequence);
+  return script(redis, [seqs, live], [modelTag(sequence), sequence.name, step, maxIdleMs]);
 }

@@ -12,14 +12,11 @@
 --                            outcome body, outcome TTL ms, reason to set aside ('' if it is not set
 --                            aside)
 --   Returns one word per request: 'committed' 'superseded' 'already' 'lost', as in commit-steps.lua
+local load, laneCount = KEYS[#KEYS], #KEYS - 1
 -- include owned.lua
--- include ../parking.lua
--- include ../load.lua
--- include ../kept.lua
+-- include settlement.lua
 -- include ../set-aside.lua
 local group, consumer = ARGV[1], ARGV[2]
-local streams = ARGV[4] == '1'
-local load, laneCount = KEYS[#KEYS], #KEYS - 1
 local first = 4 + 4 * laneCount
 local count = (#ARGV - first) / 7
 local time = redis.call('TIME')
@@ -36,24 +33,21 @@ for i = 1, laneCount do
   lanes[i] = lane
 end
 
--- Requests that have left the queue, and results that are kept for who comes back.
-local left, ending = {}, endings(now)
+local requests = {}
+for a = first, #ARGV - 7, 7 do requests[#requests + 1] = lanes[tonumber(ARGV[a + 1])].base .. ':' .. ARGV[a + 3] end
+local ending = openEndings(load, requests, now, ARGV[4] == '1')
 
 local function commit(lane, entry, request, kind, body, ttl, reason)
-  local out = 'out:' .. lane.base .. ':' .. request
-  local record = redis.call('HMGET', out, 'kind', 'digest', 'keep')
-  local outcome = record[1]
+  local name = lane.base .. ':' .. request
+  local isOpen, hasEnded, brief, keep = ending.look(name)
   if not lane.owns(entry) then
-    if outcome then return 'already' end
+    if hasEnded then return 'already' end
     return 'lost'
   end
   lane.forgotten[#lane.forgotten + 1] = entry
-  left[#left + 1] = lane.base .. ':' .. request
-  if outcome or not record[2] then return 'superseded' end
-  redis.call('HSET', out, 'kind', kind, 'body', body, 'ended', now)
-  redis.call('PEXPIRE', out, ttl)
-  ending.note(lane.base .. ':' .. request, kind, #body, ttl, record[3])
-  if streams then redis.call('PEXPIRE', 'log:' .. lane.base .. ':' .. request, keptFor(ttl, record[3])) end
+  ending.leave(name)
+  if not isOpen then return 'superseded' end
+  ending.give(name, brief, keep, kind, body, ttl)
   if reason ~= '' then
     setAside('dead:' .. lane.base, ARGV[3], now, 'sequence', '', 'step', '0', 'reason', reason,
       'runs', (redis.call('HGET', lane.runs, entry) or '0'):match('^%d+'), 'frame', frameOf(lane.ready, entry))
@@ -77,6 +71,5 @@ for i = 1, #lanes do
     end
   end
 end
-letGo(load, left)
-ending.write(load)
+ending.close()
 return said

@@ -36,21 +36,19 @@
 --                         another worker has it. Or the caller owns it, but its sequence does not
 --                         know it (deleted from outside): it is acknowledged, since it could never
 --                         be committed
+local load, laneCount = KEYS[#KEYS], #KEYS - 1
 -- include ../version.lua
 -- include owned.lua
--- include ../parking.lua
--- include ../load.lua
--- include ../kept.lua
+-- include settlement.lua
 -- include ../set-aside.lua
 local group, consumer, idle = ARGV[1], ARGV[2], ARGV[3]
-local load, laneCount = KEYS[#KEYS], #KEYS - 1
 local streams = ARGV[5] == '1'
 local history, written = tonumber(ARGV[6]), tonumber(ARGV[7])
 local first = 7 + 4 * laneCount
 local count = (#ARGV - first) / 12
 local time = redis.call('TIME')
 local clock = time[1] * 1000 + math.floor(time[2] / 1000)
-local lapses = string.format('%.0f', clock + tonumber(idle))
+local lapses = clock + tonumber(idle)
 local now = string.format('%.0f', clock)
 
 local lanes = {}
@@ -66,8 +64,14 @@ for i = 1, laneCount do
   lanes[i] = lane
 end
 
--- Requests that have left the queue, and results that are kept for who comes back.
-local left, ending = {}, endings(now)
+local names, requests = {}, {}
+for a = first, #ARGV - 12, 12 do
+  local base = lanes[tonumber(ARGV[a + 1])].base
+  addTo(names, base, ARGV[a + 4])
+  requests[#requests + 1] = base .. ':' .. ARGV[a + 3]
+end
+for base, some in pairs(names) do lookUpSequences(base, some) end
+local ending = openEndings(load, requests, now, streams)
 
 -- Nothing refers to these any more. They are removed all at once, when the call is done.
 local removed = {}
@@ -81,7 +85,7 @@ end
 local function supersede(at, kept, start, step, version)
   local gone = versionsOf(at, kept)
   if history == 1 then return '', gone end
-  local fresh = step .. '=' .. version
+  local fresh = string.format('%.0f=%s', step, version)
   if start == '1' or kept == '' then return fresh, gone end
   local items = {}
   for item in kept:gmatch('%S+') do items[#items + 1] = item end
@@ -99,41 +103,36 @@ local function supersede(at, kept, start, step, version)
 end
 
 local function commit(lane, entry, request, name, step, start, kind, body, ttl, action, version, reason)
-  local out = 'out:' .. lane.base .. ':' .. request
-  local log = streams and 'log:' .. lane.base .. ':' .. request
-  local key = lane.base .. ':' .. name
-  local seq, wait = 'seq:' .. key, 'wait:' .. key
-  local record = redis.call('HMGET', out, 'kind', 'digest', 'keep')
-  local outcome = record[1]
-  local facts = redis.call('HMGET', seq, 'entry', 'done', 'start', 'ended', 'at', 'next', 'on', 'until', 'kept')
-  local at, kept, keptUntil = facts[5] or '', facts[9] or '', tonumber(facts[8] or '0')
+  step = tonumber(step)
+  local counted = lane.base .. ':' .. request
+  local isOpen, hasEnded, brief, keep = ending.look(counted)
+  local seq = sequenceOf(lane.base, name)
+  local at, kept, keptUntil = '', '', 0
+  if seq then at, kept, keptUntil = seq.at, seq.kept, seq.keptUntil end
   local mine = lane.owns(entry)
   -- Entries of two lanes may have the same id, so the sequence also says in which lane its own is.
-  local isIts = facts[1] == entry and facts[7] == lane.pin
-  if not mine or not isIts or tonumber(facts[2] or '0') + 1 ~= tonumber(step) then
+  local isIts = seq and seq.entry == entry and seq.on == lane.pin and seq.done + 1 == step
+  if not mine or not isIts then
     if mine then
       lane.forgotten[#lane.forgotten + 1] = entry
-      left[#left + 1] = lane.base .. ':' .. request
+      ending.leave(counted)
     end
     -- A call that is repeated has written again what the sequence may go on from.
     if action == 'put' and not (at .. ' ' .. kept):find(version, 1, true) then remove(lane, name, {version}) end
-    if outcome then return 'already' end
+    if hasEnded then return 'already' end
     return 'lost'
   end
   local said = 'committed'
-  if outcome or not record[2] then
+  if not isOpen then
     said = 'superseded'
     if action == 'put' then remove(lane, name, {version}) end
     -- A turn of a conversation that was cancelled has not happened. A sequence of another model has
     -- no state to go on from without its START.
-    action = start ~= '1' and 'keep' or log and 'drop' or 'fail'
+    action = start ~= '1' and 'keep' or streams and 'drop' or 'fail'
   else
-    redis.call('HSET', out, 'kind', kind, 'body', body, 'ended', now)
-    redis.call('PEXPIRE', out, ttl)
-    ending.note(lane.base .. ':' .. request, kind, #body, ttl, record[3])
-    if log then redis.call('PEXPIRE', log, keptFor(ttl, record[3])) end
+    ending.give(counted, brief, keep, kind, body, ttl)
     if reason ~= '' then
-      setAside('dead:' .. lane.base, ARGV[4], now, 'sequence', name, 'step', step, 'reason', reason,
+      setAside('dead:' .. lane.base, ARGV[4], now, 'sequence', name, 'step', string.format('%.0f', step), 'reason', reason,
         'runs', (redis.call('HGET', lane.runs, entry) or '0'):match('^%d+'), 'frame', frameOf(lane.ready, entry))
     end
   end
@@ -147,51 +146,43 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
     from, kept = action == 'drop' and '' or '!', ''
     -- A START that was admitted after this step begins the sequence anew. Without one the id is
     -- free at once.
-    if action == 'fail' and tonumber(facts[3] or '0') <= tonumber(step) then facts[4] = '1' end
+    if action == 'fail' and seq.start <= step then seq.ended = '1' end
   end
   lane.forgotten[#lane.forgotten + 1] = entry
-  left[#left + 1] = lane.base .. ':' .. request
+  ending.leave(counted)
   remove(lane, name, gone)
 
   -- Every step that was admitted after this one waits, so comparing their numbers tells whether one
   -- does.
-  local waiting = tonumber(facts[6] or '0') > tonumber(step) and redis.call('LPOP', wait)
-  if not waiting and facts[4] == '1' then
-    redis.call('DEL', seq)
+  local waiting = seq.next > step and redis.call('LPOP', 'wait:' .. lane.base .. ':' .. name)
+  if not waiting and seq.ended == '1' then
+    noteSequence(lane.base, name, nil)
     remove(lane, name, versionsOf(from, kept))
     redis.call('ZREM', 'live:' .. lane.base, name)
     return said
   end
-  local changes = {'done', step, 'at', from}
+  seq.done, seq.at, seq.kept = step, from, kept
   if waiting then
     -- It may have been admitted for another version: a START begins anew under the latest one.
     local next = cmsgpack.unpack(waiting)
     local deadline = next[1]:match('^[^|]*|[^|]*|[^|]*|[^|]*|(%d+)')
-    keptUntil = renewVersions(versionKeys(lane.base, name, from, kept), keptUntil, tonumber(deadline) + DAY)
-    changes[5], changes[6], changes[7], changes[8] = 'ended', facts[4] or '0', 'request', next[1]:match('^[^|]*')
-    changes[9], changes[10], changes[11] = 'on', next[3], 'entry'
+    seq.keptUntil = renewVersions(versionKeys(lane.base, name, from, kept), keptUntil, tonumber(deadline) + DAY)
+    seq.request, seq.on = next[1]:match('^[^|]*'), next[3]
     if lane.parking and next[3] == lane.pin then
       -- It takes its turn like others: sequences with many steps get no more than their share.
       park(lane.ready, next[1] .. '|' .. from, next[2], next[4])
-      changes[12] = PARKED
+      seq.entry = PARKED
     else
-      changes[12] = redis.call('XADD', 'ready:' .. lane.base .. ':' .. next[3], '*', 'm', next[1] .. '|' .. from, 'b', next[2])
+      seq.entry = redis.call('XADD', 'ready:' .. lane.base .. ':' .. next[3], '*', 'm', next[1] .. '|' .. from, 'b', next[2])
     end
   else
-    keptUntil = renewVersions(versionKeys(lane.base, name, from, kept), keptUntil, clock + tonumber(idle) + DAY)
+    seq.keptUntil = renewVersions(versionKeys(lane.base, name, from, kept), keptUntil, lapses + DAY)
     -- An idle sequence takes memory for long: what it needs again, its next step brings.
-    changes[5], changes[6], changes[7], changes[8] = 'entry', '', 'lapses', lapses
-    changes[9], changes[10], changes[11], changes[12] = 'request', '', 'on', ''
-    lane.idling[#lane.idling + 1] = lapses
+    seq.entry, seq.request, seq.on, seq.lapses = '', '', '', lapses
+    lane.idling[#lane.idling + 1] = string.format('%.0f', lapses)
     lane.idling[#lane.idling + 1] = name
   end
-  changes[#changes + 1] = 'until'
-  changes[#changes + 1] = string.format('%.0f', keptUntil)
-  if kept ~= (facts[9] or '') then
-    changes[#changes + 1] = 'kept'
-    changes[#changes + 1] = kept
-  end
-  redis.call('HSET', seq, unpack(changes))
+  noteSequence(lane.base, name, seq)
   return said
 end
 
@@ -211,7 +202,7 @@ for i = 1, #lanes do
   end
   if #lane.idling > 0 then redis.call('ZADD', 'live:' .. lane.base, unpack(lane.idling)) end
 end
-letGo(load, left)
-ending.write(load)
+writeSequences()
+ending.close()
 for i = 1, #removed, 1000 do redis.call('UNLINK', unpack(removed, i, math.min(i + 999, #removed))) end
 return said

@@ -2,6 +2,7 @@
 import { GROUP, laneKeys } from "../keys.js";
 import { defineScript, integer } from "../../redis/script.js";
 import { byLane, type Located, type WorkerQueue } from "./lane.js";
+import { loadKeyOf } from "../load.js";
 import { limitsOfSetAside } from "../set-aside.js";
 
 const script = defineScript(new URL("./discard.lua", import.meta.url), integer);
@@ -11,7 +12,11 @@ export async function discard(queue: WorkerQueue, located: readonly Located[]): 
   const { redis, consumer } = queue;
   const calls = byLane(located).map(([lane, some]) => {
     const { ready, dead } = laneKeys(lane);
-    return script(redis, [ready, dead], [GROUP, consumer, limitsOfSetAside(queue), ...some.map(({ entry }) => entry)]);
+    return script(
+      redis,
+      [ready, dead, loadKeyOf(redis, lane.bucket)],
+      [GROUP, consumer, limitsOfSetAside(queue), ...some.map(({ entry }) => entry)],
+    );
   });
   return (await Promise.all(calls)).reduce((sum, count) => sum + count, 0);
 }

@@ -5,7 +5,7 @@
 import type { Delivery } from "../entry.js";
 import { laneText, pinText, type Lane, type Pin } from "../address.js";
 import { loadKeyOf } from "../load.js";
-import { laneKeys, modelTag, outcomeKey, sequenceKeys } from "../keys.js";
+import { laneKeys, modelTag } from "../keys.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { span } from "./entry-order.js";
 
@@ -45,12 +45,6 @@ export function lanesOf({ model, version, digest, buckets }: Omit<ModelQueue, ke
 /** One lane of a model version. */
 export function inLane({ redis, consumer, streams = false }: WorkerQueue, lane: Lane): LaneQueue {
   return { redis, consumer, streams, lane };
-}
-
-/** The hash whose `entry` says where the request stands in the queue. */
-export function ownerKey(delivery: Delivery): string {
-  const { sequence } = delivery;
-  return sequence === undefined ? outcomeKey(delivery) : sequenceKeys(delivery, sequence).seq;
 }
 
 /** The lanes of some entries, as a script takes them. */

@@ -2,7 +2,7 @@
 -- mend-sequence.lua: mend a sequence that counts as busy although its ready entry is gone (deleted
 -- from outside). The step's body is lost, so the sequence fails, and its next waiting step becomes
 -- ready, to be refused when a worker reads it.
---   KEYS[1] live zset   KEYS[2] sequence hash   KEYS[3] waiting steps
+--   KEYS[1] live zset   KEYS[2] waiting steps   KEYS[3] what is counted (load.lua)
 --   ARGV[1] sequence name   ARGV[2] tag of the bucket and model, `{tag}:model`
 --   The checkpoints of a sound sequence are renewed, where their TTL would end within a day: its
 --   work may wait for long.
@@ -10,45 +10,44 @@
 --           {'mended', request}   it failed; the request whose step was lost, by its name,
 --                                 needs an outcome
 --           {'gone'}              no such sequence; its entry in the live zset was dropped
+local load = KEYS[3]
 -- include ../version.lua
 -- include ../parking.lua
-local live, sequence = KEYS[1], KEYS[2]
-local seq = redis.call('HMGET', sequence, 'entry', 'next', 'done', 'start', 'request', 'on', 'at', 'until', 'kept')
-
-local checkpoints = versionKeys(ARGV[2], ARGV[1], seq[7] or '', seq[9] or '')
-
-local function renew()
-  local time = redis.call('TIME')
-  local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  local keptUntil = tonumber(seq[8] or '0')
-  local renewed = renewVersions(checkpoints, keptUntil, now + DAY)
-  if renewed ~= keptUntil then redis.call('HSET', sequence, 'until', string.format('%.0f', renewed)) end
-end
-
-if not seq[2] then
-  redis.call('ZREM', live, ARGV[1])
+local live, name, base = KEYS[1], ARGV[1], ARGV[2]
+local seq = sequenceOf(base, name)
+if not seq then
+  redis.call('ZREM', live, name)
   return {'gone'}
 end
-local ready = 'ready:' .. ARGV[2] .. ':'
-local function isQueued(entry, lane)
-  if entry == PARKED then return redis.call('HEXISTS', laneKeyOf('parked', lane), seq[5]) == 1 end
-  return #redis.call('XRANGE', lane, entry, entry) == 1
+local checkpoints = versionKeys(base, name, seq.at, seq.kept)
+local ready = 'ready:' .. base .. ':'
+local function isQueued(lane)
+  if seq.entry == PARKED then return redis.call('HEXISTS', laneKeyOf('parked', lane), seq.request) == 1 end
+  return #redis.call('XRANGE', lane, seq.entry, seq.entry) == 1
 end
-if not seq[1] or seq[1] == '' or isQueued(seq[1], ready .. seq[6]) then
-  renew()
+if not isBusy(seq) or isQueued(ready .. seq.on) then
+  local time = redis.call('TIME')
+  local renewed = renewVersions(checkpoints, seq.keptUntil, time[1] * 1000 + DAY)
+  if renewed ~= seq.keptUntil then
+    seq.keptUntil = renewed
+    noteSequence(base, name, seq)
+    writeSequences()
+  end
   return {'sound'}
 end
-local lost = tonumber(seq[3] or '0') + 1
+local lost = seq.request
 if #checkpoints > 0 then redis.call('UNLINK', unpack(checkpoints)) end
-redis.call('HSET', sequence, 'done', lost, 'at', '!', 'kept', '')
-if tonumber(seq[4] or '0') <= lost then redis.call('HSET', sequence, 'ended', '1') end
-local waiting = redis.call('LPOP', KEYS[3])
+seq.done, seq.at, seq.kept = seq.done + 1, '!', ''
+if seq.start <= seq.done then seq.ended = '1' end
+local waiting = redis.call('LPOP', KEYS[2])
 if waiting then
   local next = cmsgpack.unpack(waiting)
-  redis.call('HSET', sequence, 'request', next[1]:match('^[^|]*'), 'on', next[3],
-    'entry', redis.call('XADD', ready .. next[3], '*', 'm', next[1] .. '|!', 'b', next[2]))
+  seq.request, seq.on = next[1]:match('^[^|]*'), next[3]
+  seq.entry = redis.call('XADD', ready .. next[3], '*', 'm', next[1] .. '|!', 'b', next[2])
+  noteSequence(base, name, seq)
 else
-  redis.call('DEL', sequence)
-  redis.call('ZREM', live, ARGV[1])
+  noteSequence(base, name, nil)
+  redis.call('ZREM', live, name)
 end
-return {'mended', seq[5]}
+writeSequences()
+return {'mended', lost}

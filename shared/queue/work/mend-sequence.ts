@@ -4,7 +4,8 @@
  */
 import { defineScript, list, text, word } from "../../redis/script.js";
 import { parseRequestName, type RequestAddress } from "../address.js";
-import { laneKeys, sequenceKeys } from "../keys.js";
+import { loadKeyOf } from "../load.js";
+import { laneKeys, waitKey } from "../keys.js";
 import { laneArgs, type LaneQueue } from "./lane.js";
 
 const answers = ["sound", "mended", "gone"] as const;
@@ -25,7 +26,7 @@ export async function mendSequence({ redis, lane }: LaneQueue, name: string): Pr
   const { live } = laneKeys(lane);
   const { bucket, model } = lane;
   const [base] = laneArgs(lane);
-  const { seq, wait } = sequenceKeys(lane, name);
-  const { request } = await script(redis, [live, seq, wait], [name, base]);
+  const keys = [live, waitKey(lane, name), loadKeyOf(redis, bucket)];
+  const { request } = await script(redis, keys, [name, base]);
   return request === undefined ? undefined : { bucket, model, ...parseRequestName(request) };
 }

@@ -1,6 +1,6 @@
 /** In which other lanes sequences of a lane's model have their entries. */
 import { parsePin, pinText, type Pin } from "../address.js";
-import { sequenceKeys } from "../keys.js";
+import { readSequences } from "../sequence.js";
 import type { LaneQueue } from "./lane.js";
 
 /**
@@ -8,7 +8,7 @@ import type { LaneQueue } from "./lane.js";
  * @returns the pins of those lanes, each once, without that of this lane
  */
 export async function pinsElsewhere({ redis, lane }: LaneQueue, names: readonly string[]): Promise<Pin[]> {
-  const found = await Promise.all(names.map((name) => redis.hget(sequenceKeys(lane, name).seq, "on")));
-  const pins = new Set(found.filter((pin) => pin !== null && pin !== "" && pin !== pinText(lane)));
-  return [...pins].map((pin) => parsePin(pin ?? ""));
+  const found = await readSequences(redis, lane, names);
+  const pins = new Set(found.map((facts) => facts?.on ?? "").filter((pin) => pin !== "" && pin !== pinText(lane)));
+  return [...pins].map(parsePin);
 }

@@ -6,26 +6,29 @@
 --   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] most sequences of one call
 --   Returns how many it looked at: with fewer than asked for, none is left
 -- include ../version.lua
+-- include ../sequence.lua
 local live, base = KEYS[1], ARGV[1]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local names = redis.call('ZRANGE', live, '-inf', string.format('%.0f', now), 'BYSCORE', 'LIMIT', 0, ARGV[2])
 local gone, keys, refiled = {}, {}, {}
+lookUpSequences(base, names)
 for i = 1, #names do
   local name = names[i]
-  local seq = 'seq:' .. base .. ':' .. name
-  local facts = redis.call('HMGET', seq, 'entry', 'lapses', 'at', 'kept')
-  local entry, lapses, at, kept = facts[1] or '', tonumber(facts[2] or '0'), facts[3] or '', facts[4] or ''
-  -- The hash decides. The set may be wrong after interference from outside only.
-  if entry ~= '' or lapses > now then
-    refiled[#refiled + 1] = entry ~= '' and '+inf' or facts[2]
+  local seq = sequenceOf(base, name)
+  -- The facts decide. The set may be wrong after interference from outside only.
+  if seq and not hasLapsed(seq, now) then
+    refiled[#refiled + 1] = isBusy(seq) and '+inf' or string.format('%.0f', seq.lapses)
     refiled[#refiled + 1] = name
   else
     gone[#gone + 1] = name
-    keys[#keys + 1] = seq
-    for _, key in ipairs(versionKeys(base, name, at, kept)) do keys[#keys + 1] = key end
+    if seq then
+      noteSequence(base, name, nil)
+      for _, key in ipairs(versionKeys(base, name, seq.at, seq.kept)) do keys[#keys + 1] = key end
+    end
   end
 end
+writeSequences()
 for i = 1, #keys, 1000 do redis.call('UNLINK', unpack(keys, i, math.min(i + 999, #keys))) end
 if #gone > 0 then redis.call('ZREM', live, unpack(gone)) end
 if #refiled > 0 then redis.call('ZADD', live, unpack(refiled)) end

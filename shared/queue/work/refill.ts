@@ -2,6 +2,7 @@
 import { chunks } from "../../chunks.js";
 import { defineScript, integer } from "../../redis/script.js";
 import type { RedisClient } from "../../redis/connect.js";
+import { loadKeyOf } from "../load.js";
 import { GROUP } from "../keys.js";
 import type { LanesByKey } from "./stream.js";
 
@@ -21,9 +22,11 @@ const AT_ONCE = { bytes: Infinity, items: 2_000 };
  * @returns how many requests were moved
  */
 export async function refill(redis: RedisClient, wanted: readonly Wanted[]): Promise<number> {
-  const lanes = wanted.flatMap(({ lanes, room }, model) => [...lanes.keys()].map((ready) => ({ ready, model, room })));
+  const lanes = wanted.flatMap(({ lanes, room }, model) =>
+    [...lanes].map(([ready, { bucket }]) => ({ ready, bucket, model, room })),
+  );
   const calls = chunks(lanes, () => 0, AT_ONCE).map((some) => {
-    const keys = some.map(({ ready }) => ready);
+    const keys = [...some.map(({ ready }) => ready), loadKeyOf(redis, some[0]?.bucket ?? 0)];
     return script(redis, keys, [GROUP, ...some.flatMap(({ model, room }) => [model, room])]);
   });
   return (await Promise.all(calls)).reduce((sum, count) => sum + count, 0);

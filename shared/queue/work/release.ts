@@ -2,7 +2,8 @@
 import type { Delivery } from "../entry.js";
 import { GROUP, laneKeys } from "../keys.js";
 import { defineScript, integer } from "../../redis/script.js";
-import { byLane, ownerKey, type WorkerQueue } from "./lane.js";
+import { loadKeyOf } from "../load.js";
+import { byLane, type WorkerQueue } from "./lane.js";
 
 const script = defineScript(new URL("./release.lua", import.meta.url), integer);
 
@@ -10,7 +11,11 @@ const script = defineScript(new URL("./release.lua", import.meta.url), integer);
 export async function release({ redis, consumer }: WorkerQueue, deliveries: readonly Delivery[]): Promise<number> {
   const calls = byLane(deliveries).map(([lane, some]) => {
     const { ready, runs } = laneKeys(lane);
-    return script(redis, [ready, runs, ...some.map(ownerKey)], [GROUP, consumer, ...some.map(({ entry }) => entry)]);
+    return script(
+      redis,
+      [ready, runs, loadKeyOf(redis, lane.bucket)],
+      [GROUP, consumer, ...some.map(({ entry }) => entry)],
+    );
   });
   return (await Promise.all(calls)).reduce((sum, count) => sum + count, 0);
 }

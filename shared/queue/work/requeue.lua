@@ -2,21 +2,20 @@
 -- requeue.lua: queue entries anew that nobody will ever deliver again: not pending, yet already
 -- behind the group's last delivered id. Only outside interference makes one (XGROUP DELCONSUMER,
 -- XACK by hand).
---   KEYS[1] ready stream   KEYS[2] runs hash
---   then one per entry:  the hash whose field `entry` holds its id: the sequence hash of a step,
---                        the outcome hash of any other request
+--   KEYS[1] ready stream   KEYS[2] runs hash   KEYS[3] what is counted (load.lua)
 --   ARGV[1] group   ARGV[2..] candidate entries, none newer than the group's last delivered id
 --   Returns how many were queued anew
+local load = KEYS[3]
 -- include ../parking.lua
 local ready, runs = KEYS[1], KEYS[2]
 local fresh = 0
 for i = 2, #ARGV do
-  local entry, owner = ARGV[i], KEYS[i + 1]
+  local entry = ARGV[i]
   local found = redis.call('XRANGE', ready, entry, entry)[1]
   if found and #redis.call('XPENDING', ready, ARGV[1], entry, entry, 1) == 0 then
     redis.call('XDEL', ready, entry)
     redis.call('HDEL', runs, entry)
-    queueAgain(ready, owner, found[2])
+    queueAgain(ready, entry, found[2])
     fresh = fresh + 1
   end
 end

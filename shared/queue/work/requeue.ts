@@ -2,7 +2,8 @@
 import { defineScript, integer } from "../../redis/script.js";
 import type { Delivery } from "../entry.js";
 import { GROUP, laneKeys } from "../keys.js";
-import { ownerKey, type LaneQueue } from "./lane.js";
+import { loadKeyOf } from "../load.js";
+import type { LaneQueue } from "./lane.js";
 
 const script = defineScript(new URL("./requeue.lua", import.meta.url), integer);
 
@@ -12,6 +13,5 @@ const script = defineScript(new URL("./requeue.lua", import.meta.url), integer);
  */
 export function requeue({ redis, lane }: LaneQueue, deliveries: readonly Delivery[]): Promise<number> {
   const { ready, runs } = laneKeys(lane);
-  const owners = deliveries.map(ownerKey);
-  return script(redis, [ready, runs, ...owners], [GROUP, ...deliveries.map(({ entry }) => entry)]);
+  return script(redis, [ready, runs, loadKeyOf(redis, lane.bucket)], [GROUP, ...deliveries.map(({ entry }) => entry)]);
 }

@@ -8,7 +8,7 @@ import type { TokenRecord } from "#shared/contract/generation.js";
 import { storeOutcome } from "#shared/contract/outcome.js";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { pinOf, type Lane, type RequestAddress } from "#shared/queue/address.js";
-import { callsKey, logKey, outcomeKey, sequenceKeys, versionKey } from "#shared/queue/keys.js";
+import { callsKey, logKey, outcomeKey, versionKey } from "#shared/queue/keys.js";
 import type { Bus } from "#shared/nats/connect.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { giveOutcome } from "#shared/queue/give-outcome.js";
@@ -29,6 +29,7 @@ import { OutageGuard } from "../../../worker/lane/outage-guard.js";
 import { startRedis, type RedisServer } from "../fleet/redis.js";
 import { ReplyPublisher } from "../../../worker/lane/publish.js";
 import { silentBus, silentLog } from "../silent.js";
+import { factsOf } from "./facts.js";
 
 export const IDLE_MS = 60_000;
 export const SEQUENCE = "default:u7";
@@ -216,7 +217,7 @@ export function put(text: string): StateChange {
 
 /** The name of the checkpoint that the sequence goes on from; "" and "!" stand for none. */
 export async function currentVersion({ redis, lane }: Pick<Lab, "redis" | "lane">, sequence = SEQUENCE) {
-  return (await redis.hget(sequenceKeys(lane, sequence).seq, "at")) ?? "";
+  return (await factsOf(redis, lane, sequence))?.at ?? "";
 }
 
 /** The checkpoint that the sequence goes on from. */

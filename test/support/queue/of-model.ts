@@ -2,20 +2,20 @@
 import type { Redis } from "ioredis";
 import { bucketOf } from "#shared/queue/address.js";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
-import { modelTag, sequenceKeys, versionKey } from "#shared/queue/keys.js";
+import { modelTag, versionKey } from "#shared/queue/keys.js";
+import { factsOf } from "./facts.js";
 
 /** A fleet that is told no number has so many buckets. */
 export const BUCKETS = 16;
 
 /**
- * One of the model's sequences: its name, its keys, and the key of the checkpoint that it goes on
- * from.
+ * One of the model's sequences: its name, where it is, the key of the checkpoint that it goes on
+ * from, and that of the set of all.
  * @param encodedId such as `u7`
  */
 export async function sequenceIn(redis: Redis, model: string, encodedId: string) {
   const lane = { bucket: bucketOf(model, DEFAULT_TENANT, encodedId, BUCKETS), model };
   const name = `${DEFAULT_TENANT}:${encodedId}`;
-  const { seq, wait } = sequenceKeys(lane, name);
-  const state = versionKey(lane, name, (await redis.hget(seq, "at")) ?? "");
-  return { name, seq, wait, state, live: `live:${modelTag(lane)}` };
+  const state = versionKey(lane, name, (await factsOf(redis, lane, name))?.at ?? "");
+  return { name, lane, state, live: `live:${modelTag(lane)}` };
 }

@@ -3,13 +3,14 @@ import type { Redis } from "ioredis";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { GROUP } from "#shared/queue/keys.js";
 import type { DeadLetter, Floor } from "./facts.js";
+import { parseFacts } from "#shared/queue/sequence.js";
 
 /**
  * Kinds of keys that stay for ever by design. All other keys must have a TTL when nothing is
  * queued, or, as a sequence, a time at which it is reaped.
  */
 const lasting = new Set(["ready", "live", "load", "kept", "{registry}"]);
-const passing = new Set(["seq", "state", "out", "log", "reconciler", "calls", "unpublished", "recount", "dead"]);
+const passing = new Set(["seqs", "state", "out", "log", "reconciler", "calls", "unpublished", "recount", "dead"]);
 /** What is counted, parked, or waits behind another step: gone once nothing is queued. */
 const queuing = ["wait", "open", "queue", "parked", "window"];
 
@@ -40,12 +41,9 @@ async function readServer(redis: Redis): Promise<Floor> {
     (await Promise.all(ofKind(kind).map(size))).reduce((sum, n) => sum + n, 0);
 
   const ends = await Promise.all(keys.map((key) => hasEnd(redis, key)));
-  const outcomes = await Promise.all(
-    ofKind("out").map(async (key) => ({ key, ended: (await redis.hexists(key, "kind")) === 1 })),
-  );
-  const sequences = await Promise.all(
-    ofKind("seq").map(async (key) => [labelOf(key), Number(await redis.hget(key, "done"))] as const),
-  );
+  const outcomes = await Promise.all(ofKind("out").map(async (key) => ({ key, ended: await hasEnded(redis, key) })));
+  const all = (await Promise.all(ofKind("seqs").map((key) => redis.hgetall(key)))).flatMap(Object.entries<string>);
+  const sequences = all.map(([name, text]) => [labelOf(name), parseFacts(text).done] as const);
   return {
     readyEntries: await count("ready", (key) => redis.xlen(key)),
     pendingEntries: await count("ready", (key) => pending(redis, key)),
@@ -60,12 +58,18 @@ async function readServer(redis: Redis): Promise<Floor> {
   };
 }
 
-/** Whether the key goes by itself: by its TTL, or as that of a sequence that idles out. */
+/** Whether the key goes by itself: by its TTL, or since all sequences that it holds idle out. */
 async function hasEnd(redis: Redis, key: string): Promise<boolean> {
-  const [, model, name] = /^seq:(.+):([^:]+:[^:]+)$/.exec(key) ?? [];
-  if (model === undefined || name === undefined) return (await redis.pttl(key)) !== -1;
-  const score = await redis.zscore(`live:${model}`, name);
-  return score === null ? (await redis.exists(key)) === 0 : Number.isFinite(Number(score));
+  if (kindOf(key) !== "seqs") return (await redis.pttl(key)) !== -1;
+  const names = await redis.hkeys(key);
+  const scores = await Promise.all(names.map((name) => redis.zscore(`live:${key.slice("seqs:".length)}`, name)));
+  const left = await Promise.all(names.map((name, i) => scores[i] === null && redis.hexists(key, name)));
+  return scores.every((score) => score === null || Number.isFinite(Number(score))) && !left.includes(1);
+}
+
+/** The record of a brief request is a string, and there is none before it has ended. */
+async function hasEnded(redis: Redis, key: string): Promise<boolean> {
+  return (await redis.type(key)) === "string" || (await redis.hexists(key, "kind")) === 1;
 }
 
 /**

@@ -9,6 +9,7 @@ import { resourcesOfEach } from "../fleet/resources.js";
 import type { CommitSample, ResourceSample } from "./facts.js";
 import { allKeys, labelOf } from "./floor.js";
 import type { History } from "./history.js";
+import { parseFacts } from "#shared/queue/sequence.js";
 
 export interface Watch {
   readonly commits: CommitSample[];
@@ -86,14 +87,12 @@ function impatient(url: string): Redis {
 }
 
 async function sampleCommits(redis: Redis, at: number): Promise<CommitSample[]> {
-  const keys = await allKeys(redis, "seq:*");
-  const rows = await Promise.all(keys.map((key) => redis.hmget(key, "done", "at")));
-  return rows.flatMap(([done, version], i) => {
-    const key = keys[i];
-    if (key === undefined || done === null || done === undefined) return [];
+  const keys = await allKeys(redis, "seqs:*");
+  const sequences = (await Promise.all(keys.map((key) => redis.hgetall(key)))).flatMap(Object.entries<string>);
+  return sequences.map(([name, text]) => {
+    const { done, at: version } = parseFacts(text);
     // A version is named after the entry, the process that ran it, and the run.
-    const worker = version?.split(".")[1] ?? "";
-    return [{ at, sequence: labelOf(key), done: Number(done), worker, entry: version ?? "" }];
+    return { at, sequence: labelOf(name), done, worker: version.split(".")[1] ?? "", entry: version };
   });
 }
 

@@ -1,0 +1,66 @@
+-- outcome.lua: the record of a request: what is known of it, and how it has ended. Scripts include
+-- this file that end a request, or ask for it.
+--   key `out:{b}:m:r`  of most requests a hash, from their admission on
+--                      of a brief one (load.lua) a string once it has ended:
+--                      `<ended>|<at>|<kind>|<pin>|<gateway>`, the body in the next line; `ended`
+--                      and `at` are Redis ms
+-- include load.lua
+-- include parking.lua
+local function briefOutcome(now, brief, kind)
+  return string.format('%s|%s|%s|%s|%s\n', now, brief.at, kind, brief.pin, brief.gateway)
+end
+
+-- Returns what is known of a request, or nil. `out` is its key.
+--   kind, body   how it has ended; nil while it has not
+--   sealed       whether its log has the final record   ttl   that admission asked for, in ms
+--   pin          that it was admitted for               entry  in the ready stream, if it is noted
+--   parked       its terms (parking.lua), if it is parked   brief   as in load.lua, while it is open
+local function recordOf(load, out)
+  local found = redis.pcall('HMGET', out, 'digest', 'kind', 'body', 'sealed', 'ttl', 'pin', 'entry', 'parked')
+  if found.err then
+    local at, kind, pin, body = redis.call('GET', out):match('^%d+|(%d+)|([^|]*)|([^|]*)|[^\n]*\n(.*)$')
+    return {kind = kind, body = body, pin = pin, ttl = 0}
+  end
+  if found[1] then
+    return {kind = found[2] or nil, body = found[3] or '', sealed = found[4], ttl = tonumber(found[5] or '0'), pin = found[6],
+      entry = found[7] or nil, parked = found[8] or nil}
+  end
+  local brief = readBrief(load, out:sub(5))
+  if not brief or brief.ended == '1' then return nil end
+  local isParked = brief.entry == '@'
+  return {pin = brief.pin, ttl = 0, brief = brief, entry = not isParked and brief.entry ~= '' and brief.entry or nil,
+    parked = isParked and brief.terms or nil}
+end
+
+-- Take an entry out of a ready stream, unless a worker has it.
+--   Returns whether it is there no more
+local function withdrawEntry(ready, group, entry)
+  local pending = redis.pcall('XPENDING', ready, group, entry, entry, 1)
+  -- An error: no worker has made the group yet, so none has the entry.
+  if not pending.err and #pending > 0 then return false end
+  refillIfParking(ready, redis.call('XDEL', ready, entry))
+  return true
+end
+
+-- End a request from outside of a worker. `sealed` says that its log has the final record. A brief
+-- one is taken out of the queue, too, as withdraw.lua does it for others later: nothing says any
+-- more where it is.
+--   ttl   ms for which the outcome is kept   now   Redis ms, as text
+local function endFromOutside(load, out, record, group, kind, body, ttl, now, sealed)
+  local brief = record.brief
+  if brief then
+    redis.call('SET', out, briefOutcome(now, brief, kind) .. body, 'PX', ttl)
+    if brief.step ~= '0' then
+      brief.ended = '1'
+      writeBrief(load, out:sub(5), brief)
+    elseif record.entry then
+      withdrawEntry(readyOf(out, record.pin), group, record.entry)
+    end
+  else
+    local changes = {'kind', kind, 'body', body, 'ended', now}
+    if sealed then changes[7], changes[8] = 'sealed', '1' end
+    redis.call('HSET', out, unpack(changes))
+    redis.call('PEXPIRE', out, ttl)
+  end
+  letGo(load, {out:sub(5)}, true)
+end

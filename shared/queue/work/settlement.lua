@@ -1,0 +1,44 @@
+-- settlement.lua: how a commit gives requests their outcomes. What is known of brief requests (load.lua)
+-- is read for all of a call at once. A piece that commit scripts include.
+-- include ../outcome.lua
+-- include ../kept.lua
+
+-- The requests of a call, and what of them has left the queue.
+--   `names`  as in `open`   `now`  Redis ms, as text   `streams`  whether each has a log
+local function openEndings(load, names, now, streams)
+  local open, left, kept = readOpen(load, names), {}, endings(now)
+  local ended = {}
+
+  -- Returns whether a request has no outcome yet, and whether it has one. Neither is so of one that
+  -- is gone.
+  function ended.look(name)
+    local brief = parseBrief(open[name])
+    if brief then return brief.ended == '0', brief.ended == '1', brief end
+    local found = redis.pcall('HMGET', 'out:' .. name, 'kind', 'digest', 'keep')
+    if found.err then return false, true end
+    return found[2] and not found[1], found[1] and true, nil, found[3]
+  end
+
+  -- Give a request its outcome. `brief` and `keep` are as `look` said.
+  function ended.give(name, brief, keep, kind, body, ttl)
+    local out = 'out:' .. name
+    if brief then
+      redis.call('SET', out, briefOutcome(now, brief, kind) .. body, 'PX', ttl)
+      return
+    end
+    redis.call('HSET', out, 'kind', kind, 'body', body, 'ended', now)
+    redis.call('PEXPIRE', out, ttl)
+    kept.note(name, kind, #body, ttl, keep)
+    if streams then redis.call('PEXPIRE', 'log:' .. name, keptFor(ttl, keep)) end
+  end
+
+  function ended.leave(name) left[#left + 1] = name end
+
+  -- Whoever takes an entry out of the queue lets its request go.
+  function ended.close()
+    letGo(load, left, false, open)
+    kept.write(load)
+  end
+
+  return ended
+end

@@ -1,0 +1,34 @@
+/** Looks at what is known of one sequence in Redis, and changes it by hand. */
+import type { Redis } from "ioredis";
+import type { Lane } from "#shared/queue/address.js";
+import { sequencesKey } from "#shared/queue/keys.js";
+import { parseFacts, type SequenceFacts } from "#shared/queue/sequence.js";
+
+type Where = Pick<Lane, "bucket" | "model">;
+type Client = Pick<Redis, "hget" | "hset" | "hdel">;
+
+/** The order of the facts in their text. */
+const order = ["next", "done", "start", "ended", "at", "pin", "entry", "on", "request", "lapses", "keptUntil", "kept"];
+
+/** @param name of the sequence */
+export async function factsOf(redis: Client, where: Where, name: string): Promise<SequenceFacts | undefined> {
+  const text = await redis.hget(sequencesKey(where), name);
+  return text === null ? undefined : parseFacts(text);
+}
+
+export async function changeFacts(
+  redis: Client,
+  where: Where,
+  name: string,
+  changes: Partial<Record<"lapses" | "keptUntil" | "pin", string | number>>,
+): Promise<void> {
+  const text = await redis.hget(sequencesKey(where), name);
+  if (text === null) throw new Error(`there is no sequence ${name}`);
+  const facts = text.split("|");
+  for (const [fact, value] of Object.entries(changes)) facts[order.indexOf(fact)] = String(value);
+  await redis.hset(sequencesKey(where), name, facts.join("|"));
+}
+
+export async function deleteFacts(redis: Client, where: Where, name: string): Promise<void> {
+  await redis.hdel(sequencesKey(where), name);
+}
