@@ -45,7 +45,7 @@ export const sharedSettings = z.object({
     .max(MOST_BUCKETS)
     .optional()
     .describe(
-      "parts of the queue, each in one slot of a Redis Cluster; 16 unless the deployment was begun with another number",
+      "parts of the queue, each in one slot of a Redis Cluster; 16 in a Cluster, else 1, unless the deployment was begun with another number",
     ),
   BATON_LOG_LEVEL: z.enum(["debug", "info", "warn", "error"]).default("info").describe("least severe log line written"),
 });

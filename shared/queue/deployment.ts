@@ -34,13 +34,16 @@ export interface JoinSettings {
   readonly signal: AbortSignal;
 }
 
-/** The deployment gets this many where its first process is told no number. */
-const USUAL_BUCKETS = 16;
+/**
+ * The deployment gets so many where its first process is told no number. One server gains nothing
+ * from more than one: each call would only touch more keys.
+ */
+const USUAL_BUCKETS = { cluster: 16, oneServer: 1 };
 /**
  * The format of keys and entries. A fleet that finds data of another one refuses to run: it would
  * neither find what was admitted before, nor leave it alone.
  */
-const FORMAT = "2";
+const FORMAT = "3";
 /** Redis is asked again for this long while it cannot be reached. */
 const BUDGET_MS = 60_000;
 /** Time between two checks of the record. */
@@ -62,8 +65,9 @@ const script = defineScript(new URL("./deployment.lua", import.meta.url), list);
 export async function joinDeployment({ redis, buckets: own, log, signal }: JoinSettings): Promise<Deployment> {
   let secret: Buffer = randomBytes(SECRET_BYTES);
   let expected = own;
+  const usual = redis.isCluster ? USUAL_BUCKETS.cluster : USUAL_BUCKETS.oneServer;
   const ask = async () =>
-    (await read(redis)) ?? script(redis, [registryKeys.deployment], [expected ?? USUAL_BUCKETS, secret, FORMAT]);
+    (await read(redis)) ?? script(redis, [registryKeys.deployment], [expected ?? usual, secret, FORMAT]);
   const agree = async () => {
     // Only the call is retried: a record that does not fit never will.
     const { buckets, secret: known } = agreed(await retrying(ask, { budgetMs: BUDGET_MS, signal }));

@@ -35,6 +35,8 @@ export interface BenchFleet {
   dispose(): Promise<void>;
 }
 
+/** As many as a fleet has outside of a Cluster where nobody says another number. */
+export const BUCKETS = 1;
 const READY_WITHIN_MS = 20_000;
 
 export async function startBenchFleet(plan: BenchFleetPlan): Promise<BenchFleet> {
@@ -53,6 +55,7 @@ export async function startBenchFleet(plan: BenchFleetPlan): Promise<BenchFleet>
     models,
     repository,
     direct: true,
+    env: { BATON_BUCKETS: String(BUCKETS) },
     workerEnv: env,
     ...(profile === undefined ? {} : { flags: profiling }),
     folder,

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { Member } from "./member.js";
 import { RunningProcess } from "./process.js";
 import { startNats, type NatsServer } from "./nats.js";
+import { BUCKETS } from "../queue/of-model.js";
 import { freePort } from "./port.js";
 import { Proxy } from "./proxy.js";
 import type { RedisServer } from "./redis.js";
@@ -105,6 +106,7 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
     const nats = await opened(startNats(folder));
     const [redis] = store.servers;
     const [[gatewayRedis], [workerRedis]] = [store.lines.gatewayRedis, store.lines.workerRedis];
+    const buckets = { BATON_BUCKETS: String(BUCKETS) };
     const lines = { gatewayRedis, workerRedis, nats: await opened(Proxy.start(nats.port)) };
     const natsUrl = direct ? nats.url : `nats://127.0.0.1:${lines.nats.port}`;
     const member = (name: string, entry: string, ready: string, env: Record<string, string>) => {
@@ -112,7 +114,7 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
         name,
         command: process.execPath,
         args: [...flags(name), join(root, "dist", entry)],
-        env: { BATON_NATS_URL: natsUrl, ...store.env, ...plan.env, ...env },
+        env: { BATON_NATS_URL: natsUrl, ...buckets, ...store.env, ...plan.env, ...env },
         logFile: join(folder, `${name}.log`),
       };
       const made = new Member(launch, ready);
@@ -150,7 +152,7 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
         name: entry,
         command: process.execPath,
         args: [join(root, "dist", entry)],
-        env: { ...store.env, ...plan.env, ...brokers, BATON_MODEL_REPOSITORY: repository, ...env },
+        env: { ...buckets, ...store.env, ...plan.env, ...brokers, BATON_MODEL_REPOSITORY: repository, ...env },
         logFile: join(folder, "launched.log"),
       });
       undo.push(async () => {

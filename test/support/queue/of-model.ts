@@ -5,7 +5,10 @@ import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { modelTag, versionKey } from "#shared/queue/keys.js";
 import { factsOf } from "./facts.js";
 
-/** A fleet that is told no number has so many buckets. */
+/**
+ * A fleet of tests that is told no number has so many buckets, wherever its Redis is: so tests see
+ * what goes wrong between buckets.
+ */
 export const BUCKETS = 16;
 
 /**
