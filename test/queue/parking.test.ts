@@ -3,7 +3,8 @@ import { describe, expect, it } from "vitest";
 import { cancelRequest } from "#shared/queue/cancel.js";
 import type { Delivery } from "#shared/queue/entry.js";
 import { giveOutcomeInQueue } from "#shared/queue/give-outcome.js";
-import { GROUP, laneKeys, outcomeKey } from "#shared/queue/keys.js";
+import { GROUP, laneKeys, loadKey, openKey, outcomeKey, requestInKey } from "#shared/queue/keys.js";
+import { readRecord } from "#shared/queue/outcome.js";
 import { usualTerms, type WaitingTerms } from "#shared/queue/parking.js";
 import type { Applicant } from "#shared/queue/admission/admit.js";
 import { withdraw } from "#shared/queue/admission/withdraw.js";
@@ -19,7 +20,6 @@ import {
   giveError,
   IDLE_MS,
   LIMITS,
-  outcomeFields,
   put,
   result,
   take,
@@ -28,13 +28,17 @@ import {
 
 const expired = { kind: "error", body: Buffer.from("expired") } as const;
 
-describe("requests behind a full ready stream", () => {
+describe.each([
+  ["requests", 0],
+  ["brief requests", undefined],
+])("%s behind a full ready stream", (_, attendedMs) => {
   const lab = useLab();
   const WINDOW = 2;
 
   function asks(request: string, waiting: Partial<WaitingTerms> = {}, more: Partial<Applicant> = {}): Applicant {
     return {
       ...applicant(lab.lane, request, request),
+      attendedMs,
       window: WINDOW,
       waiting: { ...usualTerms, ...waiting },
       ...more,
@@ -147,7 +151,7 @@ describe("requests behind a full ready stream", () => {
     expect(await counts()).toEqual({ ready: 2, parked: 1 });
     // One that is ready leaves room.
     expect((await cancelRequest(lab.redis, addressOf(lab, "x"), ending)).said).toBe("given");
-    expect(await withdraw(lab.redis, addressOf(lab, "x"))).toBe("withdrawn");
+    expect(await withdraw(lab.redis, addressOf(lab, "x"))).toBe(attendedMs === undefined ? "left" : "withdrawn");
     expect(await counts()).toEqual({ ready: 2, parked: 0 });
     expect(await runAll()).toEqual(["y", "c"]);
     expect(await keysLeft()).toEqual([]);
@@ -164,12 +168,14 @@ describe("requests behind a full ready stream", () => {
     const held = await take(lab.queue);
     expect(held.map(({ request }) => request)).toEqual(["y", "b"]);
     expect(await end("y")).toBe("held");
-    expect(await outcomeFields(lab, "y")).not.toHaveProperty("kind");
+    expect((await readRecord(lab.redis, addressOf(lab, "y")))?.kind).toBeUndefined();
   });
 
   it("are dropped where somebody has ended them who did not know that they are parked", async () => {
     await admitAll(["x", "y", "a", "b"].map((name) => asks(name)));
-    await lab.redis.hset(outcomeKey(addressOf(lab, "a")), "kind", "error", "body", "");
+    const key = outcomeKey(addressOf(lab, "a"));
+    if (attendedMs === undefined) await lab.redis.hdel(openKey(loadKey(undefined)), requestInKey(key));
+    else await lab.redis.hset(key, "kind", "error", "body", "");
     expect(await runAll()).toEqual(["x", "y", "b"]);
   });
 

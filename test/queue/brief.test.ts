@@ -1,0 +1,224 @@
+/**
+ * Brief requests: what is known of one is a field among what is counted, and a record of its own
+ * only says how it has ended.
+ */
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { recount } from "#shared/queue/admission/recount.js";
+import { findOutcomes } from "#shared/queue/admission/find-outcomes.js";
+import { withdraw } from "#shared/queue/admission/withdraw.js";
+import type { Applicant } from "#shared/queue/admission/admit.js";
+import { cancelRequest } from "#shared/queue/cancel.js";
+import type { Delivery } from "#shared/queue/entry.js";
+import { giveOutcome, giveOutcomeInQueue } from "#shared/queue/give-outcome.js";
+import { GROUP, laneKeys, loadKey, loadTurnKey, openKey, outcomeKey, requestInKey } from "#shared/queue/keys.js";
+import { readRecord } from "#shared/queue/outcome.js";
+import { pinText } from "#shared/queue/address.js";
+import { commit } from "#shared/queue/work/commit.js";
+import { release } from "#shared/queue/work/release.js";
+import { requeue } from "#shared/queue/work/requeue.js";
+import type { StateChange } from "#shared/queue/work/settlement.js";
+import {
+  addressOf,
+  admit,
+  applicant,
+  currentState,
+  IDLE_MS,
+  LIMITS,
+  put,
+  result,
+  SEQUENCE,
+  take,
+  takeOne,
+  useLab,
+} from "../support/queue/lab.js";
+
+const expired = { kind: "error", body: Buffer.from("expired") } as const;
+const cancelled = { code: "cancelled", message: "the request was cancelled", ttlMs: 60_000, stream: false } as const;
+
+describe("a brief request", () => {
+  const lab = useLab();
+  beforeEach(() => lab.redis.del(loadKey(undefined), openKey(loadKey(undefined))));
+  afterEach(async () => {
+    // Whatever became of them, nothing stays counted once their entries are gone.
+    for (const delivery of await take(lab.queue)) await finish([delivery], { action: "keep" });
+  });
+
+  const asks = (request: string, more: Partial<Applicant> = {}): Applicant => ({
+    ...applicant(lab.lane, request, request),
+    attendedMs: undefined,
+    ...more,
+  });
+  const step = (request: string, start = false): Applicant =>
+    asks(request, { sequence: { name: SEQUENCE, start, end: false } });
+  const enter = async (applicants: readonly Applicant[], limits = {}) => {
+    const said = await admit(lab.redis, { gateway: "gw", limits: { ...LIMITS, ...limits } }, applicants);
+    expect(new Set(said.map((one) => one.said))).toEqual(new Set(["admitted"]));
+  };
+  const address = (request: string) => addressOf(lab, request);
+  const key = (request: string) => outcomeKey(address(request));
+  const open = () => lab.redis.hkeys(openKey(loadKey(undefined)));
+  const isOpen = async (request: string) => (await open()).includes(requestInKey(key(request)));
+  const queued = () => lab.redis.xlen(laneKeys(lab.lane).ready);
+  const found = async (request: string) => (await findOutcomes(lab.redis, [key(request)]))[0];
+  const finish = (deliveries: readonly Delivery[], state: StateChange = { action: "drop" }) =>
+    commit(
+      lab.queue,
+      deliveries.map((delivery) => result(delivery, state)),
+      IDLE_MS,
+    );
+  const cancel = async (request: string) => (await cancelRequest(lab.redis, address(request), cancelled)).said;
+
+  it("has no key of its own while it is queued, and all the same is known", async () => {
+    const before = Date.now();
+    await enter([asks("r1"), step("r2", true)]);
+    expect(await lab.redis.exists(key("r1"), key("r2"))).toBe(0);
+    for (const request of ["r1", "r2"]) {
+      expect(await found(request)).toEqual({ said: "open" });
+      const record = await readRecord(lab.redis, address(request));
+      expect(record?.kind).toBeUndefined();
+      expect(record).toMatchObject({ pin: pinText(lab.lane), by: "gw", sealed: false, wanted: false });
+      expect(Math.abs((record?.at ?? 0) - before)).toBeLessThan(60_000);
+    }
+    expect(await found("r3")).toEqual({ said: "no record" });
+    expect(await readRecord(lab.redis, address("r3"))).toBeUndefined();
+  });
+
+  it.each([
+    ["a key", { digest: "d" }, {}],
+    ["a client that does not wait", { attendedMs: 0 }, {}],
+    ["a result that is kept for long", { outcomeTtlMs: 5_000 }, { keptMs: 5_000 }],
+  ])("is none that has %s", async (_, more, limits) => {
+    await enter([asks("r1", more)], limits);
+    expect(await lab.redis.hget(key("r1"), "by")).toBe("gw");
+  });
+
+  it("ends with a result, once, and nobody counts it any more", async () => {
+    await enter([asks("r1"), step("r2", true)]);
+    const deliveries = await take(lab.queue);
+    expect(await finish(deliveries, put("s1"))).toEqual(["committed", "committed"]);
+    for (const request of ["r1", "r2"]) {
+      expect(await isOpen(request)).toBe(false);
+      expect(await found(request)).toMatchObject({ said: "ended" });
+      const record = await readRecord(lab.redis, address(request));
+      expect(record).toMatchObject({ kind: "result", body: Buffer.from("answer"), pin: pinText(lab.lane), by: "gw" });
+      expect(record?.ended).toBeGreaterThanOrEqual(record?.at ?? Infinity);
+      const ttl = await lab.redis.pttl(key(request));
+      expect(ttl).toBeGreaterThan(0);
+      expect(ttl).toBeLessThanOrEqual(60_000);
+    }
+    expect(await currentState(lab)).toBe("s1");
+    expect(await finish(deliveries, put("s2"))).toEqual(["already", "already"]);
+    expect(await currentState(lab)).toBe("s1");
+    // A gateway that has delivered it removes it.
+    await lab.redis.unlink(key("r1"), key("r2"));
+    expect(await finish(deliveries, put("s2"))).toEqual(["lost", "lost"]);
+  });
+
+  it("keeps any bytes of its result", async () => {
+    await enter([asks("r1")]);
+    const body = Buffer.from([0, 10, 255, 0, 124, 13, 10]);
+    const delivery = await takeOne(lab.queue);
+    await commit(lab.queue, [{ ...result(delivery, { action: "drop" }), outcome: { kind: "result", body } }], IDLE_MS);
+    expect((await readRecord(lab.redis, address("r1")))?.body).toEqual(body);
+    expect(await giveOutcome(lab.redis, address("r1"), expired, 1_000)).toEqual({
+      said: "known",
+      outcome: { kind: "result", body },
+    });
+  });
+
+  it("that is cancelled takes no effect, whoever has it", async () => {
+    await enter([asks("r1")]);
+    const delivery = await takeOne(lab.queue);
+    await enter([asks("r2")]);
+    expect([await cancel("r1"), await cancel("r2"), await cancel("r2")]).toEqual(["given", "given", "known"]);
+    expect(await queued()).toBe(1);
+    expect(await open()).toEqual([]);
+    expect(await withdraw(lab.redis, address("r2"))).toBe("left");
+    expect(await finish([delivery])).toEqual(["superseded"]);
+    expect(await readRecord(lab.redis, address("r1"))).toMatchObject({ kind: "error", by: "gw" });
+    expect(await queued()).toBe(0);
+  });
+
+  it("that is a step keeps its place when it is cancelled, and changes nothing", async () => {
+    await enter([step("r1", true), step("r2"), step("r3")]);
+    await finish([await takeOne(lab.queue)], put("s1"));
+    expect(await cancel("r2")).toBe("given");
+    expect(await isOpen("r2")).toBe(true);
+    expect(await found("r2")).toMatchObject({ said: "ended" });
+    const second = await takeOne(lab.queue);
+    expect(await finish([second], put("s2"))).toEqual(["superseded"]);
+    expect(await isOpen("r2")).toBe(false);
+    expect(await currentState(lab)).toBe("s1");
+    expect(await finish([await takeOne(lab.queue)], put("s3"))).toEqual(["committed"]);
+    expect(await open()).toEqual([]);
+  });
+
+  it("that has waited for too long expires in the queue, but not in a worker's hands", async () => {
+    await enter([asks("r1"), asks("r2"), step("r3", true)]);
+    const [held] = await take({ ...lab.queue });
+    if (held === undefined) throw new Error("nothing is ready");
+    expect((await giveOutcomeInQueue(lab.redis, address("r1"), expired, 1_000)).said).toBe("held");
+    expect((await giveOutcomeInQueue(lab.redis, address("r3"), expired, 1_000)).said).toBe("held");
+    await enter([asks("r4")]);
+    expect((await giveOutcomeInQueue(lab.redis, address("r4"), expired, 1_000)).said).toBe("given");
+    expect(await isOpen("r4")).toBe(false);
+    expect(await finish([held])).toEqual(["committed"]);
+  });
+
+  it("is found where a worker has given it back, or it was queued anew", async () => {
+    await enter([asks("r1"), asks("r2")]);
+    const [first, second] = await take(lab.queue);
+    if (first === undefined || second === undefined) throw new Error("two should be there");
+    await release(lab.queue, [first]);
+    await lab.redis.xack(laneKeys(lab.lane).ready, GROUP, second.entry);
+    await requeue(lab.queue, [second]);
+    for (const request of ["r1", "r2"]) expect(await cancel(request)).toBe("given");
+    expect(await queued()).toBe(0);
+  });
+
+  it("is let go by a recount once its time is over, or its sequence has gone on", async () => {
+    await enter([asks("r1"), step("r2", true), asks("r3")]);
+    await cancel("r2");
+    const field = requestInKey(key("r1"));
+    const text = (await lab.redis.hget(openKey(loadKey(undefined)), field)) ?? "";
+    const facts = text.split("|");
+    facts[4] = "1";
+    await lab.redis.hset(openKey(loadKey(undefined)), field, facts.join("|"));
+    const nextRound = async () => {
+      await lab.redis.del(loadTurnKey(loadKey(undefined)));
+      await recount(lab.redis, loadKey(undefined), 60_000, new AbortController().signal);
+    };
+    await nextRound();
+    expect([await isOpen("r1"), await isOpen("r2"), await isOpen("r3")]).toEqual([false, true, true]);
+    await lab.redis.del(`seqs:${laneKeys(lab.lane).live.slice("live:".length)}`);
+    await nextRound();
+    expect([await isOpen("r2"), await isOpen("r3")]).toEqual([false, true]);
+  });
+
+  it("costs a step one command of its own, and its commit two", async () => {
+    const count = 50;
+    const steps = (start: boolean, prefix: string) =>
+      Array.from({ length: count }, (_, i) =>
+        asks(`${prefix}${i}`, { sequence: { name: `default:u${i}`, start, end: false } }),
+      );
+    await enter(steps(true, "a"));
+    await finish(await take(lab.queue), put("s"));
+    const before = await calls();
+    await enter(steps(false, "b"));
+    const admitted = await calls();
+    const settled = await take(lab.queue);
+    const taken = await calls();
+    await finish(settled, put("t"));
+    const after = await calls();
+    // What does not go by how many there are is at most twenty commands in each call.
+    expect(admitted - before).toBeLessThanOrEqual(count + 20);
+    expect(after - taken).toBeLessThanOrEqual(2 * count + 20);
+  });
+
+  async function calls(): Promise<number> {
+    const stats = await lab.redis.info("commandstats");
+    return [...stats.matchAll(/cmdstat_(\S+):calls=(\d+)/g)]
+      .filter(([, name]) => !/^(info|evalsha|eval)$/.test(name ?? ""))
+      .reduce((sum, [, , count]) => sum + Number(count), 0);
+  }
+});
