@@ -73,7 +73,7 @@ local function writeLoads(load, loads)
 end
 
 -- The fields that a request is counted in: its model's, its tenant's, and that of all.
--- `name` is its outcome's key without `out:`, `{tag}:model:tenant:id`.
+-- `name` begins with `{tag}:model:tenant`, as its outcome's key does without `out:`.
 local function loadFields(name)
   local model, tenant = name:match('^[^:]*:([^:]*):([^:]*)')
   return {'m:' .. model, 't:' .. tenant, 'all'}
@@ -98,26 +98,34 @@ local function letGo(load, names, outside, sizes)
   if #names == 0 then return end
   local open = openKey(load)
   sizes = sizes or readOpen(load, names)
-  local gone, loads, fields, seen = {}, {}, {}, {}
+  local gone, ofTenants, seen = {}, {}, {}
   for i = 1, #names do
-    local size = sizes[names[i]]
-    if size and not seen[names[i]] and not (outside and isStepsSize(size)) then
-      seen[names[i]] = true
-      gone[#gone + 1] = names[i]
-      for _, field in ipairs(loadFields(names[i])) do
-        local sum = loads[field]
-        if not sum then
-          sum = {items = 0, bytes = 0}
-          loads[field] = sum
-          fields[#fields + 1] = field
-        end
-        sum.items = sum.items + 1
-        sum.bytes = sum.bytes + tonumber(size:match('^%d+') or '0')
-      end
+    local name = names[i]
+    local size = sizes[name]
+    if size and not seen[name] and not (outside and isStepsSize(size)) then
+      seen[name] = true
+      gone[#gone + 1] = name
+      local tenant = name:match('^[^:]*:[^:]*:[^:]*')
+      local sum = ofTenants[tenant] or {items = 0, bytes = 0}
+      ofTenants[tenant] = sum
+      sum.items = sum.items + 1
+      sum.bytes = sum.bytes + tonumber(size:match('^%d+') or '0')
     end
   end
   if #gone == 0 then return end
   redis.call('HDEL', open, unpack(gone))
+  local loads, fields = {}, {}
+  for tenant, left in pairs(ofTenants) do
+    for _, field in ipairs(loadFields(tenant)) do
+      local sum = loads[field]
+      if not sum then
+        sum = {items = 0, bytes = 0}
+        loads[field] = sum
+        fields[#fields + 1] = field
+      end
+      sum.items, sum.bytes = sum.items + left.items, sum.bytes + left.bytes
+    end
+  end
   local now = readLoads(load, fields)
   for field, sum in pairs(now) do
     sum.items = sum.items - loads[field].items

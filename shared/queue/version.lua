@@ -27,8 +27,10 @@ end
 -- The TTLs of checkpoints only collect garbage: while one may be needed it is renewed, which is
 -- rare. `keptUntil` and `needed` are Redis ms.
 -- Returns until when they are kept now.
-local function renewVersions(keys, keptUntil, needed)
-  if #keys == 0 or keptUntil >= needed then return keptUntil end
+local function renewVersions(base, name, at, kept, keptUntil, needed)
+  if keptUntil >= needed then return keptUntil end
+  local keys = versionKeys(base, name, at, kept)
+  if #keys == 0 then return keptUntil end
   local renewed = string.format('%.0f', needed + DAY)
   for i = 1, #keys do redis.call('PEXPIREAT', keys[i], renewed) end
   return needed + DAY

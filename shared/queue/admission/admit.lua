@@ -179,14 +179,12 @@ end
 -- no later one may overtake it.
 local moved = {}
 
--- The keys of a sequence's checkpoints.
-local function checkpointsOf(lane, name, seq) return versionKeys(lane.base, name, seq.at, seq.kept) end
-
 -- The number of the next step of a sequence, counted from its START.
 local function numberOf(seq) return seq.next + 2 - seq.start end
 
 -- The terms with the time after which the request goes behind all others of its level.
 local function termsAt(terms)
+  if terms == '' then return terms end
   local ranked, delay = terms:match('^(.*|)(%d+)$')
   if not delay or delay == '0' then return terms end
   return ranked .. string.format('%.0f', now + tonumber(delay))
@@ -197,14 +195,11 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   if before then return before end
   local isBrief = attended == '' and digest == '' and tonumber(ttl) < ledger.limits.keep
   attended = tonumber(attended) or 0
-  local out = 'out:' .. lane.base .. ':' .. request
-
   local isStep = name ~= ''
   local start = flags == '1' or flags == '3'
-  local sequence, wait, seq, running, lapsed
+  local sequence, seq, running, lapsed
   if isStep then
     sequence = lane.base .. ':' .. name
-    wait = 'wait:' .. sequence
     seq = sequenceOf(lane.base, name)
     running = seq and isBusy(seq)
     lapsed = seq and hasLapsed(seq, now)
@@ -224,7 +219,8 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   end
   if type(lane.length) == 'table' then error(lane.length) end
   local counted = lane.base .. ':' .. request
-  local full = ledger.refuses(counted, #frame)
+  local tenant = request:match('^[^:]*')
+  local full = ledger.refuses(lane.model, tenant, #frame)
   if full then
     if isStep and ledger.limits.again then moved[sequence] = true end
     return {'queue-full', full}
@@ -234,7 +230,7 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   end
   terms = termsAt(terms)
   if isStep then
-    if running and redis.call('LLEN', wait) >= waitLimit then return 'backlog-full' end
+    if running and redis.call('LLEN', 'wait:' .. sequence) >= waitLimit then return 'backlog-full' end
     if not seq and not ledger.begins(lane.base) then return 'too-many-sequences' end
   end
 
@@ -245,14 +241,14 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
     local entry = queueUp(lane, facts, frame, terms)
     -- With `entry` the request can be taken out of the queue (withdraw.lua). For a step of a
     -- sequence none is noted: others may wait for it.
-    if not isBrief then record(out, lane.pin, digest, ttl, left, attended, entry, terms) end
-    ledger.count(counted, #frame, nil, nil, isBrief and briefOf(lane.pin, left, entry, terms) or nil)
+    if not isBrief then record('out:' .. counted, lane.pin, digest, ttl, left, attended, entry, terms) end
+    ledger.count(lane.model, tenant, counted, #frame, nil, nil, isBrief and briefOf(lane.pin, left, entry, terms) or nil)
     return 'admitted'
   end
-  if not isBrief then record(out, lane.pin, digest, ttl, left, attended, nil, terms) end
+  if not isBrief then record('out:' .. counted, lane.pin, digest, ttl, left, attended, nil, terms) end
 
   if lapsed then
-    local checkpoints = checkpointsOf(lane, name, seq)
+    local checkpoints = versionKeys(lane.base, name, seq.at, seq.kept)
     if #checkpoints > 0 then redis.call('UNLINK', unpack(checkpoints)) end
     seq = nil
   end
@@ -260,14 +256,14 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   -- Checkpoints that a step may need are kept for a day past its deadline, as its record is. Nearly
   -- always they are anyway.
   local keptUntil = seq.keptUntil
-  if not start then keptUntil = renewVersions(checkpointsOf(lane, name, seq), keptUntil, now + left + DAY) end
+  if not start then keptUntil = renewVersions(lane.base, name, seq.at, seq.kept, keptUntil, now + left + DAY) end
   local step = string.format('%.0f', seq.next + 1)
   local ended = (flags == '2' or flags == '3') and '1' or '0'
   local number = start and 1 or numberOf(seq)
   local facts = table.concat({request, name, step, flags, deadline, gateway, ttl, number}, '|')
   local entry
   if running then
-    redis.call('RPUSH', wait, cmsgpack.pack({facts, frame, lane.pin, terms ~= '' and terms or nil}))
+    redis.call('RPUSH', 'wait:' .. sequence, cmsgpack.pack({facts, frame, lane.pin, terms ~= '' and terms or nil}))
   else
     lane.busy[#lane.busy + 1] = '+inf'
     lane.busy[#lane.busy + 1] = name
@@ -277,7 +273,7 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   if start then seq.start = seq.next end
   if entry then seq.entry, seq.request, seq.on = entry, request, lane.pin end
   noteSequence(lane.base, name, seq)
-  ledger.count(counted, #frame, step, name, isBrief and briefOf(lane.pin, left, nil, terms) or nil)
+  ledger.count(lane.model, tenant, counted, #frame, step, name, isBrief and briefOf(lane.pin, left, nil, terms) or nil)
   return 'admitted'
 end
 

@@ -44,14 +44,15 @@ local function openLedger(load, json, tags, lanes, first, now)
     end
   end
   local opened = {}
+  local function add(sum, bytes) sum.items, sum.bytes = sum.items + 1, sum.bytes + bytes end
   local ledger = {limits = limits}
 
+  local function past(now, most) return most >= 0 and now > most end
+
   -- Returns the name of the limit that is in the way of a request, or nil.
-  function ledger.refuses(name, bytes)
-    local fields = loadFields(name)
-    local model, tenant, all = loads[fields[1]], loads[fields[2]], loads.all
-    local ofModel, ofTenant = limits.models[fields[1]:sub(3)], limits.tenants[fields[2]:sub(3)]
-    local function past(now, most) return most >= 0 and now > most end
+  function ledger.refuses(modelName, tenantName, bytes)
+    local model, tenant, all = loads['m:' .. modelName], loads['t:' .. tenantName], loads.all
+    local ofModel, ofTenant = limits.models[modelName], limits.tenants[tenantName]
     if past(all.bytes + bytes, limits.all) then return 'total-bytes' end
     if past(model.items + 1, ofModel[1]) then return 'model-requests' end
     if past(model.bytes + bytes, ofModel[2]) then return 'model-bytes' end
@@ -62,11 +63,10 @@ local function openLedger(load, json, tags, lanes, first, now)
 
   -- Count a request that is admitted. `step` and `sequence` are nil for one without a sequence;
   -- `brief` is what is known of a brief one, else nil.
-  function ledger.count(name, bytes, step, sequence, brief)
-    for _, field in ipairs(loadFields(name)) do
-      loads[field].items = loads[field].items + 1
-      loads[field].bytes = loads[field].bytes + bytes
-    end
+  function ledger.count(model, tenant, name, bytes, step, sequence, brief)
+    add(loads['m:' .. model], bytes)
+    add(loads['t:' .. tenant], bytes)
+    add(loads.all, bytes)
     opened[#opened + 1] = name
     if brief then
       brief.bytes, brief.step, brief.sequence = bytes, step or '0', sequence or ''

@@ -35,7 +35,7 @@ if not at or wanted > done or redis.call('EXISTS', versionKey(ARGV[1], ARGV[2], 
   return {'not-kept', oldest and oldest - start + 1 or 0, oldest and done - start + 1 or 0}
 end
 kept = table.concat(stay, ' ')
-seq.keptUntil = renewVersions(versionKeys(ARGV[1], ARGV[2], at, kept), seq.keptUntil, now + idle + DAY)
+seq.keptUntil = renewVersions(ARGV[1], ARGV[2], at, kept, seq.keptUntil, now + idle + DAY)
 seq.next, seq.done, seq.at, seq.kept, seq.lapses = wanted, wanted, at, kept, now + idle
 noteSequence(ARGV[1], ARGV[2], seq)
 writeSequences()

@@ -166,7 +166,7 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
     -- It may have been admitted for another version: a START begins anew under the latest one.
     local next = cmsgpack.unpack(waiting)
     local deadline = next[1]:match('^[^|]*|[^|]*|[^|]*|[^|]*|(%d+)')
-    seq.keptUntil = renewVersions(versionKeys(lane.base, name, from, kept), keptUntil, tonumber(deadline) + DAY)
+    seq.keptUntil = renewVersions(lane.base, name, from, kept, keptUntil, tonumber(deadline) + DAY)
     seq.request, seq.on = next[1]:match('^[^|]*'), next[3]
     if lane.parking and next[3] == lane.pin then
       -- It takes its turn like others: sequences with many steps get no more than their share.
@@ -176,7 +176,7 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
       seq.entry = redis.call('XADD', 'ready:' .. lane.base .. ':' .. next[3], '*', 'm', next[1] .. '|' .. from, 'b', next[2])
     end
   else
-    seq.keptUntil = renewVersions(versionKeys(lane.base, name, from, kept), keptUntil, lapses + DAY)
+    seq.keptUntil = renewVersions(lane.base, name, from, kept, keptUntil, lapses + DAY)
     -- An idle sequence takes memory for long: what it needs again, its next step brings.
     seq.entry, seq.request, seq.on, seq.lapses = '', '', '', lapses
     lane.idling[#lane.idling + 1] = string.format('%.0f', lapses)

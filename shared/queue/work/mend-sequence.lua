@@ -27,7 +27,7 @@ local function isQueued(lane)
 end
 if not isBusy(seq) or isQueued(ready .. seq.on) then
   local time = redis.call('TIME')
-  local renewed = renewVersions(checkpoints, seq.keptUntil, time[1] * 1000 + DAY)
+  local renewed = renewVersions(base, name, seq.at, seq.kept, seq.keptUntil, time[1] * 1000 + DAY)
   if renewed ~= seq.keptUntil then
     seq.keptUntil = renewed
     noteSequence(base, name, seq)
