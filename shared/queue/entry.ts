@@ -6,7 +6,7 @@
  *
  *     tenant:request | sequence | step | flags | deadline | gateway | outcome TTL | number | from
  *
- * The facts are those of `Delivery`; the flags are START 1 + END 2.
+ * The facts are those of `Delivery`; the flags are START 1 + END 2 + brief 4.
  */
 import { z } from "zod";
 import { parseRequestName, type Lane, type RequestAddress } from "./address.js";
@@ -29,6 +29,8 @@ export interface Delivery extends RequestAddress {
   readonly number: number;
   readonly start: boolean;
   readonly end: boolean;
+  /** Whether its request is brief (load.lua). */
+  readonly brief: boolean;
   /**
    * Redis time in ms after which no model may begin this request. A stream that has a token by then
    * goes on.
@@ -49,7 +51,10 @@ export interface Delivery extends RequestAddress {
 /** Stands in `from` when the sequence has failed: the step is to be refused. */
 export const FAILED = "!";
 
-const flags = z.enum(["0", "1", "2", "3"]);
+const flags = z
+  .string()
+  .regex(/^[0-7]$/)
+  .transform(Number);
 const whole = z.string().regex(/^\d+$/).transform(Number);
 /** As `requestName` makes it. */
 const name = z.string().regex(/^[A-Za-z0-9_-]+:[A-Za-z0-9_-]+$/);
@@ -73,8 +78,9 @@ export function decodeEntry(lane: Lane, id: Buffer, fields: readonly Buffer[] | 
     sequence: sequence === "" ? undefined : sequence,
     step,
     number,
-    start: flag === "1" || flag === "3",
-    end: flag === "2" || flag === "3",
+    start: (flag & 1) !== 0,
+    end: (flag & 2) !== 0,
+    brief: (flag & 4) !== 0,
     deadlineAt,
     gateway,
     outcomeTtlMs,

@@ -2,6 +2,8 @@
  * Brief requests: what is known of one is a field among what is counted, and a record of its own
  * only says how it has ended.
  */
+import { randomBytes } from "node:crypto";
+import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { recount } from "#shared/queue/admission/recount.js";
 import { findOutcomes } from "#shared/queue/admission/find-outcomes.js";
@@ -16,7 +18,7 @@ import { pinText } from "#shared/queue/address.js";
 import { commit } from "#shared/queue/work/commit.js";
 import { release } from "#shared/queue/work/release.js";
 import { requeue } from "#shared/queue/work/requeue.js";
-import type { StateChange } from "#shared/queue/work/settlement.js";
+import type { Settlement, StateChange } from "#shared/queue/work/settlement.js";
 import {
   addressOf,
   admit,
@@ -66,6 +68,7 @@ describe("a brief request", () => {
       deliveries.map((delivery) => result(delivery, state)),
       IDLE_MS,
     );
+  const finishAll = (settled: readonly Settlement[]) => commit(lab.queue, settled, IDLE_MS);
   const cancel = async (request: string) => (await cancelRequest(lab.redis, address(request), cancelled)).said;
 
   it("has no key of its own while it is queued, and all the same is known", async () => {
@@ -123,6 +126,71 @@ describe("a brief request", () => {
     expect(await giveOutcome(lab.redis, address("r1"), expired, 1_000)).toEqual({
       said: "known",
       outcome: { kind: "result", body },
+    });
+  });
+
+  describe("with a long result", () => {
+    const body = randomBytes(5_000);
+    const long = (delivery: Delivery, state: StateChange): Settlement => ({
+      ...result(delivery, state),
+      outcome: { kind: "result", body },
+    });
+    /** What was written ahead of a commit, and not taken. */
+    const leftApart = () => lab.redis.keys("out:*@*");
+
+    it("has all of it, and a call that is repeated leaves nothing behind", async () => {
+      await enter([asks("r1"), step("r2", true)]);
+      const settled = (await take(lab.queue)).map((delivery) => long(delivery, put("s1")));
+      expect(await commit(lab.queue, settled, IDLE_MS)).toEqual(["committed", "committed"]);
+      expect(await commit(lab.queue, settled, IDLE_MS)).toEqual(["already", "already"]);
+      for (const request of ["r1", "r2"]) {
+        const record = await readRecord(lab.redis, address(request));
+        expect(record).toMatchObject({ kind: "result", body, pin: pinText(lab.lane), by: "gw" });
+        expect(record?.ended).toBeGreaterThanOrEqual(record?.at ?? Infinity);
+        expect(await lab.redis.pttl(key(request))).toBeGreaterThan(0);
+      }
+      expect(await leftApart()).toEqual([]);
+      expect(await currentState(lab)).toBe("s1");
+    });
+
+    it("does not pass through the script", async () => {
+      await enter([asks("r1"), step("r2", true)]);
+      const monitor = await new Redis(lab.url, { lazyConnect: true }).monitor();
+      let longest = 0;
+      let scripts = 0;
+      monitor.on("monitor", (_time: string, call: string[]) => {
+        if (!/^evalsha$/i.test(call[0] ?? "")) return;
+        scripts++;
+        longest = Math.max(longest, ...call.map((arg) => arg.length));
+      });
+      await finishAll((await take(lab.queue)).map((delivery) => long(delivery, put("s1"))));
+      await expect.poll(() => scripts).toBeGreaterThanOrEqual(3);
+      monitor.disconnect();
+      expect(longest).toBeLessThan(1_000);
+    });
+
+    it("has no effect where it was cancelled, or another worker has it", async () => {
+      await enter([asks("r1"), step("r2", true), asks("r3")]);
+      const held = await take(lab.queue);
+      for (const request of ["r1", "r2"]) await cancel(request);
+      const others = held.map((delivery) => long(delivery, put("s1")));
+      expect(await commit(lab.other, others, IDLE_MS)).toEqual(["already", "already", "lost"]);
+      expect(await finishAll(others)).toEqual(["superseded", "superseded", "committed"]);
+      expect(await leftApart()).toEqual([]);
+      expect((await readRecord(lab.redis, address("r1")))?.kind).toBe("error");
+    });
+
+    it("is kept in a full Redis, too", async () => {
+      await enter([asks("r1"), step("r2", true)]);
+      const settled = (await take(lab.queue)).map((delivery) => long(delivery, put("s1")));
+      await lab.redis.config("SET", "maxmemory", "1");
+      try {
+        expect(await finishAll(settled)).toEqual(["committed", "committed"]);
+      } finally {
+        await lab.redis.config("SET", "maxmemory", "0");
+      }
+      for (const request of ["r1", "r2"]) expect((await readRecord(lab.redis, address(request)))?.body).toEqual(body);
+      expect(await currentState(lab)).toBe("s1");
     });
   });
 

@@ -11,6 +11,7 @@ function delivery(entry: string, shape: readonly number[] = [1]): Delivery {
     number: 0,
     start: false,
     end: false,
+    brief: false,
     deadlineAt: 0,
     gateway: "g",
     outcomeTtlMs: 1,

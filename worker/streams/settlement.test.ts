@@ -10,7 +10,7 @@ function heldBy(sequence: string | undefined, start = false): Held {
   const frame = Buffer.alloc(0);
   const lane = { bucket: 0, model: "m", version: "1", digest: "d" };
   const place = { lane, entry: "1-0", key: "0/1-0", bucket: 0, model: "m", tenant: "default", request: "r" };
-  const step = { sequence, step: 2, number: 2, start, end: false, from: "" };
+  const step = { sequence, step: 2, number: 2, start, end: false, brief: false, from: "" };
   const delivery: Delivery = { ...place, ...step, deadlineAt: 0, gateway: "g", outcomeTtlMs: 1, frame };
   return { delivery } as Held;
 }

@@ -128,6 +128,9 @@ end
 
 local ledger
 
+-- The flags of an entry, by START 1 + END 2, where its request is brief.
+local BRIEF_FLAGS = {['0'] = '4', ['1'] = '5', ['2'] = '6', ['3'] = '7'}
+
 -- What is known of a brief request, for the field that it is counted in.
 local function briefOf(pin, deadline, entry, terms)
   return {at = at, keptUntil = string.format('%.0f', now + deadline + DAY), pin = pin, gateway = gateway, ended = '0',
@@ -237,7 +240,7 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   local left = tonumber(deadline)
   deadline = string.format('%.0f', now + left)
   if not isStep then
-    local facts = table.concat({request, '', '0', '0', deadline, gateway, ttl, '0', ''}, '|')
+    local facts = table.concat({request, '', '0', isBrief and '4' or '0', deadline, gateway, ttl, '0', ''}, '|')
     local entry = queueUp(lane, facts, frame, terms)
     -- With `entry` the request can be taken out of the queue (withdraw.lua). For a step of a
     -- sequence none is noted: others may wait for it.
@@ -260,7 +263,7 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   local step = string.format('%.0f', seq.next + 1)
   local ended = (flags == '2' or flags == '3') and '1' or '0'
   local number = start and 1 or numberOf(seq)
-  local facts = table.concat({request, name, step, flags, deadline, gateway, ttl, number}, '|')
+  local facts = table.concat({request, name, step, isBrief and BRIEF_FLAGS[flags] or flags, deadline, gateway, ttl, number}, '|')
   local entry
   if running then
     redis.call('RPUSH', 'wait:' .. sequence, cmsgpack.pack({facts, frame, lane.pin, terms ~= '' and terms or nil}))

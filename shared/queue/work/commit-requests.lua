@@ -8,9 +8,9 @@
 --   ARGV[4] whether requests are streams, with a log each that is kept as long as the outcome, 0/1
 --   then four per lane:  tag of the bucket and model `{tag}:model`, pin `version:digest`,
 --                        the oldest and the newest entry
---   then seven per request:  number of the lane from 1, entry, name of the request, outcome kind,
---                            outcome body, outcome TTL ms, reason to set aside ('' if it is not set
---                            aside)
+--   then eight per request:  number of the lane from 1, entry, name of the request, outcome kind,
+--                            outcome body, outcome TTL ms, where the outcome is (`apart` in
+--                            settlement.lua), reason to set aside ('' if it is not set aside)
 --   Returns one word per request: 'committed' 'superseded' 'already' 'lost', as in commit-steps.lua
 local load, laneCount = KEYS[#KEYS], #KEYS - 1
 -- include owned.lua
@@ -18,7 +18,7 @@ local load, laneCount = KEYS[#KEYS], #KEYS - 1
 -- include ../set-aside.lua
 local group, consumer = ARGV[1], ARGV[2]
 local first = 4 + 4 * laneCount
-local count = (#ARGV - first) / 7
+local count = (#ARGV - first) / 8
 local time = redis.call('TIME')
 local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 
@@ -34,20 +34,24 @@ for i = 1, laneCount do
 end
 
 local requests = {}
-for a = first, #ARGV - 7, 7 do requests[#requests + 1] = lanes[tonumber(ARGV[a + 1])].base .. ':' .. ARGV[a + 3] end
+for a = first, #ARGV - 8, 8 do requests[#requests + 1] = lanes[tonumber(ARGV[a + 1])].base .. ':' .. ARGV[a + 3] end
 local ending = openEndings(load, requests, now, ARGV[4] == '1')
 
-local function commit(lane, entry, request, kind, body, ttl, reason)
+local function commit(lane, entry, request, kind, body, ttl, apart, reason)
   local name = lane.base .. ':' .. request
   local isOpen, hasEnded, brief, keep = ending.look(name)
   if not lane.owns(entry) then
+    ending.drop(name, apart)
     if hasEnded then return 'already' end
     return 'lost'
   end
   lane.forgotten[#lane.forgotten + 1] = entry
   ending.leave(name)
-  if not isOpen then return 'superseded' end
-  ending.give(name, brief, keep, kind, body, ttl)
+  if not isOpen then
+    ending.drop(name, apart)
+    return 'superseded'
+  end
+  ending.give(name, brief, keep, kind, body, ttl, apart)
   if reason ~= '' then
     setAside('dead:' .. lane.base, ARGV[3], now, 'sequence', '', 'step', '0', 'reason', reason,
       'runs', (redis.call('HGET', lane.runs, entry) or '0'):match('^%d+'), 'frame', frameOf(lane.ready, entry))
@@ -57,8 +61,9 @@ end
 
 local said = {}
 for i = 0, count - 1 do
-  local a = first + i * 7
-  said[i + 1] = commit(lanes[tonumber(ARGV[a + 1])], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7])
+  local a = first + i * 8
+  said[i + 1] = commit(lanes[tonumber(ARGV[a + 1])], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6],
+    ARGV[a + 7], ARGV[a + 8])
 end
 for i = 1, #lanes do
   local lane = lanes[i]

@@ -1,10 +1,10 @@
 /** The typed wrapper of commit-requests.lua: commits stateless requests. */
-import { defineScript, words, type Arg } from "../../redis/script.js";
+import { defineScript, isReplyError, words, type Arg } from "../../redis/script.js";
 import { requestName } from "../address.js";
 import { GROUP } from "../keys.js";
 import { laneArgs, laneTable, loadKeyOfLanes, type WorkerQueue } from "./lane.js";
 import { limitsOfSetAside } from "../set-aside.js";
-import { fates, type Fate, type Settlement } from "./settlement.js";
+import { fates, givenOutcomes, inlineOutcomes, type Fate, type GivenOutcomes, type Settlement } from "./settlement.js";
 
 const script = defineScript(new URL("./commit-requests.lua", import.meta.url), words(fates), { durable: true });
 
@@ -14,15 +14,24 @@ const script = defineScript(new URL("./commit-requests.lua", import.meta.url), w
  * @returns one fate per settlement, in order. Safe to repeat: what an earlier call did reads as
  * `already`.
  */
-export function commitRequests(queue: WorkerQueue, settlements: readonly Settlement[]): Promise<Fate[]> {
+export async function commitRequests(queue: WorkerQueue, settlements: readonly Settlement[]): Promise<Fate[]> {
   const { redis, consumer, streams = false } = queue;
   const { lanes, keys, numberOf } = laneTable(settlements.map(({ delivery }) => delivery));
   keys.push(loadKeyOfLanes(redis, lanes));
-  const args: Arg[] = [GROUP, consumer, limitsOfSetAside(queue), streams ? 1 : 0];
-  for (const { lane, oldest, newest } of lanes) args.push(...laneArgs(lane), oldest, newest);
-  for (const { delivery, outcome, deadReason = "" } of settlements) {
-    args.push(numberOf(delivery.lane), delivery.entry, requestName(delivery));
-    args.push(outcome.kind, outcome.body, delivery.outcomeTtlMs, deadReason);
+  const head: Arg[] = [GROUP, consumer, limitsOfSetAside(queue), streams ? 1 : 0];
+  for (const { lane, oldest, newest } of lanes) head.push(...laneArgs(lane), oldest, newest);
+  const call = ({ args, ahead }: GivenOutcomes) => {
+    const rows = settlements.flatMap(({ delivery, deadReason = "" }, i) => {
+      const outcome = args[i] ?? [];
+      return [numberOf(delivery.lane), delivery.entry, requestName(delivery), ...outcome, deadReason];
+    });
+    return script(redis, keys, [...head, ...rows], ahead);
+  };
+  const outcomes = givenOutcomes(settlements, consumer);
+  try {
+    return await call(outcomes);
+  } catch (error) {
+    if (outcomes.ahead.length === 0 || !isReplyError(error, "OOM")) throw error;
+    return call(inlineOutcomes(settlements));
   }
-  return script(redis, keys, args);
 }

@@ -15,10 +15,11 @@
 --   ARGV[7] TTL ms that the new checkpoints were written with
 --   then four per lane:  tag of the bucket and model `{tag}:model`, pin `version:digest`,
 --                        the oldest and the newest entry
---   then twelve per step:  number of the lane from 1, entry, name of the request, sequence name,
---                          step number, START 0/1, outcome kind, outcome body, outcome TTL ms,
---                          action, version of the checkpoint (for action put), reason to set
---                          aside ('' if it is not set aside)
+--   then thirteen per step:  number of the lane from 1, entry, name of the request, sequence name,
+--                            step number, START 0/1, outcome kind, outcome body, outcome TTL ms,
+--                            where the outcome is (`apart` in settlement.lua), action, version of
+--                            the checkpoint (for action put), reason to set aside ('' if it is not
+--                            set aside)
 --   action  put   the sequence goes on from the step's checkpoint
 --           keep  the step had no effect; the sequence goes on from the checkpoint that it has
 --           drop  the sequence goes on from its initial state
@@ -45,7 +46,7 @@ local group, consumer, idle = ARGV[1], ARGV[2], ARGV[3]
 local streams = ARGV[5] == '1'
 local history, written = tonumber(ARGV[6]), tonumber(ARGV[7])
 local first = 7 + 4 * laneCount
-local count = (#ARGV - first) / 12
+local count = (#ARGV - first) / 13
 local time = redis.call('TIME')
 local clock = time[1] * 1000 + math.floor(time[2] / 1000)
 local lapses = clock + tonumber(idle)
@@ -65,7 +66,7 @@ for i = 1, laneCount do
 end
 
 local names, requests = {}, {}
-for a = first, #ARGV - 12, 12 do
+for a = first, #ARGV - 13, 13 do
   local base = lanes[tonumber(ARGV[a + 1])].base
   addTo(names, base, ARGV[a + 4])
   requests[#requests + 1] = base .. ':' .. ARGV[a + 3]
@@ -102,7 +103,7 @@ local function supersede(at, kept, start, step, version)
   return table.concat(stay, ' '), out
 end
 
-local function commit(lane, entry, request, name, step, start, kind, body, ttl, action, version, reason)
+local function commit(lane, entry, request, name, step, start, kind, body, ttl, apart, action, version, reason)
   step = tonumber(step)
   local counted = lane.base .. ':' .. request
   local isOpen, hasEnded, brief, keep = ending.look(counted)
@@ -117,6 +118,7 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
       lane.forgotten[#lane.forgotten + 1] = entry
       ending.leave(counted)
     end
+    ending.drop(counted, apart)
     -- A call that is repeated has written again what the sequence may go on from.
     if action == 'put' and not (at .. ' ' .. kept):find(version, 1, true) then remove(lane, name, {version}) end
     if hasEnded then return 'already' end
@@ -125,12 +127,13 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
   local said = 'committed'
   if not isOpen then
     said = 'superseded'
+    ending.drop(counted, apart)
     if action == 'put' then remove(lane, name, {version}) end
     -- A turn of a conversation that was cancelled has not happened. A sequence of another model has
     -- no state to go on from without its START.
     action = start ~= '1' and 'keep' or streams and 'drop' or 'fail'
   else
-    ending.give(counted, brief, keep, kind, body, ttl)
+    ending.give(counted, brief, keep, kind, body, ttl, apart)
     if reason ~= '' then
       setAside('dead:' .. lane.base, ARGV[4], now, 'sequence', name, 'step', string.format('%.0f', step), 'reason', reason,
         'runs', (redis.call('HGET', lane.runs, entry) or '0'):match('^%d+'), 'frame', frameOf(lane.ready, entry))
@@ -188,9 +191,9 @@ end
 
 local said = {}
 for i = 0, count - 1 do
-  local a = first + i * 12
+  local a = first + i * 13
   said[i + 1] = commit(lanes[tonumber(ARGV[a + 1])], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7],
-    ARGV[a + 8], ARGV[a + 9], ARGV[a + 10], ARGV[a + 11], ARGV[a + 12])
+    ARGV[a + 8], ARGV[a + 9], ARGV[a + 10], ARGV[a + 11], ARGV[a + 12], ARGV[a + 13])
 end
 for i = 1, #lanes do
   local lane = lanes[i]

@@ -5,7 +5,7 @@ import type { Delivery } from "../entry.js";
 import { GROUP, versionKey } from "../keys.js";
 import { laneArgs, laneTable, loadKeyOfLanes, type WorkerQueue } from "./lane.js";
 import { limitsOfSetAside } from "../set-aside.js";
-import { fates, type Fate, type Settlement } from "./settlement.js";
+import { fates, givenOutcomes, inlineOutcomes, type Fate, type GivenOutcomes, type Settlement } from "./settlement.js";
 import { settingVersion, versionTtlMs, type Version } from "../version.js";
 import { writeVersions } from "./write-version.js";
 
@@ -35,26 +35,38 @@ export async function commitSteps(
   const { lanes, keys, numberOf } = laneTable(settlements.map(({ delivery }) => delivery));
   keys.push(loadKeyOfLanes(redis, lanes));
   const ttlMs = versionTtlMs(maxIdleMs);
-  const args: Arg[] = [GROUP, consumer, maxIdleMs, limitsOfSetAside(queue), streams ? 1 : 0, history, ttlMs];
-  for (const { lane, oldest, newest } of lanes) args.push(...laneArgs(lane), oldest, newest);
-  const versions: Version[] = [];
-  for (const { delivery, outcome, state, deadReason = "" } of settlements) {
-    args.push(numberOf(delivery.lane), delivery.entry, requestName(delivery), delivery.sequence, delivery.step);
-    args.push(delivery.start ? 1 : 0, outcome.kind, outcome.body, delivery.outcomeTtlMs);
-    if (state.action !== "put") args.push(state.action, "", deadReason);
-    // Nothing goes on from the state behind an END: what follows is a START.
-    else if (delivery.end) args.push("drop", "", deadReason);
-    else {
-      args.push("put", state.version, deadReason);
-      const key = versionKey(delivery, delivery.sequence, state.version);
-      versions.push({ key, checkpoint: state.checkpoint, ttlMs });
-    }
-  }
+  const head: Arg[] = [GROUP, consumer, maxIdleMs, limitsOfSetAside(queue), streams ? 1 : 0, history, ttlMs];
+  for (const { lane, oldest, newest } of lanes) head.push(...laneArgs(lane), oldest, newest);
+  const versions = versionsOf(settlements, ttlMs);
+  const call = ({ args, ahead }: GivenOutcomes, written: readonly Version[]) => {
+    const rows = settlements.flatMap((settlement, i) => {
+      const { delivery, deadReason = "" } = settlement;
+      const step = [numberOf(delivery.lane), delivery.entry, requestName(delivery), delivery.sequence, delivery.step];
+      return [...step, delivery.start ? 1 : 0, ...(args[i] ?? []), ...stateArgs(settlement), deadReason];
+    });
+    return script(redis, keys, [...head, ...rows], [...written.map(settingVersion), ...ahead]);
+  };
+  const outcomes = givenOutcomes(settlements, consumer);
   try {
-    return await script(redis, keys, args, versions.map(settingVersion));
+    return await call(outcomes, versions);
   } catch (error) {
-    if (versions.length === 0 || !isReplyError(error, "OOM")) throw error;
+    if (versions.length + outcomes.ahead.length === 0 || !isReplyError(error, "OOM")) throw error;
     await writeVersions(redis, versions);
-    return script(redis, keys, args);
+    return call(inlineOutcomes(settlements), []);
   }
+}
+
+/** The action, and the version of the checkpoint that goes with it. */
+function stateArgs({ delivery, state }: StepSettlement): [action: string, version: string] {
+  if (state.action !== "put") return [state.action, ""];
+  // Nothing goes on from the state behind an END: what follows is a START.
+  return delivery.end ? ["drop", ""] : ["put", state.version];
+}
+
+function versionsOf(settlements: readonly StepSettlement[], ttlMs: number): Version[] {
+  return settlements.flatMap(({ delivery, state }) => {
+    if (state.action !== "put" || delivery.end) return [];
+    const key = versionKey(delivery, delivery.sequence, state.version);
+    return [{ key, checkpoint: state.checkpoint, ttlMs }];
+  });
 }

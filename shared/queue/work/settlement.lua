@@ -1,5 +1,8 @@
--- settlement.lua: how a commit gives requests their outcomes. What is known of brief requests (load.lua)
--- is read for all of a call at once. A piece that commit scripts include.
+-- settlement.lua: how a commit gives requests their outcomes. What is known of brief requests
+-- (load.lua) is read for all of a call at once. A piece that commit scripts include.
+--   `apart`  '', or names where the outcome of a brief request has been written ahead of the script
+--            in its transaction, so that a long body does not pass through Lua: the record's key
+--            has `@<apart>` behind it there, and its two times are still to come
 -- include ../outcome.lua
 -- include ../kept.lua
 
@@ -7,7 +10,7 @@
 --   `names`  as in `open`   `now`  Redis ms, as text   `streams`  whether each has a log
 local function openEndings(load, names, now, streams)
   local open, left, kept = readOpen(load, names), {}, endings(now)
-  local ended = {}
+  local ended, removed = {}, {}
 
   -- Returns whether a request has no outcome yet, and whether it has one. Neither is so of one that
   -- is gone.
@@ -20,8 +23,13 @@ local function openEndings(load, names, now, streams)
   end
 
   -- Give a request its outcome. `brief` and `keep` are as `look` said.
-  function ended.give(name, brief, keep, kind, body, ttl)
+  function ended.give(name, brief, keep, kind, body, ttl, apart)
     local out = 'out:' .. name
+    if brief and apart ~= '' then
+      redis.call('SETRANGE', out .. '@' .. apart, 0, now .. '|' .. brief.at)
+      redis.call('RENAME', out .. '@' .. apart, out)
+      return
+    end
     if brief then
       redis.call('SET', out, briefOutcome(now, brief, kind) .. body, 'PX', ttl)
       return
@@ -32,12 +40,18 @@ local function openEndings(load, names, now, streams)
     if streams then redis.call('PEXPIRE', 'log:' .. name, keptFor(ttl, keep)) end
   end
 
+  -- The outcome of a request is not given by this call.
+  function ended.drop(name, apart)
+    if apart ~= '' then removed[#removed + 1] = 'out:' .. name .. '@' .. apart end
+  end
+
   function ended.leave(name) left[#left + 1] = name end
 
   -- Whoever takes an entry out of the queue lets its request go.
   function ended.close()
     letGo(load, left, false, open)
     kept.write(load)
+    for i = 1, #removed, 1000 do redis.call('UNLINK', unpack(removed, i, math.min(i + 999, #removed))) end
   end
 
   return ended

@@ -3,7 +3,10 @@
  * sequence.
  */
 import type { StoredOutcome } from "../../contract/outcome.js";
+import type { Arg, Call } from "../../redis/transaction.js";
+import { pinText } from "../address.js";
 import type { Delivery } from "../entry.js";
+import { outcomeKey } from "../keys.js";
 
 /**
  * What becomes of the sequence's checkpoint.
@@ -36,3 +39,42 @@ export interface Settlement {
  */
 export const fates = ["committed", "superseded", "already", "lost"] as const;
 export type Fate = (typeof fates)[number];
+
+/** Longer bodies pass the script by: Lua copies each, and reads every byte of it. */
+const INLINE_BYTES = 1_024;
+/** A time of 13 digits that the script fills in. */
+const LATER = "0".repeat(13);
+/** Names a place that no other call writes to. */
+let calls = 0;
+
+/**
+ * How the script is given the outcomes of one call. Long ones of brief requests are written ahead
+ * of it, to places of their own; what it does not take from there has a TTL.
+ */
+export interface GivenOutcomes {
+  /** Kind, body, TTL and place of each settlement's outcome. */
+  readonly args: readonly Arg[][];
+  /** What goes ahead of the script in its transaction. */
+  readonly ahead: readonly Call[];
+}
+
+/** @param consumer names this worker's process */
+export function givenOutcomes(settlements: readonly Settlement[], consumer: string): GivenOutcomes {
+  const apart = `${consumer}.${calls++}`;
+  const ahead: Call[] = [];
+  const args = settlements.map(({ delivery, outcome: { kind, body } }): Arg[] => {
+    const { brief, outcomeTtlMs, lane, gateway } = delivery;
+    if (!brief || body.length <= INLINE_BYTES) return [kind, body, outcomeTtlMs, ""];
+    const head = Buffer.from(`${LATER}|${LATER}|${kind}|${pinText(lane)}|${gateway}\n`);
+    const key = `${outcomeKey(delivery)}@${apart}`;
+    ahead.push(["SET", key, Buffer.concat([head, body]), "PX", outcomeTtlMs]);
+    return [kind, "", outcomeTtlMs, apart];
+  });
+  return { args, ahead };
+}
+
+/** The same where nothing can go ahead, since Redis is full: all of it passes through the script. */
+export function inlineOutcomes(settlements: readonly Settlement[]): GivenOutcomes {
+  const args = settlements.map(({ delivery, outcome }) => [outcome.kind, outcome.body, delivery.outcomeTtlMs, ""]);
+  return { args, ahead: [] };
+}
