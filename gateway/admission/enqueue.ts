@@ -59,8 +59,8 @@ export interface QueueEntry<Request extends AnyRequest> {
   readonly outcomeTtlMs: number;
   /**
    * A stream counts as wanted for this many ms although it has had no reader yet. With 0 the
-   * request runs to its end whether or not anybody reads. Undefined for what is no stream, and whose
-   * client waits for it.
+   * request runs to its end whether or not anybody reads. Undefined for what is no stream, and
+   * whose client waits for it.
    */
   readonly attendedMs: number | undefined;
 }

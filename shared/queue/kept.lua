@@ -9,7 +9,7 @@ local function keptKey(load) return 'kept:' .. load:sub(6) end
 -- Smaller results take less than the rest of their record does.
 local LEAST_KEPT = 128
 
--- For how long a result is kept, in ms: `keep` is the field of its request's outcome hash.
+-- For how long a result is kept, in ms: `keep` is the field of its request's record.
 local function keptFor(ttl, keep) return keep and math.min(tonumber(ttl), tonumber(keep)) or ttl end
 
 -- Collects the results of a call that are kept; `now` is Redis's time in ms.

@@ -14,7 +14,8 @@ end
 --   kind, body   how it has ended; nil while it has not
 --   sealed       whether its log has the final record   ttl   that admission asked for, in ms
 --   pin          that it was admitted for               entry  in the ready stream, if it is noted
---   parked       its terms (parking.lua), if it is parked   brief   as in load.lua, while it is open
+--   parked       its terms (parking.lua), if it is parked
+--   brief        as in load.lua, while it is open
 local function recordOf(load, out)
   local found = redis.pcall('HMGET', out, 'digest', 'kind', 'body', 'sealed', 'ttl', 'pin', 'entry', 'parked')
   if found.err then

@@ -1,6 +1,6 @@
 /**
- * How a request's record (outcome.lua) is read with plain commands. Most records are hashes; that of
- * a brief request is a string once it has ended, and before that a field among what is counted.
+ * How a request's record (outcome.lua) is read with plain commands. Most records are hashes; that
+ * of a brief request is a string once it has ended, and before that a field among what is counted.
  */
 import type { RequestAddress } from "./address.js";
 import { loadKeyOf } from "./load.js";

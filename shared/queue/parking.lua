@@ -12,8 +12,8 @@
 --            delay   Redis ms after which it goes to that odd rank; 0: never
 -- A sequence whose step is parked has PARKED as its `entry`, and so has a brief request without a
 -- sequence. Of another request without a sequence the record has its terms in the field `parked`,
--- and no `entry`. That of a step has them in the field `terms`, for when it is given back: a step is
--- not taken out of what is parked when it ends. The keys are
+-- and no `entry`. That of a step has them in the field `terms`, for when it is given back: a step
+-- is not taken out of what is parked when it ends. The keys are
 --   queue:<lane>                  sorted set of ranks; it exists while something is parked, and may
 --                                 outlast that until the next refill
 --   queue:<lane>:<rank>           sorted set of tenants, by the virtual time at which each is next

@@ -100,7 +100,8 @@ export interface Applicant extends RequestInBucket {
   readonly deadlineMs: number;
   /**
    * For this long somebody surely wants the stream; 0: it runs to its end whether or not anybody
-   * reads it. Undefined where it is no stream and its client waits: then it may be brief (load.lua).
+   * reads it. Undefined where it is no stream and its client waits: then it may be brief
+   * (load.lua).
    */
   readonly attendedMs: number | undefined;
   /**

@@ -28,9 +28,9 @@
 --   Returns one word per step
 --           'committed'   done
 --           'superseded'  the request already had another outcome (expired, cancelled):
---                         acknowledged, no effect. A request whose outcome hash is gone had one
---                         too: nothing else deletes the hash before the commit. The action then is
---                         'keep', or for a START 'fail', or 'drop' where requests are streams
+--                         acknowledged, no effect. A request of which nothing is known had one
+--                         too: nothing else deletes its record before the commit. The action then
+--                         is 'keep', or for a START 'fail', or 'drop' where requests are streams
 --           'already'     the caller does not own the entry any more, but the request has an
 --                         outcome (this very call may have made it, its reply lost)
 --           'lost'        the caller does not own the entry any more, and there is no outcome yet:

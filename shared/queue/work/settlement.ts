@@ -73,7 +73,7 @@ export function givenOutcomes(settlements: readonly Settlement[], consumer: stri
   return { args, ahead };
 }
 
-/** The same where nothing can go ahead, since Redis is full: all of it passes through the script. */
+/** The same where nothing can go ahead, since Redis is full: all passes through the script. */
 export function inlineOutcomes(settlements: readonly Settlement[]): GivenOutcomes {
   const args = settlements.map(({ delivery, outcome }) => [outcome.kind, outcome.body, delivery.outcomeTtlMs, ""]);
   return { args, ahead: [] };

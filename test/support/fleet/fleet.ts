@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { Member } from "./member.js";
 import { RunningProcess } from "./process.js";
 import { startNats, type NatsServer } from "./nats.js";
-import { BUCKETS } from "../queue/of-model.js";
+import { BUCKETS } from "./buckets.js";
 import { freePort } from "./port.js";
 import { Proxy } from "./proxy.js";
 import type { RedisServer } from "./redis.js";

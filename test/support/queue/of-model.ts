@@ -3,13 +3,8 @@ import type { Redis } from "ioredis";
 import { bucketOf } from "#shared/queue/address.js";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { modelTag, versionKey } from "#shared/queue/keys.js";
+import { BUCKETS } from "../fleet/buckets.js";
 import { factsOf } from "./facts.js";
-
-/**
- * A fleet of tests that is told no number has so many buckets, wherever its Redis is: so tests see
- * what goes wrong between buckets.
- */
-export const BUCKETS = 16;
 
 /**
  * One of the model's sequences: its name, where it is, the key of the checkpoint that it goes on

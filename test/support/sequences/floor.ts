@@ -63,7 +63,9 @@ async function hasEnd(redis: Redis, key: string): Promise<boolean> {
   if (kindOf(key) !== "seqs") return (await redis.pttl(key)) !== -1;
   const names = await redis.hkeys(key);
   const scores = await Promise.all(names.map((name) => redis.zscore(`live:${key.slice("seqs:".length)}`, name)));
-  const left = await Promise.all(names.map((name, i) => scores[i] === null && redis.hexists(key, name)));
+  const unlisted = names.filter((_, i) => scores[i] === null);
+  // One that was removed meanwhile is none.
+  const left = await Promise.all(unlisted.map((name) => redis.hexists(key, name)));
   return scores.every((score) => score === null || Number.isFinite(Number(score))) && !left.includes(1);
 }
 
