@@ -39,8 +39,8 @@ const BODIES_AT_ONCE = { bytes: 4_194_304, items: 256 };
 export class OutcomeReader<Item extends Readable> {
   readonly #redis: RedisClient;
   readonly #receiver: OutcomeReceiver<Item>;
-  /** Requests that have ended, and the bytes of their outcomes. */
-  #ended: { readonly item: Item; readonly bytes: number }[] = [];
+  /** Requests that have ended, the bytes of their outcomes, and whether they were brief. */
+  #ended: { readonly item: Item; readonly bytes: number; readonly brief: boolean }[] = [];
   #reading: Promise<void> | undefined;
 
   constructor(redis: RedisClient, receiver: OutcomeReceiver<Item>) {
@@ -77,7 +77,7 @@ export class OutcomeReader<Item extends Readable> {
     }
     for (const [i, item] of items.entries()) {
       const one = found[i];
-      if (one?.said === "ended") this.#ended.push({ item, bytes: one.bytes });
+      if (one?.said === "ended") this.#ended.push({ item, bytes: one.bytes, brief: one.brief });
       else if (one?.said === "no record" && admitted[i] === true) this.#receiver.lost(item);
       else this.#receiver.stillOpen(item);
     }
@@ -89,15 +89,15 @@ export class OutcomeReader<Item extends Readable> {
       const ended = this.#ended;
       this.#ended = [];
       for (const some of chunks(ended, ({ bytes }) => bytes, BODIES_AT_ONCE)) {
-        await Promise.all(some.map(({ item }) => this.#read(item)));
+        await Promise.all(some.map(({ item, brief }) => this.#read(item, brief)));
       }
     }
     this.#reading = undefined;
   }
 
-  async #read(item: Item): Promise<void> {
+  async #read(item: Item, brief: boolean): Promise<void> {
     try {
-      const record = await readOwnRecord(this.#redis, item.key);
+      const record = await readOwnRecord(this.#redis, item.key, brief);
       if (record?.kind) this.#receiver.ended(item, readKept(record.kind, record.body));
       else this.#receiver.stillOpen(item);
     } catch (error) {

@@ -40,16 +40,32 @@ export async function readRecord(redis: RedisClient, address: RequestAddress): P
   const key = outcomeKey(address);
   const record = await readOwnRecord(redis, key);
   if (record !== undefined) return record;
-  const field = await redis.hget(openKey(loadKeyOf(redis, address.bucket)), requestInKey(key));
+  const field = await readField(redis, openKey(loadKeyOf(redis, address.bucket)), requestInKey(key));
   // It may have ended since the record was looked for.
   return parseBrief(field) ?? readOwnRecord(redis, key);
+}
+
+async function readField(redis: RedisClient, open: string, name: string): Promise<string | undefined> {
+  try {
+    return ((await readLasting(redis, open, ["HGET", open, name])) as Buffer | null)?.toString();
+  } catch (error) {
+    // Somebody's hand has put something else there; a recount puts it right.
+    if (isReplyError(error, "WRONGTYPE")) return undefined;
+    throw error;
+  }
 }
 
 /**
  * Does the same, but for a brief request that has not ended.
  * @param key from `outcomeKey`
+ * @param brief whether it surely is the record of a brief request
  */
-export async function readOwnRecord(redis: RedisClient, key: string): Promise<RequestRecord | undefined> {
+export async function readOwnRecord(
+  redis: RedisClient,
+  key: string,
+  brief = false,
+): Promise<RequestRecord | undefined> {
+  if (brief) return parseEnded((await readLasting(redis, key, ["GET", key])) as Buffer | null);
   try {
     return parseHash((await readLasting(redis, key, ["HMGET", key, ...FIELDS])) as (Buffer | null)[]);
   } catch (error) {
@@ -85,7 +101,7 @@ function parseEnded(record: Buffer | null): RequestRecord | undefined {
 }
 
 /** The field of a brief request that is counted, if it is one and has not ended. */
-function parseBrief(field: string | null): RequestRecord | undefined {
+function parseBrief(field: string | undefined): RequestRecord | undefined {
   const [, , , at, , pin = "", by, ended] = field?.split("|") ?? [];
   return ended === "0" ? { ...notStream, at: Number(at), pin, by } : undefined;
 }

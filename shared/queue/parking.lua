@@ -84,7 +84,7 @@ local function toReady(ready, facts, frame)
   local name = base .. ':' .. request
   if sequence ~= '' then
     -- Somebody may have deleted the sequence, and its next START is parked, too.
-    local seq = sequenceOf(base, sequence)
+    local seq = readableSequence(base, sequence)
     if not seq or seq.entry ~= PARKED or seq.request ~= request then return false end
     seq.entry = redis.call('XADD', ready, '*', 'm', facts, 'b', frame)
     noteSequence(base, sequence, seq)
@@ -122,7 +122,9 @@ local function serve(ready, rank, turn, most, now)
   redis.call('HDEL', parked, unpack(names))
   local entries, sequences = {}, {}
   for i = 1, #names do
-    entries[i] = bodies[i] and cmsgpack.unpack(bodies[i])
+    -- What somebody's hand has made unreadable is dropped.
+    local whole, entry = pcall(cmsgpack.unpack, bodies[i] or '')
+    entries[i] = whole and type(entry) == 'table' and entry or nil
     local _, sequence = namesOf(entries[i] and entries[i][1] or '|')
     if sequence ~= '' then sequences[#sequences + 1] = sequence end
   end

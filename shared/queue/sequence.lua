@@ -87,6 +87,17 @@ local function sequenceOf(base, name)
   return facts or nil
 end
 
+-- Does the same where somebody's hand may have made the facts unreadable, which nobody could go on
+-- from: then there is none.
+local function readableSequence(base, name)
+  local whole, facts = pcall(sequenceOf, base, name)
+  if whole then return facts end
+  local all = sequencesOf(base)
+  if all.failed then error(all.failed) end
+  all.found[name], all.changed[name] = false, true
+  return nil
+end
+
 -- From now on these are the facts of a sequence; nil: there is none any more.
 local function noteSequence(base, name, facts)
   local all = sequencesOf(base)

@@ -263,6 +263,22 @@ describe("a brief request", () => {
     expect([await isOpen("r2"), await isOpen("r3")]).toEqual([false, true]);
   });
 
+  it("is answered as failed where somebody has put something else where it would be noted", async () => {
+    await lab.redis.set(openKey(loadKey(undefined)), "no hash");
+    const admitted = await admit(lab.redis, { gateway: "gw", limits: LIMITS }, [
+      asks("r1"),
+      asks("r2", { attendedMs: 0 }),
+    ]);
+    expect(admitted.map(({ said }) => said)).toEqual(["failed", "admitted"]);
+    expect(await readRecord(lab.redis, address("r1"))).toBeUndefined();
+  });
+
+  it("ends once where one call commits its delivery twice", async () => {
+    await enter([asks("r1")]);
+    const delivery = await takeOne(lab.queue);
+    expect(await finish([delivery, delivery])).toEqual(["committed", "superseded"]);
+  });
+
   it("costs a step one command of its own, and its commit two", async () => {
     const count = 50;
     const steps = (start: boolean, prefix: string) =>

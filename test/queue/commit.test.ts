@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { laneKeys, outcomeKey } from "#shared/queue/keys.js";
+import { laneKeys, outcomeKey, waitKey } from "#shared/queue/keys.js";
 import { beginAlone } from "#shared/queue/work/begin-alone.js";
 import { commit } from "#shared/queue/work/commit.js";
 import { mendSequence } from "#shared/queue/work/mend-sequence.js";
@@ -284,5 +284,19 @@ describe("commit of stateless requests", () => {
     await admitRequest(lab, "r1");
     await commit(lab.queue, [result(await takeOne(lab.queue), { action: "drop" }, "poison_request")], undefined);
     expect(await lab.redis.xlen(laneKeys(lab.lane).dead)).toBe(1);
+  });
+
+  it("commits the others where somebody has broken what belongs to one, and says so", async () => {
+    const steps = (sequence: string) => [
+      { request: `${sequence.slice(8)}-1`, start: true, sequence },
+      { request: `${sequence.slice(8)}-2`, sequence },
+    ];
+    for (const step of [...steps("default:ua"), ...steps("default:ub")]) await admitStep(lab, step);
+    await lab.redis.set(waitKey(lab.lane, "default:ub"), "no list");
+    const settled = (await take(lab.queue)).map((delivery) => result(delivery, put("s")));
+    await expect(commit(lab.queue, settled, IDLE_MS)).rejects.toThrow(/WRONGTYPE/);
+    expect(await currentState(lab, "default:ua")).toBe("s");
+    expect(await commit(lab.queue, settled, IDLE_MS)).toEqual(["already", "already"]);
+    expect((await take(lab.queue)).map(({ request }) => request)).toEqual(["ua-2"]);
   });
 });

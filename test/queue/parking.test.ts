@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { cancelRequest } from "#shared/queue/cancel.js";
 import type { Delivery } from "#shared/queue/entry.js";
 import { giveOutcomeInQueue } from "#shared/queue/give-outcome.js";
-import { GROUP, laneKeys, loadKey, openKey, outcomeKey, requestInKey } from "#shared/queue/keys.js";
+import { GROUP, laneKeys, loadKey, openKey, outcomeKey, requestInKey, sequencesKey } from "#shared/queue/keys.js";
 import { readRecord } from "#shared/queue/outcome.js";
 import { usualTerms, type WaitingTerms } from "#shared/queue/parking.js";
 import type { Applicant } from "#shared/queue/admission/admit.js";
@@ -177,6 +177,15 @@ describe.each([
     if (attendedMs === undefined) await lab.redis.hdel(openKey(loadKey(undefined)), requestInKey(key));
     else await lab.redis.hset(key, "kind", "error", "body", "");
     expect(await runAll()).toEqual(["x", "y", "b"]);
+  });
+
+  it("are dropped where somebody has made them, or their sequence, unreadable, and the others go on", async () => {
+    const of = (name: string) => asks(name, {}, { sequence: { name: `default:u${name}`, start: true, end: false } });
+    await admitAll([of("x"), asks("y"), of("a"), asks("b"), asks("c")]);
+    await lab.redis.hset(sequencesKey(lab.lane), "default:ua", "no facts");
+    await lab.redis.hset(laneKeys(lab.lane).parked, "default:b", "no entry");
+    expect(await runAll()).toEqual(["x", "y", "c"]);
+    expect(await keysLeft()).toEqual([]);
   });
 
   it("wait behind what a worker gives back", async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { encodedIdOf } from "#shared/queue/address.js";
-import { GROUP, laneKeys } from "#shared/queue/keys.js";
+import { GROUP, laneKeys, sequencesKey } from "#shared/queue/keys.js";
 import { commit } from "#shared/queue/work/commit.js";
 import { mendSequence } from "#shared/queue/work/mend-sequence.js";
 import { orphans } from "#shared/queue/work/orphans.js";
@@ -161,5 +161,23 @@ describe("reapConsumers", () => {
     expect(await reapConsumers(lab.queue, -1)).toBeGreaterThan(0);
     const left = (await lab.redis.xinfo("CONSUMERS", laneKeys(lab.lane).ready, GROUP)) as string[][];
     expect(left.map((info) => info[1])).toEqual(["a.1"]);
+  });
+
+  it("drops a sequence whose facts somebody has made unreadable, and goes on", async () => {
+    for (const sequence of ["default:u1", "default:u2"]) {
+      await admitStep(lab, { request: `r-${encodedIdOf(sequence)}`, start: true, sequence });
+    }
+    await commit(
+      lab.queue,
+      (await take(lab.queue)).map((delivery) => result(delivery, put("s"))),
+      IDLE_MS,
+    );
+    await lab.redis.hset(sequencesKey(lab.lane), "default:u1", "no facts");
+    await lab.redis.zadd(laneKeys(lab.lane).live, 1, "default:u1");
+    await changeFacts(lab.redis, lab.lane, "default:u2", { lapses: 1 });
+    await lab.redis.zadd(laneKeys(lab.lane).live, 1, "default:u2");
+    expect(await reapIdle(lab.queue, 10)).toBe(2);
+    expect(await lab.redis.hlen(sequencesKey(lab.lane))).toBe(0);
+    expect(await lab.redis.zcard(laneKeys(lab.lane).live)).toBe(0);
   });
 });

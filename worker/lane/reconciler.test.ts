@@ -3,8 +3,8 @@ import { firstOfRound, isWorthLooking, nextBackoff } from "./reconciler.js";
 
 describe("the rounds of a lane", () => {
   it("come to every busy sequence, however many there are", () => {
-    const rounds = [0, 0.26, 0.51, 0.999].map((lot) => firstOfRound(3_001, lot));
-    expect(rounds).toEqual([0, 1_000, 2_000, 3_000]);
+    const rounds = [0, 0.26, 0.51, 0.999].map((lot) => firstOfRound(12_001, lot));
+    expect(rounds).toEqual([0, 4_000, 8_000, 12_000]);
   });
 
   it("look at busy sequences where one of them has no entry, and else now and then", () => {
@@ -14,7 +14,7 @@ describe("the rounds of a lane", () => {
   });
 
   it("begin with the first where all fit into one", () => {
-    for (const count of [0, 1, 1_000]) expect(firstOfRound(count, 0.999)).toBe(0);
+    for (const count of [0, 1, 4_000]) expect(firstOfRound(count, 0.999)).toBe(0);
   });
 });
 

@@ -43,8 +43,10 @@ export interface Reconciler {
 const EVERY_MS = 2_000;
 /** A worker looks at a lane at most this often, in ms, whatever it serves. */
 const LOOK_MS = 500;
-/** Most entries, and most sequences, that one round looks at. The rest waits for the next round. */
-const LIMIT = 1_000;
+/** Most sequences that one round looks at. The rest waits for the next round. */
+const LIMIT = 4_000;
+/** Most entries, which it reads whole. */
+const ENTRIES_LIMIT = 1_000;
 /** Idle sequences that one call removes. Redis's only thread is busy with them for 2 ms. */
 const REAP_LIMIT = 200;
 /** Sequences that are looked at side by side. */
@@ -129,7 +131,7 @@ async function reconcile(queue: LaneQueue, reconciler: Reconciler, signal: Abort
 
 /** What looks orphaned is mostly just being settled. The script looks again, and decides. */
 async function requeueOrphans(queue: LaneQueue, log: Logger): Promise<void> {
-  const suspected = await orphans(queue, LIMIT);
+  const suspected = await orphans(queue, ENTRIES_LIMIT);
   const fresh = suspected.length === 0 ? 0 : await requeue(queue, suspected);
   if (fresh > 0) log.error({ count: fresh }, "orphaned entries queued anew");
 }

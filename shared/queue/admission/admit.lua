@@ -131,6 +131,10 @@ local ledger
 -- The flags of an entry, by START 1 + END 2, where its request is brief.
 local BRIEF_FLAGS = {['0'] = '4', ['1'] = '5', ['2'] = '6', ['3'] = '7'}
 
+local function isBriefOne(attended, digest, ttl)
+  return attended == '' and digest == '' and tonumber(ttl) < ledger.limits.keep
+end
+
 -- What is known of a brief request, for the field that it is counted in.
 local function briefOf(pin, deadline, entry, terms)
   return {at = at, keptUntil = string.format('%.0f', now + deadline + DAY), pin = pin, gateway = gateway, ended = '0',
@@ -196,7 +200,7 @@ end
 local function admit(lane, request, frame, digest, ttl, deadline, attended, name, flags, expected, terms, most)
   local before = known(lane, request, digest, attended)
   if before then return before end
-  local isBrief = attended == '' and digest == '' and tonumber(ttl) < ledger.limits.keep
+  local isBrief = isBriefOne(attended, digest, ttl)
   attended = tonumber(attended) or 0
   local isStep = name ~= ''
   local start = flags == '1' or flags == '3'
@@ -321,7 +325,7 @@ end
 local last, kept = lastCall()
 if number < last then return {'late'} end
 if last < acknowledged then return {'gone-back', last} end
-local said = {}
+local said, brief = {}, {}
 local first = 4 + 3 * laneCount
 if number ~= last then
   ledger = openLedger(load, ARGV[2], ARGV[4], lanes, first, now)
@@ -337,14 +341,21 @@ for a = first, #ARGV - 4, 12 do
   if number == last then
     said[#said + 1] = answerBy(recall, kept[#said + 1], lane, ARGV[a + 2], ARGV[a + 4], ARGV[a + 7])
   else
+    brief[#said + 1] = isBriefOne(ARGV[a + 7], ARGV[a + 4], ARGV[a + 5])
     said[#said + 1] = answerBy(admit, lane, ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7],
       ARGV[a + 8], ARGV[a + 9], ARGV[a + 10], ARGV[a + 11], ARGV[a + 12])
   end
 end
 if number == last then return {'answered', said, {}} end
+local loads, failure = ledger.close()
+if failure then
+  for i = 1, #said do
+    if brief[i] and said[i] == 'admitted' then said[i] = {'failed', failure} end
+  end
+end
 noteCall(said)
 writeSequences()
 for i = 1, #lanes do
   if #lanes[i].busy > 0 then redis.pcall('ZADD', 'live:' .. lanes[i].base, unpack(lanes[i].busy)) end
 end
-return {'answered', said, ledger.close()}
+return {'answered', said, loads}

@@ -4,25 +4,23 @@
 --   Returns per request
 --           -2     Redis has no record of it
 --           -1     it has no outcome yet
---           else   it has an outcome, whose body takes about this many bytes
+--           else   it has an outcome: twice about the bytes of its body, and 1 more where the
+--                  record is that of a brief request
 -- include ../load.lua
-local said, unknown = {}, {}
+local names = {}
+for i = 1, #KEYS - 1 do names[i] = KEYS[i]:sub(5) end
+local open = readOpen(KEYS[#KEYS], names)
+local said = {}
 for i = 1, #KEYS - 1 do
-  local record = redis.pcall('HMGET', KEYS[i], 'kind', 'digest')
-  if record.err then
-    said[i] = redis.call('STRLEN', KEYS[i])
-  elseif record[1] then
-    said[i] = redis.call('HSTRLEN', KEYS[i], 'body')
-  elseif record[2] then
-    said[i] = -1
+  local field = open[names[i]]
+  local brief = parseBrief(field)
+  local kind = (brief or not field) and redis.call('TYPE', KEYS[i]).ok or 'hash'
+  if kind == 'string' then
+    said[i] = 2 * redis.call('STRLEN', KEYS[i]) + 1
+  elseif kind == 'hash' then
+    local record = redis.call('HMGET', KEYS[i], 'kind', 'digest')
+    said[i] = record[1] and 2 * redis.call('HSTRLEN', KEYS[i], 'body') or record[2] and -1 or -2
   else
-    unknown[#unknown + 1] = KEYS[i]:sub(5)
-  end
-end
-local open = readOpen(KEYS[#KEYS], unknown)
-for i = 1, #KEYS - 1 do
-  if not said[i] then
-    local brief = parseBrief(open[KEYS[i]:sub(5)])
     said[i] = brief and brief.ended == '0' and -1 or -2
   end
 end

@@ -6,8 +6,9 @@ import { loadKey, loadKeyBeside } from "../keys.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer, list } from "../../redis/script.js";
 
-/** `bytes` is about the length of the outcome's body. */
-export type Found = { readonly said: "no record" | "open" } | { readonly said: "ended"; readonly bytes: number };
+/** `bytes` is about the length of the outcome's body; `brief` as in load.lua. */
+export type Found =
+  { readonly said: "no record" | "open" } | { readonly said: "ended"; readonly bytes: number; readonly brief: boolean };
 
 const script = defineScript(new URL("./find-outcomes.lua", import.meta.url), (reply) => list(reply).map(read));
 
@@ -23,5 +24,5 @@ export function findOutcomes(redis: RedisClient, keys: readonly string[]): Promi
 function read(reply: unknown): Found {
   const said = integer(reply);
   if (said === -2) return { said: "no record" };
-  return said === -1 ? { said: "open" } : { said: "ended", bytes: said };
+  return said === -1 ? { said: "open" } : { said: "ended", bytes: Math.floor(said / 2), brief: said % 2 === 1 };
 }

@@ -90,10 +90,13 @@ local function openLedger(load, json, tags, lanes, first, now)
   end
 
   -- Write what was counted, and make room for results where they are too many.
-  -- Returns what is counted now.
+  -- Returns what is counted now; and an error where what is known of brief requests could not be
+  -- written, since somebody's hand has put something else there.
   function ledger.close()
+    local failure
     if #opened > 0 then
-      redis.pcall('HSET', openKey(load), unpack(opened))
+      local written = redis.pcall('HSET', openKey(load), unpack(opened))
+      failure = type(written) == 'table' and written.err
       writeLoads(load, loads)
     end
     if isChanged then
@@ -116,7 +119,7 @@ local function openLedger(load, json, tags, lanes, first, now)
       said[#said + 1] = sum.count
       said[#said + 1] = 0
     end
-    return said
+    return said, failure
   end
 
   return ledger

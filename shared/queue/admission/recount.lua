@@ -32,7 +32,8 @@ local function hasLeft(name, size)
   if not base then return true end
   local brief = parseBrief(size)
   if brief then
-    if brief.ended == '0' and tonumber(brief.keptUntil) > now then return false end
+    local isOpen = brief.ended == '0' and tonumber(brief.keptUntil) > now
+    if isOpen and redis.call('EXISTS', 'out:' .. name) == 0 then return false end
   else
     local out = redis.pcall('HMGET', 'out:' .. name, 'digest', 'kind')
     if not out.err and out[1] and not out[2] then return false end

@@ -65,6 +65,7 @@ for i = 0, count - 1 do
   said[i + 1] = commit(lanes[tonumber(ARGV[a + 1])], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6],
     ARGV[a + 7], ARGV[a + 8])
 end
+ending.close()
 for i = 1, #lanes do
   local lane = lanes[i]
   if #lane.forgotten > 0 then
@@ -76,5 +77,4 @@ for i = 1, #lanes do
     end
   end
 end
-ending.close()
 return said

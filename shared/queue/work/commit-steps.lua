@@ -189,12 +189,17 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
   return said
 end
 
-local said = {}
+-- A step fails only where somebody's hand has changed what belongs to its sequence. The others are
+-- committed all the same: the caller repeats the call, and reads that they are.
+local said, failure = {}, nil
 for i = 0, count - 1 do
   local a = first + i * 13
-  said[i + 1] = commit(lanes[tonumber(ARGV[a + 1])], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7],
-    ARGV[a + 8], ARGV[a + 9], ARGV[a + 10], ARGV[a + 11], ARGV[a + 12], ARGV[a + 13])
+  local whole, word = pcall(commit, lanes[tonumber(ARGV[a + 1])], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5],
+    ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9], ARGV[a + 10], ARGV[a + 11], ARGV[a + 12], ARGV[a + 13])
+  if whole then said[i + 1] = word else failure = failure or word end
 end
+writeSequences()
+ending.close()
 for i = 1, #lanes do
   local lane = lanes[i]
   if #lane.forgotten > 0 then
@@ -205,7 +210,6 @@ for i = 1, #lanes do
   end
   if #lane.idling > 0 then redis.call('ZADD', 'live:' .. lane.base, unpack(lane.idling)) end
 end
-writeSequences()
-ending.close()
 for i = 1, #removed, 1000 do redis.call('UNLINK', unpack(removed, i, math.min(i + 999, #removed))) end
+if failure then error(failure) end
 return said

@@ -14,8 +14,9 @@ local load = KEYS[3]
 -- include ../version.lua
 -- include ../parking.lua
 local live, name, base = KEYS[1], ARGV[1], ARGV[2]
-local seq = sequenceOf(base, name)
+local seq = readableSequence(base, name)
 if not seq then
+  writeSequences()
   redis.call('ZREM', live, name)
   return {'gone'}
 end

@@ -15,7 +15,7 @@ local gone, keys, refiled = {}, {}, {}
 lookUpSequences(base, names)
 for i = 1, #names do
   local name = names[i]
-  local seq = sequenceOf(base, name)
+  local seq = readableSequence(base, name)
   -- The facts decide. The set may be wrong after interference from outside only.
   if seq and not hasLapsed(seq, now) then
     refiled[#refiled + 1] = isBusy(seq) and '+inf' or string.format('%.0f', seq.lapses)

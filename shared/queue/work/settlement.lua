@@ -10,11 +10,12 @@
 --   `names`  as in `open`   `now`  Redis ms, as text   `streams`  whether each has a log
 local function openEndings(load, names, now, streams)
   local open, left, kept = readOpen(load, names), {}, endings(now)
-  local ended, removed = {}, {}
+  local ended, removed, given = {}, {}, {}
 
   -- Returns whether a request has no outcome yet, and whether it has one. Neither is so of one that
   -- is gone.
   function ended.look(name)
+    if given[name] then return false, true end
     local brief = parseBrief(open[name])
     if brief then return brief.ended == '0', brief.ended == '1', brief end
     local found = redis.pcall('HMGET', 'out:' .. name, 'kind', 'digest', 'keep')
@@ -25,6 +26,7 @@ local function openEndings(load, names, now, streams)
   -- Give a request its outcome. `brief` and `keep` are as `look` said.
   function ended.give(name, brief, keep, kind, body, ttl, apart)
     local out = 'out:' .. name
+    given[name] = true
     if brief and apart ~= '' then
       redis.call('SETRANGE', out .. '@' .. apart, 0, now .. '|' .. brief.at)
       redis.call('RENAME', out .. '@' .. apart, out)
