@@ -222,7 +222,8 @@ function sequenceStep(
     throw refused(`${prefix}the correlation ID for ${where} ${fault}`);
   }
   checkStepNumber(number, { start });
-  return { id, start, end, ...(number !== undefined && { number }) };
+  const mayBegin = !start && model.sequence.implicitStart === true;
+  return { id, start, end, ...(mayBegin && { mayBegin }), ...(number !== undefined && { number }) };
 }
 
 function controlDatatype(id: CorrelationId): "UINT64" | "BYTES" {

@@ -28,6 +28,8 @@ export const servedModel = z.object({
   sequence: z
     .object({
       maxIdleMs: z.number().positive(),
+      /** Whether the first request of an unknown id begins a sequence without START. Absent: no. */
+      implicitStart: z.boolean().optional(),
       /** How many checkpoints of a sequence are kept, the newest included; absent: one. */
       history: z.number().int().positive().optional(),
       /**

@@ -195,7 +195,11 @@ const parameterVerdicts: Readonly<Record<string, Verdict>> = {
   gpu_mem_limit: warned(onlyGpu),
   arena_extend_strategy: warned(onlyGpu),
   do_copy_in_default_stream: warned(onlyGpu),
-  implicit_start: notThere,
+  implicit_start: new Verdict({
+    kind: "refused",
+    why: "it must be 'true', and a request of an unknown id begins its sequence without START, or 'false'",
+    allowed: (value) => value === "true" || value === "false",
+  }),
   "batch_axis:": notThere,
   "constant_input:": notThere,
   iterate_while: notThere,
