@@ -129,8 +129,8 @@ async function warmUp(serving: ServingModel, served: ServedModel, sizes: readonl
   const outputs = [...served.outputs.map(({ name }) => name), ...serving.states.map(({ output }) => output)];
   for (const size of sizes) {
     try {
-      const { letGo } = await serving.host.run(warmUpBatch(serving, served.inputs, size), [...new Set(outputs)], size);
-      letGo();
+      const ran = await serving.host.run(warmUpBatch(serving, served.inputs, size), [...new Set(outputs)], size);
+      ran.letGo();
     } catch (error) {
       const reason = error instanceof Error ? withoutPaths(error.message) : String(error);
       warnings.push(`the warm-up with a batch of ${size} failed: ${reason}`);

@@ -55,6 +55,11 @@ export const servedModel = z.object({
       vocabSize: z.number().int().positive(),
       /** Whether it has a chat template. */
       chat: z.boolean(),
+      /**
+       * Whether a config.pbtxt names its text input and output. Absent: a text input of any name is
+       * taken.
+       */
+      namesText: z.boolean().optional(),
       /** The most choices of one request. */
       maxChoices: z.number().int().positive(),
       /** How long a conversation is kept between its turns, in ms. */

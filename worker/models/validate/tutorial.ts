@@ -131,9 +131,8 @@ function rewriteSequence(
   const given = rest.max_batch_size || wanted || (dynamic?.default_batch_size ?? 0);
   const max_batch_size = wanted > 0 ? Math.min(given, wanted) : given;
   const candidates = reusable?.candidate_batch_size ?? [];
-  const sizes = firstGiven(batching.oldest?.preferred_batch_size, candidates, dynamic?.preferred_batch_size, [
-    ...(dynamic !== undefined && dynamic.default_batch_size > 0 ? [dynamic.default_batch_size] : []),
-  ]);
+  const usual = dynamic !== undefined && dynamic.default_batch_size > 0 ? [dynamic.default_batch_size] : [];
+  const sizes = firstGiven(batching.oldest?.preferred_batch_size, candidates, dynamic?.preferred_batch_size, usual);
   const oldest =
     reusable !== undefined || dynamic !== undefined || batching.oldest !== undefined
       ? {
