@@ -7,6 +7,7 @@ import { readdir, realpath } from "node:fs/promises";
 import { join, sep } from "node:path";
 import type { ModelConfig, VersionPolicy } from "#shared/model/config.js";
 import { completeDefaults, type DirectoryFacts } from "./validate/complete.js";
+import { generatorConfig, type GeneratorConfig } from "./generator-config.js";
 import { looksLikeGenerator, readGeneratorFolder, type GeneratorFolder } from "./generator-folder.js";
 import { readInitialStates, type InitialStates } from "./initial-state.js";
 import { checkTree, readInside, resolveInside } from "./inside.js";
@@ -46,8 +47,8 @@ export interface FoundModel {
   readonly warnings: readonly string[];
 }
 
-/** A generator: a Hugging Face folder. Its only version is "1". */
-export interface FoundGenerator extends GeneratorFolder {
+/** A generator: a Hugging Face folder, perhaps with a config.pbtxt. Its only version is "1". */
+export interface FoundGenerator extends GeneratorFolder, GeneratorConfig {
   readonly kind: "generator";
 }
 
@@ -111,8 +112,10 @@ async function scanModel(
   const folders = entries.filter((entry) => entry.isDirectory() || entry.isSymbolicLink());
   const available = versionNumbers(folders.map((entry) => entry.name));
   const names = entries.map((entry) => entry.name);
-  if (available.length === 0 && !names.includes(CONFIG) && looksLikeGenerator(names)) {
-    return { kind: "generator", ...(await readGeneratorFolder(directory, name)) };
+  if (available.length === 0 && looksLikeGenerator(names)) {
+    const facts = { directory: name, firstVersionFiles: undefined, gpus };
+    const config = generatorConfig(rewriteValues(await readConfig(directory), facts), name);
+    return { kind: "generator", ...(await readGeneratorFolder(directory, name)), ...config };
   }
   const facts: DirectoryFacts = {
     directory: name,
