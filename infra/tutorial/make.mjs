@@ -3,7 +3,8 @@
  * an LSTM of two layers for it. Its weights are pseudo-random, so they are made here and not kept
  * in the repository.
  */
-import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { initializer, input, model, node, output } from "./onnx-file.mjs";
 
@@ -15,21 +16,25 @@ const HIDDEN = 512;
 const SEED = 20_261_122;
 
 /**
- * Makes the model unless it is there, and copies its configuration where that has changed.
+ * Makes the model unless it is there already, as these very files make it.
  *
  * @param {string} folder of the model
  */
 export function makeTutorialModel(folder) {
-  const config = join(import.meta.dirname, "config.pbtxt");
-  const copy = join(folder, "config.pbtxt");
+  const config = readFileSync(join(import.meta.dirname, "config.pbtxt"));
+  const sources = ["make.mjs", "onnx-file.mjs"].map((name) => readFileSync(join(import.meta.dirname, name)));
+  const digest = createHash("sha256")
+    .update(Buffer.concat([config, ...sources]))
+    .digest("hex");
+  const stamp = join(folder, ".made-from");
+  if (existsSync(stamp) && readFileSync(stamp, "utf8") === digest) return;
   mkdirSync(join(folder, "1"), { recursive: true });
-  if (!existsSync(copy) || !readFileSync(copy).equals(readFileSync(config))) copyFileSync(config, copy);
-  const file = join(folder, "1/model.onnx");
-  if (existsSync(file)) return;
+  writeFileSync(join(folder, "config.pbtxt"), config);
   // Whoever reads the folder meanwhile finds no file that is half written.
   const part = join(folder, `.model-${process.pid}.part`);
   writeFileSync(part, lstm());
-  renameSync(part, file);
+  renameSync(part, join(folder, "1/model.onnx"));
+  writeFileSync(stamp, digest);
 }
 
 function lstm() {
@@ -43,6 +48,8 @@ function lstm() {
   /** @type {(name: string, values: readonly number[]) => Buffer} */
   const integers = (name, values) => initializer(name, [values.length], BigInt64Array.from(values, BigInt));
   const layers = Array.from({ length: LAYERS }, (_, layer) => layer);
+  const rows = layers.map((layer) => `row_${layer}`);
+  const nextRows = layers.map((layer) => `next_row_${layer}`);
   return model("my_lstm_model", [
     input("INPUT__0", ["batch", INPUT]),
     input("lstm_state_in", ["batch", LAYERS, 2 * HIDDEN]),
@@ -50,13 +57,13 @@ function lstm() {
     output("lstm_state_out", ["batch", LAYERS, 2 * HIDDEN]),
     integers("first", [0]),
     integers("halves", [HIDDEN, HIDDEN]),
-    integers("rows", layers.map(() => 1)), // prettier-ignore
+    integers("each", Array(LAYERS).fill(1)),
     weights("out_weights", [HIDDEN, OUTPUT]),
     weights("out_bias", [OUTPUT]),
     node("Unsqueeze", ["INPUT__0", "first"], ["h_below_0"]),
-    node("Split", ["lstm_state_in", "rows"], layers.map((layer) => `row_${layer}`), { axis: 1 }), // prettier-ignore
+    node("Split", ["lstm_state_in", "each"], rows, { axis: 1 }),
     ...layers.flatMap((layer) => layerParts(layer, weights)),
-    node("Concat", layers.map((layer) => `next_row_${layer}`), ["lstm_state_out"], { axis: 1 }), // prettier-ignore
+    node("Concat", nextRows, ["lstm_state_out"], { axis: 1 }),
     node("Squeeze", [`h_below_${LAYERS}`, "first"], ["top"]),
     node("Gemm", ["top", "out_weights", "out_bias"], ["OUTPUT__0"]),
   ]);

@@ -5,7 +5,7 @@
  */
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { makeTensor, openSession } from "../../worker/onnx/runtime.js";
+import { makeTensor, openSession, type OrtTensor } from "../../worker/onnx/runtime.js";
 import { bytesElement } from "../fixtures/requests.js";
 import { ownConfig } from "../support/fleet/repository.js";
 import { root } from "../support/fleet/root.js";
@@ -71,11 +71,17 @@ async function bareLoop(inputs: readonly Float32Array[]): Promise<number[][]> {
       INPUT__0: makeTensor("FP32", input, [1, 128]),
       lstm_state_in: makeTensor("FP32", state, [1, 2, 1024]),
     });
-    state = Float32Array.from(ran["lstm_state_out"]?.data as Float32Array);
-    outputs.push([...(ran["OUTPUT__0"]?.data as Float32Array)]);
+    state = floatsOf(ran["lstm_state_out"]);
+    outputs.push([...floatsOf(ran["OUTPUT__0"])]);
   }
   await session.release();
   return outputs;
+}
+
+/** A copy of a tensor's values, which the next run may write over. */
+function floatsOf(tensor: OrtTensor | undefined): Float32Array<ArrayBuffer> {
+  if (tensor?.type !== "float32") throw new TypeError("the model gave no FP32 output");
+  return Float32Array.from(tensor.data as Float32Array);
 }
 
 function expectClose(found: readonly (readonly number[])[], expected: readonly (readonly number[])[]): void {

@@ -65,4 +65,45 @@ describe("steps that come one behind the other", () => {
     const waiting = await lab.redis.lrange(sequenceKeys(lab.lane, "default:u7").wait, 0, -1);
     expect(waiting.map((step) => /step-\d\d/.exec(step)?.[0])).toEqual(names);
   });
+
+  it("begin a sequence under the latest version where it ends while they are made for its own", async () => {
+    const older = servedModel(lab.lane.model, { version: "1" });
+    const newer = servedModel(lab.lane.model, { version: "2" });
+    const { seq } = sequenceKeys(lab.lane, "default:u7");
+    const asked: string[] = [];
+    const ends: Promise<unknown>[] = [];
+    const queue = {
+      redis: lab.redis,
+      batcher: new AdmissionBatcher(lab.redis, { gateway: `gw-${randomUUID()}`, limits: LIMITS }),
+      buckets: 1,
+      models: {
+        heir: () => undefined,
+        pinned: (_: string, { version }: { version: string }) => {
+          asked.push(version);
+          // It goes out on this connection before the next try of the step does.
+          ends.push(lab.redis.del(seq));
+          return older;
+        },
+      },
+      secret: () => Buffer.from("of the lab"),
+      idempotencyTtlMs: 60_000,
+    };
+    const send = (name: string, model: typeof older, start: boolean) => {
+      const sequence = { id: SEVEN, start, end: false, mayBegin: !start };
+      const request: AnyRequest = { model, tenant: "default", sequence, idempotencyKey: undefined, deadlineMs: 60_000 };
+      return enqueue(queue, {
+        request,
+        address: addressOf(lab, name),
+        encode: () => Buffer.from("frame"),
+        under: (other) => ({ ...request, model: other, sequence: { ...sequence, mayBegin: false } }),
+        outcomeTtlMs: 60_000,
+        attendedMs: 0,
+      });
+    };
+    await send("first", older, true);
+    expect(await send("second", newer, false)).toEqual({ said: "admitted", version: "2" });
+    expect(asked).toEqual(["1"]);
+    expect(await lab.redis.hmget(seq, "pin", "start", "next")).toEqual([expect.stringMatching(/^2:/), "1", "1"]);
+    await Promise.all(ends);
+  });
 });
