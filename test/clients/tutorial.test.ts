@@ -52,6 +52,13 @@ async function step(id: number, input: Float32Array, { start = false, end = fals
   return [...new Float32Array(new Uint8Array(answer.blocks).buffer)];
 }
 
+/** The answer of a generator to flat JSON, by its most probable tokens. */
+async function generate(model: string, body: object): Promise<Record<string, unknown>> {
+  const asked = { max_tokens: 8, temperature: 0, ...body };
+  const answer = await exchange(`${served.url}/v2/models/${model}/generate`, asked);
+  return JSON.parse(answer.json) as Record<string, unknown>;
+}
+
 /** Numbers that are exact in 32 bits, the same as those of `vector` in triton_tutorial.py. */
 const vectorOf = (sequence: number, step: number): Float32Array =>
   Float32Array.from({ length: 128 }, (_, i) => (((sequence * 31 + step * 7 + i * 13) % 17) - 8) / 8);
@@ -147,17 +154,38 @@ describe("my_lstm_model", () => {
     }
   });
 
-  it("remembers several sequences at once, of which none is begun with START", async () => {
-    const [sequences, steps] = [12, 8];
+  /** Runs so many sequences side by side, from this id on, and compares each with a bare loop. */
+  async function runAtOnce(from: number, sequences: number, steps: number, onStep?: () => void): Promise<void> {
     const inputs = Array.from({ length: sequences }, (_, s) => Array.from({ length: steps }, (_, t) => vectorOf(s, t)));
     const outputs = await Promise.all(
       inputs.map(async (own, s) => {
         const answers: number[][] = [];
-        for (const input of own) answers.push(await step(s + 1, input));
+        for (const input of own) {
+          answers.push(await step(from + s, input));
+          onStep?.();
+        }
         return answers;
       }),
     );
     for (const [s, own] of inputs.entries()) expectClose(outputs[s] ?? [], await bareLoop(own));
+  }
+
+  it("remembers several sequences at once, of which none is begun with START", async () => {
+    await runAtOnce(1, 12, 8);
+  });
+
+  it("remembers them also where a worker is killed while they begin, and again later", async () => {
+    const [first, second] = served.fleet.workers;
+    if (first === undefined || second === undefined) throw new Error("two workers were started");
+    let steps = 0;
+    const back: Promise<unknown>[] = [];
+    await runAtOnce(101, 12, 12, () => {
+      steps += 1;
+      if (steps === 4) back.push(first.restart());
+      if (steps === 100) back.push(Promise.all(back).then(() => second.restart()));
+    });
+    await Promise.all(back);
+    expect(back).toHaveLength(2);
   });
 
   it("begins anew after END, and with an explicit START", async () => {
@@ -224,12 +252,6 @@ describe("a generator", () => {
     const json = `{"inputs":[{"name":"${name}","shape":[1,1],"datatype":"BYTES","parameters":{"binary_data_size":${text.length}}}],${more}}`;
     return post(model, json, text);
   };
-  const generate = async (model: string, body: object): Promise<Record<string, unknown>> => {
-    const asked = { max_tokens: 8, temperature: 0, ...body };
-    const answer = await exchange(`${served.url}/v2/models/${model}/generate`, asked);
-    return JSON.parse(answer.json) as Record<string, unknown>;
-  };
-
   it("answers TEXT with TEXT, in one response although it is asked for a stream", async () => {
     const { text_output: expected } = await generate("gen-cheap", { text_input: "once upon" });
     expect(expected).toMatch(/./);
@@ -268,7 +290,7 @@ describe.skipIf(pythonWithClient === undefined)(
         const inputs = outputs.map((_, t) => vectorOf(s, t));
         expectClose(outputs.map(([row]) => row ?? []), await bareLoop(inputs)); // prettier-ignore
       }
-      expect(printed.text).toMatch(/./);
+      expect(printed.text).toBe((await generate("gen-cheap", { text_input: "once upon" }))["text_output"]);
     });
   },
 );
