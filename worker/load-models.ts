@@ -10,11 +10,13 @@ import { loadGenerator, type GeneratorSettings, type LoadedGenerator } from "./s
 import { configJson } from "./models/pbtxt/config-json.js";
 import { LoadError } from "./thread/load-error.js";
 import { resolveConfig } from "./models/resolve.js";
+import { nameStates } from "./models/validate/state-names.js";
 import { scanRepository, type FoundModel, type ScannedModel } from "./models/scan.js";
 import type { WorkerConfig } from "./config.js";
 import { startModel } from "./tensors/host.js";
 import { withoutPaths } from "./onnx/error-text.js";
 import { servedOf, servingOf, unsupported, type ServingModel } from "./tensors/serving.js";
+import { warmUpBatch } from "./tensors/warm-up.js";
 import { intraOpThreads } from "./onnx/thread-count.js";
 import type { SessionOptions } from "./onnx/graph.js";
 
@@ -98,30 +100,43 @@ function generatorSettings(config: WorkerConfig): GeneratorSettings {
 
 async function loadVersion(
   settings: WorkerConfig,
-  { config, facts, initialStates, warnings }: FoundModel,
+  found: FoundModel,
   version: string,
   file: string,
   onFatal: (reason: string) => void,
 ): Promise<LoadedTensorModel> {
-  const host = await startModel(sessionOptions(settings, config, file), onFatal);
+  const host = await startModel(sessionOptions(settings, found.config, file), onFatal);
   try {
-    const complete = resolveConfig(config, facts, host.graph);
+    const named = nameStates(found.config, found.stateNames, host.graph);
+    const complete = resolveConfig(named.config, found.facts, host.graph);
     const reason = unsupported(complete);
     if (reason !== undefined) throw new LoadError(reason);
     const printed = configJson(complete);
     const digest = await digestOf(JSON.stringify(printed), file);
-    return {
-      kind: "tensors",
-      serving: { ...servingOf(complete, initialStates), version, host },
-      served: {
-        ...servedOf(complete, version, digest, printed),
-        ...(warnings.length > 0 && { warnings: [...warnings] }),
-      },
-    };
+    const serving = { ...servingOf(complete, found.initialStates), version, host };
+    const served = servedOf(complete, version, digest, printed);
+    const warnings = [...found.warnings, ...named.warnings, ...(await warmUp(serving, served, found.warmUp))];
+    return { kind: "tensors", serving, served: { ...served, ...(warnings.length > 0 && { warnings }) } };
   } catch (error) {
     await host.close();
     throw error;
   }
+}
+
+/** @returns a warning for each size that could not be run: requests may be others than zeros */
+async function warmUp(serving: ServingModel, served: ServedModel, sizes: readonly number[]): Promise<string[]> {
+  const warnings: string[] = [];
+  const outputs = [...served.outputs.map(({ name }) => name), ...serving.states.map(({ output }) => output)];
+  for (const size of sizes) {
+    try {
+      const ran = await serving.host.run(warmUpBatch(serving, served.inputs, size), [...new Set(outputs)], size);
+      ran.letGo();
+    } catch (error) {
+      const reason = error instanceof Error ? withoutPaths(error.message) : String(error);
+      warnings.push(`the warm-up with a batch of ${size} failed: ${reason}`);
+    }
+  }
+  return warnings;
 }
 
 /**

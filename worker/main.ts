@@ -28,7 +28,7 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
     for (const warning of served.warnings ?? []) {
       log.warn(
         { model: served.name, version: served.version, warning },
-        "model loaded, but not all that its configuration asks for is done",
+        "model loaded, but its configuration is not taken as it is written",
       );
     }
   }

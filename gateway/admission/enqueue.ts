@@ -128,6 +128,15 @@ export async function enqueue<Request extends AnyRequest>(
       }
       case "held-back":
         break;
+      case "start-required":
+        // Its sequence was pinned to another version, and has ended since it was made for that one.
+        if (request === entry.request || entry.request.sequence?.mayBegin !== true) {
+          throw refusal("start-required", request);
+        }
+        request = entry.request;
+        applicant = applicantOf(queue, entry, request);
+        versions++;
+        break;
       case "forgotten":
         throw fixedError("outcome_unknown", "admission");
       case "failed":
@@ -173,6 +182,7 @@ function applicantOf<Request extends AnyRequest>(
       name: sequenceName(address.tenant, encodeCorrelationId(sequence.id)),
       start: sequence.start,
       end: sequence.end,
+      mayBegin: sequence.mayBegin,
       number: sequence.number,
     },
   };

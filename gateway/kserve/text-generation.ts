@@ -4,7 +4,6 @@
  * parameters into one JSON string, `sampling_parameters`. A parameter beside that string wins over
  * the same one in it.
  */
-import { isUtf8 } from "node:buffer";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import type { JsonObject, JsonValue } from "#shared/json/parse.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
@@ -25,6 +24,7 @@ import { textPrompt } from "../generation/prompt.js";
 import type { GenerationRequest } from "../admission/inference.js";
 import { readDeadline, type DeadlineLimits } from "../admission/request-terms.js";
 import { parseRequestJson } from "#shared/json/members.js";
+import { textOfInput } from "./text-tensors.js";
 
 export interface TextGeneration {
   readonly request: GenerationRequest;
@@ -79,14 +79,18 @@ const generationParameters: ParameterRules = {
   ]),
 };
 
-/** @throws InferenceError naming the parameter that is wrong or not supported */
+/**
+ * @param input the model's only one, a valid BYTES tensor with one element
+ * @throws InferenceError naming the parameter that is wrong or not supported
+ */
 export function readTextGeneration(
   { tenant, model, idempotencyKey, background, limits }: TextTerms,
-  text: string,
+  input: Tensor,
   parameters: JsonObject,
 ): TextGeneration {
   const { generator } = model;
   if (generator === undefined) throw fixedError("internal", "usual");
+  const text = textOfInput(input, model.name);
   const all = plainParameters({ ...samplingParameters(parameters), ...parameters });
   refuseUnsupported(all, generationParameters);
   const sampling = readSampling(all, generator, { logprobs: null, maxTokens: null, idempotencyKey });
@@ -98,7 +102,7 @@ export function readTextGeneration(
     model,
     tenant,
     sequence,
-    spec: { prompt: textPrompt(text, "text_input"), sampling, ...(restMs !== undefined && { restMs }) },
+    spec: { prompt: textPrompt(text, input.name), sampling, ...(restMs !== undefined && { restMs }) },
     idempotencyKey,
     deadlineMs,
     background,
@@ -164,25 +168,4 @@ function unquoted(value: JsonValue): JsonValue {
   if (!/^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(value)) return value;
   const number = Number(value);
   return Number.isInteger(number) && !Number.isSafeInteger(number) && /^-?\d+$/.test(value) ? BigInt(value) : number;
-}
-
-/**
- * Reads the prompt from a generator's only input, a valid BYTES tensor with one element.
- * @throws InferenceError where its bytes are not UTF-8
- */
-export function textOfInput({ name, data }: Tensor, model: string): string {
-  const text = data.subarray(4);
-  if (isUtf8(text)) return text.toString("utf8");
-  throw new InferenceError("invalid_argument", `inference input '${name}' for model '${model}' must be UTF-8 text`);
-}
-
-/** Makes a generator's only output, a BYTES tensor of shape [choices]. */
-export function outputTensor(texts: readonly string[]): Tensor {
-  const parts = texts.flatMap((text) => {
-    const length = Buffer.allocUnsafe(4);
-    const bytes = Buffer.from(text);
-    length.writeUInt32LE(bytes.length);
-    return [length, bytes];
-  });
-  return { name: "text_output", datatype: "BYTES", shape: [texts.length], data: Buffer.concat(parts) };
 }

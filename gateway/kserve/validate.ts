@@ -11,6 +11,7 @@ import { InferenceError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
 import { checkStepNumber } from "../admission/request-terms.js";
 import type { RequestParameters } from "./parameters.js";
+import { isOneText, underItsTextName } from "./text-tensors.js";
 import { requestPrefix, type ParsedInfer, type RequestedOutput } from "./request.js";
 
 export interface ValidInfer {
@@ -25,7 +26,8 @@ export interface ValidInfer {
 export type Unchecked = Pick<ParsedInfer, "id" | "inputs" | "outputs" | "parameters">;
 
 /** @throws InferenceError */
-export function validateInfer(parsed: Unchecked, model: ServedModel): ValidInfer {
+export function validateInfer(parsed: Unchecked, announced: ServedModel): ValidInfer {
+  const model = underItsTextName(announced, parsed.inputs);
   const prefix = requestPrefix(parsed.id);
   const outputs = chooseOutputs(parsed, model);
   const inputs = orderInputs(parsed.inputs, model, prefix);
@@ -122,8 +124,10 @@ function checkTensor(tensor: Tensor, spec: TensorSpec, model: ServedModel, prefi
   const { shape } = tensor;
   const first = batching ? 1 : 0;
   const fits =
-    shape.length === spec.dims.length + first &&
-    spec.dims.every((dim, index) => dim === -1 || dim === shape[index + first]);
+    model.generator === undefined
+      ? shape.length === spec.dims.length + first &&
+        spec.dims.every((dim, index) => dim === -1 || dim === shape[index + first])
+      : isOneText(shape);
   if (fits) return;
   const expected = batching ? [-1, ...spec.dims] : spec.dims;
   throw refused(
@@ -222,7 +226,8 @@ function sequenceStep(
     throw refused(`${prefix}the correlation ID for ${where} ${fault}`);
   }
   checkStepNumber(number, { start });
-  return { id, start, end, ...(number !== undefined && { number }) };
+  const mayBegin = !start && model.sequence.implicitStart === true;
+  return { id, start, end, ...(mayBegin && { mayBegin }), ...(number !== undefined && { number }) };
 }
 
 function controlDatatype(id: CorrelationId): "UINT64" | "BYTES" {

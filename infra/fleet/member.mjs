@@ -76,7 +76,12 @@ export function startMember(plan, fleet) {
   function showWarning(/** @type {LogLine} */ line) {
     const minute = Math.floor(Date.now() / 60_000);
     if (warnings.minute !== minute) warnings = { minute, shown: new Set() };
-    const text = describe(line);
+    const { model, warning } = line.details;
+    // A configuration may have a dozen of them, and each worker that loads it says them all.
+    const text =
+      typeof warning === "string" && typeof model === "string"
+        ? `model ${model} is served, but its configuration is not taken as it is written: see ${logPath}, or /v2/fleet`
+        : describe(line);
     if (warnings.shown.has(text) || warnings.shown.size >= MAX_WARNINGS) return;
     warnings.shown.add(text);
     say(`${plan.name}: ${text}`);

@@ -6,6 +6,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { findBrokers } from "./brokers.mjs";
+import { makeTutorialModel } from "../tutorial/make.mjs";
 import { build } from "./build.mjs";
 import { installDependencies } from "./dependencies.mjs";
 import { dropLock, takeLock } from "./lock.mjs";
@@ -34,6 +35,7 @@ export async function prepare(env, options) {
   }
   await installDependencies(logs);
   await build(logs);
+  makeTutorialModel(join(root, "infra/models/my_lstm_model"));
   dropLock(lock);
   return { home, logs, brokers };
 }

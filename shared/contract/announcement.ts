@@ -28,6 +28,8 @@ export const servedModel = z.object({
   sequence: z
     .object({
       maxIdleMs: z.number().positive(),
+      /** Whether the first request of an unknown id begins a sequence without START. Absent: no. */
+      implicitStart: z.boolean().optional(),
       /** How many checkpoints of a sequence are kept, the newest included; absent: one. */
       history: z.number().int().positive().optional(),
       /**
@@ -53,6 +55,11 @@ export const servedModel = z.object({
       vocabSize: z.number().int().positive(),
       /** Whether it has a chat template. */
       chat: z.boolean(),
+      /**
+       * Whether a config.pbtxt names its text input and output. Absent: a text input of any name is
+       * taken.
+       */
+      namesText: z.boolean().optional(),
       /** The most choices of one request. */
       maxChoices: z.number().int().positive(),
       /** How long a conversation is kept between its turns, in ms. */

@@ -11,6 +11,8 @@ export interface SequenceStep {
   readonly id: CorrelationId;
   readonly start: boolean;
   readonly end: boolean;
+  /** It begins the sequence where there is none, as if it had START. Absent: it does not. */
+  readonly mayBegin?: boolean;
   /**
    * The number of this step, counted from the sequence's START, which is 1; absent where the client
    * does not say.

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { pinOf } from "#shared/queue/address.js";
+import { FAILED, type Delivery } from "#shared/queue/entry.js";
 import { laneKeys, outcomeKey, waitKey } from "#shared/queue/keys.js";
 import { commit } from "#shared/queue/work/commit.js";
 import {
@@ -144,6 +145,90 @@ describe("admit", () => {
     expect(await admitStep(lab, { request: "r3", number: 3, digest: "d" })).toMatchObject({ said: "known" });
     expect(await admitStep(lab, { request: "r4", start: true })).toEqual({ said: "admitted" });
     expect(await admitStep(lab, { request: "r5", number: 2 })).toEqual({ said: "admitted" });
+  });
+
+  describe("of a step that may begin its sequence", () => {
+    const step = (request: string, more: object = {}) => admitStep(lab, { request, mayBegin: true, ...more });
+    const settle = async (): Promise<void> => {
+      await commit(lab.queue, [result(await takeOne(lab.queue), put("s"))], IDLE_MS);
+    };
+    const admitted = { said: "admitted" };
+
+    it("queues the first as START, and goes on with the sequence that is there", async () => {
+      for (const request of ["r1", "r2"]) expect(await step(request)).toEqual(admitted);
+      expect(await takeOne(lab.queue)).toMatchObject({ request: "r1", step: 1, number: 1, start: true, end: false });
+      expect(await lab.redis.llen(waitKey(lab.lane, SEQUENCE))).toBe(1);
+    });
+
+    it("queues what begins and ends with both flags, and the next one as START again", async () => {
+      await step("r1", { end: true });
+      await step("r2");
+      await step("r3", { end: true });
+      const flags: object[] = [];
+      for (let i = 0; i < 3; i++) {
+        const delivery = await takeOne(lab.queue);
+        flags.push([delivery.start, delivery.end, delivery.number]);
+        await commit(lab.queue, [result(delivery, put("s"))], IDLE_MS);
+      }
+      expect(flags).toEqual([
+        [true, true, 1],
+        [true, false, 1],
+        [false, true, 2],
+      ]);
+    });
+
+    it("begins a sequence anew that has idled out, from its initial state", async () => {
+      await step("r1");
+      await settle();
+      expect(await step("r2")).toEqual(admitted);
+      const second = await takeOne(lab.queue);
+      expect(second).toMatchObject({ request: "r2", number: 2, start: false });
+      await commit(lab.queue, [result(second, put("s2"))], IDLE_MS);
+      await changeFacts(lab.redis, lab.lane, SEQUENCE, { lapses: Date.now() - 1 });
+      expect(await step("r3")).toEqual(admitted);
+      expect(await takeOne(lab.queue)).toMatchObject({ request: "r3", step: 1, number: 1, start: true, from: "" });
+    });
+
+    it("obeys an explicit START on a live sequence", async () => {
+      await step("r1");
+      await settle();
+      await step("r2", { start: true });
+      expect(await takeOne(lab.queue)).toMatchObject({ request: "r2", step: 2, number: 1, start: true });
+    });
+
+    it("begins a sequence anew that has failed, behind the steps that are still to be refused", async () => {
+      await step("r1");
+      await step("r2");
+      const fail = (delivery: Delivery) => commit(lab.queue, [result(delivery, { action: "fail" })], IDLE_MS);
+      await fail(await takeOne(lab.queue));
+      expect(await step("r3")).toEqual(admitted);
+      const refused = await takeOne(lab.queue);
+      expect(refused).toMatchObject({ request: "r2", start: false, from: FAILED });
+      await fail(refused);
+      expect(await takeOne(lab.queue)).toMatchObject({ request: "r3", number: 1, start: true });
+    });
+
+    it("says that a number past the first is ahead of a sequence that is not there", async () => {
+      expect(await step("r1", { number: 3 })).toEqual({ said: "ahead", number: 1 });
+      expect(await step("r1", { number: 1 })).toEqual(admitted);
+      expect(await step("r2", { number: 2 })).toEqual(admitted);
+    });
+
+    it("finds a request again under its key, and begins nothing", async () => {
+      await step("r1", { digest: "d", end: true });
+      expect(await step("r1", { digest: "d", end: true })).toMatchObject({ said: "known" });
+      expect(await take(lab.queue)).toHaveLength(1);
+    });
+
+    it("counts it as a new sequence, and tells one of another version where it is", async () => {
+      await step("r1");
+      expect(await step("r2", { sequence: "default:u8", sequences: 1 })).toEqual({ said: "too-many-sequences" });
+      const lane = { ...lab.lane, version: "2" };
+      const sequence = { name: SEQUENCE, start: false, end: false, mayBegin: true };
+      const elsewhere = { ...applicant(lane, "r3", "r3"), sequence };
+      const [answer] = await admit(lab.redis, { gateway: "gw", limits: LIMITS }, [elsewhere]);
+      expect(answer).toEqual({ said: "pinned", pin: pinOf(lab.lane) });
+    });
   });
 
   it("reads the deadline on Redis's clock", async () => {

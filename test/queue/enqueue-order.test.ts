@@ -13,7 +13,7 @@ import { enqueue } from "../../gateway/admission/enqueue.js";
 import type { AnyRequest } from "../../gateway/admission/inference.js";
 import { servedModel } from "../fixtures/served-models.js";
 import { addressOf, LIMITS, useLab } from "../support/queue/lab.js";
-import { factsOf } from "../support/queue/facts.js";
+import { deleteFacts, factsOf } from "../support/queue/facts.js";
 
 const SEVEN: CorrelationId = { kind: "uint64", value: 7n };
 
@@ -65,5 +65,46 @@ describe("steps that come one behind the other", () => {
     expect(said.map(({ version }) => version)).toEqual(names.map((_, i) => (i < 15 ? "1" : "2")));
     const waiting = await lab.redis.lrange(waitKey(lab.lane, "default:u7"), 0, -1);
     expect(waiting.map((step) => /step-\d\d/.exec(step)?.[0])).toEqual(names);
+  });
+
+  it("begin a sequence under the latest version where it ends while they are made for its own", async () => {
+    const older = servedModel(lab.lane.model, { version: "1" });
+    const newer = servedModel(lab.lane.model, { version: "2" });
+    const asked: string[] = [];
+    const ends: Promise<unknown>[] = [];
+    const queue = {
+      redis: lab.redis,
+      batcher: new AdmissionBatcher(lab.redis, { gateway: `gw-${randomUUID()}`, limits: LIMITS }),
+      buckets: 1,
+      models: {
+        heir: () => undefined,
+        pinned: (_: string, { version }: { version: string }) => {
+          asked.push(version);
+          // It goes out on this connection before the next try of the step does.
+          ends.push(deleteFacts(lab.redis, lab.lane, "default:u7"));
+          return older;
+        },
+      },
+      secret: () => Buffer.from("of the lab"),
+      idempotencyTtlMs: 60_000,
+    };
+    const send = (name: string, model: typeof older, start: boolean) => {
+      const sequence = { id: SEVEN, start, end: false, mayBegin: !start };
+      const request: AnyRequest = { model, tenant: "default", sequence, idempotencyKey: undefined, deadlineMs: 60_000 };
+      return enqueue(queue, {
+        request,
+        address: addressOf(lab, name),
+        encode: () => Buffer.from("frame"),
+        under: (other) => ({ ...request, model: other, sequence: { ...sequence, mayBegin: false } }),
+        outcomeTtlMs: 60_000,
+        attendedMs: 0,
+      });
+    };
+    await send("first", older, true);
+    expect(await send("second", newer, false)).toEqual({ said: "admitted", version: "2" });
+    expect(asked).toEqual(["1"]);
+    const facts = await factsOf(lab.redis, lab.lane, "default:u7");
+    expect(facts).toMatchObject({ pin: expect.stringMatching(/^2:/) as string, start: 1, next: 1 });
+    await Promise.all(ends);
   });
 });

@@ -35,7 +35,8 @@ describe("a fleet that is called triton", () => {
     const stream = await post("generate_stream", { text_input: "once", ...atOnce });
     expect([stream.status, await stream.text()]).toEqual([200, `data: {${head},"text_output":""}\n\n`]);
     const inputs = [textInput("once")];
-    const infer = await post("infer", { inputs, parameters: { ...atOnce, stream: true } });
+    const parameters = { ...atOnce, stream: true };
+    const infer = await post("infer", { inputs, parameters }, { accept: "text/event-stream" });
     const output = '{"name":"text_output","datatype":"BYTES","shape":[1],"data":[""]}';
     expect([infer.status, await infer.text()]).toEqual([200, `data: {${head},"outputs":[${output}]}\n\n`]);
     const whole = await post("generate", { text_input: "once", ...atOnce, stream: true });

@@ -54,7 +54,7 @@ const tokenizerConfigFile = tokenizerConfig.extend({
 });
 
 /**
- * Whether a model directory without config.pbtxt and versions is meant to be a generator. Two of
+ * Whether a model directory without versions is meant to be a generator. Two of
  * its three parts are enough, so that the error can say which one is missing.
  * @param entries names in the directory
  */

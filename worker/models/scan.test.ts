@@ -171,9 +171,55 @@ describe("scanRepository finds generators", () => {
     expect(await broken()).toBe("'tokenizer.json' does not exist");
   });
 
-  it.each(["g/config.pbtxt", "g/1/model.onnx"])("but not where there is %s", async (file) => {
-    await given({ ...folder, [file]: "" });
+  it("but not where there is a version", async () => {
+    await given({ ...folder, "g/1/model.onnx": "" });
     expect((await scanOne()).kind).not.toBe("generator");
+  });
+
+  it("with a config.pbtxt, which may name the two tensors", async () => {
+    await given({ ...folder, "g/config.pbtxt": "" });
+    expect(await scanOne()).toMatchObject({ kind: "generator", tensors: undefined, warnings: [] });
+    const tensor = (name: string) => `{ name: '${name}' data_type: TYPE_STRING dims: [ 1, 1 ] }`;
+    const text = `name: 'g' input ${tensor("TEXT")} output ${tensor("STORY")} instance_group { kind: KIND_CPU gpus: 0 count: 1 }`;
+    await given({
+      "g/config.pbtxt": `${text} platform: 'tensorflow_savedmodel' dynamic_batching { default_batch_size: 4 }`,
+    });
+    expect(await scanOne()).toMatchObject({
+      kind: "generator",
+      tensors: { maxBatchSize: 4, input: { name: "TEXT", dims: [1, 1] }, output: { name: "STORY", dims: [1, 1] } },
+      warnings: [
+        "instance_group[0].gpus has no effect: its kind is KIND_CPU",
+        "dynamic_batching.default_batch_size is read as dynamic_batching.preferred_batch_size",
+        expect.stringMatching(/^platform has no effect: Baton's own engine/) as unknown,
+        expect.stringMatching(/^max_batch_size has no effect: /) as unknown,
+        expect.stringMatching(/^dynamic_batching has no effect: /) as unknown,
+      ],
+    });
+  });
+
+  const input = "input { name: 'A' data_type: TYPE_STRING dims: 1 }";
+  it.each([
+    [input, "a generator has one input and one output, both TYPE_STRING, but 1 and 0 are given: write input {"],
+    [`${input} ${input} ${input.replace("input", "output")}`, "a generator has one input and one output"],
+    [
+      `${input.replace("STRING", "INT32")} ${input.replace("input", "output")}`,
+      "input 'A' of a generator must have data_type TYPE_STRING, not TYPE_INT32",
+    ],
+    [
+      `${input} output { name: 'B' data_type: TYPE_STRING dims: [ 1, 2 ] }`,
+      "output 'B' of a generator has one text: its dims must be 1, or -1",
+    ],
+    [
+      `input { data_type: TYPE_STRING } ${input.replace("input", "output")}`,
+      "the input of a generator must have a name",
+    ],
+    ["name: 'h'", "unexpected directory name 'g' for model 'h', directory name must equal model name"],
+    ["max_batch_size: -1", "'max_batch_size' must be a non-negative value"],
+    ["sequence_batching { }", "sequence_batching is not supported: a conversation is a sequence of any generator"],
+    ["inputs { }", 'config.pbtxt:1:1: Message type "inference.ModelConfig" has no field named "inputs".'],
+  ])("and refuses the config.pbtxt %j", async (text, error) => {
+    await given({ ...folder, "g/config.pbtxt": text });
+    expect(await broken()).toContain(error);
   });
 });
 

@@ -7,13 +7,15 @@ import { readdir, realpath } from "node:fs/promises";
 import { join, sep } from "node:path";
 import type { ModelConfig, VersionPolicy } from "#shared/model/config.js";
 import { completeDefaults, type DirectoryFacts } from "./validate/complete.js";
+import { generatorConfig, type GeneratorConfig } from "./generator-config.js";
 import { looksLikeGenerator, readGeneratorFolder, type GeneratorFolder } from "./generator-folder.js";
 import { readInitialStates, type InitialStates } from "./initial-state.js";
 import { checkTree, readInside, resolveInside } from "./inside.js";
 import { judge } from "./validate/judge.js";
 import { LoadError } from "../thread/load-error.js";
 import { modelConfig } from "./pbtxt/schema.js";
-import { defaultMessage, MAX_CONFIG_BYTES, parseTextFormat } from "./pbtxt/text-format.js";
+import { defaultMessage, MAX_CONFIG_BYTES } from "./pbtxt/text-format.js";
+import { genuine, readConfigText, rewriteValues, type ReadConfig } from "./validate/tutorial.js";
 import { validateConfig } from "./validate/validate.js";
 
 const CONFIG = "config.pbtxt";
@@ -34,12 +36,19 @@ export interface FoundModel {
   /** Chosen by the version policy, ascending; at least one. */
   readonly versions: readonly ScannedVersion[];
   readonly initialStates: InitialStates;
-  /** What the configuration asks for in vain, although no answer differs for that. */
+  /** The states that have one name for both of their tensors (`validate/state-names.ts`). */
+  readonly stateNames: ReadonlySet<string>;
+  /** Batch sizes that it is to run before it is served. */
+  readonly warmUp: readonly number[];
+  /**
+   * Where the configuration is not taken as it is written: fields that were read as others, and
+   * what it asks for in vain, although no answer differs for that.
+   */
   readonly warnings: readonly string[];
 }
 
-/** A generator: a Hugging Face folder. Its only version is "1". */
-export interface FoundGenerator extends GeneratorFolder {
+/** A generator: a Hugging Face folder, perhaps with a config.pbtxt. Its only version is "1". */
+export interface FoundGenerator extends GeneratorFolder, GeneratorConfig {
   readonly kind: "generator";
 }
 
@@ -103,15 +112,17 @@ async function scanModel(
   const folders = entries.filter((entry) => entry.isDirectory() || entry.isSymbolicLink());
   const available = versionNumbers(folders.map((entry) => entry.name));
   const names = entries.map((entry) => entry.name);
-  if (available.length === 0 && !names.includes(CONFIG) && looksLikeGenerator(names)) {
-    return { kind: "generator", ...(await readGeneratorFolder(directory, name)) };
+  if (available.length === 0 && looksLikeGenerator(names)) {
+    const facts = { directory: name, firstVersionFiles: undefined, gpus };
+    const config = generatorConfig(rewriteValues(await readConfig(directory), facts), name);
+    return { kind: "generator", ...(await readGeneratorFolder(directory, name)), ...config };
   }
   const facts: DirectoryFacts = {
     directory: name,
     firstVersionFiles: await filesOfFirst(directory, available),
     gpus,
   };
-  const written = await readConfig(directory);
+  const { config: written, stateNames, warmUp, warnings } = rewriteValues(await readConfig(directory), facts);
   const config = completeDefaults(written, facts);
   if (config.name !== name) {
     const rule = "directory name must equal model name";
@@ -122,17 +133,28 @@ async function scanModel(
     throw new LoadError(`at least one version must be available under the version policy of model '${name}'`);
   }
   validateConfig(config, gpus);
-  const warnings = judge(written);
+  const unheard = judge(written);
   const initialStates = await readInitialStates(directory, config);
   const versions: ScannedVersion[] = [];
   for (const version of chosen) versions.push(await scanVersion(directory, version, config.default_model_filename));
-  return { kind: "found", name, directory, config, facts, versions, initialStates, warnings };
+  return {
+    kind: "found",
+    name,
+    directory,
+    config,
+    facts,
+    versions,
+    initialStates,
+    stateNames,
+    warmUp,
+    warnings: [...warnings, ...unheard],
+  };
 }
 
 /** A missing config.pbtxt counts as an empty one, which is enough for an ONNX model. */
-async function readConfig(directory: string): Promise<ModelConfig> {
+async function readConfig(directory: string): Promise<ReadConfig> {
   const source = await readInside(directory, CONFIG, MAX_CONFIG_BYTES);
-  return source === undefined ? defaultMessage(modelConfig) : parseTextFormat(modelConfig, source, CONFIG);
+  return source === undefined ? genuine(defaultMessage(modelConfig)) : readConfigText(source, CONFIG);
 }
 
 /**

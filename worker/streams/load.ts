@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { intraOpThreads } from "../onnx/thread-count.js";
+import type { GeneratorTensors, TextTensor } from "../models/generator-config.js";
 import type { FoundGenerator } from "../models/scan.js";
 import { startTokenizer, type TokenizerHost } from "../tokenizer/host.js";
 import { startGenerator, type GeneratorHost } from "./host.js";
@@ -102,6 +103,7 @@ export async function loadGenerator(
       generator: generatorFacts(folder, slots, maxIdleMs),
       takes: slots,
       digest: digest.value,
+      ...(folder.warnings.length > 0 && { warnings: [...folder.warnings] }),
     },
   };
 }
@@ -123,48 +125,65 @@ async function allOrNone<A extends Closable, B extends Closable>(a: Promise<A>, 
 }
 
 function generatorFacts(
-  { contextLength, vocabSize, chatTemplate, defaults }: FoundGenerator,
+  { contextLength, vocabSize, chatTemplate, defaults, tensors }: FoundGenerator,
   slots: number,
   maxIdleMs: number,
 ): ServedModel["generator"] {
   const maxChoices = Math.min(slots, MAX_CHOICES);
-  return { contextLength, vocabSize, chat: chatTemplate !== undefined, maxChoices, maxIdleMs, defaults };
+  const chat = chatTemplate !== undefined;
+  const named = tensors !== undefined && { namesText: true };
+  return { contextLength, vocabSize, chat, maxChoices, maxIdleMs, defaults, ...named };
 }
 
 /**
- * Describes the model as one of Triton's vLLM backend does: it takes text, and answers with any
- * number of texts.
+ * Describes the model, where its configuration names no tensors, as one of Triton's vLLM backend
+ * does: it takes text, and answers with any number of texts.
  */
-function described({ name }: FoundGenerator): Omit<ServedModel, "generator" | "digest"> {
-  const tensor = (tensorName: string) => ({ name: tensorName, data_type: "TYPE_STRING", dims: [1] });
-  const spec = (tensorName: string) => ({ name: tensorName, datatype: "BYTES" as const, dims: [1] });
+function described({ name, tensors = usualTensors }: FoundGenerator): Omit<ServedModel, "generator" | "digest"> {
+  const { input, output, maxBatchSize } = tensors;
+  const tensor = ({ name, dims }: TextTensor) => ({ name, data_type: "TYPE_STRING", dims });
+  const spec = ({ name, dims }: TextTensor) => ({ name, datatype: "BYTES" as const, dims: [...dims] });
   return {
     name,
     version: VERSION,
     platform: "onnxruntime_onnx",
-    maxBatchSize: 0,
-    inputs: [spec("text_input")],
-    outputs: [spec("text_output")],
+    maxBatchSize,
+    inputs: [spec(input)],
+    outputs: [spec(output)],
     config: {
       name,
       platform: "onnxruntime_onnx",
       backend: "onnxruntime",
-      max_batch_size: 0,
-      input: [tensor("text_input")],
-      output: [tensor("text_output")],
+      max_batch_size: maxBatchSize,
+      input: [tensor(input)],
+      output: [tensor(output)],
       model_transaction_policy: { decoupled: true },
     },
   };
 }
+
+const usualTensors: GeneratorTensors = {
+  maxBatchSize: 0,
+  input: { name: "text_input", dims: [1] },
+  output: { name: "text_output", dims: [1] },
+};
 
 /**
  * @returns a digest of all that decides the answers: two workers that differ in any of it serve
  * different models under one name
  */
 async function digestOf(folder: FoundGenerator): Promise<string> {
-  const { contextLength, vocabSize, eos, bos, chatTemplate, defaults } = folder;
+  const { contextLength, vocabSize, eos, bos, chatTemplate, defaults, tensors } = folder;
   const { tokenizerFile, tokenizerConfigFile, modelFile } = folder;
-  const facts = [contextLength, vocabSize, eos, bos, chatTemplate, defaults];
+  const facts = [
+    contextLength,
+    vocabSize,
+    eos,
+    bos,
+    chatTemplate,
+    defaults,
+    ...(tensors === undefined ? [] : [tensors]),
+  ];
   const hash = createHash("sha256").update(JSON.stringify(facts));
   for (const file of [tokenizerFile, tokenizerConfigFile, modelFile]) {
     if (file === undefined) continue;

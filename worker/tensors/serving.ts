@@ -122,6 +122,7 @@ export function servedOf(
     ...(sequence && {
       sequence: {
         maxIdleMs: maxIdleMs(sequence),
+        ...(config.parameters["implicit_start"]?.string_value === "true" && { implicitStart: true }),
         history: history(config),
         ...takesStatesOf(config),
         ...(corrid && { corrid: { tensor: corrid.tensor, datatype: corrid.datatype } }),

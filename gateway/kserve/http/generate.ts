@@ -9,13 +9,8 @@ import { textBodyLimit } from "../../http/limits.js";
 import type { Tensor } from "#shared/frame.js";
 import { elementCount } from "#shared/model/datatype.js";
 import type { ModelExchange } from "./exchange.js";
-import {
-  outputTensor,
-  readTextGeneration,
-  refuseRepeating,
-  textOfInput,
-  type TextGeneration,
-} from "../text-generation.js";
+import { readTextGeneration, refuseRepeating, type TextGeneration } from "../text-generation.js";
+import { outputTensor } from "../text-tensors.js";
 import { acceptedReply, prefersAsync, readIdempotencyKey } from "../../http/headers.js";
 import type { ReadRequest } from "./read-request.js";
 import { tensorRequest } from "./tensor-request.js";
@@ -56,7 +51,7 @@ export async function generateStreamOverHttp(exchange: ModelExchange): Promise<R
   }
   refuseRepeating(generation);
   const refusal = await streamText(generation, inference, outgoing, (texts) =>
-    renderGenerate(model, ready.id, [outputTensor(texts)]),
+    renderGenerate(model, ready.id, [textTensor(ready, texts)]),
   );
   return refusal && asEvent(refusal);
 }
@@ -82,7 +77,7 @@ function textGeneration({ incoming, tenant, model, limits }: ModelExchange, read
   if (model.generator === undefined || text === undefined) return undefined;
   const { textParameters, idempotencyKey } = ready;
   const terms = { tenant, model, idempotencyKey, background: prefersAsync(incoming.headers), limits };
-  return readTextGeneration(terms, textOfInput(text, model.name), textParameters);
+  return readTextGeneration(terms, text, textParameters);
 }
 
 async function inferOnce(exchange: ModelExchange, ready: Ready): Promise<Reply> {
@@ -92,8 +87,14 @@ async function inferOnce(exchange: ModelExchange, ready: Ready): Promise<Reply> 
   return jsonText(renderGenerate({ name: exchange.model.name, version }, ready.id, tensors));
 }
 
-function textReply({ model }: ModelExchange, { id }: Ready, texts: readonly string[]): Reply {
-  return jsonText(renderGenerate(model, id, [outputTensor(texts)]));
+function textReply({ model }: ModelExchange, ready: Ready, texts: readonly string[]): Reply {
+  return jsonText(renderGenerate(model, ready.id, [textTensor(ready, texts)]));
+}
+
+function textTensor({ valid }: Ready, texts: readonly string[]): Tensor {
+  const [output] = valid.outputs;
+  if (output === undefined) throw new TypeError("a generator has an output");
+  return outputTensor(output.name, texts, [1]);
 }
 
 function jsonText(text: string): Reply {

@@ -5,12 +5,13 @@
 import { textBodyLimit } from "../../http/limits.js";
 import { compress } from "../../http/compress.js";
 import type { ModelExchange } from "./exchange.js";
-import { acceptedReply, prefersAsync, readIdempotencyKey } from "../../http/headers.js";
+import { acceptedReply, acceptsEvents, prefersAsync, readIdempotencyKey } from "../../http/headers.js";
 import type { ReadRequest } from "./read-request.js";
 import { tensorRequest } from "./tensor-request.js";
 import { rawToJson } from "./tensors-json.js";
 import { streamText, wholeText } from "./text-answer.js";
-import { outputTensor, readTextGeneration, refuseRepeating, textOfInput } from "../text-generation.js";
+import { readTextGeneration, refuseRepeating } from "../text-generation.js";
+import { outputTensor } from "../text-tensors.js";
 import type { RequestedOutput } from "../request.js";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import type { Tensor } from "#shared/frame.js";
@@ -47,8 +48,9 @@ function longestBody({ model, limits }: ModelExchange, jsonBytes: number | undef
 }
 
 /**
- * Answers for a generator. One BYTES element comes in; the whole text goes out, or with the
- * parameter `stream` an event for each part of it.
+ * Answers for a generator. One BYTES element comes in; the whole text goes out, or an event for
+ * each part of it. For events a client has to give the parameter `stream` and to accept them:
+ * Triton's own clients read one response.
  * @returns undefined where the answer was a stream
  * @throws InferenceError
  */
@@ -58,21 +60,22 @@ async function inferText(
   idempotencyKey: string | undefined,
 ): Promise<Reply | undefined> {
   const [input] = inputs;
-  if (input === undefined) throw new TypeError(`generator '${model.name}' announced no input`);
-  const text = textOfInput(input, model.name);
+  const [output] = outputs;
+  if (input === undefined || output === undefined) throw new TypeError(`generator '${model.name}' has no tensors`);
+  const tensorOf = (texts: readonly string[]): Tensor => outputTensor(output.name, texts, input.shape);
   const background = prefersAsync(incoming.headers);
   const terms = { tenant, model, idempotencyKey, background, limits };
-  const generation = readTextGeneration(terms, text, textParameters);
+  const generation = readTextGeneration(terms, input, textParameters);
   if (generation.request.background) return acceptedReply((await inference.generate(generation.request)).id);
-  if (generation.stream === true) {
+  if (generation.stream === true && acceptsEvents(incoming.headers)) {
     refuseRepeating(generation);
     // An event has no place for bytes, so all outputs are JSON.
     return streamText(generation, inference, outgoing, (texts) =>
-      renderInfer(id, model, [], [outputTensor(texts)]).body.join(""),
+      renderInfer(id, model, [], [tensorOf(texts)]).body.join(""),
     );
   }
   const { texts, headers } = await wholeText(generation, inference, outgoing);
-  const reply = renderInfer(id, model, outputs, [outputTensor(texts)]);
+  const reply = renderInfer(id, model, outputs, [tensorOf(texts)]);
   return withHeaders(await compress(reply, incoming.headers["accept-encoding"]), headers);
 }
 

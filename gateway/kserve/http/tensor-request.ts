@@ -18,7 +18,8 @@ export function tensorRequest(
   const requestFor = (chosen: ServedModel, { inputs, outputs, sequence }: ValidInfer): InferenceRequest => ({
     model: chosen,
     tenant,
-    sequence,
+    // Only a sequence that is there goes on under another version than the one that new ones get.
+    sequence: sequence && (chosen === model ? sequence : { ...sequence, mayBegin: false }),
     inputs,
     outputs: outputs.map(({ name }) => name),
     parameters: parameters.custom,

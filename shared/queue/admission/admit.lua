@@ -23,7 +23,8 @@
 --             or not anybody reads it; '' where it is no stream and its client waits for it, so
 --             that it may be brief (load.lua)
 --           name of the sequence (`tenant:id`); '' for none
---           START 1 + END 2
+--           START 1 + END 2; or 4 + END 2: it begins its sequence where there is none, and is
+--             queued with START then, else without
 --           number that the step should have, counted from the sequence's START, which is 1; ''
 --             where the client does not say
 --           how it waits where it is parked, as parking.lua has it, with the delay in ms from now;
@@ -210,8 +211,13 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
     seq = sequenceOf(lane.base, name)
     running = seq and isBusy(seq)
     lapsed = seq and hasLapsed(seq, now)
+    local isNone = not seq or lapsed or seq.ended == '1'
+    if tonumber(flags) >= 4 then
+      start = isNone
+      flags = string.format('%.0f', flags - (start and 3 or 4))
+    end
     if not start then
-      if not seq or lapsed or seq.ended == '1' then return 'start-required' end
+      if isNone then return 'start-required' end
       if seq.pin ~= lane.pin then
         moved[sequence] = true
         return {'pinned', seq.pin}
@@ -219,7 +225,7 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
     end
     if moved[sequence] then return 'held-back' end
     -- Those before it in this call have their numbers by now.
-    local number = not start and expected ~= '' and numberOf(seq)
+    local number = expected ~= '' and (start and 1 or numberOf(seq))
     if number and tonumber(expected) ~= number then
       return {tonumber(expected) > number and 'ahead' or 'behind', number}
     end

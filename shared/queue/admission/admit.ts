@@ -117,6 +117,8 @@ export interface Applicant extends RequestInBucket {
         readonly name: string;
         readonly start: boolean;
         readonly end: boolean;
+        /** Whether the step begins the sequence where there is none, as if it had START. */
+        readonly mayBegin?: boolean | undefined;
         /** The number that the step should have; absent where the client does not say. */
         readonly number?: number | undefined;
       }
@@ -196,8 +198,8 @@ export async function admit(
     args.push(outcomeTtlMs, deadlineMs, attendedMs ?? "");
     if (sequence === undefined) args.push("", 0, "");
     else {
-      const { name, start, end, number = "" } = sequence;
-      args.push(name, (start ? 1 : 0) + (end ? 2 : 0), number);
+      const { name, start, end, mayBegin = false, number = "" } = sequence;
+      args.push(name, (start ? 1 : mayBegin ? 4 : 0) + (end ? 2 : 0), number);
     }
     args.push(termsText(waiting), waiting.mostParked ?? 0);
   }

@@ -29,7 +29,9 @@ const streaming = [
 
 function begin(of: keyof typeof paths, members: object = {}, headers: Record<string, string> = {}): ClientRequest {
   const [path, body] = paths[of];
-  const sent = request(`${gateway.url}${path}`, { method: "POST", headers });
+  // Without this header `infer` has no stream, whatever its parameters say.
+  const accept = "stream" in members || "parameters" in members ? { accept: "text/event-stream" } : {};
+  const sent = request(`${gateway.url}${path}`, { method: "POST", headers: { ...accept, ...headers } });
   sent.on("error", () => undefined);
   sent.end(JSON.stringify({ ...body, ...members }));
   return sent;

@@ -1,6 +1,7 @@
 /**
- * Builds what users run, as `npm start` and `npm test` build it, before any test. So a test that
- * runs `npm start` finds nothing to build, and no test's files are replaced while it runs.
+ * Makes what users run, the build and the tutorial's model, as `npm start` and `npm test` make it,
+ * before any test. So a test that runs `npm start` finds nothing to make, and no test's files are
+ * replaced while it runs.
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync } from "node:fs";
@@ -11,7 +12,11 @@ import { root } from "./root.js";
 /** Where the build fails, only the tests that start a fleet fail. */
 export default function setup(): void {
   const logs = mkdtempSync(join(tmpdir(), "baton-build-"));
-  const program = `import { build } from "./infra/setup/build.mjs"; await build(${JSON.stringify(logs)});`;
+  const program = `
+    import { build } from "./infra/setup/build.mjs";
+    import { makeTutorialModel } from "./infra/tutorial/make.mjs";
+    makeTutorialModel("infra/models/my_lstm_model");
+    await build(${JSON.stringify(logs)});`;
   try {
     execFileSync(process.execPath, ["--input-type=module", "-e", program], { cwd: root, stdio: "inherit" });
   } catch (error) {

@@ -38,6 +38,8 @@ export interface Step {
   readonly request: string;
   readonly start?: boolean;
   readonly end?: boolean;
+  /** Whether it begins its sequence where there is none. */
+  readonly mayBegin?: boolean;
   readonly sequence?: string;
   /** Which step of its sequence it should be. */
   readonly number?: number;
@@ -92,6 +94,7 @@ export function useLab(): Lab {
 
 export function admitStep(lab: Lab, step: Step) {
   const { request, sequence = SEQUENCE, digest = "", body = request, deadlineMs = 60_000, attendedMs = 0 } = step;
+  const { start = false, end = false, mayBegin, number } = step;
   const { queueLimit = 100, backlog = 64, sequences = 1_000 } = step;
   return admitOne(
     lab,
@@ -100,7 +103,7 @@ export function admitStep(lab: Lab, step: Step) {
       digest,
       deadlineMs,
       attendedMs,
-      sequence: { name: sequence, start: step.start === true, end: step.end === true, number: step.number },
+      sequence: { name: sequence, start, end, mayBegin, number },
     },
     { queue: queueLimit, waitingPerSequence: backlog, liveSequences: sequences },
   );

@@ -3,7 +3,7 @@ import type { ModelConfig } from "#shared/model/config.js";
 import { LoadError } from "../../thread/load-error.js";
 import type { Field, Message } from "../pbtxt/message.js";
 import { modelConfig } from "../pbtxt/schema.js";
-import { parameterVerdict, Verdict, verdicts, type Verdicts } from "./verdicts.js";
+import { generatorVerdicts, parameterVerdict, Verdict, verdicts, type Verdicts } from "./verdicts.js";
 
 /**
  * @param config as it was written, since completion fills in values that nobody asked for
@@ -11,12 +11,21 @@ import { parameterVerdict, Verdict, verdicts, type Verdicts } from "./verdicts.j
  * @throws LoadError that names every field whose neglect could change what clients get
  */
 export function judge(config: ModelConfig): string[] {
-  const found = [
+  return warningsOf([
     ...judgeMessage(modelConfig, { ...config }, verdicts, ""),
     ...judgeGroups(config),
     ...judgeLevels(config),
     ...judgeParameters(config),
-  ];
+  ]);
+}
+
+/** Does the same for the configuration of a generator. */
+export function judgeGenerator(config: ModelConfig): string[] {
+  return warningsOf([...judgeMessage(modelConfig, { ...config }, generatorVerdicts, ""), ...judgeGroups(config)]);
+}
+
+/** @throws LoadError */
+function warningsOf(found: readonly Finding[]): string[] {
   const refusals = found.filter(({ fatal }) => fatal).map(({ text }) => text);
   if (refusals.length > 0) throw new LoadError(refusals.join("; "));
   return found.map(({ text }) => text);

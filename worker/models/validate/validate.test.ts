@@ -38,7 +38,15 @@ describe("validateConfig", () => {
     ["platform: 'ensemble'", "ensemble scheduling is not supported: model 'm'"],
     ["platform: 'ensemble' ensemble_scheduling { }", "ensemble scheduling is not supported: model 'm'"],
     ["backend: 'python'", "backend 'python' is not supported: model 'm' needs backend 'onnxruntime'"],
-    ["platform: 'tensorrt_plan'", "unexpected platform type 'tensorrt_plan' for m"],
+    [
+      "platform: 'tensorrt_plan'",
+      "unexpected platform type 'tensorrt_plan' for m: " +
+        'write platform: "onnxruntime_onnx", beside a model.onnx in the folder of each version',
+    ],
+    [
+      "parameters { key: 'implicit_start' value { string_value: 'true' } }",
+      "parameter 'implicit_start' needs sequence batching, which m does not have",
+    ],
     [
       "backend: 'onnxruntime' platform: 'tensorrt_plan'",
       "unexpected 'platform' and 'backend' pair, got:tensorrt_plan, onnxruntime",

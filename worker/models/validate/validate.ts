@@ -8,7 +8,7 @@ import { LoadError } from "../../thread/load-error.js";
 import { validateSequenceBatching } from "./sequence.js";
 
 /** Parameters that say something of a model's sequences. */
-const ofSequences = ["checkpoint_history", "takes_states_of"];
+const ofSequences = ["checkpoint_history", "implicit_start", "takes_states_of"];
 
 /**
  * Checks everything but the tensors, which `completeFromGraph` may still add.
@@ -55,7 +55,10 @@ function validateBackend({ name, platform, backend, ensemble_scheduling: ensembl
     throw new LoadError(`ensemble scheduling is not supported: model '${name}'`);
   }
   if (platform === "" && backend === "") throw new LoadError(`must specify 'platform' or 'backend' for '${name}'`);
-  if (backend === "") throw new LoadError(`unexpected platform type '${platform}' for ${name}`);
+  if (backend === "") {
+    const instead = 'write platform: "onnxruntime_onnx", beside a model.onnx in the folder of each version';
+    throw new LoadError(`unexpected platform type '${platform}' for ${name}: ${instead}`);
+  }
   if (backend !== "onnxruntime") {
     throw new LoadError(`backend '${backend}' is not supported: model '${name}' needs backend 'onnxruntime'`);
   }

@@ -173,6 +173,24 @@ export const verdicts: Verdicts = {
   model_metrics: { metric_control: warned(noMetrics) },
 };
 
+const ownEngine = "Baton's own engine runs every generator";
+const ownBatches = "a generator runs all the requests that it has together";
+
+/** The verdicts on a generator's configuration, whose folder says all else. */
+export const generatorVerdicts: Verdicts = {
+  ...verdicts,
+  platform: warned(ownEngine, (platform) => platform === "onnxruntime_onnx"),
+  backend: warned(ownEngine, (backend) => backend === "onnxruntime"),
+  version_policy: warned("a generator's folder has one version"),
+  max_batch_size: warned("a request has one text, and more of them run together anyway", (size) => size === 1),
+  optimization: warned(ownEngine),
+  dynamic_batching: warned(ownBatches),
+  sequence_batching: refused("a conversation is a sequence of any generator, and needs no configuration"),
+  default_model_filename: refused("the files in the folder 'onnx' have the names that exporters give them"),
+  parameters: warned("a request's own parameters say how its text is made"),
+  model_transaction_policy: { decoupled: needless("a generator answers with one response, or with a stream of them") },
+};
+
 const performance = "Baton does not set this option of ONNX Runtime; it changes no answer";
 const notThere = refused("this is not there yet, and the model would answer otherwise without it");
 
@@ -195,7 +213,11 @@ const parameterVerdicts: Readonly<Record<string, Verdict>> = {
   gpu_mem_limit: warned(onlyGpu),
   arena_extend_strategy: warned(onlyGpu),
   do_copy_in_default_stream: warned(onlyGpu),
-  implicit_start: notThere,
+  implicit_start: new Verdict({
+    kind: "refused",
+    why: "it must be 'true', and a request of an unknown id begins its sequence without START, or 'false'",
+    allowed: (value) => value === "true" || value === "false",
+  }),
   "batch_axis:": notThere,
   "constant_input:": notThere,
   iterate_while: notThere,

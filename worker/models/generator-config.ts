@@ -1,0 +1,63 @@
+/**
+ * What the config.pbtxt of a generator's folder says: the names of its text input and output.
+ * Everything else that it may say is judged as for any model: obeyed, warned of or refused by name.
+ */
+import type { ModelConfig, ModelInput, ModelOutput } from "#shared/model/config.js";
+import { LoadError } from "../thread/load-error.js";
+import { judgeGenerator } from "./validate/judge.js";
+import type { ReadConfig } from "./validate/tutorial.js";
+
+/** One of a generator's two tensors. */
+export interface TextTensor {
+  readonly name: string;
+  /** Without the batch dimension. */
+  readonly dims: readonly number[];
+}
+
+export interface GeneratorTensors {
+  /** 0: there is no batch dimension. A request has one text all the same. */
+  readonly maxBatchSize: number;
+  readonly input: TextTensor;
+  readonly output: TextTensor;
+}
+
+export interface GeneratorConfig {
+  /** Undefined where the configuration names no tensors: then a text of any name is taken. */
+  readonly tensors: GeneratorTensors | undefined;
+  /** Where the configuration is not taken as it is written. */
+  readonly warnings: readonly string[];
+}
+
+/** @param name of the folder @throws LoadError */
+export function generatorConfig({ config, warnings }: ReadConfig, name: string): GeneratorConfig {
+  if (config.name !== "" && config.name !== name) {
+    const rule = "directory name must equal model name";
+    throw new LoadError(`unexpected directory name '${name}' for model '${config.name}', ${rule}`);
+  }
+  return { warnings: [...warnings, ...judgeGenerator(config)], tensors: tensorsOf(config) };
+}
+
+function tensorsOf({ input, output, max_batch_size: maxBatchSize }: ModelConfig): GeneratorTensors | undefined {
+  if (maxBatchSize < 0) throw new LoadError("'max_batch_size' must be a non-negative value");
+  if (input.length === 0 && output.length === 0) return undefined;
+  const [first, ...moreInputs] = input;
+  const [answer, ...moreOutputs] = output;
+  if (first === undefined || answer === undefined || moreInputs.length > 0 || moreOutputs.length > 0) {
+    throw new LoadError(
+      `a generator has one input and one output, both TYPE_STRING, but ${input.length} and ${output.length} are given: ` +
+        'write input { name: "TEXT" data_type: TYPE_STRING dims: 1 } output { name: "TEXT" data_type: TYPE_STRING dims: 1 }',
+    );
+  }
+  return { maxBatchSize, input: textTensor("input", first), output: textTensor("output", answer) };
+}
+
+function textTensor(role: string, { name, data_type, dims }: ModelInput | ModelOutput): TextTensor {
+  if (name === "") throw new LoadError(`the ${role} of a generator must have a name`);
+  if (data_type !== "TYPE_STRING") {
+    throw new LoadError(`${role} '${name}' of a generator must have data_type TYPE_STRING, not ${data_type}`);
+  }
+  if (dims.length === 0 || dims.some((dim) => dim !== 1 && dim !== -1)) {
+    throw new LoadError(`${role} '${name}' of a generator has one text: its dims must be 1, or -1`);
+  }
+  return { name, dims };
+}

@@ -1,0 +1,244 @@
+/**
+ * Turns the configuration that tutorials show into Triton's own: each word that Triton lacks is
+ * read as the genuine one, and a warning names both. A configuration without such words is taken
+ * as strictly as Triton takes it.
+ */
+import type {
+  DynamicBatching,
+  InstanceGroup,
+  ModelConfig,
+  SequenceBatching,
+  SequenceState,
+} from "#shared/model/config.js";
+import { LoadError } from "../../thread/load-error.js";
+import { modelConfig } from "../pbtxt/schema.js";
+import { parseTextFormat } from "../pbtxt/text-format.js";
+import {
+  tutorialConfig,
+  type TutorialConfig,
+  type TutorialDynamicBatching,
+  type TutorialSequenceBatching,
+  type TutorialState,
+} from "../pbtxt/tutorial-schema.js";
+import type { DirectoryFacts } from "./complete.js";
+
+/** A configuration in genuine fields. */
+export interface ReadConfig {
+  readonly config: ModelConfig;
+  /**
+   * The states that have one name for both of their tensors. It stands in `input_name` and
+   * `output_name` until the graph is known (`state-names.ts`).
+   */
+  readonly stateNames: ReadonlySet<string>;
+  /** Batch sizes that the model is to run before it serves. */
+  readonly warmUp: readonly number[];
+  /** A sentence for each field that was read as another one. */
+  readonly warnings: readonly string[];
+}
+
+/** What is genuine as it was written. */
+export function genuine(config: ModelConfig): ReadConfig {
+  return { config, stateNames: new Set(), warmUp: [], warnings: [] };
+}
+
+/** @param file the name that errors give it @throws LoadError */
+export function readConfigText(source: Uint8Array, file: string): ReadConfig {
+  try {
+    return genuine(parseTextFormat(modelConfig, source, file));
+  } catch (strict) {
+    const written = parseTextFormat(tutorialConfig, source, file);
+    if (!hasTutorialWords(written)) throw strict;
+    return rewriteTutorial(written);
+  }
+}
+
+function hasTutorialWords({ dynamic_batching: dynamic, sequence_batching: sequence }: TutorialConfig): boolean {
+  return (
+    (dynamic !== undefined && (dynamic.default_batch_size !== 0 || dynamic.timeout_action !== undefined)) ||
+    (sequence !== undefined &&
+      (sequence.reusable_batch !== undefined ||
+        sequence.timeout_action !== undefined ||
+        sequence.state.some(({ name }) => name !== "")))
+  );
+}
+
+/** Reads what is genuine by its name, but asks for what is not there. */
+export function rewriteValues(read: ReadConfig, { firstVersionFiles = [] }: DirectoryFacts): ReadConfig {
+  const { platform, backend, default_model_filename: named, ensemble_scheduling, instance_group } = read.config;
+  const file = named || "model.onnx";
+  const hasOnnx = file.endsWith(".onnx") && firstVersionFiles.includes(file);
+  const other = !["", "onnxruntime_onnx", "ensemble"].includes(platform) && ensemble_scheduling === undefined;
+  const replaces = other && backend === "" && hasOnnx;
+  const onCpu = ({ kind, gpus }: InstanceGroup): boolean => kind === "KIND_CPU" && gpus.length > 0;
+  const groups = instance_group.map((group) => (onCpu(group) ? { ...group, gpus: [] } : group));
+  return {
+    ...read,
+    config: { ...read.config, instance_group: groups, ...(replaces && { platform: "onnxruntime_onnx" }) },
+    warnings: [
+      ...(replaces ? [`platform: "${platform}" is read as platform: "onnxruntime_onnx", since ${file} was found`] : []),
+      ...instance_group.flatMap((group, index) =>
+        onCpu(group) ? [`instance_group[${index}].gpus has no effect: its kind is KIND_CPU`] : [],
+      ),
+      ...read.warnings,
+    ],
+  };
+}
+
+function rewriteTutorial({
+  dynamic_batching: dynamic,
+  sequence_batching: sequence,
+  ...rest
+}: TutorialConfig): ReadConfig {
+  if (dynamic !== undefined) checkSize("dynamic_batching.default_batch_size", dynamic.default_batch_size);
+  if (sequence !== undefined) return rewriteSequence(rest, dynamic, sequence);
+  if (dynamic === undefined) throw new TypeError("the tutorial's words are in neither block");
+  return rewriteDynamic(rest, dynamic);
+}
+
+/** The tutorial's `dynamic_batching` alone: a model without sequences. */
+function rewriteDynamic(
+  rest: ModelConfig,
+  { default_batch_size: size, timeout_action: action, ...batching }: TutorialDynamicBatching,
+): ReadConfig {
+  const policy = batching.default_queue_policy;
+  if (action !== undefined && policy !== undefined && policy.timeout_action !== "REJECT") {
+    throw new LoadError(
+      "dynamic_batching.timeout_action and default_queue_policy.timeout_action differ: leave the first one out",
+    );
+  }
+  const isNew = size > 0 && !batching.preferred_batch_size.includes(size);
+  const dynamic: DynamicBatching = {
+    ...batching,
+    preferred_batch_size: isNew ? [...batching.preferred_batch_size, size] : batching.preferred_batch_size,
+  };
+  return {
+    ...genuine({ ...rest, max_batch_size: rest.max_batch_size || size, dynamic_batching: dynamic }),
+    warnings: [
+      ...(size > 0 ? [readAs("dynamic_batching.default_batch_size", "dynamic_batching.preferred_batch_size")] : []),
+      ...timeoutWarning("dynamic_batching", action),
+    ],
+  };
+}
+
+function rewriteSequence(
+  rest: ModelConfig,
+  dynamic: TutorialDynamicBatching | undefined,
+  { reusable_batch: reusable, timeout_action: action, state, ...batching }: TutorialSequenceBatching,
+): ReadConfig {
+  if (dynamic !== undefined) refuseUnmovable(dynamic, batching);
+  const wanted = reusable?.max_size ?? 0;
+  checkSize("sequence_batching.reusable_batch.max_size", wanted);
+  const given = rest.max_batch_size || wanted || (dynamic?.default_batch_size ?? 0);
+  const max_batch_size = wanted > 0 ? Math.min(given, wanted) : given;
+  const candidates = reusable?.candidate_batch_size ?? [];
+  const usual = dynamic !== undefined && dynamic.default_batch_size > 0 ? [dynamic.default_batch_size] : [];
+  const sizes = firstGiven(batching.oldest?.preferred_batch_size, candidates, dynamic?.preferred_batch_size, usual);
+  const oldest =
+    reusable !== undefined || dynamic !== undefined || batching.oldest !== undefined
+      ? {
+          max_candidate_sequences: batching.oldest?.max_candidate_sequences ?? 0,
+          preferred_batch_size: sizes.filter((size) => size <= max_batch_size),
+          max_queue_delay_microseconds:
+            batching.oldest?.max_queue_delay_microseconds || (dynamic?.max_queue_delay_microseconds ?? 0),
+          preserve_ordering: batching.oldest?.preserve_ordering === true || dynamic?.preserve_ordering === true,
+        }
+      : undefined;
+  const sequence: SequenceBatching = { ...batching, ...(oldest && { oldest }), state: state.map(genuineState) };
+  const implicit = rest.parameters["implicit_start"];
+  const parameters = { ...rest.parameters, implicit_start: implicit ?? { string_value: "true" } };
+  return {
+    config: { ...rest, max_batch_size, parameters, sequence_batching: sequence },
+    stateNames: new Set(state.flatMap(({ name }) => (name === "" ? [] : [name]))),
+    warmUp: candidates.filter((size) => size > 0 && size <= max_batch_size),
+    warnings: [
+      ...(dynamic === undefined ? [] : movedWarnings(dynamic)),
+      ...timeoutWarning("sequence_batching", action),
+      ...(wanted > 0 ? [readAs("sequence_batching.reusable_batch.max_size", "max_batch_size")] : []),
+      ...(candidates.length > 0
+        ? [readAs("sequence_batching.reusable_batch.candidate_batch_size", PREFERRED)]
+        : reusable !== undefined && wanted === 0
+          ? [readAs("sequence_batching.reusable_batch", "sequence_batching.oldest")]
+          : []),
+      ...sizes
+        .filter((size) => size > max_batch_size)
+        .map((size) => `${PREFERRED} goes without ${size}, which is more than the max_batch_size of ${max_batch_size}`),
+      ...(implicit === undefined
+        ? [
+            "a sequence begins without START, as if parameters had implicit_start: the configuration has the tutorial's form",
+          ]
+        : []),
+    ],
+  };
+}
+
+const OLDEST = "sequence_batching.oldest";
+const PREFERRED = `${OLDEST}.preferred_batch_size`;
+
+/** The first list that says anything. */
+function firstGiven(...lists: readonly (readonly number[] | undefined)[]): readonly number[] {
+  return lists.find((list) => list !== undefined && list.length > 0) ?? [];
+}
+
+function readAs(given: string, becomes: string): string {
+  return `${given} is read as ${becomes}`;
+}
+
+/** A negative size would be dropped in silence. */
+function checkSize(field: string, size: number): void {
+  if (size < 0) throw new LoadError(`${field} must be positive, got ${size}`);
+}
+
+function timeoutWarning(block: string, action: string | undefined): string[] {
+  if (action === undefined) return [];
+  const meaning = readAs(`${block}.timeout_action: ${action}`, "default_queue_policy.timeout_action: REJECT");
+  const why =
+    action === "TIMEOUT_COMPLETE" ? "it has no meaning of its own" : "what waits for longer than it may is refused";
+  return [`${meaning}: ${why}`];
+}
+
+/** What `dynamic_batching` says has a place in `oldest`, or is refused by name. */
+function refuseUnmovable(dynamic: TutorialDynamicBatching, { direct }: Pick<SequenceBatching, "direct">): void {
+  if (direct !== undefined) {
+    throw new LoadError(
+      "dynamic_batching beside sequence_batching goes to oldest, and direct is given: leave dynamic_batching out",
+    );
+  }
+  const policies = [
+    ...(dynamic.priority_levels === 0 ? [] : ["priority_levels"]),
+    ...(dynamic.default_priority_level === 0 ? [] : ["default_priority_level"]),
+    ...(dynamic.default_queue_policy === undefined ? [] : ["default_queue_policy"]),
+    ...(Object.keys(dynamic.priority_queue_policy).length === 0 ? [] : ["priority_queue_policy"]),
+  ];
+  if (policies.length === 0) return;
+  const named = policies.map((field) => `dynamic_batching.${field}`).join(", ");
+  throw new LoadError(`${named} cannot stand beside sequence_batching: steps of sequences have no queue policies`);
+}
+
+function movedWarnings(dynamic: TutorialDynamicBatching): string[] {
+  const moved: [field: string, given: boolean, becomes: string][] = [
+    ["preferred_batch_size", dynamic.preferred_batch_size.length > 0, PREFERRED],
+    ["default_batch_size", dynamic.default_batch_size > 0, PREFERRED],
+    [
+      "max_queue_delay_microseconds",
+      dynamic.max_queue_delay_microseconds !== 0,
+      `${OLDEST}.max_queue_delay_microseconds`,
+    ],
+    ["preserve_ordering", dynamic.preserve_ordering, `${OLDEST}.preserve_ordering`],
+  ];
+  const named = moved.flatMap(([field, given, becomes]) =>
+    given ? [readAs(`dynamic_batching.${field}`, becomes)] : [],
+  );
+  const all = [...named, ...timeoutWarning("dynamic_batching", dynamic.timeout_action)];
+  return all.length > 0 ? all : [readAs("dynamic_batching", OLDEST)];
+}
+
+function genuineState({ name, ...state }: TutorialState): SequenceState {
+  if (name === "") return state;
+  if (state.input_name !== "" || state.output_name !== "") {
+    throw new LoadError(`state '${name}' has a name beside input_name and output_name: leave it out`);
+  }
+  if (state.initial_state.length > 0) {
+    throw new LoadError(`state '${name}' has an initial_state: write input_name and output_name in place of its name`);
+  }
+  return { ...state, input_name: name, output_name: name };
+}
