@@ -1,6 +1,6 @@
-// Joins the worker's main thread into a few files, dist/bundled/worker/. Node spends more on finding
-// and reading each of some 400 modules than on most of what is in them: a worker's start takes a
-// third less of the processor this way. All else runs as it is compiled.
+// Joins the worker's main thread into a few files, dist/bundled/worker/. Node spends more on
+// finding and reading each of some 400 modules than on most of what is in them: a worker's start
+// takes a third less of the processor this way. All else runs as it is compiled.
 import { dirname, join, relative } from "node:path";
 import { rolldown } from "rolldown";
 
