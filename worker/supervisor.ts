@@ -9,20 +9,15 @@ import { fork } from "node:child_process";
 import { EXIT_UNUSABLE } from "#shared/exit.js";
 import type { CrashRelease } from "./crash-release.js";
 
+/** `main.ts` and all that it imports, in a few files (infra/bundle-worker.mjs). */
+const PROGRAM = new URL("../bundled/worker/main.js", import.meta.url);
+
 /**
  * The pause doubles with each crash in a row, so that a worker that cannot live spares the machine.
  */
 const RESTART_MS = { first: 50, most: 1_000 };
 /** A child that lived this long was not part of a crash loop. */
 const HEALTHY_MS = 10_000;
-
-/**
- * A model's results lie in memory outside of V8's heap. By default V8 collects the whole heap
- * whenever the heap and that memory together have grown by a fraction of what lives in the heap,
- * and little lives in it here: that was a dozen collections a second, for nearly half of a model
- * thread's time. Now they may grow to five times of it.
- */
-const HEAP_GROWTH = "--heap-growing-percent=400";
 
 let pauseMs = RESTART_MS.first;
 let stopping = false;
@@ -40,10 +35,9 @@ async function afterDeath(death: Readonly<Record<string, unknown>>, release: Cra
 
 function start(): void {
   const startedAt = performance.now();
-  const child = fork(new URL("./main.js", import.meta.url), {
+  const child = fork(PROGRAM, {
     // ONNX Runtime reports usage to its makers unless told otherwise.
     env: { ...process.env, ORT_DISABLE_TELEMETRY: "1" },
-    execArgv: [...process.execArgv, HEAP_GROWTH],
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
   let release: CrashRelease | undefined;

@@ -6,7 +6,7 @@
  * Needs `npm run build`, redis-server and nats-server; prints each list with `--list`.
  */
 import { spawn } from "node:child_process";
-import { cpSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -39,10 +39,13 @@ const env = {
   BATON_HTTP_PORT: String(httpPort),
   BATON_HOST: "127.0.0.1",
   BATON_MODEL_REPOSITORY: folder,
+  // As a worker's supervisor sets it.
+  ORT_DISABLE_TELEMETRY: "1",
 };
 const url = `http://127.0.0.1:${httpPort}`;
 const gateway = await launchWatched("gateway/main.js");
-const workerProgram = existsSync(join(root, "dist/worker/supervisor.js")) ? "worker/supervisor.js" : "worker/main.js";
+// Not the supervisor, which starts what `npm run build` joins of these files.
+const workerProgram = "worker/main.js";
 const worker = await launchWatched(workerProgram);
 await until(async () => (await fetch(`${url}/v2/models/tale-gpt/ready`)).ok);
 await until(async () => (await fetch(`${url}/v2/models/accumulate/ready`)).ok);
@@ -200,9 +203,8 @@ async function launchWatched(program) {
   child.stderr?.setEncoding("utf8").on("data", (text) => {
     for (const [, address] of text.matchAll(/Debugger listening on (ws:\S+)/g)) inspectors.push(address);
   });
-  const wanted = program.startsWith("worker") ? 2 : 1;
-  await until(async () => inspectors.length >= wanted);
-  const calls = new Calls(inspectors[wanted - 1] ?? "");
+  await until(async () => inspectors.length > 0);
+  const calls = new Calls(inspectors[0] ?? "");
   await calls.open();
   const built = pathToFileURL(join(root, "dist/")).href;
   return {

@@ -11,9 +11,16 @@ import { Refusal, step } from "./terminal.mjs";
 
 /** Holds the fingerprint of the sources that dist/ was built from. */
 const STAMP = join(root, "dist/.built-from");
-const FILES = ["package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json", "infra/copy-scripts.mjs"];
+const FILES = [
+  "package.json",
+  "package-lock.json",
+  "tsconfig.json",
+  "tsconfig.build.json",
+  "infra/copy-scripts.mjs",
+  "infra/bundle-worker.mjs",
+];
 const FOLDERS = ["gateway", "worker", "shared", "test/bench"];
-const PRODUCTS = ["dist/gateway/main.js", "dist/worker/supervisor.js"];
+const PRODUCTS = ["dist/gateway/main.js", "dist/worker/supervisor.js", "dist/bundled/worker/main.js"];
 
 /**
  * @param {string} logFolder

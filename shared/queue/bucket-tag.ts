@@ -3,7 +3,7 @@
  * chosen such that their slots lie evenly over all slots, and the buckets evenly over the nodes.
  */
 import { MOST_BUCKETS } from "../buckets.js";
-import { slotOf } from "../redis/slots.js";
+import { slotOf, slotsOfTags } from "../redis/slots.js";
 
 const SLOTS = 16_384;
 /** Each bucket has this many slots to itself, in one of which its tag lies. */
@@ -21,11 +21,11 @@ export function bucketTag(bucket: number): string {
 
 function findTag(bucket: number): string {
   const first = positionOf(bucket) * SLOTS_PER_BUCKET;
-  for (let i = 0; ; i++) {
-    const tag = i === 0 ? `{${bucket}}` : `{${bucket}.${i}}`;
-    const slot = slotOf(tag);
-    if (slot >= first && slot < first + SLOTS_PER_BUCKET) return tag;
-  }
+  const fits = (slot: number) => slot >= first && slot < first + SLOTS_PER_BUCKET;
+  if (fits(slotOf(`{${bucket}}`))) return `{${bucket}}`;
+  // A thousand are tried on average.
+  const slotOfTag = slotsOfTags(`${bucket}.`);
+  for (let i = 1; ; i++) if (fits(slotOfTag(String(i)))) return `{${bucket}.${i}}`;
 }
 
 /**

@@ -15,9 +15,30 @@ const TABLE = Uint16Array.from({ length: 256 }, (_, high) => {
 
 /** The slot of a key, from 0 to 16 383. Only the hash tag counts, where the key has one. */
 export function slotOf(key: string): number {
+  return crcOf(Buffer.from(hashed(key))) % SLOTS;
+}
+
+/**
+ * For who looks for a tag: the slot of each tag that is `stem` and some digits. The stem is hashed
+ * once.
+ */
+export function slotsOfTags(stem: string): (digits: string) => number {
+  const begun = crcOf(Buffer.from(stem));
+  return (digits) => {
+    let crc = begun;
+    for (let i = 0; i < digits.length; i++) crc = crcWith(crc, digits.charCodeAt(i));
+    return crc % SLOTS;
+  };
+}
+
+function crcOf(bytes: Uint8Array): number {
   let crc = 0;
-  for (const byte of Buffer.from(hashed(key))) crc = ((crc << 8) & 0xffff) ^ (TABLE[(crc >> 8) ^ byte] ?? 0);
-  return crc % SLOTS;
+  for (const byte of bytes) crc = crcWith(crc, byte);
+  return crc;
+}
+
+function crcWith(crc: number, byte: number): number {
+  return ((crc << 8) & 0xffff) ^ (TABLE[(crc >> 8) ^ byte] ?? 0);
 }
 
 /** What is between the first `{` and the next `}`, unless that is nothing. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
+import { cancelRequest } from "#shared/queue/cancel.js";
 import { logKey, outcomeKey } from "#shared/queue/keys.js";
 import { appendTokens, type Append } from "#shared/queue/work/append-tokens.js";
 import { takeFrom } from "#shared/queue/work/take-from.js";
@@ -22,13 +23,15 @@ async function begin(lab: Lab, attendedMs = 0) {
   await admitStream(lab, "r1", attendedMs);
   const { entry, request } = await takeOne(lab.queue);
   const queue = streaming(lab.queue);
-  const append = async (first: number, records: readonly string[], final = false) => {
+  const send = async (first: number, records: readonly string[], how: Pick<Append, "final" | "seen">) => {
     const [said] = await appendTokens(queue, [
-      { lane: lab.lane, entry, tenant: DEFAULT_TENANT, request, first, records, final },
+      { lane: lab.lane, entry, tenant: DEFAULT_TENANT, request, first, records, ...how },
     ]);
     return said;
   };
-  return { entry, append, out: outcomeKey(addressOf(lab, "r1")), log: logKey(addressOf(lab, "r1")) };
+  const append = (first: number, records: readonly string[], final = false) => send(first, records, { final });
+  const appendSeen = (first: number, records: readonly string[]) => send(first, records, { final: false, seen: true });
+  return { entry, append, appendSeen, out: outcomeKey(addressOf(lab, "r1")), log: logKey(addressOf(lab, "r1")) };
 }
 
 describe("appendTokens", () => {
@@ -61,7 +64,6 @@ describe("appendTokens", () => {
     expect(await append(0, [record(0), record(1)])).toBe("appended");
     expect(await append(1, [record(1), finalRecord(2)], true)).toBe("appended");
     expect(await append(1, [record(1), finalRecord(2)], true)).toBe("appended");
-    expect(await append(1, [record(1)])).toBe("appended");
     expect(await logOf(lab, "r1")).toEqual([record(0), record(1), finalRecord(2)]);
   });
 
@@ -107,6 +109,47 @@ describe("appendTokens", () => {
     expect(await append(1, [finalRecord(1)], true)).toBe("lost");
     expect(await append(0, [finalRecord(0)], true)).toBe("appended");
     expect(await logOf(lab, "r1")).toEqual([finalRecord(0)]);
+  });
+
+  it("takes no record of another worker, in a log that this one has sealed, for the caller's", async () => {
+    const { append, appendSeen } = await begin(lab);
+    await append(0, [record(0)]);
+    await append(1, [finalRecord(1)], true);
+    expect(await append(1, [record(1)])).toBe("lost");
+    expect(await appendSeen(1, [record(1)])).toBe("lost");
+    expect(await logOf(lab, "r1")).toEqual([record(0), finalRecord(1)]);
+  });
+
+  it("does not ask again whether a stream is wanted that was seen a moment ago", async () => {
+    const { append, appendSeen, out } = await begin(lab, 60_000);
+    await append(0, [record(0)]);
+    await lab.redis.hset(out, "wanted", "1");
+    expect(await appendSeen(1, [record(1)])).toBe("appended");
+    expect(await append(2, [record(2)])).toBe("unwanted");
+    expect(await logOf(lab, "r1")).toEqual([record(0), record(1)]);
+  });
+
+  it("finds whatever else has happened to a stream that was seen a moment ago", async () => {
+    const { append, appendSeen, log } = await begin(lab, 60_000);
+    // The first record makes it begin, and appending twice writes once, seen or not.
+    expect(await appendSeen(0, [record(0)])).toBe("appended");
+    expect(await outcomeFields(lab, "r1")).toHaveProperty("began");
+    expect(await appendSeen(0, [record(0), record(1)])).toBe("appended");
+    expect(await logOf(lab, "r1")).toEqual([record(0), record(1)]);
+    await lab.redis.rename(log, `${log}.kept`);
+    expect(await appendSeen(2, [record(2)])).toBe("gap");
+    expect(await lab.redis.exists(log)).toBe(0);
+    await lab.redis.rename(`${log}.kept`, log);
+    const ending = { code: "cancelled", message: "the request was cancelled", ttlMs: 100_000, stream: true } as const;
+    await cancelRequest(lab.redis, addressOf(lab, "r1"), ending);
+    const sealed = await logOf(lab, "r1");
+    expect(sealed).toHaveLength(3);
+    expect(await appendSeen(2, [record(2)])).toBe("ended");
+    expect(await logOf(lab, "r1")).toEqual(sealed);
+    await takeFrom(lab.other, lab.queue.consumer, 10);
+    expect(await appendSeen(3, [record(3)])).toBe("lost");
+    expect(await append(3, [record(3)])).toBe("lost");
+    expect(await logOf(lab, "r1")).toEqual(sealed);
   });
 
   it("writes nothing that nobody wants, but a final record all the same", async () => {

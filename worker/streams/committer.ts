@@ -54,11 +54,19 @@ export interface CommitterSettings {
   readonly log: Logger;
 }
 
+/**
+ * How long after one look another one may wait that asks whether the stream is wanted. Asking with
+ * each token would be a fifth of what tokens cost Redis, and gateways mark streams for seconds.
+ */
+const SEEN_MS = 200;
+
 export class Committer {
   /** Notified when the lag has shrunk. */
   readonly caughtUp = new Signal();
   readonly #settings: CommitterSettings;
   #pending = new Map<Stream, Pending>();
+  /** When Redis last said that a stream is wanted, on `performance.now()`'s clock. */
+  readonly #seenAt = new WeakMap<Stream, number>();
   /**
    * The script calls of now and later, until nothing is pending; undefined while there is nothing
    * to do.
@@ -163,9 +171,12 @@ export class Committer {
    */
   async #appendTogether(batch: readonly (readonly [Stream, Pending])[]): Promise<void> {
     const { queue, settler, outageGuard, owner, log } = this.#settings;
-    const appends = batch.map(([{ held }, { first, records, ending }]) => {
-      const { lane, entry, tenant, request } = held.delivery;
-      return { lane, entry, tenant, request, first, records, final: ending !== undefined };
+    const now = performance.now();
+    const appends = batch.map(([stream, { first, records, ending }]) => {
+      const { lane, entry, tenant, request } = stream.held.delivery;
+      const seen = now - (this.#seenAt.get(stream) ?? -Infinity) < SEEN_MS;
+      if (!seen) this.#seenAt.set(stream, now);
+      return { lane, entry, tenant, request, first, records, final: ending !== undefined, seen };
     });
     let words: Appended[];
     try {

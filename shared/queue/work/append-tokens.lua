@@ -11,8 +11,11 @@
 --   then three per lane:  tag of the bucket and model `{tag}:model`, the oldest and the newest
 --                         entry
 --   then per request:  number of the lane from 1, entry, name of the request, index of the first
---                      record, whether the last record is the final one 0/1, count of records,
---                      records...
+--                      record, FINAL if the last record is the final one, SEEN if the caller has
+--                      appended with LOOK a moment ago, else LOOK; count of records, records...
+--   With SEEN the length of the log alone says whether all is as the caller believes. That tells
+--   all but whether the stream is wanted: whatever ends a stream takes its entry from the caller,
+--   or changes its log, too (cancel.lua).
 --   Returns one word per request
 --           'appended'  by this call, or by an earlier one
 --           'lost'      the caller does not own the entry any more, or owns it again after another
@@ -27,6 +30,7 @@
 -- include owned.lua
 -- A worker seldom has more entries in a lane.
 local MOST_OWNED = 1088
+local LOOK, FINAL, SEEN = '0', '1', '2'
 local group, consumer, heed = ARGV[1], ARGV[2], ARGV[3] == '1'
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -49,23 +53,25 @@ local function appended(log, first, from, to)
 end
 
 -- The records are ARGV[from] to ARGV[to].
-local function append(lane, entry, request, first, final, from, to)
+local function append(lane, entry, request, first, what, from, to)
   if not lane.owns(entry) then return 'lost' end
-  local out, log = 'out:' .. lane.base .. ':' .. request, 'log:' .. lane.base .. ':' .. request
+  local log = 'log:' .. lane.base .. ':' .. request
+  local short = to - from < 1000
+  if what == SEEN and first > 0 and short and appended(log, first, from, to) then return 'appended' end
+  local final, out = what == FINAL, 'out:' .. lane.base .. ':' .. request
   local facts = redis.call('HMGET', out, 'digest', 'kind', 'sealed', 'wanted', 'began')
   if not facts[1] or facts[2] then return 'ended' end
   local sealed, began = facts[3], facts[5]
   local unwanted = heed and not final and facts[4] and tonumber(facts[4]) < now
-  if began and not sealed and not final and not unwanted and to - from < 1000 and appended(log, first, from, to) then
+  if what == LOOK and began and not sealed and not unwanted and short and appended(log, first, from, to) then
     return 'appended'
   end
   local length = redis.call('LLEN', log)
   local past = first + to - from + 1
   if sealed then
     -- Sealed by this very call, whose reply was lost; or by another worker meanwhile, with other
-    -- records.
-    local same = final and redis.call('LINDEX', log, -1) == ARGV[to] or not final and length >= past
-    if same then return 'appended' end
+    -- records. A worker that took those for its own would go on behind the final one.
+    if final and redis.call('LINDEX', log, -1) == ARGV[to] then return 'appended' end
     return 'lost'
   end
   if length < first or (final and length >= past) then return 'gap' end
@@ -91,7 +97,7 @@ local said = {}
 local at = 3 + 3 * #KEYS
 while at < #ARGV do
   local count = tonumber(ARGV[at + 6])
-  said[#said + 1] = append(lanes[tonumber(ARGV[at + 1])], ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4]), ARGV[at + 5] == '1',
+  said[#said + 1] = append(lanes[tonumber(ARGV[at + 1])], ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4]), ARGV[at + 5],
     at + 7, at + 6 + count)
   at = at + 6 + count
 end

@@ -16,7 +16,15 @@ export interface Append extends RequestInBucket, Located {
   readonly records: readonly (Buffer | string)[];
   /** Whether the last of `records` is the stream's final one. */
   readonly final: boolean;
+  /**
+   * Whether an append of a moment ago has found that the stream is wanted: this one then need not
+   * ask again. Whatever else can be amiss is found all the same.
+   */
+  readonly seen?: boolean;
 }
+
+/** What the script does about an append beside its records, as its head says. */
+const [LOOK, FINAL, SEEN] = [0, 1, 2];
 
 const answers = ["appended", "lost", "ended", "unwanted", "gap"] as const;
 export type Appended = (typeof answers)[number];
@@ -55,8 +63,9 @@ function appendSome(
   const args: Arg[] = [GROUP, consumer, heedWanted ? 1 : 0];
   for (const { lane, oldest, newest } of lanes) args.push(modelTag(lane), oldest, newest);
   for (const append of appends) {
-    const { lane, entry, first, records, final } = append;
-    args.push(numberOf(lane), entry, requestName(append), first, final ? 1 : 0, records.length, ...records);
+    const { lane, entry, first, records, final, seen = false } = append;
+    const what = final ? FINAL : seen ? SEEN : LOOK;
+    args.push(numberOf(lane), entry, requestName(append), first, what, records.length, ...records);
   }
   return script(redis, keys, args);
 }
