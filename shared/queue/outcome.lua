@@ -15,16 +15,18 @@ end
 --   sealed       whether its log has the final record   ttl   that admission asked for, in ms
 --   pin          that it was admitted for               entry  in the ready stream, if it is noted
 --   parked       its terms (parking.lua), if it is parked
+--   wanted       until when somebody surely wants the stream, if it ends when nobody does
 --   brief        as in load.lua, while it is open
 local function recordOf(load, out)
-  local found = redis.pcall('HMGET', out, 'digest', 'kind', 'body', 'sealed', 'ttl', 'pin', 'entry', 'parked')
+  local found = redis.pcall('HMGET', out, 'digest', 'kind', 'body', 'sealed', 'ttl', 'pin', 'entry', 'parked',
+    'wanted')
   if found.err then
     local at, kind, pin, body = redis.call('GET', out):match('^%d+|(%d+)|([^|]*)|([^|]*)|[^\n]*\n(.*)$')
     return {kind = kind, body = body, pin = pin, ttl = 0}
   end
   if found[1] then
     return {kind = found[2] or nil, body = found[3] or '', sealed = found[4], ttl = tonumber(found[5] or '0'), pin = found[6],
-      entry = found[7] or nil, parked = found[8] or nil}
+      entry = found[7] or nil, parked = found[8] or nil, wanted = found[9] or nil}
   end
   local brief = readBrief(load, out:sub(5))
   if not brief or brief.ended == '1' then return nil end

@@ -7,6 +7,8 @@ import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { recount } from "#shared/queue/admission/recount.js";
 import { findOutcomes } from "#shared/queue/admission/find-outcomes.js";
+import { detach } from "#shared/queue/admission/attend.js";
+import { readLogs } from "#shared/queue/admission/read-logs.js";
 import { withdraw } from "#shared/queue/admission/withdraw.js";
 import type { Applicant } from "#shared/queue/admission/admit.js";
 import { cancelRequest } from "#shared/queue/cancel.js";
@@ -19,9 +21,11 @@ import { commit } from "#shared/queue/work/commit.js";
 import { release } from "#shared/queue/work/release.js";
 import { requeue } from "#shared/queue/work/requeue.js";
 import type { Settlement, StateChange } from "#shared/queue/work/settlement.js";
+import { readStatus } from "../../gateway/requests/status.js";
 import {
   addressOf,
   admit,
+  admitStream,
   applicant,
   currentState,
   IDLE_MS,
@@ -261,6 +265,23 @@ describe("a brief request", () => {
     await lab.redis.del(`seqs:${laneKeys(lab.lane).live.slice("live:".length)}`);
     await nextRound();
     expect([await isOpen("r2"), await isOpen("r3")]).toEqual([false, true]);
+  });
+
+  it("is known to readers of streams, and costs those of others nothing", async () => {
+    await admitStream(lab, "s1", 5_000);
+    await enter([asks("r1"), asks("r2")]);
+    await cancel("r1");
+    const reads = ["s1", "r1", "r2", "r3"].map((request) => ({ ...address(request), from: 0 }));
+    expect((await readLogs(lab.redis, reads)).map(({ said }) => said)).toEqual([
+      "running",
+      "ended",
+      "running",
+      "unknown",
+    ]);
+    const detached = await Promise.all(["r1", "r2", "r3"].map((request) => detach(lab.redis, address(request))));
+    expect(detached).toEqual(["ended", "background", "unknown"]);
+    const status = async (request: string) => (await readStatus(lab.redis, address(request), false)).state;
+    expect([await status("r1"), await status("r2")]).toEqual(["cancelled", "queued"]);
   });
 
   it("is answered as failed where somebody has put something else where it would be noted", async () => {

@@ -1,5 +1,6 @@
 /** The typed wrapper of attend.lua: gateways keep a stream running while somebody reads it. */
 import type { RequestAddress } from "../address.js";
+import { loadKeyOf } from "../load.js";
 import { outcomeKey } from "../keys.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, word } from "../../redis/script.js";
@@ -10,10 +11,14 @@ const script = defineScript(new URL("./attend.lua", import.meta.url), (reply) =>
 
 /** Says that somebody wants the stream for `ms` from now on, on Redis's clock. */
 export function attend(redis: RedisClient, address: RequestAddress, ms: number) {
-  return script(redis, [outcomeKey(address)], [ms]);
+  return script(redis, keysOf(redis, address), [ms]);
 }
 
 /** Lets the request run to its end whether or not anybody reads it. */
 export function detach(redis: RedisClient, address: RequestAddress) {
-  return script(redis, [outcomeKey(address)], [""]);
+  return script(redis, keysOf(redis, address), [""]);
+}
+
+function keysOf(redis: RedisClient, address: RequestAddress): string[] {
+  return [outcomeKey(address), loadKeyOf(redis, address.bucket)];
 }

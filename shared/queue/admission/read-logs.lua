@@ -1,7 +1,7 @@
 #!lua flags=no-writes,allow-oom
 -- read-logs.lua: read the logs of several requests, each from an index on. Where a log has nothing
 -- there, tell what is known of the request instead.
---   KEYS, two per request:  log, outcome hash
+--   KEYS, two per request:  log, record (outcome.lua); then what is counted (load.lua)
 --   ARGV[1] most records of one log
 --   ARGV[2] bytes of one log's records after which no further one is added
 --   ARGV[3] bytes of all records after which only one more is added of each log
@@ -17,6 +17,8 @@
 --                                      kind    '' while the request has no outcome
 --                                      body    of an error, else ''
 --                                      last    the log's last record, once there is an outcome
+local load = KEYS[#KEYS]
+-- include ../outcome.lua
 local most, enough, enoughOfAll, first = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local sizeOfAll = 0
 
@@ -44,13 +46,14 @@ end
 local function read(log, out, from)
   local records, more = recordsOf(log, from)
   if #records > 0 then return {#records, table.concat(records, '\n'), more} end
-  local facts = redis.call('HMGET', out, 'digest', 'kind', 'body')
-  local last = facts[2] and redis.call('LINDEX', log, -1)
-  return {0, redis.call('LLEN', log), facts[1] and 1 or 0, facts[2] or '', facts[2] == 'error' and facts[3] or '', last or ''}
+  local record = recordOf(load, out)
+  local kind = record and record.kind
+  local last = kind and redis.call('LINDEX', log, -1)
+  return {0, redis.call('LLEN', log), record and 1 or 0, kind or '', kind == 'error' and record.body or '', last or ''}
 end
 
 local pages = {}
-for i = 1, #KEYS / 2 do
+for i = 1, (#KEYS - 1) / 2 do
   pages[i] = read(KEYS[2 * i - 1], KEYS[2 * i], tonumber(ARGV[4 + i]))
 end
 return pages

@@ -2,6 +2,7 @@
 import { readOutcome, type Outcome } from "../../contract/outcome.js";
 import type { RequestAddress } from "../address.js";
 import { inCalls } from "../calls.js";
+import { loadKeyOf } from "../load.js";
 import { logKey, outcomeKey } from "../keys.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { bytes, defineScript, integer, list, text } from "../../redis/script.js";
@@ -51,6 +52,7 @@ export function readLogs(redis: RedisClient, reads: readonly LogRead[]): Promise
     ({ bucket }) => bucket,
     (some) => {
       const keys = some.flatMap((read) => [logKey(read), outcomeKey(read)]);
+      keys.push(loadKeyOf(redis, some[0]?.bucket ?? 0));
       return script(redis, keys, [...limits, ...some.map(({ from }) => from)]);
     },
   );
