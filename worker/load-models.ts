@@ -13,7 +13,10 @@ import { resolveConfig } from "./models/resolve.js";
 import { scanRepository, type FoundModel, type ScannedModel } from "./models/scan.js";
 import type { WorkerConfig } from "./config.js";
 import { startModel } from "./tensors/host.js";
+import { warmUp } from "./tensors/warm-up.js";
+import { placementsOf, type Device, type WantedPlace } from "./devices/device.js";
 import { withoutPaths } from "./onnx/error-text.js";
+import { announcedPlacement, onCpu, placementText, type Placement } from "./onnx/providers.js";
 import { servedOf, servingOf, unsupported, type ServingModel } from "./tensors/serving.js";
 import { intraOpThreads } from "./onnx/thread-count.js";
 import type { SessionOptions } from "./onnx/graph.js";
@@ -32,8 +35,8 @@ export interface LoadReport {
 }
 
 /** @throws Error when a repository cannot be listed. */
-export async function findModels(config: WorkerConfig): Promise<readonly ScannedModel[]> {
-  return (await Promise.all(config.BATON_MODEL_REPOSITORY.map((path) => scanRepository(path)))).flat();
+export async function findModels(config: WorkerConfig, { gpus }: Device): Promise<readonly ScannedModel[]> {
+  return (await Promise.all(config.BATON_MODEL_REPOSITORY.map((path) => scanRepository(path, gpus)))).flat();
 }
 
 /**
@@ -45,6 +48,7 @@ export async function findModels(config: WorkerConfig): Promise<readonly Scanned
  */
 export async function loadModels(
   config: WorkerConfig,
+  device: Device,
   scanned: readonly ScannedModel[],
   onFatal: (reason: string) => void,
 ): Promise<LoadReport> {
@@ -64,12 +68,27 @@ export async function loadModels(
     } else if (model.kind === "broken") {
       failed.push({ name: model.name, reason: model.error });
     } else if (model.kind === "generator") {
-      await attempt(model.name, "1", () => loadGenerator(generatorSettings(config), model, onFatal));
+      await attempt(model.name, "1", () =>
+        onFirst(placementsOf(device, undefined), (placement, warnings) =>
+          loadGenerator(generatorSettings(config, device, placement, warnings), model, onFatal),
+        ),
+      );
     } else {
       for (const version of model.versions) {
         await attempt(model.name, version.version, () => {
           if ("error" in version) throw new LoadError(version.error);
-          return loadVersion(config, model, version.version, version.file, onFatal);
+          const { file } = version;
+          return onFirst(placementsOf(device, wantedPlace(model)), (placement, warnings) =>
+            loadVersion(
+              config,
+              device,
+              placement,
+              { ...model, warnings: [...model.warnings, ...warnings] },
+              version.version,
+              file,
+              onFatal,
+            ),
+          );
         });
       }
     }
@@ -85,9 +104,50 @@ function missing({ BATON_MODELS = [] }: WorkerConfig, scanned: readonly ScannedM
   }));
 }
 
-function generatorSettings(config: WorkerConfig): GeneratorSettings {
+/** What the configuration says of where the model runs: only its first group counts. */
+function wantedPlace({ config, groups }: FoundModel): WantedPlace | undefined {
+  const [group] = config.instance_group;
+  return group && { ...group, needsGpu: groups[0]?.kind === "KIND_GPU" };
+}
+
+/**
+ * Loads a model at the first of the places that can run it.
+ *
+ * @param load is given what is to be warned of: why it does not run at an earlier place
+ * @throws what `load` throws for the last place
+ */
+async function onFirst<Loaded>(
+  placements: readonly [Placement, ...Placement[]],
+  load: (placement: Placement, warnings: readonly string[]) => Promise<Loaded>,
+): Promise<Loaded> {
+  const [first, ...others] = placements;
+  const warnings: string[] = [];
+  let placement = first;
+  for (const next of others) {
+    try {
+      return await load(placement, warnings);
+    } catch (error) {
+      const reason = error instanceof Error ? withoutPaths(error.message) : String(error);
+      warnings.push(
+        `it runs on ${placementText(next)}, since it could not be loaded on ${placementText(placement)}: ${reason}`,
+      );
+      placement = next;
+    }
+  }
+  return load(placement, warnings);
+}
+
+function generatorSettings(
+  config: WorkerConfig,
+  { turns }: Device,
+  placement: Placement,
+  warnings: readonly string[],
+): GeneratorSettings {
   return {
-    providers: config.BATON_PROVIDERS,
+    placement,
+    turns,
+    tolerance: config.BATON_GPU_TOLERANCE,
+    warnings,
     intraOpThreads: config.BATON_INTRA_OP_THREADS,
     slots: config.BATON_GENERATOR_SLOTS,
     kvBytes: config.BATON_KV_CACHE_BYTES,
@@ -98,29 +158,57 @@ function generatorSettings(config: WorkerConfig): GeneratorSettings {
 
 async function loadVersion(
   settings: WorkerConfig,
-  { config, facts, initialStates, warnings }: FoundModel,
+  { turns }: Device,
+  placement: Placement,
+  { config, facts, groups, initialStates, warnings: found }: FoundModel,
   version: string,
   file: string,
   onFatal: (reason: string) => void,
 ): Promise<LoadedTensorModel> {
-  const host = await startModel(sessionOptions(settings, config, file), onFatal);
+  const options = { ...sessionOptions(settings, config, file), placement, turns };
+  const host = await startModel(options, onFatal);
   try {
     const complete = resolveConfig(config, facts, host.graph);
     const reason = unsupported(complete);
     if (reason !== undefined) throw new LoadError(reason);
     const printed = configJson(complete);
-    const digest = await digestOf(JSON.stringify(printed), file);
+    const digest = await digestOf(JSON.stringify(configJson({ ...complete, instance_group: groups })), file);
+    const serving = { ...servingOf(complete, initialStates), version, host };
+    const served = servedOf(complete, version, digest, printed);
+    const unchecked = await checkOnCpu(serving, served, options, settings.BATON_GPU_TOLERANCE, onFatal);
+    const warnings = unchecked === undefined ? found : [...found, unchecked];
     return {
       kind: "tensors",
-      serving: { ...servingOf(complete, initialStates), version, host },
+      serving,
       served: {
-        ...servedOf(complete, version, digest, printed),
+        ...served,
+        placement: announcedPlacement(placement),
         ...(warnings.length > 0 && { warnings: [...warnings] }),
       },
     };
   } catch (error) {
     await host.close();
     throw error;
+  }
+}
+
+/**
+ * @returns what is to be warned of
+ * @throws LoadError where a GPU does not give the CPU's answers
+ */
+async function checkOnCpu(
+  serving: ServingModel,
+  served: ServedModel,
+  options: SessionOptions,
+  tolerance: number | undefined,
+  onFatal: (reason: string) => void,
+): Promise<string | undefined> {
+  if (options.placement.gpu === undefined) return undefined;
+  const cpu = await startModel({ ...options, placement: onCpu }, onFatal);
+  try {
+    return await warmUp(serving, cpu, served, tolerance);
+  } finally {
+    await cpu.close();
   }
 }
 
@@ -137,11 +225,14 @@ const graphLevels: Readonly<Record<number, SessionOptions["graphOptimization"]>>
  * The model's own configuration wins over the worker's settings, as in Triton: the parameter
  * `intra_op_thread_count`, and `optimization.graph.level`.
  */
-function sessionOptions(settings: WorkerConfig, config: ModelConfig, modelFile: string): SessionOptions {
+function sessionOptions(
+  settings: WorkerConfig,
+  config: ModelConfig,
+  modelFile: string,
+): Omit<SessionOptions, "placement" | "turns"> {
   const wanted = Number(config.parameters["intra_op_thread_count"]?.string_value ?? settings.BATON_INTRA_OP_THREADS);
   return {
     modelFile,
-    providers: settings.BATON_PROVIDERS,
     intraOpThreads: intraOpThreads(wanted),
     graphOptimization: graphLevels[config.optimization?.graph?.level ?? 0] ?? "all",
   };

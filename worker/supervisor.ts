@@ -41,8 +41,9 @@ async function afterDeath(death: Readonly<Record<string, unknown>>, release: Cra
 function start(): void {
   const startedAt = performance.now();
   const child = fork(new URL("./main.js", import.meta.url), {
-    // ONNX Runtime reports usage to its makers unless told otherwise.
-    env: { ...process.env, ORT_DISABLE_TELEMETRY: "1" },
+    // CUDA counts the GPUs as nvidia-smi does, unless the environment says otherwise. ONNX Runtime
+    // reports usage to its makers unless told otherwise.
+    env: { CUDA_DEVICE_ORDER: "PCI_BUS_ID", ...process.env, ORT_DISABLE_TELEMETRY: "1" },
     execArgv: [...process.execArgv, HEAP_GROWTH],
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });

@@ -5,7 +5,9 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import type { ServedModel } from "#shared/contract/announcement.js";
+import { announcedPlacement, type Placement } from "../onnx/providers.js";
 import { intraOpThreads } from "../onnx/thread-count.js";
+import type { TurnMemory } from "../onnx/turns.js";
 import type { FoundGenerator } from "../models/scan.js";
 import { startTokenizer, type TokenizerHost } from "../tokenizer/host.js";
 import { startGenerator, type GeneratorHost } from "./host.js";
@@ -37,8 +39,13 @@ export interface LoadedGenerator {
 
 /** What the worker's configuration says about generators. */
 export interface GeneratorSettings {
-  /** ONNX Runtime execution providers, in order of preference. */
-  readonly providers: readonly string[];
+  readonly placement: Placement;
+  /** By what threads take turns at a GPU. */
+  readonly turns: TurnMemory;
+  /** By how much the logits of a GPU may differ from the CPU's; undefined for the usual. */
+  readonly tolerance: number | undefined;
+  /** What is to be warned of. */
+  readonly warnings: readonly string[];
   /** Threads inside one operator; 0 stands for all cores but one. */
   readonly intraOpThreads: number;
   /** Most choices of new requests that are generated at once. */
@@ -72,7 +79,9 @@ export async function loadGenerator(
   const { slots, kvBytes, maxIdleMs } = settings;
   const options: GeneratorOptions = {
     modelFile: folder.modelFile,
-    providers: settings.providers,
+    placement: settings.placement,
+    turns: settings.turns,
+    tolerance: settings.tolerance,
     intraOpThreads: intraOpThreads(settings.intraOpThreads),
     graphOptimization: "all",
     tokenizerFile: folder.tokenizerFile,
@@ -102,6 +111,8 @@ export async function loadGenerator(
       generator: generatorFacts(folder, slots, maxIdleMs),
       takes: slots,
       digest: digest.value,
+      placement: announcedPlacement(settings.placement),
+      ...(settings.warnings.length > 0 && { warnings: [...settings.warnings] }),
     },
   };
 }

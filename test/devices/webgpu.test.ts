@@ -1,0 +1,149 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startFleet, type Fleet } from "../support/fleet/fleet.js";
+import type { Member } from "../support/fleet/member.js";
+import { softwareGpu, unlessSkipped } from "../support/fleet/software-gpu.js";
+import { ask, input } from "../spec/ask.js";
+import { viewFleet, type FleetView } from "./fleet-view.js";
+
+const models = ["word-lstm", "lstm-128", "tale-gpt", "simple"];
+/** Sequences at once, and steps of each. */
+const SEQUENCES = 4;
+const STEPS = 5;
+/** Shares of the largest number. */
+const TOLERANCE = 1e-4;
+
+/** What sequences of a model with states gave, step by step. */
+type Told = readonly (readonly (readonly number[])[])[];
+
+describe.skipIf(softwareGpu === undefined)(`a worker on WebGPU${unlessSkipped}`, () => {
+  let fleet: Fleet;
+  let url = "";
+  let onCpu: Answers;
+  let onGpu: Answers;
+  let digests: readonly [string[], string[]];
+  let shown: FleetView;
+
+  interface Answers {
+    readonly words: Told;
+    readonly lstm: Told;
+    readonly tale: string;
+    readonly sum: readonly unknown[] | undefined;
+  }
+
+  /** All models compute at once, so that their threads meet at the GPU. */
+  async function answers(): Promise<Answers> {
+    const words = sequences(1, (step, sequence) => ({
+      model: "word-lstm",
+      output: "PROBS",
+      tensor: input("TOKEN", "INT64", [1, 1], [(sequence * 7 + step) % 600]),
+    }));
+    const lstm = sequences(101, (step, sequence) => ({
+      model: "lstm-128",
+      output: "Y",
+      tensor: input("X", "FP32", [1, 128], wave(sequence + step)),
+    }));
+    const tale = fetch(`${url}/v1/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ model: "tale-gpt", prompt: "The fox", max_tokens: 12, temperature: 0 }),
+    });
+    const numbers = Array.from({ length: 16 }, (_, i) => i);
+    const sum = ask(url, "simple", {
+      inputs: [input("INPUT0", "INT32", [1, 16], numbers), input("INPUT1", "INT32", [1, 16], numbers)],
+    });
+    const { choices } = (await (await tale).json()) as { choices: { text: string }[] };
+    return {
+      words: await words,
+      lstm: await lstm,
+      tale: choices[0]?.text ?? "",
+      sum: (await sum).outputs["OUTPUT0"],
+    };
+  }
+
+  /** Runs all sequences at once, so that some of their steps share batches. */
+  function sequences(
+    firstId: number,
+    request: (step: number, sequence: number) => { model: string; output: string; tensor: unknown },
+  ): Promise<Told> {
+    return Promise.all(
+      Array.from({ length: SEQUENCES }, async (_, sequence) => {
+        const steps: number[][] = [];
+        for (let step = 0; step < STEPS; step++) {
+          const { model, output, tensor } = request(step, sequence);
+          const { outputs, error } = await ask(url, model, {
+            parameters: { sequence_id: firstId + sequence, sequence_start: step === 0, sequence_end: false },
+            inputs: [tensor],
+          });
+          expect(error).toBeUndefined();
+          steps.push(outputs[output] as number[]);
+        }
+        return steps;
+      }),
+    );
+  }
+
+  const serve = async (env: Record<string, string>): Promise<Member> => {
+    const worker = await fleet.addWorker(env);
+    await fleet.whenServing();
+    return worker;
+  };
+
+  beforeAll(async () => {
+    fleet = await startFleet({ gateways: 1, workers: 0, models });
+    [url = ""] = fleet.urls;
+    const cpu = await serve({ BATON_PROVIDERS: "cpu" });
+    onCpu = await answers();
+    const before = (await viewFleet(url)).models.map(({ digest }) => digest);
+    await cpu.terminate();
+    await serve({ BATON_PROVIDERS: "webgpu", ...softwareGpu });
+    onGpu = await answers();
+    shown = await viewFleet(url);
+    digests = [before, shown.models.map(({ digest }) => digest)];
+  }, 240_000);
+  afterAll(() => fleet?.dispose());
+
+  it.each(["words", "lstm"] as const)("gives the CPU's answers for sequences: %s", (which) => {
+    const difference = farthest(onGpu[which], onCpu[which]);
+    expect(difference).toBeLessThan(TOLERANCE);
+    // Sums are rounded otherwise there: what is equal to the last bit was not computed there.
+    expect(difference).toBeGreaterThan(0);
+  });
+
+  it("gives the CPU's answers for a generator and for a stateless model", () => {
+    expect(onGpu.tale).toBe(onCpu.tale);
+    expect(onGpu.tale.length).toBeGreaterThan(10);
+    expect(onGpu.sum).toEqual(Array.from({ length: 16 }, (_, i) => 2 * i));
+  });
+
+  it("is shown with its device, and each of its models with the provider", () => {
+    const [worker] = shown.workers;
+    expect(worker?.device).toEqual({
+      provider: "webgpu",
+      gpu: 0,
+      name: "SwiftShader (software)",
+      memory: { total_bytes: expect.any(Number) as number, used_bytes: expect.any(Number) as number },
+    });
+    expect(worker?.models.map(({ name, provider, gpu }) => [name, provider, gpu]).sort()).toEqual(
+      [...models].sort().map((name) => [name, "webgpu", 0]),
+    );
+    expect(shown.models.filter(({ warnings }) => warnings !== undefined)).toEqual([]);
+  });
+
+  it("serves what a worker without a GPU serves: files and configuration make the digest", () => {
+    expect(digests[1]).toEqual(digests[0]);
+  });
+});
+
+/** 128 numbers from -1 to 1. */
+function wave(phase: number): number[] {
+  return Array.from({ length: 128 }, (_, i) => Math.sin(phase + i / 9));
+}
+
+/** @returns the largest difference, as a share of the largest number */
+function farthest(found: Told, expected: Told): number {
+  const [ours, theirs] = [found.flat(2), expected.flat(2)];
+  expect(ours).toHaveLength(theirs.length);
+  expect(theirs.length).toBeGreaterThan(SEQUENCES * STEPS);
+  const largest = Math.max(...theirs.map(Math.abs));
+  return Math.max(...theirs.map((value, i) => Math.abs(value - (ours[i] ?? Number.NaN)))) / largest;
+}
