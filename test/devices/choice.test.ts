@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { noGpu, softwareGpu, unlessSkipped } from "../support/fleet/software-gpu.js";
 import { ownConfig } from "../support/fleet/repository.js";
+import { until } from "../support/until.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { ask, input, step } from "../spec/ask.js";
 import { chainStep } from "../fixtures/models/chain-reference.js";
@@ -59,7 +60,7 @@ describe("a worker whose device is not there", () => {
 const group = (text: string) => (model: string) => ({ [model]: `${ownConfig(model)}instance_group { ${text} }\n` });
 
 describe.skipIf(softwareGpu === undefined)(`models on a worker with a GPU${unlessSkipped}`, () => {
-  const models = ["chain", "dice", "echo-fp32", "echo-fp64", "echo-int32", "echo-int64", "gen-mqa-fp16"];
+  const models = ["chain", "far-sine", "echo-fp32", "echo-fp64", "echo-int32", "echo-int64", "gen-mqa-fp16"];
   const served = useFleet({
     gateways: 1,
     workers: 0,
@@ -81,11 +82,11 @@ describe.skipIf(softwareGpu === undefined)(`models on a worker with a GPU${unles
   /** What is shown while this is the only worker. */
   async function withWorker(env: Record<string, string>, look: () => Promise<void> = async () => {}) {
     const worker = await served.fleet.addWorker({ ...softwareGpu, ...env });
-    await expect.poll(async () => (await viewFleet(served.url)).workers.length).toBe(1);
+    await until(async () => (await viewFleet(served.url)).workers.length === 1);
     const view = await viewFleet(served.url);
     await look();
     await worker.terminate();
-    await expect.poll(async () => (await viewFleet(served.url)).workers.length).toBe(0);
+    await until(async () => (await viewFleet(served.url)).workers.length === 0);
     return view;
   }
 
@@ -105,7 +106,7 @@ describe.skipIf(softwareGpu === undefined)(`models on a worker with a GPU${unles
     strict = await withWorker({ BATON_PROVIDERS: "webgpu" }, () => next({}));
     lenient = await withWorker({ BATON_PROVIDERS: "webgpu,cpu" }, async () => {
       await next({});
-      const { outputs } = await ask(served.url, "dice", { inputs: [input("X", "FP32", [1, 4], [10, 20, 30, 40])] });
+      const { outputs } = await ask(served.url, "far-sine", { inputs: [input("X", "FP32", [1, 4], [10, 20, 30, 40])] });
       expect(outputs["Y"]).toHaveLength(4);
     });
   }, 240_000);
@@ -122,16 +123,16 @@ describe.skipIf(softwareGpu === undefined)(`models on a worker with a GPU${unles
   });
 
   it("are refused where their answers are not the CPU's, or they cannot be run there", () => {
-    expect(reasons(strict)["dice"]).toMatch(
+    expect(reasons(strict)["far-sine"]).toMatch(
       /^its answers there are not those of the CPU: element \d+ of 'Y' is .* instead of .*, where at most 0\.001 /,
     );
     expect(reasons(strict)["gen-mqa-fp16"]).toMatch(/requires f16 but the device does not support it/);
   });
 
   it("go on the CPU instead where the worker's settings allow it, and that is said", () => {
-    expect(places(lenient)).toMatchObject({ chain: "webgpu", dice: "cpu", "gen-mqa-fp16": "cpu" });
+    expect(places(lenient)).toMatchObject({ chain: "webgpu", "far-sine": "cpu", "gen-mqa-fp16": "cpu" });
     const warnings = Object.fromEntries(lenient.models.map(({ name, warnings }) => [name, warnings]));
-    expect(warnings["dice"]).toEqual([
+    expect(warnings["far-sine"]).toEqual([
       expect.stringMatching(/^it runs on cpu, since it could not be loaded on webgpu on GPU 0: its answers there/),
     ]);
     expect(warnings["gen-mqa-fp16"]).toEqual([expect.stringContaining("requires f16")]);
