@@ -115,6 +115,10 @@ describe.skipIf(softwareGpu === undefined)(`a worker on WebGPU${unlessSkipped}`,
     expect(onGpu.sum).toEqual(Array.from({ length: 16 }, (_, i) => 2 * i));
   });
 
+  it("lives on where the threads of several models meet at the GPU", () => {
+    for (const worker of fleet.workers) expect(worker.logged("worker process died")).toBe(0);
+  });
+
   it("is shown with its device, and each of its models with the provider", () => {
     const [worker] = shown.workers;
     expect(worker?.device).toEqual({
