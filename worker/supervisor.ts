@@ -24,6 +24,12 @@ const HEALTHY_MS = 10_000;
  */
 const HEAP_GROWTH = "--heap-growing-percent=400";
 
+/**
+ * Unless the environment says otherwise, CUDA counts the GPUs as nvidia-smi does, and computes
+ * 32-bit floats with all of their bits, so that a sequence may go on from a CPU to a GPU and back.
+ */
+const CUDA = { CUDA_DEVICE_ORDER: "PCI_BUS_ID", NVIDIA_TF32_OVERRIDE: "0" };
+
 let pauseMs = RESTART_MS.first;
 let stopping = false;
 
@@ -41,9 +47,8 @@ async function afterDeath(death: Readonly<Record<string, unknown>>, release: Cra
 function start(): void {
   const startedAt = performance.now();
   const child = fork(new URL("./main.js", import.meta.url), {
-    // CUDA counts the GPUs as nvidia-smi does, unless the environment says otherwise. ONNX Runtime
-    // reports usage to its makers unless told otherwise.
-    env: { CUDA_DEVICE_ORDER: "PCI_BUS_ID", ...process.env, ORT_DISABLE_TELEMETRY: "1" },
+    // ONNX Runtime reports usage to its makers unless told otherwise.
+    env: { ...CUDA, ...process.env, ORT_DISABLE_TELEMETRY: "1" },
     execArgv: [...process.execArgv, HEAP_GROWTH],
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
