@@ -19,7 +19,7 @@ describe("a worker whose device is not there", () => {
     const worker = served.fleet.launch("worker/supervisor.js", { ...noGpu, ...env });
     expect((await worker.exited).code).toBe(UNUSABLE);
     const fatal = worker.lines.find(({ fields }) => fields["msg"] === "worker cannot start");
-    return String(fatal?.fields["error"] ?? worker.lines.at(-1)?.text);
+    return (fatal?.fields["error"] as string | undefined) ?? worker.lines.at(-1)?.text ?? "";
   }
 
   it.each([
