@@ -23,14 +23,15 @@ describe("a worker whose device is not there", () => {
   }
 
   it.each([
-    ["cuda", /^BATON_PROVIDERS asks for cuda, and nothing of that is there\. cuda: .*CUDA 12.* is missing \(.+\)/],
-    ["webgpu", /^BATON_PROVIDERS asks for webgpu, .* webgpu: no Vulkan driver offers a GPU .*adapter.*\)/],
-    [
-      "tensorrt,cuda",
-      /^BATON_PROVIDERS asks for tensorrt, cuda, .* tensorrt: .*; cuda: .*BATON_PROVIDERS=tensorrt,cuda,cpu$/,
-    ],
-  ])("says so and stops: %s", { timeout: PATIENCE_MS }, async (BATON_PROVIDERS, sentence) => {
-    expect(await refused({ BATON_PROVIDERS })).toMatch(sentence);
+    ["cuda", "cuda,cpu", /^cuda: .*CUDA 12.* is missing \(.+\)$/],
+    ["webgpu", "webgpu,cpu", /^webgpu: no Vulkan driver offers a GPU .*adapter.*\)$/],
+    ["tensorrt,cuda", "tensorrt,cuda,cpu", /^tensorrt: .*TensorRT 10.* is missing \(.+\); cuda: .+\)$/],
+  ])("says so and stops: %s", { timeout: PATIENCE_MS }, async (asked, instead, reasons) => {
+    const [sentence = "", why = ""] = (await refused({ BATON_PROVIDERS: asked })).split(/\. ([^]*)/);
+    expect(sentence).toBe(
+      `BATON_PROVIDERS asks for ${asked}, and nothing of that is there (with ${instead} the worker would go on without a GPU)`,
+    );
+    expect(why).toMatch(reasons);
   });
 
   it("is not started with settings that mean nothing", { timeout: PATIENCE_MS }, async () => {

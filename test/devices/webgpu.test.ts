@@ -5,7 +5,7 @@ import { softwareGpu, unlessSkipped } from "../support/fleet/software-gpu.js";
 import { ask, input } from "../spec/ask.js";
 import { viewFleet, type FleetView } from "./fleet-view.js";
 
-const models = ["word-lstm", "lstm-128", "tale-gpt", "simple"];
+const models = ["word-lstm", "lstm-128", "lstm-1024", "tale-gpt", "simple"];
 /** Sequences at once, and steps of each. */
 const SEQUENCES = 4;
 const STEPS = 5;

@@ -69,9 +69,10 @@ export async function findDevice(
 
 /** @param missing what is wrong with each of the providers */
 export function refusal(providers: readonly Provider[], missing: readonly string[]): string {
+  const without = [...providers, "cpu"].join(",");
   return (
-    `BATON_PROVIDERS asks for ${providers.join(", ")}, and nothing of that is there. ${missing.join("; ")}. ` +
-    `To go on without a GPU, write BATON_PROVIDERS=${[...providers, "cpu"].join(",")}`
+    `BATON_PROVIDERS asks for ${providers.join(",")}, and nothing of that is there ` +
+    `(with ${without} the worker would go on without a GPU). ${missing.join("; ")}`
   );
 }
 
