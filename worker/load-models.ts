@@ -13,10 +13,10 @@ import { resolveConfig } from "./models/resolve.js";
 import { scanRepository, type FoundModel, type ScannedModel } from "./models/scan.js";
 import type { WorkerConfig } from "./config.js";
 import { startModel } from "./tensors/host.js";
-import { warmUp } from "./tensors/warm-up.js";
+import { compareWithCpu } from "./tensors/compare.js";
 import { placementsOf, type Device, type WantedPlace } from "./devices/device.js";
 import { withoutPaths } from "./onnx/error-text.js";
-import { announcedPlacement, onCpu, placementText, type Placement } from "./onnx/providers.js";
+import { placementText, type Placement } from "./onnx/providers.js";
 import { servedOf, servingOf, unsupported, type ServingModel } from "./tensors/serving.js";
 import { intraOpThreads } from "./onnx/thread-count.js";
 import type { SessionOptions } from "./onnx/graph.js";
@@ -69,25 +69,16 @@ export async function loadModels(
       failed.push({ name: model.name, reason: model.error });
     } else if (model.kind === "generator") {
       await attempt(model.name, "1", () =>
-        onFirst(placementsOf(device, undefined), (placement, warnings) =>
-          loadGenerator(generatorSettings(config, device, placement, warnings), model, onFatal),
+        onFirst(placementsOf(device, undefined), (placement) =>
+          loadGenerator(generatorSettings(config, device, placement), model, onFatal),
         ),
       );
     } else {
       for (const version of model.versions) {
         await attempt(model.name, version.version, () => {
           if ("error" in version) throw new LoadError(version.error);
-          const { file } = version;
-          return onFirst(placementsOf(device, wantedPlace(model)), (placement, warnings) =>
-            loadVersion(
-              config,
-              device,
-              placement,
-              { ...model, warnings: [...model.warnings, ...warnings] },
-              version.version,
-              file,
-              onFatal,
-            ),
+          return onFirst(placementsOf(device, wantedPlace(model)), (placement) =>
+            loadVersion({ settings: config, device, placement }, model, version.version, version.file, onFatal),
           );
         });
       }
@@ -111,43 +102,43 @@ function wantedPlace({ config, groups }: FoundModel): WantedPlace | undefined {
 }
 
 /**
- * Loads a model at the first of the places that can run it.
+ * Loads a model at the first of the places that can run it. What is announced of it says where that
+ * is, and warns of the places that cannot.
  *
- * @param load is given what is to be warned of: why it does not run at an earlier place
  * @throws what `load` throws for the last place
  */
-async function onFirst<Loaded>(
+async function onFirst(
   placements: readonly [Placement, ...Placement[]],
-  load: (placement: Placement, warnings: readonly string[]) => Promise<Loaded>,
-): Promise<Loaded> {
+  load: (placement: Placement) => Promise<LoadedModel>,
+): Promise<LoadedModel> {
   const [first, ...others] = placements;
   const warnings: string[] = [];
   let placement = first;
   for (const next of others) {
     try {
-      return await load(placement, warnings);
+      return placed(await load(placement), placement, warnings);
     } catch (error) {
       const reason = error instanceof Error ? withoutPaths(error.message) : String(error);
-      warnings.push(
-        `it runs on ${placementText(next)}, since it could not be loaded on ${placementText(placement)}: ${reason}`,
-      );
+      const unlike = `it could not be loaded on ${placementText(placement)}: ${reason}`;
+      warnings.push(`it runs on ${placementText(next)}, since ${unlike}`);
       placement = next;
     }
   }
-  return load(placement, warnings);
+  return placed(await load(placement), placement, warnings);
 }
 
-function generatorSettings(
-  config: WorkerConfig,
-  { turns }: Device,
-  placement: Placement,
-  warnings: readonly string[],
-): GeneratorSettings {
+/** Adds to what is announced of a model where it runs, and what is to be warned of. */
+function placed(loaded: LoadedModel, { providers: [provider], gpu }: Placement, added: readonly string[]): LoadedModel {
+  const warnings = [...(loaded.served.warnings ?? []), ...added];
+  const placement = { provider, ...(gpu !== undefined && { gpu }) };
+  return { ...loaded, served: { ...loaded.served, placement, ...(warnings.length > 0 && { warnings }) } };
+}
+
+function generatorSettings(config: WorkerConfig, { turns }: Device, placement: Placement): GeneratorSettings {
   return {
     placement,
     turns,
     tolerance: config.BATON_GPU_TOLERANCE,
-    warnings,
     intraOpThreads: config.BATON_INTRA_OP_THREADS,
     slots: config.BATON_GENERATOR_SLOTS,
     kvBytes: config.BATON_KV_CACHE_BYTES,
@@ -156,59 +147,36 @@ function generatorSettings(
   };
 }
 
+/** Where, and by which settings, a model is loaded. */
+interface Loading {
+  readonly settings: WorkerConfig;
+  readonly device: Device;
+  readonly placement: Placement;
+}
+
 async function loadVersion(
-  settings: WorkerConfig,
-  { turns }: Device,
-  placement: Placement,
-  { config, facts, groups, initialStates, warnings: found }: FoundModel,
+  { settings, device, placement }: Loading,
+  found: FoundModel,
   version: string,
   file: string,
   onFatal: (reason: string) => void,
 ): Promise<LoadedTensorModel> {
-  const options = { ...sessionOptions(settings, config, file), placement, turns };
+  const options = { ...sessionOptions(settings, found.config, file), placement, turns: device.turns };
   const host = await startModel(options, onFatal);
   try {
-    const complete = resolveConfig(config, facts, host.graph);
+    const complete = resolveConfig(found.config, found.facts, host.graph);
     const reason = unsupported(complete);
     if (reason !== undefined) throw new LoadError(reason);
     const printed = configJson(complete);
-    const digest = await digestOf(JSON.stringify(configJson({ ...complete, instance_group: groups })), file);
-    const serving = { ...servingOf(complete, initialStates), version, host };
+    const digest = await digestOf(JSON.stringify(configJson({ ...complete, instance_group: found.groups })), file);
+    const serving = { ...servingOf(complete, found.initialStates), version, host };
     const served = servedOf(complete, version, digest, printed);
-    const unchecked = await checkOnCpu(serving, served, options, settings.BATON_GPU_TOLERANCE, onFatal);
-    const warnings = unchecked === undefined ? found : [...found, unchecked];
-    return {
-      kind: "tensors",
-      serving,
-      served: {
-        ...served,
-        placement: announcedPlacement(placement),
-        ...(warnings.length > 0 && { warnings: [...warnings] }),
-      },
-    };
+    const compared = await compareWithCpu(serving, served, options, settings.BATON_GPU_TOLERANCE, onFatal);
+    const warnings = [...found.warnings, ...compared];
+    return { kind: "tensors", serving, served: { ...served, ...(warnings.length > 0 && { warnings }) } };
   } catch (error) {
     await host.close();
     throw error;
-  }
-}
-
-/**
- * @returns what is to be warned of
- * @throws LoadError where a GPU does not give the CPU's answers
- */
-async function checkOnCpu(
-  serving: ServingModel,
-  served: ServedModel,
-  options: SessionOptions,
-  tolerance: number | undefined,
-  onFatal: (reason: string) => void,
-): Promise<string | undefined> {
-  if (options.placement.gpu === undefined) return undefined;
-  const cpu = await startModel({ ...options, placement: onCpu }, onFatal);
-  try {
-    return await warmUp(serving, cpu, served, tolerance);
-  } finally {
-    await cpu.close();
   }
 }
 

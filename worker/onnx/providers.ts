@@ -2,8 +2,6 @@
  * ONNX Runtime's execution providers, and what part of them a session is opened on. The names are
  * the runtime's own.
  */
-import type { ServedModel } from "#shared/contract/announcement.js";
-
 export const providerNames = ["cuda", "tensorrt", "webgpu", "cpu"] as const;
 
 export type Provider = (typeof providerNames)[number];
@@ -24,11 +22,6 @@ export const onCpu: Placement = { providers: ["cpu"], gpu: undefined };
 /** @returns the placement in words, such as "cuda on GPU 1" */
 export function placementText({ providers, gpu }: Placement): string {
   return gpu === undefined ? providers.join(", ") : `${providers.join(", ")} on GPU ${gpu}`;
-}
-
-/** @returns the placement as it is announced */
-export function announcedPlacement({ providers: [provider], gpu }: Placement): NonNullable<ServedModel["placement"]> {
-  return { provider, ...(gpu !== undefined && { gpu }) };
 }
 
 /**

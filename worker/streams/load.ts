@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import type { ServedModel } from "#shared/contract/announcement.js";
-import { announcedPlacement, type Placement } from "../onnx/providers.js";
+import type { Placement } from "../onnx/providers.js";
 import { intraOpThreads } from "../onnx/thread-count.js";
 import type { TurnMemory } from "../onnx/turns.js";
 import type { FoundGenerator } from "../models/scan.js";
@@ -44,8 +44,6 @@ export interface GeneratorSettings {
   readonly turns: TurnMemory;
   /** By how much the logits of a GPU may differ from the CPU's; undefined for the usual. */
   readonly tolerance: number | undefined;
-  /** What is to be warned of. */
-  readonly warnings: readonly string[];
   /** Threads inside one operator; 0 stands for all cores but one. */
   readonly intraOpThreads: number;
   /** Most choices of new requests that are generated at once. */
@@ -111,8 +109,6 @@ export async function loadGenerator(
       generator: generatorFacts(folder, slots, maxIdleMs),
       takes: slots,
       digest: digest.value,
-      placement: announcedPlacement(settings.placement),
-      ...(settings.warnings.length > 0 && { warnings: [...settings.warnings] }),
     },
   };
 }

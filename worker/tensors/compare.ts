@@ -12,9 +12,11 @@ import { sequenceName } from "#shared/queue/address.js";
 import type { Held } from "../lane/holdings.js";
 import type { Settled } from "../lane/settle.js";
 import { tensorDisagreement } from "../onnx/agreement.js";
+import type { SessionOptions } from "../onnx/graph.js";
+import { onCpu } from "../onnx/providers.js";
 import { LoadError } from "../thread/load-error.js";
 import { execute } from "./execute.js";
-import type { ModelHost } from "./host.js";
+import { startModel } from "./host.js";
 import type { ServingModel } from "./serving.js";
 
 /** Steps of each made-up sequence; the second one is the first that continues a state. */
@@ -25,32 +27,40 @@ const REQUESTS = 2;
 const SIZES = [1, 2, 16, 512];
 
 /**
- * @param model as it will be served, on its GPU
- * @param cpu the same model on the CPU
+ * @param model as it will be served
+ * @param options with which its session was opened
  * @param tolerance see `tensorDisagreement`
- * @returns why the model could not be checked; undefined where it was, and agrees
- * @throws LoadError where the GPU cannot run what the CPU can, or gives other answers
+ * @param onFatal is called when the thread of the model on the CPU hangs or dies
+ * @returns a warning where the model could not be compared
+ * @throws LoadError where a GPU cannot run what the CPU can, or gives other answers
  */
-export async function warmUp(
+export async function compareWithCpu(
   model: ServingModel,
-  cpu: ModelHost,
   served: ServedModel,
+  options: SessionOptions,
   tolerance: number | undefined,
-): Promise<string | undefined> {
-  let reason = "";
-  for (const size of SIZES) {
-    const fault = await compare(model, { ...model, host: cpu }, served, size, tolerance);
-    if (fault === undefined) return undefined;
-    reason = fault;
-    if (served.inputs.every(({ dims }) => !dims.includes(-1))) break;
+  onFatal: (reason: string) => void,
+): Promise<string[]> {
+  if (options.placement.gpu === undefined) return [];
+  const cpu = await startModel({ ...options, placement: onCpu }, onFatal);
+  try {
+    let reason = "";
+    for (const size of SIZES) {
+      const fault = await compare(model, { ...model, host: cpu }, served, size, tolerance);
+      if (fault === undefined) return [];
+      reason = fault;
+      if (served.inputs.every(({ dims }) => !dims.includes(-1))) break;
+    }
+    return [`its answers were not compared with the CPU's, which cannot run made-up inputs: ${reason}`];
+  } finally {
+    await cpu.close();
   }
-  return `its answers were not compared with the CPU's, which cannot run made-up inputs: ${reason}`;
 }
 
 /** @returns why the CPU cannot run what was made up; undefined where both agree */
 async function compare(
   model: ServingModel,
-  onCpu: ServingModel,
+  expecting: ServingModel,
   served: ServedModel,
   size: number,
   tolerance: number | undefined,
@@ -59,7 +69,7 @@ async function compare(
   let states: (readonly Tensor[] | undefined)[] = Array.from({ length: count }, () => undefined);
   for (let step = 1; step <= STEPS; step++) {
     const batch = states.map((tensors, i) => madeUp(served, { sequence: i, step, size }, tensors));
-    const expected = await settled(onCpu, batch);
+    const expected = await settled(expecting, batch);
     const fault = expected.map(errorOf).find((error) => error !== undefined);
     if (fault !== undefined) return fault;
     const found = await settled(model, batch);
@@ -106,7 +116,7 @@ function madeUp(served: ServedModel, { sequence, step, size }: MadeUp, states: r
   const { inputs, outputs, sequence: remembers, maxBatchSize, name, version, digest } = served;
   const random = numbers(sequence * STEPS + step);
   const tensors = inputs.map((spec) => tensorOf(spec, maxBatchSize > 0, size, random));
-  const request = "warm-up";
+  const request = "made-up";
   const lane = { bucket: 0, model: name, version, digest };
   const id = encodeCorrelationId(
     remembers?.corrid?.datatype === "BYTES"
