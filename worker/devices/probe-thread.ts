@@ -24,12 +24,12 @@ await serveThread<ProbeOptions, ProbeRequest, null, null>(async ({ turns }) => (
     });
     try {
       const X = makeTensor("FP32", Float32Array.of(0.5, 21), [2]);
-      const { Y } = await session.run({ X }, { Y: null });
+      const { Y } = await session.run({ X });
       const doubled = [...((Y?.data ?? []) as Float32Array)];
       if (doubled.join() !== "1,42") throw new Error(`it computes ${doubled.join(" and ")} where 1 and 42 are right`);
       return { answer: null };
     } finally {
-      await session.close();
+      await session.release();
     }
   },
 }));

@@ -37,7 +37,7 @@ async function checkOnCpu(probed: Float32Array, layout: DecoderLayout, options: 
   if (options.placement.gpu === undefined) return;
   const session = await openSession({ ...options, placement: onCpu });
   const expected = (await openDecoder(session, layout, options.vocabSize)).probed;
-  await session.close();
+  await session.release();
   const fault = numberDisagreement("logits", probed, expected, options.tolerance ?? tolerances.logits);
   if (fault !== undefined) throw new LoadError(`its answers there are not those of the CPU: ${fault}`);
 }

@@ -13,9 +13,10 @@ export type OrtTensor = ort.Tensor;
 
 /** An open model. Inputs and outputs lie in the memory of this machine, whatever computes. */
 export interface Session extends Pick<ort.InferenceSession, "inputMetadata" | "outputMetadata"> {
-  run(feeds: Record<string, OrtTensor>, fetches: Record<string, OrtTensor | null>): Promise<Record<string, OrtTensor>>;
+  /** @param fetches the outputs that are wanted, and memory for some of them; all when left out */
+  run(feeds: Record<string, OrtTensor>, fetches?: Record<string, OrtTensor | null>): Promise<Record<string, OrtTensor>>;
   /** Gives back what the model takes, on its device too. */
-  close(): Promise<void>;
+  release(): Promise<void>;
 }
 
 /** ONNX Runtime's names of the types that Baton carries. */
@@ -123,8 +124,8 @@ export async function openSession({
   return {
     inputMetadata,
     outputMetadata,
-    run: (feeds, fetches) => take(() => session.run(feeds, fetches)),
-    close: () => take(() => session.release()),
+    run: (feeds, fetches) => take(() => (fetches === undefined ? session.run(feeds) : session.run(feeds, fetches))),
+    release: () => take(() => session.release()),
   };
 }
 
