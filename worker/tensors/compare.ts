@@ -65,7 +65,7 @@ async function compare(
   size: number,
   tolerance: number | undefined,
 ): Promise<string | undefined> {
-  const count = model.batched && model.limits.maxBatchSize > 1 ? REQUESTS : 1;
+  const count = served.maxBatchSize > 1 && model.limits.maxBatchSize > 1 ? REQUESTS : 1;
   let states: (readonly Tensor[] | undefined)[] = Array.from({ length: count }, () => undefined);
   for (let step = 1; step <= STEPS; step++) {
     const batch = states.map((tensors, i) => madeUp(served, { sequence: i, step, size }, tensors));
