@@ -5,7 +5,17 @@ import { softwareGpu, unlessSkipped } from "../support/fleet/software-gpu.js";
 import { ask, input } from "../spec/ask.js";
 import { viewFleet, type FleetView } from "./fleet-view.js";
 
-const models = ["word-lstm", "lstm-128", "lstm-1024", "tale-gpt", "simple"];
+/** Models with states: what a step gives them, and what is looked at of its answer. */
+const recurrent: readonly {
+  readonly model: string;
+  readonly output: string;
+  readonly tensor: (phase: number) => unknown;
+}[] = [
+  { model: "word-lstm", output: "PROBS", tensor: (phase) => input("TOKEN", "INT64", [1, 1], [(phase * 7) % 600]) },
+  { model: "lstm-128", output: "Y", tensor: (phase) => input("X", "FP32", [1, 128], wave(128, phase)) },
+  { model: "lstm-1024", output: "Y", tensor: (phase) => input("X", "FP32", [1, 1024], wave(1024, phase)) },
+];
+const models = [...recurrent.map(({ model }) => model), "tale-gpt", "simple"];
 /** Sequences at once, and steps of each. */
 const SEQUENCES = 4;
 const STEPS = 5;
@@ -24,24 +34,15 @@ describe.skipIf(softwareGpu === undefined)(`a worker on WebGPU${unlessSkipped}`,
   let shown: FleetView;
 
   interface Answers {
-    readonly words: Told;
-    readonly lstm: Told;
+    /** By model. */
+    readonly told: ReadonlyMap<string, Told>;
     readonly tale: string;
     readonly sum: readonly unknown[] | undefined;
   }
 
   /** All models compute at once, so that their threads meet at the GPU. */
   async function answers(): Promise<Answers> {
-    const words = sequences(1, (step, sequence) => ({
-      model: "word-lstm",
-      output: "PROBS",
-      tensor: input("TOKEN", "INT64", [1, 1], [(sequence * 7 + step) % 600]),
-    }));
-    const lstm = sequences(101, (step, sequence) => ({
-      model: "lstm-128",
-      output: "Y",
-      tensor: input("X", "FP32", [1, 128], wave(sequence + step)),
-    }));
+    const told = Promise.all(recurrent.map(async (one) => [one.model, await sequences(one)] as const));
     const tale = fetch(`${url}/v1/completions`, {
       method: "POST",
       headers: { "content-type": "application/json" },
@@ -53,26 +54,21 @@ describe.skipIf(softwareGpu === undefined)(`a worker on WebGPU${unlessSkipped}`,
     });
     const { choices } = (await (await tale).json()) as { choices: { text: string }[] };
     return {
-      words: await words,
-      lstm: await lstm,
+      told: new Map(await told),
       tale: choices[0]?.text ?? "",
       sum: (await sum).outputs["OUTPUT0"],
     };
   }
 
-  /** Runs all sequences at once, so that some of their steps share batches. */
-  function sequences(
-    firstId: number,
-    request: (step: number, sequence: number) => { model: string; output: string; tensor: unknown },
-  ): Promise<Told> {
+  /** Runs all sequences of a model at once, so that some of their steps share batches. */
+  function sequences({ model, output, tensor }: (typeof recurrent)[number]): Promise<Told> {
     return Promise.all(
       Array.from({ length: SEQUENCES }, async (_, sequence) => {
         const steps: number[][] = [];
         for (let step = 0; step < STEPS; step++) {
-          const { model, output, tensor } = request(step, sequence);
           const { outputs, error } = await ask(url, model, {
-            parameters: { sequence_id: firstId + sequence, sequence_start: step === 0, sequence_end: false },
-            inputs: [tensor],
+            parameters: { sequence_id: sequence + 1, sequence_start: step === 0, sequence_end: step === STEPS - 1 },
+            inputs: [tensor(sequence + step)],
           });
           expect(error).toBeUndefined();
           steps.push(outputs[output] as number[]);
@@ -102,8 +98,8 @@ describe.skipIf(softwareGpu === undefined)(`a worker on WebGPU${unlessSkipped}`,
   }, 240_000);
   afterAll(() => fleet?.dispose());
 
-  it.each(["words", "lstm"] as const)("gives the CPU's answers for sequences: %s", (which) => {
-    const difference = farthest(onGpu[which], onCpu[which]);
+  it.each(recurrent)("gives the CPU's answers for sequences of $model", ({ model }) => {
+    const difference = farthest(onGpu.told.get(model), onCpu.told.get(model));
     expect(difference).toBeLessThan(TOLERANCE);
     // Sums are rounded otherwise there: what is equal to the last bit was not computed there.
     expect(difference).toBeGreaterThan(0);
@@ -138,13 +134,13 @@ describe.skipIf(softwareGpu === undefined)(`a worker on WebGPU${unlessSkipped}`,
   });
 });
 
-/** 128 numbers from -1 to 1. */
-function wave(phase: number): number[] {
-  return Array.from({ length: 128 }, (_, i) => Math.sin(phase + i / 9));
+/** Numbers from -1 to 1. */
+function wave(length: number, phase: number): number[] {
+  return Array.from({ length }, (_, i) => Math.sin(phase + i / 9));
 }
 
 /** @returns the largest difference, as a share of the largest number */
-function farthest(found: Told, expected: Told): number {
+function farthest(found: Told = [], expected: Told = []): number {
   const [ours, theirs] = [found.flat(2), expected.flat(2)];
   expect(ours).toHaveLength(theirs.length);
   expect(theirs.length).toBeGreaterThan(SEQUENCES * STEPS);
