@@ -61,7 +61,7 @@ describe("a worker whose device is not there", () => {
 const group = (text: string) => (model: string) => ({ [model]: `${ownConfig(model)}instance_group { ${text} }\n` });
 
 describe.skipIf(softwareGpu === undefined)(`models on a worker with a GPU${unlessSkipped}`, () => {
-  const models = ["chain", "far-sine", "echo-fp32", "echo-fp64", "echo-int32", "echo-int64", "gen-mqa-fp16"];
+  const models = ["chain", "far-sine", "echo-fp32", "echo-fp64", "echo-int32", "echo-int64", "gen-mqa-fp16", "codes"];
   const served = useFleet({
     gateways: 1,
     workers: 0,
@@ -115,6 +115,7 @@ describe.skipIf(softwareGpu === undefined)(`models on a worker with a GPU${unles
   it("go where their configuration says", () => {
     expect(places(strict)).toEqual({
       chain: "webgpu",
+      codes: "webgpu",
       "echo-fp32": "cpu",
       "echo-fp64": "webgpu",
       "echo-int32": "webgpu",
@@ -138,6 +139,13 @@ describe.skipIf(softwareGpu === undefined)(`models on a worker with a GPU${unles
     ]);
     expect(warnings["gen-mqa-fp16"]).toEqual([expect.stringContaining("requires f16")]);
     expect(warnings["chain"]).toBeUndefined();
+  });
+
+  it("are served with a warning where nothing could be compared", () => {
+    const { warnings } = strict.models.find(({ name }) => name === "codes") ?? {};
+    expect(warnings).toEqual([
+      expect.stringMatching(/^its answers were not compared with the CPU's, which cannot run made-up inputs: onnx/),
+    ]);
   });
 
   it("continue the sequences of workers without one, and the other way round", () => {
