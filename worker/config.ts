@@ -1,6 +1,8 @@
 /** The settings of a worker process: every environment variable, its unit, default and bounds. */
 import { z } from "zod";
 import { parseSettings, sharedSettings } from "#shared/settings.js";
+import { tolerances } from "./onnx/agreement.js";
+import { parseProviders, providerNames } from "./onnx/providers.js";
 
 export const workerSettings = sharedSettings.extend({
   BATON_MODEL_REPOSITORY: z
@@ -25,8 +27,33 @@ export const workerSettings = sharedSettings.extend({
   BATON_PROVIDERS: z
     .string()
     .default("cpu")
-    .transform((names) => names.split(",").map((name) => name.trim()))
-    .describe("ONNX Runtime execution providers, in order of preference"),
+    .transform((text, context) => {
+      const parsed = parseProviders(text);
+      if ("names" in parsed) return parsed.names;
+      context.addIssue({ code: "custom", message: parsed.fault });
+      return z.NEVER;
+    })
+    .describe(
+      `what models run on, the preferred one first: ${providerNames.join(", ")}; the first that is there is taken, and ` +
+        "with none of them the worker does not start",
+    ),
+  BATON_GPU: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .optional()
+    .describe(
+      "the number of the GPU that this worker takes where a model's `gpus` leave it the choice; the first when unset",
+    ),
+  BATON_GPU_TOLERANCE: z.coerce
+    .number()
+    .min(0)
+    .max(1)
+    .optional()
+    .describe(
+      "by how much a GPU's answers may differ from the CPU's when a model is loaded, as a share of a tensor's largest " +
+        `number; ${tolerances.tensor} when unset, of half precision ${tolerances.half}, of a generator's logits ${tolerances.logits}`,
+    ),
   BATON_INTRA_OP_THREADS: z.coerce
     .number()
     .int()

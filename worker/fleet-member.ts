@@ -21,6 +21,7 @@ import { Exclusive } from "./lane/exclusive.js";
 import { beginToRead, type Reading } from "./lane/reading.js";
 import { TensorWork } from "./tensors/loop.js";
 import type { WorkerConfig } from "./config.js";
+import type { DescribedDevice } from "./devices/card.js";
 import { declareCrashRelease } from "./crash-release.js";
 import { StreamWork } from "./streams/work.js";
 import { ReplyPublisher } from "./lane/publish.js";
@@ -70,9 +71,10 @@ export class FleetMember {
   /**
    * Resolves once the lanes are open and the worker has announced itself.
    *
+   * @param device what it computes on, as it is announced
    * @throws Error when Redis cannot be used, or disagrees with the settings
    */
-  async join({ loaded, failed }: LoadReport): Promise<void> {
+  async join({ loaded, failed }: LoadReport, device: DescribedDevice): Promise<void> {
     const { worker, config, log } = this;
     await whenReady(this.redis, AbortSignal.timeout(START_BUDGET_MS));
     await checkServer(this.redis, log);
@@ -99,7 +101,7 @@ export class FleetMember {
     this.lifecycle.onClose("liveness", () => liveness.end());
     const lanes = this.openLanes(loaded, buckets, liveness, this.beginToReply(deployment));
     const models = loaded.map(({ served }) => served);
-    const announcement = { worker, host: hostname(), pid: process.pid, startedAt: Date.now(), models, failed };
+    const announcement = { worker, host: hostname(), pid: process.pid, startedAt: Date.now(), device, models, failed };
     await liveness.join(announcement, lanes, START_BUDGET_MS);
     await retrying(() => notePins(this.redis, loaded.map(servedPin)), { budgetMs: START_BUDGET_MS });
     this.beginUpkeep(buckets);

@@ -14,7 +14,10 @@ import { nameStates } from "./models/validate/state-names.js";
 import { scanRepository, type FoundModel, type ScannedModel } from "./models/scan.js";
 import type { WorkerConfig } from "./config.js";
 import { startModel } from "./tensors/host.js";
+import { compareWithCpu } from "./tensors/compare.js";
+import { placementsOf, type Device, type WantedPlace } from "./devices/device.js";
 import { withoutPaths } from "./onnx/error-text.js";
+import { placementText, type Placement } from "./onnx/providers.js";
 import { servedOf, servingOf, unsupported, type ServingModel } from "./tensors/serving.js";
 import { warmUpBatch } from "./tensors/warm-up.js";
 import { intraOpThreads } from "./onnx/thread-count.js";
@@ -34,8 +37,8 @@ export interface LoadReport {
 }
 
 /** @throws Error when a repository cannot be listed. */
-export async function findModels(config: WorkerConfig): Promise<readonly ScannedModel[]> {
-  return (await Promise.all(config.BATON_MODEL_REPOSITORY.map((path) => scanRepository(path)))).flat();
+export async function findModels(config: WorkerConfig, { gpus }: Device): Promise<readonly ScannedModel[]> {
+  return (await Promise.all(config.BATON_MODEL_REPOSITORY.map((path) => scanRepository(path, gpus)))).flat();
 }
 
 /**
@@ -47,6 +50,7 @@ export async function findModels(config: WorkerConfig): Promise<readonly Scanned
  */
 export async function loadModels(
   config: WorkerConfig,
+  device: Device,
   scanned: readonly ScannedModel[],
   onFatal: (reason: string) => void,
 ): Promise<LoadReport> {
@@ -66,12 +70,18 @@ export async function loadModels(
     } else if (model.kind === "broken") {
       failed.push({ name: model.name, reason: model.error });
     } else if (model.kind === "generator") {
-      await attempt(model.name, "1", () => loadGenerator(generatorSettings(config), model, onFatal));
+      await attempt(model.name, "1", () =>
+        onFirst(placementsOf(device, undefined), (placement) =>
+          loadGenerator(generatorSettings(config, device, placement), model, onFatal),
+        ),
+      );
     } else {
       for (const version of model.versions) {
         await attempt(model.name, version.version, () => {
           if ("error" in version) throw new LoadError(version.error);
-          return loadVersion(config, model, version.version, version.file, onFatal);
+          return onFirst(placementsOf(device, wantedPlace(model)), (placement) =>
+            loadVersion({ settings: config, device, placement }, model, version.version, version.file, onFatal),
+          );
         });
       }
     }
@@ -87,9 +97,50 @@ function missing({ BATON_MODELS = [] }: WorkerConfig, scanned: readonly ScannedM
   }));
 }
 
-function generatorSettings(config: WorkerConfig): GeneratorSettings {
+/** What the configuration says of where the model runs: only its first group counts. */
+function wantedPlace({ config, groups }: FoundModel): WantedPlace | undefined {
+  const [group] = config.instance_group;
+  return group && { ...group, needsGpu: groups[0]?.kind === "KIND_GPU" };
+}
+
+/**
+ * Loads a model at the first of the places that can run it. What is announced of it says where that
+ * is, and warns of the places that cannot.
+ *
+ * @throws what `load` throws for the last place
+ */
+async function onFirst(
+  placements: readonly [Placement, ...Placement[]],
+  load: (placement: Placement) => Promise<LoadedModel>,
+): Promise<LoadedModel> {
+  const [first, ...others] = placements;
+  const warnings: string[] = [];
+  let placement = first;
+  for (const next of others) {
+    try {
+      return placed(await load(placement), placement, warnings);
+    } catch (error) {
+      const reason = error instanceof Error ? withoutPaths(error.message) : String(error);
+      const unlike = `it could not be loaded on ${placementText(placement)}: ${reason}`;
+      warnings.push(`it runs on ${placementText(next)}, since ${unlike}`);
+      placement = next;
+    }
+  }
+  return placed(await load(placement), placement, warnings);
+}
+
+/** Adds to what is announced of a model where it runs, and what is to be warned of. */
+function placed(loaded: LoadedModel, { providers: [provider], gpu }: Placement, added: readonly string[]): LoadedModel {
+  const warnings = [...(loaded.served.warnings ?? []), ...added];
+  const placement = { provider, ...(gpu !== undefined && { gpu }) };
+  return { ...loaded, served: { ...loaded.served, placement, ...(warnings.length > 0 && { warnings }) } };
+}
+
+function generatorSettings(config: WorkerConfig, { turns }: Device, placement: Placement): GeneratorSettings {
   return {
-    providers: config.BATON_PROVIDERS,
+    placement,
+    turns,
+    tolerance: config.BATON_GPU_TOLERANCE,
     intraOpThreads: config.BATON_INTRA_OP_THREADS,
     slots: config.BATON_GENERATOR_SLOTS,
     kvBytes: config.BATON_KV_CACHE_BYTES,
@@ -98,24 +149,34 @@ function generatorSettings(config: WorkerConfig): GeneratorSettings {
   };
 }
 
+/** Where, and by which settings, a model is loaded. */
+interface Loading {
+  readonly settings: WorkerConfig;
+  readonly device: Device;
+  readonly placement: Placement;
+}
+
 async function loadVersion(
-  settings: WorkerConfig,
+  { settings, device, placement }: Loading,
   found: FoundModel,
   version: string,
   file: string,
   onFatal: (reason: string) => void,
 ): Promise<LoadedTensorModel> {
-  const host = await startModel(sessionOptions(settings, found.config, file), onFatal);
+  const options = { ...sessionOptions(settings, found.config, file), placement, turns: device.turns };
+  const host = await startModel(options, onFatal);
   try {
     const named = nameStates(found.config, found.stateNames, host.graph);
     const complete = resolveConfig(named.config, found.facts, host.graph);
     const reason = unsupported(complete);
     if (reason !== undefined) throw new LoadError(reason);
     const printed = configJson(complete);
-    const digest = await digestOf(JSON.stringify(printed), file);
+    const digest = await digestOf(JSON.stringify(configJson({ ...complete, instance_group: found.groups })), file);
     const serving = { ...servingOf(complete, found.initialStates), version, host };
     const served = servedOf(complete, version, digest, printed);
-    const warnings = [...found.warnings, ...named.warnings, ...(await warmUp(serving, served, found.warmUp))];
+    const compared = await compareWithCpu(serving, served, options, settings.BATON_GPU_TOLERANCE, onFatal);
+    const ran = await warmUp(serving, served, found.warmUp);
+    const warnings = [...found.warnings, ...named.warnings, ...compared, ...ran];
     return { kind: "tensors", serving, served: { ...served, ...(warnings.length > 0 && { warnings }) } };
   } catch (error) {
     await host.close();
@@ -152,11 +213,14 @@ const graphLevels: Readonly<Record<number, SessionOptions["graphOptimization"]>>
  * The model's own configuration wins over the worker's settings, as in Triton: the parameter
  * `intra_op_thread_count`, and `optimization.graph.level`.
  */
-function sessionOptions(settings: WorkerConfig, config: ModelConfig, modelFile: string): SessionOptions {
+function sessionOptions(
+  settings: WorkerConfig,
+  config: ModelConfig,
+  modelFile: string,
+): Omit<SessionOptions, "placement" | "turns"> {
   const wanted = Number(config.parameters["intra_op_thread_count"]?.string_value ?? settings.BATON_INTRA_OP_THREADS);
   return {
     modelFile,
-    providers: settings.BATON_PROVIDERS,
     intraOpThreads: intraOpThreads(wanted),
     graphOptimization: graphLevels[config.optimization?.graph?.level ?? 0] ?? "all",
   };

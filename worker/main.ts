@@ -9,6 +9,8 @@ import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
 import { createLog } from "#shared/log.js";
 import { settingsOrExit } from "#shared/settings.js";
 import { workerConfig, type WorkerConfig } from "./config.js";
+import { describeCard } from "./devices/card.js";
+import { findDevice } from "./devices/find.js";
 import { findModels, loadModels, type LoadedModel } from "./load-models.js";
 
 /**
@@ -27,10 +29,12 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
     log.fatal({ reason }, "model thread lost");
     process.exit(1);
   };
-  const found = await findModels(config);
+  const wanted = { providers: config.BATON_PROVIDERS, gpu: config.BATON_GPU };
+  const device = await findDevice(wanted, log, onFatal);
+  const found = await findModels(config, device);
   // The models' threads start while this one reads the rest of its program, and connects.
   const [report, member] = await Promise.all([
-    loadModels(config, found, onFatal),
+    loadModels(config, device, found, onFatal),
     import("./fleet-member.js").then(({ FleetMember }) => new FleetMember(config, lifecycle, log)),
   ]);
   const { loaded, failed } = report;
@@ -44,10 +48,11 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
     }
   }
   lifecycle.onClose("models", async () => {
-    await Promise.all(loaded.map(closeModel));
+    // One after the other: what closes a session on a GPU may not meet another that does.
+    for (const model of loaded) await closeModel(model);
   });
   setFlagsFromString(HEAP_GROWTH);
-  await member.join(report);
+  await member.join(report, await describeCard(device.placement, process.env));
   return lifecycle;
 }
 

@@ -19,6 +19,12 @@ const RESTART_MS = { first: 50, most: 1_000 };
 /** A child that lived this long was not part of a crash loop. */
 const HEALTHY_MS = 10_000;
 
+/**
+ * Unless the environment says otherwise, CUDA counts the GPUs as nvidia-smi does, and computes
+ * 32-bit floats with all of their bits, so that a sequence may go on from a CPU to a GPU and back.
+ */
+const CUDA = { CUDA_DEVICE_ORDER: "PCI_BUS_ID", NVIDIA_TF32_OVERRIDE: "0" };
+
 let pauseMs = RESTART_MS.first;
 let stopping = false;
 
@@ -37,7 +43,7 @@ function start(): void {
   const startedAt = performance.now();
   const child = fork(PROGRAM, {
     // ONNX Runtime reports usage to its makers unless told otherwise.
-    env: { ...process.env, ORT_DISABLE_TELEMETRY: "1" },
+    env: { ...CUDA, ...process.env, ORT_DISABLE_TELEMETRY: "1" },
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
   let release: CrashRelease | undefined;

@@ -83,16 +83,21 @@ async function description(
   return {
     durability: redis.durability,
     ...(unserved.length > 0 && { unserved: unserved.map(({ buckets, reason }) => ({ buckets, reason })) }),
-    workers: workers.map(({ worker, host, pid, startedAt, models, failed }) => ({
+    workers: workers.map(({ worker, host, pid, startedAt, device, models, failed }) => ({
       name: worker,
       host,
       pid,
       started_at: new Date(startedAt).toISOString(),
-      models: models.map(({ name, version }) => ({ name, version })),
+      ...(device && { device: describeDevice(device) }),
+      models: models.map(({ name, version, placement }) => ({ name, version, ...placement })),
       failed,
     })),
     models,
   };
+}
+
+function describeDevice({ memory, ...device }: NonNullable<Announcement["device"]>) {
+  return { ...device, ...(memory && { memory: { total_bytes: memory.total, used_bytes: memory.used } }) };
 }
 
 /** What lies in the queue, by model and of the tenant that asks, and what may. */

@@ -29,6 +29,7 @@ export const order = [
 
   "worker/thread",
   "worker/onnx",
+  "worker/devices",
   "worker/tokenizer",
   "worker/models/pbtxt",
   "worker/models/validate",

@@ -84,6 +84,15 @@ export const servedModel = z.object({
    * A worker that says so also takes in what is parked (`parking.lua`); absent: it does not.
    */
   takes: z.number().int().positive().optional(),
+  /** Where this worker runs it; workers of before do not say. */
+  placement: z
+    .object({
+      /** ONNX Runtime's name of the preferred execution provider. */
+      provider: z.string(),
+      /** The number of the GPU; absent on the CPU. */
+      gpu: z.number().int().nonnegative().optional(),
+    })
+    .optional(),
   /** The completed ModelConfig as the `/config` endpoint prints it. */
   config: z.record(z.string(), z.unknown()),
   /**
@@ -97,12 +106,25 @@ export type ServedModel = Readonly<z.infer<typeof servedModel>>;
 
 const failedModel = z.object({ name: z.string(), version: z.string().optional(), reason: z.string() });
 
+const device = z.object({
+  /** ONNX Runtime's name of the execution provider that is preferred here. */
+  provider: z.string(),
+  /** The number of the GPU among those that the worker sees; absent on the CPU. */
+  gpu: z.number().int().nonnegative().optional(),
+  /** Of the card or of the software that stands in for one; absent where nothing tells it. */
+  name: z.string().optional(),
+  /** Of the device, in bytes, when the worker had loaded its models; absent where nothing tells. */
+  memory: z.object({ total: z.number(), used: z.number() }).optional(),
+});
+
 export const announcement = z.object({
   /** Unique per process start: `<name>.<boot id>`; also the consumer name in every group. */
   worker: z.string(),
   host: z.string(),
   pid: z.number().int(),
   startedAt: z.number(),
+  /** What it computes on; workers of before do not say. */
+  device: device.optional(),
   models: z.array(servedModel),
   /** Models that could not be loaded, with the reason. */
   failed: z.array(failedModel),

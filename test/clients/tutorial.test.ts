@@ -5,7 +5,9 @@
  */
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { onCpu } from "../../worker/onnx/providers.js";
 import { makeTensor, openSession, type OrtTensor } from "../../worker/onnx/runtime.js";
+import { makeTurns } from "../../worker/onnx/turns.js";
 import { bytesElement } from "../fixtures/requests.js";
 import { ownConfig } from "../support/fleet/repository.js";
 import { root } from "../support/fleet/root.js";
@@ -67,7 +69,8 @@ const vectorOf = (sequence: number, step: number): Float32Array =>
 async function bareLoop(inputs: readonly Float32Array[]): Promise<number[][]> {
   const session = await openSession({
     modelFile: join(root, "infra/models/my_lstm_model/1/model.onnx"),
-    providers: ["cpu"],
+    placement: onCpu,
+    turns: makeTurns(),
     intraOpThreads: 1,
     graphOptimization: "all",
   });

@@ -3,6 +3,7 @@
  * token and longer caches.
  */
 import { makeTensor, type OrtTensor, type Session } from "../onnx/runtime.js";
+import { floatsOfHalves } from "../onnx/half-floats.js";
 import { LoadError } from "../thread/load-error.js";
 import type { KvArray, KvBlock, KvLayout } from "./kv.js";
 import type { DecoderLayout } from "./layout.js";
@@ -40,18 +41,24 @@ export interface Decoder {
   readonly forward: (input: ForwardInput) => Promise<ForwardOutput>;
 }
 
+/** One that has just been opened. */
+export interface OpenedDecoder extends Decoder {
+  /** The logits that it gave after a few tokens, to be compared with those of another device. */
+  readonly probed: Float32Array;
+}
+
 /**
  * Runs the model before the first request does, to see that it can run and what padding does to it.
  * @throws LoadError when the model gives fewer than `vocabSize` logits
  * @throws the runtime's error when the graph cannot run
  */
-export async function openDecoder(session: Session, layout: DecoderLayout, vocabSize: number): Promise<Decoder> {
+export async function openDecoder(session: Session, layout: DecoderLayout, vocabSize: number): Promise<OpenedDecoder> {
   const decoder = { kv: layout.kv, forward: (input: ForwardInput) => forward(session, layout, input) };
   const { plain, padded } = await probe(decoder);
   if (plain.length < vocabSize) {
     throw new LoadError(`the graph gives logits for ${plain.length} tokens, but the vocabulary has ${vocabSize}`);
   }
-  return { ...decoder, padding: layout.attentionMask && close(plain, padded) };
+  return { ...decoder, padding: layout.attentionMask && close(plain, padded), probed: plain };
 }
 
 async function forward(session: Session, layout: DecoderLayout, input: ForwardInput): Promise<ForwardOutput> {
@@ -177,27 +184,4 @@ const TOLERANCE = 0.1;
 function close(a: Float32Array, b: Float32Array): boolean {
   const scale = a.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-6);
   return a.every((value, i) => Math.abs(value - (b[i] ?? Number.NaN)) <= TOLERANCE * scale);
-}
-
-/** The value of every 16-bit float, by its bits. It is made when the first one is asked for. */
-let table: Float32Array | undefined;
-
-/**
- * Reads IEEE 754 half precision by its bits: the runtime's binding gives FP16 tensors as
- * Uint16Array.
- */
-export function floatsOfHalves(halves: Uint16Array): Float32Array {
-  table ??= Float32Array.from({ length: 65_536 }, (_, bits) => floatOfHalf(bits));
-  const floats = new Float32Array(halves.length);
-  for (let i = 0; i < halves.length; i++) floats[i] = table[halves[i] ?? 0] ?? 0;
-  return floats;
-}
-
-function floatOfHalf(bits: number): number {
-  const sign = bits & 0x8000 ? -1 : 1;
-  const exponent = (bits >> 10) & 0x1f;
-  const fraction = bits & 0x3ff;
-  if (exponent === 0) return sign * fraction * 2 ** -24;
-  if (exponent === 0x1f) return fraction === 0 ? sign * Infinity : Number.NaN;
-  return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
 }

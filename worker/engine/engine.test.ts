@@ -1,7 +1,9 @@
 import { join } from "node:path";
 import { describe as suite, expect, it } from "vitest";
 import { tokenRecord, type SamplingSpec, type TokenRecord } from "#shared/contract/generation.js";
+import { onCpu } from "../onnx/providers.js";
 import { describe, openSession } from "../onnx/runtime.js";
+import { makeTurns } from "../onnx/turns.js";
 import { openDecoder, type Decoder } from "./decoder.js";
 import { Engine, type EngineLimits } from "./engine.js";
 import { bytesPerPosition } from "./kv.js";
@@ -23,7 +25,8 @@ async function openModel(name: string): Promise<Decoder> {
     name === "gen-mqa-fp16" ? "model_fp16.onnx" : name === "gen-quantized" ? "model_quantized.onnx" : "model.onnx";
   const session = await openSession({
     modelFile: join(folder, file),
-    providers: ["cpu"],
+    placement: onCpu,
+    turns: makeTurns(),
     intraOpThreads: 1,
     graphOptimization: "all",
   });

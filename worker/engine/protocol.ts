@@ -6,6 +6,11 @@ import type { SamplingSpec } from "#shared/contract/generation.js";
 import type { SessionOptions } from "../onnx/graph.js";
 
 export interface GeneratorOptions extends SessionOptions {
+  /**
+   * By what share of the largest one the logits of a GPU may differ from the CPU's; undefined for
+   * the usual one.
+   */
+  readonly tolerance: number | undefined;
   readonly tokenizerFile: string;
   /** Ids of the tokens that end a text. */
   readonly eos: readonly number[];

@@ -33,6 +33,11 @@ export interface FoundModel {
   /** Completed by `completeDefaults`; `resolveConfig` finishes it once the graph is known. */
   readonly config: ModelConfig;
   readonly facts: DirectoryFacts;
+  /**
+   * The instance groups as a worker without a GPU completes them. The digest goes by these, so that
+   * workers with GPUs and without serve the same model.
+   */
+  readonly groups: ModelConfig["instance_group"];
   /** Chosen by the version policy, ascending; at least one. */
   readonly versions: readonly ScannedVersion[];
   readonly initialStates: InitialStates;
@@ -137,12 +142,14 @@ async function scanModel(
   const initialStates = await readInitialStates(directory, config);
   const versions: ScannedVersion[] = [];
   for (const version of chosen) versions.push(await scanVersion(directory, version, config.default_model_filename));
+  const { instance_group: groups } = completeDefaults(written, { ...facts, gpus: [] });
   return {
     kind: "found",
     name,
     directory,
     config,
     facts,
+    groups,
     versions,
     initialStates,
     stateNames,

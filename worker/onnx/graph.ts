@@ -1,5 +1,7 @@
 /** What a model's graph takes and gives, and how a session on it is opened. Types only. */
 import type { Datatype } from "#shared/model/datatype.js";
+import type { Placement } from "./providers.js";
+import type { TurnMemory } from "./turns.js";
 
 export interface GraphTensor {
   readonly name: string;
@@ -17,8 +19,9 @@ export interface GraphMetadata {
 
 export interface SessionOptions {
   readonly modelFile: string;
-  /** ONNX Runtime execution providers, in order of preference. */
-  readonly providers: readonly string[];
+  readonly placement: Placement;
+  /** What the threads of this process take turns by, where they share a GPU that needs it. */
+  readonly turns: TurnMemory;
   /** Threads inside one operator; 0 lets ONNX Runtime choose. */
   readonly intraOpThreads: number;
   readonly graphOptimization: "disabled" | "basic" | "extended" | "all";

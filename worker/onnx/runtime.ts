@@ -6,9 +6,18 @@ import "./half.js";
 import * as ort from "onnxruntime-node";
 import type { Datatype } from "#shared/model/datatype.js";
 import type { GraphTensor, SessionOptions } from "./graph.js";
+import type { Placement } from "./providers.js";
+import { inTurn } from "./turns.js";
 
-export type Session = ort.InferenceSession;
 export type OrtTensor = ort.Tensor;
+
+/** An open model. Inputs and outputs lie in the memory of this machine, whatever computes. */
+export interface Session extends Pick<ort.InferenceSession, "inputMetadata" | "outputMetadata"> {
+  /** @param fetches the outputs that are wanted, and memory for some of them; all when left out */
+  run(feeds: Record<string, OrtTensor>, fetches?: Record<string, OrtTensor | null>): Promise<Record<string, OrtTensor>>;
+  /** Gives back what the model takes, on its device too. */
+  release(): Promise<void>;
+}
 
 /** ONNX Runtime's names of the types that Baton carries. */
 const types: Partial<Record<ort.Tensor.Type, Datatype>> = {
@@ -82,19 +91,45 @@ export function describe(values: readonly ort.InferenceSession.ValueMetadata[]):
   });
 }
 
-/** @throws Error with ONNX Runtime's reason where the model cannot be loaded */
-export function openSession({
+/**
+ * @param options its `modelFile` may also be the bytes of a file
+ * @throws Error with ONNX Runtime's reason where the model cannot be loaded, or where a provider is
+ * not there
+ */
+export async function openSession({
   modelFile,
-  providers,
+  placement,
+  turns,
   intraOpThreads,
   graphOptimization,
-}: SessionOptions): Promise<ort.InferenceSession> {
-  return ort.InferenceSession.create(modelFile, {
-    executionProviders: [...providers],
+}: Omit<SessionOptions, "modelFile"> & { readonly modelFile: string | Uint8Array }): Promise<Session> {
+  const alone = placement.providers.includes("webgpu");
+  const take = <Result>(work: () => Promise<Result>) => (alone ? inTurn(turns, work) : work());
+  const options: ort.InferenceSession.SessionOptions = {
+    executionProviders: executionProviders(placement),
     intraOpNumThreads: intraOpThreads,
     graphOptimizationLevel: graphOptimization,
+    // On a GPU it warns for every model that small operators over shapes stay on the CPU.
+    logSeverityLevel: placement.gpu === undefined ? 2 : 3,
     // Waiting threads must sleep. Spinning would take the cores from Redis, NATS and the gateway
     // that run beside them.
     extra: { session: { intra_op: { allow_spinning: "0" }, inter_op: { allow_spinning: "0" } } },
-  });
+  };
+  const session = await take(() =>
+    typeof modelFile === "string"
+      ? ort.InferenceSession.create(modelFile, options)
+      : ort.InferenceSession.create(modelFile, options),
+  );
+  const { inputMetadata, outputMetadata } = session;
+  return {
+    inputMetadata,
+    outputMetadata,
+    run: (feeds, fetches) => take(() => (fetches === undefined ? session.run(feeds) : session.run(feeds, fetches))),
+    release: () => take(() => session.release()),
+  };
+}
+
+/** WebGPU takes no number: it computes on the card that the driver offers first. */
+function executionProviders({ providers, gpu = 0 }: Placement): ort.InferenceSession.ExecutionProviderConfig[] {
+  return providers.map((name) => (name === "cuda" || name === "tensorrt" ? { name, deviceId: gpu } : name));
 }

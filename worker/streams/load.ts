@@ -5,8 +5,10 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import type { ServedModel } from "#shared/contract/announcement.js";
+import type { Placement } from "../onnx/providers.js";
 import { intraOpThreads } from "../onnx/thread-count.js";
 import type { GeneratorTensors, TextTensor } from "../models/generator-config.js";
+import type { TurnMemory } from "../onnx/turns.js";
 import type { FoundGenerator } from "../models/scan.js";
 import { startTokenizer, type TokenizerHost } from "../tokenizer/host.js";
 import { startGenerator, type GeneratorHost } from "./host.js";
@@ -38,8 +40,11 @@ export interface LoadedGenerator {
 
 /** What the worker's configuration says about generators. */
 export interface GeneratorSettings {
-  /** ONNX Runtime execution providers, in order of preference. */
-  readonly providers: readonly string[];
+  readonly placement: Placement;
+  /** By what threads take turns at a GPU. */
+  readonly turns: TurnMemory;
+  /** By how much the logits of a GPU may differ from the CPU's; undefined for the usual. */
+  readonly tolerance: number | undefined;
   /** Threads inside one operator; 0 stands for all cores but one. */
   readonly intraOpThreads: number;
   /** Most choices of new requests that are generated at once. */
@@ -73,7 +78,9 @@ export async function loadGenerator(
   const { slots, kvBytes, maxIdleMs } = settings;
   const options: GeneratorOptions = {
     modelFile: folder.modelFile,
-    providers: settings.providers,
+    placement: settings.placement,
+    turns: settings.turns,
+    tolerance: settings.tolerance,
     intraOpThreads: intraOpThreads(settings.intraOpThreads),
     graphOptimization: "all",
     tokenizerFile: folder.tokenizerFile,

@@ -50,7 +50,10 @@ const instanceGroup: Verdicts = {
   kind: obeyed,
   count: warned("each worker runs one instance of a model: start more workers instead", (count) => count === 1),
   rate_limiter: rateLimiter,
-  gpus: obeyed,
+  gpus: warned(
+    "each worker runs one instance of a model, on the GPU that BATON_GPU says: start a worker for each GPU",
+    (gpus) => Array.isArray(gpus) && gpus.length === 1,
+  ),
   secondary_devices: warned("they are for TensorRT alone"),
   profile: obeyed,
   passive: refused("every instance is given work"),

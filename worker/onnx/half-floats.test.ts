@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { floatsOfHalves } from "./decoder.js";
+import { floatsOfHalves } from "./half-floats.js";
 
 it("reads halves by their bits", () => {
   const halves = Uint16Array.of(0x0000, 0x8000, 0x3c00, 0xc000, 0x7bff, 0x0400, 0x0001, 0x7c00, 0xfc00, 0x7e00);

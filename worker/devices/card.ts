@@ -1,0 +1,112 @@
+/**
+ * What can be told about the card that a worker computes on, for those who look at the fleet. ONNX
+ * Runtime for Node tells nothing, so the drivers are asked. What cannot be told is left out.
+ */
+import { execFile } from "node:child_process";
+import { readdir, readFile } from "node:fs/promises";
+import { totalmem } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { Announcement } from "#shared/contract/announcement.js";
+import type { Placement } from "../onnx/providers.js";
+
+export type DescribedDevice = NonNullable<Announcement["device"]>;
+
+type Memory = NonNullable<DescribedDevice["memory"]>;
+
+/** A card as nvidia-smi lists it. */
+export interface NvidiaCard {
+  readonly index: number;
+  readonly uuid: string;
+  readonly name: string;
+  readonly memory: Memory;
+}
+
+/** A driver that does not answer must not keep the worker from its work. */
+const PATIENCE_MS = 5_000;
+const MIB = 1_048_576;
+const QUERY = ["--query-gpu=index,uuid,name,memory.total,memory.used", "--format=csv,noheader,nounits"];
+/** The drivers that compute on the CPU, by what the names of their files hold. */
+const SOFTWARE = { swiftshader: "SwiftShader (software)", lvp: "llvmpipe (software)" };
+
+/** @returns none where there is no driver of NVIDIA's */
+export async function nvidiaCards(env: NodeJS.ProcessEnv): Promise<readonly NvidiaCard[]> {
+  const asked = promisify(execFile)("nvidia-smi", QUERY, { timeout: PATIENCE_MS });
+  const listed = await asked.then(
+    ({ stdout }) => parseNvidia(stdout),
+    () => [],
+  );
+  return visibleCards(listed, env["CUDA_VISIBLE_DEVICES"]);
+}
+
+/** Reads lines such as `0, GPU-5f3c, NVIDIA H100 80GB HBM3, 81559, 4`. */
+export function parseNvidia(text: string): NvidiaCard[] {
+  return text.split("\n").flatMap((line) => {
+    const [index, uuid, name, total, used] = line.split(",").map((field) => field.trim());
+    if (uuid === undefined || name === undefined || !/^\d+$/.test(index ?? "")) return [];
+    // Some cards give "[N/A]" instead of a number.
+    const bytes = (mib: string | undefined) => (Number(mib) || 0) * MIB;
+    return [{ index: Number(index), uuid, name, memory: { total: bytes(total), used: bytes(used) } }];
+  });
+}
+
+/**
+ * @param visible CUDA_VISIBLE_DEVICES: numbers or the beginnings of UUIDs; the first that is not
+ *   there ends the list, as CUDA has it
+ * @returns the cards that a process sees, at the numbers by which it names them
+ */
+export function visibleCards(cards: readonly NvidiaCard[], visible: string | undefined): readonly NvidiaCard[] {
+  if (visible === undefined) return cards;
+  const seen: NvidiaCard[] = [];
+  for (const name of visible.split(",").map((one) => one.trim())) {
+    const card = cards.find(({ index, uuid }) => name === String(index) || (name !== "" && uuid.startsWith(name)));
+    if (card === undefined) break;
+    seen.push(card);
+  }
+  return seen;
+}
+
+/** @param env of this process */
+export async function describeCard({ providers, gpu }: Placement, env: NodeJS.ProcessEnv): Promise<DescribedDevice> {
+  const [provider] = providers;
+  const described = { provider, ...(gpu !== undefined && { gpu }) };
+  if (gpu === undefined) return { ...described, memory: await ownMemory() };
+  const software = provider === "webgpu" ? softwareDriver(env) : undefined;
+  if (software !== undefined) return { ...described, name: software, memory: await ownMemory() };
+  const card = (await nvidiaCards(env))[gpu];
+  if (card !== undefined) return { ...described, name: card.name, memory: card.memory };
+  const memory = await amdMemory();
+  return { ...described, ...(memory && { memory }) };
+}
+
+/**
+ * @returns the name of the Vulkan driver that the environment chooses, if that one computes on the
+ * CPU
+ */
+export function softwareDriver(env: NodeJS.ProcessEnv): string | undefined {
+  const files = env["VK_DRIVER_FILES"] ?? env["VK_ICD_FILENAMES"] ?? "";
+  return Object.entries(SOFTWARE).find(([part]) => files.includes(part))?.[1];
+}
+
+/** What this process may have of its machine or its container, and has. */
+async function ownMemory(): Promise<Memory> {
+  // 0, or more than any machine has, where nothing limits the process.
+  const limit = process.constrainedMemory();
+  const total = limit > 0 && limit < totalmem() ? limit : totalmem();
+  return { total, used: process.memoryUsage.rss() };
+}
+
+/** What the driver of AMD's cards says of one of them. */
+async function amdMemory(): Promise<Memory | undefined> {
+  const folder = "/sys/class/drm";
+  const cards = await readdir(folder).catch(() => []);
+  for (const card of cards) {
+    const read = async (file: string) => Number(await readFile(join(folder, card, "device", file), "utf8"));
+    try {
+      return { total: await read("mem_info_vram_total"), used: await read("mem_info_vram_used") };
+    } catch {
+      // A connector, or a card of another make.
+    }
+  }
+  return undefined;
+}

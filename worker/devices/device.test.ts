@@ -1,0 +1,38 @@
+import { describe, expect, it } from "vitest";
+import { onCpu, type Provider } from "../onnx/providers.js";
+import { makeTurns } from "../onnx/turns.js";
+import { placementsOf, sessionProviders, type Device, type WantedPlace } from "./device.js";
+
+const turns = makeTurns();
+const cpu: Device = { placement: onCpu, gpus: [], orCpu: true, turns };
+const cuda = (gpu: number, orCpu = false): Device => ({
+  placement: { providers: ["cuda"], gpu },
+  gpus: [0, 1, 2],
+  orCpu,
+  turns,
+});
+const on = (gpu: number) => ({ providers: ["cuda"], gpu });
+const wanted = (kind: WantedPlace["kind"], gpus: number[] = [], needsGpu = false) => ({ kind, gpus, needsGpu });
+
+describe("placementsOf", () => {
+  it.each<[what: string, device: Device, wanted: WantedPlace | undefined, places: unknown[]]>([
+    ["a worker without a GPU", cpu, undefined, [onCpu]],
+    ["a model without an instance group", cuda(1), undefined, [on(1)]],
+    ["a model for the CPU", cuda(0), wanted("KIND_CPU"), [onCpu]],
+    ["a model for any GPU", cuda(1), wanted("KIND_GPU", [0, 1, 2]), [on(1)]],
+    ["a model for other GPUs than the worker's", cuda(0), wanted("KIND_GPU", [2, 1]), [on(2)]],
+    ["a model that leaves it to the worker", cuda(1), wanted("KIND_MODEL"), [on(1)]],
+    ["settings that allow the CPU", cuda(0, true), wanted("KIND_GPU", [0]), [on(0), onCpu]],
+    ["a model that allows no CPU", cuda(0, true), wanted("KIND_GPU", [0], true), [on(0)]],
+  ])("%s", (_, device, place, places) => {
+    expect(placementsOf(device, place)).toEqual(places);
+  });
+});
+
+it.each<[Provider, Provider[], Provider[]]>([
+  ["cuda", ["tensorrt", "cuda", "cpu"], ["cuda"]],
+  ["tensorrt", ["tensorrt", "cuda", "cpu"], ["tensorrt", "cuda"]],
+  ["tensorrt", ["tensorrt", "webgpu"], ["tensorrt"]],
+])("a session on %s, of %j, has %j", (found, list, providers) => {
+  expect(sessionProviders(found, list)).toEqual(providers);
+});

@@ -1,0 +1,37 @@
+/**
+ * Lets the model threads of a process use its GPU one at a time. All WebGPU sessions of a process
+ * share one device and one command encoder, which ONNX Runtime 1.30 does not guard: two runs at
+ * once end the process. Threads are served in the order in which they came.
+ */
+
+/** Shared by all threads that take turns; zeros at first. */
+export type TurnMemory = SharedArrayBuffer;
+
+/** The next ticket to be given out, and the one whose turn it is. */
+const TICKETS = 0;
+const SERVED = 1;
+
+export function makeTurns(): TurnMemory {
+  return new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT);
+}
+
+/**
+ * Waits for this thread's turn, does the work, and passes the turn on. The thread does nothing else
+ * while it waits, as it does nothing else while the runtime computes. It must not be called again
+ * before it has ended.
+ *
+ * @throws what `work` throws
+ */
+export async function inTurn<Result>(memory: TurnMemory, work: () => Promise<Result>): Promise<Result> {
+  const words = new Int32Array(memory);
+  const ticket = Atomics.add(words, TICKETS, 1);
+  for (let served = Atomics.load(words, SERVED); served !== ticket; served = Atomics.load(words, SERVED)) {
+    Atomics.wait(words, SERVED, served);
+  }
+  try {
+    return await work();
+  } finally {
+    Atomics.add(words, SERVED, 1);
+    Atomics.notify(words, SERVED);
+  }
+}
