@@ -2,22 +2,26 @@
  * A gateway's admission calls over a link that is cut, loses replies, stalls or is silent: one at a
  * time, in the order in which requests have come, and each request at most once.
  */
+import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Admission } from "#shared/queue/admission/admit.js";
-import { laneKeys } from "#shared/queue/keys.js";
+import { callsKey, laneKeys } from "#shared/queue/keys.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { retrying } from "#shared/retry.js";
-import { CallLine, type LostCalls, type Place, type Unwritable } from "../../gateway/admission/call-line.js";
+import { BucketCalls } from "../../gateway/admission/bucket-calls.js";
+import type { LostCalls, Place, Unwritable } from "../../gateway/admission/call-line.js";
 import { Proxy } from "../support/fleet/proxy.js";
-import { applicant, LIMITS, onlyCall, useLab } from "../support/queue/lab.js";
+import { applicant, LIMITS, useLab } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
+
+const MiB = 1_048_576;
 
 describe("a line of admission calls", () => {
   const lab = useLab();
   let proxy: Proxy;
   let redis: RedisClient;
   let record: string;
-  let line: CallLine;
+  let line: BucketCalls;
   let lost: LostCalls[];
   let arrivals: number;
 
@@ -25,11 +29,13 @@ describe("a line of admission calls", () => {
     proxy = await Proxy.start(Number(new URL(lab.url).port));
     redis = connectRedis({ url: `redis://127.0.0.1:${proxy.port}`, name: "line", log: silentLog });
     await whenReady(redis, AbortSignal.timeout(10_000));
-    ({ record } = onlyCall());
+    const gateway = `gw-${randomUUID()}`;
+    record = callsKey(gateway, undefined);
     lost = [];
     arrivals = 0;
-    const terms = { gateway: "gw", limits: { ...LIMITS, queue: 10_000 } };
-    line = new CallLine({ redis, terms, record, onGoneBack: (calls) => lost.push(calls) });
+    const terms = { gateway, limits: { ...LIMITS, queue: 10_000, queueBytes: 20 * MiB } };
+    const onGoneBack = (calls: LostCalls) => lost.push(calls);
+    line = new BucketCalls({ redis, forLarge: redis, terms, bucket: undefined, onGoneBack });
   });
   afterEach(async () => {
     redis.disconnect();
