@@ -137,7 +137,10 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   });
   const requests = new Requests({ redis, bus, relay, outcomeTtlMs: streamTtlMs });
   const parseThread = new ParseThread();
-  lifecycle.onClose("parse thread", () => parseThread.close());
+  const printThread = new ParseThread();
+  lifecycle.onClose("parse threads", async () => {
+    await Promise.all([parseThread.close(), printThread.close()]);
+  });
   const tenantOf = tenantFrom(config.BATON_TENANT_HEADER);
   const app = buildApp({
     fleet,
@@ -149,6 +152,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     version,
     bodies: new Bodies(config.BATON_BODY_MEMORY_BYTES),
     parseThread,
+    printThread,
     limits: { ...defaultLimits, jsonBytes: config.BATON_MAX_JSON_BYTES, binaryBytes: config.BATON_MAX_BODY_BYTES },
     log: (fields, line) => log.error(fields, line),
   });

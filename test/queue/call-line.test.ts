@@ -51,8 +51,53 @@ describe("a line of admission calls", () => {
     return entries.map(([, [, facts = ""]]) => facts.split("|")[0]?.replace("default:", ""));
   };
   const saidOf = (admissions: readonly (Admission | Unwritable)[]) => [...new Set(admissions.map(({ said }) => said))];
+  const inputBytes = async () => Number(/total_net_input_bytes:(\d+)/.exec(await lab.redis.info("stats"))?.[1]);
   const scriptCalls = async () =>
     Number(/cmdstat_evalsha:calls=(\d+)/.exec(await lab.redis.info("commandstats"))?.[1] ?? 0);
+
+  it("refuses a large request that finds no room before its bytes are sent", async () => {
+    const large = (request: string, digest = "") =>
+      line.admit({ ...applicant(lab.lane, request, "x".repeat(8 * MiB)), digest }, placeNow());
+    expect(saidOf([await large("a"), await large("b")])).toEqual(["admitted"]);
+    const before = await inputBytes();
+    expect(await large("c")).toEqual({ said: "queue-full", limit: "model-bytes" });
+    expect((await inputBytes()) - before).toBeLessThan(MiB);
+    // Under a key it may be known, which only the call itself finds.
+    expect(saidOf([await large("d", "digest")])).toEqual(["queue-full"]);
+    expect(await come("e")).toEqual({ said: "admitted" });
+  });
+
+  it("admits small requests while the bytes of a large one are on their way", async () => {
+    const slow = connectRedis({ url: `redis://127.0.0.1:${proxy.port}`, name: "large", log: silentLog });
+    await whenReady(slow, AbortSignal.timeout(10_000));
+    const terms = { gateway: "gw-two", limits: LIMITS };
+    const both = { redis: lab.redis, forLarge: slow, terms, bucket: undefined, onGoneBack: () => undefined };
+    const calls = new BucketCalls(both);
+    const stalled = proxy.stall();
+    const step = (request: string, bytes: number, sequence: string, number: number) => {
+      const { length } = "x".repeat(bytes);
+      const start = number === 1;
+      const one = {
+        ...applicant(lab.lane, request, "x".repeat(length)),
+        sequence: { name: sequence, start, end: false },
+      };
+      return calls.admit(one, placeNow());
+    };
+    try {
+      const large = step("large", 2 * MiB, "default:u1", 1);
+      const behind = step("behind", 10, "default:u1", 2);
+      expect(await step("other", 10, "default:u2", 1)).toEqual({ said: "admitted" });
+      expect(await calls.admit(applicant(lab.lane, "alone", "alone"), placeNow())).toEqual({ said: "admitted" });
+      expect(await queuedNow()).toEqual(["other", "alone"]);
+      await stalled.deliver();
+      proxy.heal();
+      stalled.cut();
+      expect(saidOf(await Promise.all([large, behind]))).toEqual(["admitted"]);
+      expect(await queuedNow()).toEqual(["other", "alone", "large"]);
+    } finally {
+      slow.disconnect();
+    }
+  });
 
   it("gathers what comes while a call is under way", async () => {
     await come("first");

@@ -147,19 +147,19 @@ export function rawToJson(tensor: Tensor): string {
     case "BOOL":
       return `[${Array.from(data, (byte) => (byte === 0 ? "false" : "true")).join(",")}]`;
     case "UINT8":
-      return `[${new Uint8Array(...span(data, 1)).join(",")}]`;
+      return integers(new Uint8Array(...span(data, 1)));
     case "UINT16":
-      return `[${new Uint16Array(...span(data, 2)).join(",")}]`;
+      return integers(new Uint16Array(...span(data, 2)));
     case "UINT32":
-      return `[${new Uint32Array(...span(data, 4)).join(",")}]`;
+      return integers(new Uint32Array(...span(data, 4)));
     case "UINT64":
       return `[${new BigUint64Array(...span(data, 8)).join(",")}]`;
     case "INT8":
-      return `[${new Int8Array(...span(data, 1)).join(",")}]`;
+      return integers(new Int8Array(...span(data, 1)));
     case "INT16":
-      return `[${new Int16Array(...span(data, 2)).join(",")}]`;
+      return integers(new Int16Array(...span(data, 2)));
     case "INT32":
-      return `[${new Int32Array(...span(data, 4)).join(",")}]`;
+      return integers(new Int32Array(...span(data, 4)));
     case "INT64":
       return `[${new BigInt64Array(...span(data, 8)).join(",")}]`;
     case "FP32":
@@ -180,6 +180,11 @@ export function rawToJson(tensor: Tensor): string {
 function span(data: Buffer, size: number): [ArrayBufferLike, number, number] {
   const view = data.byteOffset % size === 0 ? data : new Uint8Array(data);
   return [view.buffer, view.byteOffset, Math.floor(data.length / size)];
+}
+
+/** A plain array is printed in half the time that joining a typed one takes. */
+function integers(array: ArrayLike<number>): string {
+  return JSON.stringify(Array.from(array));
 }
 
 /**
