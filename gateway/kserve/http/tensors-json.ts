@@ -183,22 +183,33 @@ function span(data: Buffer, size: number): [ArrayBufferLike, number, number] {
 }
 
 /** A plain array is printed in half the time that joining a typed one takes. */
-function integers(array: ArrayLike<number>): string {
-  return JSON.stringify(Array.from(array));
+function integers(array: Integers): string {
+  return `[${inPieces(array.length, (from, to) => JSON.stringify(Array.from(array.subarray(from, to))).slice(1, -1))}]`;
 }
+
+type Integers = Int8Array | Int16Array | Int32Array | Uint8Array | Uint16Array | Uint32Array;
 
 /**
  * A whole number keeps `.0` and zero its sign, so that the reader gets floats back, whatever its
  * language makes of `1`.
  */
 function floats(array: Float32Array | Float64Array): string {
-  const texts: string[] = Array.from({ length: array.length });
-  for (let index = 0; index < array.length; index++) {
-    const value = array[index] as number;
-    if (!Number.isInteger(value) || Math.abs(value) >= 1e21) texts[index] = String(value);
-    else texts[index] = Object.is(value, -0) ? "-0.0" : `${value}.0`;
+  const print = (value: number): string => {
+    if (!Number.isInteger(value) || Math.abs(value) >= 1e21) return String(value);
+    return Object.is(value, -0) ? "-0.0" : `${value}.0`;
+  };
+  return inPieces(array.length, (from, to) => Array.from(array.subarray(from, to), print).join(","));
+}
+
+/** So many elements are texts of their own at a time, of which each takes far more than its digits. */
+const pieceLength = 65_536;
+
+function inPieces(length: number, print: (from: number, to: number) => string): string {
+  let text = "";
+  for (let from = 0; from < length; from += pieceLength) {
+    text += (from === 0 ? "" : ",") + print(from, Math.min(length, from + pieceLength));
   }
-  return texts.join(",");
+  return text;
 }
 
 function strings({ name, data }: Tensor): string {
