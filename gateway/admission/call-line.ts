@@ -96,6 +96,8 @@ export class CallLine {
   /** The last call that was answered, and when it was sent, on `performance.now()`'s clock. */
   #acknowledged = { number: 0, sentAt: -Infinity };
   #isCalling = false;
+  /** Whether the last call was given up: it may be done yet, until a later one is answered. */
+  #isGivenUp = false;
   /** Whether a call is to be made although no request waits. */
   #confirms = false;
   #overtaking: Overtaking[] = [];
@@ -134,16 +136,15 @@ export class CallLine {
   }
 
   async #callWhileWanted(): Promise<void> {
-    let mayBeMore: boolean;
+    let isWanted: boolean;
     do {
       // A call waits for what this turn of the event loop still brings: requests of other clients,
       // and those of the last call that come again, which go first.
       await setImmediate();
       const requests = this.#next();
-      const isWanted = requests.length > 0 || this.#confirms || this.#overtaking.length > 0;
+      isWanted = requests.length > 0 || this.#confirms || this.#overtaking.length > 0 || this.#holdsUp;
       if (isWanted && !(await this.#findsNoRoom(requests))) await this.#call(requests);
-      mayBeMore = isWanted;
-    } while (mayBeMore);
+    } while (isWanted);
     this.#isCalling = false;
   }
 
@@ -152,10 +153,16 @@ export class CallLine {
     const { turns, size, onFree } = this.#settings;
     const now = performance.now();
     const oldest = { small: now - BUDGET_MS, large: now - LARGE_WAITS_MS };
-    for (const { resolve } of turns.takeOverdue(oldest)) resolve({ said: "unwritable" });
-    const { call, frees } = turns.next(size);
-    if (frees || call.some(({ sequence }) => sequence !== undefined)) onFree();
+    const overdue = turns.takeOverdue(oldest);
+    for (const { resolve } of overdue) resolve({ said: "unwritable" });
+    const { call, frees } = turns.next(size, !this.#isGivenUp);
+    if (frees || overdue.length > 0 || (call.length === 0 && !turns.isEmpty)) onFree();
     return call;
+  }
+
+  /** Whether somebody may wait for the end of a call that was given up. */
+  get #holdsUp(): boolean {
+    return this.#isGivenUp && !this.#settings.turns.isEmpty;
   }
 
   /**
@@ -186,20 +193,26 @@ export class CallLine {
         if (admission === undefined) reject(new TypeError("a request's admission was not answered"));
         else resolve(admission);
       }
-      await this.#settleOvertaking(admitted !== "unwritable");
+      // Redis has not begun a call that is refused as a whole.
+      this.#isGivenUp &&= admitted === "unwritable";
+      await this.#settleOvertaking(admitted !== "unwritable", requests.length === 0);
     } catch (error) {
+      this.#isGivenUp = true;
       for (const { reject } of requests) reject(error);
-      await this.#settleOvertaking(false);
+      await this.#settleOvertaking(false, requests.length === 0);
     }
   }
 
-  /** @param answered whether the last call was */
-  async #settleOvertaking(answered: boolean): Promise<void> {
+  /**
+   * @param answered whether the last call was
+   * @param wasEmpty whether it brought nothing; then the next one is not made at once
+   */
+  async #settleOvertaking(answered: boolean, wasEmpty: boolean): Promise<void> {
     const now = performance.now();
     const isOver = ({ number, until }: Overtaking) => (answered && number < this.#number) || until < now;
     for (const one of this.#overtaking) if (isOver(one)) one.resolve();
     this.#overtaking = this.#overtaking.filter((one) => !isOver(one));
-    if (!answered && this.#overtaking.length > 0 && this.#settings.turns.isEmpty) await delay(AGAIN_MS);
+    if (!answered && wasEmpty) await delay(AGAIN_MS);
   }
 
   /** @throws the last error where the end of the call is not known */

@@ -78,6 +78,15 @@ describe("turns", () => {
     expect([take("small"), take("small"), take("large")]).toEqual(["c", "", "D"]);
   });
 
+  it("hold steps back behind a call of the other kind whose end is not known", () => {
+    const { turns, take } = waiting("A|t|101|s", "b|t|1|s", "c|t|1");
+    expect(take("large")).toBe("A");
+    turns.next("large", false);
+    expect(take("small")).toBe("c");
+    turns.next("large");
+    expect(take("small")).toBe("b");
+  });
+
   it("say when a call leaves steps to those of the other kind", () => {
     const { turns } = waiting("a|t|1|s", "B|t|101|s");
     expect([1, 2, 3].map(() => turns.next("small").frees)).toEqual([false, true, false]);

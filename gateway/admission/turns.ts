@@ -33,7 +33,10 @@ export class Turns<One extends Waiter> {
   readonly #limits: Required<CallLimits>;
   /** By tenant. The one whose turn it is comes first. */
   readonly #lines = new Map<string, Line<One>>();
-  /** The sequences of the call of each kind that is under way: only calls of its kind take more. */
+  /**
+   * The sequences of the call of each kind that is under way, and of those whose end is not known:
+   * only calls of the same kind take more steps of them.
+   */
   readonly #underWay: Record<Size, ReadonlySet<string>> = { small: new Set(), large: new Set() };
   #calls = 0;
 
@@ -76,14 +79,16 @@ export class Turns<One extends Waiter> {
   /**
    * Takes out those that the next call of this kind brings, which may be none. The last call of
    * this kind is over, and what comes again of it is here.
+   * @param isKnown whether it is known how the calls of this kind have ended
    * @returns also whether steps may go now with a call of the other kind that could not before
    */
-  next(size: Size): { readonly call: readonly One[]; readonly frees: boolean } {
+  next(size: Size, isKnown = true): { readonly call: readonly One[]; readonly frees: boolean } {
     this.#calls++;
     const before = this.#underWay[size];
     const call = size === "small" ? this.#takeSmall() : this.#takeLarge();
-    this.#underWay[size] = new Set(call.flatMap(({ sequence }) => sequence ?? []));
-    return { call, frees: before.size > 0 };
+    const taken = call.flatMap(({ sequence }) => sequence ?? []);
+    this.#underWay[size] = new Set(isKnown ? taken : [...before, ...taken]);
+    return { call, frees: isKnown && before.size > 0 };
   }
 
   /** Each tenant gives one in turn, until the call is full or none has more that may go. */

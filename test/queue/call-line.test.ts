@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Admission } from "#shared/queue/admission/admit.js";
-import { callsKey, laneKeys } from "#shared/queue/keys.js";
+import { callsKey, laneKeys, sequenceKeys } from "#shared/queue/keys.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { retrying } from "#shared/retry.js";
 import { BucketCalls } from "../../gateway/admission/bucket-calls.js";
@@ -97,6 +97,26 @@ describe("a line of admission calls", () => {
     } finally {
       slow.disconnect();
     }
+  });
+
+  it("admits no step before the end of a large one is known that was given up", async () => {
+    const step = (request: string, bytes: number, ageMs = 0, start = false) => {
+      const sequence = { name: "default:u1", start, end: false };
+      const place = { order: arrivals++, since: performance.now() - ageMs };
+      return line.admit({ ...applicant(lab.lane, request, request.padEnd(bytes, "x")), sequence }, place);
+    };
+    expect(await step("first", 10, 0, true)).toEqual({ said: "admitted" });
+    const stalled = proxy.stall();
+    const givenUp = step("large", 2 * MiB, 1_900);
+    await expect.poll(() => stalled.holds("large"), { interval: 1 }).toBe(true);
+    proxy.blackHole("toServer");
+    stalled.cut();
+    await expect(givenUp).rejects.toThrow();
+    proxy.heal();
+    expect(await retrying(() => sure(step("next", 10)), { budgetMs: 20_000 })).toEqual({ said: "admitted" });
+    await stalled.deliver();
+    const waiting = await lab.redis.lrange(sequenceKeys(lab.lane, "default:u1").wait, 0, -1);
+    expect(waiting.map((one) => /large|next/.exec(one)?.[0])).toEqual(["next"]);
   });
 
   it("gathers what comes while a call is under way", async () => {
