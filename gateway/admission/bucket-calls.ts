@@ -3,6 +3,7 @@
  * and beside them those of large ones. A large request takes a connection for as long as its bytes
  * take, and Redis for milliseconds; nobody but its own sequence waits for it.
  */
+import type { CallLimits } from "#shared/chunks.js";
 import type { Admission, Applicant, Terms } from "#shared/queue/admission/admit.js";
 import { callsKey } from "#shared/queue/keys.js";
 import type { RedisClient } from "#shared/redis/connect.js";
@@ -20,14 +21,16 @@ export interface BucketCallsSettings {
   /** Undefined outside of a Cluster. */
   readonly bucket: number | undefined;
   readonly onGoneBack: (lost: LostCalls) => void;
+  /** Of one call; a request with more bytes is large. */
+  readonly limits?: Required<CallLimits>;
 }
 
 export class BucketCalls {
-  readonly #turns = new Turns<Waiting>(LIMITS);
+  readonly #turns: Turns<Waiting>;
   readonly #lines: Readonly<Record<Size, CallLine>>;
 
-  constructor({ redis, forLarge, terms, bucket, onGoneBack }: BucketCallsSettings) {
-    const turns = this.#turns;
+  constructor({ redis, forLarge, terms, bucket, onGoneBack, limits = LIMITS }: BucketCallsSettings) {
+    const turns = (this.#turns = new Turns<Waiting>(limits));
     const of = { terms, onGoneBack, turns };
     const small = callsKey(terms.gateway, bucket);
     const large = callsKey(`${terms.gateway}:large`, bucket);

@@ -100,14 +100,18 @@ describe("a line of admission calls", () => {
   });
 
   it("admits no step before the end of a large one is known that was given up", async () => {
+    const terms = { gateway: "gw-small-calls", limits: LIMITS };
+    const limits = { bytes: 1_000, items: 64 };
+    const settings = { redis, forLarge: redis, terms, bucket: undefined, onGoneBack: () => undefined, limits };
+    const calls = new BucketCalls(settings);
     const step = (request: string, bytes: number, ageMs = 0, start = false) => {
       const sequence = { name: "default:u1", start, end: false };
       const place = { order: arrivals++, since: performance.now() - ageMs };
-      return line.admit({ ...applicant(lab.lane, request, request.padEnd(bytes, "x")), sequence }, place);
+      return calls.admit({ ...applicant(lab.lane, request, request.padEnd(bytes, "x")), sequence }, place);
     };
     expect(await step("first", 10, 0, true)).toEqual({ said: "admitted" });
     const stalled = proxy.stall();
-    const givenUp = step("large", 2 * MiB, 1_900);
+    const givenUp = step("large", 2_000, 1_900);
     await expect.poll(() => stalled.holds("large"), { interval: 1 }).toBe(true);
     proxy.blackHole("toServer");
     stalled.cut();
