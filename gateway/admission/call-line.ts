@@ -24,7 +24,7 @@ import type { Size, Turns, Waiter } from "./turns.js";
  */
 const BUDGET_MS = 2_000;
 
-/** For so long a large request waits for its turn, in ms: there may be many, one behind the other. */
+/** How long a large request waits for its turn, in ms: there may be many. */
 const LARGE_WAITS_MS = 5_000;
 
 /**

@@ -117,7 +117,7 @@ export class Turns<One extends Waiter> {
     return call;
   }
 
-  /** Those of one tenant that may go with others: no step of the same sequence stays before them. */
+  /** Those of one tenant that may go: no step of the same sequence stays before them. */
   *#smallOf(waiting: readonly One[]): Generator<One, undefined> {
     const staying = new Set(this.#underWay.large);
     for (const one of waiting) {

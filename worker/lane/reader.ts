@@ -73,8 +73,8 @@ export class Reader {
   /** Sources of which the last read of several lanes found something. */
   readonly #crowded = new Set<Source>();
   /**
-   * How large an entry of a source may be, in bytes, by what was read of it lately. Before the first
-   * read it is not known, and one entry is asked for.
+   * How large an entry of a source may be, in bytes, by what was read of it lately. Before the
+   * first read it is not known, and one entry is asked for.
    */
   readonly #expectedBytes = new Map<Source, number>();
   readonly #stopping = new AbortController();

@@ -201,7 +201,7 @@ function floats(array: Float32Array | Float64Array): string {
   return inPieces(array.length, (from, to) => Array.from(array.subarray(from, to), print).join(","));
 }
 
-/** So many elements are texts of their own at a time, of which each takes far more than its digits. */
+/** So many elements at a time are texts of their own, which take far more than their digits. */
 const pieceLength = 65_536;
 
 function inPieces(length: number, print: (from: number, to: number) => string): string {

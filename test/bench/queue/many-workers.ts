@@ -1,8 +1,7 @@
 /**
- * What a step costs Redis in a large fleet beside a small one, at the same low rate of steps: a rate
- * that a machine of two cores carries with both fleets, so that a step meets the same conditions.
- * What workers cost that do nothing has a law of its own. It is measured before the load, and told
- * apart.
+ * What a step costs Redis in a large fleet beside a small one, at the same low rate of steps, which
+ * a machine of two cores carries with both. What workers cost that do nothing has a law of its own.
+ * It is measured before the load, and told apart.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";

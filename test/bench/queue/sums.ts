@@ -1,6 +1,6 @@
 /**
- * Sequences of a copy of `accumulate` over HTTP, many side by side, and every sum checked: each step
- * as soon as the one before it is answered, or so many a second whatever the fleet does.
+ * Sequences of a copy of `accumulate` over HTTP, many side by side, and every sum checked. Steps are
+ * sent as the ones before them are answered, or so many a second, whatever the fleet does.
  */
 import { Connection } from "../load/connection.js";
 import { serveJob } from "../support/child.js";
@@ -65,23 +65,27 @@ await serveJob(async ({ port, model, begin, loopMs = 0, perSecond }: SumsJob): P
       );
       return next;
     };
+    /** Sends what is due, again and again. */
+    const pace = (rate: number) => {
+      let sent = 0;
+      const timer = setInterval(() => {
+        const elapsed = Math.min(performance.now() - startedAt, loopMs);
+        for (; sent < (elapsed / 1_000) * rate; sent++) {
+          const send = idle.shift();
+          if (send === undefined) missed++;
+          else send();
+        }
+        if (elapsed < loopMs) return;
+        clearInterval(timer);
+        // Those that wait for an answer end when it comes.
+        for (const end of idle.splice(0)) end();
+      }, TICK_MS);
+    };
     Promise.all(Array.from({ length: CONNECTIONS }, (_, i) => drive(i)))
       .then((starts) => {
         if (perSecond === undefined) return starts.forEach((start) => start());
         idle.push(...starts);
-        let sent = 0;
-        const timer = setInterval(() => {
-          const elapsed = Math.min(performance.now() - startedAt, loopMs);
-          for (; sent < (elapsed / 1_000) * perSecond; sent++) {
-            const next = idle.shift();
-            if (next === undefined) missed++;
-            else next();
-          }
-          if (elapsed < loopMs) return;
-          clearInterval(timer);
-          // Those that wait for an answer end when it comes.
-          for (const next of idle.splice(0)) next();
-        }, TICK_MS);
+        pace(perSecond);
       })
       .catch(reject);
   });
