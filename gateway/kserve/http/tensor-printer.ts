@@ -8,8 +8,8 @@ import type { ParseThread } from "./parse-thread.js";
 /** The elements of tensors as JSON, in UTF-8. */
 export type Printed = ReadonlyMap<Tensor, Buffer>;
 
-/** Up to this many bytes are printed in some milliseconds at the most. */
-const largeBytes = 16 * 1024;
+/** Up to this many bytes are printed in some ten milliseconds at the most. */
+const largeBytes = 64 * 1024;
 
 export class TensorPrinter {
   readonly #thread: ParseThread | undefined;

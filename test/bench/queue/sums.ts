@@ -1,6 +1,6 @@
 /**
- * Sequences of a copy of `accumulate` over HTTP, many side by side, and every sum checked. Steps are
- * sent as the ones before them are answered, or so many a second, whatever the fleet does.
+ * Sequences of a copy of `accumulate` over HTTP, many side by side, and every sum checked. Steps
+ * are sent as those before them are answered, or so many a second, whatever the fleet does.
  */
 import { Connection } from "../load/connection.js";
 import { serveJob } from "../support/child.js";
