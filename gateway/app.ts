@@ -18,9 +18,10 @@ import { send } from "./http/reply.js";
 import { onlyTenant, type TenantOf } from "./http/tenant.js";
 import type { ParseThread } from "./kserve/http/parse-thread.js";
 import { RequestReader } from "./kserve/http/request-reader.js";
+import { TensorPrinter } from "./kserve/http/tensor-printer.js";
 import { addKserveRoutes, type KserveRoutesOptions } from "./kserve/http/routes.js";
 
-export interface AppOptions extends Omit<KserveRoutesOptions, "bodies" | "reader" | "tenantOf"> {
+export interface AppOptions extends Omit<KserveRoutesOptions, "bodies" | "reader" | "printer" | "tenantOf"> {
   /** By default all clients are one tenant. */
   readonly tenantOf?: TenantOf;
   readonly log: Log;
@@ -29,6 +30,8 @@ export interface AppOptions extends Omit<KserveRoutesOptions, "bodies" | "reader
   readonly bodies?: Bodies;
   /** Where it is absent, all bodies are parsed on the main thread. */
   readonly parseThread?: ParseThread;
+  /** Where it is absent, all tensors are printed on the main thread. */
+  readonly printThread?: ParseThread;
 }
 
 /** In characters: a path that a client chose does not make a line of the log longer than this. */
@@ -55,7 +58,8 @@ export function buildApp(options: AppOptions): GatewayApp {
   const bodies = options.bodies ?? new Bodies();
   const tenantOf = options.tenantOf ?? onlyTenant;
   const reader = new RequestReader(bodies, options.parseThread);
-  addKserveRoutes(router, { ...options, bodies, reader, tenantOf });
+  const printer = new TensorPrinter(options.printThread);
+  addKserveRoutes(router, { ...options, bodies, reader, printer, tenantOf });
   if (options.requests !== undefined) addRequestRoutes(router, options.requests, tenantOf);
   addOpenAiRoutes(router, { ...options, bodies, tenantOf });
   app.notFound((c) => send(c.env.outgoing, errorReply(fixedError("not_found", "usual"))));
@@ -66,6 +70,7 @@ export function buildApp(options: AppOptions): GatewayApp {
     inference: options.inference,
     limits: options.limits,
     reader,
+    printer,
     onBug(error, { method, url = "" }, requestId) {
       options.log({ err: error, requestId, method, path: url.slice(0, maxLoggedPath) }, "request handler failed");
     },

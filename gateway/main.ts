@@ -50,14 +50,14 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   const lifecycle = new Lifecycle(log);
   const closing = new AbortController();
   const gateway = `gw-${randomBytes(8).toString("hex")}`;
-  const redis = connectRedis({
-    url: config.BATON_REDIS_URL,
-    name: gateway,
-    durability: config.BATON_DURABILITY,
-    log,
+  const link = { url: config.BATON_REDIS_URL, name: gateway, durability: config.BATON_DURABILITY, log };
+  const redis = connectRedis(link);
+  const forLarge = connectRedis(link);
+  lifecycle.onClose("redis", () => {
+    redis.disconnect();
+    forLarge.disconnect();
   });
-  lifecycle.onClose("redis", () => redis.disconnect());
-  await whenReady(redis, AbortSignal.timeout(START_BUDGET_MS));
+  await Promise.all([redis, forLarge].map((one) => whenReady(one, AbortSignal.timeout(START_BUDGET_MS))));
   await checkServer(redis, log);
   const terms = { redis, buckets: config.BATON_BUCKETS, log, signal: closing.signal };
   const deployment = await joinDeployment(terms);
@@ -94,7 +94,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     log,
   });
   const loads = new QueueLoads({ redis, limits, buckets, log });
-  const batcher = new AdmissionBatcher(redis, { gateway, limits, shares: loads, buckets }, goneBack);
+  const batcher = new AdmissionBatcher(redis, { gateway, limits, shares: loads, buckets }, goneBack, forLarge);
   const background = Promise.all([
     batcher.confirmWhileOpen(closing.signal),
     pending.watch(closing.signal),
@@ -137,7 +137,10 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   });
   const requests = new Requests({ redis, bus, relay, outcomeTtlMs: streamTtlMs });
   const parseThread = new ParseThread();
-  lifecycle.onClose("parse thread", () => parseThread.close());
+  const printThread = new ParseThread();
+  lifecycle.onClose("parse threads", async () => {
+    await Promise.all([parseThread.close(), printThread.close()]);
+  });
   const tenantOf = tenantFrom(config.BATON_TENANT_HEADER);
   const app = buildApp({
     fleet,
@@ -149,6 +152,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     version,
     bodies: new Bodies(config.BATON_BODY_MEMORY_BYTES),
     parseThread,
+    printThread,
     limits: { ...defaultLimits, jsonBytes: config.BATON_MAX_JSON_BYTES, binaryBytes: config.BATON_MAX_BODY_BYTES },
     log: (fields, line) => log.error(fields, line),
   });

@@ -1,14 +1,15 @@
 /**
- * Admits requests in few calls: one is under way at a time, or in a Redis Cluster one for each
- * bucket, so a bucket whose master is gone holds up no other.
+ * Admits requests in few calls: of small requests one is under way at a time, and one of a large
+ * one, or in a Redis Cluster so many for each bucket, so a bucket whose master is gone holds up no
+ * other.
  */
 import type { Admission, Applicant, Terms } from "#shared/queue/admission/admit.js";
 import { CALLS_KEPT_MS } from "#shared/queue/admission/admit.js";
-import { callsKey } from "#shared/queue/keys.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import type { GoneBack } from "../fleet/gone-back.js";
-import { CallLine, type Place, type Unwritable } from "./call-line.js";
+import { BucketCalls } from "./bucket-calls.js";
+import type { LostCalls, Place, Unwritable } from "./call-line.js";
 
 /** How often it is asked whether something is to be confirmed, in ms. */
 const LOOK_MS = 1_000;
@@ -17,19 +18,22 @@ const CONFIRM_MS = CALLS_KEPT_MS / 3;
 
 export class AdmissionBatcher {
   readonly #redis: RedisClient;
+  readonly #forLarge: RedisClient;
   readonly #terms: Terms;
   readonly #goneBack: GoneBack | undefined;
   /** By bucket; outside of a Cluster there is one, without a bucket. */
-  readonly #lines = new Map<number | undefined, CallLine>();
+  readonly #lines = new Map<number | undefined, BucketCalls>();
   #arrivals = 0;
 
   /**
    * @param terms its `gateway` is the name of this start of the process, under which calls are
    * numbered
    * @param goneBack is told where Redis has lost calls that it had acknowledged
+   * @param forLarge a connection for large requests, so that others do not wait for their bytes
    */
-  constructor(redis: RedisClient, terms: Terms, goneBack?: GoneBack) {
+  constructor(redis: RedisClient, terms: Terms, goneBack?: GoneBack, forLarge = redis) {
     this.#redis = redis;
+    this.#forLarge = forLarge;
     this.#terms = terms;
     this.#goneBack = goneBack;
   }
@@ -77,14 +81,13 @@ export class AdmissionBatcher {
     this.#redis.off(event, mayBeAnother);
   }
 
-  #line(bucket: number): CallLine {
-    const name = this.#redis.isCluster ? bucket : undefined;
-    let line = this.#lines.get(name);
+  #line(ofBucket: number): BucketCalls {
+    const bucket = this.#redis.isCluster ? ofBucket : undefined;
+    let line = this.#lines.get(bucket);
     if (line === undefined) {
-      const record = callsKey(this.#terms.gateway, name);
-      const onGoneBack = (lost: { acknowledged: number; last: number }) => this.#goneBack?.note(lost, name);
-      line = new CallLine({ redis: this.#redis, terms: this.#terms, record, onGoneBack });
-      this.#lines.set(name, line);
+      const onGoneBack = (lost: LostCalls) => this.#goneBack?.note(lost, bucket);
+      line = new BucketCalls({ redis: this.#redis, forLarge: this.#forLarge, terms: this.#terms, bucket, onGoneBack });
+      this.#lines.set(bucket, line);
     }
     return line;
   }

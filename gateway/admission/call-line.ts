@@ -1,11 +1,10 @@
 /**
- * Requests that wait for their admission call, and the calls, one after the other. While a call is
- * under way, what comes waits for the next one: so under load calls grow, and requests are admitted
- * in the order in which they came, through any cut of the link. A call is numbered, and repeated
- * until its end is known or its time is over; then the next number makes it harmless.
+ * Admission calls, one after the other. While a call is under way, what comes waits for the next
+ * one: so under load calls grow, and requests of a tenant are admitted in the order in which they
+ * came, through any cut of the link. A call is numbered, and repeated until its end is known or its
+ * time is over; then the next number makes it harmless.
  */
 import { setImmediate } from "node:timers/promises";
-import { chunks } from "#shared/chunks.js";
 import {
   admit,
   CALLS_KEPT_MS,
@@ -14,11 +13,10 @@ import {
   type Admitted,
   type Terms,
 } from "#shared/queue/admission/admit.js";
+import { limitInTheWay } from "#shared/queue/admission/room.js";
 import type { RedisClient } from "#shared/redis/connect.js";
-import { delay, refusesWrites, retrying } from "#shared/retry.js";
-
-/** What one call admits at most: a longer one would hold up the heartbeats of all workers. */
-const LIMITS = { bytes: 1_048_576, items: 64 };
+import { delay, refusesWrites, retrying, within } from "#shared/retry.js";
+import type { Size, Turns, Waiter } from "./turns.js";
 
 /**
  * How long after it came the call of a request is still repeated, in ms, before its client is told
@@ -26,11 +24,17 @@ const LIMITS = { bytes: 1_048_576, items: 64 };
  */
 const BUDGET_MS = 2_000;
 
+/** How long a large request waits for its turn, in ms: there may be many. */
+const LARGE_WAITS_MS = 5_000;
+
 /**
  * For so long after a call was answered, in ms, its record is surely there, unless Redis has lost
  * it.
  */
 const SURELY_KEPT_MS = CALLS_KEPT_MS / 2;
+
+/** For so long at most, in ms, a call waits to hear whether there is room for what it brings. */
+const PATIENCE_MS = 250;
 
 /** An empty call that came to no end is made again after this pause, in ms. */
 const AGAIN_MS = 200;
@@ -48,9 +52,8 @@ export interface Unwritable {
   readonly said: "unwritable";
 }
 
-interface Waiting {
+export interface Waiting extends Waiter {
   readonly applicant: Applicant;
-  readonly place: Place;
   readonly resolve: (admission: Admission | Unwritable) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -79,31 +82,28 @@ export interface LineSettings {
   /** From `callsKey`. */
   readonly record: string;
   readonly onGoneBack: (lost: LostCalls) => void;
+  /** Those who wait, also for calls of the other kind. */
+  readonly turns: Turns<Waiting>;
+  /** Which of them these calls bring. */
+  readonly size: Size;
+  /** Is called when there may be something to call for with the other kind. */
+  readonly onFree: () => void;
 }
 
 export class CallLine {
   readonly #settings: LineSettings;
-  /** In the order of their places. */
-  readonly #waiting: Waiting[] = [];
   #number = 0;
   /** The last call that was answered, and when it was sent, on `performance.now()`'s clock. */
   #acknowledged = { number: 0, sentAt: -Infinity };
   #isCalling = false;
+  /** Whether the last call was given up: it may be done yet, until a later one is answered. */
+  #isGivenUp = false;
   /** Whether a call is to be made although no request waits. */
   #confirms = false;
   #overtaking: Overtaking[] = [];
 
   constructor(settings: LineSettings) {
     this.#settings = settings;
-  }
-
-  /** @throws the Redis client's error where it is not known whether the request was admitted */
-  admit(applicant: Applicant, place: Place): Promise<Admission | Unwritable> {
-    return new Promise((resolve, reject) => {
-      const after = this.#waiting.findLastIndex((other) => other.place.order < place.order);
-      this.#waiting.splice(after + 1, 0, { applicant, place, resolve, reject });
-      this.#start();
-    });
   }
 
   /**
@@ -113,7 +113,7 @@ export class CallLine {
   confirm(): void {
     if (this.#acknowledged.number === 0) return;
     this.#confirms = true;
-    this.#start();
+    this.start();
   }
 
   /**
@@ -121,41 +121,71 @@ export class CallLine {
    * was answered, or when none was within the budget.
    */
   overtake(budgetMs: number): Promise<void> {
+    if (this.#number === 0) return Promise.resolve();
     return new Promise((resolve) => {
       this.#overtaking.push({ number: this.#number, until: performance.now() + budgetMs, resolve });
-      this.#start();
+      this.start();
     });
   }
 
-  #start(): void {
+  /** To be called when there may be something to call for. */
+  start(): void {
     if (this.#isCalling) return;
     this.#isCalling = true;
     void this.#callWhileWanted();
   }
 
   async #callWhileWanted(): Promise<void> {
+    let isWanted: boolean;
     do {
       // A call waits for what this turn of the event loop still brings: requests of other clients,
       // and those of the last call that come again, which go first.
       await setImmediate();
-      await this.#call(this.#next());
-    } while (this.#waiting.length > 0 || this.#confirms || this.#overtaking.length > 0);
+      const requests = this.#next();
+      isWanted = requests.length > 0 || this.#confirms || this.#overtaking.length > 0 || this.#holdsUp;
+      if (isWanted && !(await this.#findsNoRoom(requests))) await this.#call(requests);
+    } while (isWanted);
     this.#isCalling = false;
   }
 
   /** Takes the requests of the next call. Those that have waited for too long are sent away. */
-  #next(): Waiting[] {
-    this.#confirms = false;
-    const oldest = performance.now() - BUDGET_MS;
-    const fresh = this.#waiting.findIndex(({ place }) => place.since >= oldest);
-    const overdue = this.#waiting.splice(0, fresh === -1 ? this.#waiting.length : fresh);
+  #next(): readonly Waiting[] {
+    const { turns, size, onFree } = this.#settings;
+    const now = performance.now();
+    const oldest = { small: now - BUDGET_MS, large: now - LARGE_WAITS_MS };
+    const overdue = turns.takeOverdue(oldest);
     for (const { resolve } of overdue) resolve({ said: "unwritable" });
-    const first = this.#waiting.slice(0, LIMITS.items);
-    const [call = []] = chunks(first, ({ applicant }) => applicant.frame.length, LIMITS);
-    return this.#waiting.splice(0, call.length);
+    const { call, frees } = turns.next(size, !this.#isGivenUp);
+    if (frees || overdue.length > 0 || (call.length === 0 && !turns.isEmpty)) onFree();
+    return call;
+  }
+
+  /** Whether somebody may wait for the end of a call that was given up. */
+  get #holdsUp(): boolean {
+    return this.#isGivenUp && !this.#settings.turns.isEmpty;
+  }
+
+  /**
+   * Refuses a large request for which there is no room before Redis is sent its bytes, which would
+   * hold up everybody else. One with an Idempotency-Key may be known, and is answered all the same.
+   */
+  async #findsNoRoom([request]: readonly Waiting[]): Promise<boolean> {
+    const { redis, terms, size } = this.#settings;
+    if (size === "small" || request === undefined || request.applicant.digest !== "") return false;
+    try {
+      const looking = limitInTheWay(redis, terms, request.applicant);
+      const limit = (await within(PATIENCE_MS, looking)) ? await looking : undefined;
+      if (limit === undefined) return false;
+      request.resolve({ said: "queue-full", limit });
+      return true;
+    } catch {
+      // The call itself meets the same, and says so.
+      return false;
+    }
   }
 
   async #call(requests: readonly Waiting[]): Promise<void> {
+    this.#confirms = false;
     try {
       const admitted = await this.#bringToAnEnd(requests);
       for (const [i, { resolve, reject }] of requests.entries()) {
@@ -163,20 +193,26 @@ export class CallLine {
         if (admission === undefined) reject(new TypeError("a request's admission was not answered"));
         else resolve(admission);
       }
-      await this.#settleOvertaking(admitted !== "unwritable");
+      // Redis has not begun a call that is refused as a whole.
+      this.#isGivenUp &&= admitted === "unwritable";
+      await this.#settleOvertaking(admitted !== "unwritable", requests.length === 0);
     } catch (error) {
+      this.#isGivenUp = true;
       for (const { reject } of requests) reject(error);
-      await this.#settleOvertaking(false);
+      await this.#settleOvertaking(false, requests.length === 0);
     }
   }
 
-  /** @param answered whether the last call was */
-  async #settleOvertaking(answered: boolean): Promise<void> {
+  /**
+   * @param answered whether the last call was
+   * @param wasEmpty whether it brought nothing; then the next one is not made at once
+   */
+  async #settleOvertaking(answered: boolean, wasEmpty: boolean): Promise<void> {
     const now = performance.now();
     const isOver = ({ number, until }: Overtaking) => (answered && number < this.#number) || until < now;
     for (const one of this.#overtaking) if (isOver(one)) one.resolve();
     this.#overtaking = this.#overtaking.filter((one) => !isOver(one));
-    if (!answered && this.#overtaking.length > 0 && this.#waiting.length === 0) await delay(AGAIN_MS);
+    if (!answered && wasEmpty) await delay(AGAIN_MS);
   }
 
   /** @throws the last error where the end of the call is not known */
@@ -208,7 +244,7 @@ export class CallLine {
         throw error;
       }
     };
-    const youngest = requests.at(-1)?.place.since ?? performance.now();
+    const youngest = requests.length === 0 ? performance.now() : Math.max(...requests.map(({ since }) => since));
     return retrying(attempt, { budgetMs: youngest + BUDGET_MS - performance.now() });
   }
 

@@ -13,6 +13,8 @@ export const defaultBodyMemory = 512 * 1024 * 1024;
 
 /** JSON up to this many bytes is parsed in less than a millisecond. */
 const smallBytes = 16 * 1024;
+/** So are the tensors of a body copied that has no more bytes. */
+const quicklyCopiedBytes = 512 * 1024;
 
 /** What is known of a body before it is received. */
 export interface BodyTerms extends InflatedLimits {
@@ -43,7 +45,7 @@ export class Bodies {
     try {
       const received = await readBody(incoming, limits.maxBytes, room);
       const body = encoding === undefined ? received : await inflate(received, encoding, limits, room);
-      if (jsonBytesOf(body, limits) > smallBytes) await turnOfItsOwn();
+      if (jsonBytesOf(body, limits) > smallBytes || body.length > quicklyCopiedBytes) await turnOfItsOwn();
       const value = await read(body);
       if (!turn.hasCome) await turn.come();
       return value;

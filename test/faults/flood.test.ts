@@ -7,7 +7,8 @@ import type { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Member } from "../support/fleet/member.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
-import { ask, simple, stepBody, type Said } from "../edition/ask.js";
+import { neighbour, type Asked, type Neighbour } from "../support/fleet/neighbour.js";
+import { ask, stepBody, type Said } from "../edition/ask.js";
 import { nth, pause } from "./pace.js";
 import { floodScale } from "./scale.js";
 
@@ -43,7 +44,9 @@ describe("a flood against a small Redis", () => {
   let peakBytes = 0;
   const stop = new AbortController();
   const watching: Promise<void>[] = [];
-  const beside: { readonly said: Said; readonly ms: number }[] = [];
+  let beside: Neighbour | undefined;
+  /** What the client beside the flood asked, by what the flood did meanwhile. */
+  const asked = new Map<string, readonly Asked[]>();
 
   beforeAll(async () => {
     redis = served.fleet.redis.connect();
@@ -54,6 +57,7 @@ describe("a flood against a small Redis", () => {
   afterAll(async () => {
     stop.abort();
     await Promise.all(watching);
+    await beside?.stop();
     redis.disconnect();
   });
 
@@ -98,15 +102,6 @@ describe("a flood against a small Redis", () => {
     return { status, ...said };
   };
 
-  /** Asks the other model again and again, as the second tenant does. */
-  async function askBeside(isOver: () => boolean): Promise<void> {
-    for (let i = 1; !isOver(); i++) {
-      const since = performance.now();
-      beside.push({ said: await simple(urlOf(i), i, {}, calm), ms: performance.now() - since });
-      await pause(5);
-    }
-  }
-
   async function watchMemory(): Promise<void> {
     while (!stop.signal.aborted) {
       const used = Number(/used_memory:(\d+)/.exec(await redis.info("memory"))?.[1]);
@@ -116,28 +111,29 @@ describe("a flood against a small Redis", () => {
   }
 
   /** In how many ms 99 of 100 were answered. */
-  const p99 = () => {
-    const sorted = beside.map(({ ms }) => ms).sort((a, b) => a - b);
+  const p99 = (some: readonly Asked[]) => {
+    const sorted = some.map(({ ms }) => ms).sort((a, b) => a - b);
     return Math.round(sorted[Math.floor(sorted.length * 0.99)] ?? 0);
   };
   const codes = (said: readonly Said[]) => new Set(said.map(({ status, code }) => `${status} ${code ?? ""}`.trim()));
   const counted = (said: readonly Said[], status: number) => said.filter((one) => one.status === status).length;
 
   it("is refused in words at the limits, and drained", { timeout: floodScale.timeoutMs }, async () => {
-    await askBeside(() => beside.length === floodScale.alone);
-    const alone = p99();
-    beside.length = 0;
-    watching.push(
-      askBeside(() => stop.signal.aborted),
-      watchMemory(),
-    );
+    const calmOne = (beside = neighbour(served.fleet.urls, calm));
+    /** To be called at the end of each part. */
+    const note = async (part: string) => void asked.set(part, await calmOne.tell());
+    await pause(floodScale.aloneMs);
+    await note("alone");
+    watching.push(watchMemory());
 
     await flooded.kill();
+    await note("a worker killed");
     const steps = await flood(floodScale.steps, step);
     expect(codes(steps)).toEqual(new Set(["202", "429 tenant_limit"]));
     expect(counted(steps, 202)).toBe(TENANT_LIMIT);
     // The other tenant still finds room, in the queue of the same model.
     expect((await step(0, calm)).status).toBe(202);
+    await note("steps");
     const large = await flood(floodScale.largeBodies, (i) =>
       echo(i, 4 * MiB, { ...later, [HEADER]: `large-${i % 3}` }),
     );
@@ -146,11 +142,14 @@ describe("a flood against a small Redis", () => {
     expect(counted(large, 202)).toBe(7);
     expect(large.find(({ status }) => status === 503)?.error).toContain("BATON_QUEUE_BYTES");
     expect(await ready()).toBe(200);
-    expect(await queue()).toMatchObject({ requests: TENANT_LIMIT + 1 + 7 });
+    // The client beside it has one request there now and then.
+    await expect.poll(queue, { interval: 1 }).toMatchObject({ requests: TENANT_LIMIT + 1 + 7 });
 
+    await note("large bodies");
     await flooded.start();
     await expect.poll(queue, { timeout: PATIENCE_MS }).toMatchObject({ requests: 0, bytes: 0 });
 
+    await note("drained");
     const keyed = await flood(floodScale.keyed, (i) => echo(i, 65_536, { "idempotency-key": `k${i}` }));
     expect(codes(keyed)).toEqual(new Set(["200"]));
     const again = await echo(0, 65_536, { "idempotency-key": "k0" });
@@ -158,12 +157,17 @@ describe("a flood against a small Redis", () => {
 
     expect(await ready()).toBe(200);
     expect(peakBytes).toBeLessThan(REDIS_BYTES);
+    await note("kept results");
     stop.abort();
     await Promise.all(watching);
-    expect(codes(beside.map(({ said }) => said))).toEqual(new Set(["200"]));
+    for (const [part, some] of asked) {
+      const said = [...new Set(some.map((one) => one.said))];
+      expect([part, said]).toEqual([part, ["200"]]);
+    }
     await expect.poll(() => redis.keys("open:*"), { timeout: PATIENCE_MS }).toEqual([]);
+    const parts = [...asked].map(([part, some]) => `${part} ${p99(some)} ms of ${some.length}`);
     process.stdout.write(
-      `flood: the client beside it waited ${p99()} ms (p99 of ${beside.length}), alone ${alone} ms; ` +
+      `flood: the client beside it waited (p99) ${parts.join(", ")}; ` +
         `Redis had at most ${Math.round(peakBytes / 1e6)} MB\n`,
     );
   });

@@ -24,8 +24,8 @@ export const floodScale = {
   steps: full ? 50_000 : 1_500,
   largeBodies: full ? 200 : 16,
   keyed: full ? 10_000 : 400,
-  /** What the second client asks while it is alone. */
-  alone: full ? 500 : 20,
+  /** For how long the second client is alone at first. */
+  aloneMs: full ? 10_000 : 500,
   timeoutMs: full ? 900_000 : 300_000,
 };
 

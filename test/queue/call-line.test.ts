@@ -2,22 +2,26 @@
  * A gateway's admission calls over a link that is cut, loses replies, stalls or is silent: one at a
  * time, in the order in which requests have come, and each request at most once.
  */
+import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Admission } from "#shared/queue/admission/admit.js";
-import { laneKeys } from "#shared/queue/keys.js";
+import { callsKey, laneKeys, waitKey } from "#shared/queue/keys.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { retrying } from "#shared/retry.js";
-import { CallLine, type LostCalls, type Place, type Unwritable } from "../../gateway/admission/call-line.js";
+import { BucketCalls } from "../../gateway/admission/bucket-calls.js";
+import type { LostCalls, Place, Unwritable } from "../../gateway/admission/call-line.js";
 import { Proxy } from "../support/fleet/proxy.js";
-import { applicant, LIMITS, onlyCall, useLab } from "../support/queue/lab.js";
+import { applicant, LIMITS, useLab } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
+
+const MiB = 1_048_576;
 
 describe("a line of admission calls", () => {
   const lab = useLab();
   let proxy: Proxy;
   let redis: RedisClient;
   let record: string;
-  let line: CallLine;
+  let line: BucketCalls;
   let lost: LostCalls[];
   let arrivals: number;
 
@@ -25,11 +29,13 @@ describe("a line of admission calls", () => {
     proxy = await Proxy.start(Number(new URL(lab.url).port));
     redis = connectRedis({ url: `redis://127.0.0.1:${proxy.port}`, name: "line", log: silentLog });
     await whenReady(redis, AbortSignal.timeout(10_000));
-    ({ record } = onlyCall());
+    const gateway = `gw-${randomUUID()}`;
+    record = callsKey(gateway, undefined);
     lost = [];
     arrivals = 0;
-    const terms = { gateway: "gw", limits: { ...LIMITS, queue: 10_000 } };
-    line = new CallLine({ redis, terms, record, onGoneBack: (calls) => lost.push(calls) });
+    const terms = { gateway, limits: { ...LIMITS, queue: 10_000, queueBytes: 20 * MiB } };
+    const onGoneBack = (calls: LostCalls) => lost.push(calls);
+    line = new BucketCalls({ redis, forLarge: redis, terms, bucket: undefined, onGoneBack });
   });
   afterEach(async () => {
     redis.disconnect();
@@ -45,8 +51,77 @@ describe("a line of admission calls", () => {
     return entries.map(([, [, facts = ""]]) => facts.split("|")[0]?.replace("default:", ""));
   };
   const saidOf = (admissions: readonly (Admission | Unwritable)[]) => [...new Set(admissions.map(({ said }) => said))];
+  const inputBytes = async () => Number(/total_net_input_bytes:(\d+)/.exec(await lab.redis.info("stats"))?.[1]);
   const scriptCalls = async () =>
     Number(/cmdstat_evalsha:calls=(\d+)/.exec(await lab.redis.info("commandstats"))?.[1] ?? 0);
+
+  it("refuses a large request that finds no room before its bytes are sent", async () => {
+    const large = (request: string, digest = "") =>
+      line.admit({ ...applicant(lab.lane, request, "x".repeat(8 * MiB)), digest }, placeNow());
+    expect(saidOf([await large("a"), await large("b")])).toEqual(["admitted"]);
+    const before = await inputBytes();
+    expect(await large("c")).toEqual({ said: "queue-full", limit: "model-bytes" });
+    expect((await inputBytes()) - before).toBeLessThan(MiB);
+    // Under a key it may be known, which only the call itself finds.
+    expect(saidOf([await large("d", "digest")])).toEqual(["queue-full"]);
+    expect(await come("e")).toEqual({ said: "admitted" });
+  });
+
+  it("admits small requests while the bytes of a large one are on their way", async () => {
+    const slow = connectRedis({ url: `redis://127.0.0.1:${proxy.port}`, name: "large", log: silentLog });
+    await whenReady(slow, AbortSignal.timeout(10_000));
+    const terms = { gateway: "gw-two", limits: LIMITS };
+    const both = { redis: lab.redis, forLarge: slow, terms, bucket: undefined, onGoneBack: () => undefined };
+    const calls = new BucketCalls(both);
+    const stalled = proxy.stall();
+    const step = (request: string, bytes: number, sequence: string, number: number) => {
+      const { length } = "x".repeat(bytes);
+      const start = number === 1;
+      const one = {
+        ...applicant(lab.lane, request, "x".repeat(length)),
+        sequence: { name: sequence, start, end: false },
+      };
+      return calls.admit(one, placeNow());
+    };
+    try {
+      const large = step("large", 2 * MiB, "default:u1", 1);
+      const behind = step("behind", 10, "default:u1", 2);
+      expect(await step("other", 10, "default:u2", 1)).toEqual({ said: "admitted" });
+      expect(await calls.admit(applicant(lab.lane, "alone", "alone"), placeNow())).toEqual({ said: "admitted" });
+      expect(await queuedNow()).toEqual(["other", "alone"]);
+      await stalled.deliver();
+      proxy.heal();
+      stalled.cut();
+      expect(saidOf(await Promise.all([large, behind]))).toEqual(["admitted"]);
+      expect(await queuedNow()).toEqual(["other", "alone", "large"]);
+    } finally {
+      slow.disconnect();
+    }
+  });
+
+  it("admits no step before the end of a large one is known that was given up", async () => {
+    const terms = { gateway: "gw-small-calls", limits: LIMITS };
+    const limits = { bytes: 1_000, items: 64 };
+    const settings = { redis, forLarge: redis, terms, bucket: undefined, onGoneBack: () => undefined, limits };
+    const calls = new BucketCalls(settings);
+    const step = (request: string, bytes: number, ageMs = 0, start = false) => {
+      const sequence = { name: "default:u1", start, end: false };
+      const place = { order: arrivals++, since: performance.now() - ageMs };
+      return calls.admit({ ...applicant(lab.lane, request, request.padEnd(bytes, "x")), sequence }, place);
+    };
+    expect(await step("first", 10, 0, true)).toEqual({ said: "admitted" });
+    const stalled = proxy.stall();
+    const givenUp = step("large", 2_000, 1_900);
+    await expect.poll(() => stalled.holds("large"), { interval: 1 }).toBe(true);
+    proxy.blackHole("toServer");
+    stalled.cut();
+    await expect(givenUp).rejects.toThrow();
+    proxy.heal();
+    expect(await retrying(() => sure(step("next", 10)), { budgetMs: 20_000 })).toEqual({ said: "admitted" });
+    await stalled.deliver();
+    const waiting = await lab.redis.lrange(waitKey(lab.lane, "default:u1"), 0, -1);
+    expect(waiting.map((one) => /large|next/.exec(one)?.[0])).toEqual(["next"]);
+  });
 
   it("gathers what comes while a call is under way", async () => {
     await come("first");

@@ -87,4 +87,25 @@ describe("the reader", () => {
     await admitRequest(lab, "r1", "", 100, "x".repeat(2_000_000));
     await expect.poll(() => reader.seen, { timeout: 12_000 }).toEqual(["r1"]);
   });
+
+  it("takes few large entries at a time, since Redis serves nobody else meanwhile", async () => {
+    const { queue } = lab;
+    for (let i = 0; i < 8; i++) await admitRequest(lab, `r${i}`, "", 100, "x".repeat(600_000));
+    const redis = connectBlockingReader({ url: lab.url, name: "reader", log: silentLog });
+    const reader = new Reader({ redis, commands: queue.redis, consumer: queue.consumer, log: silentLog });
+    undo.push(() => reader.stop());
+    const sizes: number[] = [];
+    const small: string[] = [];
+    const accept = ({ deliveries }: Taken) => {
+      if (deliveries.length > 0) sizes.push(deliveries.reduce((sum, { frame }) => sum + frame.length, 0));
+      small.push(...deliveries.filter(({ frame }) => frame.length < 10).map(({ request }) => request));
+    };
+    reader.add({ lanes: lanesByKey([queue.lane]), intake: { room: () => 8, accept } });
+    await expect.poll(() => sizes.reduce((sum, size) => sum + size, 0)).toBe(8 * 600_000);
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(1_048_576);
+    // What is small comes many at a time again, once some of it has come.
+    sizes.length = 0;
+    for (let i = 0; i < 60; i++) await admitRequest(lab, `s${i}`, "", 100, "x");
+    await expect.poll(() => small.length).toBe(60);
+  });
 });

@@ -48,6 +48,13 @@ const SILENCE_MS = BLOCK_MS + 1_000;
  * A worker that finds nothing to read asks at most so often, in ms, whether something is parked.
  */
 const PARKED_EVERY_MS = 1_000;
+/**
+ * What one script call should bring at most, in bytes, unless a single entry has more: Redis is
+ * busy with large entries for milliseconds each, and serves nobody else meanwhile.
+ */
+const TAKEN_BYTES = 1_048_576;
+/** With each read that brings smaller entries, the size that is expected shrinks to this part. */
+const EXPECTED_SHRINKS = 0.75;
 /** Most entries of each lane asked for when this worker may own some without knowing. */
 const OWNED_LIMIT = 1_000;
 
@@ -65,6 +72,11 @@ export class Reader {
   readonly #warm = new Set<Source>();
   /** Sources of which the last read of several lanes found something. */
   readonly #crowded = new Set<Source>();
+  /**
+   * How large an entry of a source may be, in bytes, by what was read of it lately. Before the
+   * first read it is not known, and one entry is asked for.
+   */
+  readonly #expectedBytes = new Map<Source, number>();
   readonly #stopping = new AbortController();
   /** Ends when the reader has stopped; undefined before the first source is added. */
   #running: Promise<void> | undefined;
@@ -134,8 +146,9 @@ export class Reader {
 
   async #readNew(): Promise<void> {
     for (const source of this.#warm) {
-      const most = source.intake.room();
-      if (most <= 0) continue;
+      const room = source.intake.room();
+      if (room <= 0) continue;
+      const most = Math.min(room, this.#mostAtOnce(source));
       const taken = await this.#take(source, most);
       source.intake.accept(taken, "fresh");
       if (taken.deliveries.length < most) this.#warm.delete(source);
@@ -170,7 +183,9 @@ export class Reader {
       this.#warm.add(source);
       // Where entries come many at a time, the first one waits for those that came with it: else it
       // would run in a batch by itself. A lone step does not wait for another read.
-      const most = this.#crowded.has(source) ? source.intake.room() - mine.length : 0;
+      this.#noteSizes(source, mine);
+      const room = this.#crowded.has(source) ? source.intake.room() - mine.length : 0;
+      const most = Math.min(room, this.#mostAtOnce(source));
       const first = { deliveries: [...mine], unreadable: broken };
       const taken = most > 0 ? await this.#takeBeside(first, source, most) : first;
       source.intake.accept(taken, "fresh");
@@ -221,7 +236,19 @@ export class Reader {
     const taken = await take(redis, consumer, this.#turned(source.lanes), most);
     if (taken.deliveries.length > 0) this.#crowded.add(source);
     else this.#crowded.delete(source);
+    this.#noteSizes(source, taken.deliveries);
     return taken;
+  }
+
+  #mostAtOnce(source: Source): number {
+    const bytes = this.#expectedBytes.get(source) ?? TAKEN_BYTES;
+    return Math.max(1, Math.floor(TAKEN_BYTES / Math.max(1, bytes)));
+  }
+
+  #noteSizes(source: Source, deliveries: readonly Delivery[]): void {
+    const before = (this.#expectedBytes.get(source) ?? 0) * EXPECTED_SHRINKS;
+    const largest = deliveries.reduce((most, { frame }) => Math.max(most, frame.length), 0);
+    if (deliveries.length > 0) this.#expectedBytes.set(source, Math.max(largest, before));
   }
 
   /**

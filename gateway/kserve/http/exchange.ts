@@ -4,6 +4,7 @@ import type { ServedModel } from "#shared/contract/announcement.js";
 import type { Inference } from "../../admission/inference.js";
 import type { Limits } from "../../http/limits.js";
 import type { RequestReader } from "./request-reader.js";
+import type { TensorPrinter } from "./tensor-printer.js";
 
 export interface ModelExchange {
   readonly incoming: IncomingMessage;
@@ -16,5 +17,6 @@ export interface ModelExchange {
   readonly others: readonly ServedModel[];
   readonly inference: Inference;
   readonly reader: RequestReader;
+  readonly printer: TensorPrinter;
   readonly limits: Limits;
 }

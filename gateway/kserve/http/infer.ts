@@ -9,6 +9,7 @@ import { acceptedReply, acceptsEvents, prefersAsync, readIdempotencyKey } from "
 import type { ReadRequest } from "./read-request.js";
 import { tensorRequest } from "./tensor-request.js";
 import { rawToJson } from "./tensors-json.js";
+import type { Printed } from "./tensor-printer.js";
 import { streamText, wholeText } from "./text-answer.js";
 import { readTextGeneration, refuseRepeating } from "../text-generation.js";
 import { outputTensor } from "../text-tensors.js";
@@ -24,7 +25,7 @@ import { InferenceError } from "#shared/errors.js";
  * @throws InferenceError
  */
 export async function inferOverHttp(exchange: ModelExchange): Promise<Reply | undefined> {
-  const { incoming, model, others, inference, reader, limits } = exchange;
+  const { incoming, model, others, inference, reader, printer, limits } = exchange;
   const { headers } = incoming;
   const idempotencyKey = readIdempotencyKey(headers);
   const headerLength = headers["inference-header-content-length"] as string | undefined;
@@ -38,7 +39,9 @@ export async function inferOverHttp(exchange: ModelExchange): Promise<Reply | un
   if (outcome.kind === "error") return errorReply(new InferenceError(outcome.code, outcome.message));
   const { name } = model;
   const { version, tensors, step } = outcome;
-  const reply = renderInfer(read.id, { name, version }, read.valid.outputs, tensors, step);
+  const { outputs } = read.valid;
+  const printed = await printer.printLarge(tensors.filter((tensor) => !isBinary(outputs, tensor)));
+  const reply = renderInfer(read.id, { name, version }, outputs, tensors, step, printed);
   return compress(reply, headers["accept-encoding"]);
 }
 
@@ -83,6 +86,7 @@ async function inferText(
  * Writes a result as the client asked for it, each output as JSON or as bytes that follow the JSON.
  * @param requested the outputs that the client named; one that it did not name is JSON
  * @param step which step of its sequence it was, counted from the START; undefined for no step
+ * @param printed the elements of tensors that were printed before, as JSON
  * @throws InferenceError where an output cannot be written as JSON
  */
 export function renderInfer(
@@ -91,31 +95,46 @@ export function renderInfer(
   requested: readonly RequestedOutput[],
   tensors: readonly Tensor[],
   step?: number,
+  printed: Printed = new Map(),
 ): Reply {
-  const entries: string[] = [];
-  const blocks: Buffer[] = [];
-  for (const tensor of tensors) {
-    const head = `{"name":${JSON.stringify(tensor.name)},"datatype":"${tensor.datatype}","shape":[${tensor.shape.join(",")}]`;
-    if (requested.find(({ name }) => name === tensor.name)?.binary === true) {
-      entries.push(`${head},"parameters":{"binary_data_size":${tensor.data.length}}}`);
-      if (tensor.data.length > 0) blocks.push(tensor.data);
-    } else entries.push(`${head},"data":${rawToJson(tensor)}}`);
-  }
   const parameters = step === undefined ? "" : `"parameters":{"sequence_step":${step}},`;
   const idMember = id === "" ? "" : `"id":${JSON.stringify(id)},`;
-  const json = `{${idMember}"model_name":${JSON.stringify(model.name)},"model_version":${JSON.stringify(model.version)},${parameters}"outputs":[${entries.join(",")}]}`;
+  const json: (string | Buffer)[] = [];
+  /** What comes behind the last buffer of `json`. */
+  let tail = `{${idMember}"model_name":${JSON.stringify(model.name)},"model_version":${JSON.stringify(model.version)},${parameters}"outputs":[`;
+  const blocks: Buffer[] = [];
+  for (const [i, tensor] of tensors.entries()) {
+    const comma = i === 0 ? "" : ",";
+    tail += `${comma}{"name":${JSON.stringify(tensor.name)},"datatype":"${tensor.datatype}","shape":[${tensor.shape.join(",")}]`;
+    if (isBinary(requested, tensor)) {
+      tail += `,"parameters":{"binary_data_size":${tensor.data.length}}}`;
+      if (tensor.data.length > 0) blocks.push(tensor.data);
+      continue;
+    }
+    const text = printed.get(tensor);
+    if (text === undefined) tail += `,"data":${rawToJson(tensor)}}`;
+    else {
+      json.push(`${tail},"data":`, text);
+      tail = "}";
+    }
+  }
+  json.push(`${tail}]}`);
   // Without a byte of binary data the reply is plain JSON and has no length header, even if an
   // output declares its 0 bytes.
-  if (blocks.length === 0) return { status: 200, headers: { "content-type": "application/json" }, body: [json] };
-  const header = Buffer.from(json);
+  if (blocks.length === 0) return { status: 200, headers: { "content-type": "application/json" }, body: json };
+  const header = json.map((part) => (typeof part === "string" ? Buffer.from(part) : part));
   return {
     status: 200,
     headers: {
       "content-type": "application/octet-stream",
-      "inference-header-content-length": String(header.length),
+      "inference-header-content-length": String(header.reduce((sum, { length }) => sum + length, 0)),
     },
-    body: joinSmall([header, ...blocks]),
+    body: joinSmall([...header, ...blocks]),
   };
+}
+
+function isBinary(requested: readonly RequestedOutput[], tensor: Tensor): boolean {
+  return requested.find(({ name }) => name === tensor.name)?.binary === true;
 }
 
 /** Up to this size one joined write costs less than several; above it the copy costs more. */

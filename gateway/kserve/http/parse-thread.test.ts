@@ -7,6 +7,7 @@ import { root } from "../../../test/support/fleet/root.js";
 import { defaultLimits } from "../../http/limits.js";
 import type * as Host from "./parse-thread.js";
 import { readRequest, type Reading } from "./read-request.js";
+import { rawToJson } from "./tensors-json.js";
 
 // A thread is started from a compiled file.
 const built = pathToFileURL(join(root, "dist/gateway/kserve/http/parse-thread.js")).href;
@@ -40,6 +41,17 @@ describe("the parsing thread", () => {
     const binary = Buffer.concat([Buffer.from(head), Buffer.from([1, 0, 0, 0, 2, 0, 0, 0])]);
     const read = await thread.read(binary, { ...reading, headerLength: String(head.length) }, wanted);
     expect([...(read.valid.inputs[0]?.data ?? [])]).toEqual([1, 0, 0, 0, 2, 0, 0, 0]);
+  });
+
+  it("prints tensors as the gateway itself does, and refuses those that JSON cannot hold", async () => {
+    thread = new ParseThread();
+    const data = Buffer.from(new Float32Array([0.5, 2, -0, Infinity]).buffer);
+    const tensor = { name: "OUTPUT0", datatype: "FP32", shape: [4], data } as const;
+    expect((await thread.print(tensor)).toString()).toBe(rawToJson(tensor));
+    expect(data.length).toBe(16);
+    const bytes = { name: "OUTPUT0", datatype: "BYTES", shape: [1], data: Buffer.from([1, 0, 0, 0, 0xff]) } as const;
+    expect(await refusalOf(thread.print(bytes))).toMatch(/^invalid_argument .* not UTF-8 via JSON/);
+    expect((await thread.print({ ...tensor, datatype: "INT32" })).toString()).toMatch(/^\[\d+,\d+,-?\d+,\d+\]$/);
   });
 
   it("leaves memory alone that a body shares with others", async () => {

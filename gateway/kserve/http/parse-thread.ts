@@ -1,11 +1,13 @@
 /**
- * Runs the thread that parses large bodies, from the gateway's main thread. The thread has one body
- * at a time, so it is known which body ended it; the others wait here and go to a new thread. How
- * many bytes may wait is limited where bodies are received (`BodyMemory`).
+ * Runs a thread that parses large bodies, or prints large tensors as JSON, from the gateway's main
+ * thread. The thread has one of them at a time, so it is known which one ended it; the others wait
+ * here and go to a new thread. How many bytes may wait is limited where bodies are received
+ * (`BodyMemory`), and by what lies in the queue.
  */
 import { Worker } from "node:worker_threads";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
+import type { Tensor } from "#shared/frame.js";
 import type { ParseAnswer, ParseQuestion } from "./parse-worker.js";
 import type { Reading, ReadRequest } from "./read-request.js";
 
@@ -19,10 +21,10 @@ const idleMs = 5_000;
 const sharedBytes = 64 * 1024;
 
 interface Job {
-  readonly body: Buffer;
-  readonly reading: Reading;
+  /** Makes the question, and says which memory moves to the thread with it. */
+  readonly ask: () => [ParseQuestion, ArrayBuffer[]];
   readonly stillWanted: () => void;
-  readonly resolve: (request: ReadRequest) => void;
+  readonly answered: (answer: ParseAnswer) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -44,8 +46,45 @@ export class ParseThread {
    * @throws InferenceError
    */
   read(body: Buffer, reading: Reading, stillWanted: () => void): Promise<ReadRequest> {
+    return this.#done(
+      () => questionOf(body, reading),
+      stillWanted,
+      (answer) => {
+        if (answer.kind === "read") return requestOf(answer);
+        throw new TypeError(`a body was answered with '${answer.kind}'`);
+      },
+    );
+  }
+
+  /**
+   * Prints a tensor's elements as JSON in the thread.
+   * @returns the text in UTF-8
+   * @throws InferenceError
+   */
+  print(tensor: Tensor): Promise<Buffer> {
+    const ask = (): [ParseQuestion, ArrayBuffer[]] => {
+      const data = new Uint8Array(tensor.data);
+      return [{ kind: "print", tensor: { ...tensor, data } }, [data.buffer]];
+    };
+    return this.#done(
+      ask,
+      () => undefined,
+      (answer) => {
+        if (answer.kind === "printed")
+          return Buffer.from(answer.text.buffer, answer.text.byteOffset, answer.text.length);
+        throw new TypeError(`a tensor was answered with '${answer.kind}'`);
+      },
+    );
+  }
+
+  #done<T>(ask: Job["ask"], stillWanted: () => void, read: (answer: ParseAnswer) => T): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ body, reading, stillWanted, resolve, reject });
+      const answered = (answer: ParseAnswer) => {
+        if (answer.kind === "refused") reject(new InferenceError(answer.code, answer.message));
+        else if (answer.kind === "failed") reject(new Error(answer.reason));
+        else resolve(read(answer));
+      };
+      this.#waiting.push({ ask, stillWanted, answered, reject });
       this.#proceed();
     });
   }
@@ -74,7 +113,7 @@ export class ParseThread {
         job.stillWanted();
         clearTimeout(this.#idle);
         this.#thread ??= this.#start();
-        this.#thread.postMessage(...questionOf(job));
+        this.#thread.postMessage(...job.ask());
         this.#job = job;
       } catch (error) {
         job.reject(error);
@@ -95,7 +134,7 @@ export class ParseThread {
     });
     let failure: Error | undefined;
     thread.unref();
-    thread.on("message", (answer: ParseAnswer) => this.#settle((job) => settle(job, answer)));
+    thread.on("message", (answer: ParseAnswer) => this.#settle((job) => job.answered(answer)));
     thread.on("error", (error: Error) => {
       failure = error;
     });
@@ -119,13 +158,13 @@ export class ParseThread {
 /**
  * Moves the memory of the body to the thread if nothing else lies in it; otherwise copies the body.
  */
-function questionOf({ body, reading }: Job): [ParseQuestion, ArrayBuffer[]] {
+function questionOf(body: Buffer, reading: Reading): [ParseQuestion, ArrayBuffer[]] {
   const model = withoutConfig(reading.model);
   const others = reading.others.map(withoutConfig);
   const { buffer } = body;
   const isOwn = buffer instanceof ArrayBuffer && buffer.byteLength > sharedBytes;
   const bytes = isOwn ? new Uint8Array(buffer, body.byteOffset, body.length) : new Uint8Array(body);
-  return [{ body: bytes, reading: { ...reading, model, others } }, [bytes.buffer]];
+  return [{ kind: "read", body: bytes, reading: { ...reading, model, others } }, [bytes.buffer]];
 }
 
 /** What a request is compared with, without what only the path for the configuration needs. */
@@ -133,14 +172,12 @@ function withoutConfig(model: ServedModel): ServedModel {
   return { ...model, config: {} };
 }
 
-function settle({ resolve, reject }: Job, answer: ParseAnswer): void {
-  if (answer.kind === "refused") return reject(new InferenceError(answer.code, answer.message));
-  if (answer.kind === "failed") return reject(new Error(answer.reason));
-  const inputs = answer.inputs.map((tensor) => {
+function requestOf({ request, inputs }: Extract<ParseAnswer, { kind: "read" }>): ReadRequest {
+  const tensors = inputs.map((tensor) => {
     const { buffer, byteOffset, length } = tensor.data;
     return { ...tensor, data: Buffer.from(buffer, byteOffset, length) };
   });
-  return resolve({ ...answer.request, valid: { ...answer.request.valid, inputs } });
+  return { ...request, valid: { ...request.valid, inputs: tensors } };
 }
 
 function refusalOf(failure: Error): Error {

@@ -1,33 +1,49 @@
 /**
- * Runs in the parsing thread: reads one body after the other, with the same function that the
- * gateway's main thread uses for small ones.
+ * Runs in the parsing thread: reads one body after the other, or prints one tensor after the other,
+ * with the same functions that the gateway's main thread uses for small ones.
  */
 import { parentPort } from "node:worker_threads";
 import { InferenceError, type ErrorCode } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
 import { readRequest, type Reading, type ReadRequest } from "./read-request.js";
+import { rawToJson } from "./tensors-json.js";
 
-export interface ParseQuestion {
-  readonly body: Uint8Array<ArrayBuffer>;
-  readonly reading: Reading;
-}
+export type ParseQuestion =
+  | { readonly kind: "read"; readonly body: Uint8Array<ArrayBuffer>; readonly reading: Reading }
+  | { readonly kind: "print"; readonly tensor: SentTensor };
 
 /** A tensor after its way from one thread to another, on which a Buffer becomes a plain array. */
 export type SentTensor = Omit<Tensor, "data"> & { readonly data: Uint8Array };
 
 export type ParseAnswer =
   | { readonly kind: "read"; readonly request: ReadRequest; readonly inputs: readonly SentTensor[] }
+  /** `text` is UTF-8. */
+  | { readonly kind: "printed"; readonly text: Uint8Array<ArrayBuffer> }
   | { readonly kind: "refused"; readonly code: ErrorCode; readonly message: string }
   | { readonly kind: "failed"; readonly reason: string };
 
-function answer({ body, reading }: ParseQuestion): ParseAnswer {
+function answer(question: ParseQuestion): [ParseAnswer, ArrayBuffer[]] {
   try {
-    const { valid, ...request } = readRequest(Buffer.from(body.buffer, body.byteOffset, body.length), reading);
-    return { kind: "read", request: { ...request, valid: { ...valid, inputs: [] } }, inputs: valid.inputs };
+    return question.kind === "read" ? read(question) : printed(question);
   } catch (error) {
-    if (error instanceof InferenceError) return { kind: "refused", code: error.code, message: error.message };
-    return { kind: "failed", reason: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+    if (error instanceof InferenceError) return [{ kind: "refused", code: error.code, message: error.message }, []];
+    return [{ kind: "failed", reason: error instanceof Error ? (error.stack ?? error.message) : String(error) }, []];
   }
+}
+
+function read({ body, reading }: Extract<ParseQuestion, { kind: "read" }>): [ParseAnswer, ArrayBuffer[]] {
+  const { valid, ...request } = readRequest(asBuffer(body), reading);
+  const { inputs } = valid;
+  return [{ kind: "read", request: { ...request, valid: { ...valid, inputs: [] } }, inputs }, movable(inputs, body)];
+}
+
+function printed({ tensor }: Extract<ParseQuestion, { kind: "print" }>): [ParseAnswer, ArrayBuffer[]] {
+  const text = new TextEncoder().encode(rawToJson({ ...tensor, data: asBuffer(tensor.data) }));
+  return [{ kind: "printed", text }, [text.buffer]];
+}
+
+function asBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, length);
 }
 
 /**
@@ -45,9 +61,6 @@ function movable(inputs: readonly Tensor[], body: Uint8Array): ArrayBuffer[] {
 }
 
 parentPort?.on("message", (question: ParseQuestion) => {
-  const answered = answer(question);
-  parentPort?.postMessage(
-    answered,
-    answered.kind === "read" ? movable(answered.inputs as Tensor[], question.body) : [],
-  );
+  const [answered, moved] = answer(question);
+  parentPort?.postMessage(answered, moved);
 });

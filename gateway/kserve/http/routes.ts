@@ -20,6 +20,7 @@ import type { TenantOf } from "../../http/tenant.js";
 import { errorReply } from "../../http/errors.js";
 import { emptyReply, jsonReply, type Reply } from "../../http/reply.js";
 import type { RequestReader } from "./request-reader.js";
+import type { TensorPrinter } from "./tensor-printer.js";
 
 export interface KserveRoutesOptions {
   readonly fleet: Fleet;
@@ -28,6 +29,7 @@ export interface KserveRoutesOptions {
   readonly isReady: () => boolean;
   readonly bodies: Bodies;
   readonly reader: RequestReader;
+  readonly printer: TensorPrinter;
   readonly limits: Limits;
   readonly tenantOf: TenantOf;
   /** The server's name in its metadata. */
@@ -37,7 +39,7 @@ export interface KserveRoutesOptions {
 }
 
 export function addKserveRoutes(router: Router, options: KserveRoutesOptions): void {
-  const { fleet, inference, reader, limits, tenantOf } = options;
+  const { fleet, inference, reader, printer, limits, tenantOf } = options;
   const route = (method: "GET" | "POST", path: string, handler: Handler): void => {
     router.add(path, { [method]: handler });
   };
@@ -72,7 +74,17 @@ export function addKserveRoutes(router: Router, options: KserveRoutesOptions): v
     const named = version(c);
     const model = fleet.directory.find(modelName(c), named);
     const others = fleet.directory.others(model);
-    return { ...c.env, tenant: tenantOf(c.env.incoming), model, version: named, others, inference, reader, limits };
+    return {
+      ...c.env,
+      tenant: tenantOf(c.env.incoming),
+      model,
+      version: named,
+      others,
+      inference,
+      reader,
+      printer,
+      limits,
+    };
   };
   modelRoute("POST", "/infer", (c) => inferOverHttp(exchange(c)));
   modelRoute("POST", "/generate", (c) => generateOverHttp(exchange(c)));

@@ -147,19 +147,19 @@ export function rawToJson(tensor: Tensor): string {
     case "BOOL":
       return `[${Array.from(data, (byte) => (byte === 0 ? "false" : "true")).join(",")}]`;
     case "UINT8":
-      return `[${new Uint8Array(...span(data, 1)).join(",")}]`;
+      return integers(new Uint8Array(...span(data, 1)));
     case "UINT16":
-      return `[${new Uint16Array(...span(data, 2)).join(",")}]`;
+      return integers(new Uint16Array(...span(data, 2)));
     case "UINT32":
-      return `[${new Uint32Array(...span(data, 4)).join(",")}]`;
+      return integers(new Uint32Array(...span(data, 4)));
     case "UINT64":
       return `[${new BigUint64Array(...span(data, 8)).join(",")}]`;
     case "INT8":
-      return `[${new Int8Array(...span(data, 1)).join(",")}]`;
+      return integers(new Int8Array(...span(data, 1)));
     case "INT16":
-      return `[${new Int16Array(...span(data, 2)).join(",")}]`;
+      return integers(new Int16Array(...span(data, 2)));
     case "INT32":
-      return `[${new Int32Array(...span(data, 4)).join(",")}]`;
+      return integers(new Int32Array(...span(data, 4)));
     case "INT64":
       return `[${new BigInt64Array(...span(data, 8)).join(",")}]`;
     case "FP32":
@@ -182,18 +182,34 @@ function span(data: Buffer, size: number): [ArrayBufferLike, number, number] {
   return [view.buffer, view.byteOffset, Math.floor(data.length / size)];
 }
 
+/** A plain array is printed in half the time that joining a typed one takes. */
+function integers(array: Integers): string {
+  return `[${inPieces(array.length, (from, to) => JSON.stringify(Array.from(array.subarray(from, to))).slice(1, -1))}]`;
+}
+
+type Integers = Int8Array | Int16Array | Int32Array | Uint8Array | Uint16Array | Uint32Array;
+
 /**
  * A whole number keeps `.0` and zero its sign, so that the reader gets floats back, whatever its
  * language makes of `1`.
  */
 function floats(array: Float32Array | Float64Array): string {
-  const texts: string[] = Array.from({ length: array.length });
-  for (let index = 0; index < array.length; index++) {
-    const value = array[index] as number;
-    if (!Number.isInteger(value) || Math.abs(value) >= 1e21) texts[index] = String(value);
-    else texts[index] = Object.is(value, -0) ? "-0.0" : `${value}.0`;
+  const print = (value: number): string => {
+    if (!Number.isInteger(value) || Math.abs(value) >= 1e21) return String(value);
+    return Object.is(value, -0) ? "-0.0" : `${value}.0`;
+  };
+  return inPieces(array.length, (from, to) => Array.from(array.subarray(from, to), print).join(","));
+}
+
+/** So many elements at a time are texts of their own, which take far more than their digits. */
+const pieceLength = 65_536;
+
+function inPieces(length: number, print: (from: number, to: number) => string): string {
+  let text = "";
+  for (let from = 0; from < length; from += pieceLength) {
+    text += (from === 0 ? "" : ",") + print(from, Math.min(length, from + pieceLength));
   }
-  return texts.join(",");
+  return text;
 }
 
 function strings({ name, data }: Tensor): string {

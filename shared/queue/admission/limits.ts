@@ -92,3 +92,23 @@ export function loadsOf(reply: readonly unknown[]): Load[] {
   }
   return loads;
 }
+
+/**
+ * Which limit is in the way of one more request, as limits.lua decides it.
+ * @param loads what there is now of all together, of the request's model and of its tenant
+ */
+export function limitPassed(
+  { all, models, tenants }: CallLimits,
+  { model, tenant, bytes }: { readonly model: string; readonly tenant: string; readonly bytes: number },
+  loads: { readonly all: Load; readonly model: Load; readonly tenant: Load },
+): LimitName | undefined {
+  const past = (now: number, most = UNLIMITED) => most >= 0 && now > most;
+  const [modelRequests, modelBytes] = models[model] ?? [];
+  const [tenantRequests, tenantBytes] = tenants[tenant] ?? [];
+  if (past(loads.all.bytes + bytes, all)) return "total-bytes";
+  if (past(loads.model.requests + 1, modelRequests)) return "model-requests";
+  if (past(loads.model.bytes + bytes, modelBytes)) return "model-bytes";
+  if (past(loads.tenant.requests + 1, tenantRequests)) return "tenant-requests";
+  if (past(loads.tenant.bytes + bytes, tenantBytes)) return "tenant-bytes";
+  return undefined;
+}

@@ -1,30 +1,44 @@
 /**
- * What a step costs Redis in a large fleet beside a small one, under the same load. What workers
- * cost that do nothing has a law of its own, so it is measured before the load, and taken off.
+ * What a step costs Redis in a large fleet beside a small one, at the same low rate of steps, which
+ * a machine of two cores carries with both. What workers cost that do nothing has a law of its own.
+ * It is measured before the load, and told apart.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { startBenchFleet } from "../support/fleet.js";
 import { cpuPercent, describeCalls, readCounters, spentBetween } from "./counters.js";
 import type { StepsPlan } from "./steps.js";
+import type { SumsResult } from "./sums.js";
 import { asking, pause, within, type RowResult } from "./window.js";
 
-export interface ManyWorkersPlan extends Pick<StepsPlan, "folder" | "repository" | "model" | "load" | "measureMs"> {
+export interface ManyWorkersPlan extends Pick<StepsPlan, "folder" | "repository" | "model"> {
   /** How many workers the small fleet has, and the large one. */
   readonly few: number;
   readonly many: number;
+  /** How long the idle fleet is looked at, and then the load, in ms. */
+  readonly windowMs: number;
+  /** Sends steps to the gateway at this port at a fixed rate, and checks every answer. */
+  readonly load: (port: number, ms: number) => Promise<SumsResult>;
 }
 
 export interface ManyWorkersCost extends RowResult {
-  /** Microseconds of Redis' CPU per step, beyond what the idle fleet costs; NaN: too few steps. */
+  /** Microseconds of Redis' CPU per step, beyond what the idle fleet costs. */
   readonly fewUs: number;
   readonly manyUs: number;
   /** The second in percent of the first. */
   readonly percent: number;
+  /** The same with what the fleet costs that does nothing. */
+  readonly fewWholeUs: number;
+  readonly manyWholeUs: number;
+  /** Percent of a core that the idle fleet costs Redis. */
+  readonly fewIdle: number;
+  readonly manyIdle: number;
 }
 
 /** Until then what the start of many workers causes is over. */
-const SETTLED_MS = 3_000;
+const SETTLED_MS = 5_000;
+/** Between them, Redis' CPU is read while outcomes that were delivered are still removed. */
+const REMOVED_MS = 500;
 
 export async function measureManyWorkers(plan: ManyWorkersPlan): Promise<ManyWorkersCost> {
   const few = await measureFleet(plan, plan.few);
@@ -33,34 +47,47 @@ export async function measureManyWorkers(plan: ManyWorkersPlan): Promise<ManyWor
     fewUs: few.us,
     manyUs: many.us,
     percent: (100 * many.us) / few.us,
+    fewWholeUs: few.wholeUs,
+    manyWholeUs: many.wholeUs,
+    fewIdle: few.idle,
+    manyIdle: many.idle,
     checked: few.checked + many.checked,
     wrong: few.wrong + many.wrong,
     detail: `${few.detail}; ${many.detail}`,
   };
 }
 
-async function measureFleet({ folder: place, repository, model, load, measureMs }: ManyWorkersPlan, workers: number) {
+async function measureFleet({ folder: place, repository, model, load, windowMs }: ManyWorkersPlan, workers: number) {
   const folder = mkdtempSync(join(place, `workers-${workers}-`));
   const env = { BATON_MODELS: model, BATON_LOG_LEVEL: "debug" };
   const fleet = await startBenchFleet({ folder, repository, models: [model], workers, env });
   try {
     return await asking(fleet.redis, async (redis) => {
+      // The first steps of a fleet load and compile what later ones find.
+      await load(fleet.port, SETTLED_MS / 2);
       await pause(SETTLED_MS);
-      const idle = await within(redis, measureMs);
+      const idle = await within(redis, windowMs);
       const from = await readCounters(redis);
       const startedAt = Date.now();
-      const { checked, wrong } = await load(fleet.port, measureMs);
+      const { checked, wrong, missed } = await load(fleet.port, windowMs);
+      const batches = fleet.batches(startedAt, Date.now());
+      await pause(REMOVED_MS);
       const spent = spentBetween(from, await readCounters(redis));
-      const meanBatch = checked / fleet.batches(startedAt, Date.now()).length;
-      const idleMs = (idle.cpuMs / idle.seconds) * spent.seconds;
-      // A machine that does not carry the fleet runs so few steps that idling is most of what Redis
-      // does, and the difference says nothing.
-      const us = idleMs > spent.cpuMs / 2 ? Number.NaN : (1_000 * (spent.cpuMs - idleMs)) / checked;
+      const wholeUs = (1_000 * spent.cpuMs) / checked;
+      const us = wholeUs - (1_000 * (idle.cpuMs / idle.seconds) * spent.seconds) / checked;
+      const idleShare = cpuPercent(idle);
+      const beyond = new Map(
+        [...spent.calls].map(([command, count]) => [
+          command,
+          Math.max(0, count - ((idle.calls.get(command) ?? 0) * spent.seconds) / idle.seconds),
+        ]),
+      );
       const detail =
-        `${workers} workers: ${us.toFixed(1)} µs, and idle ${cpuPercent(idle).toFixed(1)} % of a core; ` +
-        `${checked} steps in ${spent.seconds.toFixed(1)} s, mean batch ${meanBatch.toFixed(1)}; ` +
-        `calls per step: ${describeCalls(spent.calls, checked)}`;
-      return { us, checked, wrong, detail };
+        `${workers} workers: ${us.toFixed(1)} µs beyond the idle fleet, ${wholeUs.toFixed(1)} µs with it, idle ` +
+        `${idleShare.toFixed(2)} % of a core; ${checked} steps in ${spent.seconds.toFixed(1)} s (${missed} not sent), ` +
+        `mean batch ${(checked / batches.length).toFixed(2)}; calls per step beyond the idle fleet's: ` +
+        `${describeCalls(beyond, checked)}; idle calls per second: ${describeCalls(idle.calls, idle.seconds)}`;
+      return { us, wholeUs, idle: idleShare, checked, wrong, detail };
     });
   } finally {
     await fleet.dispose();

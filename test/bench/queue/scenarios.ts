@@ -75,6 +75,9 @@ const MANY_WORKERS = 64;
 /** With `--quick`, where starting the others would take longer than all the rest. */
 const SOME_WORKERS = 16;
 
+/** A rate that two cores carry beside 64 workers, far below what either fleet could do. */
+const STEPS_PER_SECOND = 150;
+
 /** Enough for batches of 32 to 64, since a step waits and settles for longer than it runs. */
 const SEQUENCES = 128;
 /** The tensors of a step: X comes in, Y goes out, H and C are kept. */
@@ -150,7 +153,18 @@ export function queueScenarios({ folder, timing, quick, progress }: QueuePlan): 
     async manyWorkers() {
       const repository = await repositoryOf("sums");
       const fleets = { few: FEW_WORKERS, many: quick ? SOME_WORKERS : MANY_WORKERS };
-      return measureManyWorkers({ folder, repository, model: SUM.name, load: sums, measureMs, ...fleets });
+      const load = (port: number, loopMs: number) => {
+        const job: SumsJob = { port, model: SUM.name, loopMs, perSecond: STEPS_PER_SECOND };
+        return runChild<SumsJob, SumsResult>(new URL("./sums.js", import.meta.url), job);
+      };
+      return measureManyWorkers({
+        folder,
+        repository,
+        model: SUM.name,
+        load,
+        windowMs: quick ? 5_000 : 20_000,
+        ...fleets,
+      });
     },
     async deadWorker() {
       const [repository, expected] = [await repositoryOf("tensors"), await expectedOf(tiny)];

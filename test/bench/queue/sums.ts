@@ -1,4 +1,7 @@
-/** Sequences of a copy of `accumulate` over HTTP, many side by side, and every sum checked. */
+/**
+ * Sequences of a copy of `accumulate` over HTTP, many side by side, and every sum checked. Steps
+ * are sent as those before them are answered, or so many a second, whatever the fleet does.
+ */
 import { Connection } from "../load/connection.js";
 import { serveJob } from "../support/child.js";
 import { STEPS } from "../support/patterns.js";
@@ -11,22 +14,30 @@ export interface SumsJob {
   readonly begin?: number;
   /** Or for how long, in ms, as many sequences run as there are connections. */
   readonly loopMs?: number;
+  /** So many steps a second within that time, instead of as many as are answered. */
+  readonly perSecond?: number;
 }
 
 export interface SumsResult {
   readonly seconds: number;
   readonly checked: number;
   readonly wrong: number;
+  /** Steps that were due and could not be sent, since all connections waited for an answer. */
+  readonly missed: number;
 }
 
+/** How often it is looked which steps are due, in ms. */
+const TICK_MS = 5;
 const CONNECTIONS = 128;
 
-await serveJob(async ({ port, model, begin, loopMs = 0 }: SumsJob): Promise<SumsResult> => {
+await serveJob(async ({ port, model, begin, loopMs = 0, perSecond }: SumsJob): Promise<SumsResult> => {
   const startedAt = performance.now();
   let begun = 0;
   let open = CONNECTIONS;
   let checked = 0;
   let wrong = 0;
+  let missed = 0;
+  const idle: (() => void)[] = [];
   await new Promise<void>((resolve, reject) => {
     const drive = async (which: number) => {
       let sequence = which + 1;
@@ -47,15 +58,36 @@ await serveJob(async ({ port, model, begin, loopMs = 0 }: SumsJob): Promise<Sums
           if (status !== 200) return reject(new Error(`the gateway answered ${status}: ${body.toString("utf8")}`));
           checked++;
           if (body.readInt32LE(tensorsAt) !== sequence * (step + 1)) wrong++;
-          next();
+          if (perSecond === undefined || isOver()) next();
+          else idle.push(next);
         },
         reject,
       );
       return next;
     };
+    /** Sends what is due, again and again. */
+    const pace = (rate: number) => {
+      let sent = 0;
+      const timer = setInterval(() => {
+        const elapsed = Math.min(performance.now() - startedAt, loopMs);
+        for (; sent < (elapsed / 1_000) * rate; sent++) {
+          const send = idle.shift();
+          if (send === undefined) missed++;
+          else send();
+        }
+        if (elapsed < loopMs) return;
+        clearInterval(timer);
+        // Those that wait for an answer end when it comes.
+        for (const end of idle.splice(0)) end();
+      }, TICK_MS);
+    };
     Promise.all(Array.from({ length: CONNECTIONS }, (_, i) => drive(i)))
-      .then((starts) => starts.forEach((start) => start()))
+      .then((starts) => {
+        if (perSecond === undefined) return starts.forEach((start) => start());
+        idle.push(...starts);
+        pace(perSecond);
+      })
       .catch(reject);
   });
-  return { seconds: (performance.now() - startedAt) / 1_000, checked, wrong };
+  return { seconds: (performance.now() - startedAt) / 1_000, checked, wrong, missed };
 });

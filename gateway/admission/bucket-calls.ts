@@ -1,0 +1,69 @@
+/**
+ * The admission calls of a bucket, or outside of a Redis Cluster of all: those of small requests,
+ * and beside them those of large ones. A large request takes a connection for as long as its bytes
+ * take, and Redis for milliseconds; nobody but its own sequence waits for it.
+ */
+import type { CallLimits } from "#shared/chunks.js";
+import type { Admission, Applicant, Terms } from "#shared/queue/admission/admit.js";
+import { callsKey } from "#shared/queue/keys.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import { CallLine, type LostCalls, type Place, type Unwritable, type Waiting } from "./call-line.js";
+import { Turns, type Size } from "./turns.js";
+
+/** What one call admits at most: a longer one would hold up the heartbeats of all workers. */
+const LIMITS = { bytes: 1_048_576, items: 64 };
+
+export interface BucketCallsSettings {
+  readonly redis: RedisClient;
+  /** For large requests alone. */
+  readonly forLarge: RedisClient;
+  readonly terms: Terms;
+  /** Undefined outside of a Cluster. */
+  readonly bucket: number | undefined;
+  readonly onGoneBack: (lost: LostCalls) => void;
+  /** Of one call; a request with more bytes is large. */
+  readonly limits?: Required<CallLimits>;
+}
+
+export class BucketCalls {
+  readonly #turns: Turns<Waiting>;
+  readonly #lines: Readonly<Record<Size, CallLine>>;
+
+  constructor({ redis, forLarge, terms, bucket, onGoneBack, limits = LIMITS }: BucketCallsSettings) {
+    const turns = (this.#turns = new Turns<Waiting>(limits));
+    const of = { terms, onGoneBack, turns };
+    const small = callsKey(terms.gateway, bucket);
+    const large = callsKey(`${terms.gateway}:large`, bucket);
+    this.#lines = {
+      small: new CallLine({ ...of, redis, record: small, size: "small", onFree: () => this.#lines.large.start() }),
+      large: new CallLine({
+        ...of,
+        redis: forLarge,
+        record: large,
+        size: "large",
+        onFree: () => this.#lines.small.start(),
+      }),
+    };
+  }
+
+  /** @throws the Redis client's error where it is not known whether the request was admitted */
+  admit(applicant: Applicant, place: Place): Promise<Admission | Unwritable> {
+    return new Promise((resolve, reject) => {
+      const { tenant, frame } = applicant;
+      const sequence = applicant.sequence?.name;
+      const waiting = { ...place, tenant, sequence, bytes: frame.length, applicant, resolve, reject };
+      this.#turns.add(waiting);
+      this.#lines[this.#turns.sizeOf(waiting)].start();
+    });
+  }
+
+  /** See `CallLine.confirm`. */
+  confirm(): void {
+    for (const line of Object.values(this.#lines)) line.confirm();
+  }
+
+  /** See `CallLine.overtake`. */
+  async overtake(budgetMs: number): Promise<void> {
+    await Promise.all(Object.values(this.#lines).map((line) => line.overtake(budgetMs)));
+  }
+}

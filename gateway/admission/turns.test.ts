@@ -1,0 +1,109 @@
+import { describe, expect, it } from "vitest";
+import { Turns, type Waiter } from "./turns.js";
+
+const LIMITS = { bytes: 100, items: 4 };
+
+interface Named extends Waiter {
+  readonly name: string;
+}
+
+/**
+ * @param all a word each: name, tenant, bytes and, for a step, its sequence
+ * @returns what waits, in the order of these words
+ */
+function waiting(...all: string[]) {
+  const turns = new Turns<Named>(LIMITS);
+  const add = (word: string, order: number, since = 0) => {
+    const [name = "", tenant = "", bytes, sequence] = word.split("|");
+    turns.add({ name, tenant, bytes: Number(bytes), sequence, order, since });
+  };
+  all.forEach((word, order) => add(word, order));
+  const take = (size: "small" | "large") =>
+    turns
+      .next(size)
+      .call.map(({ name }) => name)
+      .join(" ");
+  return { turns, add, take };
+}
+
+describe("turns", () => {
+  it("keep the order of one tenant, in calls within the limits", () => {
+    const { take } = waiting("a|t|10", "b|t|10", "c|t|10", "d|t|10", "e|t|60", "f|t|60");
+    expect([take("small"), take("small"), take("small"), take("small")]).toEqual(["a b c d", "e", "f", ""]);
+  });
+
+  it("are given to each tenant, however many requests another one has", () => {
+    const flood = Array.from({ length: 9 }, (_, i) => `f${i}|flood|1`);
+    const { take } = waiting(...flood, "a|t|1", "b|u|1");
+    expect([take("small"), take("small")]).toEqual(["f0 a b f1", "f2 f3 f4 f5"]);
+  });
+
+  it("come round: who was served is behind those who were not", () => {
+    const tenants = ["p", "q", "r", "s", "t", "u"];
+    const { take } = waiting(...tenants.flatMap((tenant) => [`${tenant}1|${tenant}|1`, `${tenant}2|${tenant}|1`]));
+    expect([take("small"), take("small"), take("small")]).toEqual(["p1 q1 r1 s1", "t1 u1 p2 q2", "r2 s2 t2 u2"]);
+  });
+
+  it("let one that does not fit begin the next call, and others go on", () => {
+    const { take } = waiting("a|t|50", "b|u|60", "c|t|40", "d|v|5");
+    expect([take("small"), take("small")]).toEqual(["a d c", "b"]);
+  });
+
+  it("keep large ones apart, one in a call, each tenant in turn", () => {
+    const { take } = waiting("A|t|101", "B|t|101", "C|t|101", "D|u|101", "e|t|1");
+    expect([1, 2, 3, 4, 5].map(() => take("large"))).toEqual(["A", "D", "B", "C", ""]);
+    expect(take("small")).toBe("e");
+  });
+
+  it("let no tenant's large one wait for ever behind those of tenants that come anew", () => {
+    const { add, take } = waiting("A|t|101", "B|t|101", "C|u|101");
+    const taken = [];
+    for (let i = 0; i < 6; i++) {
+      taken.push(take("large"));
+      add(`N${i}|n${i}|101`, 10 + i);
+    }
+    expect(taken.indexOf("B")).toBeGreaterThan(0);
+  });
+
+  it("keep steps of one sequence in order, whatever their sizes", () => {
+    const { take } = waiting("a|t|1|s", "B|t|101|s", "c|t|1|s", "D|t|101|s", "e|t|1|other");
+    expect(take("large")).toBe("");
+    expect(take("small")).toBe("a e");
+    // The call of `a` is under way.
+    expect(take("large")).toBe("");
+    expect(take("small")).toBe("");
+    expect(take("large")).toBe("B");
+    expect(take("small")).toBe("");
+    expect(take("large")).toBe("");
+    expect([take("small"), take("small"), take("large")]).toEqual(["c", "", "D"]);
+  });
+
+  it("hold steps back behind a call of the other kind whose end is not known", () => {
+    const { turns, take } = waiting("A|t|101|s", "b|t|1|s", "c|t|1");
+    expect(take("large")).toBe("A");
+    turns.next("large", false);
+    expect(take("small")).toBe("c");
+    turns.next("large");
+    expect(take("small")).toBe("b");
+  });
+
+  it("say when a call leaves steps to those of the other kind", () => {
+    const { turns } = waiting("a|t|1|s", "B|t|101|s");
+    expect([1, 2, 3].map(() => turns.next("small").frees)).toEqual([false, true, false]);
+  });
+
+  it("give one that comes again its place back", () => {
+    const { add, take } = waiting("a|t|1", "b|t|1");
+    add("again|t|1", -1);
+    expect(take("small")).toBe("again a b");
+  });
+
+  it("send away those that have waited for too long, large ones later", () => {
+    const { turns, add, take } = waiting();
+    add("a|t|1", 0, 5);
+    add("B|t|101", 1, 5);
+    add("c|t|1", 2, 20);
+    expect(turns.takeOverdue({ small: 10, large: 0 }).map(({ name }) => name)).toEqual(["a"]);
+    expect([take("small"), take("large"), turns.isEmpty]).toEqual(["c", "B", true]);
+  });
+});

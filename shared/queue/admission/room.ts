@@ -1,0 +1,29 @@
+/**
+ * Whether there is room for a request, before its bytes are sent: for a large one that costs Redis
+ * far less than to refuse it. Only the admission call itself decides that there is.
+ */
+import { readLoads } from "../load.js";
+import type { RedisClient } from "../../redis/connect.js";
+import type { Applicant, Terms } from "./admit.js";
+import { limitPassed, limitsOf, type LimitName } from "./limits.js";
+
+/**
+ * @returns undefined where there seems to be room
+ * @throws the Redis client's error
+ */
+export async function limitInTheWay(
+  redis: RedisClient,
+  { limits, shares }: Pick<Terms, "limits" | "shares">,
+  { lane: { bucket, model }, tenant, frame }: Applicant,
+): Promise<LimitName | undefined> {
+  const bytes = frame.length;
+  const names = { models: [model], tenants: [tenant], largest: bytes };
+  await shares?.prepare(names);
+  const fields = ["all", `m:${model}`, `t:${tenant}`];
+  const loads = await readLoads(redis, redis.isCluster ? bucket : undefined, fields);
+  const [all, ofModel, ofTenant] = loads;
+  if (all === undefined || ofModel === undefined || ofTenant === undefined) throw new TypeError("a load was not read");
+  shares?.note(bucket, loads);
+  const most = shares?.limitsOf(bucket, names) ?? limitsOf(limits, names);
+  return limitPassed(most, { model, tenant, bytes }, { all, model: ofModel, tenant: ofTenant });
+}
