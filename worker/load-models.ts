@@ -10,6 +10,7 @@ import { loadGenerator, type GeneratorSettings, type LoadedGenerator } from "./s
 import { configJson } from "./models/pbtxt/config-json.js";
 import { LoadError } from "./thread/load-error.js";
 import { resolveConfig } from "./models/resolve.js";
+import { readConstants } from "./models/validate/constants.js";
 import { scanRepository, type FoundModel, type ScannedModel } from "./models/scan.js";
 import type { WorkerConfig } from "./config.js";
 import { startModel } from "./tensors/host.js";
@@ -106,15 +107,16 @@ async function loadVersion(
   const host = await startModel(sessionOptions(settings, config, file), onFatal);
   try {
     const complete = resolveConfig(config, facts, host.graph);
-    const reason = unsupported(complete);
+    const constants = readConstants(complete, host.graph);
+    const reason = unsupported(complete, host.graph);
     if (reason !== undefined) throw new LoadError(reason);
     const printed = configJson(complete);
     const digest = await digestOf(JSON.stringify(printed), file);
     return {
       kind: "tensors",
-      serving: { ...servingOf(complete, initialStates), version, host },
+      serving: { ...servingOf(complete, host.graph, { initialStates, constants }), version, host },
       served: {
-        ...servedOf(complete, version, digest, printed),
+        ...servedOf(complete, host.graph, version, digest, printed),
         ...(warnings.length > 0 && { warnings: [...warnings] }),
       },
     };

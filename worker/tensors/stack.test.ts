@@ -5,12 +5,14 @@ import type { PlainTensor } from "./protocol.js";
 import { encodeStrings } from "./thread/strings.js";
 import { split, stack } from "./stack.js";
 
+const first = { axis: 0, bare: false };
+
 function tensor(shape: number[], bytes: number[]): Tensor {
   return { name: "x", datatype: "UINT8", shape, data: Buffer.from(bytes) };
 }
 
 function stacked(parts: readonly Tensor[]): PlainTensor {
-  const { memory, placed } = place([stack(parts, true)], new SharedArrayBuffer(0));
+  const { memory, placed } = place([stack(parts, first)], new SharedArrayBuffer(0));
   const [one] = placed;
   if (one === undefined) throw new Error("one tensor should be placed");
   return viewOf(one, memory);
@@ -24,13 +26,13 @@ describe("stack", () => {
   });
 
   it("passes a request of a model without a batch dimension as it is", () => {
-    expect(stack([tensor([2], [1, 2])], false).shape).toEqual([2]);
+    expect(stack([tensor([2], [1, 2])], undefined).shape).toEqual([2]);
   });
 });
 
 describe("split", () => {
   it("gives each request its rows", () => {
-    const parts = split(stacked([tensor([1, 2], [1, 2]), tensor([2, 2], [3, 4, 5, 6])]), [1, 2], true);
+    const parts = split(stacked([tensor([1, 2], [1, 2]), tensor([2, 2], [3, 4, 5, 6])]), [1, 2], first);
     expect(parts.map(({ shape }) => shape)).toEqual([
       [1, 2],
       [2, 2],
@@ -43,11 +45,11 @@ describe("split", () => {
 
   it("finds the ends of strings of any length", () => {
     const data = encodeStrings(["a", "", "long one", "é"]);
-    const parts = split({ name: "s", datatype: "BYTES", shape: [4], data }, [1, 2, 1], true);
+    const parts = split({ name: "s", datatype: "BYTES", shape: [4], data }, [1, 2, 1], first);
     expect(parts.map(({ data }) => data.length)).toEqual([5, 4 + 12, 6]);
   });
 
   it("refuses outputs whose rows are not the batch's", () => {
-    expect(() => split(stacked([tensor([1, 1], [1])]), [1, 1], true)).toThrow("has 1 rows, expected 2");
+    expect(() => split(stacked([tensor([1, 1], [1])]), [1, 1], first)).toThrow("has 1 rows, expected 2");
   });
 });

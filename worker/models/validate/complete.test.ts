@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { ModelConfig } from "#shared/model/config.js";
-import { completeDefaults, completeFromGraph, defaultCompletion, type DirectoryFacts } from "./complete.js";
+import { completeDefaults, type DirectoryFacts } from "./complete.js";
+import { completeFromGraph, defaultCompletion } from "./from-graph.js";
 import type { GraphMetadata } from "../../onnx/graph.js";
 import { resolveConfig } from "../resolve.js";
 import { modelConfig } from "../pbtxt/schema.js";
