@@ -28,6 +28,11 @@ export interface Execution {
   readonly abandoned: readonly Held[];
   /** How long the model took, in ms. */
   readonly ranMs: number;
+  /**
+   * How often the model ran. More than once where states differ in size, or where running together
+   * failed.
+   */
+  readonly runs: number;
 }
 
 export interface ExecuteLimits {
@@ -64,6 +69,7 @@ export async function execute(model: ServingModel, batch: readonly Held[], limit
     settlements: () => [...refused, ...ran.flatMap(({ settlements }) => settlements())],
     abandoned,
     ranMs: ran.reduce((sum, { ranMs }) => sum + ranMs, 0),
+    runs: ran.reduce((sum, { runs }) => sum + runs, 0),
   };
 }
 
@@ -126,16 +132,18 @@ async function runTogether(
   model: ServingModel,
   batch: readonly Runnable[],
   limits: ExecuteLimits,
-): Promise<Pick<Execution, "settlements" | "ranMs">> {
-  if (batch.length === 0) return { settlements: () => [], ranMs: 0 };
+): Promise<Omit<Execution, "abandoned">> {
+  if (batch.length === 0) return { settlements: () => [], ranMs: 0, runs: 0 };
   const outputs = wantedOutputs(model, batch);
   try {
     const rows = model.batching.batched ? batch.reduce((sum, { held }) => sum + held.rows, 0) : undefined;
     const ran = await model.host.run(inputTensors(model, batch), outputs, rows);
-    return { settlements: () => results(model, batch, ran, limits), ranMs: ran.ranMs };
+    return { settlements: () => results(model, batch, ran, limits), ranMs: ran.ranMs, runs: 1 };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    if (batch.length === 1) return { settlements: () => batch.map(({ held }) => modelError(held, reason)), ranMs: 0 };
+    if (batch.length === 1) {
+      return { settlements: () => batch.map(({ held }) => modelError(held, reason)), ranMs: 0, runs: 1 };
+    }
   }
   // One request's bad input must not fail its neighbours. Each runs again by itself, and only the
   // one at fault fails.
@@ -146,7 +154,7 @@ async function runTogether(
     settled.push(...alone.settlements());
     totalMs += alone.ranMs;
   }
-  return { settlements: () => settled, ranMs: totalMs };
+  return { settlements: () => settled, ranMs: totalMs, runs: 1 + batch.length };
 }
 
 function wantedOutputs(model: ServingModel, batch: readonly Runnable[]): WantedOutput[] {

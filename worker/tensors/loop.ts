@@ -97,7 +97,8 @@ export class TensorWork implements LaneWork {
           this.#settleLastBatch();
           while (this.#settling.size >= SETTLING_AT_ONCE) await Promise.race(this.#settling);
           this.#ran = await running;
-          log.debug({ rows: plan.batch.length, ranMs: this.#ran.ranMs }, "batch");
+          const { ranMs, runs } = this.#ran;
+          log.debug({ rows: plan.batch.length, ranMs, runs }, "batch");
           break;
         }
       }
