@@ -11,6 +11,7 @@ import { configJson } from "./models/pbtxt/config-json.js";
 import { LoadError } from "./thread/load-error.js";
 import { resolveConfig } from "./models/resolve.js";
 import { readConstants } from "./models/validate/constants.js";
+import { describeInferred } from "./models/validate/inferred.js";
 import { scanRepository, type FoundModel, type ScannedModel } from "./models/scan.js";
 import type { WorkerConfig } from "./config.js";
 import { startModel } from "./tensors/host.js";
@@ -23,6 +24,8 @@ interface LoadedTensorModel {
   readonly kind: "tensors";
   readonly serving: ServingModel;
   readonly served: ServedModel;
+  /** What its graph told that its configuration left out; undefined for nothing of note. */
+  readonly inferred: string | undefined;
 }
 
 export type LoadedModel = LoadedTensorModel | LoadedGenerator;
@@ -119,6 +122,7 @@ async function loadVersion(
         ...servedOf(complete, host.graph, version, digest, printed),
         ...(warnings.length > 0 && { warnings: [...warnings] }),
       },
+      inferred: describeInferred(config, complete),
     };
   } catch (error) {
     await host.close();

@@ -11,8 +11,8 @@ function tensor(shape: number[], bytes: number[]): Tensor {
   return { name: "x", datatype: "UINT8", shape, data: Buffer.from(bytes) };
 }
 
-function stacked(parts: readonly Tensor[]): PlainTensor {
-  const { memory, placed } = place([stack(parts, first)], new SharedArrayBuffer(0));
+function stacked(parts: readonly Tensor[], layout = first): PlainTensor {
+  const { memory, placed } = place([stack(parts, layout)], new SharedArrayBuffer(0));
   const [one] = placed;
   if (one === undefined) throw new Error("one tensor should be placed");
   return viewOf(one, memory);
@@ -23,6 +23,41 @@ describe("stack", () => {
     const { shape, data } = stacked([tensor([1, 2], [1, 2]), tensor([2, 2], [3, 4, 5, 6])]);
     expect(shape).toEqual([3, 2]);
     expect([...data]).toEqual([1, 2, 3, 4, 5, 6]);
+  });
+
+  it.each([
+    ["second", 1, [2, 3, 2], [1, 2, 5, 6, 9, 10, 3, 4, 7, 8, 11, 12]],
+    ["last", 2, [2, 2, 3], [1, 5, 9, 2, 6, 10, 3, 7, 11, 4, 8, 12]],
+  ])("weaves rows where the batch is the %s axis, and splits them again", (_, axis, shape, bytes) => {
+    const layout = { axis, bare: false };
+    const parts = [tensor([1, 2, 2], [1, 2, 3, 4]), tensor([2, 2, 2], [5, 6, 7, 8, 9, 10, 11, 12])];
+    const whole = stacked(parts, layout);
+    expect([whole.shape, [...whole.data]]).toEqual([shape, bytes]);
+    expect(split(whole, [1, 2], layout)).toEqual(parts);
+  });
+
+  it("weaves long runs, too", () => {
+    const layout = { axis: 1, bare: false };
+    const parts = [0, 1, 2].map((i) =>
+      tensor(
+        [1, 3, 50],
+        Array.from({ length: 150 }, (_, at) => (at + i * 70) % 256),
+      ),
+    );
+    expect(split(stacked(parts, layout), [1, 1, 1], layout)).toEqual(parts);
+  });
+
+  it("drops the dimension that only the configuration has", () => {
+    const layout = { axis: 0, bare: true };
+    const parts = [tensor([1, 1], [1]), tensor([2, 1], [2, 3])];
+    expect(stacked(parts, layout).shape).toEqual([3]);
+    expect(split(stacked(parts, layout), [1, 2], layout)).toEqual(parts);
+  });
+
+  it("takes what all requests share once", () => {
+    const shared = tensor([], [7]);
+    const { shape, data } = stack([shared, shared], undefined);
+    expect([shape, data.map((piece) => [...piece])]).toEqual([[], [[7]]]);
   });
 
   it("passes a request of a model without a batch dimension as it is", () => {

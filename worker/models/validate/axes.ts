@@ -11,7 +11,7 @@ export interface Known {
   /** Its dims in the configuration, in which the batch is left out. */
   readonly dims?: readonly number[] | undefined;
   /** The other end of a state, whose batch is at the same axis where nothing else tells. */
-  readonly partner?: GraphTensor | undefined;
+  readonly partner?: { readonly tensor: GraphTensor; readonly known: Known };
 }
 
 /** None: the tensor has no axis of variable size, so it is the same for the whole batch. */
@@ -29,7 +29,7 @@ export function axisFinder(graph: GraphMetadata): AxisFinder {
   const tensors = [...graph.inputs, ...graph.outputs];
   const symbol = batchSymbol(graph);
   const asTriton = tensors.every(({ dims }) => dims[0] === -1) && !(symbol !== undefined && isBatchName(symbol));
-  const find: AxisFinder = (tensor, { named, dims, partner } = {}) => {
+  const told = (tensor: GraphTensor, { named, dims }: Known): FoundAxis => {
     if (named !== undefined) return named;
     const variable = [...tensor.dims.keys()].filter((axis) => tensor.dims[axis] === -1);
     if (variable.length === 0) return "none";
@@ -38,12 +38,15 @@ export function axisFinder(graph: GraphMetadata): AxisFinder {
     if (only !== undefined && others.length === 0) return only;
     if (asTriton) return 0;
     const symbolic = symbol === undefined ? -1 : (tensor.symbols ?? []).indexOf(symbol);
-    if (symbolic >= 0) return symbolic;
-    if (partner === undefined) return tensor.dims[0] === -1 ? 0 : "unclear";
-    const other = find(partner);
+    return symbolic >= 0 ? symbolic : "unclear";
+  };
+  return (tensor, known = {}) => {
+    const axis = told(tensor, known);
+    if (axis !== "unclear") return axis;
+    if (known.partner === undefined) return tensor.dims[0] === -1 ? 0 : "unclear";
+    const other = told(known.partner.tensor, known.partner.known);
     return typeof other === "number" && tensor.dims[other] === -1 ? other : "unclear";
   };
-  return find;
 }
 
 /** Whether these dims are the tensor's without that axis; -1 is any size on either side. */

@@ -31,14 +31,17 @@ export const defaultCompletion: CompletionOptions = { autoComplete: true, defaul
 export function completeFromGraph(config: ModelConfig, graph: GraphMetadata, options: CompletionOptions): ModelConfig {
   const { sequence_batching: sequence } = config;
   if (!options.autoComplete) return withAxes(config, new Roles(config, graph, nothing));
-  const inferred = sequence === undefined ? nothing : inferSequence(config, sequence, graph);
+  const plain = new Roles(config, graph, nothing);
+  const inferred =
+    sequence === undefined ? nothing : inferSequence(config, sequence, graph, (tensor) => plain.axis(tensor));
   const roles = new Roles(config, graph, inferred);
   const told = (config.input.length > 0 || config.batch_input.length > 0) && config.output.length > 0;
   const size = told ? config.max_batch_size : batchSize(config, roles, options);
   const batching = size > 0;
-  const states = inferred.pairs.map((pair) =>
-    stateOf(pair, [roles.axis(pair.input), roles.axis(pair.output)], batching),
-  );
+  const states = inferred.pairs.map((pair) => {
+    const axisOf = (tensor: GraphTensor) => (batching ? clear(config, tensor, roles) : roles.axis(tensor));
+    return stateOf(pair, [axisOf(pair.input), axisOf(pair.output)], batching);
+  });
   const complete = {
     ...config,
     max_batch_size: size,
@@ -121,13 +124,19 @@ class Roles {
   }
 
   axis(tensor: GraphTensor): FoundAxis {
-    const named = this.#config.parameters[BATCH_AXIS + tensor.name]?.string_value;
-    return this.#find(tensor, { ...this.#known.get(tensor), ...(named !== undefined && { named: Number(named) }) });
+    return this.#find(tensor, { named: this.#named(tensor), ...this.#known.get(tensor) });
+  }
+
+  #named({ name }: GraphTensor): number | undefined {
+    const named = this.#config.parameters[BATCH_AXIS + name]?.string_value;
+    return named === undefined ? undefined : Number(named);
   }
 
   #addState(states: Set<GraphTensor>, input: GraphTensor, output: GraphTensor, told: SequenceState | undefined): void {
-    this.#known.set(input, { dims: told?.dims, partner: output });
-    this.#known.set(output, { dims: told?.dims, partner: input });
+    for (const [tensor, other] of [[input, output] as const, [output, input] as const]) {
+      const partner = { tensor: other, known: { named: this.#named(other), dims: told?.dims } };
+      this.#known.set(tensor, { dims: told?.dims, partner });
+    }
     states.add(input).add(output);
   }
 }
@@ -173,8 +182,8 @@ function withAxes(config: ModelConfig, roles: Roles): ModelConfig {
     tensors.flatMap((tensor) => {
       const axis = roles.axis(tensor);
       const unused = roles.outputs.includes(tensor) && !listed.has(tensor.name);
-      if (axis === 0 || axis === "none" || unused) return [];
-      if (axis === "unclear") throw unclear(name, tensor);
+      if (unused || axis === 0 || axis === "none") return [];
+      clear(config, tensor, roles);
       return [[BATCH_AXIS + tensor.name, { string_value: String(axis) }]];
     }),
   );
@@ -193,9 +202,13 @@ function checkNamed(name: string, axis: number, tensors: readonly GraphTensor[])
   throw new LoadError(`${key} is ${axis}, but ${shape}, where a batch axis must be of any size (-1)`);
 }
 
-function unclear(model: string, { name, dims }: GraphTensor): LoadError {
+/** @throws LoadError where nothing tells the tensor's batch axis */
+function clear({ name: model }: ModelConfig, tensor: GraphTensor, roles: Roles): FoundAxis {
+  const axis = roles.axis(tensor);
+  if (axis !== "unclear") return axis;
+  const { name, dims } = tensor;
   const example = `parameters { key: "${BATCH_AXIS}${name}" value: { string_value: "${dims.indexOf(-1)}" } }`;
-  return new LoadError(
+  throw new LoadError(
     `which axis of '${name}' [${dims.join(",")}] is the batch of ${model} is not clear: write it, such as ${example}`,
   );
 }

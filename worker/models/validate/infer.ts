@@ -14,7 +14,7 @@ import type { GraphMetadata, GraphTensor } from "../../onnx/graph.js";
 import { LoadError } from "../../thread/load-error.js";
 import type { FoundAxis } from "./axes.js";
 import { constantNames } from "./constants.js";
-import { areCompatible, isStem, pairStates, type Pair } from "./pairs.js";
+import { areCompatible, isStem, pairStates, type OwnDims, type Pair } from "./pairs.js";
 
 /** What a graph's unaccounted tensors turn out to be. */
 export interface Inferred {
@@ -23,7 +23,12 @@ export interface Inferred {
 }
 
 /** @throws LoadError where it is not clear which tensors are states */
-export function inferSequence(config: ModelConfig, sequence: SequenceBatching, graph: GraphMetadata): Inferred {
+export function inferSequence(
+  config: ModelConfig,
+  sequence: SequenceBatching,
+  graph: GraphMetadata,
+  axisOf: (tensor: GraphTensor) => FoundAxis,
+): Inferred {
   const { name, input, output, parameters } = config;
   const named = new Set([
     ...input.map((one) => one.name),
@@ -36,11 +41,16 @@ export function inferSequence(config: ModelConfig, sequence: SequenceBatching, g
   const isControl = (tensor: GraphTensor): boolean => Object.hasOwn(controlNames, tensor.name);
   const inputs = unaccounted.filter((tensor) => !isControl(tensor));
   const outputs = graph.outputs.filter((tensor) => !given.has(tensor.name));
-  const found = pairStates({ inputs, outputs, keepInput: input.length === 0, keepOutput: output.length === 0 });
+  const ownDims: OwnDims = (tensor) => {
+    const axis = axisOf(tensor);
+    return axis === "unclear" ? undefined : withoutBatch(tensor, axis);
+  };
+  const keep = { keepInput: input.length === 0, keepOutput: output.length === 0 };
+  const found = pairStates({ inputs, outputs, ...keep, ownDims });
   if (found.kind === "ambiguous") throw ambiguous(name, found.candidates);
   for (const tensor of inputs) {
     const paired = found.pairs.some((pair) => pair.input === tensor);
-    if (!paired && (input.length > 0 || looksLikeState(tensor))) throw unpaired(name, tensor, outputs);
+    if (!paired && (input.length > 0 || looksLikeState(tensor))) throw unpaired(name, tensor, outputs, ownDims);
   }
   return { controls: unaccounted.filter(isControl).map((tensor) => controlOf(name, tensor)), pairs: found.pairs };
 }
@@ -86,9 +96,9 @@ function ambiguous(model: string, candidates: readonly Pair[]): LoadError {
   );
 }
 
-function unpaired(model: string, tensor: GraphTensor, outputs: readonly GraphTensor[]): LoadError {
+function unpaired(model: string, tensor: GraphTensor, outputs: readonly GraphTensor[], ownDims: OwnDims): LoadError {
   const { name } = tensor;
-  const near = outputs.filter((output) => isStem(name, output.name) && !areCompatible(tensor, output));
+  const near = outputs.filter((output) => isStem(name, output.name) && !areCompatible(tensor, output, ownDims));
   const differs = near.map(
     (output) => `; '${output.name}' is ${shapeText(output)}, and '${name}' ${shapeText(tensor)}`,
   );
@@ -118,8 +128,8 @@ export function stateOf(
   [inputAxis, outputAxis]: readonly [FoundAxis, FoundAxis],
   batching: boolean,
 ): SequenceState {
-  const dims = ownDims(input, inputAxis, batching).map((dim, axis) => {
-    return dim === -1 ? (ownDims(output, outputAxis, batching)[axis] ?? -1) : dim;
+  const dims = stateDims(input, inputAxis, batching).map((dim, axis) => {
+    return dim === -1 ? (stateDims(output, outputAxis, batching)[axis] ?? -1) : dim;
   });
   const data_type = configType(input.datatype);
   const state: SequenceState = {
@@ -146,7 +156,11 @@ export function stateOf(
   );
 }
 
-function ownDims({ dims }: GraphTensor, axis: FoundAxis, batching: boolean): readonly number[] {
-  if (typeof axis !== "number") return dims;
-  return batching ? dims.toSpliced(axis, 1) : dims.with(axis, 1);
+/** Where the model does not batch, the batch is one row of every tensor. */
+function stateDims(tensor: GraphTensor, axis: FoundAxis, batching: boolean): readonly number[] {
+  return batching || typeof axis !== "number" ? withoutBatch(tensor, axis) : tensor.dims.with(axis, 1);
+}
+
+export function withoutBatch({ dims }: GraphTensor, axis: FoundAxis): readonly number[] {
+  return typeof axis === "number" ? dims.toSpliced(axis, 1) : dims;
 }

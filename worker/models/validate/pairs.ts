@@ -22,13 +22,17 @@ export interface Unaccounted {
   readonly keepInput: boolean;
   /** The same of the outputs. */
   readonly keepOutput: boolean;
+  readonly ownDims: OwnDims;
 }
 
-export function pairStates({ inputs, outputs, keepInput, keepOutput }: Unaccounted): Pairing {
+/** The dims of a tensor without its batch; undefined where it is not known which of them that is. */
+export type OwnDims = (tensor: GraphTensor) => readonly number[] | undefined;
+
+export function pairStates({ inputs, outputs, keepInput, keepOutput, ownDims }: Unaccounted): Pairing {
   let left = { inputs, outputs };
   const pairs: Pair[] = [];
-  for (const rule of [isStemPair, isEqual, isSimilar]) {
-    const found = candidates(left.inputs, left.outputs, rule);
+  for (const rule of [isStemPair, isAny]) {
+    const found = candidates(left.inputs, left.outputs, rule, ownDims);
     const rest = {
       inputs: left.inputs.filter((input) => !found.some((pair) => pair.input === input)),
       outputs: left.outputs.filter((output) => !found.some((pair) => pair.output === output)),
@@ -50,10 +54,15 @@ export function pairStates({ inputs, outputs, keepInput, keepOutput }: Unaccount
 
 type Rule = (input: GraphTensor, output: GraphTensor) => boolean;
 
-function candidates(inputs: readonly GraphTensor[], outputs: readonly GraphTensor[], rule: Rule): Pair[] {
+function candidates(
+  inputs: readonly GraphTensor[],
+  outputs: readonly GraphTensor[],
+  rule: Rule,
+  ownDims: OwnDims,
+): Pair[] {
   return inputs.flatMap((input) =>
     outputs
-      .filter((output) => rule(input, output) && areCompatible(input, output) && !areBare(input, output))
+      .filter((output) => rule(input, output) && areCompatible(input, output, ownDims) && !areBare(input, output))
       .map((output) => ({ input, output })),
   );
 }
@@ -67,18 +76,16 @@ function isStemPair(input: GraphTensor, output: GraphTensor): boolean {
   return isStem(input.name, output.name);
 }
 
-function isEqual(input: GraphTensor, output: GraphTensor): boolean {
-  return input.dims.every((dim, axis) => dim === output.dims[axis]);
-}
-
-const isSimilar: Rule = () => true;
+const isAny: Rule = () => true;
 
 /** Whether one may be the other a step later; -1 fits any size. */
-export function areCompatible(input: GraphTensor, output: GraphTensor): boolean {
+export function areCompatible(input: GraphTensor, output: GraphTensor, ownDims: OwnDims): boolean {
+  const [own, next] = [ownDims(input), ownDims(output)];
+  const [from, to] = own === undefined || next === undefined ? [input.dims, output.dims] : [own, next];
   return (
     input.datatype === output.datatype &&
-    input.dims.length === output.dims.length &&
-    input.dims.every((dim, axis) => dim === -1 || output.dims[axis] === -1 || dim === output.dims[axis])
+    from.length === to.length &&
+    from.every((dim, axis) => dim === -1 || to[axis] === -1 || dim === to[axis])
   );
 }
 
