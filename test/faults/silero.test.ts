@@ -27,10 +27,17 @@ describe("Silero VAD while workers are killed", () => {
         const kills = full ? 12 : 3;
         const bad = { sequence: 9, step: 20 };
         const streaming = streamAudio({ urls: fleet.urls, model, sequences: SEQUENCES, steps: STEPS, bad });
+        let streams = "under way";
+        let struck = 0;
+        const blow = async (i: number) => {
+          if (streams === "under way") struck += 1;
+          await nth(fleet.workers, i).restart();
+        };
         const [{ speech, refused }] = await Promise.all([
-          streaming,
-          repeatedly(kills, full ? 4_000 : 300, (i) => nth(fleet.workers, i).restart()),
+          streaming.finally(() => (streams = "over")),
+          repeatedly(kills, full ? 4_000 : 300, blow),
         ]);
+        expect(struck).toBeGreaterThan(0);
         expect(refused).toBe(500);
         const expected = await bareSpeech(model, SEQUENCES, STEPS);
         for (const [i, heard] of speech.entries()) expect(difference(heard, expected[i] ?? [])).toBeLessThan(1e-5);

@@ -2,9 +2,11 @@
  * Recurrent models as PyTorch exports them, their states wherever the batch axis is, are served with
  * nothing but `sequence_batching { }`, and answer as a bare loop does.
  */
+import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Tensor } from "onnxruntime-node";
+import { startFleet, type Fleet } from "../support/fleet/fleet.js";
 import { seededRandom, type Random } from "../support/fleet/random.js";
 import { root } from "../support/fleet/root.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
@@ -74,8 +76,17 @@ const cases: Readonly<Record<string, Case>> = {
 const SEQUENCES = 12;
 const STEPS = 8;
 
+/** Exported like `rnn-lstm`, but for two states that nobody can tell apart. */
+const AMBIGUOUS = "rnn-ambiguous";
+
 describe("recurrent models as exported", () => {
-  const served = useFleet({ gateways: 1, workers: 1, models: Object.keys(cases), env: { BATON_LOG_LEVEL: "debug" } });
+  const served = useFleet({
+    gateways: 1,
+    workers: 1,
+    models: [...Object.keys(cases), AMBIGUOUS],
+    serving: Object.keys(cases),
+    env: { BATON_LOG_LEVEL: "debug" },
+  });
 
   it.each(Object.entries(cases))("%s answers as a bare loop", async (model, { loop, inputs, outputs }) => {
     const random = seededRandom(7);
@@ -107,6 +118,109 @@ describe("recurrent models as exported", () => {
           expect(difference(answer?.outputs[output] ?? [], expected[output] ?? [])).toBeLessThan(1e-5);
         }
       }
+    }
+    const batches = log("batch").filter((fields) => fields["model"] === model);
+    const together = batches.filter(({ rows, runs }) => Number(rows) > 1 && Number(runs) < Number(rows));
+    if (model !== "rnn-fixed") expect(together.length).toBeGreaterThan(0);
+  });
+
+  /** What the worker has logged under this message. */
+  function log(message: string): Readonly<Record<string, unknown>>[] {
+    const lines = served.fleet.workers[0]?.process.lines ?? [];
+    return lines.map(({ fields }) => fields).filter((fields) => fields["msg"] === message);
+  }
+
+  it("show what was completed, in the configuration and in one line of the log", async () => {
+    const config = (await (await fetch(`${served.url}/v2/models/rnn-lstm/config`)).json()) as object;
+    const state = (input_name: string, output_name: string) => ({
+      input_name,
+      output_name,
+      data_type: "TYPE_FP32",
+      dims: [2, 10],
+    });
+    expect(config).toMatchObject({
+      max_batch_size: 8,
+      input: [{ name: "x", data_type: "TYPE_FP32", dims: [6] }],
+      output: [{ name: "y", data_type: "TYPE_FP32", dims: [3] }],
+      sequence_batching: { state: [state("h0", "hn"), state("c0", "cn")] },
+      parameters: { "batch_axis:h0": { string_value: "1" }, "batch_axis:cn": { string_value: "1" } },
+    });
+    const told = log("completed from the model's graph").filter(({ model }) => model === "rnn-lstm");
+    expect(told.map(({ inferred }) => inferred)).toEqual([
+      "states h0/hn [2,10], c0/cn [2,10]; batch axes h0 1, hn 1, c0 1, cn 1",
+    ]);
+  });
+
+  it("have only what clients give and get in their metadata", async () => {
+    const metadata = (await (await fetch(`${served.url}/v2/models/rnn-rate`)).json()) as object;
+    expect(metadata).toMatchObject({
+      inputs: [
+        { name: "x", datatype: "FP32", shape: [-1, 6] },
+        { name: "rate", datatype: "INT64", shape: [] },
+      ],
+      outputs: [{ name: "y", datatype: "FP32", shape: [-1, 10] }],
+    });
+  });
+
+  it("are refused with all candidates where their states are not clear", async () => {
+    const index = await fetch(`${served.url}/v2/repository/index`, { method: "POST" });
+    const rows = (await index.json()) as { name: string; state: string; reason?: string }[];
+    const row = rows.find(({ name }) => name === AMBIGUOUS);
+    expect(row).toMatchObject({ state: "UNAVAILABLE" });
+    expect(row?.reason).toMatch(
+      /'a' with 'p', 'a' with 'q', 'b' with 'p', 'b' with 'q' .* state \{ input_name: "a" output_name: "p" /,
+    );
+  });
+
+  it.each<[what: string, inputs: object[], error: RegExp]>([
+    [
+      "a constant that is sent",
+      [input("x", "FP32", [1, 6], [1, 2, 3, 4, 5, 6]), input("gains", "FP32", [6], [1, 1, 1, 1, 1, 1])],
+      /unexpected inference input 'gains' for model 'rnn-rate'/,
+    ],
+    [
+      "an input without rows that has some",
+      [input("x", "FP32", [1, 6], [1, 2, 3, 4, 5, 6]), input("rate", "INT64", [1, 1], [8000])],
+      /unexpected shape for input 'rate' for model 'rnn-rate'. Expected \[\], got \[1,1\]/,
+    ],
+    [
+      "two rows for a sequence",
+      [input("x", "FP32", [2, 6], Array(12).fill(1)), input("rate", "INT64", [], [8000])],
+      /must specify batch-size 1/,
+    ],
+  ])("refuse %s", async (_, inputs, error) => {
+    const parameters = { sequence_id: "refused", sequence_start: true };
+    const answer = await ask(served.url, "rnn-rate", { parameters, inputs });
+    expect(answer.status).toBe(400);
+    expect(answer.error).toMatch(error);
+  });
+});
+
+describe("a recurrent model without a configuration", () => {
+  let fleet: Fleet;
+  beforeAll(async () => {
+    fleet = await startFleet({ gateways: 1, workers: 0, models: ["rnn-lstm"] });
+    rmSync(join(fleet.folder, "models/rnn-lstm/config.pbtxt"));
+    await fleet.addWorker();
+    await fleet.whenServing();
+  }, 120_000);
+  afterAll(() => fleet.dispose());
+
+  it("is served stateless, with the graph's own inputs, outputs and shapes", async () => {
+    const random = seededRandom(3);
+    const x = floats(random, 12);
+    const [h0, c0] = [floats(random, 40), floats(random, 40)];
+    const answer = await ask(fleet.urls[0] ?? "", "rnn-lstm", {
+      inputs: [input("x", "FP32", [2, 6], x), input("h0", "FP32", [2, 2, 10], h0), input("c0", "FP32", [2, 2, 10], c0)],
+    });
+    const bare = await BareLoop.open({ file: join(root, "test/fixtures/models/rnn-lstm/1/model.onnx"), states: {} });
+    const expected = await bare.begin().step({
+      x: tensorOf("float32", [2, 6], x),
+      h0: tensorOf("float32", [2, 2, 10], h0),
+      c0: tensorOf("float32", [2, 2, 10], c0),
+    });
+    for (const name of ["y", "hn", "cn"]) {
+      expect(difference(answer.outputs[name] ?? [], expected[name] ?? [])).toBeLessThan(1e-5);
     }
   });
 });
