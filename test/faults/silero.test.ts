@@ -1,11 +1,11 @@
-/** Streams of audio through Silero VAD hear the same while the workers that serve them are killed. */
+/** Audio through Silero VAD is heard the same while the workers that serve it are killed. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { startFleet } from "../support/fleet/fleet.js";
-import { difference } from "../support/recurrent.js";
-import { bareSpeech, sileroRepository, sileros, streamAudio } from "../support/silero.js";
+import { difference } from "../support/recurrent/bare-loop.js";
+import { bareSpeech, sileroRepository, sileros, streamAudio } from "../support/recurrent/silero.js";
 import { nth, repeatedly } from "./pace.js";
 import { scale } from "./scale.js";
 

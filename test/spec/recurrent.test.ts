@@ -1,6 +1,6 @@
 /**
- * Recurrent models as PyTorch exports them, their states wherever the batch axis is, are served with
- * nothing but `sequence_batching { }`, and answer as a bare loop does.
+ * Recurrent models as PyTorch exports them, wherever their batch axes are, are served with nothing
+ * but `sequence_batching { }`, and answer as a bare loop does.
  */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { startFleet, type Fleet } from "../support/fleet/fleet.js";
 import { seededRandom, type Random } from "../support/fleet/random.js";
 import { root } from "../support/fleet/root.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
-import { BareLoop, difference, tensorOf, type Loop } from "../support/recurrent.js";
+import { BareLoop, difference, tensorOf, type Loop } from "../support/recurrent/bare-loop.js";
 import { ask, input } from "./ask.js";
 
 /** An input of a step as clients give it, and the graph's shape of it. */

@@ -1,14 +1,14 @@
 /**
- * Silero VAD as it is published, in all its versions: many streams of audio at a time, batched across
- * sequences, are answered as a bare loop answers each of them alone.
+ * Silero VAD as it is published, in all its versions: many streams of audio at a time, batched
+ * across sequences, are answered as a bare loop answers each of them alone.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startFleet, type Fleet } from "../support/fleet/fleet.js";
-import { difference } from "../support/recurrent.js";
-import { bareSpeech, sileroRepository, sileros, streamAudio } from "../support/silero.js";
+import { difference } from "../support/recurrent/bare-loop.js";
+import { bareSpeech, sileroRepository, sileros, streamAudio } from "../support/recurrent/silero.js";
 
 const full = process.env["BATON_FULL"] === "1";
 const SEQUENCES = 64;

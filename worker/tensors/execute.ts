@@ -176,14 +176,9 @@ function inputTensors(model: ServingModel, batch: readonly Runnable[]): Pieces[]
     const parts = batch.map(tensorOf);
     return stack(parts, inputs.get(parts[0]?.name ?? ""));
   };
-  const rows = batch.flatMap(({ held }) => Array.from({ length: held.rows }, () => held));
+  const rows = batch.reduce((sum, { held }) => sum + held.rows, 0);
   return [
-    ...model.constants.map((constant) =>
-      stack(
-        rows.map(() => constant),
-        inputs.get(constant.name),
-      ),
-    ),
+    ...model.constants.map((constant) => stack(Array<Tensor>(rows).fill(constant), inputs.get(constant.name))),
     ...requests.map((_, i) => ofEach(({ held }) => pick(held.request.tensors, i))),
     ...model.states.map((spec, i) => ofEach(({ states }) => (states ? pick(states, i) : initial(spec)))),
     ...model.controls.map((control) => ofEach(({ held }) => controlTensor(control, held.delivery, batched))),

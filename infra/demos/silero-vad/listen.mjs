@@ -91,7 +91,7 @@ function readWav(path) {
   const bytes = readFileSync(path);
   const riff = bytes.toString("latin1", 0, 4) === "RIFF" && bytes.toString("latin1", 8, 12) === "WAVE";
   let format = "";
-  for (let at = 12; riff && at + 8 <= bytes.length;) {
+  for (let at = riff ? 12 : bytes.length; at + 8 <= bytes.length;) {
     const size = bytes.readUInt32LE(at + 4);
     const [name, from] = [bytes.toString("latin1", at, at + 4), at + 8];
     if (name === "fmt ") {

@@ -1,6 +1,6 @@
 /**
- * Finds the batch axis of each tensor of a graph. Exports of recurrent models have it anywhere, such
- * as PyTorch's states of the shape [layers, batch, hidden].
+ * Finds the batch axis of each tensor of a graph. Exports of recurrent models have it anywhere,
+ * such as PyTorch's states of the shape [layers, batch, hidden].
  */
 import type { GraphMetadata, GraphTensor } from "../../onnx/graph.js";
 

@@ -86,7 +86,7 @@ describe("resolveConfig", () => {
   });
 });
 
-/** Tensors as `name: TYPE [dims]`, FP32 unless said; names stand for sizes of which the graph says no more. */
+/** Tensors as `name TYPE [dims]`, FP32 unless said; a name stands for a size of which it is all. */
 function tensors(text: string): GraphTensor[] {
   return text.split(/(?<=\]),\s*/).map((one) => {
     const [, name = "", type = "FP32", shape = ""] = /^(\S+?):? (?:([A-Z]\w+) )?\[(.*)\]$/.exec(one) ?? [];

@@ -149,10 +149,9 @@ class Roles {
  */
 function batchSize(config: ModelConfig, roles: Roles, { defaultMaxBatchSize }: CompletionOptions): number {
   const { max_batch_size: size, sequence_batching: sequence, name } = config;
-  const { inputs, outputs, states, constants } = roles;
+  const { inputs, outputs, states } = roles;
   const must = [...outputs, ...states];
-  const all = [...inputs, ...must, ...constants];
-  const first = all.every(({ dims }) => dims[0] === -1);
+  const first = [...inputs, ...must].every(({ dims }) => dims[0] === -1);
   if (!first && size === 0 && sequence === undefined) return 0;
   const unbatched = must.filter((tensor) => roles.axis(tensor) === "none");
   const some = inputs.length === 0 || inputs.some((tensor) => roles.axis(tensor) !== "none");

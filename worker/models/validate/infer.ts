@@ -110,7 +110,7 @@ function shapeText({ datatype, dims }: GraphTensor): string {
   return `${configType(datatype)} [${dims.join(",")}]`;
 }
 
-/** The block to write for a state. Of its dims the batch has to be left out, so they are shown without. */
+/** The block to write for a state. Its dims leave the batch out. */
 function blockOf({ name, datatype, dims }: GraphTensor, output: GraphTensor | undefined): string {
   const own = dims.includes(-1) ? dims.toSpliced(dims.indexOf(-1), 1) : dims;
   const shown = own.length > 0 ? own.join(", ") : "1";

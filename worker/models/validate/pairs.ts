@@ -25,7 +25,7 @@ export interface Unaccounted {
   readonly ownDims: OwnDims;
 }
 
-/** The dims of a tensor without its batch; undefined where it is not known which of them that is. */
+/** The dims of a tensor without its batch; undefined where nobody knows which of them that is. */
 export type OwnDims = (tensor: GraphTensor) => readonly number[] | undefined;
 
 export function pairStates({ inputs, outputs, keepInput, keepOutput, ownDims }: Unaccounted): Pairing {

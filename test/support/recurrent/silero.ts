@@ -5,9 +5,9 @@
  */
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { root } from "./fleet/root.js";
-import { seededRandom } from "./fleet/random.js";
-import { BareLoop, tensorOf, type Loop } from "./recurrent.js";
+import { root } from "../fleet/root.js";
+import { seededRandom } from "../fleet/random.js";
+import { BareLoop, tensorOf, type Loop } from "./bare-loop.js";
 
 const published = join(root, "node_modules/@ricky0123/vad-web/dist");
 

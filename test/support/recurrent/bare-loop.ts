@@ -66,7 +66,7 @@ export function tensorOf(type: ort.Tensor.Type, shape: readonly number[], data?:
   return new ort.Tensor(type as "float32", [...values], shape);
 }
 
-/** The largest difference between any two numbers of the same place; infinite where places differ. */
+/** The largest difference between two numbers of one place; infinite where places are missing. */
 export function difference(one: readonly unknown[], other: readonly unknown[]): number {
   if (one.length !== other.length) return Infinity;
   let largest = 0;
