@@ -73,7 +73,8 @@ const cases: Readonly<Record<string, Case>> = {
   },
 };
 
-const SEQUENCES = 12;
+/** How many at a time; fewer of a model whose steps run one by one. */
+const sequencesOf = (model: string): number => (model === "rnn-fixed" ? 4 : 12);
 const STEPS = 8;
 
 /** Exported like `rnn-lstm`, but for two states that nobody can tell apart. */
@@ -92,7 +93,7 @@ describe("recurrent models as exported", () => {
     const random = seededRandom(7);
     const file = join(root, "test/fixtures/models", model, "1/model.onnx");
     const bare = await BareLoop.open({ ...loop, file });
-    const told = Array.from({ length: SEQUENCES }, () => Array.from({ length: STEPS }, () => inputs(random)));
+    const told = Array.from({ length: sequencesOf(model) }, () => Array.from({ length: STEPS }, () => inputs(random)));
     const answers = await Promise.all(
       told.map(async (steps, i) => {
         const given: Awaited<ReturnType<typeof ask>>[] = [];
