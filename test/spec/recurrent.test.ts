@@ -84,7 +84,8 @@ describe("recurrent models as exported", () => {
   const served = useFleet({
     gateways: 1,
     workers: 1,
-    models: [...Object.keys(cases), AMBIGUOUS],
+    models: [...Object.keys(cases), AMBIGUOUS, "accumulate"],
+    configs: { accumulate: "max_batch_size: 8 sequence_batching { max_sequence_idle_microseconds: 60000000 }" },
     serving: Object.keys(cases),
     env: { BATON_LOG_LEVEL: "debug" },
   });
@@ -149,6 +150,23 @@ describe("recurrent models as exported", () => {
     const told = log("completed from the model's graph").filter(({ model }) => model === "rnn-lstm");
     expect(told.map(({ inferred }) => inferred)).toEqual([
       "states h0/hn [2,10], c0/cn [2,10]; batch axes h0 1, hn 1, c0 1, cn 1",
+    ]);
+  });
+
+  it("are given the controls that have their usual names", async () => {
+    const sums: unknown[] = [];
+    for (const [i, value] of [20, 22, 5].entries()) {
+      const parameters = { sequence_id: 77, sequence_start: i === 0, sequence_end: i === 2 };
+      const { outputs } = await ask(served.url, "accumulate", {
+        parameters,
+        inputs: [input("INPUT", "INT32", [1, 1], [value])],
+      });
+      sums.push([outputs["OUTPUT"], outputs["CORRID_OUT"], outputs["END_OUT"]].flat());
+    }
+    expect(sums).toEqual([
+      [20, 77, 0],
+      [42, 77, 0],
+      [47, 77, 1],
     ]);
   });
 

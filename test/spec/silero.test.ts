@@ -10,6 +10,9 @@ import { startFleet, type Fleet } from "../support/fleet/fleet.js";
 import { difference } from "../support/recurrent/bare-loop.js";
 import { bareSpeech, sileroRepository, sileros, streamAudio } from "../support/recurrent/silero.js";
 
+/** Says nothing of batches, and nothing of the sampling rate. */
+const ALONE = "sequence_batching { max_sequence_idle_microseconds: 600000000 }";
+
 const full = process.env["BATON_FULL"] === "1";
 const SEQUENCES = 64;
 const STEPS = full ? 1_000 : 12;
@@ -56,4 +59,25 @@ describe("Silero VAD", () => {
     },
     full ? 900_000 : 120_000,
   );
+});
+
+describe("Silero VAD with a line of configuration", () => {
+  const folder = mkdtempSync(join(tmpdir(), "baton-silero-"));
+  const models = ["silero-legacy", "silero-v5"];
+  let fleet: Fleet;
+  beforeAll(async () => {
+    fleet = await startFleet({ gateways: 1, workers: 1, models, repository: sileroRepository(folder, ALONE) });
+    await fleet.whenServing();
+  }, 120_000);
+  afterAll(async () => {
+    await fleet.dispose();
+    rmSync(folder, { recursive: true });
+  });
+
+  it.each(models)("%s is told the sampling rate by each request, and batches only those that agree", async (model) => {
+    const rates = [16_000, 8_000];
+    const { speech } = await streamAudio({ urls: fleet.urls, model, sequences: 8, steps: 6, rates });
+    const expected = await bareSpeech(model, 8, 6, rates);
+    for (const [i, heard] of speech.entries()) expect(difference(heard, expected[i] ?? [])).toBeLessThan(1e-5);
+  });
 });

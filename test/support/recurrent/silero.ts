@@ -61,18 +61,28 @@ export function audio(sequence: number, step: number, samples: number): Float32A
   });
 }
 
+/** The sampling rate of which a chunk has its samples, in Hz; of half the rate it has half of them. */
+const RATE = 16_000;
+
 /** @returns for each sequence the probability of speech in each of its chunks */
-export async function bareSpeech(model: string, sequences: number, steps: number): Promise<number[][]> {
+export async function bareSpeech(
+  model: string,
+  sequences: number,
+  steps: number,
+  rates: readonly number[] = [RATE],
+): Promise<number[][]> {
   const { file, chunk, states } = sileroOf(model);
-  const constants = { sr: tensorOf("int64", [], [16_000]) };
-  const loop = await BareLoop.open({ file: join(published, file), states, constants });
+  const loop = await BareLoop.open({ file: join(published, file), states });
   const speech: number[][] = [];
   for (let sequence = 0; sequence < sequences; sequence++) {
     loop.begin();
     const heard: number[] = [];
+    const rate = rates[sequence % rates.length] ?? 0;
+    const samples = (chunk * rate) / RATE;
+    const sr = tensorOf("int64", [], [rate]);
     for (let step = 0; step < steps; step++) {
-      const input = tensorOf("float32", [1, chunk], [...audio(sequence, step, chunk)]);
-      heard.push((await loop.step({ input }))["output"]?.[0] ?? NaN);
+      const input = tensorOf("float32", [1, samples], [...audio(sequence, step, samples)]);
+      heard.push((await loop.step({ input, sr }))["output"]?.[0] ?? NaN);
     }
     speech.push(heard);
   }
@@ -87,6 +97,8 @@ export interface Streams {
   readonly steps: number;
   /** One of the sequences sends a chunk that is too short before its step of this number. */
   readonly bad?: { readonly sequence: number; readonly step: number };
+  /** What sequences say of their sampling rates, in turn; without it they say nothing. */
+  readonly rates?: readonly number[];
 }
 
 export interface Heard {
@@ -97,19 +109,28 @@ export interface Heard {
 }
 
 /** All sequences at once, each sending a chunk when it has the answer to the one before. */
-export async function streamAudio({ urls, model, sequences, steps, bad }: Streams): Promise<Heard> {
+export async function streamAudio({ urls, model, sequences, steps, bad, rates }: Streams): Promise<Heard> {
   const { chunk } = sileroOf(model);
   let refused: number | undefined;
   const speech = await Promise.all(
     Array.from({ length: sequences }, async (_, sequence) => {
       const url = `${urls[sequence % urls.length] ?? ""}/v2/models/${model}/infer`;
       const heard: number[] = [];
+      const rate = rates?.[sequence % rates.length];
+      const samples = (chunk * (rate ?? RATE)) / RATE;
       for (let step = 0; step < steps; step++) {
         if (bad?.sequence === sequence && bad.step === step) {
           refused = (await send(url, `${model}-${sequence}`, "bad", new Float32Array(10), {})).status;
         }
         const flags = { sequence_start: step === 0, sequence_end: step === steps - 1 };
-        const answer = await send(url, `${model}-${sequence}`, String(step), audio(sequence, step, chunk), flags);
+        const answer = await send(
+          url,
+          `${model}-${sequence}`,
+          String(step),
+          audio(sequence, step, samples),
+          flags,
+          rate,
+        );
         const { error, outputs } = (await answer.json()) as { error?: string; outputs?: [{ data: number[] }] };
         if (outputs === undefined) throw new Error(`sequence ${sequence}, step ${step}: ${error}`);
         heard.push(outputs[0].data[0] ?? NaN);
@@ -121,12 +142,22 @@ export async function streamAudio({ urls, model, sequences, steps, bad }: Stream
 }
 
 /** The samples go as bytes. A request without an answer is sent again, and takes effect once. */
-async function send(url: string, id: string, step: string, samples: Float32Array, flags: object): Promise<Response> {
+async function send(
+  url: string,
+  id: string,
+  step: string,
+  samples: Float32Array,
+  flags: object,
+  rate?: number,
+): Promise<Response> {
   const shape = [1, samples.length];
   const parameters = { binary_data_size: samples.byteLength };
   const header = JSON.stringify({
     parameters: { sequence_id: id, ...flags },
-    inputs: [{ name: "input", datatype: "FP32", shape, parameters }],
+    inputs: [
+      { name: "input", datatype: "FP32", shape, parameters },
+      ...(rate === undefined ? [] : [{ name: "sr", datatype: "INT64", shape: [], data: [rate] }]),
+    ],
   });
   const bytes = new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength);
   const body = Buffer.concat([Buffer.from(header), bytes]);

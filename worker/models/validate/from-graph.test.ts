@@ -170,6 +170,15 @@ describe("sequence_batching alone", () => {
       "states s/s_out [1]; controls START, CORRID",
     ],
     [
+      "Triton's own names, among others of the same type and shape",
+      batch8,
+      graphOf(
+        "INPUT INT32 [b,1], START INT32 [b,1], END INT32 [b,1], READY INT32 [b,1], CORRID UINT64 [b,1], INPUT_STATE INT32 [b,1]",
+        "OUTPUT INT32 [b,1], CORRID_OUT UINT64 [b,1], END_OUT INT32 [b,1], OUTPUT_STATE INT32 [b,1]",
+      ),
+      "states INPUT_STATE/OUTPUT_STATE [1]; controls START, END, READY, CORRID",
+    ],
+    [
       "a batch of 1 and no other",
       alone,
       graphOf("x [1,6], h0 [2,1,10]", "y [1,3], hn [2,1,10]"),

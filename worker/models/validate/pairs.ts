@@ -97,7 +97,7 @@ function areBare(input: GraphTensor, output: GraphTensor): boolean {
 /**
  * Whether the names are those that exporters give to a state and to what it becomes: `h` and `hn`,
  * `h0` and `hn`, `state` and `stateN`, `X_in` and `X_out`, `past_X` and `present_X`, `X` and
- * `X_out`, `next_X` or `new_X`.
+ * `X_out`, `next_X` or `new_X`, `INPUT_STATE` and `OUTPUT_STATE`.
  */
 export function isStem(input: string, output: string): boolean {
   if (output === `${input}N` || (input.length === 1 && output === `${input}n`)) return true;
@@ -110,6 +110,8 @@ export function isStem(input: string, output: string): boolean {
     [/^past([._])/, "present$1"],
     [/^past_key_values\./, "present."],
     [/^prev_/, "next_"],
+    // Of other things, such as ids, a model may well give out as many as it takes.
+    [/^input_(?=.*(state|hidden|cell|cache)s?$)/, "output_"],
   ];
   for (const [old, by] of swapped) if (old.test(from)) outputs.push(from.replace(old, by));
   return outputs.includes(to);
