@@ -101,11 +101,10 @@ it("stacks only states of one size, so that none gets what is another's", async 
     step("d", 4, [9]),
     step("e", 5, undefined),
   ];
-  const { settlements, runs } = await execute(model, batch, { maxStateBytes: 1_000 });
-  expect([runs, shapes]).toEqual([3, ["2,1 2,2", "2,1 2,0", "1,1 1,1"]]);
-  const kept = settlements().map(({ delivery, checkpoint }) => [
-    delivery.entry,
-    [...(checkpoint?.tensors[0]?.data ?? [])],
-  ]);
+  const execution = await execute(model, batch, { maxStateBytes: 1_000 });
+  expect([execution.runs, shapes]).toEqual([3, ["2,1 2,2", "2,1 2,0", "1,1 1,1"]]);
+  const kept = execution
+    .settlements()
+    .map(({ delivery, checkpoint }) => [delivery.entry, [...(checkpoint?.tensors[0]?.data ?? [])]]);
   expect(Object.fromEntries(kept)).toEqual({ a: [7, 7, 1], b: [2], c: [8, 8, 3], d: [9, 4], e: [5] });
 });

@@ -61,7 +61,7 @@ export function audio(sequence: number, step: number, samples: number): Float32A
   });
 }
 
-/** The sampling rate of which a chunk has its samples, in Hz; of half the rate it has half of them. */
+/** In Hz. A chunk has as many samples as it says at this rate, and half of them at half of it. */
 const RATE = 16_000;
 
 /** @returns for each sequence the probability of speech in each of its chunks */
