@@ -11,6 +11,8 @@ import { configJson } from "./models/pbtxt/config-json.js";
 import { LoadError } from "./thread/load-error.js";
 import { resolveConfig } from "./models/resolve.js";
 import { nameStates } from "./models/validate/state-names.js";
+import { readConstants } from "./models/validate/constants.js";
+import { describeInferred } from "./models/validate/inferred.js";
 import { scanRepository, type FoundModel, type ScannedModel } from "./models/scan.js";
 import type { WorkerConfig } from "./config.js";
 import { startModel } from "./tensors/host.js";
@@ -19,7 +21,7 @@ import { placementsOf, type Device, type WantedPlace } from "./devices/device.js
 import { withoutPaths } from "./onnx/error-text.js";
 import { placementText, type Placement } from "./onnx/providers.js";
 import { servedOf, servingOf, unsupported, type ServingModel } from "./tensors/serving.js";
-import { warmUpBatch } from "./tensors/warm-up.js";
+import { warmUp } from "./tensors/warm-up.js";
 import { intraOpThreads } from "./onnx/thread-count.js";
 import type { SessionOptions } from "./onnx/graph.js";
 
@@ -27,6 +29,8 @@ interface LoadedTensorModel {
   readonly kind: "tensors";
   readonly serving: ServingModel;
   readonly served: ServedModel;
+  /** What its graph told that its configuration left out; undefined for nothing of note. */
+  readonly inferred: string | undefined;
 }
 
 export type LoadedModel = LoadedTensorModel | LoadedGenerator;
@@ -168,36 +172,27 @@ async function loadVersion(
   try {
     const named = nameStates(found.config, found.stateNames, host.graph);
     const complete = resolveConfig(named.config, found.facts, host.graph);
-    const reason = unsupported(complete);
+    const constants = readConstants(complete, host.graph);
+    const reason = unsupported(complete, host.graph);
     if (reason !== undefined) throw new LoadError(reason);
     const printed = configJson(complete);
     const digest = await digestOf(JSON.stringify(configJson({ ...complete, instance_group: found.groups })), file);
-    const serving = { ...servingOf(complete, found.initialStates), version, host };
-    const served = servedOf(complete, version, digest, printed);
+    const { initialStates } = found;
+    const serving = { ...servingOf(complete, host.graph, { initialStates, constants }), version, host };
+    const served = servedOf(complete, host.graph, version, digest, printed);
     const compared = await compareWithCpu(serving, served, options, settings.BATON_GPU_TOLERANCE, onFatal);
     const ran = await warmUp(serving, served, found.warmUp);
     const warnings = [...found.warnings, ...named.warnings, ...compared, ...ran];
-    return { kind: "tensors", serving, served: { ...served, ...(warnings.length > 0 && { warnings }) } };
+    return {
+      kind: "tensors",
+      serving,
+      served: { ...served, ...(warnings.length > 0 && { warnings }) },
+      inferred: describeInferred(found.config, complete),
+    };
   } catch (error) {
     await host.close();
     throw error;
   }
-}
-
-/** @returns a warning for each size that could not be run: requests may be others than zeros */
-async function warmUp(serving: ServingModel, served: ServedModel, sizes: readonly number[]): Promise<string[]> {
-  const warnings: string[] = [];
-  const outputs = [...served.outputs.map(({ name }) => name), ...serving.states.map(({ output }) => output)];
-  for (const size of sizes) {
-    try {
-      const ran = await serving.host.run(warmUpBatch(serving, served.inputs, size), [...new Set(outputs)], size);
-      ran.letGo();
-    } catch (error) {
-      const reason = error instanceof Error ? withoutPaths(error.message) : String(error);
-      warnings.push(`the warm-up with a batch of ${size} failed: ${reason}`);
-    }
-  }
-  return warnings;
 }
 
 /**

@@ -39,7 +39,12 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
   ]);
   const { loaded, failed } = report;
   for (const { name, version, reason } of failed) log.error({ model: name, version, reason }, "model not loaded");
-  for (const { served } of loaded) {
+  for (const model of loaded) {
+    const { served } = model;
+    if (model.kind === "tensors" && model.inferred !== undefined) {
+      const { name, version } = served;
+      log.info({ model: name, version, inferred: model.inferred }, "completed from the model's graph");
+    }
     for (const warning of served.warnings ?? []) {
       log.warn(
         { model: served.name, version: served.version, warning },

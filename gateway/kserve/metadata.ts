@@ -2,7 +2,7 @@
  * What the server, a model and the repository tell about themselves, as the v2 protocol has it;
  * each transport prints it in its own way.
  */
-import type { ServedModel, TensorSpec } from "#shared/contract/announcement.js";
+import { fullShape, type TensorSpec } from "#shared/contract/announcement.js";
 import type { ModelDirectory } from "../fleet/models.js";
 
 /**
@@ -30,10 +30,10 @@ export function serverMetadata(name: string, version: string): object {
 export function modelMetadata(directory: ModelDirectory, name: string, version: string | undefined): object {
   const model = directory.find(name, version);
   const versions = directory.all().filter((served) => served.name === name);
-  const describe = ({ name, datatype, dims }: TensorSpec): object => ({
-    name,
-    datatype,
-    shape: fullShape(model, dims),
+  const describe = (spec: TensorSpec): object => ({
+    name: spec.name,
+    datatype: spec.datatype,
+    shape: fullShape(model, spec),
   });
   return {
     name,
@@ -67,9 +67,4 @@ export function repositoryIndex(directory: ModelDirectory, readyOnly: boolean): 
     .filter(({ name, version }) => !served.has(`${name}/${version}`))
     .map(({ name, version, reason }) => ({ name, version, state: "UNAVAILABLE", reason }));
   return [...ready, ...unavailable];
-}
-
-/** The shape with the batch dimension, if the model has one; -1 is a variable dimension. */
-function fullShape(model: ServedModel, dims: readonly number[]): readonly number[] {
-  return model.maxBatchSize > 0 ? [-1, ...dims] : dims;
 }

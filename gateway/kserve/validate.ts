@@ -3,7 +3,7 @@
  * the client hears of the same one, and in Triton's words. What passes here no worker has to check
  * again.
  */
-import type { ServedModel, TensorSpec } from "#shared/contract/announcement.js";
+import { fullShape, hasRows, type ServedModel, type TensorSpec } from "#shared/contract/announcement.js";
 import type { CorrelationId, SequenceStep } from "#shared/contract/sequence.js";
 import { datatypeBytes, elementCount } from "#shared/model/datatype.js";
 import { elementFault, stringFault } from "#shared/model/strings.js";
@@ -31,7 +31,7 @@ export function validateInfer(parsed: Unchecked, announced: ServedModel): ValidI
   const prefix = requestPrefix(parsed.id);
   const outputs = chooseOutputs(parsed, model);
   const inputs = orderInputs(parsed.inputs, model, prefix);
-  const batch = batchSize(parsed.inputs, model, prefix);
+  const batch = batchSize(inputs, model, prefix);
   for (const [index, spec] of model.inputs.entries()) checkTensor(inputs[index] as Tensor, spec, model, prefix);
   for (const tensor of inputs) checkBytes(tensor, model, prefix);
   return { inputs, outputs, sequence: sequenceStep(parsed.parameters, model, batch, prefix) };
@@ -84,14 +84,22 @@ function orderInputs(given: readonly Tensor[], model: ServedModel, prefix: strin
     }
   }
   // There are as many as the model has, all are known and none comes twice, so each is there.
-  return model.inputs.map((spec) => given.find(({ name }) => name === spec.name) as Tensor);
+  return model.inputs.map((spec) => asGraph(given.find(({ name }) => name === spec.name) as Tensor, spec));
+}
+
+/** One element is as good as a scalar: Triton's clients know no shape [] and send [1]. */
+function asGraph(tensor: Tensor, { dims }: TensorSpec): Tensor {
+  const isElement = dims.length === 0 && tensor.shape.length === 1 && tensor.shape[0] === 1;
+  return isElement ? { ...tensor, shape: [] } : tensor;
 }
 
 /** Returns the batch size; 0 for a model without a batch dimension. */
 function batchSize(inputs: readonly Tensor[], model: ServedModel, prefix: string): number {
   if (model.maxBatchSize === 0) return 0;
   let batch: number | undefined;
-  for (const { name, shape } of inputs) {
+  for (const [index, { name, shape }] of inputs.entries()) {
+    const spec = model.inputs[index];
+    if (spec !== undefined && !hasRows(model, spec)) continue;
     const [own] = shape;
     if (own === undefined) {
       throw refused(`${prefix}input '${name}' has no shape but model requires batch dimension for '${model.name}'`);
@@ -120,7 +128,7 @@ function checkTensor(tensor: Tensor, spec: TensorSpec, model: ServedModel, prefi
       `${prefix}inference input '${spec.name}' data-type is '${tensor.datatype}', but model '${model.name}' expects '${spec.datatype}'`,
     );
   }
-  const batching = model.maxBatchSize > 0;
+  const batching = hasRows(model, spec);
   const { shape } = tensor;
   const first = batching ? 1 : 0;
   const fits =
@@ -129,10 +137,9 @@ function checkTensor(tensor: Tensor, spec: TensorSpec, model: ServedModel, prefi
         spec.dims.every((dim, index) => dim === -1 || dim === shape[index + first])
       : isOneText(shape);
   if (fits) return;
-  const expected = batching ? [-1, ...spec.dims] : spec.dims;
   throw refused(
     `${prefix}unexpected shape for input '${spec.name}' for model '${model.name}'. ` +
-      `Expected [${expected.join(",")}], got [${shape.join(",")}]. ${batching ? batchNote : ""}`,
+      `Expected [${fullShape(model, spec).join(",")}], got [${shape.join(",")}]. ${batching ? batchNote : ""}`,
   );
 }
 

@@ -12,6 +12,11 @@ const tensorSpec = z.object({
   datatype,
   /** The shape without the batch dimension; -1 is a variable dimension. */
   dims: z.array(z.number().int()),
+  /**
+   * True for an input without the batch dimension that the model's other tensors have: requests
+   * share a batch only where they give the same of it.
+   */
+  shared: z.boolean().optional(),
 });
 
 export type TensorSpec = Readonly<z.infer<typeof tensorSpec>>;
@@ -101,6 +106,19 @@ export const servedModel = z.object({
    */
   digest: z.string(),
 });
+
+/**
+ * The whole shape of a model's tensor, its batch dimension included where it has one; -1 is a
+ * variable dimension.
+ */
+export function fullShape({ maxBatchSize }: Pick<ServedModel, "maxBatchSize">, spec: TensorSpec): readonly number[] {
+  return hasRows({ maxBatchSize }, spec) ? [-1, ...spec.dims] : spec.dims;
+}
+
+/** Whether the first dimension of a model's tensor counts the rows of a request. */
+export function hasRows({ maxBatchSize }: Pick<ServedModel, "maxBatchSize">, { shared }: TensorSpec): boolean {
+  return maxBatchSize > 0 && shared !== true;
+}
 
 export type ServedModel = Readonly<z.infer<typeof servedModel>>;
 

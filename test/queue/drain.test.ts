@@ -7,6 +7,7 @@ import { TensorWork } from "../../worker/tensors/loop.js";
 import { RedisClocks } from "#shared/redis/clock.js";
 import { connectBlockingReader } from "#shared/redis/connect.js";
 import { registryKeys } from "#shared/queue/keys.js";
+import { unbatched } from "../../worker/lane/holdings.js";
 import { laneContext, RunningLane, type LaneWork } from "../../worker/lane/lane.js";
 import type { RunResult } from "../../worker/tensors/host.js";
 import type { ServingModel } from "../../worker/tensors/serving.js";
@@ -20,7 +21,9 @@ function slowModel() {
   const model: ServingModel = {
     name: "m",
     version: "1",
-    batched: true,
+    batching: { batched: true, shared: new Set() },
+    layouts: { inputs: new Map(), outputs: new Map() },
+    constants: [],
     limits: { maxBatchSize: 4, maxDelayMs: 0, preferred: [] },
     controls: [],
     states: [],
@@ -63,7 +66,7 @@ function open(lab: Lab, url: string, model: ServingModel) {
 
 /** Streams that neither begin nor end: what a lane holds stays as it is until it drains. */
 const still: LaneWork = {
-  batched: false,
+  batching: unbatched,
   room: () => 8,
   suspectRoom: () => 0,
   accepts: () => true,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { encodeFrame } from "#shared/frame.js";
 import type { Delivery } from "#shared/queue/entry.js";
-import { hold, Holdings, type Held } from "./holdings.js";
+import { hold, Holdings, unbatched, type Held } from "./holdings.js";
 
 function delivery(entry: string, shape: readonly number[] = [1]): Delivery {
   const count = shape.reduce((product, dim) => product * dim, 1);
@@ -23,7 +23,7 @@ function delivery(entry: string, shape: readonly number[] = [1]): Delivery {
 }
 
 function held(entry: string): Held {
-  return hold(delivery(entry), Infinity, true, Promise.resolve({ kind: "found", tensors: undefined }));
+  return hold(delivery(entry), Infinity, unbatched, Promise.resolve({ kind: "found", tensors: undefined }));
 }
 
 const entries = (steps: readonly Held[]) => steps.map((step) => step.delivery.entry);
@@ -74,7 +74,8 @@ describe("what was left without an end", () => {
 
 describe("a held step", () => {
   const of = (shape: readonly number[], batched: boolean) => {
-    const { rows, shapeKey } = hold(delivery("1", shape), 0, batched, Promise.resolve({ kind: "unavailable" }));
+    const batching = { batched, shared: new Set<string>() };
+    const { rows, shapeKey } = hold(delivery("1", shape), 0, batching, Promise.resolve({ kind: "unavailable" }));
     return { rows, shapeKey };
   };
 
@@ -83,8 +84,23 @@ describe("a held step", () => {
     expect(of([3, 2], false)).toEqual({ rows: 1, shapeKey: "x[3,2]" });
   });
 
+  it("shares a batch only with steps that give the same of what a batch has once", () => {
+    const of = (rate: number) => {
+      const data = Buffer.from([rate]);
+      const frame = encodeFrame({}, [
+        { name: "sr", datatype: "UINT8", shape: [], data },
+        { name: "x", datatype: "UINT8", shape: [2, 1], data: Buffer.alloc(2) },
+      ]);
+      const batching = { batched: true, shared: new Set(["sr"]) };
+      return hold({ ...delivery("1"), frame }, 0, batching, Promise.resolve({ kind: "unavailable" }));
+    };
+    expect(of(8).rows).toBe(2);
+    expect(of(8).shapeKey).toBe(of(8).shapeKey);
+    expect(of(8).shapeKey).not.toBe(of(16).shapeKey);
+  });
+
   it("is refused where its frame cannot be parsed", () => {
     const spoiled = { ...delivery("1"), frame: Buffer.from("no frame") };
-    expect(() => hold(spoiled, 0, true, Promise.resolve({ kind: "unavailable" }))).toThrow();
+    expect(() => hold(spoiled, 0, unbatched, Promise.resolve({ kind: "unavailable" }))).toThrow();
   });
 });

@@ -4,6 +4,7 @@
  * given up without any of these still stands in Redis as this worker's, so it is remembered until
  * it is taken back.
  */
+import { createHash } from "node:crypto";
 import { decodeFrame, type Frame } from "#shared/frame.js";
 import type { Delivery } from "#shared/queue/entry.js";
 import type { Taken } from "#shared/queue/work/stream.js";
@@ -22,13 +23,27 @@ export interface Held {
   readonly expiresAt: number;
   /** Size of the request's own batch dimension; 1 where it has none. */
   readonly rows: number;
-  /** Names and shapes of its inputs; equal for requests that may share a batch. */
+  /**
+   * Names and shapes of its inputs, and what is in those that a batch shares; equal for requests
+   * that may share a batch.
+   */
   readonly shapeKey: string;
   /** Name of its sequence; undefined for a stateless request. */
   readonly sequence: string | undefined;
   /** The lookup begins when the step arrives, so that a batch need not wait for Redis. */
   readonly state: Promise<StateLookup>;
 }
+
+/** What a model's requests have to do with batches. */
+export interface Batching {
+  /** Whether the first axis of its inputs counts rows. */
+  readonly batched: boolean;
+  /** Inputs without that axis. A batch has each of them once, so its requests must agree on it. */
+  readonly shared: ReadonlySet<string>;
+}
+
+/** Of a model whose requests have no rows. */
+export const unbatched: Batching = { batched: false, shared: new Set() };
 
 /** How a step came: new, or after an earlier delivery whose run may have ended its worker. */
 export type Arrival = "fresh" | "suspect";
@@ -150,21 +165,29 @@ export class Holdings {
  * Parses a delivery's request, once, at its arrival.
  *
  * @param expiresAt when the step must no longer begin, on `performance.now()`'s clock
- * @param batched whether dimension 0 of the request's tensors counts its rows
  * @throws Error for a frame that no gateway of this version has written
  */
-export function hold(delivery: Delivery, expiresAt: number, batched: boolean, state: Promise<StateLookup>): Held {
+export function hold(delivery: Delivery, expiresAt: number, batching: Batching, state: Promise<StateLookup>): Held {
   const request = decodeFrame(delivery.frame);
-  const rows = batched ? (request.tensors[0]?.shape[0] ?? 1) : 1;
-  const shapes = request.tensors.map(({ name, shape }) => `${name}[${(batched ? shape.slice(1) : shape).join(",")}]`);
+  const { batched, shared } = batching;
+  const rowed = batched ? request.tensors.find(({ name }) => !shared.has(name)) : undefined;
+  const shapes = request.tensors.map(({ name, shape, data }) => {
+    if (shared.has(name)) return `${name}[${shape.join(",")}]=${fingerprint(data)}`;
+    return `${name}[${(batched ? shape.slice(1) : shape).join(",")}]`;
+  });
   return {
     delivery,
     request,
     state,
-    rows,
+    rows: rowed?.shape[0] ?? 1,
     shapeKey: shapes.join(";"),
     sequence: delivery.sequence,
     arrivedAt: performance.now(),
     expiresAt,
   };
+}
+
+/** Equal for equal bytes, and for no others. */
+function fingerprint(data: Buffer): string {
+  return data.length <= 64 ? data.toString("base64") : createHash("sha256").update(data).digest("base64");
 }

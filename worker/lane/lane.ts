@@ -19,7 +19,7 @@ import { isReplyError } from "#shared/redis/script.js";
 import { callGroups } from "#shared/redis/slots.js";
 import { retrying } from "#shared/retry.js";
 import { States } from "../sequence/states.js";
-import { Holdings, hold, type Arrival, type Held, type Intake } from "./holdings.js";
+import { Holdings, hold, type Arrival, type Batching, type Held, type Intake } from "./holdings.js";
 import type { OutageGuard } from "./outage-guard.js";
 import type { Reading } from "./reading.js";
 import { reconcileWhileOpen } from "./reconciler.js";
@@ -67,8 +67,8 @@ export interface LaneContext {
  * What is done with the steps of a model's lanes; they are in the context that it was made with.
  */
 export interface LaneWork {
-  /** Whether requests have a batch dimension. */
-  readonly batched: boolean;
+  /** What requests have to do with batches. */
+  readonly batching: Batching;
   /** How many more new steps may be read now. */
   room(): number;
   /** How many more suspects may be taken over now; the rest is left to other workers. */
@@ -209,7 +209,7 @@ export class RunningLane implements Intake {
         // this step for what it is not.
         if (!this.#work.accepts(delivery)) throw new TypeError("not of this kind");
         const deadlineAt = clocks.of(bucketTag(delivery.bucket)).toLocal(delivery.deadlineAt);
-        return [hold(delivery, deadlineAt, this.#work.batched, state)];
+        return [hold(delivery, deadlineAt, this.#work.batching, state)];
       } catch {
         this.#setAside([delivery]);
         return [];

@@ -4,13 +4,8 @@
  */
 import type { ModelConfig } from "#shared/model/config.js";
 import type { GraphMetadata } from "../onnx/graph.js";
-import {
-  completeDefaults,
-  completeFromGraph,
-  defaultCompletion,
-  type CompletionOptions,
-  type DirectoryFacts,
-} from "./validate/complete.js";
+import { completeDefaults, type DirectoryFacts } from "./validate/complete.js";
+import { completeFromGraph, defaultCompletion, type CompletionOptions } from "./validate/from-graph.js";
 import { validateAgainstGraph } from "./validate/graph.js";
 import { validateTensors } from "./validate/tensors.js";
 import { validateConfig } from "./validate/validate.js";

@@ -8,6 +8,8 @@ export interface GraphTensor {
   readonly datatype: Datatype;
   /** As in the graph, with the batch dimension; -1 stands for any size. */
   readonly dims: readonly number[];
+  /** The names that the graph gives to sizes, by axis; absent where it names none. */
+  readonly symbols?: readonly (string | undefined)[];
 }
 
 export interface GraphMetadata {

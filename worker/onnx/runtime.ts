@@ -87,7 +87,13 @@ export function describe(values: readonly ort.InferenceSession.ValueMetadata[]):
     if (!value.isTensor) throw new TypeError(`'${value.name}' is not a tensor`);
     const datatype = types[value.type];
     if (datatype === undefined) throw new TypeError(`'${value.name}' has the unsupported type ${value.type}`);
-    return { name: value.name, datatype, dims: value.shape.map((dim) => (typeof dim === "number" ? dim : -1)) };
+    const symbols = value.shape.map((dim) => (typeof dim === "string" && dim !== "" ? dim : undefined));
+    return {
+      name: value.name,
+      datatype,
+      dims: value.shape.map((dim) => (typeof dim === "number" ? dim : -1)),
+      ...(symbols.some((symbol) => symbol !== undefined) && { symbols }),
+    };
   });
 }
 

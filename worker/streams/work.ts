@@ -4,7 +4,7 @@ import { decodeFrame } from "#shared/frame.js";
 import type { Delivery } from "#shared/queue/entry.js";
 import type { StreamQueue } from "#shared/queue/work/lane.js";
 import type { Exclusive } from "../lane/exclusive.js";
-import type { Holdings } from "../lane/holdings.js";
+import { unbatched, type Holdings } from "../lane/holdings.js";
 import type { LaneContext, LaneWork } from "../lane/lane.js";
 import type { ServingGenerator } from "./load.js";
 import { StreamLoop } from "./loop.js";
@@ -21,7 +21,7 @@ export interface StreamWorkSettings {
 const READ_AT_ONCE = 8;
 
 export class StreamWork implements LaneWork {
-  readonly batched = false;
+  readonly batching = unbatched;
   readonly #slots: number;
   readonly #holdings: Holdings;
   readonly #loop: StreamLoop;

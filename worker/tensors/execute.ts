@@ -12,6 +12,7 @@ import { split, stack } from "./stack.js";
 import type { ServingModel, StateSpec } from "./serving.js";
 import type { RunResult } from "./host.js";
 import type { Pieces } from "./memory.js";
+import type { WantedOutput } from "./protocol.js";
 import type { Settled } from "../lane/settle.js";
 import { encodeCheckpoint, nameRun } from "#shared/contract/checkpoint.js";
 import { controlTensor } from "./controls.js";
@@ -27,6 +28,11 @@ export interface Execution {
   readonly abandoned: readonly Held[];
   /** How long the model took, in ms. */
   readonly ranMs: number;
+  /**
+   * How often the model ran. More than once where states differ in size, or where running together
+   * failed.
+   */
+  readonly runs: number;
 }
 
 export interface ExecuteLimits {
@@ -57,21 +63,46 @@ export async function execute(model: ServingModel, batch: readonly Held[], limit
     else if (lookup?.kind === "refused") refused.push(failSequence(held, lookup.error));
     else abandoned.push(held);
   }
-  const { settlements, ranMs } = await runTogether(model, runnable, limits);
-  return { settlements: () => [...refused, ...settlements()], abandoned, ranMs };
+  const ran: Awaited<ReturnType<typeof runTogether>>[] = [];
+  for (const alike of groupsOf(model, runnable)) ran.push(await runTogether(model, alike, limits));
+  return {
+    settlements: () => [...refused, ...ran.flatMap(({ settlements }) => settlements())],
+    abandoned,
+    ranMs: ran.reduce((sum, { ranMs }) => sum + ranMs, 0),
+    runs: ran.reduce((sum, { runs }) => sum + runs, 0),
+  };
+}
+
+/**
+ * States of variable size may differ in it, and only those of one size can be stacked. The plan,
+ * which knows no states, has put them into one batch.
+ */
+function groupsOf({ states }: ServingModel, runnable: readonly Runnable[]): Iterable<readonly Runnable[]> {
+  if (!states.some(({ dims }) => dims.includes(-1))) return [runnable];
+  const groups = new Map<string, Runnable[]>();
+  for (const one of runnable) {
+    const shapes = (one.states ?? states.map(initial)).map(({ shape }) => shape.join());
+    const key = shapes.join(";");
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [one]);
+    else group.push(one);
+  }
+  return groups.values();
 }
 
 /**
  * Whether a state is one that the model may have made. Another version may have made it, of which
  * the configuration says so without ground.
  */
-function fits({ states, batched }: ServingModel, tensors: readonly Tensor[] | undefined): boolean {
+function fits({ states, batching }: ServingModel, tensors: readonly Tensor[] | undefined): boolean {
   if (tensors === undefined) return true;
   return (
     tensors.length === states.length &&
     states.every(({ input, datatype, dims }, i) => {
       const { name, datatype: found, shape } = pick(tensors, i);
-      const own = batched ? shape.slice(1) : shape;
+      const whole = batching.batched ? shape.slice(1) : shape;
+      // A graph's scalar has no dims, but a configuration has to say some: [1].
+      const own = whole.length === 0 ? [1] : whole;
       return (
         name === input &&
         found === datatype &&
@@ -101,16 +132,18 @@ async function runTogether(
   model: ServingModel,
   batch: readonly Runnable[],
   limits: ExecuteLimits,
-): Promise<Pick<Execution, "settlements" | "ranMs">> {
-  if (batch.length === 0) return { settlements: () => [], ranMs: 0 };
-  const names = outputNames(model, batch);
+): Promise<Omit<Execution, "abandoned">> {
+  if (batch.length === 0) return { settlements: () => [], ranMs: 0, runs: 0 };
+  const outputs = wantedOutputs(model, batch);
   try {
-    const rows = model.batched ? batch.reduce((sum, { held }) => sum + held.rows, 0) : undefined;
-    const ran = await model.host.run(inputTensors(model, batch), names, rows);
-    return { settlements: () => results(model, batch, ran, limits), ranMs: ran.ranMs };
+    const rows = model.batching.batched ? batch.reduce((sum, { held }) => sum + held.rows, 0) : undefined;
+    const ran = await model.host.run(inputTensors(model, batch), outputs, rows);
+    return { settlements: () => results(model, batch, ran, limits), ranMs: ran.ranMs, runs: 1 };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    if (batch.length === 1) return { settlements: () => batch.map(({ held }) => modelError(held, reason)), ranMs: 0 };
+    if (batch.length === 1) {
+      return { settlements: () => batch.map(({ held }) => modelError(held, reason)), ranMs: 0, runs: 1 };
+    }
   }
   // One request's bad input must not fail its neighbours. Each runs again by itself, and only the
   // one at fault fails.
@@ -121,27 +154,34 @@ async function runTogether(
     settled.push(...alone.settlements());
     totalMs += alone.ranMs;
   }
-  return { settlements: () => settled, ranMs: totalMs };
+  return { settlements: () => settled, ranMs: totalMs, runs: 1 + batch.length };
 }
 
-function outputNames(model: ServingModel, batch: readonly Runnable[]): string[] {
+function wantedOutputs(model: ServingModel, batch: readonly Runnable[]): WantedOutput[] {
   const names = new Set(model.states.map(({ output }) => output));
   for (const { held } of batch) for (const name of requestedOutputs(held)) names.add(name);
-  return [...names];
+  return [...names].map((name) => ({ name, axis: model.layouts.outputs.get(name)?.axis }));
 }
 
 function requestedOutputs({ request }: Held): readonly string[] {
   return request.meta["outputs"] as readonly string[];
 }
 
-/** The inputs of the graph: those of the requests, then states, then controls. */
+/** The inputs of the graph: constants, those of the requests, states, and controls. */
 function inputTensors(model: ServingModel, batch: readonly Runnable[]): Pieces[] {
+  const { inputs } = model.layouts;
+  const { batched } = model.batching;
   const requests = batch[0]?.held.request.tensors ?? [];
-  const ofEach = (tensorOf: (one: Runnable) => Tensor) => stack(batch.map(tensorOf), model.batched);
+  const ofEach = (tensorOf: (one: Runnable) => Tensor) => {
+    const parts = batch.map(tensorOf);
+    return stack(parts, inputs.get(parts[0]?.name ?? ""));
+  };
+  const rows = batch.reduce((sum, { held }) => sum + held.rows, 0);
   return [
+    ...model.constants.map((constant) => stack(Array<Tensor>(rows).fill(constant), inputs.get(constant.name))),
     ...requests.map((_, i) => ofEach(({ held }) => pick(held.request.tensors, i))),
     ...model.states.map((spec, i) => ofEach(({ states }) => (states ? pick(states, i) : initial(spec)))),
-    ...model.controls.map((control) => ofEach(({ held }) => controlTensor(control, held.delivery, model.batched))),
+    ...model.controls.map((control) => ofEach(({ held }) => controlTensor(control, held.delivery, batched))),
   ];
 }
 
@@ -173,7 +213,9 @@ function takeApart(
   const rows = batch.map(({ held }) => held.rows);
   let parts: Map<string, Tensor[]>;
   try {
-    parts = new Map(outputs.map((output) => [output.name, split(output, rows, model.batched)]));
+    parts = new Map(
+      outputs.map((output) => [output.name, split(output, rows, model.layouts.outputs.get(output.name))]),
+    );
   } catch (error) {
     return batch.map(({ held }) => modelError(held, error instanceof Error ? error.message : String(error)));
   }

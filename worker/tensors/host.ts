@@ -2,7 +2,7 @@
 import { openThread } from "../thread/guard.js";
 import { place, SparedMemory, viewOf, type Pieces } from "./memory.js";
 import type { GraphMetadata, SessionOptions } from "../onnx/graph.js";
-import type { PlainTensor, RunAnswer, RunRequest } from "./protocol.js";
+import type { PlainTensor, RunAnswer, RunRequest, WantedOutput } from "./protocol.js";
 
 /** What a run gave. Its outputs are views of memory, which later runs write into after `letGo`. */
 export interface RunResult {
@@ -18,11 +18,10 @@ export interface ModelHost {
    * Runs the model once; runs are taken in the order of the calls.
    *
    * @param inputs all inputs of the graph; their data are copied before this returns its promise
-   * @param outputs names of the outputs that are wanted
-   * @param rows of the batch; undefined for a model without a batch dimension
+   * @param rows of the batch; undefined for a model without a batch axis
    * @throws Error with the model's own reason
    */
-  run(inputs: readonly Pieces[], outputs: readonly string[], rows: number | undefined): Promise<RunResult>;
+  run(inputs: readonly Pieces[], outputs: readonly WantedOutput[], rows: number | undefined): Promise<RunResult>;
   close(): Promise<void>;
 }
 

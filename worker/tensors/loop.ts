@@ -9,7 +9,7 @@ import type { Delivery } from "#shared/queue/entry.js";
 import { beginAlone } from "#shared/queue/work/begin-alone.js";
 import { retrying, within } from "#shared/retry.js";
 import type { Exclusive } from "../lane/exclusive.js";
-import type { Held } from "../lane/holdings.js";
+import type { Batching, Held } from "../lane/holdings.js";
 import type { LaneContext, LaneWork } from "../lane/lane.js";
 import { settle, settledTogether, type Settled } from "../lane/settle.js";
 import { execute, failSequence, type ExecuteLimits, type Execution } from "./execute.js";
@@ -49,8 +49,8 @@ export class TensorWork implements LaneWork {
     this.#settings = settings;
   }
 
-  get batched(): boolean {
-    return this.#model.batched;
+  get batching(): Batching {
+    return this.#model.batching;
   }
 
   /**
@@ -97,7 +97,8 @@ export class TensorWork implements LaneWork {
           this.#settleLastBatch();
           while (this.#settling.size >= SETTLING_AT_ONCE) await Promise.race(this.#settling);
           this.#ran = await running;
-          log.debug({ rows: plan.batch.length, ranMs: this.#ran.ranMs }, "batch");
+          const { ranMs, runs } = this.#ran;
+          log.debug({ rows: plan.batch.length, ranMs, runs }, "batch");
           break;
         }
       }

@@ -14,6 +14,12 @@ const KEPT_BYTES = 67_108_864;
 /** A tensor whose data is still in pieces, one after the other. */
 export interface Pieces extends Omit<PlainTensor, "data"> {
   readonly data: readonly Uint8Array[];
+  /**
+   * Present where the pieces are not laid one after the other, because the batch is not the first
+   * axis: each piece has so many rows, and each row so many parts. All first parts come first, in
+   * the order of the rows, then all second parts, and so on.
+   */
+  readonly woven?: { readonly rows: readonly number[]; readonly outer: number };
 }
 
 /** Memory for later runs. It goes round: it is taken, written, read, and given back. */
@@ -48,14 +54,51 @@ export function place(
   });
   const large = memory.byteLength >= end ? memory : new SharedArrayBuffer(2 ** Math.ceil(Math.log2(end)));
   const into = new Uint8Array(large);
-  for (const [i, { data }] of tensors.entries()) {
+  for (const [i, { data, woven }] of tensors.entries()) {
     let at = placed[i]?.offset ?? 0;
+    if (woven !== undefined) {
+      weave(data, woven, into, at);
+      continue;
+    }
     for (const piece of data) {
       into.set(piece, at);
       at += piece.length;
     }
   }
   return { memory: large, placed };
+}
+
+function weave(data: Pieces["data"], { rows, outer }: Required<Pieces>["woven"], into: Uint8Array, at: number): void {
+  const total = rows.reduce((sum, count) => sum + count, 0);
+  let row = 0;
+  for (const [i, piece] of data.entries()) {
+    const count = rows[i] ?? 0;
+    const rowBytes = piece.length / count;
+    const size = rowBytes / outer;
+    for (let j = 0; j < count; j++, row++) {
+      copyStrided(piece, j * rowBytes, size, into, at + row * size, size * total, size, outer);
+    }
+  }
+}
+
+/** Below this many bytes, copying one by one is quicker than a call that makes a view. */
+const SHORT_COPY = 24;
+
+/** Copies `count` runs of `size` bytes. The strides say how far apart two runs begin. */
+export function copyStrided(
+  from: Uint8Array,
+  fromAt: number,
+  fromStride: number,
+  into: Uint8Array,
+  intoAt: number,
+  intoStride: number,
+  size: number,
+  count: number,
+): void {
+  for (let i = 0, at = fromAt, to = intoAt; i < count; i++, at += fromStride, to += intoStride) {
+    if (size > SHORT_COPY) into.set(from.subarray(at, at + size), to);
+    else for (let byte = 0; byte < size; byte++) into[to + byte] = from[at + byte] as number;
+  }
 }
 
 /** A tensor as a view of the memory: its data change with the next run that writes there. */

@@ -21,13 +21,19 @@ export interface PlacedTensor extends Omit<PlainTensor, "data"> {
   readonly bytes: number;
 }
 
+/** An output that a run is to give. */
+export interface WantedOutput {
+  readonly name: string;
+  /** Which of its axes is the batch; undefined for a model without one. */
+  readonly axis: number | undefined;
+}
+
 export interface RunRequest {
   readonly inputs: readonly PlacedTensor[];
   /** Where the inputs lie. The thread has read them when it answers. */
   readonly memory: SharedArrayBuffer;
-  /** Names of the outputs that are wanted. */
-  readonly outputs: readonly string[];
-  /** Dimension 0 of every output; undefined for a model without a batch dimension. */
+  readonly outputs: readonly WantedOutput[];
+  /** How large the batch axis of every output is; undefined for a model without one. */
   readonly rows: number | undefined;
   /** Where the outputs are to be written, if it is large enough. */
   readonly into: SharedArrayBuffer;

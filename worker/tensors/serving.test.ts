@@ -5,6 +5,8 @@ import { modelConfig } from "../models/pbtxt/schema.js";
 import { parseTextFormat } from "../models/pbtxt/text-format.js";
 import { servingOf } from "./serving.js";
 
+const none = { inputs: [], outputs: [] };
+
 function configOf(text: string): ModelConfig {
   const config = parseTextFormat(modelConfig, Buffer.from(text), "config.pbtxt");
   return completeDefaults(config, { directory: "m", firstVersionFiles: ["model.onnx"], gpus: [] });
@@ -33,7 +35,12 @@ describe("batch limits", () => {
       3,
     ],
   ])("of %j", (text, maxBatchSize, maxDelayMs, preferred, enough?: number) => {
-    expect(servingOf(configOf(text), new Map()).limits).toEqual({ maxBatchSize, maxDelayMs, preferred, enough });
+    expect(servingOf(configOf(text), none, { initialStates: new Map(), constants: [] }).limits).toEqual({
+      maxBatchSize,
+      maxDelayMs,
+      preferred,
+      enough,
+    });
   });
 });
 
@@ -50,7 +57,7 @@ describe("an initial state", () => {
       24,
     ],
   ])("%s", (_, text, shape, bytes) => {
-    const [given] = servingOf(configOf(text), new Map()).states;
+    const [given] = servingOf(configOf(text), none, { initialStates: new Map(), constants: [] }).states;
     expect([given?.initialShape, given?.initial.length]).toEqual([shape, bytes]);
   });
 });

@@ -11,7 +11,12 @@ import {
   type Uint64,
 } from "#shared/model/config.js";
 import { datatypeBytes, elementCount, type Datatype } from "#shared/model/datatype.js";
+import type { Tensor } from "#shared/frame.js";
+import { batchAxisOf } from "../onnx/batch-axis.js";
+import type { GraphMetadata, GraphTensor } from "../onnx/graph.js";
+import type { Batching } from "../lane/holdings.js";
 import type { BatchLimits } from "./plan.js";
+import type { Layout } from "./stack.js";
 import type { ModelHost } from "./host.js";
 
 /**
@@ -44,12 +49,20 @@ export interface StateSpec {
   readonly initial: Buffer;
 }
 
+export type Layouts = ReadonlyMap<string, Layout>;
+
 /** A tensor model as its lanes run it. */
 export interface ServingModel {
   readonly name: string;
   readonly version: string;
-  /** Whether the model has a batch dimension. */
-  readonly batched: boolean;
+  readonly batching: Batching;
+  /**
+   * How the graph has its tensors, by their names; what is not here has no batch axis, and all
+   * requests of a batch share it.
+   */
+  readonly layouts: { readonly inputs: Layouts; readonly outputs: Layouts };
+  /** Inputs that have one value for all requests; of one row where they have rows. */
+  readonly constants: readonly Tensor[];
   readonly limits: BatchLimits;
   /** Most sequences of which the worker has a step at once; undefined for no limit. */
   readonly candidates?: number | undefined;
@@ -63,13 +76,14 @@ export interface ServingModel {
 }
 
 /**
- * Tells why a model cannot be served. Auto-completion adds a reshape for a tensor that has no
- * dimension beside the batch's.
+ * Tells why a model cannot be served. Strings are of any length, so they cannot be laid out along
+ * an axis as numbers are.
  */
-export function unsupported({ input, output }: ModelConfig): string | undefined {
-  const reshaped = [...input, ...output].find(({ reshape }) => reshape !== undefined);
-  const why = "one of its dimensions has to be the model's own";
-  return reshaped && `tensor '${reshaped.name}' has the batch dimension alone, which is not supported: ${why}`;
+export function unsupported(config: ModelConfig, { inputs, outputs }: GraphMetadata): string | undefined {
+  const woven = [...inputs, ...outputs].find(
+    (tensor) => tensor.datatype === "BYTES" && (batchAxisOf(config, tensor) ?? 0) > 0,
+  );
+  return woven && `tensor '${woven.name}' of strings has its batch axis not first, which is not supported`;
 }
 
 type Direct = NonNullable<SequenceBatching["direct"]>;
@@ -79,13 +93,17 @@ type Direct = NonNullable<SequenceBatching["direct"]>;
  */
 export function servingOf(
   config: ModelConfig,
-  initialStates: ReadonlyMap<string, Buffer>,
+  graph: GraphMetadata,
+  { initialStates, constants }: { initialStates: ReadonlyMap<string, Buffer>; constants: readonly Tensor[] },
 ): Omit<ServingModel, "host" | "version"> {
   const batched = config.max_batch_size > 0;
   const sequence = config.sequence_batching;
+  const layouts = { inputs: layoutsOf(config, graph.inputs), outputs: layoutsOf(config, graph.outputs) };
   return {
     name: config.name,
-    batched,
+    batching: { batched, shared: sharedInputs(config, layouts.inputs) },
+    layouts,
+    constants,
     limits: batchLimits(config),
     candidates: candidates(config),
     controls: sequence === undefined ? [] : controls(sequence),
@@ -101,6 +119,7 @@ export function servingOf(
  */
 export function servedOf(
   config: ModelConfig,
+  graph: GraphMetadata,
   version: string,
   digest: string,
   printed: Record<string, unknown>,
@@ -112,12 +131,18 @@ export function servedOf(
     datatype: kserveType(data_type),
     dims: [...dims],
   });
+  const shared = sharedInputs(config, layoutsOf(config, graph.inputs));
+  const inputSpec = (input: ModelConfig["input"][number]) => {
+    const tensor = graph.inputs.find(({ name }) => name === input.name);
+    const dims = tensor?.dims.length === 0 ? [] : [...input.dims];
+    return { ...spec(input), dims, ...(shared.has(input.name) && { shared: true }) };
+  };
   return {
     name: config.name,
     version,
     platform: config.platform || config.backend,
     maxBatchSize: config.max_batch_size,
-    inputs: config.input.map(spec),
+    inputs: config.input.map(inputSpec),
     outputs: config.output.map(spec),
     ...(sequence && {
       sequence: {
@@ -132,6 +157,21 @@ export function servedOf(
     config: printed,
     digest,
   };
+}
+
+function layoutsOf(config: ModelConfig, tensors: readonly GraphTensor[]): Layouts {
+  return new Map(
+    tensors.flatMap((tensor): [string, Layout][] => {
+      const axis = batchAxisOf(config, tensor);
+      return axis === undefined ? [] : [[tensor.name, { axis, bare: tensor.dims.length === 1 }]];
+    }),
+  );
+}
+
+/** The inputs that requests give without rows, although the model has batches. */
+function sharedInputs(config: ModelConfig, layouts: Layouts): ReadonlySet<string> {
+  const names = config.max_batch_size > 0 ? config.input.map(({ name }) => name) : [];
+  return new Set(names.filter((name) => !layouts.has(name)));
 }
 
 /** The slots of Triton's oldest strategy, where the configuration says how many there are. */

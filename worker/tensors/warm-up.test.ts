@@ -1,31 +1,44 @@
 import { expect, it } from "vitest";
-import { warmUpBatch } from "./warm-up.js";
+import { servedModel } from "../../test/fixtures/served-models.js";
+import type { ModelHost } from "./host.js";
+import type { ServingModel } from "./serving.js";
+import { warmUp } from "./warm-up.js";
 
-it("warmUpBatch makes zeros, initial states and the controls of no sequence, as many rows as the batch has", () => {
-  const model = {
-    states: [
-      { input: "S", output: "S_OUT", datatype: "FP32", dims: [1], initialShape: [1, 1], initial: Buffer.from("abcd") },
-    ],
-    controls: [
-      {
-        kind: "start",
-        tensor: "START",
-        datatype: "INT32",
-        values: { no: Buffer.from([5, 0, 0, 0]), yes: Buffer.from([9, 0, 0, 0]) },
-      },
-      { kind: "corrid", tensor: "CORRID", datatype: "BYTES" },
-    ],
-  } as const;
-  const inputs = [{ name: "X", datatype: "INT64" as const, dims: [-1, 2] }];
-  const made = warmUpBatch(model, inputs, 2).map(({ name, shape, data }) => [
-    name,
-    shape,
-    Buffer.concat(data).toString("hex"),
-  ]);
-  expect(made).toEqual([
-    ["X", [2, 1, 2], "00".repeat(2 * 2 * 8)],
-    ["S", [2, 1], "6162636461626364"],
-    ["START", [2, 1], "0500000005000000"],
-    ["CORRID", [2, 1], "0000000000000000"],
-  ]);
+const spec = { datatype: "INT32" as const, dims: [2] };
+const served = servedModel("m", {
+  maxBatchSize: 8,
+  inputs: [{ name: "X", ...spec }],
+  outputs: [{ name: "Y", ...spec }],
+});
+const first = new Map([["X", { axis: 0, bare: false }]]);
+
+function modelOn(run: ModelHost["run"]): ServingModel {
+  return {
+    name: "m",
+    version: "1",
+    batching: { batched: true, shared: new Set() },
+    layouts: { inputs: first, outputs: new Map([["Y", { axis: 0, bare: false }]]) },
+    constants: [],
+    limits: { maxBatchSize: 8, maxDelayMs: 0, preferred: [] },
+    controls: [],
+    states: [],
+    maxIdleMs: undefined,
+    history: 1,
+    host: { graph: { inputs: [], outputs: [] }, run, close: () => Promise.resolve() },
+  };
+}
+
+it("warmUp runs one batch of each size, and warns of those that fail", async () => {
+  const shapes: string[] = [];
+  const model = modelOn(([x]) => {
+    shapes.push(String(x?.shape));
+    if (shapes.length > 1) return Promise.reject(new Error("no room for 8"));
+    const data = new Uint8Array(8 * (x?.shape[0] ?? 0));
+    const outputs = [{ name: "Y", datatype: "INT32" as const, shape: x?.shape ?? [], data }];
+    return Promise.resolve({ outputs, ranMs: 1, letGo: () => undefined });
+  });
+  const [warning, ...others] = await warmUp(model, served, [4, 8]);
+  expect(warning).toMatch(/^the warm-up with a batch of 8 failed: .*no room for 8/);
+  expect(others).toEqual([]);
+  expect(shapes.slice(0, 2)).toEqual(["4,2", "8,2"]);
 });

@@ -3,7 +3,7 @@
  * model's inputs by name, and otherwise its parameters. What `parameters` holds is read as if it
  * stood outside of it.
  */
-import type { ServedModel, TensorSpec } from "#shared/contract/announcement.js";
+import { fullShape, type ServedModel, type TensorSpec } from "#shared/contract/announcement.js";
 import { parseJson, type JsonObject, type JsonValue } from "#shared/json/parse.js";
 import { TensorData } from "#shared/json/tensor-data.js";
 import { InferenceError } from "#shared/errors.js";
@@ -47,11 +47,11 @@ export function parseGenerate(body: Buffer, model: ServedModel, limits: Limits):
 }
 
 function tensorOf(spec: TensorSpec, value: JsonValue, model: ServedModel, limits: Limits): Tensor {
-  const { name, datatype, dims } = spec;
+  const { name, datatype } = spec;
   if (!(value instanceof TensorData) || value.isNested || value.holdsOther) throw notConvertible(name);
   const { count } = value;
   if (count === 0) return { name, datatype, shape: [], data: Buffer.alloc(0) };
-  const shape = fitShape(name, model.maxBatchSize > 0 ? [-1, ...dims] : dims, count);
+  const shape = fitShape(name, fullShape(model, spec), count);
   return { name, datatype, shape, data: jsonToRaw(name, datatype, value, count, limits.jsonBytes) };
 }
 

@@ -3,7 +3,7 @@
  * data as JSON or as bytes that follow the JSON.
  */
 import { datatypeBytes, elementCount, isDatatype, type Datatype } from "#shared/model/datatype.js";
-import type { ServedModel } from "#shared/contract/announcement.js";
+import { hasRows, type ServedModel } from "#shared/contract/announcement.js";
 import type { JsonObject } from "#shared/json/parse.js";
 import { TensorData } from "#shared/json/tensor-data.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
@@ -123,7 +123,7 @@ export function rawInput(body: Buffer, model: ServedModel): Tensor {
     );
   }
   const { name, datatype, dims } = input;
-  const batch = model.maxBatchSize > 0 ? [1] : [];
+  const batch = hasRows(model, input) ? [1] : [];
   if (datatype === "BYTES") {
     if (dims.length !== 1 || dims[0] !== 1) {
       throw refusedRaw(`For BYTE datatype raw input '${name}', the model must have input shape [1]`);

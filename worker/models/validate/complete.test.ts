@@ -1,8 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ModelConfig } from "#shared/model/config.js";
-import { completeDefaults, completeFromGraph, defaultCompletion, type DirectoryFacts } from "./complete.js";
-import type { GraphMetadata } from "../../onnx/graph.js";
-import { resolveConfig } from "../resolve.js";
+import { completeDefaults, type DirectoryFacts } from "./complete.js";
 import { modelConfig } from "../pbtxt/schema.js";
 import { parseTextFormat } from "../pbtxt/text-format.js";
 
@@ -10,20 +8,6 @@ const parse = (text: string): ModelConfig => parseTextFormat(modelConfig, Buffer
 const facts: DirectoryFacts = { directory: "m", firstVersionFiles: ["model.onnx"], gpus: [] };
 const stageA = (text: string, given: Partial<DirectoryFacts> = {}): ModelConfig =>
   completeDefaults(parse(text), { ...facts, ...given });
-
-const graph: GraphMetadata = {
-  inputs: [
-    { name: "A", datatype: "FP32", dims: [-1, 4] },
-    { name: "B", datatype: "BYTES", dims: [-1] },
-  ],
-  outputs: [{ name: "C", datatype: "INT64", dims: [-1, -1, 2] }],
-};
-const unbatched: GraphMetadata = {
-  inputs: [{ name: "A", datatype: "FP32", dims: [] }],
-  outputs: [{ name: "C", datatype: "INT64", dims: [3] }],
-};
-const stageB = (text: string, of: GraphMetadata = graph, autoComplete = true): ModelConfig =>
-  completeFromGraph(parse(text), of, { ...defaultCompletion, autoComplete });
 
 describe("completeDefaults", () => {
   const identity = ({ name, backend, platform, default_model_filename }: ModelConfig) =>
@@ -102,63 +86,5 @@ describe("completeDefaults", () => {
   it("changes nothing the second time", () => {
     const once = stageA("max_batch_size: 8 sequence_batching { oldest { } } instance_group { }");
     expect(completeDefaults(once, facts)).toEqual(once);
-  });
-});
-
-describe("completeFromGraph", () => {
-  const summary = (config: ModelConfig): string =>
-    [
-      config.max_batch_size,
-      ...[...config.input, ...config.output].map(
-        ({ name, data_type, dims, reshape }) =>
-          `${name}:${data_type.slice(5)}${JSON.stringify(dims)}${reshape ? `>${JSON.stringify(reshape.shape)}` : ""}`,
-      ),
-      config.dynamic_batching ? "dynamic" : "-",
-    ].join(" ");
-  const io = "input { name: 'A' } output { name: 'C' }";
-  it.each<[text: string, of: GraphMetadata, expected: string]>([
-    ["", graph, "4 A:FP32[4] B:STRING[1]>[] C:INT64[-1,2] dynamic"],
-    ["max_batch_size: 0", graph, "4 A:FP32[4] B:STRING[1]>[] C:INT64[-1,2] dynamic"],
-    ["max_batch_size: 8", graph, "8 A:FP32[4] B:STRING[1]>[] C:INT64[-1,2] dynamic"],
-    ["max_batch_size: 1", graph, "1 A:FP32[4] B:STRING[1]>[] C:INT64[-1,2] -"],
-    ["sequence_batching { }", graph, "4 A:FP32[4] B:STRING[1]>[] C:INT64[-1,2] -"],
-    ["output { name: 'C' }", graph, "4 A:FP32[4] B:STRING[1]>[] C:INVALID[] dynamic"],
-    ["input { name: 'A' }", graph, "4 A:INVALID[] C:INT64[-1,2] dynamic"],
-    ["batch_input { } output { name: 'C' }", graph, "0 C:INVALID[] -"],
-    [io, graph, "0 A:INVALID[] C:INVALID[] -"],
-    ["", unbatched, "0 A:FP32[1] C:INT64[3] -"],
-  ])("makes %j (graph %#) %j", (text, of, expected) => {
-    expect(summary(stageB(text, of))).toBe(expected);
-  });
-
-  it("does nothing when auto-complete is off", () => {
-    expect(summary(stageB("", graph, false))).toBe("0 -");
-  });
-
-  it("refuses a batch size that the graph cannot have", () => {
-    expect(() => stageB("name: 'm' max_batch_size: 2", unbatched)).toThrow(
-      "autofill failed for model 'm': model does not support batching while non-zero max_batch_size is specified",
-    );
-  });
-});
-
-describe("resolveConfig", () => {
-  it("serves a model without a configuration", () => {
-    const config = resolveConfig(stageA(""), facts, graph);
-    expect(config.max_batch_size).toBe(4);
-    expect(config.dynamic_batching?.preferred_batch_size).toEqual([4]);
-    expect(config.input.map(({ name }) => name)).toEqual(["A", "B"]);
-  });
-
-  it("refuses a sequence model whose tensors the graph filled in", () => {
-    const text = "sequence_batching { state { input_name: 'B' output_name: 'C' data_type: TYPE_STRING dims: 1 } }";
-    expect(() => resolveConfig(stageA(text), facts, graph)).toThrow("input 'B' is specified more than once for m");
-  });
-
-  it("refuses missing tensors when auto-complete is off", () => {
-    const options = { ...defaultCompletion, autoComplete: false };
-    expect(() => resolveConfig(stageA(""), facts, graph, options)).toThrow(
-      "unable to load model 'm', configuration expects 0 inputs, model provides 2",
-    );
   });
 });

@@ -1,17 +1,8 @@
 /**
- * Fills in what a configuration leaves out, in two stages. `completeDefaults` (stage A) needs only
- * the directory; `completeFromGraph` (stage B) needs the model's own inputs and outputs. An
- * explicit `max_batch_size: 0` cannot be told from an absent one, and does not survive stage B.
+ * Fills in what a configuration leaves out and the directory alone tells: Triton's stage A. Stage B
+ * is in `from-graph.ts`.
  */
-import {
-  configType,
-  type InstanceGroup,
-  type ModelConfig,
-  type ModelInput,
-  type ModelOutput,
-} from "#shared/model/config.js";
-import type { GraphMetadata, GraphTensor } from "../../onnx/graph.js";
-import { LoadError } from "../../thread/load-error.js";
+import type { InstanceGroup, ModelConfig } from "#shared/model/config.js";
 
 /** What stage A needs to know beside the configuration. */
 export interface DirectoryFacts {
@@ -22,16 +13,6 @@ export interface DirectoryFacts {
   /** Ids of the GPUs that instances can run on. */
   readonly gpus: readonly number[];
 }
-
-export interface CompletionOptions {
-  /** Whether the graph may fill in inputs, outputs and batching. */
-  readonly autoComplete: boolean;
-  /** The `max_batch_size` where the graph can batch and the configuration says nothing. */
-  readonly defaultMaxBatchSize: number;
-}
-
-/** The values that Triton uses. */
-export const defaultCompletion: CompletionOptions = { autoComplete: true, defaultMaxBatchSize: 4 };
 
 const BACKEND = "onnxruntime";
 const PLATFORM = "onnxruntime_onnx";
@@ -65,39 +46,6 @@ export function completeDefaults(config: ModelConfig, facts: DirectoryFacts): Mo
     instance_group: completeGroups(batched, facts.gpus),
   };
 }
-
-/**
- * Stage B. What it adds lacks stage A's defaults, so stage A runs once more after it.
- * @throws LoadError when the configuration batches and the graph cannot
- */
-export function completeFromGraph(config: ModelConfig, graph: GraphMetadata, options: CompletionOptions): ModelConfig {
-  const told = (config.input.length > 0 || config.batch_input.length > 0) && config.output.length > 0;
-  if (!options.autoComplete || told) return config;
-  const batchable = [...graph.inputs, ...graph.outputs].every(({ dims }) => dims[0] === -1);
-  if (!batchable && config.max_batch_size !== 0) {
-    const why = "model does not support batching while non-zero max_batch_size is specified";
-    throw new LoadError(`autofill failed for model '${config.name}': ${why}`);
-  }
-  const size = batchable && config.max_batch_size === 0 ? options.defaultMaxBatchSize : config.max_batch_size;
-  const scheduled = config.dynamic_batching ?? config.sequence_batching ?? config.ensemble_scheduling;
-  return {
-    ...config,
-    max_batch_size: size,
-    input: config.input.length > 0 ? config.input : graph.inputs.map((tensor) => inputOf(tensor, size > 0)),
-    output: config.output.length > 0 ? config.output : graph.outputs.map((tensor) => outputOf(tensor, size > 0)),
-    ...(size > 1 && scheduled === undefined && { dynamic_batching: plainDynamicBatching }),
-  };
-}
-
-/** What `dynamic_batching {}` means. */
-const plainDynamicBatching = {
-  preferred_batch_size: [],
-  max_queue_delay_microseconds: 0,
-  preserve_ordering: false,
-  priority_levels: 0,
-  default_priority_level: 0,
-  priority_queue_policy: {},
-} as const;
 
 function completeBackend(config: ModelConfig, { firstVersionFiles }: DirectoryFacts): ModelConfig {
   const { platform, default_model_filename: filename } = config;
@@ -155,28 +103,3 @@ const implicitGroup: InstanceGroup = {
   passive: false,
   host_policy: "",
 };
-
-/**
- * Describes a graph's tensor as a configuration does. A scalar becomes `[1]`, which is reshaped
- * away where there is a batch dimension.
- */
-function tensorOf({ name, datatype, dims }: GraphTensor, batching: boolean) {
-  const shape = batching ? dims.slice(1) : dims;
-  const scalar = shape.length === 0;
-  return {
-    name,
-    data_type: configType(datatype),
-    dims: scalar ? [1] : shape,
-    ...(scalar && batching && { reshape: { shape: [] } }),
-    is_shape_tensor: false,
-    is_non_linear_format_io: false,
-  };
-}
-
-function inputOf(tensor: GraphTensor, batching: boolean): ModelInput {
-  return { ...tensorOf(tensor, batching), format: "FORMAT_NONE", allow_ragged_batch: false, optional: false };
-}
-
-function outputOf(tensor: GraphTensor, batching: boolean): ModelOutput {
-  return { ...tensorOf(tensor, batching), label_filename: "" };
-}

@@ -92,7 +92,7 @@ describe("validateAgainstGraph", () => {
     [
       `${batch} input { name: 'A' data_type: TYPE_FP32 dims: [ 3, 5 ] } ${o}`,
       plain,
-      "model 'm', tensor 'A': for the model to support batching the shape should have at least 1 dimension and the first dimension must be -1; but shape expected by the model is [3,-1]",
+      "model 'm', tensor 'A': for the model to support batching the shape should have at least 1 dimension and the first dimension must be -1; but shape expected by the model is [3,-1], or a parameter 'batch_axis:A' must name another one that is",
     ],
     [
       `${batch} ${a} output { name: 'O' data_type: TYPE_FP32 dims: 4 }`,

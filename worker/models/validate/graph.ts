@@ -12,8 +12,10 @@ import {
   type SequenceControl,
   type SequenceState,
 } from "#shared/model/config.js";
+import { BATCH_AXIS, batchAxisOf } from "../../onnx/batch-axis.js";
 import type { GraphMetadata, GraphTensor } from "../../onnx/graph.js";
 import { LoadError } from "../../thread/load-error.js";
+import { constantNames } from "./constants.js";
 
 type Tensors = ReadonlyMap<string, GraphTensor>;
 type Role = "input" | "output" | "input state" | "output state";
@@ -25,7 +27,8 @@ export function validateAgainstGraph(config: ModelConfig, graph: GraphMetadata):
     input.filter(({ optional }) => !optional).length +
     (sequence?.control_input.flatMap(({ control }) => control).length ?? 0) +
     (sequence?.state.length ?? 0) +
-    config.batch_input.flatMap(({ target_name: names }) => names).length;
+    config.batch_input.flatMap(({ target_name: names }) => names).length +
+    constantNames(config.parameters).length;
   if (expected !== graph.inputs.length) {
     const counts = `configuration expects ${expected} inputs, model provides ${graph.inputs.length}`;
     throw new LoadError(`unable to load model '${config.name}', ${counts}`);
@@ -56,7 +59,7 @@ function checkInput(config: ModelConfig, input: ModelInput, inputs: Tensors): vo
   const tensor = find("input", input.name, inputs);
   checkType(config, "input", input.name, input.data_type, tensor);
   if (!input.allow_ragged_batch) {
-    checkDims(config, input.name, input.reshape?.shape ?? input.dims, tensor, fits);
+    checkDims(config, input.name, input.reshape?.shape ?? input.dims, tensor, isShared(tensor) ? "shared" : fits);
     return;
   }
   const ragged = `${unable}configuration expects model provides input with shape [-1] for ragged input '${input.name}'`;
@@ -103,7 +106,9 @@ function checkControl(config: ModelConfig, name: string, type: DataType, tensor:
 function checkState(config: ModelConfig, state: SequenceState, side: "input" | "output", tensor: GraphTensor): void {
   const name = side === "input" ? state.input_name : state.output_name;
   checkType(config, `${side} state`, name, state.data_type, tensor);
-  checkDims(config, name, state.dims, tensor, side === "input" ? fits : mayEqual);
+  // A state of one number for each row has no dims, but a configuration has to say some: [1].
+  const bare = config.max_batch_size > 0 && tensor.dims.length === 1 && state.dims.every((dim) => dim === 1);
+  checkDims(config, name, bare ? [] : state.dims, tensor, side === "input" ? fits : mayEqual);
 }
 
 function checkType(config: ModelConfig, role: Role, name: string, type: DataType, tensor: GraphTensor): void {
@@ -126,35 +131,51 @@ function checkDims(
   config: ModelConfig,
   name: string,
   dims: readonly number[],
-  { dims: graph, ...tensor }: GraphTensor,
-  agree: Compare,
+  tensor: GraphTensor,
+  agree: Compare | "shared",
 ): void {
+  const graph = tensor.dims;
   const batching = config.max_batch_size > 0;
-  if (graph.length === 0 && !batching) {
+  if (graph.length === 0 && (!batching || agree === "shared")) {
     if (dims.every((dim) => dim === 1)) return;
-    const only = "should only provide 1 in the model configuration when the model doesn't support batching";
+    const only = batching
+      ? "should only provide 1 in the model configuration"
+      : "should only provide 1 in the model configuration when the model doesn't support batching";
     throw new LoadError(
       `unable to load model '${config.name}', scalar tensor '${name}', ${only}. Model configuration provided: ${shapeText(dims)}.`,
     );
   }
-  checkBatchDimension(config, name, { dims: graph, ...tensor });
-  const full = batching ? [-1, ...dims] : dims;
-  if (graph.length === full.length && graph.every((dim, axis) => agree(dim, full[axis] ?? 0))) return;
+  const shared = agree === "shared";
+  if (!shared) checkBatchDimension(config, name, tensor);
+  const compare = shared ? fits : agree;
+  const axis = shared ? undefined : batchAxisOf(config, tensor);
+  const full = axis === undefined ? dims : dims.toSpliced(axis, 0, -1);
+  if (graph.length === full.length && graph.every((dim, at) => compare(dim, full[at] ?? 0))) return;
   const meaning =
-    "an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete shape";
-  const given = batching ? `${meaning} ${shapeText(full)}` : `shape ${shapeText(full)}`;
+    axis === 0
+      ? "an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete shape"
+      : `a batch dimension at axis ${axis ?? 0} because max_batch_size > 0 within the explicit tensor shape, making complete shape`;
+  const given = axis === undefined ? `shape ${shapeText(full)}` : `${meaning} ${shapeText(full)}`;
   const expects = `the model expects ${graph.length} dimensions (shape ${shapeText(graph)})`;
   throw new LoadError(
     `model '${config.name}', tensor '${name}': ${expects} but the model configuration specifies ${full.length} dimensions (${given})`,
   );
 }
 
-function checkBatchDimension(config: ModelConfig, name: string, { dims }: GraphTensor): void {
-  if (config.max_batch_size === 0 || dims[0] === -1) return;
+/** Whether all requests of a batch share the input, since no axis of it is of any size. */
+function isShared({ dims }: GraphTensor): boolean {
+  return !dims.includes(-1);
+}
+
+function checkBatchDimension(config: ModelConfig, name: string, tensor: GraphTensor): void {
+  if (config.max_batch_size === 0 || batchAxisOf(config, tensor) !== undefined) return;
   const needed =
     "for the model to support batching the shape should have at least 1 dimension and the first dimension must be -1";
+  const instead = tensor.dims.includes(-1)
+    ? `, or a parameter '${BATCH_AXIS}${name}' must name another one that is`
+    : ". No dimension of it is, so max_batch_size has to be 0";
   throw new LoadError(
-    `model '${config.name}', tensor '${name}': ${needed}; but shape expected by the model is ${shapeText(dims)}`,
+    `model '${config.name}', tensor '${name}': ${needed}; but shape expected by the model is ${shapeText(tensor.dims)}${instead}`,
   );
 }
 

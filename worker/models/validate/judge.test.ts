@@ -84,7 +84,7 @@ describe("judge", () => {
     ["parameters['checkpoint_history']", "parameters { key: 'checkpoint_history' value { string_value: '0' } }"],
     ["parameters['takes_states_of']", "parameters { key: 'takes_states_of' value { string_value: 'all' } }"],
     ["parameters['implicit_start']", "parameters { key: 'implicit_start' value { string_value: 'yes' } }"],
-    ["parameters['constant_input:sr']", "parameters { key: 'constant_input:sr' value { string_value: '16000' } }"],
+    ["parameters['batch_axis:h']", "parameters { key: 'batch_axis:h' value { string_value: '-1' } }"],
   ])("refuses %s", (field, text) => {
     expect(() => judged(text)).toThrow(
       expect.objectContaining({

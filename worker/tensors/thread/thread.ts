@@ -7,7 +7,7 @@ import type { Datatype } from "#shared/model/datatype.js";
 import { serveThread } from "../../thread/serve.js";
 import { place, viewOf, type Pieces } from "../memory.js";
 import { mayHoldOtherBytes } from "./onnx-strings.js";
-import type { PlainTensor, RunAnswer, RunRequest } from "../protocol.js";
+import type { PlainTensor, RunAnswer, RunRequest, WantedOutput } from "../protocol.js";
 import type { GraphMetadata, GraphTensor, SessionOptions } from "../../onnx/graph.js";
 import {
   datatypeOf,
@@ -43,10 +43,15 @@ function toOrt({ name, datatype, shape, data }: PlainTensor, own: OwnMemory): Or
 }
 
 /** What the run writes an output into; null where only the run can tell how large it is. */
-function prepare({ name, datatype, dims }: GraphTensor, rows: number | undefined, own: OwnMemory): OrtTensor | null {
-  const shape = rows === undefined ? dims : [rows, ...dims.slice(1)];
+function prepare(
+  { name, datatype, dims }: GraphTensor,
+  { axis }: WantedOutput,
+  rows: number | undefined,
+  own: OwnMemory,
+): OrtTensor | null {
+  const shape = rows === undefined ? dims : dims.map((dim, at) => (at === axis ? rows : dim));
   const bytes = elementBytes(datatype);
-  if (bytes === undefined || shape.includes(-1) || shape.length !== dims.length) return null;
+  if (bytes === undefined || shape.includes(-1)) return null;
   return makeTensor(
     datatype,
     own.bytes(
@@ -88,15 +93,15 @@ interface Served {
 async function run(served: Served, { inputs, memory, outputs, rows, into }: RunRequest): Promise<RunAnswer> {
   const feeds = Object.fromEntries(inputs.map((input) => [input.name, toOrt(viewOf(input, memory), served.fed)]));
   const fetches = Object.fromEntries(
-    outputs.map((name) => {
-      const output = served.outputs.get(name);
-      return [name, output === undefined ? null : prepare(output, rows, served.fetched)];
+    outputs.map((wanted) => {
+      const output = served.outputs.get(wanted.name);
+      return [wanted.name, output === undefined ? null : prepare(output, wanted, rows, served.fetched)];
     }),
   );
   const startedAt = performance.now();
   const results = await served.session.run(feeds, fetches);
   const ranMs = performance.now() - startedAt;
-  const tensors = outputs.map((name) => {
+  const tensors = outputs.map(({ name }) => {
     // A prepared output is written in place. Its result is another object over the same memory.
     const tensor = fetches[name] ?? results[name];
     if (tensor === undefined) throw new TypeError(`the model gave no output '${name}'`);

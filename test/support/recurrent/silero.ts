@@ -1,0 +1,176 @@
+/**
+ * Silero VAD, a published recurrent model that finds speech in audio: the three files that the
+ * package `@ricky0123/vad-web` carries, as a repository and as bare loops, and many streams of
+ * audio at a time through a fleet.
+ */
+import { cpSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { root } from "../fleet/root.js";
+import { seededRandom } from "../fleet/random.js";
+import { BareLoop, tensorOf, type Loop } from "./bare-loop.js";
+
+const published = join(root, "node_modules/@ricky0123/vad-web/dist");
+
+interface Silero {
+  readonly file: string;
+  /** Samples of a chunk, at 16 kHz. */
+  readonly chunk: number;
+  readonly states: Loop["states"];
+}
+
+export const sileros: Readonly<Record<string, Silero>> = {
+  "silero-legacy": { file: "silero_vad_legacy.onnx", chunk: 1536, states: { h: "hn", c: "cn" } },
+  "silero-v5": { file: "silero_vad_v5.onnx", chunk: 512, states: { state: "stateN" } },
+  "silero-v6": { file: "silero_vad_v6.onnx", chunk: 512, states: { state: "stateN" } },
+};
+
+/** All that the models need beside their files: two lines and the sampling rate. */
+const CONFIG = `max_batch_size: 64
+sequence_batching { max_sequence_idle_microseconds: 600000000 }
+parameters { key: "constant_input:sr" value: { string_value: "16000" } }
+`;
+
+/** @param config of all of them */
+export function sileroRepository(folder: string, config = CONFIG): string {
+  for (const [name, { file }] of Object.entries(sileros)) {
+    mkdirSync(join(folder, name, "1"), { recursive: true });
+    cpSync(join(published, file), join(folder, name, "1/model.onnx"));
+    writeFileSync(join(folder, name, "config.pbtxt"), config);
+  }
+  return folder;
+}
+
+function sileroOf(model: string): Silero {
+  const found = sileros[model];
+  if (found === undefined) throw new Error(`no model ${model}`);
+  return found;
+}
+
+/**
+ * One chunk of a sequence's audio: a voice of a pitch of its own that comes and goes, in noise. The
+ * same for the same numbers.
+ */
+export function audio(sequence: number, step: number, samples: number): Float32Array {
+  const random = seededRandom(sequence * 100_003 + step);
+  const pitch = 0.04 + 0.003 * sequence;
+  return Float32Array.from({ length: samples }, (_, i) => {
+    const at = step * samples + i;
+    const loud = Math.max(0, Math.sin(at / 2_500 + sequence));
+    const voice = Math.sin(pitch * at) + 0.5 * Math.sin(2 * pitch * at) + 0.25 * Math.sin(5 * pitch * at);
+    return 0.3 * loud * voice + 0.04 * (random.unit() - 0.5);
+  });
+}
+
+/** In Hz. A chunk has as many samples as it says at this rate, and half of them at half of it. */
+const RATE = 16_000;
+
+/** @returns for each sequence the probability of speech in each of its chunks */
+export async function bareSpeech(
+  model: string,
+  sequences: number,
+  steps: number,
+  rates: readonly number[] = [RATE],
+): Promise<number[][]> {
+  const { file, chunk, states } = sileroOf(model);
+  const loop = await BareLoop.open({ file: join(published, file), states });
+  const speech: number[][] = [];
+  for (let sequence = 0; sequence < sequences; sequence++) {
+    loop.begin();
+    const heard: number[] = [];
+    const rate = rates[sequence % rates.length] ?? 0;
+    const samples = (chunk * rate) / RATE;
+    const sr = tensorOf("int64", [], [rate]);
+    for (let step = 0; step < steps; step++) {
+      const input = tensorOf("float32", [1, samples], [...audio(sequence, step, samples)]);
+      heard.push((await loop.step({ input, sr }))["output"]?.[0] ?? NaN);
+    }
+    speech.push(heard);
+  }
+  return speech;
+}
+
+export interface Streams {
+  /** Where the gateways listen; each sequence keeps to one of them. */
+  readonly urls: readonly string[];
+  readonly model: string;
+  readonly sequences: number;
+  readonly steps: number;
+  /** One of the sequences sends a chunk that is too short before its step of this number. */
+  readonly bad?: { readonly sequence: number; readonly step: number };
+  /** What sequences say of their sampling rates, in turn; without it they say nothing. */
+  readonly rates?: readonly number[];
+}
+
+export interface Heard {
+  /** For each sequence the probability of speech in each of its chunks. */
+  readonly speech: readonly (readonly number[])[];
+  /** What the bad chunk was answered with. */
+  readonly refused: number | undefined;
+}
+
+/** All sequences at once, each sending a chunk when it has the answer to the one before. */
+export async function streamAudio({ urls, model, sequences, steps, bad, rates }: Streams): Promise<Heard> {
+  const { chunk } = sileroOf(model);
+  let refused: number | undefined;
+  const speech = await Promise.all(
+    Array.from({ length: sequences }, async (_, sequence) => {
+      const url = `${urls[sequence % urls.length] ?? ""}/v2/models/${model}/infer`;
+      const heard: number[] = [];
+      const rate = rates?.[sequence % rates.length];
+      const samples = (chunk * (rate ?? RATE)) / RATE;
+      for (let step = 0; step < steps; step++) {
+        if (bad?.sequence === sequence && bad.step === step) {
+          refused = (await send(url, `${model}-${sequence}`, "bad", new Float32Array(10), {})).status;
+        }
+        const flags = { sequence_start: step === 0, sequence_end: step === steps - 1 };
+        const answer = await send(
+          url,
+          `${model}-${sequence}`,
+          String(step),
+          audio(sequence, step, samples),
+          flags,
+          rate,
+        );
+        const { error, outputs } = (await answer.json()) as { error?: string; outputs?: [{ data: number[] }] };
+        if (outputs === undefined) throw new Error(`sequence ${sequence}, step ${step}: ${error}`);
+        heard.push(outputs[0].data[0] ?? NaN);
+      }
+      return heard;
+    }),
+  );
+  return { speech, refused };
+}
+
+/** The samples go as bytes. A request without an answer is sent again, and takes effect once. */
+async function send(
+  url: string,
+  id: string,
+  step: string,
+  samples: Float32Array,
+  flags: object,
+  rate?: number,
+): Promise<Response> {
+  const shape = [1, samples.length];
+  const parameters = { binary_data_size: samples.byteLength };
+  const header = JSON.stringify({
+    parameters: { sequence_id: id, ...flags },
+    inputs: [
+      { name: "input", datatype: "FP32", shape, parameters },
+      ...(rate === undefined ? [] : [{ name: "sr", datatype: "INT64", shape: [], data: [rate] }]),
+    ],
+  });
+  const bytes = new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength);
+  const body = Buffer.concat([Buffer.from(header), bytes]);
+  const headers = {
+    "inference-header-content-length": String(Buffer.byteLength(header)),
+    "idempotency-key": `${id}-${step}`,
+  };
+  for (let attempt = 1; ; attempt++) {
+    const answer = await fetch(url, { method: "POST", body, headers }).catch((error: unknown) => {
+      if (attempt === 20) throw error;
+      return undefined;
+    });
+    if (answer !== undefined && (answer.status !== 503 || attempt === 20)) return answer;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}

@@ -1,0 +1,240 @@
+/**
+ * Fills in what a configuration leaves out and the model's own graph tells: Triton's stage B, and
+ * beyond it states, controls and batch axes. Stage A has to run once more after it. An explicit
+ * `max_batch_size: 0` cannot be told from an absent one, and may not survive this.
+ */
+import {
+  configType,
+  type ModelConfig,
+  type ModelInput,
+  type ModelOutput,
+  type SequenceState,
+} from "#shared/model/config.js";
+import { BATCH_AXIS } from "../../onnx/batch-axis.js";
+import type { GraphMetadata, GraphTensor } from "../../onnx/graph.js";
+import { LoadError } from "../../thread/load-error.js";
+import { axisFinder, type FoundAxis, type Known } from "./axes.js";
+import { constantNames } from "./constants.js";
+import { inferSequence, stateOf, type Inferred } from "./infer.js";
+
+export interface CompletionOptions {
+  /** Whether the graph may fill in inputs, outputs, states and batching. */
+  readonly autoComplete: boolean;
+  /** The `max_batch_size` where the graph can batch and the configuration says nothing. */
+  readonly defaultMaxBatchSize: number;
+}
+
+/** The values that Triton uses. */
+export const defaultCompletion: CompletionOptions = { autoComplete: true, defaultMaxBatchSize: 4 };
+
+/** @throws LoadError when the configuration asks for what the graph cannot do */
+export function completeFromGraph(config: ModelConfig, graph: GraphMetadata, options: CompletionOptions): ModelConfig {
+  const { sequence_batching: sequence } = config;
+  if (!options.autoComplete) return withAxes(config, new Roles(config, graph, nothing));
+  const plain = new Roles(config, graph, nothing);
+  const inferred =
+    sequence === undefined ? nothing : inferSequence(config, sequence, graph, (tensor) => plain.axis(tensor));
+  const roles = new Roles(config, graph, inferred);
+  const told = (config.input.length > 0 || config.batch_input.length > 0) && config.output.length > 0;
+  const size = told ? config.max_batch_size : batchSize(config, roles, options);
+  const batching = size > 0;
+  const states = inferred.pairs.map((pair) => {
+    const axisOf = (tensor: GraphTensor) => (batching ? clear(config, tensor, roles) : roles.axis(tensor));
+    return stateOf(pair, [axisOf(pair.input), axisOf(pair.output)], batching);
+  });
+  const complete = {
+    ...config,
+    max_batch_size: size,
+    ...(sequence && {
+      sequence_batching: {
+        ...sequence,
+        control_input: [...sequence.control_input, ...inferred.controls],
+        state: [...sequence.state, ...states],
+      },
+    }),
+  };
+  if (told) return withAxes(complete, roles);
+  const scheduled = config.dynamic_batching ?? sequence ?? config.ensemble_scheduling;
+  return withAxes(
+    {
+      ...complete,
+      input: config.input.length > 0 ? config.input : roles.inputs.map((tensor) => inputOf(tensor, roles, batching)),
+      output:
+        config.output.length > 0 ? config.output : roles.outputs.map((tensor) => outputOf(tensor, roles, batching)),
+      ...(size > 1 && scheduled === undefined && { dynamic_batching: plainDynamicBatching }),
+    },
+    roles,
+  );
+}
+
+const nothing: Inferred = { controls: [], pairs: [] };
+
+/** What `dynamic_batching {}` means. */
+const plainDynamicBatching = {
+  preferred_batch_size: [],
+  max_queue_delay_microseconds: 0,
+  preserve_ordering: false,
+  priority_levels: 0,
+  default_priority_level: 0,
+  priority_queue_policy: {},
+} as const;
+
+/** What the tensors of a graph are for, and where their batch is. */
+class Roles {
+  /** What clients give: all that is no control, state or constant. */
+  readonly inputs: readonly GraphTensor[];
+  /** What clients get: all that is no state. */
+  readonly outputs: readonly GraphTensor[];
+  readonly constants: readonly GraphTensor[];
+  /** The two ends of all states, as far as the graph has them. */
+  readonly states: readonly GraphTensor[];
+  readonly #config: ModelConfig;
+  readonly #find;
+  readonly #known = new Map<GraphTensor, Known>();
+
+  constructor(config: ModelConfig, graph: GraphMetadata, { controls, pairs }: Inferred) {
+    const { sequence_batching: sequence, parameters } = config;
+    this.#config = config;
+    this.#find = axisFinder(graph);
+    const states = new Set<GraphTensor>();
+    const isControl = (name: string): boolean =>
+      [...(sequence?.control_input ?? []), ...controls].some((control) => control.name === name);
+    const isConstant = (name: string): boolean => constantNames(parameters).includes(name);
+    for (const { input, output } of pairs) this.#addState(states, input, output, undefined);
+    for (const state of sequence?.state ?? []) {
+      const input = graph.inputs.find(({ name }) => name === state.input_name);
+      const output = graph.outputs.find(({ name }) => name === state.output_name);
+      if (input !== undefined && output !== undefined) this.#addState(states, input, output, state);
+    }
+    this.states = [...states];
+    this.constants = graph.inputs.filter(({ name }) => isConstant(name));
+    this.inputs = graph.inputs.filter(
+      (tensor) => !states.has(tensor) && !isControl(tensor.name) && !isConstant(tensor.name),
+    );
+    this.outputs = graph.outputs.filter((tensor) => !states.has(tensor));
+    for (const [tensors, listed] of [
+      [graph.inputs, config.input],
+      [graph.outputs, config.output],
+    ] as const) {
+      for (const { name, dims, reshape } of listed) {
+        const tensor = tensors.find((one) => one.name === name);
+        if (tensor !== undefined && !states.has(tensor)) this.#known.set(tensor, { dims: reshape?.shape ?? dims });
+      }
+    }
+  }
+
+  axis(tensor: GraphTensor): FoundAxis {
+    return this.#find(tensor, { named: this.#named(tensor), ...this.#known.get(tensor) });
+  }
+
+  #named({ name }: GraphTensor): number | undefined {
+    const named = this.#config.parameters[BATCH_AXIS + name]?.string_value;
+    return named === undefined ? undefined : Number(named);
+  }
+
+  #addState(states: Set<GraphTensor>, input: GraphTensor, output: GraphTensor, told: SequenceState | undefined): void {
+    for (const [tensor, other] of [[input, output] as const, [output, input] as const]) {
+      const partner = { tensor: other, known: { named: this.#named(other), dims: told?.dims } };
+      this.#known.set(tensor, { dims: told?.dims, partner });
+    }
+    states.add(input).add(output);
+  }
+}
+
+/**
+ * Triton batches a graph whose tensors all have their batch first. Where the configuration asks for
+ * batches or sequences it may be anywhere, and some input may have none.
+ *
+ * @throws LoadError
+ */
+function batchSize(config: ModelConfig, roles: Roles, { defaultMaxBatchSize }: CompletionOptions): number {
+  const { max_batch_size: size, sequence_batching: sequence, name } = config;
+  const { inputs, outputs, states } = roles;
+  const must = [...outputs, ...states];
+  const first = [...inputs, ...must].every(({ dims }) => dims[0] === -1);
+  if (!first && size === 0 && sequence === undefined) return 0;
+  const unbatched = must.filter((tensor) => roles.axis(tensor) === "none");
+  const some = inputs.length === 0 || inputs.some((tensor) => roles.axis(tensor) !== "none");
+  if (unbatched.length === 0 && some) return size === 0 ? defaultMaxBatchSize : size;
+  if (size === 0) return 0;
+  const why = "model does not support batching while non-zero max_batch_size is specified";
+  const fixed = (unbatched.length > 0 ? unbatched : inputs).map(({ name, dims }) => `'${name}' [${dims.join(",")}]`);
+  throw new LoadError(`autofill failed for model '${name}': ${why}: ${fixed.join(", ")} has no dimension of any size`);
+}
+
+/**
+ * Writes the batch axes that are not the first one into the configuration, where all that reads it
+ * later finds them.
+ *
+ * @throws LoadError
+ */
+function withAxes(config: ModelConfig, roles: Roles): ModelConfig {
+  const { name, max_batch_size: size, parameters } = config;
+  const tensors = [...roles.inputs, ...roles.outputs, ...roles.states, ...roles.constants];
+  for (const key of Object.keys(parameters).filter((one) => one.startsWith(BATCH_AXIS))) {
+    checkNamed(key.slice(BATCH_AXIS.length), Number(parameters[key]?.string_value), tensors);
+    if (size === 0) throw new LoadError(`parameters['${key}'] needs a max_batch_size, which ${name} does not have`);
+  }
+  if (size === 0) return config;
+  const listed = new Set([...config.input, ...config.output].map((one) => one.name));
+  const axes = Object.fromEntries(
+    tensors.flatMap((tensor) => {
+      const axis = roles.axis(tensor);
+      const unused = roles.outputs.includes(tensor) && !listed.has(tensor.name);
+      if (unused || axis === 0 || axis === "none") return [];
+      clear(config, tensor, roles);
+      return [[BATCH_AXIS + tensor.name, { string_value: String(axis) }]];
+    }),
+  );
+  return { ...config, parameters: { ...parameters, ...axes } };
+}
+
+function checkNamed(name: string, axis: number, tensors: readonly GraphTensor[]): void {
+  const key = `parameters['${BATCH_AXIS}${name}']`;
+  const tensor = tensors.find((one) => one.name === name);
+  if (tensor === undefined) {
+    const names = tensors.map((one) => one.name).sort();
+    throw new LoadError(`${key}: the graph's tensors with a batch axis are ${names.join(", ")}`);
+  }
+  if (tensor.dims[axis] === -1) return;
+  const shape = `'${name}' has the shape [${tensor.dims.join(",")}]`;
+  throw new LoadError(`${key} is ${axis}, but ${shape}, where a batch axis must be of any size (-1)`);
+}
+
+/** @throws LoadError where nothing tells the tensor's batch axis */
+function clear({ name: model }: ModelConfig, tensor: GraphTensor, roles: Roles): FoundAxis {
+  const axis = roles.axis(tensor);
+  if (axis !== "unclear") return axis;
+  const { name, dims } = tensor;
+  const example = `parameters { key: "${BATCH_AXIS}${name}" value: { string_value: "${dims.indexOf(-1)}" } }`;
+  throw new LoadError(
+    `which axis of '${name}' [${dims.join(",")}] is the batch of ${model} is not clear: write it, such as ${example}`,
+  );
+}
+
+/**
+ * Describes a graph's tensor as a configuration does. A scalar becomes `[1]`, which is reshaped
+ * away where there is a batch dimension.
+ */
+function tensorOf(tensor: GraphTensor, roles: Roles, batching: boolean) {
+  const { name, datatype, dims } = tensor;
+  const axis = batching ? roles.axis(tensor) : "none";
+  const shape = typeof axis === "number" ? dims.toSpliced(axis, 1) : dims;
+  const scalar = shape.length === 0;
+  return {
+    name,
+    data_type: configType(datatype),
+    dims: scalar ? [1] : shape,
+    ...(scalar && typeof axis === "number" && { reshape: { shape: [] } }),
+    is_shape_tensor: false,
+    is_non_linear_format_io: false,
+  };
+}
+
+function inputOf(tensor: GraphTensor, roles: Roles, batching: boolean): ModelInput {
+  return { ...tensorOf(tensor, roles, batching), format: "FORMAT_NONE", allow_ragged_batch: false, optional: false };
+}
+
+function outputOf(tensor: GraphTensor, roles: Roles, batching: boolean): ModelOutput {
+  return { ...tensorOf(tensor, roles, batching), label_filename: "" };
+}

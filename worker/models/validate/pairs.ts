@@ -1,0 +1,118 @@
+/**
+ * Finds which inputs of a graph are states, and which output holds what each of them is at the next
+ * step: first by their names, then by what fits nothing else.
+ */
+import type { GraphTensor } from "../../onnx/graph.js";
+
+export interface Pair {
+  readonly input: GraphTensor;
+  readonly output: GraphTensor;
+}
+
+export type Pairing =
+  | { readonly kind: "found"; readonly pairs: readonly Pair[] }
+  /** Any of these may be states, and not all of them can be. */
+  | { readonly kind: "ambiguous"; readonly candidates: readonly Pair[] };
+
+/** Tensors of a graph of which the configuration does not say what they are. */
+export interface Unaccounted {
+  readonly inputs: readonly GraphTensor[];
+  readonly outputs: readonly GraphTensor[];
+  /** Whether one of the inputs must remain for clients; false where the configuration has one. */
+  readonly keepInput: boolean;
+  /** The same of the outputs. */
+  readonly keepOutput: boolean;
+  readonly ownDims: OwnDims;
+}
+
+/** The dims of a tensor without its batch; undefined where nobody knows which of them that is. */
+export type OwnDims = (tensor: GraphTensor) => readonly number[] | undefined;
+
+export function pairStates({ inputs, outputs, keepInput, keepOutput, ownDims }: Unaccounted): Pairing {
+  let left = { inputs, outputs };
+  const pairs: Pair[] = [];
+  for (const rule of [isStemPair, isAny]) {
+    const found = candidates(left.inputs, left.outputs, rule, ownDims);
+    const rest = {
+      inputs: left.inputs.filter((input) => !found.some((pair) => pair.input === input)),
+      outputs: left.outputs.filter((output) => !found.some((pair) => pair.output === output)),
+    };
+    const most = Math.min(
+      left.inputs.filter(isOrdinary).length - (keepInput ? 1 : 0),
+      left.outputs.length - (keepOutput ? 1 : 0),
+    );
+    // Names that say so are not passed over; mere likeness of what has to remain says nothing.
+    if (most <= 0 && rule !== isStemPair) break;
+    const once = new Set(found.flatMap(({ input, output }) => [input, output])).size === 2 * found.length;
+    const tooMany = (keepInput && !rest.inputs.some(isOrdinary)) || (keepOutput && rest.outputs.length === 0);
+    if (found.length > 0 && (!once || tooMany)) return { kind: "ambiguous", candidates: found };
+    pairs.push(...found);
+    left = rest;
+  }
+  return { kind: "found", pairs };
+}
+
+type Rule = (input: GraphTensor, output: GraphTensor) => boolean;
+
+function candidates(
+  inputs: readonly GraphTensor[],
+  outputs: readonly GraphTensor[],
+  rule: Rule,
+  ownDims: OwnDims,
+): Pair[] {
+  return inputs.flatMap((input) =>
+    outputs
+      .filter((output) => rule(input, output) && areCompatible(input, output, ownDims) && !areBare(input, output))
+      .map((output) => ({ input, output })),
+  );
+}
+
+/** A number for the whole batch, such as a sampling rate, is not what a model is asked about. */
+function isOrdinary({ dims }: GraphTensor): boolean {
+  return dims.length > 0;
+}
+
+function isStemPair(input: GraphTensor, output: GraphTensor): boolean {
+  return isStem(input.name, output.name);
+}
+
+const isAny: Rule = () => true;
+
+/** Whether one may be the other a step later; -1 fits any size. */
+export function areCompatible(input: GraphTensor, output: GraphTensor, ownDims: OwnDims): boolean {
+  const [own, next] = [ownDims(input), ownDims(output)];
+  const [from, to] = own === undefined || next === undefined ? [input.dims, output.dims] : [own, next];
+  return (
+    input.datatype === output.datatype &&
+    from.length === to.length &&
+    from.every((dim, axis) => dim === -1 || to[axis] === -1 || dim === to[axis])
+  );
+}
+
+/** `input` and `output`, `x` and `y`, numbered or not, are what clients give and get. */
+function areBare(input: GraphTensor, output: GraphTensor): boolean {
+  return /^(input|x)[_\d]*$/i.test(input.name) && /^(output|y)[_\d]*$/i.test(output.name);
+}
+
+/**
+ * Whether the names are those that exporters give to a state and to what it becomes: `h` and `hn`,
+ * `h0` and `hn`, `state` and `stateN`, `X_in` and `X_out`, `past_X` and `present_X`, `X` and
+ * `X_out`, `next_X` or `new_X`, `INPUT_STATE` and `OUTPUT_STATE`.
+ */
+export function isStem(input: string, output: string): boolean {
+  if (output === `${input}N` || (input.length === 1 && output === `${input}n`)) return true;
+  const [from, to] = [input.toLowerCase(), output.toLowerCase()];
+  const outputs = [`${from}_out`, `out_${from}`, `next_${from}`, `${from}_next`, `new_${from}`, `${from}_new`];
+  const swapped: [old: RegExp, by: string][] = [
+    [/0$/, "n"],
+    [/_in$/, "_out"],
+    [/^in_/, "out_"],
+    [/^past([._])/, "present$1"],
+    [/^past_key_values\./, "present."],
+    [/^prev_/, "next_"],
+    // Of other things, such as ids, a model may well give out as many as it takes.
+    [/^input_(?=.*(state|hidden|cell|cache)s?$)/, "output_"],
+  ];
+  for (const [old, by] of swapped) if (old.test(from)) outputs.push(from.replace(old, by));
+  return outputs.includes(to);
+}
