@@ -10,6 +10,7 @@ import { fixedError, InferenceError } from "#shared/errors.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import type { Admission, Applicant } from "#shared/queue/admission/admit.js";
 import { adopt } from "#shared/queue/sequences/adopt.js";
+import type { PastReason } from "#shared/queue/past.js";
 import { usualTerms, type WaitingTerms } from "#shared/queue/parking.js";
 import type { LimitName, QueueLimits } from "#shared/queue/admission/limits.js";
 import type { AdmissionBatcher } from "./batcher.js";
@@ -142,8 +143,10 @@ export async function enqueue<Request extends AnyRequest>(
       case "too-many-sequences":
         if (await comesAgain(queue, "sequences", applicant, place)) break;
         throw fixedError("sequence_limit", "usual");
+      case "start-required":
+        throw startRequired(request, admission.why);
       default:
-        throw refusal(admission.said, request);
+        throw refusal(admission.said);
     }
   }
   throw fixedError("unavailable", "queue");
@@ -281,18 +284,21 @@ type Refused = Exclude<
   | "forgotten"
   | "failed"
   | "queue-full"
+  | "start-required"
   | "too-many-sequences"
 >;
 
-function refusal(said: Refused, { model, sequence }: AnyRequest): InferenceError {
+function startRequired({ model, sequence }: AnyRequest, reason: PastReason): InferenceError {
+  if (sequence === undefined) throw new TypeError("a stateless request cannot lack START");
+  return new InferenceError("sequence_start_required", startRequiredMessage(model.name, sequence.id), { reason });
+}
+
+function refusal(said: Refused): InferenceError {
   switch (said) {
     case "unwritable":
       return fixedError("unavailable", "queue");
     case "mismatch":
       return fixedError("idempotency_mismatch", "usual");
-    case "start-required":
-      if (sequence === undefined) throw new TypeError("a stateless request cannot lack START");
-      return new InferenceError("sequence_start_required", startRequiredMessage(model.name, sequence.id));
     case "backlog-full":
       return fixedError("sequence_backlog", "usual");
   }
