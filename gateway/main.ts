@@ -29,6 +29,7 @@ import { GoneBack } from "./fleet/gone-back.js";
 import { FleetWatch } from "./fleet/watch.js";
 import { PendingRequests } from "./outcomes/pending.js";
 import { Requests } from "./requests/requests.js";
+import { Sequences } from "./sequences/sequences.js";
 import { startServer } from "./server.js";
 import { Readers } from "./stream/readers.js";
 import { Relay } from "./stream/relay.js";
@@ -136,6 +137,14 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     log,
   });
   const requests = new Requests({ redis, bus, relay, outcomeTtlMs: streamTtlMs });
+  const sequences = new Sequences({
+    redis,
+    buckets,
+    models: fleet,
+    limits,
+    shares: loads,
+    idempotencyTtlMs: config.BATON_IDEMPOTENCY_TTL_MS,
+  });
   const parseThread = new ParseThread();
   lifecycle.onClose("parse thread", () => parseThread.close());
   const tenantOf = tenantFrom(config.BATON_TENANT_HEADER);
@@ -144,6 +153,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     tenantOf,
     inference,
     requests,
+    sequences,
     isReady: () => !stopping && fleet.canAdmit && !loads.isFull,
     serverName: config.BATON_SERVER_NAME,
     version,

@@ -2,9 +2,9 @@
  * A worker as a member of the fleet: its connections, the lanes of its models, and how it joins and
  * leaves.
  */
-import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import type { Logger } from "pino";
+import { boot } from "#shared/boot.js";
 import { pinOf, type Lane } from "#shared/queue/address.js";
 import type { Lifecycle } from "#shared/lifecycle.js";
 import { connectBus, type Bus } from "#shared/nats/connect.js";
@@ -50,7 +50,7 @@ export class FleetMember {
 
   /** Begins to connect and does not wait. `lifecycle` closes the connections. */
   constructor(config: WorkerConfig, lifecycle: Lifecycle, log: Logger) {
-    this.worker = `${config.BATON_WORKER_NAME}.${randomBytes(6).toString("hex")}`;
+    this.worker = `${config.BATON_WORKER_NAME}.${boot}`;
     this.config = config;
     this.lifecycle = lifecycle;
     this.log = log;
