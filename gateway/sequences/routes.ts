@@ -1,4 +1,4 @@
-/** `/v2/models/<m>[/versions/<v>]/sequences`: sequences as things that are looked at and carried. */
+/** `/v2/models/<m>[/versions/<v>]/sequences`: sequences as things to look at and to carry. */
 import type { Context } from "hono";
 import { InferenceError } from "#shared/errors.js";
 import { parseRequestJson, required } from "#shared/json/members.js";

@@ -4,8 +4,8 @@
 --   key `seqs:{b}:m`  hash: name of a sequence -> its facts, joined by `|`. Of these
 --     next    number of the last step that was admitted   done   of the last one that has ended
 --     start   of the last START; steps are numbered over all STARTs
---     ended   '0' while it goes on; else why it takes no step but a START: '1' its last step has END,
---             '2' it was deleted, '3' it has failed (past.lua)
+--     ended   '0' while it goes on; else why it takes no step but a START: '1' its last step has
+--             END, '2' it was deleted, '3' it has failed (past.lua)
 --     at      version of the checkpoint that it goes on from (version.lua)
 --     pin     of its last START
 --     entry   in the ready stream of the lane `on`, of the request `request`; PARKED where that is

@@ -10,7 +10,7 @@ export interface SequenceFacts {
   readonly done: number;
   /** Number of the last START. */
   readonly start: number;
-  /** Whether it takes no step but a START: the last one has END, or it was deleted, or has failed. */
+  /** Whether it takes no step but a START: it has its END, or was deleted, or has failed. */
   readonly ended: boolean;
   /** Version of the checkpoint that it goes on from; "" for none, "!" where it has failed. */
   readonly at: string;

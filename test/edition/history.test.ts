@@ -75,7 +75,9 @@ it("goes on twice, in its own bucket and in another one", async () => {
   expect(await fork(redis, address(100), address(near).name, terms)).toMatchObject({ said: "forked" });
   const exported = await exportSequence(redis, address(100));
   if (exported.said !== "exported") throw new Error(exported.said);
-  expect(await importSequence(redis, address(far), stampForImport(exported.sequence), terms)).toMatchObject({ said: "imported" });
+  expect(await importSequence(redis, address(far), stampForImport(exported.sequence), terms)).toMatchObject({
+    said: "imported",
+  });
   expect(await sum({ sequence: near, value: 1 }, 2)).toBe(8);
   expect(await sum({ sequence: far, value: 2 }, 2)).toBe(9);
   expect(await sum({ sequence: 100, value: 3 }, 2)).toBe(10);

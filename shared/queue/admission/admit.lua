@@ -64,8 +64,8 @@
 --                                    the next step of its sequence has this number, which is less
 --                                    or more than the one that it should have; nothing is written
 --           'mismatch'               its Idempotency-Key was used for something else
---           {'start-required', why}  there is no such sequence, or it is over (past.lua); nothing is
---                                    written
+--           {'start-required', why}  there is no such sequence, or it is over (past.lua); nothing
+--                                    is written
 --           'backlog-full' 'too-many-sequences'
 --                                    refused; nothing is written
 --           {'queue-full', limit}    refused, by the name of a limit (limits.lua); nothing is

@@ -1,5 +1,5 @@
--- making.lua: how scripts make a sequence that goes on from a checkpoint. They have its live zset as
--- KEYS[2], and those that count together with it behind that.
+-- making.lua: how scripts make a sequence that goes on from a checkpoint. They have its live zset
+-- as KEYS[2], and those that count together with it behind that.
 
 local function liveTogether()
   local count = 0
