@@ -14,6 +14,7 @@ import { connectBus } from "#shared/nats/connect.js";
 import { connectRedis, whenReady } from "#shared/redis/connect.js";
 import { joinDeployment } from "#shared/queue/deployment.js";
 import { checkServer } from "#shared/redis/server.js";
+import { SleepingStates } from "#shared/sleeping-states.js";
 import { settingsOrExit } from "#shared/settings.js";
 import { Deadlines } from "./admission/deadlines.js";
 import { AdmissionBatcher } from "./admission/batcher.js";
@@ -143,6 +144,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     models: fleet,
     limits,
     shares: loads,
+    sleeping: new SleepingStates(config.BATON_HIBERNATE_DIR, deployment.secret(), log),
     idempotencyTtlMs: config.BATON_IDEMPOTENCY_TTL_MS,
   });
   const parseThread = new ParseThread();

@@ -153,6 +153,8 @@ export const errorKinds = {
       fleet: "the fleet cannot be asked now",
       lookUp: "the request cannot be looked up now",
       stream: "the stream cannot be read now",
+      asleep:
+        "the sequence's state lies on disk, where this gateway cannot read it: BATON_HIBERNATE_DIR names the folder",
     },
   },
   /** The record may or may not have been written; safe to retry under the same Idempotency-Key. */

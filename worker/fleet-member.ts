@@ -17,6 +17,7 @@ import { setAsideEntries } from "#shared/queue/set-aside.js";
 import { joinDeployment, type Deployment } from "#shared/queue/deployment.js";
 import { checkServer } from "#shared/redis/server.js";
 import { retrying } from "#shared/retry.js";
+import { SleepingStates } from "#shared/sleeping-states.js";
 import { Exclusive } from "./lane/exclusive.js";
 import { beginToRead, type Reading } from "./lane/reading.js";
 import { TensorWork } from "./tensors/loop.js";
@@ -28,6 +29,7 @@ import { laneContext, RunningLane, type LaneContext, type LaneSettings, type Lan
 import type { LoadedModel, LoadReport } from "./load-models.js";
 import { OutageGuard } from "./lane/outage-guard.js";
 import { Liveness } from "./liveness/liveness.js";
+import { hibernateWhileOpen } from "./upkeep/hibernate.js";
 import { lookAfterPins } from "./upkeep/upkeep.js";
 
 /** How long a starting worker waits for Redis before it gives up. */
@@ -97,12 +99,14 @@ export class FleetMember {
       log,
     });
     this.lifecycle.onClose("liveness", () => liveness.end());
-    const lanes = this.openLanes(loaded, buckets, liveness, this.beginToReply(deployment));
+    const sleeping = new SleepingStates(config.BATON_HIBERNATE_DIR, deployment.secret(), log);
+    const lanes = this.openLanes(loaded, { buckets, sleeping }, liveness, this.beginToReply(deployment));
     const models = loaded.map(({ served }) => served);
     const announcement = { worker, host: hostname(), pid: process.pid, startedAt: Date.now(), models, failed };
     await liveness.join(announcement, lanes, START_BUDGET_MS);
     await retrying(() => notePins(this.redis, loaded.map(servedPin)), { budgetMs: START_BUDGET_MS });
     this.beginUpkeep(buckets);
+    if (config.BATON_HIBERNATE_DIR !== undefined) this.beginToHibernate(loaded, buckets, sleeping);
     this.lifecycle.onClose("membership", () => liveness.leave());
     log.info({ worker, models: models.map(({ name, version }) => `${name}/${version}`) }, "worker ready");
   }
@@ -131,10 +135,24 @@ export class FleetMember {
     });
   }
 
+  private beginToHibernate(loaded: readonly LoadedModel[], buckets: number, states: SleepingStates): void {
+    const { redis, worker, config, log } = this;
+    const models = loaded.flatMap(({ serving: { name, maxIdleMs } }) =>
+      maxIdleMs === undefined ? [] : [{ model: name, maxIdleMs }],
+    );
+    const leaving = new AbortController();
+    const afterMs = config.BATON_HIBERNATE_AFTER_MS;
+    const running = hibernateWhileOpen({ redis, worker, buckets, models, afterMs, states, log }, leaving.signal);
+    this.lifecycle.onClose("hibernation", async () => {
+      leaving.abort();
+      await running;
+    });
+  }
+
   /** @returns all lanes that are open now */
   private openLanes(
     loaded: readonly LoadedModel[],
-    buckets: number,
+    { buckets, sleeping }: { readonly buckets: number; readonly sleeping: SleepingStates },
     liveness: Liveness,
     replies: ReplyPublisher,
   ): Lane[] {
@@ -153,6 +171,7 @@ export class FleetMember {
         queue,
         reading,
         replies,
+        sleeping,
         models: loaded.length,
         living: () => liveness.living,
       });
@@ -175,7 +194,7 @@ export class FleetMember {
 
   private openLane(
     model: LoadedModel,
-    shared: Pick<LaneSettings, "queue" | "replies" | "models" | "living"> & { readonly reading: Reading },
+    shared: Pick<LaneSettings, "queue" | "replies" | "sleeping" | "models" | "living"> & { readonly reading: Reading },
   ): RunningLane {
     const { bus, clocks, outageGuard, config, log } = this;
     const { reading, ...parts } = shared;

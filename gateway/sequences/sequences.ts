@@ -23,7 +23,9 @@ import type { Once } from "#shared/queue/sequences/once.js";
 import { recall } from "#shared/queue/sequences/recall.js";
 import { rewind } from "#shared/queue/sequences/rewind.js";
 import type { SequenceView } from "#shared/queue/sequences/view.js";
+import { versionKey } from "#shared/queue/keys.js";
 import type { RedisClient } from "#shared/redis/connect.js";
+import { isPointer, type SleepingStates } from "#shared/sleeping-states.js";
 import { askRedis, changeInRedis } from "../admission/ask-redis.js";
 import { beginning, placeText, type Place } from "./page.js";
 import { checkpointGone, sequenceBusy, sequenceExists, sequenceUnknown, stepInFuture } from "./refusals.js";
@@ -39,6 +41,8 @@ export interface SequencesSettings {
   readonly limits: QueueLimits;
   /** Absent where there is one server. */
   readonly shares?: Shares;
+  /** States that lie on disk; absent where none do. */
+  readonly sleeping?: Pick<SleepingStates, "read">;
   /** How long an `Idempotency-Key` is remembered, in ms. */
   readonly idempotencyTtlMs: number;
 }
@@ -127,7 +131,11 @@ export class Sequences {
     const once = this.#once(change, ["fork", to.name, step ?? null]);
     const terms = await this.#terms(change, to);
     if (from.bucket !== to.bucket) return this.#forkElsewhere(change, { ...change, id }, step, once, terms);
-    const forked = await changeInRedis(() => fork(redis, from, to.name, terms, step, once));
+    let forked = await changeInRedis(() => fork(redis, from, to.name, terms, step, once));
+    if (forked.said === "asleep") {
+      await this.#wake(from, forked.version);
+      forked = await changeInRedis(() => fork(redis, from, to.name, terms, step, once));
+    }
     switch (forked.said) {
       case "forked":
         return this.#description(forked.view);
@@ -137,6 +145,8 @@ export class Sequences {
       case "future":
       case "gone":
         throw noCheckpoint(forked.said, change, forked.view, step);
+      case "asleep":
+        throw fixedError("unavailable", "asleep");
       default:
         throw notMade(forked.said, { ...change, id });
     }
@@ -210,8 +220,13 @@ export class Sequences {
   }
 
   async #exported(named: Named, from: SequenceAddress, step: number | undefined): Promise<ExportedSequence> {
-    const exported = await askRedis(() => exportSequence(this.#settings.redis, from, step));
-    if (exported.said === "exported") return exported.sequence;
+    const { redis, sleeping } = this.#settings;
+    const exported = await askRedis(() => exportSequence(redis, from, step));
+    if (exported.said === "exported") {
+      const { checkpoint } = exported.sequence;
+      if (!isPointer(checkpoint?.frame)) return exported.sequence;
+      return { ...exported.sequence, checkpoint: { ...checkpoint, frame: await awake(sleeping, checkpoint.frame) } };
+    }
     if (exported.said === "unknown") throw sequenceUnknown(named);
     throw noCheckpoint(exported.said, named, exported.view, step);
   }
@@ -228,6 +243,16 @@ export class Sequences {
     const imported = await changeInRedis(() => importSequence(redis, to, exported, known, once));
     if (imported.said !== "imported") throw notMade(imported.said, change);
     return this.#description(imported.view);
+  }
+
+  /** Puts a checkpoint that lies on disk back into Redis. */
+  async #wake(of: SequenceAddress, version: string): Promise<void> {
+    const { redis, sleeping } = this.#settings;
+    const key = versionKey(of, of.name, version);
+    const stored = await askRedis(() => redis.getBuffer(key));
+    if (!isPointer(stored)) return;
+    const frame = await awake(sleeping, stored);
+    await changeInRedis(() => redis.set(key, frame, "KEEPTTL", "XX"));
   }
 
   /**
@@ -318,6 +343,17 @@ function servedAs({ model, version, digest }: SequenceFrame, offered: readonly S
     `the frame is of files of model '${model}' with digest ${digest} (version ${version}), which are not served here; ` +
       `served are ${offered.map((one) => `${pinOf(one).digest} (version ${one.version})`).join(", ")}`,
   );
+}
+
+/**
+ * Reads a checkpoint that lies on disk.
+ * @throws InferenceError `unavailable` where this gateway cannot, `state_lost` where it is gone
+ */
+async function awake(sleeping: SequencesSettings["sleeping"], pointer: Buffer): Promise<Buffer> {
+  const frame = await sleeping?.read(pointer);
+  if (frame === null) throw fixedError("state_lost", "checkpointGone");
+  if (frame === undefined) throw fixedError("unavailable", "asleep");
+  return frame;
 }
 
 function mismatch(): InferenceError {

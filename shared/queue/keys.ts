@@ -83,6 +83,16 @@ export function versionKey(lane: Pick<Lane, "bucket" | "model">, name: string, v
   return `state:${modelTag(lane)}:${name}@${version}`;
 }
 
+/** The keys that bringing states of a model in a bucket to disk has. */
+export function hibernationKeys(lane: Pick<Lane, "bucket" | "model">) {
+  return {
+    /** string: held by the one worker that does it in this round */
+    round: `hibernating:${modelTag(lane)}`,
+    /** string: up to which time of the live set all sequences have been looked at */
+    reached: `hibernated:${modelTag(lane)}`,
+  };
+}
+
 /**
  * string: what a change to a sequence as a whole was answered, for who repeats it under its
  * Idempotency-Key; see sequences/once.lua.

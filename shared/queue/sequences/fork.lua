@@ -8,6 +8,8 @@
 --   ARGV[6] number of the step, counted from the START; '' for the last one that has ended
 --   ARGV[7] key of the change's record   ARGV[8] digest   ARGV[9] TTL ms of the record (once.lua)
 --   Returns {'forked', view}          done, by this call or by an earlier one; the new sequence
+--           {'asleep', view, version} its checkpoint lies on disk (sleeping-states.ts), and is to be
+--                                     woken first; the old sequence
 --           {'unknown'}               there is no such sequence, or it is over
 --           {'exists'}                the new id names another live sequence
 --           {'busy', view} {'future', view} {'gone', view}
@@ -31,6 +33,9 @@ if said ~= 'kept' then return {said, viewOf(base, oldName, old)} end
 if new and not hasLapsed(new, now) then
   local isSame = at ~= '' and new.at == at and new.next == done and not isBusy(new)
   return isSame and {'forked', viewOf(base, newName, new)} or {'exists'}
+end
+if at ~= '' and redis.call('GETRANGE', versionKey(base, oldName, at), 0, #ON_DISK - 1) == ON_DISK then
+  return {'asleep', viewOf(base, oldName, old), at}
 end
 if not new and liveTogether() >= tonumber(ARGV[5]) then return {'too-many-sequences'} end
 clearLapsed(base, newName, new)

@@ -4,7 +4,7 @@
  * as the new one.
  */
 import type { RedisClient } from "../../redis/connect.js";
-import { defineScript, list, word } from "../../redis/script.js";
+import { defineScript, list, text, word } from "../../redis/script.js";
 import { modelTag } from "../keys.js";
 import type { SequenceAddress } from "./address.js";
 import { makingKeys, type SequenceTerms } from "./making.js";
@@ -14,12 +14,15 @@ import { viewOf, type SequenceView } from "./view.js";
 export type Forking =
   /** The new sequence, or where there is no such checkpoint, the old one. */
   | { readonly said: "forked" | "busy" | "future" | "gone"; readonly view: SequenceView }
+  /** The checkpoint of this version lies on disk, and is to be woken first. */
+  | { readonly said: "asleep"; readonly version: string }
   | { readonly said: "unknown" | "exists" | "too-many-sequences" | "mismatch" };
 
 const script = defineScript(
   new URL("./fork.lua", import.meta.url),
   (reply): Forking => {
-    const [first, view] = list(reply);
+    const [first, view, version] = list(reply);
+    if (version !== undefined) return { said: word(first, ["asleep"]), version: text(version) };
     if (view !== undefined) return { said: word(first, ["forked", "busy", "future", "gone"]), view: viewOf(view) };
     return { said: word(first, ["unknown", "exists", "too-many-sequences", "mismatch"]) };
   },

@@ -9,8 +9,13 @@ local function viewOf(base, name, seq)
   if seq.at ~= '' and seq.at ~= '!' then
     local key = versionKey(base, name, seq.at)
     -- A checkpoint is a frame (frame.ts): the length of its header, the header, the tensors.
-    local head = redis.call('GETRANGE', key, 0, 3)
-    if #head == 4 then size = redis.call('STRLEN', key) - 4 - struct.unpack('<I4', head) end
+    -- The pointer to one on disk says how long that is.
+    local head = redis.call('GETRANGE', key, 0, #ON_DISK + 15)
+    if head:sub(1, #ON_DISK) == ON_DISK then
+      size = tonumber(head:match('^%d+', #ON_DISK + 1))
+    elseif #head >= 4 then
+      size = redis.call('STRLEN', key) - 4 - struct.unpack('<I4', head)
+    end
   end
   return {name, packFacts(seq), size}
 end
