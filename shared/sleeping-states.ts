@@ -12,8 +12,8 @@ import type { Logger } from "pino";
 
 const PREFIX = "disk:";
 /**
- * The file that holds the folder's own name. It tells a folder that has lost a file from one that is
- * not mounted, or is another one than the writer's.
+ * The file that holds the folder's own name. It tells a folder that has lost a file from one that
+ * is not mounted, or is another one than the writer's.
  */
 const MARK = "baton-sleeping-states";
 /** Of steps that wait for the folder, one in so many ms is logged. */
@@ -105,7 +105,7 @@ export class SleepingStates {
     }
   }
 
-  /** @returns the key whose checkpoint a file has; undefined where there is no such file any more */
+  /** @returns the key whose checkpoint a file has; undefined where there is no such file now */
   async keyOf(name: string): Promise<string | undefined> {
     const file = await open(this.#path(name)).catch(nullIfGone);
     if (file === null) return undefined;

@@ -1,7 +1,7 @@
 /**
  * Removes the files of states that have woken, moved on or ended. A file counts as unused when the
- * key that it was written for does not point to it; it goes when it has been so for an hour at every
- * look, since a pointer may arrive late, and Redis may go back to an older one.
+ * key that it was written for does not point to it. It goes when it has been so for an hour at
+ * every look, since a pointer may arrive late, and Redis may go back to an older one.
  */
 import type { Logger } from "pino";
 import type { RedisClient } from "#shared/redis/connect.js";

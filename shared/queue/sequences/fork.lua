@@ -8,8 +8,8 @@
 --   ARGV[6] number of the step, counted from the START; '' for the last one that has ended
 --   ARGV[7] key of the change's record   ARGV[8] digest   ARGV[9] TTL ms of the record (once.lua)
 --   Returns {'forked', view}          done, by this call or by an earlier one; the new sequence
---           {'asleep', view, version} its checkpoint lies on disk (sleeping-states.ts), and is to be
---                                     woken first; the old sequence
+--           {'asleep', view, version} its checkpoint lies on disk (sleeping-states.ts), and is to
+--                                     be woken first; the old sequence
 --           {'unknown'}               there is no such sequence, or it is over
 --           {'exists'}                the new id names another live sequence
 --           {'busy', view} {'future', view} {'gone', view}

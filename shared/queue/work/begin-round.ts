@@ -14,7 +14,7 @@ export async function beginRound({ redis, lane, consumer }: LaneQueue, roundMs: 
   return (await script(redis, [laneKeys(lane).reconciler], [consumer, roundMs])) === "begun";
 }
 
-/** Whether this worker is the one that brings states of a model in a bucket to disk in this round. */
+/** Whether this worker is the one that brings states of this bucket to disk in this round. */
 export async function beginHibernation(
   redis: RedisClient,
   where: Pick<Lane, "bucket" | "model">,
