@@ -28,7 +28,7 @@ describe("a sequence's name in a path", () => {
     ["%ff", undefined],
     ["%", "string"],
   ])("%s (%s) is none", (segment, type) => {
-    expect(() => readSequenceId(segment, type)).toThrow(refused as Error);
+    expect(() => readSequenceId(segment, type)).toThrow(refused);
   });
 });
 
@@ -45,6 +45,6 @@ describe("where a page begins", () => {
     [placeText({ bucket: 4, cursor: "0", after: "" })],
     [placeText({ ...beginning, cursor: "-1" })],
   ])("is refused as %s", (text) => {
-    expect(() => readPlace(text, 4)).toThrow(refused as Error);
+    expect(() => readPlace(text, 4)).toThrow(refused);
   });
 });

@@ -1,4 +1,4 @@
-/** Sequences as things over a Redis Cluster, in durability mode `replicated`, with states on disk. */
+/** Sequences as things over a Redis Cluster, in the mode `replicated`, with states on disk. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
