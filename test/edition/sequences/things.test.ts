@@ -208,6 +208,23 @@ describe("a sequence is forked", () => {
     expect(await sum(served.url, early, 7)).toBe(18);
   });
 
+  it("and goes on like an unforked run, at workers that never had it", async () => {
+    const values = [3, 1, 4, 1, 5];
+    for (const [i, value] of values.entries()) await step(served.url, "chain", "whole", value, { start: i === 0 });
+    const last = (await step(served.url, "chain", "whole", 9)).output;
+    for (const [i, value] of values.slice(0, 3).entries()) {
+      await step(served.url, "chain", "trunk", value, { start: i === 0 });
+    }
+    const fork = { sequence_id: "branch" };
+    expect((await post("chain/sequences/trunk/fork", fork)).body).toMatchObject({ sequence_id: "branch", step: 3 });
+    await Promise.all(served.fleet.workers.map((worker) => worker.restart()));
+    await served.fleet.whenServing();
+    for (const value of values.slice(3)) await step(served.url, "chain", "branch", value);
+    expect((await step(served.url, "chain", "branch", 9)).output).toBe(last);
+    expect(last).toBeDefined();
+    expect((await get("chain/sequences/trunk")).body).toMatchObject({ step: 3, worker: null });
+  });
+
   it("unless it cannot be, which is said", async () => {
     await steps(served.url, 300, 1, 2, 3, 4, 5, 6);
     const fork = (body: object) => post(at(300, "/fork"), body);
