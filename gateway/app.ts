@@ -8,6 +8,8 @@ import { Hono } from "hono";
 import { fixedError } from "#shared/errors.js";
 import { addOpenAiRoutes } from "./openai/routes.js";
 import type { Requests } from "./requests/requests.js";
+import { addSequenceRoutes } from "./sequences/routes.js";
+import type { Sequences } from "./sequences/sequences.js";
 import { addRequestRoutes } from "./requests/routes.js";
 import { Bodies } from "./http/bodies.js";
 import { directRoute, type DirectRoute } from "./kserve/http/direct.js";
@@ -27,6 +29,8 @@ export interface AppOptions extends Omit<KserveRoutesOptions, "bodies" | "reader
   readonly log: Log;
   /** Absent where no request outlives its answer. */
   readonly requests?: Requests;
+  /** Absent where there are no sequences to look at. */
+  readonly sequences?: Sequences;
   readonly bodies?: Bodies;
   /** Where it is absent, all bodies are parsed on the main thread. */
   readonly parseThread?: ParseThread;
@@ -61,6 +65,9 @@ export function buildApp(options: AppOptions): GatewayApp {
   const printer = new TensorPrinter(options.printThread);
   addKserveRoutes(router, { ...options, bodies, reader, printer, tenantOf });
   if (options.requests !== undefined) addRequestRoutes(router, options.requests, tenantOf);
+  if (options.sequences !== undefined) {
+    addSequenceRoutes(router, { ...options, sequences: options.sequences, bodies, tenantOf });
+  }
   addOpenAiRoutes(router, { ...options, bodies, tenantOf });
   app.notFound((c) => send(c.env.outgoing, errorReply(fixedError("not_found", "usual"))));
   app.onError((error, c) => router.refuse(error, c));

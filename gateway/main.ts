@@ -14,6 +14,7 @@ import { connectBus } from "#shared/nats/connect.js";
 import { connectRedis, whenReady } from "#shared/redis/connect.js";
 import { joinDeployment } from "#shared/queue/deployment.js";
 import { checkServer } from "#shared/redis/server.js";
+import { SleepingStates } from "#shared/sleeping-states.js";
 import { settingsOrExit } from "#shared/settings.js";
 import { Deadlines } from "./admission/deadlines.js";
 import { AdmissionBatcher } from "./admission/batcher.js";
@@ -29,6 +30,7 @@ import { GoneBack } from "./fleet/gone-back.js";
 import { FleetWatch } from "./fleet/watch.js";
 import { PendingRequests } from "./outcomes/pending.js";
 import { Requests } from "./requests/requests.js";
+import { Sequences } from "./sequences/sequences.js";
 import { startServer } from "./server.js";
 import { Readers } from "./stream/readers.js";
 import { Relay } from "./stream/relay.js";
@@ -136,6 +138,15 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     log,
   });
   const requests = new Requests({ redis, bus, relay, outcomeTtlMs: streamTtlMs });
+  const sequences = new Sequences({
+    redis,
+    buckets,
+    models: fleet,
+    limits,
+    shares: loads,
+    sleeping: new SleepingStates(config.BATON_HIBERNATE_DIR, deployment.secret(), log),
+    idempotencyTtlMs: config.BATON_IDEMPOTENCY_TTL_MS,
+  });
   const parseThread = new ParseThread();
   const printThread = new ParseThread();
   lifecycle.onClose("parse threads", async () => {
@@ -147,6 +158,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     tenantOf,
     inference,
     requests,
+    sequences,
     isReady: () => !stopping && fleet.canAdmit && !loads.isFull,
     serverName: config.BATON_SERVER_NAME,
     version,

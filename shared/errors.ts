@@ -88,6 +88,25 @@ export const errorKinds = {
   unknown_model: { status: 404, retry: false },
   model_unavailable: { status: 503, retry: true },
   sequence_start_required: { status: 400, retry: false },
+  /** There is no such sequence of the caller's, or it is over. */
+  sequence_unknown: { status: 404, retry: false },
+  /** A sequence is to be made under an id that a live one has. */
+  sequence_exists: { status: 409, retry: false },
+  /** What is asked wants a sequence without steps that are queued or run. */
+  sequence_busy: { status: 409, retry: true },
+  /** The checkpoint after that step is not kept. */
+  checkpoint_gone: { status: 410, retry: false },
+  /** What is to be imported was not exported so. */
+  frame_corrupt: {
+    status: 400,
+    retry: false,
+    texts: {
+      unreadable: "the body is no whole frame of a sequence's checkpoint: send the bytes that GET …/state answered",
+      checksum: "the frame does not match its checksum: send the bytes that GET …/state answered",
+    },
+  },
+  /** What is to be imported was exported of another model, or of other files. */
+  frame_mismatch: { status: 409, retry: false },
   /**
    * The version of the model that a sequence began with, or its files, are served no longer. The
    * client can only begin anew.
@@ -134,6 +153,8 @@ export const errorKinds = {
       fleet: "the fleet cannot be asked now",
       lookUp: "the request cannot be looked up now",
       stream: "the stream cannot be read now",
+      asleep:
+        "the sequence's state lies on disk, where this gateway cannot read it: BATON_HIBERNATE_DIR names the folder",
     },
   },
   /** The record may or may not have been written; safe to retry under the same Idempotency-Key. */
@@ -143,6 +164,7 @@ export const errorKinds = {
     texts: {
       admission: "the request may or may not have been accepted; retry it under its Idempotency-Key",
       unreadable: "the request's outcome cannot be read now",
+      change: "the change may or may not have been made; ask for it again under its Idempotency-Key",
     },
   },
   /**
@@ -239,6 +261,15 @@ export const errorKinds = {
 
 export type ErrorCode = keyof typeof errorKinds;
 
+/** Why a step is refused for want of a sequence that it could be a step of. */
+export type RefusalReason = "never_started" | "expired" | "ended" | "deleted" | "cancelled" | "version_retired";
+
+/** A worker refuses no other step for want of its sequence than those of one that has failed. */
+export function usualReason(code: ErrorCode): RefusalReason | undefined {
+  if (code === "sequence_start_required") return "cancelled";
+  return code === "version_retired" ? code : undefined;
+}
+
 type Kinds = typeof errorKinds;
 type CodeWithTexts = { [C in ErrorCode]: Kinds[C] extends { readonly texts: object } ? C : never }[ErrorCode];
 
@@ -253,10 +284,17 @@ export function isErrorCode(code: string): code is ErrorCode {
 export class InferenceError extends Error {
   override readonly name = "InferenceError";
   readonly code: ErrorCode;
+  /** Why a step was refused; undefined for all that is no such refusal. */
+  readonly reason: RefusalReason | undefined;
 
-  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options?: ErrorOptions & { readonly reason?: RefusalReason | undefined },
+  ) {
     super(message, options);
     this.code = code;
+    this.reason = options?.reason ?? usualReason(code);
   }
 }
 

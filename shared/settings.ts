@@ -47,6 +47,14 @@ export const sharedSettings = z.object({
     .describe(
       "parts of the queue, each in one slot of a Redis Cluster; 16 in a Cluster, else 1, unless the deployment was begun with another number",
     ),
+  BATON_HIBERNATE_DIR: z
+    .string()
+    .optional()
+    .transform((path) => (path === "" ? undefined : path))
+    .describe(
+      "a folder that all workers and gateways share: states of sequences that are idle for long lie there, and not in " +
+        "Redis; off when unset",
+    ),
   BATON_LOG_LEVEL: z.enum(["debug", "info", "warn", "error"]).default("info").describe("least severe log line written"),
 });
 

@@ -72,6 +72,12 @@ export const workerSettings = sharedSettings.extend({
     .positive()
     .default(16_777_216)
     .describe("most bytes that a checkpoint of a sequence may take"),
+  BATON_HIBERNATE_AFTER_MS: z.coerce
+    .number()
+    .int()
+    .min(100)
+    .default(600_000)
+    .describe("how long a sequence has been idle when its state goes to BATON_HIBERNATE_DIR"),
   BATON_GENERATOR_SLOTS: z.coerce
     .number()
     .int()

@@ -2,9 +2,9 @@
  * A worker as a member of the fleet: its connections, the lanes of its models, and how it joins and
  * leaves.
  */
-import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import type { Logger } from "pino";
+import { boot } from "#shared/boot.js";
 import { pinOf, type Lane } from "#shared/queue/address.js";
 import type { Lifecycle } from "#shared/lifecycle.js";
 import { connectBus, type Bus } from "#shared/nats/connect.js";
@@ -17,6 +17,7 @@ import { setAsideEntries } from "#shared/queue/set-aside.js";
 import { joinDeployment, type Deployment } from "#shared/queue/deployment.js";
 import { checkServer } from "#shared/redis/server.js";
 import { retrying } from "#shared/retry.js";
+import { SleepingStates } from "#shared/sleeping-states.js";
 import { Exclusive } from "./lane/exclusive.js";
 import { beginToRead, type Reading } from "./lane/reading.js";
 import { TensorWork } from "./tensors/loop.js";
@@ -29,6 +30,7 @@ import { laneContext, RunningLane, type LaneContext, type LaneSettings, type Lan
 import type { LoadedModel, LoadReport } from "./load-models.js";
 import { OutageGuard } from "./lane/outage-guard.js";
 import { Liveness } from "./liveness/liveness.js";
+import { hibernateWhileOpen } from "./upkeep/hibernate.js";
 import { lookAfterPins } from "./upkeep/upkeep.js";
 
 /** How long a starting worker waits for Redis before it gives up. */
@@ -51,7 +53,7 @@ export class FleetMember {
 
   /** Begins to connect and does not wait. `lifecycle` closes the connections. */
   constructor(config: WorkerConfig, lifecycle: Lifecycle, log: Logger) {
-    this.worker = `${config.BATON_WORKER_NAME}.${randomBytes(6).toString("hex")}`;
+    this.worker = `${config.BATON_WORKER_NAME}.${boot}`;
     this.config = config;
     this.lifecycle = lifecycle;
     this.log = log;
@@ -99,12 +101,14 @@ export class FleetMember {
       log,
     });
     this.lifecycle.onClose("liveness", () => liveness.end());
-    const lanes = this.openLanes(loaded, buckets, liveness, this.beginToReply(deployment));
+    const sleeping = new SleepingStates(config.BATON_HIBERNATE_DIR, deployment.secret(), log);
+    const lanes = this.openLanes(loaded, { buckets, sleeping }, liveness, this.beginToReply(deployment));
     const models = loaded.map(({ served }) => served);
     const announcement = { worker, host: hostname(), pid: process.pid, startedAt: Date.now(), device, models, failed };
     await liveness.join(announcement, lanes, START_BUDGET_MS);
     await retrying(() => notePins(this.redis, loaded.map(servedPin)), { budgetMs: START_BUDGET_MS });
     this.beginUpkeep(buckets);
+    if (config.BATON_HIBERNATE_DIR !== undefined) this.beginToHibernate(loaded, buckets, sleeping);
     this.lifecycle.onClose("membership", () => liveness.leave());
     log.info({ worker, models: models.map(({ name, version }) => `${name}/${version}`) }, "worker ready");
   }
@@ -133,10 +137,24 @@ export class FleetMember {
     });
   }
 
+  private beginToHibernate(loaded: readonly LoadedModel[], buckets: number, states: SleepingStates): void {
+    const { redis, worker, config, log } = this;
+    const models = loaded.flatMap(({ serving: { name, maxIdleMs } }) =>
+      maxIdleMs === undefined ? [] : [{ model: name, maxIdleMs }],
+    );
+    const leaving = new AbortController();
+    const afterMs = config.BATON_HIBERNATE_AFTER_MS;
+    const running = hibernateWhileOpen({ redis, worker, buckets, models, afterMs, states, log }, leaving.signal);
+    this.lifecycle.onClose("hibernation", async () => {
+      leaving.abort();
+      await running;
+    });
+  }
+
   /** @returns all lanes that are open now */
   private openLanes(
     loaded: readonly LoadedModel[],
-    buckets: number,
+    { buckets, sleeping }: { readonly buckets: number; readonly sleeping: SleepingStates },
     liveness: Liveness,
     replies: ReplyPublisher,
   ): Lane[] {
@@ -155,6 +173,7 @@ export class FleetMember {
         queue,
         reading,
         replies,
+        sleeping,
         models: loaded.length,
         living: () => liveness.living,
       });
@@ -177,7 +196,7 @@ export class FleetMember {
 
   private openLane(
     model: LoadedModel,
-    shared: Pick<LaneSettings, "queue" | "replies" | "models" | "living"> & { readonly reading: Reading },
+    shared: Pick<LaneSettings, "queue" | "replies" | "sleeping" | "models" | "living"> & { readonly reading: Reading },
   ): RunningLane {
     const { bus, clocks, outageGuard, config, log } = this;
     const { reading, ...parts } = shared;

@@ -10,6 +10,7 @@ import { fixedError, InferenceError } from "#shared/errors.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import type { Admission, Applicant } from "#shared/queue/admission/admit.js";
 import { adopt } from "#shared/queue/sequences/adopt.js";
+import type { PastReason } from "#shared/queue/past.js";
 import { usualTerms, type WaitingTerms } from "#shared/queue/parking.js";
 import type { LimitName, QueueLimits } from "#shared/queue/admission/limits.js";
 import type { AdmissionBatcher } from "./batcher.js";
@@ -131,7 +132,7 @@ export async function enqueue<Request extends AnyRequest>(
       case "start-required":
         // Its sequence was pinned to another version, and has ended since it was made for that one.
         if (request === entry.request || entry.request.sequence?.mayBegin !== true) {
-          throw refusal("start-required", request);
+          throw startRequired(request, admission.why);
         }
         request = entry.request;
         applicant = applicantOf(queue, entry, request);
@@ -152,7 +153,7 @@ export async function enqueue<Request extends AnyRequest>(
         if (await comesAgain(queue, "sequences", applicant, place)) break;
         throw fixedError("sequence_limit", "usual");
       default:
-        throw refusal(admission.said, request);
+        throw refusal(admission.said);
     }
   }
   throw fixedError("unavailable", "queue");
@@ -291,18 +292,21 @@ type Refused = Exclude<
   | "forgotten"
   | "failed"
   | "queue-full"
+  | "start-required"
   | "too-many-sequences"
 >;
 
-function refusal(said: Refused, { model, sequence }: AnyRequest): InferenceError {
+function startRequired({ model, sequence }: AnyRequest, reason: PastReason): InferenceError {
+  if (sequence === undefined) throw new TypeError("a stateless request cannot lack START");
+  return new InferenceError("sequence_start_required", startRequiredMessage(model.name, sequence.id), { reason });
+}
+
+function refusal(said: Refused): InferenceError {
   switch (said) {
     case "unwritable":
       return fixedError("unavailable", "queue");
     case "mismatch":
       return fixedError("idempotency_mismatch", "usual");
-    case "start-required":
-      if (sequence === undefined) throw new TypeError("a stateless request cannot lack START");
-      return new InferenceError("sequence_start_required", startRequiredMessage(model.name, sequence.id));
     case "backlog-full":
       return fixedError("sequence_backlog", "usual");
   }

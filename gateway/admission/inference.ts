@@ -2,7 +2,7 @@
  * What every protocol hands to admission and gets back from it: protocols differ only before and
  * after these types.
  */
-import type { ErrorCode } from "#shared/errors.js";
+import { InferenceError, type ErrorCode, type RefusalReason } from "#shared/errors.js";
 import type { SequenceStep } from "#shared/contract/sequence.js";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import type { GenerationSpec } from "#shared/contract/generation.js";
@@ -60,7 +60,18 @@ export type InferenceOutcome =
       /** Which step of its sequence it was, counted from START; undefined without a sequence. */
       readonly step?: number | undefined;
     }
-  | { readonly kind: "error"; readonly code: ErrorCode; readonly message: string };
+  | {
+      readonly kind: "error";
+      readonly code: ErrorCode;
+      readonly message: string;
+      /** Why a step was refused. */
+      readonly reason?: RefusalReason | undefined;
+    };
+
+/** The error of an outcome, as it is thrown and rendered. */
+export function refusalOf({ code, message, reason }: Extract<InferenceOutcome, { kind: "error" }>): InferenceError {
+  return new InferenceError(code, message, { reason });
+}
 
 /** One generation. Its deadline is that of its first token; the spec may limit the rest. */
 export interface GenerationRequest extends AnyRequest {

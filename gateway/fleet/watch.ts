@@ -119,6 +119,10 @@ export class FleetWatch implements Fleet {
     return this.#directory.takenAtOnce(model);
   }
 
+  workerOf(boot: string): string | undefined {
+    return this.#workers.find(({ worker }) => worker.endsWith(`.${boot}`))?.worker;
+  }
+
   describe(tenant: string | undefined): Promise<unknown> {
     const { redis, buckets, goneBack, limits } = this.#settings;
     return describeFleet({

@@ -2,7 +2,7 @@
  * The one place where a refusal or a failure becomes what a client reads. A body has the shape of
  * its protocol, whether a route refuses, the rules for browsers or the HTTP server itself.
  */
-import { errorKinds, fixedError, InferenceError, type ErrorCode } from "#shared/errors.js";
+import { errorKinds, fixedError, InferenceError, type ErrorCode, type RefusalReason } from "#shared/errors.js";
 import type { Reply } from "./reply.js";
 
 /** All paths but OpenAI's answer in the shape `kserve`. */
@@ -54,6 +54,8 @@ export class UnsupportedEncoding extends InferenceError {
 interface ClientError {
   readonly code: ErrorCode;
   readonly message: string;
+  /** Why a step was refused. */
+  readonly reason?: RefusalReason | undefined;
   /** The one parameter that is to blame, where an error names it. */
   readonly parameter?: string | undefined;
 }
@@ -62,21 +64,22 @@ function clientError(error: unknown): ClientError {
   return isRefusal(error) ? error : fixedError("internal", "usual");
 }
 
-function kserveBody({ code, message }: ClientError): string {
-  return JSON.stringify({ error: shortened(message), code });
+function kserveBody({ code, message, reason }: ClientError): string {
+  return JSON.stringify({ error: shortened(message), code, reason });
 }
 
 /**
  * OpenAI's clients read a type that says whose fault it is. The code is Baton's, except for the
  * unknown model, which OpenAI's clients know by a code of OpenAI's.
  */
-function openAiBody({ code, message, parameter }: ClientError): string {
+function openAiBody({ code, message, reason, parameter }: ClientError): string {
   return JSON.stringify({
     error: {
       message: shortened(message),
       type: openAiType(errorKinds[code].status),
       param: parameter ?? null,
       code: code === "unknown_model" ? "model_not_found" : code,
+      reason,
     },
   });
 }

@@ -213,28 +213,43 @@ function sequenceStep(
     checkStepNumber(number, undefined);
     return undefined;
   }
-  const control = model.sequence.corrid;
+  if (batch > 1) {
+    checkIdKind(model, id, prefix);
+    throw refused(
+      `inference request to model '${model.name}' must specify batch-size 1 due to requirements of sequence batcher`,
+    );
+  }
+  checkSequenceId(model, id, prefix);
+  checkStepNumber(number, { start });
+  const mayBegin = !start && model.sequence.implicitStart === true;
+  return { id, start, end, ...(mayBegin && { mayBegin }), ...(number !== undefined && { number }) };
+}
+
+/** The id is of the kind that the model's control input takes. */
+function checkIdKind(model: ServedModel, id: CorrelationId, prefix: string): void {
+  const control = model.sequence?.corrid;
   if (control !== undefined && (id.kind === "string") !== (control.datatype === "BYTES")) {
     throw refused(
       `${prefix}sequence batching control '${control.tensor}' data-type is '${controlDatatype(id)}', but model '${model.name}' expects '${control.datatype}'`,
     );
   }
-  if (batch > 1) {
-    throw refused(
-      `inference request to model '${model.name}' must specify batch-size 1 due to requirements of sequence batcher`,
-    );
-  }
+}
+
+/**
+ * @param prefix of the refusal's text
+ * @throws InferenceError where the id can name no sequence of the model
+ */
+export function checkSequenceId(model: ServedModel, id: CorrelationId, prefix = ""): void {
+  checkIdKind(model, id, prefix);
   if (id.value === 0n || id.value === "") {
     throw refused(`inference request to model '${model.name}' must specify a non-zero or non-empty correlation ID`);
   }
+  const control = model.sequence?.corrid;
   const fault = control?.datatype === "BYTES" ? stringFault(Buffer.from(String(id.value))) : undefined;
   if (fault !== undefined) {
     const where = `sequence batching control '${control?.tensor}' of model '${model.name}'`;
     throw refused(`${prefix}the correlation ID for ${where} ${fault}`);
   }
-  checkStepNumber(number, { start });
-  const mayBegin = !start && model.sequence.implicitStart === true;
-  return { id, start, end, ...(mayBegin && { mayBegin }), ...(number !== undefined && { number }) };
 }
 
 function controlDatatype(id: CorrelationId): "UINT64" | "BYTES" {

@@ -4,13 +4,13 @@
  * which alone the id names the request.
  */
 import { decodeRequestId, type RequestAddress } from "#shared/queue/address.js";
-import { errorKinds, fixedError, InferenceError } from "#shared/errors.js";
+import { errorKinds, fixedError, type InferenceError } from "#shared/errors.js";
 import { logKey } from "#shared/queue/keys.js";
 import { readRecord } from "#shared/queue/outcome.js";
 import type { Bus } from "#shared/nats/connect.js";
 import type { RedisClient } from "#shared/redis/connect.js";
-import { isTransient, retrying } from "#shared/retry.js";
 import { detach } from "#shared/queue/admission/attend.js";
+import { askRedis } from "../admission/ask-redis.js";
 import { endRequest } from "../admission/end-request.js";
 import { Cursor } from "../stream/cursor.js";
 import type { Relay } from "../stream/relay.js";
@@ -23,9 +23,6 @@ export interface RequestsSettings {
   /** How long the outcome of a cancelled request is kept, in ms. */
   readonly outcomeTtlMs: number;
 }
-
-/** How long an operation is retried while Redis cannot be reached. */
-const REDIS_BUDGET_MS = 2_000;
 
 export class Requests {
   readonly #settings: RequestsSettings;
@@ -100,17 +97,4 @@ function addressOf(tenant: string, id: string): RequestAddress {
   const address = decodeRequestId(id, tenant);
   if (address === undefined) throw unknownRequest();
   return address;
-}
-
-/**
- * Retries `call` while Redis cannot be reached.
- * @throws InferenceError `unavailable` where that lasts longer than the budget
- */
-async function askRedis<T>(call: () => Promise<T>): Promise<T> {
-  try {
-    return await retrying(call, { budgetMs: REDIS_BUDGET_MS });
-  } catch (cause) {
-    if (cause instanceof InferenceError || !isTransient(cause)) throw cause;
-    throw fixedError("unavailable", "lookUp", { cause });
-  }
 }

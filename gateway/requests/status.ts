@@ -5,7 +5,7 @@
 import { tokenRecord, type TokenRecord } from "#shared/contract/generation.js";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { readKept, stepOf, type Outcome } from "#shared/contract/outcome.js";
-import { fixedError, InferenceError } from "#shared/errors.js";
+import { fixedError, InferenceError, usualReason } from "#shared/errors.js";
 import { decodeFrame } from "#shared/frame.js";
 import { readLogs } from "#shared/queue/admission/read-logs.js";
 import { tokenSubject } from "#shared/queue/keys.js";
@@ -72,7 +72,10 @@ function renderOutcome(
 ) {
   const error = outcome?.kind === "error" ? outcome : log?.error;
   const choices = log && { choices: log.choices, ...(log.usage && { usage: log.usage }) };
-  if (error !== undefined) return JSON.stringify({ error: error.message, code: error.code, ...choices });
+  if (error !== undefined) {
+    const { code, message } = error;
+    return JSON.stringify({ error: message, code, reason: usualReason(code), ...choices });
+  }
   if (choices !== undefined) return JSON.stringify(choices);
   return outcome?.kind === "result" ? renderTensors(model, outcome.body) : undefined;
 }
@@ -85,7 +88,7 @@ function renderTensors(model: Pick<ServedModel, "name" | "version">, body: Buffe
     return renderInfer("", model, [], tensors, stepOf(meta)).body.join("");
   } catch (error) {
     if (!(error instanceof InferenceError)) throw error;
-    return JSON.stringify({ error: error.message, code: error.code });
+    return JSON.stringify({ error: error.message, code: error.code, reason: error.reason });
   }
 }
 

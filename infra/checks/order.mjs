@@ -25,6 +25,7 @@ export const order = [
   "gateway/kserve/http",
   "gateway/openai",
   "gateway/requests",
+  "gateway/sequences",
   "gateway",
 
   "worker/thread",

@@ -3,8 +3,8 @@
  * checksum. A checkpoint that is not exactly the one which a step continues is refused. A lost or
  * spoiled state is an error, never a silent zero.
  */
-import { randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
+import { boot } from "../boot.js";
 import { decodeFrame, encodeFrame, type Frame, type Tensor } from "../frame.js";
 import { fixedError, type InferenceError } from "../errors.js";
 
@@ -16,9 +16,9 @@ export interface Checkpoint {
   readonly tensors: readonly Tensor[];
 }
 
-/** Of this process, so that no other one gives the same names. */
-const boot = randomBytes(6).toString("base64url");
 let runs = 0;
+/** Tells this process from all others; shorter than `boot` itself. */
+const ownBoot = Buffer.from(boot, "hex").toString("base64url");
 
 /**
  * Names a run of a step. The id of an entry is unique in its lane only, and a step may run more
@@ -26,7 +26,17 @@ let runs = 0;
  * late never changes what a sequence goes on from.
  */
 export function nameRun(entry: string): string {
-  return `${entry}.${boot}.${(runs++).toString(36)}`;
+  return `${entry}.${ownBoot}.${(runs++).toString(36)}`;
+}
+
+/**
+ * Which process made a checkpoint, by its `boot`.
+ * @param version from `nameRun`
+ * @returns undefined for a version that has another form
+ */
+export function bootOf(version: string): string | undefined {
+  const [, own] = version.split(".");
+  return own === undefined ? undefined : Buffer.from(own, "base64url").toString("hex");
 }
 
 /**

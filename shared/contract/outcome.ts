@@ -1,10 +1,16 @@
 /** How a request ended, in the form that Redis keeps and NATS carries. */
 import type { FrameMeta } from "../frame.js";
-import { fixedError, InferenceError, isErrorCode, type ErrorCode } from "../errors.js";
+import { fixedError, InferenceError, isErrorCode, type ErrorCode, type RefusalReason } from "../errors.js";
 
 export type Outcome =
   | { readonly kind: "result"; readonly body: Buffer }
-  | { readonly kind: "error"; readonly code: ErrorCode; readonly message: string };
+  | {
+      readonly kind: "error";
+      readonly code: ErrorCode;
+      readonly message: string;
+      /** Why a step was refused; it is not stored, since a worker has the usual reasons only. */
+      readonly reason?: RefusalReason | undefined;
+    };
 
 /**
  * The two fields of an outcome hash. The body of a result is a frame (shared/frame.ts), or the
@@ -52,6 +58,6 @@ export function readKept(kind: string, body: Buffer | null | undefined): Outcome
  * text stays here.
  */
 export function outcomeOf(error: unknown): Outcome {
-  const { code, message } = error instanceof InferenceError ? error : fixedError("internal", "usual");
-  return { kind: "error", code, message };
+  const { code, message, reason } = error instanceof InferenceError ? error : fixedError("internal", "usual");
+  return { kind: "error", code, message, ...(reason !== undefined && { reason }) };
 }

@@ -83,6 +83,24 @@ export function versionKey(lane: Pick<Lane, "bucket" | "model">, name: string, v
   return `state:${modelTag(lane)}:${name}@${version}`;
 }
 
+/** The keys that bringing states of a model in a bucket to disk has. */
+export function hibernationKeys(lane: Pick<Lane, "bucket" | "model">) {
+  return {
+    /** string: held by the one worker that does it in this round */
+    round: `hibernating:${modelTag(lane)}`,
+    /** string: up to which time of the live set all sequences have been looked at */
+    reached: `hibernated:${modelTag(lane)}`,
+  };
+}
+
+/**
+ * string: what a change to a sequence as a whole was answered, for who repeats it under its
+ * Idempotency-Key; see sequences/once.lua.
+ */
+export function changeKey(lane: Pick<Lane, "bucket" | "model">, change: string): string {
+  return `did:${modelTag(lane)}:${change}`;
+}
+
 /** The keys that a deployment has one of. */
 export const registryKeys = {
   /** zset living worker → Redis ms until which it counts as living without another beat */

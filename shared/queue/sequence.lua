@@ -4,7 +4,8 @@
 --   key `seqs:{b}:m`  hash: name of a sequence -> its facts, joined by `|`. Of these
 --     next    number of the last step that was admitted   done   of the last one that has ended
 --     start   of the last START; steps are numbered over all STARTs
---     ended   '1' where its last step has END, or where it has failed
+--     ended   '0' while it goes on; else why it takes no step but a START: '1' its last step has
+--             END, '2' it was deleted, '3' it has failed (past.lua)
 --     at      version of the checkpoint that it goes on from (version.lua)
 --     pin     of its last START
 --     entry   in the ready stream of the lane `on`, of the request `request`; PARKED where that is
@@ -13,7 +14,7 @@
 --     keptUntil, kept   as version.lua has them
 -- Numbers are numbers in Lua, and all else is text. The facts of a sequence are changed only once
 -- nothing can fail any more, since a later request of the call may be for the same sequence.
-local FACTS = '^(%d+)|(%d+)|(%d+)|([01])|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|(%d+)|(%d+)|([^|]*)$'
+local FACTS = '^(%d+)|(%d+)|(%d+)|([0-3])|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|(%d+)|(%d+)|([^|]*)$'
 
 local function unpackFacts(text)
   local next, done, start, ended, at, pin, entry, on, request, lapses, keptUntil, kept = text:match(FACTS)

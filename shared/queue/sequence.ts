@@ -10,7 +10,7 @@ export interface SequenceFacts {
   readonly done: number;
   /** Number of the last START. */
   readonly start: number;
-  /** Whether the last step has END, or has failed the sequence. */
+  /** Whether it takes no step but a START: it has its END, or was deleted, or has failed. */
   readonly ended: boolean;
   /** Version of the checkpoint that it goes on from; "" for none, "!" where it has failed. */
   readonly at: string;
@@ -52,7 +52,7 @@ export function parseFacts(text: string): SequenceFacts {
     next: Number(next),
     done: Number(done),
     start: Number(start),
-    ended: ended === "1",
+    ended: ended !== "0",
     at,
     pin,
     entry,

@@ -8,6 +8,9 @@ local DAY = 86400000
 
 local function versionKey(base, name, version) return 'state:' .. base .. ':' .. name .. '@' .. version end
 
+-- The pointer to a checkpoint that lies on disk (sleeping-states.ts) begins so; no frame does.
+local ON_DISK = 'disk:'
+
 local function versionsOf(at, kept)
   local versions = {}
   if kept ~= '' then

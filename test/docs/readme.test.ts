@@ -24,8 +24,8 @@ describe("the README's first requests", () => {
     return stdout;
   }
 
-  it("are seven", () => {
-    expect(commands).toHaveLength(7);
+  it("are eight", () => {
+    expect(commands).toHaveLength(8);
   });
 
   it("add and subtract", async () => {
@@ -68,6 +68,12 @@ describe("the README's first requests", () => {
     expect(tale).toMatch(/^Once upon a time\b/);
     expect(tale.split(" ").length).toBeGreaterThan(20);
     expect(tale.trim()).toMatch(/[.!?"]$/);
+  });
+
+  it("look at a sequence, fork it, carry it and end it", async () => {
+    const said = (await paste(commands[7] ?? "")).replaceAll("}{", "}\n{").split("\n");
+    const ids = said.slice(1).map((line) => (JSON.parse(line) as { sequence_id: number }).sequence_id);
+    expect(ids).toEqual([7, 8, 9, 7]);
   });
 
   it("show the fleet", async () => {

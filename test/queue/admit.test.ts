@@ -51,14 +51,14 @@ describe("admit", () => {
   });
 
   it("refuses a step of an unknown sequence without START", async () => {
-    expect(await admitStep(lab, { request: "r1" })).toEqual({ said: "start-required" });
+    expect(await admitStep(lab, { request: "r1" })).toEqual({ said: "start-required", why: "never_started" });
     expect(await lab.redis.keys(`*${lab.lane.model}*`)).toEqual([laneKeys(lab.lane).ready]);
   });
 
   it("frees the id as soon as END is admitted, though earlier steps still run", async () => {
     await admitStep(lab, { request: "r1", start: true });
     await admitStep(lab, { request: "r2", end: true });
-    expect(await admitStep(lab, { request: "r3" })).toEqual({ said: "start-required" });
+    expect(await admitStep(lab, { request: "r3" })).toEqual({ said: "start-required", why: "ended" });
     expect(await admitStep(lab, { request: "r4", start: true })).toEqual({ said: "admitted" });
   });
 
@@ -127,7 +127,7 @@ describe("admit", () => {
     await admitStep(lab, { request: "r1", start: true });
     await commit(lab.queue, [result(await takeOne(lab.queue), put("old"))], IDLE_MS);
     await changeFacts(lab.redis, lab.lane, SEQUENCE, { lapses: Date.now() - 1 });
-    expect(await admitStep(lab, { request: "r2" })).toEqual({ said: "start-required" });
+    expect(await admitStep(lab, { request: "r2" })).toEqual({ said: "start-required", why: "expired" });
     expect(await currentState(lab)).toBe("old");
     expect(await admitStep(lab, { request: "r3", start: true })).toEqual({ said: "admitted" });
     expect(await statesOf(lab)).toEqual([]);

@@ -94,7 +94,7 @@ describe("mendSequence", () => {
     await lab.redis.xdel(laneKeys(lab.lane).ready, entry);
     expect(await mendSequence(lab.queue, SEQUENCE)).toEqual(addressOf(lab, "r1"));
     expect(await takeOne(lab.queue)).toMatchObject({ request: "r2", step: 2, from: "!" });
-    expect(await admitStep(lab, { request: "r3" })).toEqual({ said: "start-required" });
+    expect(await admitStep(lab, { request: "r3" })).toEqual({ said: "start-required", why: "cancelled" });
   });
 
   it("frees the id when nothing waits", async () => {

@@ -25,7 +25,7 @@ import { changeFacts } from "../support/queue/facts.js";
 const DAY_MS = 86_400_000;
 const KEPT = 3;
 const OTHER = "default:u8";
-const terms = { maxIdleMs: IDLE_MS, liveSequences: 10 };
+const terms = { maxIdleMs: IDLE_MS, liveSequences: 10, buckets: 1 };
 
 describe("a sequence", () => {
   const lab = useLab();
@@ -63,37 +63,37 @@ describe("a sequence", () => {
   });
 
   it("goes back to an earlier step, and on from there", async () => {
-    expect(await back(2)).toEqual({ said: "rewound" });
-    expect(await back(2)).toEqual({ said: "rewound" });
+    expect(await back(2)).toMatchObject({ said: "rewound" });
+    expect(await back(2)).toMatchObject({ said: "rewound" });
     expect(await currentState(lab)).toBe("s2");
     expect(await statesOf(lab)).toHaveLength(1);
     expect(await step(put("other"))).toMatchObject({ number: 3 });
     expect(await currentState(lab)).toBe("other");
-    expect(await back(2)).toEqual({ said: "rewound" });
+    expect(await back(2)).toMatchObject({ said: "rewound" });
     expect(await currentState(lab)).toBe("s2");
   });
 
   it("goes back to a step that had no effect: to the state that it left", async () => {
     await step({ action: "keep" });
     await step(put("s6"));
-    expect(await back(5)).toEqual({ said: "rewound" });
+    expect(await back(5)).toMatchObject({ said: "rewound" });
     expect(await currentState(lab)).toBe("s4");
     expect(await step(put("again"))).toMatchObject({ number: 6 });
   });
 
   it("counts from its latest START", async () => {
     for (const state of ["t1", "t2", "t3"]) await step(put(state), state === "t1");
-    expect(await back(2)).toEqual({ said: "rewound" });
+    expect(await back(2)).toMatchObject({ said: "rewound" });
     expect(await currentState(lab)).toBe("t2");
     expect(await step(put("again"))).toMatchObject({ number: 3 });
   });
 
   it("says in words why it cannot go back", async () => {
-    expect(await back(1)).toEqual({ said: "not-kept", oldest: 2, newest: 4 });
-    expect(await back(5)).toEqual({ said: "not-kept", oldest: 2, newest: 4 });
+    expect(await back(1)).toMatchObject({ said: "gone", view: { checkpoints: [2, 3, 4] } });
+    expect(await back(5)).toMatchObject({ said: "future", view: { step: 4 } });
     expect(await rewind(lab.redis, address(OTHER), 1, IDLE_MS)).toEqual({ said: "unknown" });
     await admitStep(lab, { request: "busy" });
-    expect(await back(2)).toEqual({ said: "busy" });
+    expect(await back(2)).toMatchObject({ said: "busy", view: { step: 4 } });
     expect(await currentState(lab)).toBe("s4");
     await commit(lab.queue, [result(await takeOne(lab.queue), { action: "keep" })], IDLE_MS, KEPT);
     await lapse();
@@ -101,27 +101,39 @@ describe("a sequence", () => {
   });
 
   it("is doubled, and the two go on by themselves", async () => {
-    expect(await fork(lab.redis, address(), OTHER, terms)).toBe("forked");
-    expect(await fork(lab.redis, address(), OTHER, terms)).toBe("forked");
+    expect(await fork(lab.redis, address(), OTHER, terms)).toMatchObject({ said: "forked" });
+    expect(await fork(lab.redis, address(), OTHER, terms)).toMatchObject({ said: "forked" });
     expect(await lab.redis.pttl((await statesOf(lab, OTHER))[0] ?? "")).toBeGreaterThan(DAY_MS);
     expect(await step(put("theirs"), false, OTHER)).toMatchObject({ number: 5 });
     expect(await currentState(lab)).toBe("s4");
     expect(await currentState(lab, OTHER)).toBe("theirs");
     expect(await statesOf(lab)).toHaveLength(KEPT);
-    expect(await fork(lab.redis, address(), OTHER, terms)).toBe("exists");
+    expect(await fork(lab.redis, address(), OTHER, terms)).toEqual({ said: "exists" });
     await lapse(OTHER);
-    expect(await fork(lab.redis, address(), OTHER, terms)).toBe("forked");
+    expect(await fork(lab.redis, address(), OTHER, terms)).toMatchObject({ said: "forked" });
     expect(await statesOf(lab, OTHER)).toHaveLength(1);
     expect(await currentState(lab, OTHER)).toBe("s4");
   });
 
-  it("is not doubled while it is busy, unknown or too much", async () => {
-    expect(await fork(lab.redis, address(OTHER), SEQUENCE, terms)).toBe("unknown");
-    expect(await fork(lab.redis, address(), OTHER, { ...terms, liveSequences: 1 })).toBe("too-many-sequences");
-    await lab.redis.del(await statesOf(lab));
-    expect(await fork(lab.redis, address(), OTHER, terms)).toBe("gone");
+  it("is doubled at an earlier step, also while it is busy", async () => {
     await admitStep(lab, { request: "busy" });
-    expect(await fork(lab.redis, address(), OTHER, terms)).toBe("busy");
+    expect(await fork(lab.redis, address(), OTHER, terms, 2)).toMatchObject({ said: "forked", view: { step: 2 } });
+    expect(await currentState(lab, OTHER)).toBe("s2");
+    expect(await fork(lab.redis, address(), "default:u9", terms)).toMatchObject({ said: "forked", view: { step: 4 } });
+    expect(await currentState(lab, "default:u9")).toBe("s4");
+    expect(await fork(lab.redis, address(), "default:u10", terms, 1)).toMatchObject({ said: "gone" });
+    expect(await fork(lab.redis, address(), "default:u10", terms, 5)).toMatchObject({ said: "future" });
+  });
+
+  it("is not doubled while it is unknown or too much, nor without a step or its state", async () => {
+    expect(await fork(lab.redis, address(OTHER), SEQUENCE, terms)).toEqual({ said: "unknown" });
+    expect(await fork(lab.redis, address(), OTHER, { ...terms, liveSequences: 1 })).toEqual({
+      said: "too-many-sequences",
+    });
+    await lab.redis.del(await statesOf(lab));
+    expect(await fork(lab.redis, address(), OTHER, terms)).toMatchObject({ said: "gone" });
+    await admitStep(lab, { request: "busy", start: true });
+    expect(await fork(lab.redis, address(), OTHER, terms)).toMatchObject({ said: "busy" });
   });
 
   /** Makes one more step whose state is a whole checkpoint. */
@@ -139,8 +151,8 @@ describe("a sequence", () => {
     expect(sequence).toMatchObject({ step: 5, pin: { version: lab.lane.version, digest: lab.lane.digest } });
     const stamped = stampForImport(sequence);
     expect(stamped.checkpoint?.version).not.toBe(sequence.checkpoint?.version);
-    expect(await importSequence(lab.redis, address(OTHER), stamped, terms)).toBe("imported");
-    expect(await importSequence(lab.redis, address(OTHER), stamped, terms)).toBe("imported");
+    expect(await importSequence(lab.redis, address(OTHER), stamped, terms)).toMatchObject({ said: "imported" });
+    expect(await importSequence(lab.redis, address(OTHER), stamped, terms)).toMatchObject({ said: "imported" });
     const next = await (async () => {
       await admitStep(lab, { request: "next", sequence: OTHER });
       return takeOne(lab.queue);
@@ -150,30 +162,34 @@ describe("a sequence", () => {
     const { tensors } = decodeCheckpoint((await lab.redis.getBuffer(key)) ?? Buffer.alloc(0), next.from);
     expect(tensors[0]?.data.toString()).toBe("whole");
     const elsewhere = { ...address(OTHER), bucket: 3 };
-    expect(await importSequence(lab.redis, elsewhere, stampForImport(sequence), terms)).toBe("imported");
+    expect(await importSequence(lab.redis, elsewhere, stampForImport(sequence), terms)).toMatchObject({
+      said: "imported",
+    });
   });
 
   it("is not imported over a live one, and leaves nothing behind then", async () => {
     const sequence = await exported("whole");
     await step(put("theirs"), true, OTHER);
-    expect(await importSequence(lab.redis, address(OTHER), stampForImport(sequence), terms)).toBe("exists");
+    expect(await importSequence(lab.redis, address(OTHER), stampForImport(sequence), terms)).toEqual({
+      said: "exists",
+    });
     expect(await statesOf(lab, OTHER)).toHaveLength(1);
     expect(await currentState(lab, OTHER)).toBe("theirs");
     const full = { ...terms, liveSequences: 2 };
-    expect(await importSequence(lab.redis, address("default:u9"), stampForImport(sequence), full)).toBe(
-      "too-many-sequences",
-    );
+    expect(await importSequence(lab.redis, address("default:u9"), stampForImport(sequence), full)).toEqual({
+      said: "too-many-sequences",
+    });
     expect(await statesOf(lab, "default:u9")).toEqual([]);
     expect(() => stampForImport({ ...sequence, checkpoint: { version: "x", frame: Buffer.from("spoiled") } })).toThrow(
       expect.objectContaining({ code: "state_corrupt" }),
     );
   });
 
-  it("is not exported while it is busy, nor without its state", async () => {
+  it("is not exported without a step, nor without its state", async () => {
     expect(await exportSequence(lab.redis, address(OTHER))).toEqual({ said: "unknown" });
     await lab.redis.del(await statesOf(lab));
-    expect(await exportSequence(lab.redis, address())).toEqual({ said: "gone" });
-    await admitStep(lab, { request: "busy" });
-    expect(await exportSequence(lab.redis, address())).toEqual({ said: "busy" });
+    expect(await exportSequence(lab.redis, address())).toMatchObject({ said: "gone" });
+    await admitStep(lab, { request: "busy", start: true });
+    expect(await exportSequence(lab.redis, address())).toMatchObject({ said: "busy" });
   });
 });

@@ -18,7 +18,7 @@ import type { RedisClocks } from "#shared/redis/clock.js";
 import { isReplyError } from "#shared/redis/script.js";
 import { callGroups } from "#shared/redis/slots.js";
 import { retrying } from "#shared/retry.js";
-import { States } from "../sequence/states.js";
+import { States, type Sleeping } from "../sequence/states.js";
 import { Holdings, hold, type Arrival, type Batching, type Held, type Intake } from "./holdings.js";
 import type { OutageGuard } from "./outage-guard.js";
 import type { Reading } from "./reading.js";
@@ -44,6 +44,8 @@ export interface LaneSettings {
   readonly living: () => number;
   /** Memory for the states of sequences that this worker saw last. */
   readonly stateCacheBytes: number;
+  /** States that lie on disk; absent where none do. */
+  readonly sleeping?: Sleeping;
   /** Is notified when there may be room for more steps. */
   readonly room: Reading["room"];
   readonly log: Logger;
@@ -98,7 +100,7 @@ const OWNED_LIMIT = 1_000;
 export function laneContext(settings: LaneSettings): LaneContext {
   const { queue, bus, replies, clocks, maxIdleMs, history, outageGuard, models, living, stateCacheBytes, room, log } =
     settings;
-  const states = new States(queue, stateCacheBytes);
+  const states = new States(queue, stateCacheBytes, settings.sleeping);
   const patienceMs = queue.redis.isCluster ? CLUSTER_PATIENCE_MS : SETTLE_BUDGET_MS;
   return {
     queue,

@@ -11,6 +11,7 @@ import type { Tensor } from "#shared/frame.js";
 import { versionKey } from "#shared/queue/keys.js";
 import { retrying, within } from "#shared/retry.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
+import { isPointer, type SleepingStates } from "#shared/sleeping-states.js";
 import { callGroups } from "#shared/redis/slots.js";
 import type { ModelQueue } from "#shared/queue/work/lane.js";
 import { decodeCheckpoint, stateLost, type Checkpoint } from "#shared/contract/checkpoint.js";
@@ -30,6 +31,8 @@ const LOAD_BUDGET_MS = 5_000;
  */
 const CLUSTER_BUDGET_MS = 300;
 
+export type Sleeping = Pick<SleepingStates, "read">;
+
 export class States {
   /**
    * The newest state seen here by name of its sequence; the one written longest ago comes first.
@@ -38,11 +41,16 @@ export class States {
   #cachedBytes = 0;
   readonly #queue: ModelQueue;
   readonly #maxBytes: number;
+  readonly #sleeping: Sleeping | undefined;
 
-  /** @param maxBytes how much memory recent states may take */
-  constructor(queue: ModelQueue, maxBytes: number) {
+  /**
+   * @param maxBytes how much memory recent states may take
+   * @param sleeping states that lie on disk; undefined where none do
+   */
+  constructor(queue: ModelQueue, maxBytes: number, sleeping?: Sleeping) {
     this.#queue = queue;
     this.#maxBytes = maxBytes;
+    this.#sleeping = sleeping;
   }
 
   /**
@@ -65,7 +73,10 @@ export class States {
     const end = async (lookup: (typeof lookups)[number]): Promise<StateLookup> => {
       if ("kind" in lookup) return lookup;
       const frames = await loaded;
-      return frames === undefined ? { kind: "unavailable" } : read(frames[lookup.position], lookup.from);
+      if (frames === undefined) return { kind: "unavailable" };
+      const stored = frames[lookup.position];
+      const frame = isPointer(stored) ? await this.#sleeping?.read(stored) : stored;
+      return frame === undefined ? { kind: "unavailable" } : read(frame, lookup.from);
     };
     return lookups.map((lookup) => (this.#queue.redis.isCluster ? inTime(end(lookup)) : end(lookup)));
   }
@@ -140,9 +151,9 @@ function refused(error: InferenceError): StateLookup {
   return { kind: "refused", error };
 }
 
-function read(frame: Buffer | null | undefined, from: string): StateLookup {
+function read(frame: Buffer | null, from: string): StateLookup {
   try {
-    if (frame === null || frame === undefined) throw stateLost();
+    if (frame === null) throw stateLost();
     return found(decodeCheckpoint(frame, from).tensors);
   } catch (error) {
     if (error instanceof InferenceError) return refused(error);

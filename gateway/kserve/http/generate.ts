@@ -4,7 +4,8 @@
  * inputs flat JSON can express.
  */
 import type { ServedModel } from "#shared/contract/announcement.js";
-import { fixedError, InferenceError } from "#shared/errors.js";
+import { refusalOf } from "../../admission/inference.js";
+import { fixedError } from "#shared/errors.js";
 import { textBodyLimit } from "../../http/limits.js";
 import type { Tensor } from "#shared/frame.js";
 import { elementCount } from "#shared/model/datatype.js";
@@ -82,7 +83,7 @@ function textGeneration({ incoming, tenant, model, limits }: ModelExchange, read
 
 async function inferOnce(exchange: ModelExchange, ready: Ready): Promise<Reply> {
   const outcome = await exchange.inference.infer(tensorRequest(exchange, ready, ready.idempotencyKey));
-  if (outcome.kind === "error") return errorReply(new InferenceError(outcome.code, outcome.message));
+  if (outcome.kind === "error") return errorReply(refusalOf(outcome));
   const { version, tensors } = outcome;
   return jsonText(renderGenerate({ name: exchange.model.name, version }, ready.id, tensors));
 }

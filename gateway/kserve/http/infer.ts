@@ -2,6 +2,7 @@
  * `POST /v2/models/M[/versions/V]/infer`: the request is parsed, compared with the model and handed
  * on, and its outcome is the answer.
  */
+import { refusalOf } from "../../admission/inference.js";
 import { textBodyLimit } from "../../http/limits.js";
 import { compress } from "../../http/compress.js";
 import type { ModelExchange } from "./exchange.js";
@@ -18,7 +19,6 @@ import type { ServedModel } from "#shared/contract/announcement.js";
 import type { Tensor } from "#shared/frame.js";
 import { errorReply } from "../../http/errors.js";
 import { withHeaders, type Reply } from "../../http/reply.js";
-import { InferenceError } from "#shared/errors.js";
 
 /**
  * @returns undefined where the answer was a stream
@@ -36,7 +36,7 @@ export async function inferOverHttp(exchange: ModelExchange): Promise<Reply | un
   const request = tensorRequest(exchange, read, idempotencyKey);
   if (prefersAsync(headers)) return acceptedReply(await inference.inferLater(request));
   const outcome = await inference.infer(request);
-  if (outcome.kind === "error") return errorReply(new InferenceError(outcome.code, outcome.message));
+  if (outcome.kind === "error") return errorReply(refusalOf(outcome));
   const { name } = model;
   const { version, tensors, step } = outcome;
   const { outputs } = read.valid;

@@ -19,6 +19,7 @@ import type { GatewayEnv, Handler, Router } from "../../http/router.js";
 import type { TenantOf } from "../../http/tenant.js";
 import { errorReply } from "../../http/errors.js";
 import { emptyReply, jsonReply, type Reply } from "../../http/reply.js";
+import { modelName, modelPaths, modelVersion } from "./path.js";
 import type { RequestReader } from "./request-reader.js";
 import type { TensorPrinter } from "./tensor-printer.js";
 
@@ -44,8 +45,7 @@ export function addKserveRoutes(router: Router, options: KserveRoutesOptions): v
     router.add(path, { [method]: handler });
   };
   const modelRoute = (method: "GET" | "POST", rest: string, handler: Handler): void => {
-    route(method, `/v2/models/:model${rest}`, handler);
-    route(method, `/v2/models/:model/versions/:version{[0-9]+}${rest}`, handler);
+    for (const path of modelPaths) route(method, `${path}${rest}`, handler);
   };
 
   route("GET", "/v2", () => jsonReply(serverMetadata(options.serverName, options.version)));
@@ -67,11 +67,11 @@ export function addKserveRoutes(router: Router, options: KserveRoutesOptions): v
 
   route("GET", "/v2/models/stats", unsupported("statistics"));
   modelRoute("GET", "/stats", unsupported("statistics"));
-  modelRoute("GET", "", (c) => jsonReply(modelMetadata(fleet.directory, modelName(c), version(c))));
-  modelRoute("GET", "/ready", (c) => modelReadiness(fleet.directory, modelName(c), version(c)));
-  modelRoute("GET", "/config", (c) => jsonReply(modelConfig(fleet.directory, modelName(c), version(c))));
+  modelRoute("GET", "", (c) => jsonReply(modelMetadata(fleet.directory, modelName(c), modelVersion(c))));
+  modelRoute("GET", "/ready", (c) => modelReadiness(fleet.directory, modelName(c), modelVersion(c)));
+  modelRoute("GET", "/config", (c) => jsonReply(modelConfig(fleet.directory, modelName(c), modelVersion(c))));
   const exchange = (c: Context<GatewayEnv>): ModelExchange => {
-    const named = version(c);
+    const named = modelVersion(c);
     const model = fleet.directory.find(modelName(c), named);
     const others = fleet.directory.others(model);
     return {
@@ -146,19 +146,4 @@ function unsupported(what: string): Handler {
   return () => {
     throw new InferenceError("unsupported", `${what} is not supported`);
   };
-}
-
-/**
- * Reads the model's name from the path, which Hono has decoded once. An escape, a slash or a
- * control character that is left names no model.
- * @throws InferenceError
- */
-function modelName(c: Context<GatewayEnv>): string {
-  const name = c.req.param("model") ?? "";
-  if (/^[A-Za-z0-9._-]{1,128}$/.test(name) && !name.includes("..")) return name;
-  throw new InferenceError("unknown_model", `Request for unknown model: '${name}' is not found`);
-}
-
-function version(c: Context<GatewayEnv>): string | undefined {
-  return c.req.param("version");
 }

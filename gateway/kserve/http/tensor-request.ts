@@ -29,7 +29,9 @@ export function tensorRequest(
     under: (pinned) => {
       // To Triton, the sequences of two versions have nothing to do with each other.
       if (version !== undefined && pinned.version !== version && sequence !== undefined) {
-        throw new InferenceError("sequence_start_required", startRequiredMessage(model.name, sequence.id));
+        throw new InferenceError("sequence_start_required", startRequiredMessage(model.name, sequence.id), {
+          reason: "never_started",
+        });
       }
       return requestFor(pinned, validateInfer({ id, inputs, outputs: requested, parameters }, pinned));
     },

@@ -65,7 +65,9 @@
 --                                    the next step of its sequence has this number, which is less
 --                                    or more than the one that it should have; nothing is written
 --           'mismatch'               its Idempotency-Key was used for something else
---           'start-required' 'backlog-full' 'too-many-sequences'
+--           {'start-required', why}  there is no such sequence, or it is over (past.lua); nothing
+--                                    is written
+--           'backlog-full' 'too-many-sequences'
 --                                    refused; nothing is written
 --           {'queue-full', limit}    refused, by the name of a limit (limits.lua); nothing is
 --                                    written
@@ -76,6 +78,7 @@
 local load = KEYS[#KEYS - 1]
 -- include ../version.lua
 -- include ../parking.lua
+-- include ../past.lua
 -- include limits.lua
 local gateway, waitLimit = ARGV[1], tonumber(ARGV[3])
 local calls, laneCount = KEYS[#KEYS], #KEYS - 2
@@ -211,13 +214,15 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
     seq = sequenceOf(lane.base, name)
     running = seq and isBusy(seq)
     lapsed = seq and hasLapsed(seq, now)
-    local isNone = not seq or lapsed or seq.ended == '1'
+    local isNone = not seq or lapsed or seq.ended ~= '0'
     if tonumber(flags) >= 4 then
       start = isNone
       flags = string.format('%.0f', flags - (start and 3 or 4))
     end
     if not start then
-      if isNone then return 'start-required' end
+      if not seq then return {'start-required', whyPast(lane.base, name, now)} end
+      if lapsed then return {'start-required', WHYS[EXPIRED]} end
+      if seq.ended ~= '0' then return {'start-required', WHYS[seq.ended]} end
       if seq.pin ~= lane.pin then
         moved[sequence] = true
         return {'pinned', seq.pin}

@@ -3,6 +3,7 @@ import { laneText, parsePin, pinText, requestName, type Lane, type Pin, type Req
 import { bucketTag } from "../bucket-tag.js";
 import type { Load } from "../load.js";
 import { laneKeys, loadKeyBeside, modelTag } from "../keys.js";
+import { pastReasons, type PastReason } from "../past.js";
 import { termsText, usualTerms, type WaitingTerms } from "../parking.js";
 import {
   limitNames,
@@ -33,7 +34,9 @@ export type Admission =
   | { readonly said: "ahead" | "behind"; readonly number: number }
   /** A step before it in the same call comes again, and this one behind it. */
   | { readonly said: "held-back" }
-  | { readonly said: "mismatch" | "start-required" | "backlog-full" | "too-many-sequences" }
+  | { readonly said: "mismatch" | "backlog-full" | "too-many-sequences" }
+  /** There is no sequence that it could be a step of. */
+  | { readonly said: "start-required"; readonly why: PastReason }
   /** There is no room for it within this limit. */
   | { readonly said: "queue-full"; readonly limit: LimitName | "level" }
   /** It was known, but how it ended has been forgotten since the call was first sent. */
@@ -125,15 +128,7 @@ export interface Applicant extends RequestInBucket {
     | undefined;
 }
 
-const answers = [
-  "admitted",
-  "held-back",
-  "mismatch",
-  "start-required",
-  "backlog-full",
-  "too-many-sequences",
-  "forgotten",
-] as const;
+const answers = ["admitted", "held-back", "mismatch", "backlog-full", "too-many-sequences", "forgotten"] as const;
 
 const script = defineScript(
   new URL("./admit.lua", import.meta.url),
@@ -159,7 +154,8 @@ function admittedOf(first: unknown, second: unknown): Admitted {
 function admission(answer: unknown): Admission {
   if (!Array.isArray(answer)) return { said: word(answer, answers) };
   const [first, second, body, pin] = list(answer);
-  const said = word(first, ["known", "pinned", "failed", "ahead", "behind", "queue-full"]);
+  const said = word(first, ["known", "pinned", "failed", "ahead", "behind", "queue-full", "start-required"]);
+  if (said === "start-required") return { said, why: word(second, pastReasons) };
   if (said === "queue-full") return { said, limit: word(second, limitNames) };
   if (said === "failed") return { said, why: text(second) };
   if (said === "ahead" || said === "behind") return { said, number: integer(second) };

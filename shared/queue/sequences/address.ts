@@ -7,15 +7,7 @@ export interface SequenceAddress extends Pick<RequestAddress, "bucket" | "model"
   readonly name: string;
 }
 
-/** What making a sequence depends on. */
-export interface SequenceTerms {
-  /** How long the model's sequences are kept between their steps. */
-  readonly maxIdleMs: number;
-  /** Sequences of the model in the bucket; past these none is made. */
-  readonly liveSequences: number;
-}
-
 /** What is known of its model's sequences in its bucket, and the set of these. */
-export function keysOf(sequence: SequenceAddress): { readonly seqs: string; readonly live: string } {
+export function keysOf(sequence: Omit<SequenceAddress, "name">): { readonly seqs: string; readonly live: string } {
   return { seqs: sequencesKey(sequence), live: `live:${modelTag(sequence)}` };
 }

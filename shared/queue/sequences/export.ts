@@ -1,9 +1,9 @@
-/** The typed wrapper of export.lua: reads where a sequence stands, to make another one from it. */
+/** Reads where a sequence stands, or stood, to make another one from it. */
 import type { RedisClient } from "../../redis/connect.js";
-import { bytes, defineScript, integer, list, text, word } from "../../redis/script.js";
-import { parsePin, type Pin } from "../address.js";
-import { modelTag } from "../keys.js";
-import { keysOf, type SequenceAddress } from "./address.js";
+import type { Pin } from "../address.js";
+import { versionKey } from "../keys.js";
+import type { SequenceAddress } from "./address.js";
+import { describeSequence, type Describing } from "./describe.js";
 
 /** A sequence as it can be kept anywhere, and imported again. */
 export interface ExportedSequence {
@@ -15,21 +15,24 @@ export interface ExportedSequence {
 }
 
 export type Exporting =
-  { readonly said: "exported"; readonly sequence: ExportedSequence } | { readonly said: "unknown" | "busy" | "gone" };
+  { readonly said: "exported"; readonly sequence: ExportedSequence } | Exclude<Describing, { readonly said: "kept" }>;
 
-const script = defineScript(new URL("./export.lua", import.meta.url), (reply): Exporting => {
-  const [first, step, pin, version, checkpoint] = list(reply);
-  const said = word(first, ["exported", "unknown", "busy", "gone"]);
-  if (said !== "exported") return { said };
-  const frame = bytes(checkpoint);
-  const sequence = {
-    step: integer(step),
-    pin: parsePin(text(pin)),
-    checkpoint: frame.length === 0 ? undefined : { version: text(version), frame },
-  };
-  return { said, sequence };
-});
+/** Between the two looks the sequence may have gone on, and its checkpoint may be kept no more. */
+const TRIES = 3;
 
-export function exportSequence(redis: RedisClient, sequence: SequenceAddress): Promise<Exporting> {
-  return script(redis, [keysOf(sequence).seqs], [modelTag(sequence), sequence.name]);
+/**
+ * A checkpoint never changes, so it is read by itself: states can be large.
+ * @param step counted from the START; undefined stands for the last one that has ended
+ */
+export async function exportSequence(redis: RedisClient, sequence: SequenceAddress, step?: number): Promise<Exporting> {
+  for (let tries = 1; ; tries++) {
+    const found = await describeSequence(redis, sequence, step);
+    if (found.said !== "kept") return found;
+    const { version, view } = found;
+    const exported = { step: found.step, pin: view.pin };
+    if (version === "") return { said: "exported", sequence: { ...exported, checkpoint: undefined } };
+    const frame = await redis.getBuffer(versionKey(sequence, sequence.name, version));
+    if (frame !== null) return { said: "exported", sequence: { ...exported, checkpoint: { version, frame } } };
+    if (tries === TRIES) return { said: "gone", view };
+  }
 }

@@ -1,45 +1,53 @@
--- fork.lua: make a new sequence that goes on from where an idle one stands. The two are independent
--- from then on. The history of the old one stays with it.
---   KEYS[1] sequences of their model and bucket (sequence.lua)   KEYS[2] live zset
+#!lua
+-- fork.lua: make a new sequence that goes on from where one stands, or stood after an earlier step.
+-- The two are independent from then on. The history of the old one stays with it.
+--   KEYS[1] sequences of their model and bucket (sequence.lua)   KEYS[2] their live zset; then
+--           those that count together with it
 --   ARGV[1] tag of the bucket and model of both, `{tag}:model`   ARGV[2] name of the old sequence
 --   ARGV[3] name of the new one   ARGV[4] idle ms   ARGV[5] live sequence limit
---   Returns 'forked'              done, by this call or by an earlier one
---           'unknown'             there is no such sequence, or it has idled out
---           'busy'                one of its steps is queued or runs
---           'exists'              the new id names another live sequence
---           'gone'                its checkpoint is gone
---           'too-many-sequences'  refused
--- include ../version.lua
--- include ../sequence.lua
+--   ARGV[6] number of the step, counted from the START; '' for the last one that has ended
+--   ARGV[7] key of the change's record   ARGV[8] digest   ARGV[9] TTL ms of the record (once.lua)
+--   Returns {'forked', view}          done, by this call or by an earlier one; the new sequence
+--           {'asleep', view, version} its checkpoint lies on disk (sleeping-states.ts), and is to
+--                                     be woken first; the old sequence
+--           {'unknown'}               there is no such sequence, or it is over
+--           {'exists'}                the new id names another live sequence
+--           {'busy', view} {'future', view} {'gone', view}
+--                                     there is no such checkpoint (view.lua); the old sequence
+--           {'too-many-sequences'}    refused
+--           {'mismatch'}              the Idempotency-Key was used for something else
+-- include view.lua
+-- include once.lua
+-- include making.lua
+local base, oldName, newName = ARGV[1], ARGV[2], ARGV[3]
+local before = answeredBefore(ARGV[7], ARGV[8])
+if before then return before end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local base = ARGV[1]
-local function keyOf(name, version) return versionKey(base, name, version) end
 
-lookUpSequences(base, {ARGV[2], ARGV[3]})
-local old, new = sequenceOf(base, ARGV[2]), sequenceOf(base, ARGV[3])
-if not old or hasLapsed(old, now) then return 'unknown' end
-if isBusy(old) then return 'busy' end
-local at = old.at
+lookUpSequences(base, {oldName, newName})
+local old, new = sequenceOf(base, oldName), sequenceOf(base, newName)
+if not isThere(old, now) then return {'unknown'} end
+local said, done, at = checkpointAfter(base, oldName, old, ARGV[6])
+if said ~= 'kept' then return {said, viewOf(base, oldName, old)} end
 if new and not hasLapsed(new, now) then
-  return at ~= '' and new.at == at and new.next == old.next and 'forked' or 'exists'
+  local isSame = at ~= '' and new.at == at and new.next == done and not isBusy(new)
+  return isSame and {'forked', viewOf(base, newName, new)} or {'exists'}
 end
-if at ~= '' and redis.call('EXISTS', keyOf(ARGV[2], at)) == 0 then return 'gone' end
-if not new and redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[5]) then return 'too-many-sequences' end
-
--- What is left of a sequence of this name that has idled out.
-local left = new and versionKeys(base, ARGV[3], new.at, new.kept) or {}
-if #left > 0 then redis.call('UNLINK', unpack(left)) end
+if at ~= '' and redis.call('GETRANGE', versionKey(base, oldName, at), 0, #ON_DISK - 1) == ON_DISK then
+  return {'asleep', viewOf(base, oldName, old), at}
+end
+if not new and liveTogether() >= tonumber(ARGV[5]) then return {'too-many-sequences'} end
+clearLapsed(base, newName, new)
 
 local fresh = newSequence()
-fresh.next, fresh.done, fresh.start, fresh.pin, fresh.at = old.next, old.done, old.start, old.pin, at
+fresh.next, fresh.done, fresh.start, fresh.pin, fresh.at = done, done, old.start, old.pin, at
 fresh.lapses, fresh.keptUntil = now + tonumber(ARGV[4]), now + tonumber(ARGV[4]) + 2 * DAY
 if at ~= '' then
-  redis.call('COPY', keyOf(ARGV[2], at), keyOf(ARGV[3], at), 'REPLACE')
-  redis.call('PEXPIREAT', keyOf(ARGV[3], at), string.format('%.0f', fresh.keptUntil))
-  fresh.kept = old.kept:match('(%S+)$') or ''
+  local copy = versionKey(base, newName, at)
+  redis.call('COPY', versionKey(base, oldName, at), copy, 'REPLACE')
+  redis.call('PEXPIREAT', copy, string.format('%.0f', fresh.keptUntil))
+  if old.kept ~= '' then fresh.kept = string.format('%.0f=%s', done, at) end
 end
-noteSequence(base, ARGV[3], fresh)
-writeSequences()
-redis.call('ZADD', KEYS[2], string.format('%.0f', fresh.lapses), ARGV[3])
-return 'forked'
+begin(base, newName, fresh)
+return answerOnce(ARGV[7], ARGV[8], ARGV[9], {'forked', viewOf(base, newName, fresh)})

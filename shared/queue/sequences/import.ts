@@ -1,19 +1,29 @@
 /** The typed wrapper of import.lua: makes a sequence from what was exported of one. */
 import { decodeCheckpoint, encodeCheckpoint, nameRun } from "../../contract/checkpoint.js";
 import type { RedisClient } from "../../redis/connect.js";
-import { defineScript, word } from "../../redis/script.js";
+import { defineScript, list, word } from "../../redis/script.js";
 import { pinText } from "../address.js";
 import { modelTag, versionKey } from "../keys.js";
 import { settingVersion, versionTtlMs } from "../version.js";
-import { keysOf, type SequenceAddress, type SequenceTerms } from "./address.js";
+import type { SequenceAddress } from "./address.js";
 import type { ExportedSequence } from "./export.js";
+import { makingKeys, type SequenceTerms } from "./making.js";
+import { onceArgs, type Once } from "./once.js";
+import { viewOf, type SequenceView } from "./view.js";
 
-const answers = ["imported", "exists", "too-many-sequences"] as const;
-export type Importing = (typeof answers)[number];
+export type Importing =
+  | { readonly said: "imported"; readonly view: SequenceView }
+  | { readonly said: "exists" | "too-many-sequences" | "mismatch" };
 
-const script = defineScript(new URL("./import.lua", import.meta.url), (reply) => word(reply, answers), {
-  durable: true,
-});
+const script = defineScript(
+  new URL("./import.lua", import.meta.url),
+  (reply): Importing => {
+    const [first, view] = list(reply);
+    if (view !== undefined) return { said: word(first, ["imported"]), view: viewOf(view) };
+    return { said: word(first, ["exists", "too-many-sequences", "mismatch"]) };
+  },
+  { durable: true },
+);
 
 /**
  * Gives the checkpoint a version of its own. What this returns is imported once, however often the
@@ -30,21 +40,23 @@ export function stampForImport(exported: ExportedSequence): ExportedSequence {
 
 /**
  * @param stamped from `stampForImport`
- * @returns Safe to repeat. Of a sequence that has no checkpoint yet, a repeated call says `exists`.
+ * @returns Safe to repeat, and under `once` for ever. Without that, a repeated call for a sequence
+ * that has no checkpoint yet says `exists`.
  */
 export function importSequence(
   redis: RedisClient,
   sequence: SequenceAddress,
   { step, pin, checkpoint }: ExportedSequence,
-  { maxIdleMs, liveSequences }: SequenceTerms,
+  terms: SequenceTerms,
+  once?: Once,
 ): Promise<Importing> {
-  const { seqs, live } = keysOf(sequence);
-  const ttlMs = versionTtlMs(maxIdleMs);
+  const ttlMs = versionTtlMs(terms.maxIdleMs);
   const version = checkpoint?.version ?? "";
   const ahead =
     checkpoint === undefined
       ? []
       : [settingVersion({ key: versionKey(sequence, sequence.name, version), checkpoint: checkpoint.frame, ttlMs })];
   const facts = [modelTag(sequence), sequence.name, pinText(pin), step, version];
-  return script(redis, [seqs, live], [...facts, maxIdleMs, ttlMs, liveSequences], ahead);
+  const args = [...facts, terms.maxIdleMs, ttlMs, terms.liveSequences, ...onceArgs(sequence, once)];
+  return script(redis, makingKeys(redis, sequence, terms), args, ahead);
 }

@@ -1,21 +1,22 @@
 /** The typed wrapper of rewind.lua: takes an idle sequence back to an earlier step. */
 import type { RedisClient } from "../../redis/connect.js";
-import { defineScript, integer, list, word } from "../../redis/script.js";
+import { defineScript, list, word } from "../../redis/script.js";
 import { modelTag } from "../keys.js";
 import { keysOf, type SequenceAddress } from "./address.js";
+import { onceArgs, type Once } from "./once.js";
+import { viewOf, type SequenceView } from "./view.js";
 
 export type Rewinding =
-  /** The sequence's next step is the one after that. */
-  | { readonly said: "rewound" | "unknown" | "busy" }
-  /** The numbers of the steps whose checkpoints are kept; 0 stands for none. */
-  | { readonly said: "not-kept"; readonly oldest: number; readonly newest: number };
+  /** How it stands. Once it is rewound, its next step is the one after that. */
+  | { readonly said: "rewound" | "busy" | "future" | "gone"; readonly view: SequenceView }
+  | { readonly said: "unknown" | "mismatch" };
 
 const script = defineScript(
   new URL("./rewind.lua", import.meta.url),
   (reply): Rewinding => {
-    const [first, oldest, newest] = list(reply);
-    const said = word(first, ["rewound", "unknown", "busy", "not-kept"]);
-    return said === "not-kept" ? { said, oldest: integer(oldest), newest: integer(newest) } : { said };
+    const [first, view] = list(reply);
+    if (view !== undefined) return { said: word(first, ["rewound", "busy", "future", "gone"]), view: viewOf(view) };
+    return { said: word(first, ["unknown", "mismatch"]) };
   },
   { durable: true },
 );
@@ -23,14 +24,16 @@ const script = defineScript(
 /**
  * @param step its number, counted from the sequence's START, which is 1
  * @param maxIdleMs how long the model's sequences are kept between their steps
- * @returns Safe to repeat until the sequence's next step.
+ * @returns Safe to repeat until the sequence's next step, and under `once` for ever.
  */
 export function rewind(
   redis: RedisClient,
   sequence: SequenceAddress,
   step: number,
   maxIdleMs: number,
+  once?: Once,
 ): Promise<Rewinding> {
   const { seqs, live } = keysOf(sequence);
-  return script(redis, [seqs, live], [modelTag(sequence), sequence.name, step, maxIdleMs]);
+  const args = [modelTag(sequence), sequence.name, step, maxIdleMs, ...onceArgs(sequence, once)];
+  return script(redis, [seqs, live], args);
 }

@@ -1,7 +1,8 @@
 /** The typed wrapper of begin-round.lua: what one worker at a time does, in rounds. */
 import { defineScript, word } from "../../redis/script.js";
 import type { RedisClient } from "../../redis/connect.js";
-import { laneKeys, registryKeys } from "../keys.js";
+import type { Lane } from "../address.js";
+import { hibernationKeys, laneKeys, registryKeys } from "../keys.js";
 import type { LaneQueue } from "./lane.js";
 
 const answers = ["begun", "taken"] as const;
@@ -11,6 +12,16 @@ const script = defineScript(new URL("./begin-round.lua", import.meta.url), (repl
 /** Whether this worker is the one that reconciles the lane in this round. */
 export async function beginRound({ redis, lane, consumer }: LaneQueue, roundMs: number): Promise<boolean> {
   return (await script(redis, [laneKeys(lane).reconciler], [consumer, roundMs])) === "begun";
+}
+
+/** Whether this worker is the one that brings states of this bucket to disk in this round. */
+export async function beginHibernation(
+  redis: RedisClient,
+  where: Pick<Lane, "bucket" | "model">,
+  worker: string,
+  roundMs: number,
+): Promise<boolean> {
+  return (await script(redis, [hibernationKeys(where).round], [worker, Math.ceil(roundMs)])) === "begun";
 }
 
 /** Whether this worker is the one that looks after retired pins in this round. */

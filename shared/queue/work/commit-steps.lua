@@ -42,6 +42,7 @@ local load, laneCount = KEYS[#KEYS], #KEYS - 1
 -- include owned.lua
 -- include settlement.lua
 -- include ../set-aside.lua
+-- include ../past.lua
 local group, consumer, idle = ARGV[1], ARGV[2], ARGV[3]
 local streams = ARGV[5] == '1'
 local history, written = tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -149,7 +150,7 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
     from, kept = action == 'drop' and '' or '!', ''
     -- A START that was admitted after this step begins the sequence anew. Without one the id is
     -- free at once.
-    if action == 'fail' and seq.start <= step then seq.ended = '1' end
+    if action == 'fail' and seq.start <= step then seq.ended = FAILED end
   end
   lane.forgotten[#lane.forgotten + 1] = entry
   ending.leave(counted)
@@ -158,8 +159,9 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
   -- Every step that was admitted after this one waits, so comparing their numbers tells whether one
   -- does.
   local waiting = seq.next > step and redis.call('LPOP', 'wait:' .. lane.base .. ':' .. name)
-  if not waiting and seq.ended == '1' then
+  if not waiting and seq.ended ~= '0' then
     noteSequence(lane.base, name, nil)
+    notePast(lane.base, name, seq.ended)
     remove(lane, name, versionsOf(from, kept))
     redis.call('ZREM', 'live:' .. lane.base, name)
     return said
@@ -199,6 +201,7 @@ for i = 0, count - 1 do
   if whole then said[i + 1] = word else failure = failure or word end
 end
 writeSequences()
+writePast(clock)
 ending.close()
 for i = 1, #lanes do
   local lane = lanes[i]

@@ -13,6 +13,7 @@
 local load = KEYS[3]
 -- include ../version.lua
 -- include ../parking.lua
+-- include ../past.lua
 local live, name, base = KEYS[1], ARGV[1], ARGV[2]
 local seq = readableSequence(base, name)
 if not seq then
@@ -39,7 +40,7 @@ end
 local lost = seq.request
 if #checkpoints > 0 then redis.call('UNLINK', unpack(checkpoints)) end
 seq.done, seq.at, seq.kept = seq.done + 1, '!', ''
-if seq.start <= seq.done then seq.ended = '1' end
+if seq.start <= seq.done then seq.ended = FAILED end
 local waiting = redis.call('LPOP', KEYS[2])
 if waiting then
   local next = cmsgpack.unpack(waiting)
@@ -48,6 +49,9 @@ if waiting then
   noteSequence(base, name, seq)
 else
   noteSequence(base, name, nil)
+  notePast(base, name, seq.ended)
+  local time = redis.call('TIME')
+  writePast(time[1] * 1000 + math.floor(time[2] / 1000))
   redis.call('ZREM', live, name)
 end
 writeSequences()

@@ -7,6 +7,7 @@
 --   Returns how many it looked at: with fewer than asked for, none is left
 -- include ../version.lua
 -- include ../sequence.lua
+-- include ../past.lua
 local live, base = KEYS[1], ARGV[1]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -24,11 +25,13 @@ for i = 1, #names do
     gone[#gone + 1] = name
     if seq then
       noteSequence(base, name, nil)
+      notePast(base, name, EXPIRED)
       for _, key in ipairs(versionKeys(base, name, seq.at, seq.kept)) do keys[#keys + 1] = key end
     end
   end
 end
 writeSequences()
+writePast(now)
 for i = 1, #keys, 1000 do redis.call('UNLINK', unpack(keys, i, math.min(i + 999, #keys))) end
 if #gone > 0 then redis.call('ZREM', live, unpack(gone)) end
 if #refiled > 0 then redis.call('ZADD', live, unpack(refiled)) end

@@ -1,0 +1,22 @@
+import { describe, expect, it } from "vitest";
+import { fixedError, InferenceError } from "#shared/errors.js";
+import { errorBody } from "./errors.js";
+
+describe("the body of a refusal", () => {
+  const told = (error: unknown) => JSON.parse(errorBody(error)) as unknown;
+
+  it("says why a step finds no sequence", () => {
+    const expired = new InferenceError("sequence_start_required", "START", { reason: "expired" });
+    expect(told(expired)).toEqual({ error: "START", code: "sequence_start_required", reason: "expired" });
+    expect(told(fixedError("version_retired", "meanwhile"))).toMatchObject({ reason: "version_retired" });
+    expect(JSON.parse(errorBody(expired, "openai"))).toMatchObject({ error: { reason: "expired" } });
+  });
+
+  it("has the usual reason where a worker refuses a step", () => {
+    expect(told(new InferenceError("sequence_start_required", "START"))).toMatchObject({ reason: "cancelled" });
+  });
+
+  it("has no reason where it is no such refusal", () => {
+    expect(told(fixedError("not_found", "usual"))).toEqual({ error: "Not Found", code: "not_found" });
+  });
+});

@@ -1,0 +1,36 @@
+/** Where the next page of a listing begins, as a client carries it from one page to the next. */
+import { InferenceError } from "#shared/errors.js";
+import { firstPage, type PageStart } from "#shared/queue/sequences/list.js";
+
+export interface Place extends PageStart {
+  readonly bucket: number;
+}
+
+export const beginning: Place = { bucket: 0, ...firstPage };
+
+export function placeText({ bucket, cursor, after }: Place): string {
+  return Buffer.from(JSON.stringify([bucket, cursor, after])).toString("base64url");
+}
+
+/**
+ * The inverse of `placeText`.
+ * @throws InferenceError for what it has not made
+ */
+export function readPlace(text: string, buckets: number): Place {
+  const [bucket, cursor, after, ...rest] = parsed(text);
+  if (typeof bucket === "number" && Number.isSafeInteger(bucket) && bucket >= 0 && bucket < buckets) {
+    if (typeof cursor === "string" && /^\d{1,20}$/.test(cursor) && typeof after === "string" && rest.length === 0) {
+      return { bucket, cursor, after };
+    }
+  }
+  throw new InferenceError("invalid_argument", "after must be the 'next' of a page that was answered before");
+}
+
+function parsed(text: string): unknown[] {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(text, "base64url").toString("utf8"));
+    return Array.isArray(value) ? (value as unknown[]) : [];
+  } catch {
+    return [];
+  }
+}

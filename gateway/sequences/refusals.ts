@@ -1,0 +1,50 @@
+/** Why something cannot be done with a sequence as a whole, in words that say what can be. */
+import { InferenceError } from "#shared/errors.js";
+import type { SequenceView } from "#shared/queue/sequences/view.js";
+import type { Named } from "./sequence-id.js";
+
+export function sequenceUnknown(named: Named): InferenceError {
+  const version = named.version === undefined ? "" : ` version ${named.version}`;
+  return new InferenceError(
+    "sequence_unknown",
+    `model '${named.model.name}'${version} has no sequence ${idText(named)}`,
+  );
+}
+
+export function sequenceExists(named: Named): InferenceError {
+  return new InferenceError(
+    "sequence_exists",
+    `${sequence(named)} is live: take another id, or end that one first (DELETE)`,
+  );
+}
+
+export function sequenceBusy(named: Named): InferenceError {
+  return new InferenceError(
+    "sequence_busy",
+    `steps of ${sequence(named)} are queued or run: ask again when they have ended`,
+  );
+}
+
+export function stepInFuture(named: Named, { step }: SequenceView, wanted: number): InferenceError {
+  return new InferenceError(
+    "invalid_argument",
+    `${sequence(named)} has not come to step ${wanted}: the last that has ended is ${step}`,
+  );
+}
+
+export function checkpointGone(named: Named, { checkpoints }: SequenceView, step: number): InferenceError {
+  const kept = checkpoints.length === 0 ? "none is" : `those after these steps are: ${checkpoints.join(", ")}`;
+  return new InferenceError(
+    "checkpoint_gone",
+    `the checkpoint after step ${step} of ${sequence(named)} is not kept; ${kept}. ` +
+      "The model's parameter checkpoint_history says how many are",
+  );
+}
+
+function sequence(named: Named): string {
+  return `sequence ${idText(named)} of model '${named.model.name}'`;
+}
+
+function idText({ id }: Named): string {
+  return id.kind === "uint64" ? String(id.value) : JSON.stringify(id.value);
+}

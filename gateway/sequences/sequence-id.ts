@@ -1,0 +1,60 @@
+/** How a request names a sequence, and how an answer does. */
+import type { ServedModel } from "#shared/contract/announcement.js";
+import { decodeCorrelationId, type CorrelationId } from "#shared/contract/sequence.js";
+import { InferenceError } from "#shared/errors.js";
+import { encodedIdOf } from "#shared/queue/address.js";
+import { readCorrelationId } from "../admission/request-terms.js";
+
+/** Which sequences a request is about. */
+export interface OfModel {
+  readonly tenant: string;
+  readonly model: ServedModel;
+  /** The version that the client named, if it named one: others do not count then. */
+  readonly version: string | undefined;
+}
+
+/** Which sequence a request is about. */
+export interface Named extends OfModel {
+  readonly id: CorrelationId;
+}
+
+/** A request that changes something. */
+export interface Change extends Named {
+  readonly idempotencyKey: string | undefined;
+}
+
+/**
+ * Reads the segment of a path that names a sequence. Digits mean the uint64, unless `type` says
+ * that they are a string.
+ * @param segment as it was sent, percent-encoded
+ * @param type the query parameter `type`; undefined where there is none
+ * @throws InferenceError where it names none
+ */
+export function readSequenceId(segment: string, type: string | undefined): CorrelationId {
+  const text = decoded(segment);
+  if (type !== undefined && type !== "string" && type !== "uint64") {
+    throw new InferenceError("invalid_argument", `type must be 'string' or 'uint64', not '${type}'`);
+  }
+  if (type === "string" || (type === undefined && !/^\d+$/.test(text))) return readCorrelationId(text);
+  const value = /^\d{1,20}$/.test(text) ? BigInt(text) : -1n;
+  if (value >= 0n && value < 2n ** 64n) return { kind: "uint64", value };
+  throw new InferenceError(
+    "invalid_argument",
+    `'${text}' is no unsigned 64-bit integer; add ?type=string where it is a string`,
+  );
+}
+
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch (cause) {
+    throw new InferenceError("invalid_argument", `the sequence id '${segment}' is not percent-encoded UTF-8`, {
+      cause,
+    });
+  }
+}
+
+/** @param name from `sequenceName` */
+export function sequenceIdOf(name: string): bigint | string {
+  return decodeCorrelationId(encodedIdOf(name)).value;
+}

@@ -1,0 +1,86 @@
+/**
+ * A checkpoint of a sequence as a client carries it: a frame (frame.ts) of the state's tensors,
+ * with the step, the model, the digest of its files, and a checksum over all of it. Clients may
+ * send anything as such a frame, so unlike with other frames nothing in it is believed.
+ */
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import { fixedError } from "../errors.js";
+import { decodeFrame, encodeFrame, type Frame, type Tensor } from "../frame.js";
+import { datatypeBytes, elementCount, isDatatype } from "../model/datatype.js";
+
+/** What a frame says, but for its checksum. */
+const facts = z.strictObject({
+  format: z.literal("baton-sequence-1"),
+  /** Number of the last step, counted from the START. */
+  step: z.int().positive(),
+  model: z.string(),
+  version: z.string(),
+  /** The beginning of the digest of the model's configuration and files, as pins have it. */
+  digest: z.string(),
+  /** Whether the sequence goes on from its initial state; the frame has no tensors then. */
+  initial: z.boolean(),
+});
+const meta = facts.extend({ checksum: z.string() });
+
+export interface SequenceFrame {
+  readonly step: number;
+  readonly model: string;
+  readonly version: string;
+  readonly digest: string;
+  /** The state; undefined where the sequence goes on from its initial one. */
+  readonly tensors: readonly Tensor[] | undefined;
+}
+
+export function encodeSequenceFrame({ step, model, version, digest, tensors }: SequenceFrame): Buffer {
+  const told = { format: "baton-sequence-1", step, model, version, digest, initial: tensors === undefined } as const;
+  return encodeFrame({ ...told, checksum: checksum(told, tensors ?? []) }, tensors ?? []);
+}
+
+/**
+ * @returns tensors that are views of `bytes`
+ * @throws InferenceError `frame_corrupt` for what `encodeSequenceFrame` has not made
+ */
+export function decodeSequenceFrame(bytes: Buffer): SequenceFrame {
+  const { meta: given, tensors } = readWhole(bytes);
+  const read = meta.safeParse(given);
+  if (!read.success || !tensors.every(isWhole)) throw fixedError("frame_corrupt", "unreadable");
+  const { checksum: expected, ...told } = read.data;
+  if (checksum(told, tensors) !== expected) throw fixedError("frame_corrupt", "checksum");
+  const { step, model, version, digest, initial } = told;
+  return { step, model, version, digest, tensors: initial ? undefined : tensors };
+}
+
+function readWhole(bytes: Buffer): Frame {
+  try {
+    return decodeFrame(bytes);
+  } catch (cause) {
+    throw fixedError("frame_corrupt", "unreadable", { cause });
+  }
+}
+
+/** Whether a tensor has the bytes that its type and shape want. */
+function isWhole({ name, datatype, shape, data }: Tensor): boolean {
+  const dims: unknown = shape;
+  if (typeof name !== "string" || typeof datatype !== "string" || !isDatatype(datatype)) return false;
+  if (!Array.isArray(dims) || !dims.every((dim) => Number.isSafeInteger(dim) && Number(dim) >= 0)) return false;
+  const count = elementCount(shape);
+  return datatype === "BYTES" ? elementsOf(data) === count : data.length === count * datatypeBytes[datatype];
+}
+
+/** Counts the elements of a BYTES tensor; undefined where they do not fill it. */
+function elementsOf(data: Buffer): number | undefined {
+  let count = 0;
+  let offset = 0;
+  for (; offset + 4 <= data.length; count++) offset += 4 + data.readUInt32LE(offset);
+  return offset === data.length ? count : undefined;
+}
+
+function checksum(told: z.infer<typeof facts>, tensors: readonly Tensor[]): string {
+  const { format, step, model, version, digest, initial } = told;
+  const hash = createHash("sha256").update(JSON.stringify([format, step, model, version, digest, initial]));
+  for (const { name, datatype, shape, data } of tensors) {
+    hash.update(JSON.stringify([name, datatype, shape, data.length])).update(data);
+  }
+  return hash.digest("base64url");
+}

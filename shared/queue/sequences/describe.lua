@@ -1,0 +1,20 @@
+#!lua flags=allow-oom,no-writes
+-- describe.lua: tell of one sequence, and find one of its checkpoints. Looking prolongs nothing.
+--   KEYS[1] sequences of its model and bucket (sequence.lua)
+--   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] name of the sequence
+--   ARGV[3] number of the step whose checkpoint is meant, counted from its START; '' for the last
+--   Returns {'unknown'}                 there is no such sequence, or it is over
+--           {'kept', view, step, version}
+--                                       its view (view.lua), and the checkpoint's step, counted
+--                                       from the START, and version; '' for the initial state
+--           {'busy', view} {'future', view} {'gone', view}
+--                                       there is no such checkpoint (view.lua)
+-- include view.lua
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local seq = sequenceOf(ARGV[1], ARGV[2])
+if not isThere(seq, now) then return {'unknown'} end
+local said, number, version = checkpointAfter(ARGV[1], ARGV[2], seq, ARGV[3])
+local view = viewOf(ARGV[1], ARGV[2], seq)
+if said ~= 'kept' then return {said, view} end
+return {'kept', view, number - seq.start + 1, version}

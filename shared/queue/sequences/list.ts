@@ -1,0 +1,47 @@
+/** The typed wrapper of list.lua: tells of the sequences of a tenant, page by page. */
+import type { RedisClient } from "../../redis/connect.js";
+import { defineScript, list, text } from "../../redis/script.js";
+import { modelTag } from "../keys.js";
+import { keysOf, type SequenceAddress } from "./address.js";
+import { viewOf, type SequenceView } from "./view.js";
+
+/** Where a page begins within a bucket. */
+export interface PageStart {
+  readonly cursor: string;
+  /** The name that was told last at this cursor; "" for none. */
+  readonly after: string;
+}
+
+export const firstPage: PageStart = { cursor: "0", after: "" };
+
+export interface Page {
+  /** May be none although there are more. */
+  readonly views: readonly SequenceView[];
+  /** Undefined where the bucket has no more. */
+  readonly next: PageStart | undefined;
+}
+
+const script = defineScript(
+  new URL("./list.lua", import.meta.url),
+  (reply): Page => {
+    const [views, first, second] = list(reply);
+    const next = { cursor: text(first), after: text(second) };
+    return { views: list(views).map(viewOf), next: next.cursor === "0" && next.after === "" ? undefined : next };
+  },
+  { durable: true },
+);
+
+/**
+ * @param most sequences of the page
+ * @param version of the model; undefined for any
+ */
+export function listSequences(
+  redis: RedisClient,
+  where: Omit<SequenceAddress, "name">,
+  tenant: string,
+  { cursor, after }: PageStart,
+  most: number,
+  version?: string,
+): Promise<Page> {
+  return script(redis, [keysOf(where).seqs], [modelTag(where), tenant, cursor, after, most, version ?? ""]);
+}

@@ -1,0 +1,20 @@
+/** On what terms a sequence is made that goes on from a checkpoint; see making.lua. */
+import type { RedisClient } from "../../redis/connect.js";
+import { keysOf, type SequenceAddress } from "./address.js";
+
+/** What making a sequence depends on. */
+export interface SequenceTerms {
+  /** How long the model's sequences are kept between their steps. */
+  readonly maxIdleMs: number;
+  /** Sequences of the model that may live; in a Cluster, in the bucket. Past these none is made. */
+  readonly liveSequences: number;
+  /** How many buckets the deployment has: outside of a Cluster their sequences count together. */
+  readonly buckets: number;
+}
+
+/** The keys of a script that makes a sequence. */
+export function makingKeys(redis: RedisClient, sequence: SequenceAddress, { buckets }: SequenceTerms): string[] {
+  const { seqs, live } = keysOf(sequence);
+  const others = Array.from({ length: redis.isCluster ? 0 : buckets }, (_, bucket) => ({ ...sequence, bucket }));
+  return [seqs, live, ...others.filter(({ bucket }) => bucket !== sequence.bucket).map((other) => keysOf(other).live)];
+}

@@ -1,0 +1,39 @@
+/** What is told of a sequence, as view.lua answers it. */
+import { integer, list, text } from "../../redis/script.js";
+import { parsePin, type Pin } from "../address.js";
+import { parseFacts, type SequenceFacts } from "../sequence.js";
+
+export interface SequenceView {
+  /** `tenant:id`, from `sequenceName`. */
+  readonly name: string;
+  /** Number of its last step that has ended, counted from its START; 0 where none has. */
+  readonly step: number;
+  readonly pin: Pin;
+  /** Redis ms at which it expires; undefined while one of its steps is queued or runs. */
+  readonly lapses: number | undefined;
+  /** The version of the checkpoint that it goes on from; undefined for its initial state. */
+  readonly version: string | undefined;
+  readonly stateBytes: number;
+  /** The steps whose checkpoints are kept, counted from its START, oldest first. */
+  readonly checkpoints: readonly number[];
+}
+
+/** @param reply what `viewOf` returned */
+export function viewOf(reply: unknown): SequenceView {
+  const [name, facts, size] = list(reply);
+  const known = parseFacts(text(facts));
+  return {
+    name: text(name),
+    step: Math.max(0, known.done - known.start + 1),
+    pin: parsePin(known.pin),
+    lapses: known.entry === "" ? known.lapses : undefined,
+    version: known.at === "" || known.at === "!" ? undefined : known.at,
+    stateBytes: integer(size),
+    checkpoints: stepsKept(known),
+  };
+}
+
+function stepsKept({ kept, start, done, at }: SequenceFacts): number[] {
+  const numbers = kept.length > 0 ? kept.map((item) => Number.parseInt(item, 10)) : at === "" ? [] : [done];
+  return numbers.map((number) => number - start + 1).filter((number) => number >= 1);
+}

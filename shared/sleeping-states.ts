@@ -1,0 +1,184 @@
+/**
+ * Checkpoints of idle sequences, as files in a folder that all workers share. In Redis a pointer
+ * takes the place of such a checkpoint: `disk:<bytes of the state>:<folder>:<file>`, under the same
+ * key and with the same TTL. A file is written once, under a name of its own, and is on the disk
+ * before its pointer is in Redis. Its first line is the key, so files that nothing points to can be
+ * told.
+ */
+import { createHash, randomBytes } from "node:crypto";
+import { link, mkdir, open, readdir, readFile, rename, unlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Logger } from "pino";
+
+const PREFIX = "disk:";
+/**
+ * The file that holds the folder's own name. It tells a folder that has lost a file from one that
+ * is not mounted, or is another one than the writer's.
+ */
+const MARK = "baton-sleeping-states";
+/** Of steps that wait for the folder, one in so many ms is logged. */
+const LOG_EVERY_MS = 10_000;
+/** No key is longer. */
+const LONGEST_KEY = 4_096;
+
+export function isPointer(value: Buffer | null | undefined): value is Buffer {
+  return value?.toString("latin1", 0, PREFIX.length) === PREFIX;
+}
+
+export class SleepingStates {
+  readonly #folder: string | undefined;
+  readonly #log: Logger;
+  #loggedAt = -Infinity;
+
+  /**
+   * @param folder undefined where none is configured
+   * @param secret of the deployment: each has a folder of its own in that one
+   */
+  constructor(folder: string | undefined, secret: Buffer, log: Logger) {
+    const deployment = createHash("sha256").update(secret).digest("hex").slice(0, 16);
+    this.#folder = folder === undefined ? undefined : join(folder, deployment);
+    this.#log = log;
+  }
+
+  /**
+   * Makes the deployment's own folder, and gives it a name. The configured one must be there: made
+   * anew it would hide that a disk is not mounted.
+   * @throws the file system's error
+   */
+  async prepare(): Promise<void> {
+    const folder = this.#known();
+    await makeFolder(folder);
+    if ((await nameOf(folder).catch(nullIfGone)) !== null) return;
+    const name = randomBytes(6).toString("hex");
+    const draft = join(folder, `${name}.new`);
+    await writeFlushed(draft, [name]);
+    // Whoever comes second leaves the name as it is.
+    await link(draft, join(folder, MARK)).catch((error: unknown) => {
+      if (!isThere(error)) throw error;
+    });
+    await unlink(draft);
+    await flushFolder(folder);
+  }
+
+  /**
+   * @param frame of a checkpoint (frame.ts)
+   * @returns the pointer, once the file outlives a power cut
+   */
+  async write(key: string, frame: Buffer): Promise<string> {
+    const folder = this.#known();
+    const name = `${createHash("sha256").update(key).digest("hex").slice(0, 32)}.${randomBytes(6).toString("hex")}`;
+    const path = join(folder, name.slice(0, 2), name);
+    await makeFolder(dirname(path));
+    await writeFlushed(`${path}.new`, [`${key}\n`, frame]);
+    await rename(`${path}.new`, path);
+    await flushFolder(dirname(path));
+    await flushFolder(folder);
+    return `${PREFIX}${frame.length - 4 - frame.readUInt32LE(0)}:${await nameOf(folder)}:${name}`;
+  }
+
+  /**
+   * @param pointer as `isPointer` has recognised it
+   * @returns the checkpoint's frame, of which nothing is checked; null where the file is gone;
+   * undefined where the folder cannot be read here, which is logged
+   */
+  async read(pointer: Buffer): Promise<Buffer | null | undefined> {
+    const [, , written = "", name = ""] = pointer.toString("latin1").split(":");
+    try {
+      if (this.#folder === undefined) throw new Error("this process has no BATON_HIBERNATE_DIR");
+      if ((await nameOf(this.#folder)) !== written) {
+        throw new Error("BATON_HIBERNATE_DIR is not the folder that it was written to: all must share one");
+      }
+      const content = await readFile(join(this.#folder, name.slice(0, 2), name)).catch(nullIfGone);
+      return content && content.subarray(content.indexOf("\n") + 1);
+    } catch (error) {
+      this.#complain(error);
+      return undefined;
+    }
+  }
+
+  /** Yields the names of all files, those that are being written left out. */
+  async *files(): AsyncGenerator<string> {
+    const folder = this.#known();
+    for (const part of await readdir(folder)) {
+      if (part.length !== 2) continue;
+      for (const name of await readdir(join(folder, part))) if (!name.endsWith(".new")) yield name;
+    }
+  }
+
+  /** @returns the key whose checkpoint a file has; undefined where there is no such file now */
+  async keyOf(name: string): Promise<string | undefined> {
+    const file = await open(this.#path(name)).catch(nullIfGone);
+    if (file === null) return undefined;
+    try {
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(LONGEST_KEY), 0, LONGEST_KEY, 0);
+      const head = buffer.toString("utf8", 0, bytesRead);
+      return head.slice(0, Math.max(0, head.indexOf("\n")));
+    } finally {
+      await file.close();
+    }
+  }
+
+  async remove(name: string): Promise<void> {
+    await unlink(this.#path(name)).catch(nullIfGone);
+  }
+
+  #path(name: string): string {
+    return join(this.#known(), name.slice(0, 2), name);
+  }
+
+  #known(): string {
+    if (this.#folder === undefined) throw new TypeError("there is no folder for sleeping states");
+    return this.#folder;
+  }
+
+  #complain(error: unknown): void {
+    if (performance.now() - this.#loggedAt < LOG_EVERY_MS) return;
+    this.#loggedAt = performance.now();
+    this.#log.error({ error: String(error) }, "the state of a sequence lies on disk and cannot be read here");
+  }
+}
+
+/** @returns the file that a pointer names; undefined for what is no pointer */
+export function fileOf(pointer: string): string | undefined {
+  return /^disk:\d+:[0-9a-f]{12}:([0-9a-f]{32}\.[0-9a-f]{12})$/.exec(pointer)?.[1];
+}
+
+/** Its parent must be there. */
+async function makeFolder(path: string): Promise<void> {
+  await mkdir(path).catch((error: unknown) => {
+    if (!isThere(error)) throw error;
+  });
+}
+
+function isThere(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === "EEXIST";
+}
+
+async function nameOf(folder: string): Promise<string> {
+  return readFile(join(folder, MARK), "utf8");
+}
+
+async function writeFlushed(path: string, parts: readonly (string | Buffer)[]): Promise<void> {
+  const file = await open(path, "wx");
+  try {
+    for (const part of parts) await file.writeFile(part);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+function nullIfGone(error: unknown): null {
+  if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+  throw error;
+}
+
+/** What was renamed into a folder outlives a power cut once the folder itself is on the disk. */
+async function flushFolder(path: string): Promise<void> {
+  const folder = await open(path, "r");
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}

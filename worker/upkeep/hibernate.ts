@@ -1,0 +1,111 @@
+/**
+ * Brings the states of sequences that have been idle for long to disk, model by model and bucket by
+ * bucket. The workers of a model take turns; should two do the same, one file too many is written.
+ */
+import type { Logger } from "pino";
+import { laneKeys, hibernationKeys, versionKey } from "#shared/queue/keys.js";
+import { readSequences, type SequenceFacts } from "#shared/queue/sequence.js";
+import { beginHibernation } from "#shared/queue/work/begin-round.js";
+import { hibernate, type Sleeping } from "#shared/queue/work/hibernate.js";
+import { timeAt } from "#shared/redis/clock.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import { delay } from "#shared/retry.js";
+import { isPointer, type SleepingStates } from "#shared/sleeping-states.js";
+import { removeUnused, type Unused } from "./unused-files.js";
+
+export interface Hibernation {
+  readonly redis: RedisClient;
+  readonly worker: string;
+  readonly buckets: number;
+  /** The models with sequences that this worker serves. */
+  readonly models: readonly { readonly model: string; readonly maxIdleMs: number }[];
+  /** How long a sequence has been idle when its state goes to disk, in ms. */
+  readonly afterMs: number;
+  readonly states: SleepingStates;
+  readonly log: Logger;
+}
+
+/** Rounds are at most so far apart, in ms. */
+const EVERY_MS = 5_000;
+/** Sequences that one round looks at in a bucket; where there are more, it goes on at once. */
+const PAGE = 1_000;
+/** States that are read and written side by side. */
+const AT_ONCE = 8;
+/** How often one worker looks for files that nothing points to, in ms. */
+const UNUSED_EVERY_MS = 600_000;
+
+/** Goes on until `signal` aborts. */
+export async function hibernateWhileOpen(hibernation: Hibernation, signal: AbortSignal): Promise<void> {
+  const { redis, worker, buckets, models, afterMs, states, log } = hibernation;
+  const everyMs = Math.max(50, Math.min(EVERY_MS, afterMs / 2));
+  const unused: Unused = new Map();
+  let looked = performance.now();
+  while (!signal.aborted) {
+    await delay(everyMs * (0.8 + Math.random() * 0.4), signal);
+    if (signal.aborted || redis.status !== "ready") continue;
+    try {
+      await states.prepare();
+      for (const { model, maxIdleMs } of models) {
+        for (let bucket = 0; bucket < buckets && !signal.aborted; bucket++) {
+          if (!(await beginHibernation(redis, { bucket, model }, worker, everyMs))) continue;
+          while (!signal.aborted && (await bringToDisk(hibernation, { bucket, model }, maxIdleMs)));
+        }
+      }
+      if (performance.now() - looked < UNUSED_EVERY_MS) continue;
+      looked = performance.now();
+      await removeUnused({ redis, states, unused, log }, signal);
+    } catch (error) {
+      log.warn({ error: String(error) }, "states of idle sequences could not be brought to disk; tried again");
+    }
+  }
+}
+
+/** @returns whether there may be more */
+export async function bringToDisk(
+  { redis, afterMs, states, log }: Pick<Hibernation, "redis" | "afterMs" | "states" | "log">,
+  where: { readonly bucket: number; readonly model: string },
+  maxIdleMs: number,
+): Promise<boolean> {
+  const { live } = laneKeys({ ...where, version: "", digest: "" });
+  const now = await timeAt(redis, live);
+  // The set has when each expires: those came to rest before the others.
+  const until = Math.floor(now + maxIdleMs - afterMs);
+  const reached = Number((await redis.get(hibernationKeys(where).reached)) ?? 0);
+  if (until <= now || until <= reached) return false;
+  const from = Math.max(reached, Math.ceil(now));
+  const page = await redis.zrange(live, String(from), String(until), "BYSCORE", "LIMIT", 0, PAGE, "WITHSCORES");
+  const names = page.filter((_, i) => i % 2 === 0);
+  const facts = await readSequences(redis, where, names);
+  const keys = names.flatMap((name, i) => versionsOf(facts[i]).map((version) => versionKey(where, name, version)));
+  const sleeping: Sleeping[] = [];
+  for (let i = 0; i < keys.length; i += AT_ONCE) {
+    const some = await Promise.all(keys.slice(i, i + AT_ONCE).map((key) => write(redis, states, key)));
+    sleeping.push(...some.filter((one) => one !== undefined));
+  }
+  const isFull = names.length === PAGE;
+  const count = await hibernate(redis, where, sleeping, isFull ? endOf(page) : until);
+  if (count > 0) log.debug({ ...where, count }, "states of idle sequences brought to disk");
+  return isFull;
+}
+
+/**
+ * Of a full page the last may share its time with others behind it, so the next page begins with
+ * that time. Where all have the same, what is behind them stays in Redis.
+ * @param page names, each with its time
+ */
+function endOf(page: readonly string[]): number {
+  const last = Number(page.at(-1));
+  return Number(page[1]) === last ? last + 1 : last;
+}
+
+async function write(redis: RedisClient, states: SleepingStates, key: string): Promise<Sleeping | undefined> {
+  const frame = await redis.getBuffer(key);
+  if (frame === null || isPointer(frame)) return undefined;
+  return { key, pointer: await states.write(key, frame) };
+}
+
+/** The versions of an idle sequence; none of one that is busy. */
+function versionsOf(facts: SequenceFacts | undefined): string[] {
+  if (facts === undefined || facts.entry !== "" || facts.at === "" || facts.at === "!") return [];
+  return [...new Set([facts.at, ...facts.kept.map((item) => item.slice(item.indexOf("=") + 1))])];
+}
