@@ -72,14 +72,13 @@ function kserveBody({ code, message, reason }: ClientError): string {
  * OpenAI's clients read a type that says whose fault it is. The code is Baton's, except for the
  * unknown model, which OpenAI's clients know by a code of OpenAI's.
  */
-function openAiBody({ code, message, reason, parameter }: ClientError): string {
+function openAiBody({ code, message, parameter }: ClientError): string {
   return JSON.stringify({
     error: {
       message: shortened(message),
       type: openAiType(errorKinds[code].status),
       param: parameter ?? null,
       code: code === "unknown_model" ? "model_not_found" : code,
-      reason,
     },
   });
 }

@@ -3,7 +3,7 @@ import { request } from "node:http";
 import { connect } from "node:net";
 import { gunzipSync, inflateSync } from "node:zlib";
 import { expect } from "vitest";
-import { errorKinds, type ErrorCode } from "#shared/errors.js";
+import { errorKinds, usualReason, type ErrorCode } from "#shared/errors.js";
 import { inferPath } from "../../fixtures/requests.js";
 
 export interface Answer {
@@ -92,7 +92,7 @@ export function postInfer(
 
 /** Expects the refusal of the v2 protocol that follows from this code and text. */
 export function expectRefusal(answer: Answer, code: ErrorCode, text: string): void {
-  expect(JSON.parse(answer.json)).toEqual({ error: text, code });
+  expect(JSON.parse(answer.json)).toEqual({ error: text, code, reason: usualReason(code) });
   expect(answer.status).toBe(errorKinds[code].status);
   expect(answer.headers["content-type"]).toBe("application/json");
   expect(answer.headers["retry-after"]).toBe(errorKinds[code].retry ? "1" : undefined);
