@@ -1,5 +1,5 @@
 /**
- * Makes `infra/models/my_lstm_model`: the tutorial's configuration, character for character, and
+ * Makes `my_lstm_model` in `infra/models/`: the tutorial's configuration, character for character, and
  * an LSTM of two layers for it. Its weights are pseudo-random, so they are made here and not kept
  * in the repository.
  */
