@@ -10,7 +10,19 @@ import { parseFacts } from "#shared/queue/sequence.js";
  * queued, or, as a sequence, a time at which it is reaped.
  */
 const lasting = new Set(["ready", "live", "load", "kept", "{registry}"]);
-const passing = new Set(["seqs", "state", "out", "log", "reconciler", "calls", "unpublished", "recount", "dead"]);
+const passing = new Set([
+  "seqs",
+  "past",
+  "did",
+  "state",
+  "out",
+  "log",
+  "reconciler",
+  "calls",
+  "unpublished",
+  "recount",
+  "dead",
+]);
 /** What is counted, parked, or waits behind another step: gone once nothing is queued. */
 const queuing = ["wait", "open", "queue", "parked", "window"];
 
