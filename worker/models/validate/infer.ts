@@ -43,7 +43,9 @@ export function inferSequence(
   const outputs = graph.outputs.filter((tensor) => !given.has(tensor.name));
   const ownDims: OwnDims = (tensor) => {
     const axis = axisOf(tensor);
-    return axis === "unclear" ? undefined : withoutBatch(tensor, axis);
+    // Of a state whose other end is not known yet, the axis may still turn out to be the batch.
+    const isOpen = axis === "unclear" || (axis === "none" && tensor.dims.includes(-1));
+    return isOpen ? undefined : withoutBatch(tensor, axis);
   };
   const keep = { keepInput: input.length === 0, keepOutput: output.length === 0 };
   const found = pairStates({ inputs, outputs, ...keep, ownDims });
@@ -151,12 +153,12 @@ export function stateOf(
   const initial = `initial_state { name: "initial" ${type} dims: [ ${empty.join(", ")} ] zero_data: true }`;
   const names = `input_name: "${input.name}" output_name: "${output.name}"`;
   throw new LoadError(
-    `state '${input.name}' has no fixed size ([${dims.join(",")}] without the batch): say what it begins with, such as ` +
+    `state '${input.name}' has no fixed size ([${dims.join(",")}]${batching ? " without the batch" : ""}): say what it begins with, such as ` +
       `state { ${names} ${type} dims: [ ${dims.join(", ")} ] ${initial} }`,
   );
 }
 
-/** Where the model does not batch, the batch is one row of every tensor. */
+/** Where the model does not batch, a batch axis is one row; any other has the size that it has. */
 function stateDims(tensor: GraphTensor, axis: FoundAxis, batching: boolean): readonly number[] {
   return batching || typeof axis !== "number" ? withoutBatch(tensor, axis) : tensor.dims.with(axis, 1);
 }
