@@ -143,17 +143,28 @@ export function stateOf(
     use_same_buffer_for_input_output: false,
     use_growable_memory: false,
   };
+  return withBeginning(state, batching ? " without the batch" : "");
+}
+
+/**
+ * A state of variable size begins with one zero row, by Triton's rule, which would be part of every
+ * answer. What a decoder has in mind of the past is nothing at first, and one more with each step.
+ *
+ * @param of which dims the state's are, for the error
+ * @throws LoadError where it is not clear what the state begins with
+ */
+export function withBeginning(state: SequenceState, of: string): SequenceState {
+  const { input_name, output_name, data_type, dims } = state;
   if (!dims.includes(-1)) return state;
   const empty = dims.map((dim) => (dim === -1 ? 0 : dim));
-  // What a decoder has in mind of the past is nothing at first, and one more with each step.
-  if (dims.filter((dim) => dim === -1).length === 1 && /^past[._]/i.test(input.name)) {
+  if (dims.filter((dim) => dim === -1).length === 1 && /^past[._]/i.test(input_name)) {
     return { ...state, initial_state: [{ name: "empty", data_type, dims: empty, zero_data: true }] };
   }
   const type = `data_type: ${data_type}`;
   const initial = `initial_state { name: "initial" ${type} dims: [ ${empty.join(", ")} ] zero_data: true }`;
-  const names = `input_name: "${input.name}" output_name: "${output.name}"`;
+  const names = `input_name: "${input_name}" output_name: "${output_name}"`;
   throw new LoadError(
-    `state '${input.name}' has no fixed size ([${dims.join(",")}]${batching ? " without the batch" : ""}): say what it begins with, such as ` +
+    `state '${input_name}' has no fixed size ([${dims.join(",")}]${of}): say what it begins with, such as ` +
       `state { ${names} ${type} dims: [ ${dims.join(", ")} ] ${initial} }`,
   );
 }
