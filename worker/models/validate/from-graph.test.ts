@@ -9,6 +9,7 @@ import { completeDefaults, type DirectoryFacts } from "./complete.js";
 import { readConstants } from "./constants.js";
 import { completeFromGraph, defaultCompletion } from "./from-graph.js";
 import { describeInferred } from "./inferred.js";
+import { judge } from "./judge.js";
 
 const parse = (text: string): ModelConfig => parseTextFormat(modelConfig, Buffer.from(text), "config.pbtxt");
 const facts: DirectoryFacts = { directory: "m", firstVersionFiles: ["model.onnx"], gpus: [] };
@@ -374,6 +375,18 @@ describe("models without sequences", () => {
     expect(resolve("max_batch_size: 8", graphOf("x [T,N,3]", "y [T,N,5]")).parameters).toEqual({});
     const named = resolve("max_batch_size: 8", graphOf("x [T,batch,3]", "y [T,batch,5]"));
     expect(Object.keys(named.parameters)).toEqual(["batch_axis:x", "batch_axis:y"]);
+  });
+
+  it("take back the configuration of a number for each row", () => {
+    const numbers = graphOf("x [batch]", "y [batch]");
+    const { max_batch_size, input, output } = resolve("", numbers);
+    const [x, y] = [...input, ...output].map(
+      ({ name, dims, reshape }) =>
+        `{ name: '${name}' data_type: TYPE_FP32 dims: [ ${dims.join()} ] reshape { shape: [ ${reshape?.shape.join() ?? "none"} ] } }`,
+    );
+    const printed = `max_batch_size: ${max_batch_size} input ${x} output ${y}`;
+    expect(judge(parse(printed))).toEqual([]);
+    expect(resolve(printed, numbers)).toMatchObject({ input, output });
   });
 
   it("have no batch in time, where the first axis is fixed at 1", () => {
