@@ -14,7 +14,7 @@ export interface Known {
   readonly partner?: { readonly tensor: GraphTensor; readonly known: Known };
 }
 
-/** None: the tensor has no axis of variable size, so it is the same for the whole batch. */
+/** None: the tensor has no axis that may be a batch, so it is the same for the whole batch. */
 export type FoundAxis = number | "none" | "unclear";
 
 /** @param known by tensor, where anything is */
@@ -24,28 +24,65 @@ export type AxisFinder = (tensor: GraphTensor, known?: Known) => FoundAxis;
  * In this order: the axis that the configuration names; the one that its dims leave out; axis 0,
  * where Triton itself would batch the graph; the only one of variable size; the one whose symbol
  * all tensors share; of a state, that of its other end; of other tensors, axis 0.
+ *
+ * @param states both ends of those that are known
  */
-export function axisFinder(graph: GraphMetadata): AxisFinder {
+export function axisFinder(graph: GraphMetadata, states: ReadonlySet<GraphTensor>): AxisFinder {
   const tensors = [...graph.inputs, ...graph.outputs];
+  const ordinary = graph.inputs.filter((tensor) => !states.has(tensor));
   const symbol = batchSymbol(graph);
   const asTriton = tensors.every(({ dims }) => dims[0] === -1) && !(symbol !== undefined && isBatchName(symbol));
+  const hasBatchName = tensors.some(({ symbols = [] }) => symbols.some((one) => one !== undefined && isBatchName(one)));
+  /** Whether an axis of variable size may be the batch, and not time or the length of a cache. */
+  const mayBeBatch = (tensor: GraphTensor, axis: number): boolean => {
+    if (axis === 0) return true;
+    const name = properName(tensor, axis);
+    if (name !== undefined && isBatchName(name)) return true;
+    if (name !== undefined && hasBatchName) return false;
+    if (name !== undefined && mayNameBatch(name)) return true;
+    if (!states.has(tensor)) return tensor.dims[0] !== 1;
+    // The first axis of a state may count layers, so it is other tensors that tell of a batch.
+    const batches = ordinary.flatMap((one) => {
+      const found = told(one, {});
+      return found === "none" ? [] : [found === "unclear" ? undefined : properName(one, found)];
+    });
+    if (tensor.dims[0] !== 1 || name === undefined) return ordinary.length === 0 || batches.length > 0;
+    return batches.includes(name);
+  };
   const told = (tensor: GraphTensor, { named, dims }: Known): FoundAxis => {
     if (named !== undefined) return named;
     const variable = [...tensor.dims.keys()].filter((axis) => tensor.dims[axis] === -1);
     if (variable.length === 0) return "none";
     const leftOut = dims === undefined ? variable : variable.filter((axis) => fits(tensor, axis, dims));
     const [only, ...others] = leftOut.length > 0 ? leftOut : variable;
-    if (only !== undefined && others.length === 0) return only;
+    if (only !== undefined && others.length === 0) {
+      const isSaid = dims !== undefined && tensor.dims.toSpliced(only, 1).join() === dims.join();
+      return isSaid || variable.length > 1 || mayBeBatch(tensor, only) ? only : "none";
+    }
     if (asTriton) return 0;
     const symbolic = symbol === undefined ? -1 : (tensor.symbols ?? []).indexOf(symbol);
-    return symbolic >= 0 ? symbolic : "unclear";
+    if (symbolic < 0) return "unclear";
+    return mayBeBatch(tensor, symbolic) ? symbolic : "none";
+  };
+  /** Of an output whose sizes have names of their own, where the inputs have a name for theirs. */
+  const likeInputs = ({ dims }: GraphTensor): FoundAxis => {
+    const axes = ordinary.flatMap(({ symbols = [], dims: { length } }) => {
+      const axis = symbol === undefined ? -1 : symbols.indexOf(symbol);
+      return axis < 0 ? [] : [{ axis, length }];
+    });
+    if (axes.every(({ axis }) => axis === 0)) return dims[0] === -1 ? 0 : "unclear";
+    const [axis, ...others] = new Set(axes.filter(({ length }) => length === dims.length).map((one) => one.axis));
+    return axis !== undefined && others.length === 0 && dims[axis] === -1 ? axis : "unclear";
   };
   return (tensor, known = {}) => {
     const axis = told(tensor, known);
-    if (axis !== "unclear") return axis;
-    if (known.partner === undefined) return tensor.dims[0] === -1 ? 0 : "unclear";
+    if (known.partner === undefined) return axis === "unclear" ? likeInputs(tensor) : axis;
     const other = told(known.partner.tensor, known.partner.known);
-    return typeof other === "number" && tensor.dims[other] === -1 ? other : "unclear";
+    if (axis === "unclear") return typeof other === "number" && tensor.dims[other] === -1 ? other : "unclear";
+    if (known.named !== undefined || graph.inputs.includes(tensor)) return axis;
+    // Exporters name the sizes of outputs as they like, so the input of a state is the one to ask.
+    if (axis === "none") return typeof other === "number" && tensor.dims[other] === -1 ? other : "none";
+    return other === "none" && known.partner.tensor.dims.includes(-1) ? "none" : axis;
   };
 }
 
@@ -65,8 +102,10 @@ function batchSymbol({ inputs, outputs }: GraphMetadata): string | undefined {
     const shared = sharedSymbols(tensors.filter(({ dims }) => dims.includes(-1)));
     const [only, ...others] = shared;
     if (others.length === 0 && only !== undefined) return only;
-    const called = shared.filter(isBatchName);
-    if (called.length === 1) return called[0];
+    for (const isCalled of [isBatchName, mayNameBatch]) {
+      const called = shared.filter(isCalled);
+      if (called.length === 1) return called[0];
+    }
   }
   return undefined;
 }
@@ -83,6 +122,17 @@ function sharedSymbols([first, ...others]: readonly GraphTensor[]): string[] {
     : once(first).filter((symbol) => others.every((other) => once(other).includes(symbol)));
 }
 
+/** The name of an axis, where a person has given it: exporters make up such as `dim_0`. */
+function properName({ symbols = [] }: GraphTensor, axis: number): string | undefined {
+  const name = symbols[axis];
+  return name === undefined || /(^|_)dim_\d+$|^unk__\d+$|^s\d+$/.test(name) ? undefined : name;
+}
+
 function isBatchName(symbol: string): boolean {
-  return /^(n|batch(_?size)?)$/i.test(symbol);
+  return /^batch(_?size)?$/i.test(symbol);
+}
+
+/** Names that often are the batch's, but as often the number of points or of boxes. */
+function mayNameBatch(symbol: string): boolean {
+  return /^[bn]$/i.test(symbol);
 }

@@ -9,6 +9,7 @@ import { completeDefaults, type DirectoryFacts } from "./complete.js";
 import { readConstants } from "./constants.js";
 import { completeFromGraph, defaultCompletion } from "./from-graph.js";
 import { describeInferred } from "./inferred.js";
+import { judge } from "./judge.js";
 
 const parse = (text: string): ModelConfig => parseTextFormat(modelConfig, Buffer.from(text), "config.pbtxt");
 const facts: DirectoryFacts = { directory: "m", firstVersionFiles: ["model.onnx"], gpus: [] };
@@ -131,7 +132,43 @@ describe("sequence_batching alone", () => {
       "outputs without names",
       batch8,
       graphOf("input [t,n,6], s_in [1,n,4]", "output [dim_0,dim_1,4], s_out [1,dim_2,4]"),
-      "states s_in/s_out [1,4]; batch axes input 1, s_in 1, s_out 1",
+      "states s_in/s_out [1,4]; batch axes input 1, output 1, s_in 1, s_out 1",
+    ],
+    [
+      "outputs without names, and the batch before time",
+      batch8,
+      graphOf("input [n,t,6], s_in [2,n,4]", "output [dim_0,dim_1,4], s_out [2,dim_2,4]"),
+      "states s_in/s_out [2,4]; batch axes s_in 1, s_out 1",
+    ],
+    [
+      "one layer, and axes without names",
+      batch8,
+      graphOf("x [-1,6], h [1,-1,4]", "y [-1,3], hn [1,-1,4]"),
+      "states h/hn [1,4]; batch axes h 1, hn 1",
+    ],
+    [
+      "one layer, and a batch of another name",
+      batch8,
+      graphOf("x [streams,6], h [1,streams,4]", "y [streams,3], hn [1,hn_dim_1,4]"),
+      "states h/hn [1,4]; batch axes h 1, hn 1",
+    ],
+    [
+      "a batch of 1 and a cache that grows",
+      alone,
+      graphOf("x [1,8], past_key [1,4,t,16]", "y [1,8], present_key [1,4,t1,16]"),
+      "states past_key/present_key [1,4,-1,16]",
+    ],
+    [
+      "a batch of 1, a time axis, and a cache that grows",
+      alone,
+      graphOf("x [1,T,8], past_key [1,4,t,16]", "y [1,T,8], present_key [1,4,t1,16]"),
+      "states past_key/present_key [1,4,-1,16]",
+    ],
+    [
+      "no batch, and a cache that grows",
+      alone,
+      graphOf("x [1,8], past_key [4,t,16]", "y [1,8], present_key [4,t1,16]"),
+      "states past_key/present_key [4,-1,16]",
     ],
     [
       "the batch last",
@@ -215,6 +252,8 @@ describe("sequence_batching alone", () => {
     expect(resolve(batch8, of).sequence_batching?.state[0]?.initial_state).toEqual([
       { name: "empty", data_type: "TYPE_FP32", dims: [0, 8], zero_data: true },
     ]);
+    const fixed = graphOf("x [1,8], past_key [1,4,t,16]", "y [1,8], present_key [1,4,t1,16]");
+    expect(resolve(alone, fixed).sequence_batching?.state[0]?.initial_state[0]?.dims).toEqual([1, 4, 0, 16]);
   });
 
   it("leaves a model's answers to be what remains", () => {
@@ -273,6 +312,24 @@ describe("sequence_batching alone", () => {
       'which axis of \'s\' [-1,-1,10] is the batch of m is not clear: write it, such as parameters { key: "batch_axis:s" value: { string_value: "0" } }',
     ],
     [
+      "an output of another rank, and none of its axes told",
+      batch8,
+      graphOf("input [t,n,6], s_in [1,n,4]", "output [dim_0,dim_1], s_out [1,dim_2,4]"),
+      "which axis of 'output' [-1,-1] is the batch of m is not clear: write it, such as parameters",
+    ],
+    [
+      "a cache that grows beside a batch, without an axis for it",
+      batch8,
+      graphOf("x [batch,8], cache [4,t,16]", "y [batch,8], cache_out [4,t1,16]"),
+      /'cache' \[4,-1,16\], 'cache_out' \[4,-1,16\] has no dimension that is clearly the batch, so max_batch_size has to be 0/,
+    ],
+    [
+      "a cache that grows, beside a batch of 1",
+      alone,
+      graphOf("x [1,8], cache [4,t,16]", "y [1,8], cache_out [4,t1,16]"),
+      /^state 'cache' has no fixed size \(\[4,-1,16\]\): say what it begins with, .* dims: \[ 4, 0, 16 \] zero_data: true/,
+    ],
+    [
       "an axis of a tensor that is not there",
       `${batch8} parameters { key: 'batch_axis:q' value: { string_value: '1' } }`,
       graphOf("x [b,6], h [2,b,10]", "y [b,3], hn [2,b,10]"),
@@ -307,6 +364,44 @@ describe("models without sequences", () => {
   it("have the graph's own shapes where nothing is said", () => {
     const { max_batch_size, input } = resolve("", of);
     expect([max_batch_size, ...input.map(({ dims }) => dims)]).toEqual([0, [-1, 6], [2, -1, 10]]);
+  });
+
+  it("keep their batch first where Triton would batch them, whatever other sizes are called", () => {
+    const points = graphOf("pts [B,N,3]", "cls [B,N,5]");
+    for (const text of ["", "max_batch_size: 8"]) {
+      const { input, parameters } = resolve(text, points);
+      expect([input.map(({ dims }) => dims), parameters]).toEqual([[[-1, 3]], {}]);
+    }
+    expect(resolve("max_batch_size: 8", graphOf("x [T,N,3]", "y [T,N,5]")).parameters).toEqual({});
+    const named = resolve("max_batch_size: 8", graphOf("x [T,batch,3]", "y [T,batch,5]"));
+    expect(Object.keys(named.parameters)).toEqual(["batch_axis:x", "batch_axis:y"]);
+  });
+
+  it("take back the configuration of a number for each row", () => {
+    const numbers = graphOf("x [batch]", "y [batch]");
+    const { max_batch_size, input, output } = resolve("", numbers);
+    const [x, y] = [...input, ...output].map(
+      ({ name, dims, reshape }) =>
+        `{ name: '${name}' data_type: TYPE_FP32 dims: [ ${dims.join()} ] reshape { shape: [ ${reshape?.shape.join() ?? "none"} ] } }`,
+    );
+    const printed = `max_batch_size: ${max_batch_size} input ${x} output ${y}`;
+    expect(judge(parse(printed))).toEqual([]);
+    expect(resolve(printed, numbers)).toMatchObject({ input, output });
+  });
+
+  it("have no batch in time, where the first axis is fixed at 1", () => {
+    const speech = graphOf("x [1,time,80]", "y [1,time,29]");
+    expect(resolve("", speech).input[0]?.dims).toEqual([1, -1, 80]);
+    const error =
+      "'y' [1,-1,29] has no dimension that is clearly the batch, so max_batch_size has to be 0, " +
+      'unless a parameter names one, such as parameters { key: "batch_axis:y" value: { string_value: "1" } }';
+    expect(() => resolve("max_batch_size: 8", speech)).toThrow(error);
+    const told = (axis: string) => `parameters { key: 'batch_axis:${axis}' value: { string_value: '1' } }`;
+    expect(resolve(`max_batch_size: 8 ${told("x")} ${told("y")}`, speech).input[0]?.dims).toEqual([1, 80]);
+    const listed = (dims: string) => `input { name: 'x' data_type: TYPE_FP32 dims: [ ${dims}, 80 ] }
+      output { name: 'y' data_type: TYPE_FP32 dims: [ ${dims}, 29 ] } max_batch_size: 8`;
+    expect(() => resolve(listed("-1"), speech)).toThrow(/'x'.* first dimension must be -1; .* \[1,-1,80\]/);
+    expect(resolve(listed("1"), speech).parameters["batch_axis:x"]?.string_value).toBe("1");
   });
 
   it("batch at any axis where batches are asked for", () => {

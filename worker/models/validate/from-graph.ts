@@ -95,7 +95,6 @@ class Roles {
   constructor(config: ModelConfig, graph: GraphMetadata, { controls, pairs }: Inferred) {
     const { sequence_batching: sequence, parameters } = config;
     this.#config = config;
-    this.#find = axisFinder(graph);
     const states = new Set<GraphTensor>();
     const isControl = (name: string): boolean =>
       [...(sequence?.control_input ?? []), ...controls].some((control) => control.name === name);
@@ -106,6 +105,7 @@ class Roles {
       const output = graph.outputs.find(({ name }) => name === state.output_name);
       if (input !== undefined && output !== undefined) this.#addState(states, input, output, state);
     }
+    this.#find = axisFinder(graph, states);
     this.states = [...states];
     this.constants = graph.inputs.filter(({ name }) => isConstant(name));
     this.inputs = graph.inputs.filter(
@@ -158,8 +158,14 @@ function batchSize(config: ModelConfig, roles: Roles, { defaultMaxBatchSize }: C
   if (unbatched.length === 0 && some) return size === 0 ? defaultMaxBatchSize : size;
   if (size === 0) return 0;
   const why = "model does not support batching while non-zero max_batch_size is specified";
-  const fixed = (unbatched.length > 0 ? unbatched : inputs).map(({ name, dims }) => `'${name}' [${dims.join(",")}]`);
-  throw new LoadError(`autofill failed for model '${name}': ${why}: ${fixed.join(", ")} has no dimension of any size`);
+  const without = unbatched.length > 0 ? unbatched : inputs;
+  const shapes = without.map(({ name, dims }) => `'${name}' [${dims.join(",")}]`).join(", ");
+  const variable = without.find(({ dims }) => dims.includes(-1));
+  const instead =
+    variable === undefined
+      ? "has no dimension of any size"
+      : `has no dimension that is clearly the batch, so max_batch_size has to be 0, unless a parameter names one, such as ${axisBlock(variable)}`;
+  throw new LoadError(`autofill failed for model '${name}': ${why}: ${shapes} ${instead}`);
 }
 
 /**
@@ -206,10 +212,13 @@ function clear({ name: model }: ModelConfig, tensor: GraphTensor, roles: Roles):
   const axis = roles.axis(tensor);
   if (axis !== "unclear") return axis;
   const { name, dims } = tensor;
-  const example = `parameters { key: "${BATCH_AXIS}${name}" value: { string_value: "${dims.indexOf(-1)}" } }`;
   throw new LoadError(
-    `which axis of '${name}' [${dims.join(",")}] is the batch of ${model} is not clear: write it, such as ${example}`,
+    `which axis of '${name}' [${dims.join(",")}] is the batch of ${model} is not clear: write it, such as ${axisBlock(tensor)}`,
   );
+}
+
+function axisBlock({ name, dims }: GraphTensor): string {
+  return `parameters { key: "${BATCH_AXIS}${name}" value: { string_value: "${dims.indexOf(-1)}" } }`;
 }
 
 /**

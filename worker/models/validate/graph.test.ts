@@ -95,6 +95,11 @@ describe("validateAgainstGraph", () => {
       "model 'm', tensor 'A': for the model to support batching the shape should have at least 1 dimension and the first dimension must be -1; but shape expected by the model is [3,-1], or a parameter 'batch_axis:A' must name another one that is",
     ],
     [
+      `${batch} ${a} ${o}`,
+      graphOf([tensor("A", [1, 2])], [tensor("O", [1, -1])]),
+      "model 'm', tensor 'A': no dimension of its shape [1,2] is of any size, so all requests of a batch would share it, or else max_batch_size has to be 0; but the model configuration specifies shape [2]",
+    ],
+    [
       `${batch} ${a} output { name: 'O' data_type: TYPE_FP32 dims: 4 }`,
       batched,
       "model 'm', tensor 'O': the model expects 2 dimensions (shape [-1,-1]) but the model configuration specifies 2 dimensions (an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete shape [-1,4])",

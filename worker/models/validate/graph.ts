@@ -151,6 +151,12 @@ function checkDims(
   const axis = shared ? undefined : batchAxisOf(config, tensor);
   const full = axis === undefined ? dims : dims.toSpliced(axis, 0, -1);
   if (graph.length === full.length && graph.every((dim, at) => compare(dim, full[at] ?? 0))) return;
+  if (shared && batching) {
+    const share = "so all requests of a batch would share it, or else max_batch_size has to be 0";
+    throw new LoadError(
+      `model '${config.name}', tensor '${name}': no dimension of its shape ${shapeText(graph)} is of any size, ${share}; but the model configuration specifies shape ${shapeText(full)}`,
+    );
+  }
   const meaning =
     axis === 0
       ? "an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete shape"

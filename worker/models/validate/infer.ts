@@ -43,7 +43,9 @@ export function inferSequence(
   const outputs = graph.outputs.filter((tensor) => !given.has(tensor.name));
   const ownDims: OwnDims = (tensor) => {
     const axis = axisOf(tensor);
-    return axis === "unclear" ? undefined : withoutBatch(tensor, axis);
+    // Of a state whose other end is not known yet, the axis may still turn out to be the batch.
+    const isOpen = axis === "unclear" || (axis === "none" && tensor.dims.includes(-1));
+    return isOpen ? undefined : withoutBatch(tensor, axis);
   };
   const keep = { keepInput: input.length === 0, keepOutput: output.length === 0 };
   const found = pairStates({ inputs, outputs, ...keep, ownDims });
@@ -141,22 +143,33 @@ export function stateOf(
     use_same_buffer_for_input_output: false,
     use_growable_memory: false,
   };
+  return withBeginning(state, batching ? " without the batch" : "");
+}
+
+/**
+ * A state of variable size begins with one zero row, by Triton's rule, which would be part of every
+ * answer. What a decoder has in mind of the past is nothing at first, and one more with each step.
+ *
+ * @param of which dims the state's are, for the error
+ * @throws LoadError where it is not clear what the state begins with
+ */
+export function withBeginning(state: SequenceState, of: string): SequenceState {
+  const { input_name, output_name, data_type, dims } = state;
   if (!dims.includes(-1)) return state;
   const empty = dims.map((dim) => (dim === -1 ? 0 : dim));
-  // What a decoder has in mind of the past is nothing at first, and one more with each step.
-  if (dims.filter((dim) => dim === -1).length === 1 && /^past[._]/i.test(input.name)) {
+  if (dims.filter((dim) => dim === -1).length === 1 && /^past[._]/i.test(input_name)) {
     return { ...state, initial_state: [{ name: "empty", data_type, dims: empty, zero_data: true }] };
   }
   const type = `data_type: ${data_type}`;
   const initial = `initial_state { name: "initial" ${type} dims: [ ${empty.join(", ")} ] zero_data: true }`;
-  const names = `input_name: "${input.name}" output_name: "${output.name}"`;
+  const names = `input_name: "${input_name}" output_name: "${output_name}"`;
   throw new LoadError(
-    `state '${input.name}' has no fixed size ([${dims.join(",")}] without the batch): say what it begins with, such as ` +
+    `state '${input_name}' has no fixed size ([${dims.join(",")}]${of}): say what it begins with, such as ` +
       `state { ${names} ${type} dims: [ ${dims.join(", ")} ] ${initial} }`,
   );
 }
 
-/** Where the model does not batch, the batch is one row of every tensor. */
+/** Where the model does not batch, a batch axis is one row; any other has the size that it has. */
 function stateDims(tensor: GraphTensor, axis: FoundAxis, batching: boolean): readonly number[] {
   return batching || typeof axis !== "number" ? withoutBatch(tensor, axis) : tensor.dims.with(axis, 1);
 }

@@ -94,4 +94,16 @@ describe("nameStates", () => {
         'write which, as in state { input_name: "lstm_state" output_name: "lstm_state_out" data_type: TYPE_FP32',
     );
   });
+
+  it("lets a state of variable size begin empty where it is the past, and else asks what it begins with", () => {
+    const growing = 'state { name: "key" data_type: TYPE_FP32 dims: [ 4, -1, 16 ] }';
+    const { config } = named(growing, ["past_key"], ["present_key"]);
+    expect(config.sequence_batching?.state[0]?.initial_state).toEqual([
+      { name: "empty", data_type: "TYPE_FP32", dims: [4, 0, 16], zero_data: true },
+    ]);
+    expect(() => named(growing, ["key_in"], ["key_out"])).toThrow(
+      "state 'key_in' has no fixed size ([4,-1,16]): say what it begins with, such as " +
+        'state { input_name: "key_in" output_name: "key_out" data_type: TYPE_FP32 dims: [ 4, -1, 16 ] initial_state {',
+    );
+  });
 });

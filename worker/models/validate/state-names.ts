@@ -5,6 +5,7 @@
 import type { ModelConfig, SequenceState } from "#shared/model/config.js";
 import type { GraphMetadata } from "../../onnx/graph.js";
 import { LoadError } from "../../thread/load-error.js";
+import { withBeginning } from "./infer.js";
 
 /** A state's tensors, and what their names have in common. */
 export interface StemPair {
@@ -52,7 +53,8 @@ interface Named {
  * `lstm_state_c`.
  *
  * @param names those of states that have one name for both tensors
- * @throws LoadError where the graph has no such pair, or several outputs for one input
+ * @throws LoadError where the graph has no such pair, or several outputs for one input, or where a
+ *   state of variable size has nothing to begin with
  */
 export function nameStates(config: ModelConfig, names: ReadonlySet<string>, graph: GraphMetadata): Named {
   const sequence = config.sequence_batching;
@@ -75,7 +77,7 @@ export function nameStates(config: ModelConfig, names: ReadonlySet<string>, grap
     const found = pairsOf(one, pairs, { inputs, outputs: outputs.filter((name) => !answers.has(name)) });
     const becomes = found.map(({ input, output }) => `input_name: "${input}" output_name: "${output}"`).join(" and ");
     warnings.push(`sequence_batching.state[${index}].name: "${one.input_name}" is read as ${becomes}`);
-    return found.map(({ input, output }) => ({ ...one, input_name: input, output_name: output }));
+    return found.map(({ input, output }) => withBeginning({ ...one, input_name: input, output_name: output }, ""));
   });
   return { config: { ...config, sequence_batching: { ...sequence, state } }, warnings };
 }

@@ -57,6 +57,9 @@ function validateShape(role: string, tensor: ModelInput | ModelOutput, maxBatchS
     throw new LoadError(`${which}reshape dimensions must be integer >= 1, ${variable}`);
   }
   validateReshape(which, dims, reshape.shape);
+  if (reshape.shape.length === 0 && dims.length > 1) {
+    throw new LoadError(`${which}can have an empty reshape only from dims [1]`);
+  }
 }
 
 /**

@@ -255,6 +255,10 @@ describe("validateTensors", () => {
       input("dims: 1 reshape { shape: 0 }"),
       "model input 'A' reshape dimensions must be integer >= 1, or -1 to indicate a variable-size dimension",
     ],
+    [
+      `max_batch_size: 1 ${input("dims: [ 1, 1 ] reshape { }")}`,
+      "model input 'A' can have an empty reshape only from dims [1]",
+    ],
     [input("dims: 4 reshape { shape: [ 2, 3 ] }"), "model input 'A' has different size for dims and reshape"],
     [`max_batch_size: 1 ${input("dims: 2 reshape { }")}`, "model input 'A' has different size for dims and reshape"],
     [input("dims: -1 reshape { shape: 1 }"), "model input 'A' has different size for dims and reshape"],

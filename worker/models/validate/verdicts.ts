@@ -4,6 +4,7 @@
  * that sets it is refused when it loads. If ignoring it changes no answer, there is a warning. A
  * test holds this table against the schema, so that a new field needs a verdict.
  */
+import type { TensorReshape } from "#shared/model/config.js";
 
 type Decision =
   /** It is read and done. What it may not say is refused by the checks beside this file. */
@@ -39,6 +40,12 @@ const noMetrics = "there are no metrics yet";
 const onlyGpu = "it tunes copies to and from a GPU, and changes no answer";
 const ownAnswers = "each HTTP request gets its own answer, so nobody sees their order";
 const noReshape = "let dims say the shape that the graph has";
+/** A number for each row has no dims in the graph, and `dims: 1` in requests: see tensors.ts. */
+const reshape = new Verdict({
+  kind: "refused",
+  why: noReshape,
+  allowed: (value) => (value as TensorReshape).shape.length === 0,
+});
 
 const rateLimiter: Verdicts = {
   resources: warned("no rate limiter runs, as in Triton unless it is turned on"),
@@ -128,6 +135,28 @@ const sequenceBatching: Verdicts = {
   iterative_sequence: refused("an ONNX model is run once for each request"),
 };
 
+const input: Verdicts = {
+  name: obeyed,
+  data_type: obeyed,
+  format: needless("Triton checks no more of it than that there are three dims, and so does Baton"),
+  dims: obeyed,
+  reshape,
+  is_shape_tensor: obeyed,
+  allow_ragged_batch: refused("requests of different shapes run in batches of their own without it"),
+  optional: refused("list only inputs that every request gives"),
+  is_non_linear_format_io: obeyed,
+};
+
+const output: Verdicts = {
+  name: obeyed,
+  data_type: obeyed,
+  dims: obeyed,
+  reshape,
+  label_filename: needless("labels are for the classification extension, and a request for it is refused"),
+  is_shape_tensor: obeyed,
+  is_non_linear_format_io: obeyed,
+};
+
 export const verdicts: Verdicts = {
   name: obeyed,
   platform: obeyed,
@@ -135,26 +164,8 @@ export const verdicts: Verdicts = {
   runtime: warned("ONNX Runtime for Node runs every model"),
   version_policy: { latest: { num_versions: obeyed }, all: obeyed, specific: { versions: obeyed } },
   max_batch_size: obeyed,
-  input: {
-    name: obeyed,
-    data_type: obeyed,
-    format: needless("Triton checks no more of it than that there are three dims, and so does Baton"),
-    dims: obeyed,
-    reshape: refused(noReshape),
-    is_shape_tensor: obeyed,
-    allow_ragged_batch: refused("requests of different shapes run in batches of their own without it"),
-    optional: refused("list only inputs that every request gives"),
-    is_non_linear_format_io: obeyed,
-  },
-  output: {
-    name: obeyed,
-    data_type: obeyed,
-    dims: obeyed,
-    reshape: refused(noReshape),
-    label_filename: needless("labels are for the classification extension, and a request for it is refused"),
-    is_shape_tensor: obeyed,
-    is_non_linear_format_io: obeyed,
-  },
+  input,
+  output,
   batch_input: refused("ragged batches are not there yet"),
   batch_output: refused("ragged batches are not there yet"),
   optimization,
@@ -185,6 +196,8 @@ export const generatorVerdicts: Verdicts = {
   platform: warned(ownEngine, (platform) => platform === "onnxruntime_onnx"),
   backend: warned(ownEngine, (backend) => backend === "onnxruntime"),
   version_policy: warned("a generator's folder has one version"),
+  input: { ...input, reshape: refused(noReshape) },
+  output: { ...output, reshape: refused(noReshape) },
   max_batch_size: warned("a request has one text, and more of them run together anyway", (size) => size === 1),
   optimization: warned(ownEngine),
   dynamic_batching: warned(ownBatches),
