@@ -5,6 +5,7 @@
 import type { ModelConfig } from "#shared/model/config.js";
 import type { GraphMetadata } from "../onnx/graph.js";
 import { completeDefaults, type DirectoryFacts } from "./validate/complete.js";
+import { checkConstantNames } from "./validate/constants.js";
 import { completeFromGraph, defaultCompletion, type CompletionOptions } from "./validate/from-graph.js";
 import { validateAgainstGraph } from "./validate/graph.js";
 import { validateTensors } from "./validate/tensors.js";
@@ -20,6 +21,7 @@ export function resolveConfig(
   graph: GraphMetadata,
   options: CompletionOptions = defaultCompletion,
 ): ModelConfig {
+  checkConstantNames(config, graph);
   const complete = completeDefaults(completeFromGraph(config, graph, options), facts);
   validateConfig(complete, facts.gpus);
   validateTensors(complete);
