@@ -75,7 +75,7 @@ export async function loadModels(
       failed.push({ name: model.name, reason: model.error });
     } else if (model.kind === "generator") {
       await attempt(model.name, "1", () =>
-        onFirst(placementsOf(device, undefined), (placement) =>
+        onFirst(placementsOf(device, model.place), (placement) =>
           loadGenerator(generatorSettings(config, device, placement), model, onFatal),
         ),
       );
