@@ -2,8 +2,9 @@ import { describe, expect, it } from "vitest";
 import type { GraphMetadata } from "../onnx/graph.js";
 import { modelConfig } from "./pbtxt/schema.js";
 import { parseTextFormat } from "./pbtxt/text-format.js";
-import { resolveConfig } from "./resolve.js";
+import { resolveConfig, resolveModel } from "./resolve.js";
 import { completeDefaults, type DirectoryFacts } from "./validate/complete.js";
+import { readConfigText } from "./validate/tutorial.js";
 
 const facts: DirectoryFacts = { directory: "m", firstVersionFiles: ["model.onnx"], gpus: [] };
 /** A model of sound: its rate has no batch axis. */
@@ -48,5 +49,37 @@ describe("resolveConfig", () => {
   it("names a constant that is also listed under input", () => {
     const named = "input 'sr' has a constant value, so it must not be listed under input";
     expect(() => resolve(`max_batch_size: 8 ${tensors} ${rate} ${constant("sr")}`)).toThrow(named);
+  });
+});
+
+describe("resolveModel", () => {
+  const lstm: GraphMetadata = {
+    inputs: [
+      { name: "X", datatype: "FP32", dims: [-1, 6] },
+      { name: "lstm_h_in", datatype: "FP32", dims: [-1, 10] },
+      { name: "lstm_c_in", datatype: "FP32", dims: [-1, 10] },
+      { name: "START", datatype: "BOOL", dims: [-1, 1] },
+    ],
+    outputs: [
+      { name: "Y", datatype: "FP32", dims: [-1, 3] },
+      { name: "lstm_h_out", datatype: "FP32", dims: [-1, 10] },
+      { name: "lstm_c_out", datatype: "FP32", dims: [-1, 10] },
+    ],
+  };
+  const resolved = (name: string) => {
+    const state = `state { name: '${name}' data_type: TYPE_FP32 dims: 10 }`;
+    const read = readConfigText(Buffer.from(`max_batch_size: 4 sequence_batching { ${state} }`), "config.pbtxt");
+    return resolveModel({ ...read, facts, config: completeDefaults(read.config, facts) }, lstm);
+  };
+
+  it("calls no state inferred for which a name of the configuration stands", () => {
+    const { config, inferred, warnings } = resolved("lstm");
+    expect(config.sequence_batching?.state.map((one) => one.input_name)).toEqual(["lstm_h_in", "lstm_c_in"]);
+    expect(inferred).toBe("controls START");
+    expect(warnings).toHaveLength(1);
+  });
+
+  it("says which state the configuration left out", () => {
+    expect(resolved("lstm_h").inferred).toBe("states lstm_c_in/lstm_c_out [10]; controls START");
   });
 });
