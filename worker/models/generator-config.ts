@@ -1,6 +1,7 @@
 /**
  * What the config.pbtxt of a generator's folder says: the names of its text input and output, and
- * where it runs. Everything else that it may say is judged as for any model: obeyed, warned of or refused by name.
+ * where it runs. Everything else that it may say is judged as for any model: obeyed, warned of or
+ * refused by name.
  */
 import type { ModelConfig, ModelInput, ModelOutput } from "#shared/model/config.js";
 import type { WantedPlace } from "../devices/device.js";
