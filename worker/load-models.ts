@@ -9,10 +9,8 @@ import type { ModelConfig } from "#shared/model/config.js";
 import { loadGenerator, type GeneratorSettings, type LoadedGenerator } from "./streams/load.js";
 import { configJson } from "./models/pbtxt/config-json.js";
 import { LoadError } from "./thread/load-error.js";
-import { resolveConfig } from "./models/resolve.js";
-import { nameStates } from "./models/validate/state-names.js";
+import { resolveModel } from "./models/resolve.js";
 import { readConstants } from "./models/validate/constants.js";
-import { describeInferred } from "./models/validate/inferred.js";
 import { scanRepository, type FoundModel, type ScannedModel } from "./models/scan.js";
 import type { WorkerConfig } from "./config.js";
 import { startModel } from "./tensors/host.js";
@@ -75,7 +73,7 @@ export async function loadModels(
       failed.push({ name: model.name, reason: model.error });
     } else if (model.kind === "generator") {
       await attempt(model.name, "1", () =>
-        onFirst(placementsOf(device, undefined), (placement) =>
+        onFirst(placementsOf(device, model.place), (placement) =>
           loadGenerator(generatorSettings(config, device, placement), model, onFatal),
         ),
       );
@@ -170,8 +168,7 @@ async function loadVersion(
   const options = { ...sessionOptions(settings, found.config, file), placement, turns: device.turns };
   const host = await startModel(options, onFatal);
   try {
-    const named = nameStates(found.config, found.stateNames, host.graph);
-    const complete = resolveConfig(named.config, found.facts, host.graph);
+    const { config: complete, inferred, warnings: rewritten } = resolveModel(found, host.graph);
     const constants = readConstants(complete, host.graph);
     const reason = unsupported(complete, host.graph);
     if (reason !== undefined) throw new LoadError(reason);
@@ -182,12 +179,12 @@ async function loadVersion(
     const served = servedOf(complete, host.graph, version, digest, printed);
     const compared = await compareWithCpu(serving, served, options, settings.BATON_GPU_TOLERANCE, onFatal);
     const ran = await warmUp(serving, served, found.warmUp);
-    const warnings = [...found.warnings, ...named.warnings, ...compared, ...ran];
+    const warnings = [...found.warnings, ...rewritten, ...compared, ...ran];
     return {
       kind: "tensors",
       serving,
       served: { ...served, ...(warnings.length > 0 && { warnings }) },
-      inferred: describeInferred(found.config, complete),
+      inferred,
     };
   } catch (error) {
     await host.close();

@@ -58,10 +58,23 @@ describe("a worker whose device is not there", () => {
   });
 });
 
-const group = (text: string) => (model: string) => ({ [model]: `${ownConfig(model)}instance_group { ${text} }\n` });
+const group = (text: string) => (model: string) => ({
+  [model]: `${ownConfig(model) ?? ""}instance_group { ${text} }\n`,
+});
 
 describe.skipIf(softwareGpu === undefined)(`models on a worker with a GPU${unlessSkipped}`, () => {
-  const models = ["chain", "far-sine", "echo-fp32", "echo-fp64", "echo-int32", "echo-int64", "gen-mqa-fp16", "codes"];
+  const models = [
+    "chain",
+    "far-sine",
+    "echo-fp32",
+    "echo-fp64",
+    "echo-int32",
+    "echo-int64",
+    "gen-mqa-fp16",
+    "gen-cheap",
+    "gen-pill",
+    "codes",
+  ];
   const served = useFleet({
     gateways: 1,
     workers: 0,
@@ -72,6 +85,8 @@ describe.skipIf(softwareGpu === undefined)(`models on a worker with a GPU${unles
       ...group("kind: KIND_GPU")("echo-int32"),
       ...group("kind: KIND_GPU gpus: [ 1 ]")("echo-int64"),
       ...group("gpus: [ 0 ]")("echo-fp64"),
+      ...group("kind: KIND_CPU")("gen-cheap"),
+      ...group("kind: KIND_GPU")("gen-pill"),
     },
   });
 
@@ -119,9 +134,13 @@ describe.skipIf(softwareGpu === undefined)(`models on a worker with a GPU${unles
       "echo-fp32": "cpu",
       "echo-fp64": "webgpu",
       "echo-int32": "webgpu",
+      "gen-cheap": "cpu",
+      "gen-pill": "webgpu",
     });
     expect(reasons(strict)["echo-int64"]).toMatch(/invalid or unsupported gpu id 1\. Available GPUs are: 0$/);
-    expect(reasons(without)["echo-int32"]).toMatch(/has kind KIND_GPU but no GPUs are available$/);
+    for (const model of ["echo-int32", "gen-pill"]) {
+      expect(reasons(without)[model]).toMatch(/has kind KIND_GPU but no GPUs are available$/);
+    }
   });
 
   it("are refused where their answers are not the CPU's, or they cannot be run there", () => {

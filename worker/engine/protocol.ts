@@ -83,4 +83,6 @@ export interface GeneratorFacts {
   readonly padding: boolean;
   /** Bytes that one token of one row takes in the caches. */
   readonly bytesPerToken: number;
+  /** What could not be checked of the model; it is served all the same. */
+  readonly warnings: readonly string[];
 }

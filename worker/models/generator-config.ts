@@ -1,11 +1,15 @@
 /**
- * What the config.pbtxt of a generator's folder says: the names of its text input and output.
- * Everything else that it may say is judged as for any model: obeyed, warned of or refused by name.
+ * What the config.pbtxt of a generator's folder says: the names of its text input and output, and
+ * where it runs. Everything else that it may say is judged as for any model: obeyed, warned of or
+ * refused by name.
  */
 import type { ModelConfig, ModelInput, ModelOutput } from "#shared/model/config.js";
+import type { WantedPlace } from "../devices/device.js";
 import { LoadError } from "../thread/load-error.js";
+import { completeDefaults } from "./validate/complete.js";
 import { judgeGenerator } from "./validate/judge.js";
 import type { ReadConfig } from "./validate/tutorial.js";
+import { validateGroups } from "./validate/validate.js";
 
 /** One of a generator's two tensors. */
 export interface TextTensor {
@@ -24,17 +28,39 @@ export interface GeneratorTensors {
 export interface GeneratorConfig {
   /** Undefined where the configuration names no tensors: then a text of any name is taken. */
   readonly tensors: GeneratorTensors | undefined;
+  /** Undefined where the configuration has no instance group. */
+  readonly place: WantedPlace | undefined;
   /** Where the configuration is not taken as it is written. */
   readonly warnings: readonly string[];
 }
 
-/** @param name of the folder @throws LoadError */
-export function generatorConfig({ config, warnings }: ReadConfig, name: string): GeneratorConfig {
+/**
+ * @param name of the folder
+ * @param gpus ids of the GPUs that the worker offers
+ * @throws LoadError
+ */
+export function generatorConfig(
+  { config, warnings }: ReadConfig,
+  name: string,
+  gpus: readonly number[],
+): GeneratorConfig {
   if (config.name !== "" && config.name !== name) {
     const rule = "directory name must equal model name";
     throw new LoadError(`unexpected directory name '${name}' for model '${config.name}', ${rule}`);
   }
-  return { warnings: [...warnings, ...judgeGenerator(config)], tensors: tensorsOf(config) };
+  const unheard = judgeGenerator(config);
+  return { warnings: [...warnings, ...unheard], tensors: tensorsOf(config), place: placeOf(config, name, gpus) };
+}
+
+/** As for any model, only the first group counts, and all of them have to be right. */
+function placeOf(written: ModelConfig, name: string, gpus: readonly number[]): WantedPlace | undefined {
+  const [first] = written.instance_group;
+  if (first === undefined) return undefined;
+  const facts = { directory: name, firstVersionFiles: undefined, gpus };
+  const complete = completeDefaults({ ...written, backend: "onnxruntime" }, facts);
+  validateGroups(complete, gpus);
+  const [group = first] = complete.instance_group;
+  return { kind: group.kind, gpus: group.gpus, needsGpu: first.kind === "KIND_GPU" };
 }
 
 function tensorsOf({ input, output, max_batch_size: maxBatchSize }: ModelConfig): GeneratorTensors | undefined {

@@ -4,9 +4,13 @@
  */
 import type { ModelConfig } from "#shared/model/config.js";
 import type { GraphMetadata } from "../onnx/graph.js";
+import type { FoundModel } from "./scan.js";
 import { completeDefaults, type DirectoryFacts } from "./validate/complete.js";
+import { checkConstantNames } from "./validate/constants.js";
 import { completeFromGraph, defaultCompletion, type CompletionOptions } from "./validate/from-graph.js";
 import { validateAgainstGraph } from "./validate/graph.js";
+import { describeInferred } from "./validate/inferred.js";
+import { nameStates } from "./validate/state-names.js";
 import { validateTensors } from "./validate/tensors.js";
 import { validateConfig } from "./validate/validate.js";
 
@@ -20,9 +24,28 @@ export function resolveConfig(
   graph: GraphMetadata,
   options: CompletionOptions = defaultCompletion,
 ): ModelConfig {
+  checkConstantNames(config, graph);
   const complete = completeDefaults(completeFromGraph(config, graph, options), facts);
   validateConfig(complete, facts.gpus);
   validateTensors(complete);
   validateAgainstGraph(complete, graph);
   return complete;
+}
+
+/** The configuration of a scanned model, once its graph is known. */
+interface Resolved {
+  readonly config: ModelConfig;
+  /** What the graph told that the configuration left out; undefined for nothing of note. */
+  readonly inferred: string | undefined;
+  readonly warnings: readonly string[];
+}
+
+/** @throws LoadError where it says what cannot be served */
+export function resolveModel(
+  { config, stateNames, facts }: Pick<FoundModel, "config" | "stateNames" | "facts">,
+  graph: GraphMetadata,
+): Resolved {
+  const named = nameStates(config, stateNames, graph);
+  const complete = resolveConfig(named.config, facts, graph);
+  return { config: complete, inferred: describeInferred(named.config, complete), warnings: named.warnings };
 }

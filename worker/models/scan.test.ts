@@ -197,6 +197,19 @@ describe("scanRepository finds generators", () => {
     });
   });
 
+  it.each<[text: string, gpus: number[], place: unknown]>([
+    ["", [0], undefined],
+    ["instance_group { kind: KIND_CPU gpus: 0 }", [0], { kind: "KIND_CPU", gpus: [], needsGpu: false }],
+    ["instance_group { kind: KIND_GPU }", [0, 1], { kind: "KIND_GPU", gpus: [0, 1], needsGpu: true }],
+    ["instance_group { kind: KIND_GPU gpus: 1 }", [0, 1], { kind: "KIND_GPU", gpus: [1], needsGpu: true }],
+    ["instance_group { gpus: 1 }", [0, 1], { kind: "KIND_GPU", gpus: [1], needsGpu: false }],
+    ["instance_group { }", [], { kind: "KIND_CPU", gpus: [], needsGpu: false }],
+  ])("which with %j and the GPUs %j are wanted at %j", async (text, gpus, place) => {
+    await given({ ...folder, "g/config.pbtxt": text });
+    const [model] = await scanRepository(repository, gpus);
+    expect(model).toMatchObject({ kind: "generator", place });
+  });
+
   const input = "input { name: 'A' data_type: TYPE_STRING dims: 1 }";
   it.each([
     [input, "a generator has one input and one output, both TYPE_STRING, but 1 and 0 are given: write input {"],
@@ -216,6 +229,15 @@ describe("scanRepository finds generators", () => {
     ["name: 'h'", "unexpected directory name 'g' for model 'h', directory name must equal model name"],
     ["max_batch_size: -1", "'max_batch_size' must be a non-negative value"],
     ["sequence_batching { }", "sequence_batching is not supported: a conversation is a sequence of any generator"],
+    ["instance_group { kind: KIND_GPU }", "instance group g_0 of model g has kind KIND_GPU but no GPUs are available"],
+    [
+      "instance_group { kind: KIND_MODEL gpus: 1 }",
+      "instance group g_0 of model g has kind KIND_MODEL but specifies one or more GPUs",
+    ],
+    [
+      "instance_group { } instance_group { profile: 'p' }",
+      "instance group g_1 of model g and platform onnxruntime_onnx specifies profile field",
+    ],
     ["inputs { }", 'config.pbtxt:1:1: Message type "inference.ModelConfig" has no field named "inputs".'],
   ])("and refuses the config.pbtxt %j", async (text, error) => {
     await given({ ...folder, "g/config.pbtxt": text });

@@ -119,7 +119,7 @@ async function scanModel(
   const names = entries.map((entry) => entry.name);
   if (available.length === 0 && looksLikeGenerator(names)) {
     const facts = { directory: name, firstVersionFiles: undefined, gpus };
-    const config = generatorConfig(rewriteValues(await readConfig(directory), facts), name);
+    const config = generatorConfig(rewriteValues(await readConfig(directory), facts), name, gpus);
     return { kind: "generator", ...(await readGeneratorFolder(directory, name)), ...config };
   }
   const facts: DirectoryFacts = {

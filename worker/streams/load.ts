@@ -102,6 +102,7 @@ export async function loadGenerator(
     await Promise.all([tokenizer.close(), host.close()]);
     throw digest.reason;
   }
+  const warnings = [...folder.warnings, ...host.facts.warnings];
   return {
     kind: "generator",
     serving: { name, version: VERSION, contextLength, slots, maxIdleMs, kvBytes, host, tokenizer },
@@ -110,7 +111,7 @@ export async function loadGenerator(
       generator: generatorFacts(folder, slots, maxIdleMs),
       takes: slots,
       digest: digest.value,
-      ...(folder.warnings.length > 0 && { warnings: [...folder.warnings] }),
+      ...(warnings.length > 0 && { warnings }),
     },
   };
 }

@@ -7,10 +7,11 @@ import type { ServedModel } from "#shared/contract/announcement.js";
 import { decodeFrame, type Tensor } from "#shared/frame.js";
 import type { Settled } from "../lane/settle.js";
 import { tensorDisagreement } from "../onnx/agreement.js";
+import { withoutPaths } from "../onnx/error-text.js";
 import type { SessionOptions } from "../onnx/graph.js";
 import { onCpu } from "../onnx/providers.js";
 import { LoadError } from "../thread/load-error.js";
-import { startModel } from "./host.js";
+import { startModel, type ModelHost } from "./host.js";
 import { errorOf, madeUp, runMadeUp } from "./made-up.js";
 import type { ServingModel } from "./serving.js";
 
@@ -37,7 +38,14 @@ export async function compareWithCpu(
   onFatal: (reason: string) => void,
 ): Promise<string[]> {
   if (options.placement.gpu === undefined) return [];
-  const cpu = await startModel({ ...options, placement: onCpu }, onFatal);
+  let cpu: ModelHost;
+  try {
+    cpu = await startModel({ ...options, placement: onCpu }, onFatal);
+  } catch (error) {
+    // The CPU lacks some of a GPU's operators.
+    const reason = withoutPaths(error instanceof Error ? error.message : String(error));
+    return [`its answers were not compared with the CPU's, which cannot open the model: ${reason}`];
+  }
   try {
     let reason = "";
     for (const size of SIZES) {

@@ -20,22 +20,37 @@ export function constantNames(parameters: ModelConfig["parameters"]): string[] {
 }
 
 /**
+ * Refuses a constant that the graph does not have, and one that requests are to give, too. Called
+ * before inputs are counted: a count that differs would not say which one is wrong.
+ *
+ * @throws LoadError that names the constant
+ */
+export function checkConstantNames(config: ModelConfig, graph: GraphMetadata): void {
+  for (const name of constantNames(config.parameters)) inputOf(config, graph, name);
+}
+
+/**
  * @param config complete
  * @returns a tensor for each constant; where the graph has a batch axis there, it is of one row
  * @throws LoadError
  */
 export function readConstants(config: ModelConfig, graph: GraphMetadata): Tensor[] {
-  return constantNames(config.parameters).map((name) => {
-    const tensor = graph.inputs.find((input) => input.name === name);
-    if (tensor === undefined) {
-      const allowed = graph.inputs.map((input) => input.name).sort();
-      throw new LoadError(`parameters['${CONSTANT}${name}']: the graph's inputs are ${allowed.join(", ")}`);
-    }
-    if (config.input.some((input) => input.name === name)) {
-      throw new LoadError(`input '${name}' has a constant value, so it must not be listed under input`);
-    }
-    return constantOf(config, tensor, config.parameters[CONSTANT + name]?.string_value ?? "");
-  });
+  return constantNames(config.parameters).map((name) =>
+    constantOf(config, inputOf(config, graph, name), config.parameters[CONSTANT + name]?.string_value ?? ""),
+  );
+}
+
+/** @throws LoadError */
+function inputOf({ input }: ModelConfig, graph: GraphMetadata, name: string): GraphTensor {
+  const tensor = graph.inputs.find((one) => one.name === name);
+  if (tensor === undefined) {
+    const allowed = graph.inputs.map((one) => one.name).sort();
+    throw new LoadError(`parameters['${CONSTANT}${name}']: the graph's inputs are ${allowed.join(", ")}`);
+  }
+  if (input.some((one) => one.name === name)) {
+    throw new LoadError(`input '${name}' has a constant value, so it must not be listed under input`);
+  }
+  return tensor;
 }
 
 function constantOf(config: ModelConfig, tensor: GraphTensor, text: string): Tensor {

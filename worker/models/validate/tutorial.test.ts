@@ -85,6 +85,12 @@ describe("the tutorial's configuration", () => {
       { preferred_batch_size: [2] },
       4,
     ],
+    ["sequence_batching { reusable_batch { candidate_batch_size: [ 4, 8 ] } }", { preferred_batch_size: [4, 8] }, 8],
+    [
+      "dynamic_batching { default_batch_size: 2 } sequence_batching { reusable_batch { candidate_batch_size: [ 2, 8 ] } }",
+      { preferred_batch_size: [2] },
+      2,
+    ],
     [
       "dynamic_batching { default_batch_size: 2 } sequence_batching { oldest { max_candidate_sequences: 9 } }",
       { preferred_batch_size: [2], max_candidate_sequences: 9 },
@@ -127,6 +133,20 @@ describe("the tutorial's configuration", () => {
       "sequence_batching.oldest.preferred_batch_size goes without 8, which is more than the max_batch_size of 4",
     ]);
     expect(read(text).warmUp).toEqual([]);
+  });
+
+  it("takes the largest candidate for max_batch_size where no size is given, and says so", () => {
+    const { config, warmUp, warnings } = read(
+      "sequence_batching { reusable_batch { candidate_batch_size: [ 8, 4 ] } }",
+    );
+    expect([config.max_batch_size, warmUp]).toEqual([8, [8, 4]]);
+    expect(warnings.slice(0, 2)).toEqual([
+      "sequence_batching.reusable_batch.candidate_batch_size is read as sequence_batching.oldest.preferred_batch_size",
+      "max_batch_size is 8, the largest candidate_batch_size, since no other size is given",
+    ]);
+    expect(refusal("sequence_batching { reusable_batch { candidate_batch_size: [ -4 ] } }")).toBe(
+      "sequence batching preferred batch size must be positive for m",
+    );
   });
 
   it("may have dynamic_batching alone, and then no sequences", () => {

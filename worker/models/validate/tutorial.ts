@@ -128,9 +128,10 @@ function rewriteSequence(
   if (dynamic !== undefined) refuseUnmovable(dynamic, batching);
   const wanted = reusable?.max_size ?? 0;
   checkSize("sequence_batching.reusable_batch.max_size", wanted);
-  const given = rest.max_batch_size || wanted || (dynamic?.default_batch_size ?? 0);
-  const max_batch_size = wanted > 0 ? Math.min(given, wanted) : given;
   const candidates = reusable?.candidate_batch_size ?? [];
+  const sized = rest.max_batch_size || wanted || (dynamic?.default_batch_size ?? 0);
+  const given = sized || Math.max(0, ...candidates);
+  const max_batch_size = wanted > 0 ? Math.min(given, wanted) : given;
   const usual = dynamic !== undefined && dynamic.default_batch_size > 0 ? [dynamic.default_batch_size] : [];
   const sizes = firstGiven(batching.oldest?.preferred_batch_size, candidates, dynamic?.preferred_batch_size, usual);
   const oldest =
@@ -159,6 +160,9 @@ function rewriteSequence(
         : reusable !== undefined && wanted === 0
           ? [readAs("sequence_batching.reusable_batch", "sequence_batching.oldest")]
           : []),
+      ...(sized === 0 && given > 0
+        ? [`max_batch_size is ${given}, the largest candidate_batch_size, since no other size is given`]
+        : []),
       ...sizes
         .filter((size) => size > max_batch_size)
         .map((size) => `${PREFERRED} goes without ${size}, which is more than the max_batch_size of ${max_batch_size}`),

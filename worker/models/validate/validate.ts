@@ -40,7 +40,7 @@ export function validateConfig(config: ModelConfig, gpus: readonly number[]): vo
     }
   }
   if (config.instance_group.length === 0) throw new LoadError(`must specify one or more 'instance group's for ${name}`);
-  for (const group of config.instance_group) validateGroup(config, group, gpus);
+  validateGroups(config, gpus);
   validateFileNames(config);
 }
 
@@ -95,6 +95,15 @@ function validateDynamicBatching({ name, max_batch_size }: ModelConfig, batching
     const conflict = "Queue policy can not have DELAY as timeout action when 'preserve_ordering' is true";
     throw new LoadError(`${conflict} for ${name}`);
   }
+}
+
+/**
+ * Checks where instances are to run, after `completeDefaults`.
+ * @param gpus ids of the GPUs that instances can run on
+ * @throws LoadError
+ */
+export function validateGroups(config: ModelConfig, gpus: readonly number[]): void {
+  for (const group of config.instance_group) validateGroup(config, group, gpus);
 }
 
 function validateGroup({ name, platform }: ModelConfig, group: InstanceGroup, gpus: readonly number[]): void {
