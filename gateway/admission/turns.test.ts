@@ -44,6 +44,13 @@ describe("turns", () => {
     expect([take("small"), take("small"), take("small")]).toEqual(["p1 q1 r1 s1", "t1 u1 p2 q2", "r2 s2 t2 u2"]);
   });
 
+  it("are not used up by tenants who have only what may not go", () => {
+    const { add, take } = waiting("A|t|101", "B|u|101", "C|v|101|s", "D|w|101|r", "e|w|1|r", "H|y|101", "f|x|1");
+    add("g|v|1|s", 10);
+    expect(take("large")).toBe("A");
+    expect(take("small")).toBe("f");
+  });
+
   it("let one that does not fit begin the next call, and others go on", () => {
     const { take } = waiting("a|t|50", "b|u|60", "c|t|40", "d|v|5");
     expect([take("small"), take("small")]).toEqual(["a d c", "b"]);

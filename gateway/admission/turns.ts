@@ -29,6 +29,15 @@ interface Line<One> {
   largeAt: number;
 }
 
+/** A tenant in a call of small requests. */
+interface Giver<One> {
+  readonly tenant: string;
+  readonly may: Iterator<One, undefined>;
+  /** What it gives when its turn comes; undefined where nothing more may go. */
+  next: One | undefined;
+  readonly given: Set<One>;
+}
+
 export class Turns<One extends Waiter> {
   readonly #limits: Required<CallLimits>;
   /** By tenant. The one whose turn it is comes first. */
@@ -96,20 +105,25 @@ export class Turns<One extends Waiter> {
     const { bytes, items } = this.#limits;
     const call: One[] = [];
     let room = bytes;
-    let givers: { readonly tenant: string; readonly may: Iterator<One>; readonly given: Set<One> }[] = [];
-    for (const [tenant, { waiting }] of this.#lines) {
+    let givers: Giver<One>[] = [];
+    for (const [tenant, { waiting, large }] of this.#lines) {
       if (givers.length === items) break;
-      givers.push({ tenant, may: this.#smallOf(waiting), given: new Set() });
+      if (waiting.length === large) continue;
+      const may = this.#smallOf(waiting);
+      const { value } = may.next();
+      // Who has nothing that may go stays in front, and takes nobody's place in this call.
+      if (value !== undefined) givers.push({ tenant, may, next: value, given: new Set() });
     }
     const all = givers;
     while (givers.length > 0 && call.length < items) {
-      givers = givers.filter(({ may, given }) => {
+      givers = givers.filter((giver) => {
+        const { may, next, given } = giver;
         if (call.length === items) return true;
-        const { value, done } = may.next();
-        if (done === true || value.bytes > room) return false;
-        room -= value.bytes;
-        given.add(value);
-        call.push(value);
+        if (next === undefined || next.bytes > room) return false;
+        room -= next.bytes;
+        given.add(next);
+        call.push(next);
+        giver.next = may.next().value;
         return true;
       });
     }
