@@ -53,7 +53,11 @@ export class BucketCalls {
       const sequence = applicant.sequence?.name;
       const waiting = { ...place, tenant, sequence, bytes: frame.length, applicant, resolve, reject };
       this.#turns.add(waiting);
-      this.#lines[this.#turns.sizeOf(waiting)].start();
+      const size = this.#turns.sizeOf(waiting);
+      this.#lines[size].start();
+      // A step may have to wait until it is known how a call of the other kind has ended. Where that
+      // one was given up, nobody asks for its end before somebody waits for it.
+      if (sequence !== undefined) this.#lines[size === "small" ? "large" : "small"].start();
     });
   }
 
