@@ -113,4 +113,25 @@ describe("turns", () => {
     expect(turns.takeOverdue({ small: 10, large: 0 }).map(({ name }) => name)).toEqual(["a"]);
     expect([take("small"), take("large"), turns.isEmpty]).toEqual(["c", "B", true]);
   });
+
+  it("send a step away no sooner than the large one that it came behind", () => {
+    const { turns, add, take } = waiting();
+    const overdue = (small: number, large: number) => turns.takeOverdue({ small, large }).map(({ name }) => name);
+    add("A|t|101|s", 0, 5);
+    add("b|t|1|s", 1, 5);
+    add("c|t|1|other", 2, 5);
+    expect(overdue(10, 0)).toEqual(["c"]);
+    expect(take("large")).toBe("A");
+    add("d|t|1|s", 3, 5);
+    expect(overdue(10, 0)).toEqual([]);
+    // The large one is over, and they have their turn.
+    expect(take("large")).toBe("");
+    expect(overdue(10, 0)).toEqual([]);
+    expect(take("small")).toBe("b d");
+    add("e|t|1|s", 4, 5);
+    expect(overdue(10, 0)).toEqual(["e"]);
+    add("F|t|101|s", 5, 5);
+    add("g|t|1|s", 6, 5);
+    expect(overdue(10, 10)).toEqual(["F", "g"]);
+  });
 });

@@ -47,6 +47,8 @@ export class Turns<One extends Waiter> {
    * only calls of the same kind take more steps of them.
    */
   readonly #underWay: Record<Size, ReadonlySet<string>> = { small: new Set(), large: new Set() };
+  /** The steps that came behind a large one of their sequence. */
+  readonly #behindLarge = new WeakSet<One>();
   #calls = 0;
 
   /** @param limits of one call; a request with more bytes than these is large */
@@ -67,18 +69,31 @@ export class Turns<One extends Waiter> {
     const line = this.#lines.get(one.tenant) ?? { waiting: [], large: 0, largeAt: this.#calls };
     this.#lines.set(one.tenant, line);
     const after = line.waiting.findLastIndex(({ order }) => order < one.order);
+    if (this.#isBehindLarge(one, line, after)) this.#behindLarge.add(one);
     line.waiting.splice(after + 1, 0, one);
     if (this.sizeOf(one) === "large") line.large++;
   }
 
+  /** Whether it may wait for as long as a large one: it is one, or a step that came behind one. */
+  mayWaitLong(one: One): boolean {
+    return this.sizeOf(one) === "large" || this.#behindLarge.has(one);
+  }
+
+  /** @param after the index of the last one that waits before it */
+  #isBehindLarge({ sequence }: One, { waiting, large }: Line<One>, after: number): boolean {
+    if (sequence === undefined) return false;
+    if (this.#underWay.large.has(sequence)) return true;
+    return large > 0 && waiting.slice(0, after + 1).some((one) => one.sequence === sequence && this.mayWaitLong(one));
+  }
+
   /**
    * Takes out those that have waited for too long.
-   * @param oldest of each size, what came before
+   * @param oldest what came before these: of small ones, and of those that may wait long
    */
   takeOverdue(oldest: Readonly<Record<Size, number>>): One[] {
     const overdue: One[] = [];
     for (const [tenant, { waiting }] of this.#lines) {
-      const some = waiting.filter((one) => one.since < oldest[this.sizeOf(one)]);
+      const some = waiting.filter((one) => one.since < oldest[this.mayWaitLong(one) ? "large" : "small"]);
       overdue.push(...some);
       this.#takeOut(tenant, new Set(some));
     }

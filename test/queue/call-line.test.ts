@@ -99,6 +99,18 @@ describe("a line of admission calls", () => {
     }
   });
 
+  it("repeats the call of a large one whose reply is lost, however long it waited for its turn", async () => {
+    const large = (request: string, ageMs: number) => {
+      const place = { order: arrivals++, since: performance.now() - ageMs };
+      return line.admit({ ...applicant(lab.lane, request, "x".repeat(2 * MiB)), digest: request }, place);
+    };
+    expect(await large("first", 0)).toEqual({ said: "admitted" });
+    const lost = proxy.loseReply(1);
+    expect(await large("late", 3_000)).toEqual({ said: "admitted" });
+    await lost;
+    expect(await queuedNow()).toEqual(["first", "late"]);
+  });
+
   it("admits no step before the end of a large one is known that was given up", async () => {
     const terms = { gateway: "gw-small-calls", limits: LIMITS };
     const limits = { bytes: 1_000, items: 64 };
