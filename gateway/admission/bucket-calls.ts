@@ -61,6 +61,21 @@ export class BucketCalls {
     });
   }
 
+  /**
+   * Does what a step needs before it comes again. No step of its sequence that came after it goes
+   * before that, nor before the step if it comes at once then.
+   */
+  async prepare<T>({ tenant, sequence }: Applicant, { order }: Place, work: () => Promise<T>): Promise<T> {
+    if (sequence === undefined) return work();
+    const release = this.#turns.holdBehind({ tenant, sequence: sequence.name, order });
+    try {
+      return await work();
+    } finally {
+      release();
+      for (const line of Object.values(this.#lines)) line.start();
+    }
+  }
+
   /** See `CallLine.confirm`. */
   confirm(): void {
     for (const line of Object.values(this.#lines)) line.confirm();

@@ -49,6 +49,8 @@ export class Turns<One extends Waiter> {
   readonly #underWay: Record<Size, ReadonlySet<string>> = { small: new Set(), large: new Set() };
   /** The steps that came behind a large one of their sequence. */
   readonly #behindLarge = new WeakSet<One>();
+  /** The steps that prepare to come again, by their sequence: their orders, and who stays behind them. */
+  readonly #away = new Map<string, { readonly orders: Set<number>; behind: One[] }>();
   #calls = 0;
 
   /** @param limits of one call; a request with more bytes than these is large */
@@ -66,12 +68,37 @@ export class Turns<One extends Waiter> {
 
   /** One that comes again, with the order that it had, goes before those that came after it. */
   add(one: One): void {
+    const away = one.sequence === undefined ? undefined : this.#away.get(one.sequence);
+    if (away !== undefined && Math.min(...away.orders) < one.order) {
+      away.behind.push(one);
+      return;
+    }
     const line = this.#lines.get(one.tenant) ?? { waiting: [], large: 0, largeAt: this.#calls };
     this.#lines.set(one.tenant, line);
     const after = line.waiting.findLastIndex(({ order }) => order < one.order);
     if (this.#isBehindLarge(one, line, after)) this.#behindLarge.add(one);
     line.waiting.splice(after + 1, 0, one);
     if (this.sizeOf(one) === "large") line.large++;
+  }
+
+  /**
+   * Lets no step of this sequence go that came after the one with this order, which comes again.
+   * @returns ends that; the step itself is to be added before calls are made again
+   */
+  holdBehind({ tenant, sequence, order }: Pick<One, "tenant" | "order"> & { readonly sequence: string }): () => void {
+    const away = this.#away.get(sequence) ?? { orders: new Set(), behind: [] };
+    this.#away.set(sequence, away);
+    away.orders.add(order);
+    const later = this.#lines.get(tenant)?.waiting.filter((one) => one.sequence === sequence && one.order > order);
+    away.behind.push(...(later ?? []));
+    this.#takeOut(tenant, new Set(later));
+    return () => {
+      away.orders.delete(order);
+      const { behind } = away;
+      away.behind = [];
+      if (away.orders.size === 0) this.#away.delete(sequence);
+      for (const one of behind) this.add(one);
+    };
   }
 
   /** Whether it may wait for as long as a large one: it is one, or a step that came behind one. */
