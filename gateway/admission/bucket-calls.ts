@@ -55,8 +55,8 @@ export class BucketCalls {
       this.#turns.add(waiting);
       const size = this.#turns.sizeOf(waiting);
       this.#lines[size].start();
-      // A step may have to wait until it is known how a call of the other kind has ended. Where that
-      // one was given up, nobody asks for its end before somebody waits for it.
+      // A step may have to wait until it is known how a call of the other kind has ended. Where
+      // that one was given up, nobody asks for its end before somebody waits for it.
       if (sequence !== undefined) this.#lines[size === "small" ? "large" : "small"].start();
     });
   }

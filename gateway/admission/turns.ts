@@ -49,7 +49,7 @@ export class Turns<One extends Waiter> {
   readonly #underWay: Record<Size, ReadonlySet<string>> = { small: new Set(), large: new Set() };
   /** The steps that came behind a large one of their sequence. */
   readonly #behindLarge = new WeakSet<One>();
-  /** The steps that prepare to come again, by their sequence: their orders, and who stays behind them. */
+  /** By sequence, the orders of its steps that prepare to come again, and who stays behind them. */
   readonly #away = new Map<string, { readonly orders: Set<number>; behind: One[] }>();
   #calls = 0;
 
