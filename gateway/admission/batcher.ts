@@ -52,6 +52,11 @@ export class AdmissionBatcher {
     return this.#line(applicant.lane.bucket).admit(applicant, place);
   }
 
+  /** See `BucketCalls.prepare`. */
+  prepare<T>(applicant: Applicant, place: Place, work: () => Promise<T>): Promise<T> {
+    return this.#line(applicant.lane.bucket).prepare(applicant, place, work);
+  }
+
   /**
    * Makes all calls that may have taken a request of this bucket harmless: when it resolves, what
    * they have not admitted they never will. It gives up after `budgetMs`.

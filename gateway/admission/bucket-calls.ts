@@ -53,8 +53,27 @@ export class BucketCalls {
       const sequence = applicant.sequence?.name;
       const waiting = { ...place, tenant, sequence, bytes: frame.length, applicant, resolve, reject };
       this.#turns.add(waiting);
-      this.#lines[this.#turns.sizeOf(waiting)].start();
+      const size = this.#turns.sizeOf(waiting);
+      this.#lines[size].start();
+      // A step may have to wait until it is known how a call of the other kind has ended. Where
+      // that one was given up, nobody asks for its end before somebody waits for it.
+      if (sequence !== undefined) this.#lines[size === "small" ? "large" : "small"].start();
     });
+  }
+
+  /**
+   * Does what a step needs before it comes again. No step of its sequence that came after it goes
+   * before that, nor before the step if it comes at once then.
+   */
+  async prepare<T>({ tenant, sequence }: Applicant, { order }: Place, work: () => Promise<T>): Promise<T> {
+    if (sequence === undefined) return work();
+    const release = this.#turns.holdBehind({ tenant, sequence: sequence.name, order });
+    try {
+      return await work();
+    } finally {
+      release();
+      for (const line of Object.values(this.#lines)) line.start();
+    }
   }
 
   /** See `CallLine.confirm`. */

@@ -20,11 +20,14 @@ import type { Size, Turns, Waiter } from "./turns.js";
 
 /**
  * How long after it came the call of a request is still repeated, in ms, before its client is told
- * to retry. It bridges a restart of Redis.
+ * to retry; for what may wait long, after it was taken. It bridges a restart of Redis.
  */
 const BUDGET_MS = 2_000;
 
-/** How long a large request waits for its turn, in ms: there may be many. */
+/**
+ * How long a large request waits for its turn, in ms, and a step behind one of its sequence: there
+ * may be many.
+ */
 const LARGE_WAITS_MS = 5_000;
 
 /**
@@ -217,7 +220,7 @@ export class CallLine {
 
   /** @throws the last error where the end of the call is not known */
   async #bringToAnEnd(requests: readonly Waiting[]): Promise<readonly Admission[] | "unwritable"> {
-    const { redis, terms, record, onGoneBack } = this.#settings;
+    const { redis, terms, record, onGoneBack, turns } = this.#settings;
     const applicants = requests.map(({ applicant }) => applicant);
     const number = ++this.#number;
     let copies = 0;
@@ -244,8 +247,10 @@ export class CallLine {
         throw error;
       }
     };
-    const youngest = requests.length === 0 ? performance.now() : Math.max(...requests.map(({ since }) => since));
-    return retrying(attempt, { budgetMs: youngest + BUDGET_MS - performance.now() });
+    const now = performance.now();
+    const begun = requests.map((one) => (turns.mayWaitLong(one) ? now : one.since));
+    const latest = requests.length === 0 ? now : Math.max(...begun);
+    return retrying(attempt, { budgetMs: latest + BUDGET_MS - now });
   }
 
   /**

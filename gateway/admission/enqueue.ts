@@ -120,7 +120,7 @@ export async function enqueue<Request extends AnyRequest>(
         return { said: "known", outcome: admission.outcome, version: admission.pin.version };
       case "pinned": {
         const { pin } = admission;
-        const model = queue.models.pinned(request.model.name, pin) ?? (await inherit(queue, applicant, pin));
+        const model = queue.models.pinned(request.model.name, pin) ?? (await inherit(queue, applicant, place, pin));
         if (model === undefined) throw versionRetired(request, pin);
         request = entry.under(model);
         applicant = applicantOf(queue, entry, request);
@@ -194,15 +194,19 @@ function applicantOf<Request extends AnyRequest>(
  * @returns what the step is made anew for; undefined where there is no such version
  */
 async function inherit(
-  { redis, models }: EnqueueSettings,
-  { lane, sequence }: Applicant,
+  { redis, models, batcher }: EnqueueSettings,
+  applicant: Applicant,
+  place: Place,
   pin: Pin,
 ): Promise<ServedModel | undefined> {
+  const { lane, sequence } = applicant;
   const heir = models.heir(lane.model, pin);
   if (heir === undefined || sequence === undefined) return undefined;
   try {
     // Where it has yet another pin by now, the next try of the step says so.
-    await adopt(redis, { bucket: lane.bucket, model: lane.model, name: sequence.name }, pin, pinOf(heir));
+    const { name } = sequence;
+    const adopting = () => adopt(redis, { bucket: lane.bucket, model: lane.model, name }, pin, pinOf(heir));
+    await batcher.prepare(applicant, place, adopting);
   } catch (cause) {
     throw fixedError("unavailable", "queue", { cause });
   }

@@ -44,6 +44,13 @@ describe("turns", () => {
     expect([take("small"), take("small"), take("small")]).toEqual(["p1 q1 r1 s1", "t1 u1 p2 q2", "r2 s2 t2 u2"]);
   });
 
+  it("are not used up by tenants who have only what may not go", () => {
+    const { add, take } = waiting("A|t|101", "B|u|101", "C|v|101|s", "D|w|101|r", "e|w|1|r", "H|y|101", "f|x|1");
+    add("g|v|1|s", 10);
+    expect(take("large")).toBe("A");
+    expect(take("small")).toBe("f");
+  });
+
   it("let one that does not fit begin the next call, and others go on", () => {
     const { take } = waiting("a|t|50", "b|u|60", "c|t|40", "d|v|5");
     expect([take("small"), take("small")]).toEqual(["a d c", "b"]);
@@ -105,5 +112,26 @@ describe("turns", () => {
     add("c|t|1", 2, 20);
     expect(turns.takeOverdue({ small: 10, large: 0 }).map(({ name }) => name)).toEqual(["a"]);
     expect([take("small"), take("large"), turns.isEmpty]).toEqual(["c", "B", true]);
+  });
+
+  it("send a step away no sooner than the large one that it came behind", () => {
+    const { turns, add, take } = waiting();
+    const overdue = (small: number, large: number) => turns.takeOverdue({ small, large }).map(({ name }) => name);
+    add("A|t|101|s", 0, 5);
+    add("b|t|1|s", 1, 5);
+    add("c|t|1|other", 2, 5);
+    expect(overdue(10, 0)).toEqual(["c"]);
+    expect(take("large")).toBe("A");
+    add("d|t|1|s", 3, 5);
+    expect(overdue(10, 0)).toEqual([]);
+    // The large one is over, and they have their turn.
+    expect(take("large")).toBe("");
+    expect(overdue(10, 0)).toEqual([]);
+    expect(take("small")).toBe("b d");
+    add("e|t|1|s", 4, 5);
+    expect(overdue(10, 0)).toEqual(["e"]);
+    add("F|t|101|s", 5, 5);
+    add("g|t|1|s", 6, 5);
+    expect(overdue(10, 10)).toEqual(["F", "g"]);
   });
 });

@@ -29,6 +29,15 @@ interface Line<One> {
   largeAt: number;
 }
 
+/** A tenant in a call of small requests. */
+interface Giver<One> {
+  readonly tenant: string;
+  readonly may: Iterator<One, undefined>;
+  /** What it gives when its turn comes; undefined where nothing more may go. */
+  next: One | undefined;
+  readonly given: Set<One>;
+}
+
 export class Turns<One extends Waiter> {
   readonly #limits: Required<CallLimits>;
   /** By tenant. The one whose turn it is comes first. */
@@ -38,6 +47,10 @@ export class Turns<One extends Waiter> {
    * only calls of the same kind take more steps of them.
    */
   readonly #underWay: Record<Size, ReadonlySet<string>> = { small: new Set(), large: new Set() };
+  /** The steps that came behind a large one of their sequence. */
+  readonly #behindLarge = new WeakSet<One>();
+  /** By sequence, the orders of its steps that prepare to come again, and who stays behind them. */
+  readonly #away = new Map<string, { readonly orders: Set<number>; behind: One[] }>();
   #calls = 0;
 
   /** @param limits of one call; a request with more bytes than these is large */
@@ -55,21 +68,59 @@ export class Turns<One extends Waiter> {
 
   /** One that comes again, with the order that it had, goes before those that came after it. */
   add(one: One): void {
+    const away = one.sequence === undefined ? undefined : this.#away.get(one.sequence);
+    if (away !== undefined && Math.min(...away.orders) < one.order) {
+      away.behind.push(one);
+      return;
+    }
     const line = this.#lines.get(one.tenant) ?? { waiting: [], large: 0, largeAt: this.#calls };
     this.#lines.set(one.tenant, line);
     const after = line.waiting.findLastIndex(({ order }) => order < one.order);
+    if (this.#isBehindLarge(one, line, after)) this.#behindLarge.add(one);
     line.waiting.splice(after + 1, 0, one);
     if (this.sizeOf(one) === "large") line.large++;
   }
 
   /**
+   * Lets no step of this sequence go that came after the one with this order, which comes again.
+   * @returns ends that; the step itself is to be added before calls are made again
+   */
+  holdBehind({ tenant, sequence, order }: Pick<One, "tenant" | "order"> & { readonly sequence: string }): () => void {
+    const away = this.#away.get(sequence) ?? { orders: new Set(), behind: [] };
+    this.#away.set(sequence, away);
+    away.orders.add(order);
+    const later = this.#lines.get(tenant)?.waiting.filter((one) => one.sequence === sequence && one.order > order);
+    away.behind.push(...(later ?? []));
+    this.#takeOut(tenant, new Set(later));
+    return () => {
+      away.orders.delete(order);
+      const { behind } = away;
+      away.behind = [];
+      if (away.orders.size === 0) this.#away.delete(sequence);
+      for (const one of behind) this.add(one);
+    };
+  }
+
+  /** Whether it may wait for as long as a large one: it is one, or a step that came behind one. */
+  mayWaitLong(one: One): boolean {
+    return this.sizeOf(one) === "large" || this.#behindLarge.has(one);
+  }
+
+  /** @param after the index of the last one that waits before it */
+  #isBehindLarge({ sequence }: One, { waiting, large }: Line<One>, after: number): boolean {
+    if (sequence === undefined) return false;
+    if (this.#underWay.large.has(sequence)) return true;
+    return large > 0 && waiting.slice(0, after + 1).some((one) => one.sequence === sequence && this.mayWaitLong(one));
+  }
+
+  /**
    * Takes out those that have waited for too long.
-   * @param oldest of each size, what came before
+   * @param oldest what came before these: of small ones, and of those that may wait long
    */
   takeOverdue(oldest: Readonly<Record<Size, number>>): One[] {
     const overdue: One[] = [];
     for (const [tenant, { waiting }] of this.#lines) {
-      const some = waiting.filter((one) => one.since < oldest[this.sizeOf(one)]);
+      const some = waiting.filter((one) => one.since < oldest[this.mayWaitLong(one) ? "large" : "small"]);
       overdue.push(...some);
       this.#takeOut(tenant, new Set(some));
     }
@@ -96,20 +147,25 @@ export class Turns<One extends Waiter> {
     const { bytes, items } = this.#limits;
     const call: One[] = [];
     let room = bytes;
-    let givers: { readonly tenant: string; readonly may: Iterator<One>; readonly given: Set<One> }[] = [];
-    for (const [tenant, { waiting }] of this.#lines) {
+    let givers: Giver<One>[] = [];
+    for (const [tenant, { waiting, large }] of this.#lines) {
       if (givers.length === items) break;
-      givers.push({ tenant, may: this.#smallOf(waiting), given: new Set() });
+      if (waiting.length === large) continue;
+      const may = this.#smallOf(waiting);
+      const { value } = may.next();
+      // Who has nothing that may go stays in front, and takes nobody's place in this call.
+      if (value !== undefined) givers.push({ tenant, may, next: value, given: new Set() });
     }
     const all = givers;
     while (givers.length > 0 && call.length < items) {
-      givers = givers.filter(({ may, given }) => {
+      givers = givers.filter((giver) => {
+        const { may, next, given } = giver;
         if (call.length === items) return true;
-        const { value, done } = may.next();
-        if (done === true || value.bytes > room) return false;
-        room -= value.bytes;
-        given.add(value);
-        call.push(value);
+        if (next === undefined || next.bytes > room) return false;
+        room -= next.bytes;
+        given.add(next);
+        call.push(next);
+        giver.next = may.next().value;
         return true;
       });
     }

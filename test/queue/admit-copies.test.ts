@@ -183,4 +183,20 @@ describe("a call of many requests", () => {
     ];
     expect(await said(steps)).toEqual(["pinned", "held-back", "pinned", "held-back", "admitted"]);
   });
+
+  it("lets a step come again with the START before it that finds no room", async () => {
+    const none = { models: { [lab.lane.model]: [0, -1, 100] as const }, tenants: { default: [-1, -1] as const } };
+    const limits = { ...none, all: -1, kept: -1, keep: 1e9, again: true };
+    const shares = {
+      prepare: () => undefined,
+      limitsOf: () => limits,
+      note: () => undefined,
+      noteFull: () => undefined,
+    };
+    const steps = [step("r1", SEQUENCE, true), step("r2", SEQUENCE), step("r3", "default:u8")];
+    const admitted = await admit(lab.redis, { ...terms, shares }, steps, onlyCall());
+    expect(admitted).toMatchObject({ said: "answered" });
+    const words = admitted.said === "answered" ? admitted.admissions.map(({ said }) => said) : [];
+    expect(words).toEqual(["queue-full", "held-back", "start-required"]);
+  });
 });

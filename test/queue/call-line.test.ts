@@ -99,6 +99,18 @@ describe("a line of admission calls", () => {
     }
   });
 
+  it("repeats the call of a large one whose reply is lost, however long it waited for its turn", async () => {
+    const large = (request: string, ageMs: number) => {
+      const place = { order: arrivals++, since: performance.now() - ageMs };
+      return line.admit({ ...applicant(lab.lane, request, "x".repeat(2 * MiB)), digest: request }, place);
+    };
+    expect(await large("first", 0)).toEqual({ said: "admitted" });
+    const lost = proxy.loseReply(1);
+    expect(await large("late", 3_000)).toEqual({ said: "admitted" });
+    await lost;
+    expect(await queuedNow()).toEqual(["first", "late"]);
+  });
+
   it("admits no step before the end of a large one is known that was given up", async () => {
     const terms = { gateway: "gw-small-calls", limits: LIMITS };
     const limits = { bytes: 1_000, items: 64 };
@@ -122,6 +134,61 @@ describe("a line of admission calls", () => {
     const waiting = await lab.redis.lrange(waitKey(lab.lane, "default:u1"), 0, -1);
     expect(waiting.map((one) => /large|next/.exec(one)?.[0])).toEqual(["next"]);
   });
+
+  it.each([
+    { kind: "small", bytes: 10, of: "large", lostBytes: 2_000 },
+    { kind: "large", bytes: 2_000, of: "small", lostBytes: 10 },
+  ])(
+    "admits a step ($kind) behind another ($of) that was given up, beside others that go on",
+    async ({ kind, bytes, lostBytes }) => {
+      const sound = connectRedis({ url: lab.url, name: "sound", log: silentLog });
+      await whenReady(sound, AbortSignal.timeout(10_000));
+      const [first, second] = kind === "small" ? [sound, redis] : [redis, sound];
+      const terms = { gateway: `gw-${randomUUID()}`, limits: { ...LIMITS, queue: 1_000_000 } };
+      const limits = { bytes: 1_000, items: 64 };
+      const settings = {
+        redis: first,
+        forLarge: second,
+        terms,
+        bucket: undefined,
+        onGoneBack: () => undefined,
+        limits,
+      };
+      const calls = new BucketCalls(settings);
+      const step = (request: string, length: number, start = false, ageMs = 0) => {
+        const sequence = { name: "default:u1", start, end: false };
+        const place = { order: arrivals++, since: performance.now() - ageMs };
+        return calls.admit({ ...applicant(lab.lane, request, request.padEnd(length, "x")), sequence }, place);
+      };
+      let goesOn = true;
+      let others = 0;
+      let floods: Promise<void>[] = [];
+      const flood = async () => {
+        while (goesOn) {
+          const name = `other-${others++}`;
+          await calls.admit(applicant(lab.lane, name, name.padEnd(bytes, "x")), placeNow());
+        }
+      };
+      try {
+        expect(await step("first", bytes, true)).toEqual({ said: "admitted" });
+        const stalled = proxy.stall();
+        const givenUp = step("given-up", lostBytes, false, 1_900);
+        await expect.poll(() => stalled.holds("given-up"), { interval: 1 }).toBe(true);
+        proxy.blackHole("toServer");
+        stalled.cut();
+        await expect(givenUp).rejects.toThrow();
+        proxy.heal();
+        await expect.poll(() => redis.status).toBe("ready");
+        floods = [flood(), flood(), flood(), flood()];
+        await expect.poll(() => others).toBeGreaterThan(20);
+        expect(await step("behind", bytes)).toEqual({ said: "admitted" });
+      } finally {
+        goesOn = false;
+        await Promise.allSettled(floods);
+        sound.disconnect();
+      }
+    },
+  );
 
   it("gathers what comes while a call is under way", async () => {
     await come("first");

@@ -8,6 +8,7 @@ import { describe, expect, it } from "vitest";
 import type { CorrelationId } from "#shared/contract/sequence.js";
 import { pinOf } from "#shared/queue/address.js";
 import { waitKey } from "#shared/queue/keys.js";
+import { adopt } from "#shared/queue/sequences/adopt.js";
 import { AdmissionBatcher } from "../../gateway/admission/batcher.js";
 import { enqueue } from "../../gateway/admission/enqueue.js";
 import type { AnyRequest } from "../../gateway/admission/inference.js";
@@ -63,6 +64,53 @@ describe("steps that come one behind the other", () => {
     }
     const said = await Promise.all(sent);
     expect(said.map(({ version }) => version)).toEqual(names.map((_, i) => (i < 15 ? "1" : "2")));
+    const waiting = await lab.redis.lrange(waitKey(lab.lane, "default:u7"), 0, -1);
+    expect(waiting.map((step) => /step-\d\d/.exec(step)?.[0])).toEqual(names);
+  });
+
+  it("keep their order where their sequence is adopted by another version", async () => {
+    const older = servedModel(lab.lane.model, { version: "1" });
+    const newer = servedModel(lab.lane.model, { version: "2" });
+    let isRetired = false;
+    const queue = {
+      redis: lab.redis,
+      batcher: new AdmissionBatcher(lab.redis, { gateway: `gw-${randomUUID()}`, limits: LIMITS }),
+      buckets: 1,
+      models: {
+        heir: () => newer,
+        pinned: (_: string, { version }: { version: string }) => {
+          if (version === "2") return newer;
+          return isRetired ? undefined : older;
+        },
+      },
+      secret: () => Buffer.from("of the lab"),
+      idempotencyTtlMs: 60_000,
+    };
+    const send = (name: string, model: typeof older, start = false) => {
+      const sequence = { id: SEVEN, start, end: false };
+      const request: AnyRequest = { model, tenant: "default", sequence, idempotencyKey: undefined, deadlineMs: 60_000 };
+      return enqueue(queue, {
+        request,
+        address: addressOf(lab, name),
+        encode: () => Buffer.from("frame"),
+        under: (other) => ({ ...request, model: other }),
+        outcomeTtlMs: 60_000,
+        attendedMs: 0,
+      });
+    };
+    // Redis knows the script now, so the first adoption takes no longer than an admission call.
+    const none = { bucket: 0, model: lab.lane.model, name: "default:none" };
+    await adopt(lab.redis, none, pinOf(older), pinOf(newer));
+    await send("first", older, true);
+    isRetired = true;
+    const names = Array.from({ length: 12 }, (_, i) => `step-${String(i).padStart(2, "0")}`);
+    const sent = [];
+    for (const [i, name] of names.entries()) {
+      sent.push(send(name, newer));
+      if (i < 3) await setImmediate();
+    }
+    const said = await Promise.all(sent);
+    expect(said.map(({ version }) => version)).toEqual(names.map(() => "2"));
     const waiting = await lab.redis.lrange(waitKey(lab.lane, "default:u7"), 0, -1);
     expect(waiting.map((step) => /step-\d\d/.exec(step)?.[0])).toEqual(names);
   });

@@ -220,6 +220,8 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
       flags = string.format('%.0f', flags - (start and 3 or 4))
     end
     if not start then
+      -- What has to come again may be the START that begins its sequence anew.
+      if isNone and moved[sequence] then return 'held-back' end
       if not seq then return {'start-required', whyPast(lane.base, name, now)} end
       if lapsed then return {'start-required', WHYS[EXPIRED]} end
       if seq.ended ~= '0' then return {'start-required', WHYS[seq.ended]} end
