@@ -94,4 +94,21 @@ describe("a state that a gateway carries", () => {
       await gateway.server.close(0);
     }
   });
+
+  it("is refused at once while Redis takes no writes, and has changed nothing", async () => {
+    const frame = frameOf(1_000);
+    await sequences.import(change(500), frame, []);
+    const to = elsewhere(500);
+    await lab.redis.config("SET", "maxmemory", "1");
+    try {
+      const refused = { code: "unavailable" };
+      await expect(sequences.import(change(600), frame, [])).rejects.toMatchObject(refused);
+      await expect(sequences.fork(change(500), change(to).id, undefined)).rejects.toMatchObject(refused);
+    } finally {
+      await lab.redis.config("SET", "maxmemory", "0");
+    }
+    for (const id of [600, to]) {
+      await expect(sequences.describe(change(id))).rejects.toMatchObject({ code: "sequence_unknown" });
+    }
+  });
 });
