@@ -140,6 +140,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   const requests = new Requests({ redis, bus, relay, outcomeTtlMs: streamTtlMs });
   const sequences = new Sequences({
     redis,
+    forLarge,
     buckets,
     models: fleet,
     limits,
@@ -165,7 +166,12 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     bodies: new Bodies(config.BATON_BODY_MEMORY_BYTES),
     parseThread,
     printThread,
-    limits: { ...defaultLimits, jsonBytes: config.BATON_MAX_JSON_BYTES, binaryBytes: config.BATON_MAX_BODY_BYTES },
+    limits: {
+      ...defaultLimits,
+      jsonBytes: config.BATON_MAX_JSON_BYTES,
+      binaryBytes: config.BATON_MAX_BODY_BYTES,
+      stateBytes: config.BATON_MAX_STATE_BYTES,
+    },
     log: (fields, line) => log.error(fields, line),
   });
   const server = await startServer(app, {

@@ -47,6 +47,12 @@ export const sharedSettings = z.object({
     .describe(
       "parts of the queue, each in one slot of a Redis Cluster; 16 in a Cluster, else 1, unless the deployment was begun with another number",
     ),
+  BATON_MAX_STATE_BYTES: z.coerce
+    .number()
+    .int()
+    .positive()
+    .default(16_777_216)
+    .describe("most bytes that a checkpoint of a sequence may take, one that is imported too"),
   BATON_HIBERNATE_DIR: z
     .string()
     .optional()

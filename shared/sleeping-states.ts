@@ -6,7 +6,7 @@
  * told.
  */
 import { createHash, randomBytes } from "node:crypto";
-import { link, mkdir, open, readdir, readFile, rename, unlink } from "node:fs/promises";
+import { link, mkdir, open, readdir, readFile, rename, stat, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Logger } from "pino";
 
@@ -68,12 +68,19 @@ export class SleepingStates {
     const folder = this.#known();
     const name = `${createHash("sha256").update(key).digest("hex").slice(0, 32)}.${randomBytes(6).toString("hex")}`;
     const path = join(folder, name.slice(0, 2), name);
+    const pointer = `${PREFIX}${frame.length - 4 - frame.readUInt32LE(0)}:${await nameOf(folder)}:${name}`;
     await makeFolder(dirname(path));
-    await writeFlushed(`${path}.new`, [`${key}\n`, frame]);
-    await rename(`${path}.new`, path);
+    try {
+      await writeFlushed(`${path}.new`, [`${key}\n`, frame]);
+      await rename(`${path}.new`, path);
+    } catch (error) {
+      // A full disk must not fill further at each try.
+      await unlink(`${path}.new`).catch(() => undefined);
+      throw error;
+    }
     await flushFolder(dirname(path));
     await flushFolder(folder);
-    return `${PREFIX}${frame.length - 4 - frame.readUInt32LE(0)}:${await nameOf(folder)}:${name}`;
+    return pointer;
   }
 
   /**
@@ -103,6 +110,24 @@ export class SleepingStates {
       if (part.length !== 2) continue;
       for (const name of await readdir(join(folder, part))) if (!name.endsWith(".new")) yield name;
     }
+  }
+
+  /**
+   * Removes files that are no whole ones after so long: whoever wrote them has died.
+   * @returns how many there were
+   */
+  async removeDrafts(olderThanMs: number): Promise<number> {
+    const folder = this.#known();
+    let removed = 0;
+    for (const name of await readdir(folder, { recursive: true })) {
+      if (!name.endsWith(".new")) continue;
+      const path = join(folder, name);
+      const facts = await stat(path).catch(nullIfGone);
+      if (facts === null || Date.now() - facts.mtimeMs < olderThanMs) continue;
+      await unlink(path).catch(nullIfGone);
+      removed++;
+    }
+    return removed;
   }
 
   /** @returns the key whose checkpoint a file has; undefined where there is no such file now */

@@ -66,12 +66,6 @@ export const workerSettings = sharedSettings.extend({
     .min(0)
     .default(268_435_456)
     .describe("memory for recent states of sequences, per model"),
-  BATON_MAX_STATE_BYTES: z.coerce
-    .number()
-    .int()
-    .positive()
-    .default(16_777_216)
-    .describe("most bytes that a checkpoint of a sequence may take"),
   BATON_HIBERNATE_AFTER_MS: z.coerce
     .number()
     .int()

@@ -1,6 +1,6 @@
 /** Asks Redis for something that a client waits for and that is safe to ask twice. */
 import { fixedError, InferenceError } from "#shared/errors.js";
-import { isTransient, retrying } from "#shared/retry.js";
+import { isTransient, refusesWrites, retrying } from "#shared/retry.js";
 
 /** How long an operation is retried while Redis cannot be reached. */
 const REDIS_BUDGET_MS = 2_000;
@@ -20,11 +20,26 @@ export async function askRedis<T>(call: () => Promise<T>): Promise<T> {
 
 /**
  * The same for a call that changes something.
- * @throws InferenceError `outcome_unknown` where Redis stays away: the change may have been made
+ * @throws InferenceError `unavailable` where Redis refuses the first copy, since it takes no writes;
+ * `outcome_unknown` where Redis stays away: the change may have been made
  */
 export async function changeInRedis<T>(call: () => Promise<T>): Promise<T> {
+  let copies = 0;
+  const attempt = async (): Promise<{ readonly made: T } | { readonly refusal: unknown }> => {
+    copies++;
+    try {
+      return { made: await call() };
+    } catch (cause) {
+      // Redis stays full for longer than a client can wait. Where the reply to an earlier copy was
+      // lost, that one may have made the change.
+      if (copies === 1 && refusesWrites(cause)) return { refusal: cause };
+      throw cause;
+    }
+  };
   try {
-    return await retrying(call, { budgetMs: REDIS_BUDGET_MS });
+    const answer = await retrying(attempt, { budgetMs: REDIS_BUDGET_MS });
+    if ("made" in answer) return answer.made;
+    throw fixedError("unavailable", "queue", { cause: answer.refusal });
   } catch (cause) {
     if (cause instanceof InferenceError || !isTransient(cause)) throw cause;
     throw fixedError("outcome_unknown", "change", { cause });

@@ -6,6 +6,8 @@ export interface Limits extends DeadlineLimits {
   readonly jsonBytes: number;
   /** Longest body of a request with binary tensors, after decompression. */
   readonly binaryBytes: number;
+  /** Largest state of a sequence that is imported. */
+  readonly stateBytes: number;
   /** Longest body of a request that only asks about the server. */
   readonly controlBytes: number;
 }
@@ -13,6 +15,7 @@ export interface Limits extends DeadlineLimits {
 export const defaultLimits: Limits = {
   jsonBytes: 64 * 1024 * 1024,
   binaryBytes: 256 * 1024 * 1024,
+  stateBytes: 16 * 1024 * 1024,
   controlBytes: 1024 * 1024,
   defaultDeadlineMs: 60_000,
   maxDeadlineMs: 3_600_000,
@@ -24,4 +27,12 @@ const maxTextBytes = 4 * 1024 * 1024;
 /** Returns the largest body of a request for a generation, in bytes after decompression. */
 export function textBodyLimit(limits: Limits): number {
   return Math.min(maxTextBytes, limits.jsonBytes);
+}
+
+/** What the frame of a state has beside it: names, digests, shapes. */
+const frameHeadBytes = 64 * 1024;
+
+/** Returns the longest body with the state of a sequence, in bytes after decompression. */
+export function stateBodyLimit({ stateBytes, binaryBytes }: Limits): number {
+  return Math.min(stateBytes + frameHeadBytes, binaryBytes);
 }

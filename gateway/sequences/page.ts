@@ -19,11 +19,14 @@ export function placeText({ bucket, cursor, after }: Place): string {
 export function readPlace(text: string, buckets: number): Place {
   const [bucket, cursor, after, ...rest] = parsed(text);
   if (typeof bucket === "number" && Number.isSafeInteger(bucket) && bucket >= 0 && bucket < buckets) {
-    if (typeof cursor === "string" && /^\d{1,20}$/.test(cursor) && typeof after === "string" && rest.length === 0) {
-      return { bucket, cursor, after };
-    }
+    if (isCursor(cursor) && typeof after === "string" && rest.length === 0) return { bucket, cursor, after };
   }
   throw new InferenceError("invalid_argument", "after must be the 'next' of a page that was answered before");
+}
+
+/** Redis takes 64 bits. */
+function isCursor(cursor: unknown): cursor is string {
+  return typeof cursor === "string" && /^\d{1,20}$/.test(cursor) && BigInt(cursor) < 2n ** 64n;
 }
 
 function parsed(text: string): unknown[] {

@@ -7,7 +7,7 @@ import { readCorrelationId } from "../admission/request-terms.js";
 import type { ModelDirectory } from "../fleet/models.js";
 import type { Bodies } from "../http/bodies.js";
 import { readIdempotencyKey } from "../http/headers.js";
-import type { Limits } from "../http/limits.js";
+import { stateBodyLimit, type Limits } from "../http/limits.js";
 import { jsonReply } from "../http/reply.js";
 import { pathOf, type GatewayEnv, type Router } from "../http/router.js";
 import type { TenantOf } from "../http/tenant.js";
@@ -90,7 +90,7 @@ export function addSequenceRoutes(router: Router, options: SequenceRoutesOptions
         checkSequenceId(asked.model, asked.id);
         const others = asked.version === undefined ? fleet.directory.others(asked.model) : [];
         const encoding = incoming.headers["content-encoding"];
-        const terms = { maxBytes: limits.binaryBytes, jsonBytes: 0, encoding };
+        const terms = { maxBytes: stateBodyLimit(limits), jsonBytes: 0, encoding };
         return jsonReply(await bodies.use(incoming, terms, (bytes) => sequences.import(asked, bytes, others)));
       },
     });

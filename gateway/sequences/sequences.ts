@@ -14,7 +14,7 @@ import { limitsOf, type QueueLimits, type Shares } from "#shared/queue/admission
 import type { SequenceAddress } from "#shared/queue/sequences/address.js";
 import { describeSequence } from "#shared/queue/sequences/describe.js";
 import { endSequence } from "#shared/queue/sequences/end.js";
-import { exportSequence, type ExportedSequence } from "#shared/queue/sequences/export.js";
+import { exportSequence, LARGE_STATE_BYTES, type ExportedSequence } from "#shared/queue/sequences/export.js";
 import { fork } from "#shared/queue/sequences/fork.js";
 import { importSequence, stampForImport } from "#shared/queue/sequences/import.js";
 import { firstPage, listSequences, type Page } from "#shared/queue/sequences/list.js";
@@ -33,6 +33,8 @@ import { sequenceIdOf, type Change, type Named, type OfModel } from "./sequence-
 
 export interface SequencesSettings {
   readonly redis: RedisClient;
+  /** A connection for large states, so that others do not wait for their bytes. */
+  readonly forLarge?: RedisClient;
   readonly buckets: number;
   readonly models: {
     /** @returns the name of the live worker that has this `boot` */
@@ -220,8 +222,8 @@ export class Sequences {
   }
 
   async #exported(named: Named, from: SequenceAddress, step: number | undefined): Promise<ExportedSequence> {
-    const { redis, sleeping } = this.#settings;
-    const exported = await askRedis(() => exportSequence(redis, from, step));
+    const { redis, forLarge, sleeping } = this.#settings;
+    const exported = await askRedis(() => exportSequence(redis, from, step, forLarge));
     if (exported.said === "exported") {
       const { checkpoint } = exported.sequence;
       if (!isPointer(checkpoint?.frame)) return exported.sequence;
@@ -238,7 +240,7 @@ export class Sequences {
     once: Once,
     terms?: SequenceTerms,
   ): Promise<SequenceDescription> {
-    const { redis } = this.#settings;
+    const redis = this.#connectionFor(exported.checkpoint?.frame);
     const known = terms ?? (await this.#terms(change, to));
     const imported = await changeInRedis(() => importSequence(redis, to, exported, known, once));
     if (imported.said !== "imported") throw notMade(imported.said, change);
@@ -252,7 +254,12 @@ export class Sequences {
     const stored = await askRedis(() => redis.getBuffer(key));
     if (!isPointer(stored)) return;
     const frame = await awake(sleeping, stored);
-    await changeInRedis(() => redis.set(key, frame, "KEEPTTL", "XX"));
+    await changeInRedis(() => this.#connectionFor(frame).set(key, frame, "KEEPTTL", "XX"));
+  }
+
+  #connectionFor(frame: Buffer | undefined): RedisClient {
+    const { redis, forLarge = redis } = this.#settings;
+    return frame !== undefined && frame.length > LARGE_STATE_BYTES ? forLarge : redis;
   }
 
   /**

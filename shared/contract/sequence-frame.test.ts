@@ -33,6 +33,11 @@ describe("a checkpoint as clients carry it", () => {
     expect(() => decodeSequenceFrame(bytes)).toThrow(expect.objectContaining({ code: "frame_corrupt" }));
   });
 
+  it.each([0, 1.5, 2 ** 31 + 1, Number.MAX_SAFE_INTEGER])("is refused with the step %d", (step) => {
+    const bytes = encodeSequenceFrame({ ...frame, step, tensors: undefined });
+    expect(() => decodeSequenceFrame(bytes)).toThrow(expect.objectContaining({ code: "frame_corrupt" }));
+  });
+
   it("is refused without its checksum, or as another kind of frame", () => {
     for (const meta of [
       {},

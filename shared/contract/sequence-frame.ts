@@ -12,8 +12,11 @@ import { datatypeBytes, elementCount, isDatatype } from "../model/datatype.js";
 /** What a frame says, but for its checksum. */
 const facts = z.strictObject({
   format: z.literal("baton-sequence-1"),
-  /** Number of the last step, counted from the START. */
-  step: z.int().positive(),
+  /** Number of the last step, counted from the START; no sequence takes more. */
+  step: z
+    .int()
+    .positive()
+    .max(2 ** 31),
   model: z.string(),
   version: z.string(),
   /** The beginning of the digest of the model's configuration and files, as pins have it. */

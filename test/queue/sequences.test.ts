@@ -192,4 +192,13 @@ describe("a sequence", () => {
     await admitStep(lab, { request: "busy", start: true });
     expect(await exportSequence(lab.redis, address())).toMatchObject({ said: "busy" });
   });
+
+  it("counts on from a step of many digits", async () => {
+    const pin = { version: lab.lane.version, digest: lab.lane.digest };
+    const checkpoint = encodeCheckpoint(nameRun("import"), []);
+    const step = 123_456_789_012_345;
+    await importSequence(lab.redis, address(OTHER), { step, pin, checkpoint }, terms);
+    expect(await admitStep(lab, { request: "next", sequence: OTHER })).toEqual({ said: "admitted" });
+    expect((await takeOne(lab.queue)).number).toBe(step + 1);
+  });
 });

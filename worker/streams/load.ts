@@ -20,6 +20,8 @@ export interface ServingGenerator {
   readonly version: string;
   /** Most tokens that a prompt and its output have together. */
   readonly contextLength: number;
+  /** Its tokens are the numbers below this one. */
+  readonly vocabSize: number;
   /**
    * Most choices of new requests that are generated at once; further requests wait in the queue.
    */
@@ -105,7 +107,7 @@ export async function loadGenerator(
   const warnings = [...folder.warnings, ...host.facts.warnings];
   return {
     kind: "generator",
-    serving: { name, version: VERSION, contextLength, slots, maxIdleMs, kvBytes, host, tokenizer },
+    serving: { name, version: VERSION, contextLength, vocabSize, slots, maxIdleMs, kvBytes, host, tokenizer },
     served: {
       ...described(folder),
       generator: generatorFacts(folder, slots, maxIdleMs),

@@ -114,12 +114,13 @@ async function prepare(
     }
     const lookup = await held.state;
     if (lookup.kind === "unavailable") return { kind: "drop" };
-    if (lookup.kind === "refused") {
+    const history = lookup.kind === "refused" ? lookup.error : historyOf(lookup.tensors, model);
+    if (history instanceof InferenceError) {
       // Its stream has ended well; only the conversation cannot go on.
       if (state === "sealed") return { kind: "sealed", records, history: undefined };
-      throw lookup.error;
+      throw history;
     }
-    const prompt = await model.tokenizer.encode(spec.prompt, historyOf(lookup.tensors));
+    const prompt = await model.tokenizer.encode(spec.prompt, history);
     const drawn = tokensIn(records, spec.sampling.choices);
     if (state === "sealed")
       return { kind: "sealed", records, history: Int32Array.from([...prompt, ...(drawn[0] ?? [])]) };

@@ -3,6 +3,7 @@
  * bucket. The workers of a model take turns; should two do the same, one file too many is written.
  */
 import type { Logger } from "pino";
+import { decodeFrame } from "#shared/frame.js";
 import { laneKeys, hibernationKeys, versionKey } from "#shared/queue/keys.js";
 import { readSequences, type SequenceFacts } from "#shared/queue/sequence.js";
 import { beginHibernation } from "#shared/queue/work/begin-round.js";
@@ -78,13 +79,21 @@ export async function bringToDisk(
   const facts = await readSequences(redis, where, names);
   const keys = names.flatMap((name, i) => versionsOf(facts[i]).map((version) => versionKey(where, name, version)));
   const sleeping: Sleeping[] = [];
-  for (let i = 0; i < keys.length; i += AT_ONCE) {
-    const some = await Promise.all(keys.slice(i, i + AT_ONCE).map((key) => write(redis, states, key)));
-    sleeping.push(...some.filter((one) => one !== undefined));
+  const failures: unknown[] = [];
+  for (let i = 0; i < keys.length && failures.length === 0; i += AT_ONCE) {
+    const some = await Promise.allSettled(keys.slice(i, i + AT_ONCE).map((key) => write({ redis, states, log }, key)));
+    for (const one of some) {
+      if (one.status === "rejected") failures.push(one.reason);
+      else if (one.value !== undefined) sleeping.push(one.value);
+    }
   }
   const isFull = names.length === PAGE;
-  const count = await hibernate(redis, where, sleeping, isFull ? endOf(page) : until);
+  // Where the disk is full or Redis is away, the files that are whole count all the same, and the
+  // next round comes back to the others.
+  const end = isFull ? endOf(page) : until;
+  const count = await hibernate(redis, where, sleeping, failures.length === 0 ? end : reached);
   if (count > 0) log.debug({ ...where, count }, "states of idle sequences brought to disk");
+  if (failures.length > 0) throw failures[0];
   return isFull;
 }
 
@@ -98,9 +107,22 @@ function endOf(page: readonly string[]): number {
   return Number(page[1]) === last ? last + 1 : last;
 }
 
-async function write(redis: RedisClient, states: SleepingStates, key: string): Promise<Sleeping | undefined> {
+/**
+ * @returns undefined for what is not to sleep; a checkpoint that cannot be read stays in Redis,
+ * where the sequence's next step says so
+ */
+async function write(
+  { redis, states, log }: Pick<Hibernation, "redis" | "states" | "log">,
+  key: string,
+): Promise<Sleeping | undefined> {
   const frame = await redis.getBuffer(key);
   if (frame === null || isPointer(frame)) return undefined;
+  try {
+    decodeFrame(frame);
+  } catch (error) {
+    log.error({ key, error: String(error) }, "the state of an idle sequence cannot be read; it stays in Redis");
+    return undefined;
+  }
   return { key, pointer: await states.write(key, frame) };
 }
 

@@ -1,7 +1,8 @@
 /**
  * Removes the files of states that have woken, moved on or ended. A file counts as unused when the
  * key that it was written for does not point to it. It goes when it has been so for an hour at
- * every look, since a pointer may arrive late, and Redis may go back to an older one.
+ * every look, since a pointer may arrive late, and Redis may go back to an older one. So do files
+ * that were begun an hour ago and are not whole.
  */
 import type { Logger } from "pino";
 import type { RedisClient } from "#shared/redis/connect.js";
@@ -28,7 +29,7 @@ export async function removeUnused(
   graceMs = UNUSED_MS,
 ): Promise<void> {
   const there = new Set<string>();
-  let removed = 0;
+  let removed = await states.removeDrafts(UNUSED_MS);
   for await (const name of states.files()) {
     if (signal.aborted) return;
     there.add(name);

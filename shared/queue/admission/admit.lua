@@ -279,7 +279,7 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   if not start then keptUntil = renewVersions(lane.base, name, seq.at, seq.kept, keptUntil, now + left + DAY) end
   local step = string.format('%.0f', seq.next + 1)
   local ended = (flags == '2' or flags == '3') and '1' or '0'
-  local number = start and 1 or numberOf(seq)
+  local number = string.format('%.0f', start and 1 or numberOf(seq))
   local facts = table.concat({request, name, step, isBrief and BRIEF_FLAGS[flags] or flags, deadline, gateway, ttl, number}, '|')
   local entry
   if running then

@@ -19,19 +19,29 @@ export type Exporting =
 
 /** Between the two looks the sequence may have gone on, and its checkpoint may be kept no more. */
 const TRIES = 3;
+/** A larger checkpoint travels over the connection for large things. */
+export const LARGE_STATE_BYTES = 1024 * 1024;
 
 /**
  * A checkpoint never changes, so it is read by itself: states can be large.
  * @param step counted from the START; undefined stands for the last one that has ended
+ * @param forLarge a connection for large checkpoints, so that others do not wait for their bytes
  */
-export async function exportSequence(redis: RedisClient, sequence: SequenceAddress, step?: number): Promise<Exporting> {
+export async function exportSequence(
+  redis: RedisClient,
+  sequence: SequenceAddress,
+  step?: number,
+  forLarge = redis,
+): Promise<Exporting> {
   for (let tries = 1; ; tries++) {
     const found = await describeSequence(redis, sequence, step);
     if (found.said !== "kept") return found;
     const { version, view } = found;
     const exported = { step: found.step, pin: view.pin };
     if (version === "") return { said: "exported", sequence: { ...exported, checkpoint: undefined } };
-    const frame = await redis.getBuffer(versionKey(sequence, sequence.name, version));
+    const key = versionKey(sequence, sequence.name, version);
+    const isLarge = forLarge !== redis && (await redis.strlen(key)) > LARGE_STATE_BYTES;
+    const frame = await (isLarge ? forLarge : redis).getBuffer(key);
     if (frame !== null) return { said: "exported", sequence: { ...exported, checkpoint: { version, frame } } };
     if (tries === TRIES) return { said: "gone", view };
   }

@@ -1,0 +1,87 @@
+/** States of idle sequences that go to disk, and those that cannot. */
+import { mkdtemp, readdir, rm, utimes, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { encodeCheckpoint, nameRun } from "#shared/contract/checkpoint.js";
+import { encodeFrame } from "#shared/frame.js";
+import { versionKey } from "#shared/queue/keys.js";
+import { commit } from "#shared/queue/work/commit.js";
+import { timeAt } from "#shared/redis/clock.js";
+import { isPointer, SleepingStates } from "#shared/sleeping-states.js";
+import { bringToDisk } from "../../worker/upkeep/hibernate.js";
+import { removeUnused } from "../../worker/upkeep/unused-files.js";
+import { admitStep, currentVersion, IDLE_MS, result, takeOne, useLab } from "../support/queue/lab.js";
+import { silentLog } from "../support/silent.js";
+
+const COUNT = 12;
+
+describe("states of idle sequences", () => {
+  const lab = useLab();
+  let folder: string;
+  let states: SleepingStates;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "baton-asleep-"));
+    states = new SleepingStates(folder, Buffer.alloc(32, 1), silentLog);
+    await states.prepare();
+  });
+  afterEach(() => rm(folder, { recursive: true, force: true }));
+
+  const name = (i: number) => `default:u${i}`;
+  const keyAt = async (i: number) => versionKey(lab.lane, name(i), await currentVersion(lab, name(i)));
+  const settings = () => ({ redis: lab.redis, afterMs: 1, states, log: silentLog });
+  const round = () => bringToDisk(settings(), lab.lane, IDLE_MS);
+  const written = async () =>
+    (await readdir(folder, { recursive: true })).filter((path) => /[0-9a-f]{32}\./.test(path));
+
+  /** Makes idle sequences, and waits until Redis's clock counts them as such. */
+  async function makeIdle(): Promise<void> {
+    for (let i = 0; i < COUNT; i++) {
+      await admitStep(lab, { request: `r${i}`, start: true, sequence: name(i) });
+      const version = nameRun("run");
+      const { frame } = encodeCheckpoint(version, []);
+      await commit(
+        lab.queue,
+        [result(await takeOne(lab.queue), { action: "put", version, checkpoint: frame })],
+        IDLE_MS,
+      );
+    }
+    const made = await timeAt(lab.redis, lab.lane.model);
+    await expect.poll(() => timeAt(lab.redis, lab.lane.model), { interval: 5 }).toBeGreaterThan(made + 5);
+  }
+
+  it.each([
+    ["one byte", Buffer.from("x")],
+    ["no frame", Buffer.from("what nobody has written")],
+  ])("go to disk beside one that cannot be read (%s)", async (_, unreadable) => {
+    await makeIdle();
+    await lab.redis.set(await keyAt(3), unreadable);
+    await round();
+    const asleep = await Promise.all(
+      Array.from({ length: COUNT }, async (_, i) => isPointer(await lab.redis.getBuffer(await keyAt(i)))),
+    );
+    expect(asleep).toEqual(Array.from({ length: COUNT }, (_, i) => i !== 3));
+    await round();
+    expect(await written()).toHaveLength(COUNT - 1);
+  });
+
+  it("leave no file behind that was not written to its end", async () => {
+    // The key is written, and the frame, which is no buffer, is not.
+    const frame = { length: 8, readUInt32LE: () => 4 } as unknown as Buffer;
+    await expect(states.write("key", frame)).rejects.toThrow();
+    expect(await written()).toEqual([]);
+  });
+
+  it("lose the drafts of workers that died, after an hour", async () => {
+    const deployment = join(folder, (await readdir(folder))[0] ?? "");
+    await states.write("key", encodeFrame({}, []));
+    const part = join(deployment, (await readdir(deployment)).find((one) => one.length === 2) ?? "");
+    const [old, young] = [join(part, `${"a".repeat(32)}.old.new`), join(part, `${"a".repeat(32)}.young.new`)];
+    for (const path of [old, young]) await writeFile(path, "half");
+    const then = Date.now() / 1_000 - 3_700;
+    await utimes(old, then, then);
+    await removeUnused({ ...settings(), unused: new Map() }, new AbortController().signal);
+    const left = (await written()).filter((path) => path.endsWith(".new"));
+    expect(left).toEqual([expect.stringContaining("young")]);
+  });
+});
