@@ -20,8 +20,8 @@ export async function askRedis<T>(call: () => Promise<T>): Promise<T> {
 
 /**
  * The same for a call that changes something.
- * @throws InferenceError `unavailable` where Redis refuses the first copy, since it takes no writes;
- * `outcome_unknown` where Redis stays away: the change may have been made
+ * @throws InferenceError `unavailable` where Redis refuses the first copy, since it takes no
+ * writes; `outcome_unknown` where Redis stays away: the change may have been made
  */
 export async function changeInRedis<T>(call: () => Promise<T>): Promise<T> {
   let copies = 0;

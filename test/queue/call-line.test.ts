@@ -160,11 +160,11 @@ describe("a line of admission calls", () => {
         const place = { order: arrivals++, since: performance.now() - ageMs };
         return calls.admit({ ...applicant(lab.lane, request, request.padEnd(length, "x")), sequence }, place);
       };
-      let goesOn = true;
+      const stopping = new AbortController();
       let others = 0;
       let floods: Promise<void>[] = [];
       const flood = async () => {
-        while (goesOn) {
+        while (!stopping.signal.aborted) {
           const name = `other-${others++}`;
           await calls.admit(applicant(lab.lane, name, name.padEnd(bytes, "x")), placeNow());
         }
@@ -183,7 +183,7 @@ describe("a line of admission calls", () => {
         await expect.poll(() => others).toBeGreaterThan(20);
         expect(await step("behind", bytes)).toEqual({ said: "admitted" });
       } finally {
-        goesOn = false;
+        stopping.abort();
         await Promise.allSettled(floods);
         sound.disconnect();
       }
