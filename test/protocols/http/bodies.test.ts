@@ -165,11 +165,11 @@ describe("all bodies together", () => {
   async function fillBudget(body: Buffer, headers: Record<string, string>) {
     for (;;) {
       const first = await stalled(body, headers);
-      let isRefused = false;
+      const refused = new AbortController();
       // What came before may not have given its room back, and then this one is refused.
-      first.once("response", ({ statusCode }) => (isRefused = statusCode === 503));
+      first.once("response", ({ statusCode }) => void (statusCode === 503 && refused.abort()));
       // The first body may still be on its way; then the other was read in time.
-      while (!isRefused) {
+      while (!refused.signal.aborted) {
         const second = await exchange(url(gateway), body, headers);
         if (second.status !== 200) return { first, second };
       }
