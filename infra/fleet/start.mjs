@@ -33,9 +33,11 @@ export async function start() {
       `Baton already runs in this folder (process ${holder.pid}): press Ctrl-C there, or \`kill ${holder.pid}\`.`,
     );
   await clearLeftovers(home, records);
-  const models = listModels(settings.repository, env["BATON_MODELS"]);
+  listModels(settings.repository, env["BATON_MODELS"]);
   await needHttpPort(settings);
   const { logs, brokers } = await prepare(env);
+  // Setting up makes a model, too.
+  const models = listModels(settings.repository, env["BATON_MODELS"]);
 
   /** @type {import("./member.mjs").Fleet} */
   const fleet = { records, logs, ending: false, giveUp: () => {} };
