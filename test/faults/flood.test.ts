@@ -120,8 +120,12 @@ describe("a flood against a small Redis", () => {
 
   it("is refused in words at the limits, and drained", { timeout: floodScale.timeoutMs }, async () => {
     const calmOne = (beside = neighbour(served.fleet.urls, calm));
-    /** To be called at the end of each part. */
-    const note = async (part: string) => void asked.set(part, await calmOne.tell());
+    /** To be called at the end of each part, which lasts until it has asked at least once. */
+    const note = async (part: string) => {
+      const some: Asked[] = [];
+      await expect.poll(async () => some.push(...(await calmOne.tell())), { timeout: PATIENCE_MS }).not.toBe(0);
+      asked.set(part, some);
+    };
     await pause(floodScale.aloneMs);
     await note("alone");
     watching.push(watchMemory());
