@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { startFleet } from "../support/fleet/fleet.js";
 import { difference } from "../support/recurrent/bare-loop.js";
-import { bareSpeech, sileroRepository, sileros, streamAudio } from "../support/recurrent/silero.js";
+import { bareSpeechInPairs, sileroRepository, sileros, streamAudio } from "../support/recurrent/silero.js";
 import { nth, repeatedly } from "./pace.js";
 import { scale } from "./scale.js";
 
@@ -39,7 +39,7 @@ describe("Silero VAD while workers are killed", () => {
         ]);
         expect(struck).toBeGreaterThan(0);
         expect(refused).toBe(500);
-        const expected = await bareSpeech(model, SEQUENCES, STEPS);
+        const expected = await bareSpeechInPairs(model, SEQUENCES, STEPS);
         for (const [i, heard] of speech.entries()) expect(difference(heard, expected[i] ?? [])).toBeLessThan(1e-5);
         expect(fleet.workers.flatMap(({ lives }) => lives)).toHaveLength(3 + kills);
       } finally {

@@ -1,5 +1,5 @@
 /**
- * A recurrent model in a bare loop, one sequence at a time: each state that comes out is fed into
+ * A recurrent model in a bare loop, one sequence at a time unless told: each state that comes out is fed into
  * the next step. What a fleet answers, however it batches, is compared with it.
  */
 import * as ort from "onnxruntime-node";
@@ -10,6 +10,8 @@ export interface Loop {
   readonly states: Readonly<Record<string, string>>;
   /** The first shape of states whose size the graph leaves open. */
   readonly initial?: Readonly<Record<string, readonly number[]>>;
+  /** How many sequences run together: the size of states where the graph leaves it open; usually 1. */
+  readonly rows?: number;
   /** Inputs that are the same at each step. */
   readonly constants?: Readonly<Record<string, ort.Tensor>>;
 }
@@ -30,13 +32,13 @@ export class BareLoop {
     return new BareLoop(await ort.InferenceSession.create(loop.file, { intraOpNumThreads: 1 }), loop);
   }
 
-  /** Begins a sequence: all states are zeros, of one row. */
+  /** Begins anew: all states are zeros. */
   begin(): this {
-    const { states, initial = {} } = this.#loop;
+    const { states, initial = {}, rows = 1 } = this.#loop;
     this.#states = Object.fromEntries(
       this.#session.inputMetadata.flatMap((value) => {
         if (!value.isTensor || states[value.name] === undefined) return [];
-        const shape = initial[value.name] ?? value.shape.map((dim) => (typeof dim === "number" ? dim : 1));
+        const shape = initial[value.name] ?? value.shape.map((dim) => (typeof dim === "number" ? dim : rows));
         return [[value.name, tensorOf(value.type, shape)]];
       }),
     );
