@@ -13,16 +13,20 @@ import { askRedis } from "../admission/ask-redis.js";
 import { sequenceUnknown } from "./refusals.js";
 import { addressOf, type Change, type Named, type OfModel } from "./sequence-id.js";
 
-/** A change that has no key of its client's is remembered for as long as it is retried here. */
+/**
+ * How long a change without an Idempotency-Key is remembered, in ms. It is retried for a shorter
+ * time (ask-redis.ts).
+ */
 const UNNAMED_TTL_MS = 60_000;
 
+/** Whether a sequence has the version that the path names; without a name any will do. */
 export function isOfVersion({ version }: OfModel, { pin }: SequenceView): boolean {
   return version === undefined || version === pin.version;
 }
 
 /**
- * A path that names a version knows no sequences of others.
- * @throws InferenceError `sequence_unknown`
+ * Refuses a sequence of another version than the path names.
+ * @throws InferenceError `sequence_unknown` or `unavailable`
  */
 export async function checkVersion(
   named: Named,
@@ -30,11 +34,14 @@ export async function checkVersion(
 ): Promise<void> {
   if (named.version === undefined) return;
   const found = await askRedis(() => describeSequence(redis, addressOf(named, buckets)));
-  // One that is there no more may have been changed by an earlier try.
+  // A sequence that exists no more may have been ended by an earlier try of this very change.
   if (found.said !== "unknown" && !isOfVersion(named, found.view)) throw sequenceUnknown(named);
 }
 
-/** @param asked all that makes two uses of one key the same change */
+/**
+ * Says which change this is, so that it is made once however often it is sent.
+ * @param asked all that makes two uses of one Idempotency-Key the same change
+ */
 export function onceOf(
   change: Change,
   { buckets, idempotencyTtlMs }: { readonly buckets: number; readonly idempotencyTtlMs: number },

@@ -49,9 +49,13 @@ export class SequenceCopies {
   }
 
   /**
+   * Makes a second sequence that goes on from where the first one stands, or stood after `step`.
    * @param id of the new sequence
    * @param step after which it goes on; undefined for the last one that has ended
    * @returns the new sequence
+   * @throws InferenceError `sequence_unknown`, `sequence_exists`, `sequence_limit`,
+   * `sequence_busy`, `checkpoint_gone`, `idempotency_mismatch`, `outcome_unknown` or `unavailable`;
+   * `invalid_argument` for a step that it has not come to
    */
   async fork(change: Change, id: CorrelationId, step: number | undefined): Promise<SequenceDescription> {
     const { redis, buckets, models } = this.#settings;
@@ -83,8 +87,10 @@ export class SequenceCopies {
   }
 
   /**
-   * Makes a frame of one of the sequence's checkpoints.
-   * @param step undefined for the last one that has ended
+   * Reads one of the sequence's checkpoints as bytes that `import` takes.
+   * @param step after which it was made; undefined for the last one that has ended
+   * @throws InferenceError `sequence_unknown`, `sequence_busy`, `checkpoint_gone`, `state_lost`,
+   * `state_corrupt` or `unavailable`; `invalid_argument` for a step that it has not come to
    */
   async export(named: Named, step: number | undefined): Promise<Buffer> {
     await checkVersion(named, this.#settings);
@@ -95,9 +101,11 @@ export class SequenceCopies {
   }
 
   /**
-   * Makes a sequence of a frame.
+   * Makes a sequence from the bytes of an exported checkpoint.
    * @param others other versions of the model under which it may go on
-   * @throws InferenceError `frame_corrupt`, `frame_mismatch`, `sequence_exists` and as above
+   * @returns the new sequence
+   * @throws InferenceError `frame_corrupt`, `frame_mismatch`, `sequence_exists`, `sequence_limit`,
+   * `idempotency_mismatch`, `outcome_unknown` or `unavailable`
    */
   async import(change: Change, bytes: Buffer, others: readonly ServedModel[]): Promise<SequenceDescription> {
     const frame = decodeSequenceFrame(bytes);
@@ -110,6 +118,10 @@ export class SequenceCopies {
     return this.#import({ ...change, model }, to, { step, pin: { version, digest }, checkpoint }, once);
   }
 
+  /**
+   * Forks into another bucket. No script reaches two buckets, since they may lie on two servers, so
+   * the checkpoint is exported from one and imported into the other.
+   */
   async #forkElsewhere(
     from: Change,
     to: Change,
@@ -119,7 +131,8 @@ export class SequenceCopies {
   ): Promise<SequenceDescription> {
     const { redis, buckets, models } = this.#settings;
     const target = addressOf(to, buckets);
-    // The old sequence may have gone on since the first try.
+    // An earlier try may have made the fork. The old sequence may have gone on since, so asking for
+    // its last checkpoint again would find another one.
     const before = await askRedis(() => recall(redis, target, once));
     if (before.said === "made") return describeView(before.view, models);
     if (before.said === "mismatch") throw mismatch();
@@ -179,7 +192,7 @@ export class SequenceCopies {
 }
 
 /**
- * Finds the files that a frame was exported of.
+ * Finds the served version that has the files with which the frame's state was made.
  * @throws InferenceError `frame_mismatch`
  */
 function servedAs({ model, version, digest }: SequenceFrame, offered: readonly ServedModel[]): ServedModel {

@@ -15,10 +15,13 @@ import { beginning, placeText, type Place } from "./page.js";
 import { mismatch, noCheckpoint, sequenceUnknown } from "./refusals.js";
 import { addressOf, type Change, type Named, type OfModel } from "./sequence-id.js";
 
-/** So many calls of a listing look at some hundred thousand sequences of others. */
+/**
+ * The most calls for one page. They look at up to 200 000 sequences, perhaps all of other tenants.
+ */
 const MOST_CALLS = 100;
 
 export class Sequences {
+  /** The operations that make a sequence from another one's checkpoint. */
   readonly copies: SequenceCopies;
   readonly #settings: CopiesSettings;
 
@@ -40,9 +43,10 @@ export class Sequences {
   }
 
   /**
-   * Gives a page of the caller's sequences of a model, in no order. One of which steps run all the
-   * while is there once at least.
+   * Gives a page of the caller's sequences of a model, in no order. A sequence that exists from the
+   * first page to the last is on at least one of them.
    * @returns the page, and where the next one begins; undefined where none is left
+   * @throws InferenceError `unavailable`
    */
   async list(
     { tenant, model, version }: OfModel,
@@ -64,9 +68,10 @@ export class Sequences {
   }
 
   /**
-   * Ends the sequence. What was admitted of it runs to its end.
-   * @returns how it stood
-   * @throws InferenceError `sequence_unknown`, `idempotency_mismatch` or `outcome_unknown`
+   * Ends the sequence. Steps that were admitted before still run.
+   * @returns how it stood before
+   * @throws InferenceError `sequence_unknown`, `idempotency_mismatch`, `outcome_unknown` or
+   * `unavailable`
    */
   async end(change: Change): Promise<SequenceDescription> {
     const { redis, buckets, models } = this.#settings;
@@ -79,7 +84,10 @@ export class Sequences {
 
   /**
    * Takes the sequence back to an earlier step.
+   * @param step counted from the START; the next step is the one after it
    * @returns how it stands then
+   * @throws InferenceError as `end`, and `sequence_busy`, `checkpoint_gone`, or `invalid_argument`
+   * for a step that it has not come to
    */
   async rewind(change: Change, step: number): Promise<SequenceDescription> {
     const { redis, buckets, models } = this.#settings;

@@ -31,7 +31,9 @@ function queueOf({ redis }: Lab, models: EnqueueSettings["models"]): EnqueueSett
   };
 }
 
-/** Admits a step of sequence 7. @param mayBegin whether it begins the sequence where there is none */
+/**
+ * Admits a step of sequence 7. @param mayBegin whether it begins the sequence where there is none
+ */
 function sendStep(
   lab: Lab,
   queue: EnqueueSettings,

@@ -36,12 +36,18 @@ export interface ReadConfig {
   readonly warnings: readonly string[];
 }
 
-/** What is genuine as it was written. */
+/** A configuration in Triton's own words, taken as it was written. */
 export function genuine(config: ModelConfig): ReadConfig {
   return { config, stateNames: new Set(), warmUp: [], warnings: [] };
 }
 
-/** @param file the name that errors give it @throws LoadError */
+/**
+ * Reads a config.pbtxt as Triton would. Where that fails, and the text has words that only
+ * tutorials use, it is read as a tutorial's.
+ *
+ * @param file the name that errors give it
+ * @throws LoadError
+ */
 export function readConfigText(source: Uint8Array, file: string): ReadConfig {
   try {
     return genuine(parseTextFormat(modelConfig, source, file));
@@ -62,7 +68,10 @@ function hasTutorialWords({ dynamic_batching: dynamic, sequence_batching: sequen
   );
 }
 
-/** Reads what is genuine by its name, but asks for what is not there. */
+/**
+ * Corrects fields that Triton knows, but whose values ask for what is not there: the platform of
+ * another framework beside an ONNX file, and GPUs for instances on the CPU.
+ */
 export function rewriteValues(read: ReadConfig, { firstVersionFiles = [] }: DirectoryFacts): ReadConfig {
   const { platform, backend, default_model_filename: named, ensemble_scheduling, instance_group } = read.config;
   const file = named || "model.onnx";
