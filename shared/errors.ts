@@ -92,11 +92,11 @@ export const errorKinds = {
   sequence_unknown: { status: 404, retry: false },
   /** A sequence is to be made under an id that a live one has. */
   sequence_exists: { status: 409, retry: false },
-  /** What is asked wants a sequence without steps that are queued or run. */
+  /** Steps of the sequence are queued or run, and the change needs it to be at rest. */
   sequence_busy: { status: 409, retry: true },
   /** The checkpoint after that step is not kept. */
   checkpoint_gone: { status: 410, retry: false },
-  /** What is to be imported was not exported so. */
+  /** The bytes to import are no exported state, or were damaged. */
   frame_corrupt: {
     status: 400,
     retry: false,
@@ -105,7 +105,7 @@ export const errorKinds = {
       checksum: "the frame does not match its checksum: send the bytes that GET …/state answered",
     },
   },
-  /** What is to be imported was exported of another model, or of other files. */
+  /** The state to import is one of another model, or of other files. */
   frame_mismatch: { status: 409, retry: false },
   /**
    * The version of the model that a sequence began with, or its files, are served no longer. The
@@ -264,7 +264,10 @@ export type ErrorCode = keyof typeof errorKinds;
 /** Why a step is refused for want of a sequence that it could be a step of. */
 export type RefusalReason = "never_started" | "expired" | "ended" | "deleted" | "cancelled" | "version_retired";
 
-/** A worker refuses no other step for want of its sequence than those of one that has failed. */
+/**
+ * The reason of a refusal that was given none. A worker answers `sequence_start_required` only to
+ * steps of a sequence that has failed.
+ */
 export function usualReason(code: ErrorCode): RefusalReason | undefined {
   if (code === "sequence_start_required") return "cancelled";
   return code === "version_retired" ? code : undefined;

@@ -2,8 +2,8 @@
  * Checkpoints of idle sequences, as files in a folder that all workers share. In Redis a pointer
  * takes the place of such a checkpoint: `disk:<bytes of the state>:<folder>:<file>`, under the same
  * key and with the same TTL. A file is written once, under a name of its own, and is on the disk
- * before its pointer is in Redis. Its first line is the key, so files that nothing points to can be
- * told.
+ * before its pointer is in Redis. Its first line is the key, so that files to which nothing points
+ * can be recognised.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { link, mkdir, open, readdir, readFile, rename, stat, unlink } from "node:fs/promises";
@@ -16,11 +16,12 @@ const PREFIX = "disk:";
  * is not mounted, or is another one than the writer's.
  */
 const MARK = "baton-sleeping-states";
-/** Of steps that wait for the folder, one in so many ms is logged. */
+/** While states cannot be read, one line is logged in so many ms, and not one for each step. */
 const LOG_EVERY_MS = 10_000;
-/** No key is longer. */
+/** In bytes; no key of a checkpoint is longer. */
 const LONGEST_KEY = 4_096;
 
+/** Whether the value of a checkpoint's key says that its frame lies on disk. */
 export function isPointer(value: Buffer | null | undefined): value is Buffer {
   return value?.toString("latin1", 0, PREFIX.length) === PREFIX;
 }
@@ -46,13 +47,13 @@ export class SleepingStates {
    * @throws the file system's error
    */
   async prepare(): Promise<void> {
-    const folder = this.#known();
+    const folder = this.#configured();
     await makeFolder(folder);
     if ((await nameOf(folder).catch(nullIfGone)) !== null) return;
     const name = randomBytes(6).toString("hex");
     const draft = join(folder, `${name}.new`);
     await writeFlushed(draft, [name]);
-    // Whoever comes second leaves the name as it is.
+    // Another process may have named the folder meanwhile: then that name stays.
     await link(draft, join(folder, MARK)).catch((error: unknown) => {
       if (!isThere(error)) throw error;
     });
@@ -61,11 +62,13 @@ export class SleepingStates {
   }
 
   /**
-   * @param frame of a checkpoint (frame.ts)
+   * @param key of the checkpoint in Redis
+   * @param frame of the checkpoint (frame.ts)
    * @returns the pointer, once the file outlives a power cut
+   * @throws the file system's error
    */
   async write(key: string, frame: Buffer): Promise<string> {
-    const folder = this.#known();
+    const folder = this.#configured();
     const name = `${createHash("sha256").update(key).digest("hex").slice(0, 32)}.${randomBytes(6).toString("hex")}`;
     const path = join(folder, name.slice(0, 2), name);
     const pointer = `${PREFIX}${frame.length - 4 - frame.readUInt32LE(0)}:${await nameOf(folder)}:${name}`;
@@ -98,14 +101,14 @@ export class SleepingStates {
       const content = await readFile(join(this.#folder, name.slice(0, 2), name)).catch(nullIfGone);
       return content && content.subarray(content.indexOf("\n") + 1);
     } catch (error) {
-      this.#complain(error);
+      this.#logUnreadable(error);
       return undefined;
     }
   }
 
   /** Yields the names of all files, those that are being written left out. */
   async *files(): AsyncGenerator<string> {
-    const folder = this.#known();
+    const folder = this.#configured();
     for (const part of await readdir(folder)) {
       if (part.length !== 2) continue;
       for (const name of await readdir(join(folder, part))) if (!name.endsWith(".new")) yield name;
@@ -113,11 +116,11 @@ export class SleepingStates {
   }
 
   /**
-   * Removes files that are no whole ones after so long: whoever wrote them has died.
-   * @returns how many there were
+   * Removes files that are still incomplete after so long: the process that wrote them has died.
+   * @returns how many were removed
    */
   async removeDrafts(olderThanMs: number): Promise<number> {
-    const folder = this.#known();
+    const folder = this.#configured();
     let removed = 0;
     for (const name of await readdir(folder, { recursive: true })) {
       if (!name.endsWith(".new")) continue;
@@ -148,15 +151,15 @@ export class SleepingStates {
   }
 
   #path(name: string): string {
-    return join(this.#known(), name.slice(0, 2), name);
+    return join(this.#configured(), name.slice(0, 2), name);
   }
 
-  #known(): string {
+  #configured(): string {
     if (this.#folder === undefined) throw new TypeError("there is no folder for sleeping states");
     return this.#folder;
   }
 
-  #complain(error: unknown): void {
+  #logUnreadable(error: unknown): void {
     if (performance.now() - this.#loggedAt < LOG_EVERY_MS) return;
     this.#loggedAt = performance.now();
     this.#log.error({ error: String(error) }, "the state of a sequence lies on disk and cannot be read here");

@@ -1,5 +1,5 @@
 /** Why something cannot be done with a sequence as a whole, in words that say what can be. */
-import { InferenceError } from "#shared/errors.js";
+import { fixedError, InferenceError } from "#shared/errors.js";
 import type { SequenceView } from "#shared/queue/sequences/view.js";
 import type { Named } from "./sequence-id.js";
 
@@ -18,21 +18,41 @@ export function sequenceExists(named: Named): InferenceError {
   );
 }
 
-export function sequenceBusy(named: Named): InferenceError {
+export function mismatch(): InferenceError {
+  return fixedError("idempotency_mismatch", "usual");
+}
+
+export function noCheckpoint(
+  said: "busy" | "future" | "gone",
+  named: Named,
+  view: SequenceView,
+  step: number | undefined,
+): InferenceError {
+  if (said === "busy") return sequenceBusy(named);
+  if (said === "future") return stepInFuture(named, view, step ?? view.step);
+  return checkpointGone(named, view, step ?? view.step);
+}
+
+export function notMade(said: "exists" | "too-many-sequences" | "mismatch", to: Named): InferenceError {
+  if (said === "exists") return sequenceExists(to);
+  return said === "mismatch" ? mismatch() : fixedError("sequence_limit", "usual");
+}
+
+function sequenceBusy(named: Named): InferenceError {
   return new InferenceError(
     "sequence_busy",
     `steps of ${sequence(named)} are queued or run: ask again when they have ended`,
   );
 }
 
-export function stepInFuture(named: Named, { step }: SequenceView, wanted: number): InferenceError {
+function stepInFuture(named: Named, { step }: SequenceView, wanted: number): InferenceError {
   return new InferenceError(
     "invalid_argument",
     `${sequence(named)} has not come to step ${wanted}: the last that has ended is ${step}`,
   );
 }
 
-export function checkpointGone(named: Named, { checkpoints }: SequenceView, step: number): InferenceError {
+function checkpointGone(named: Named, { checkpoints }: SequenceView, step: number): InferenceError {
   const kept = checkpoints.length === 0 ? "none is" : `those after these steps are: ${checkpoints.join(", ")}`;
   return new InferenceError(
     "checkpoint_gone",

@@ -68,7 +68,7 @@ export function addSequenceRoutes(router: Router, options: SequenceRoutesOptions
         const { sequence_id: id, step } = await body(c, ["sequence_id", "step"]);
         const to = readCorrelationId(required({ sequence_id: id } as JsonObject, "sequence_id"));
         checkSequenceId(asked.model, to);
-        return jsonReply(await sequences.fork(asked, to, step === undefined ? undefined : readStep(step)));
+        return jsonReply(await sequences.copies.fork(asked, to, step === undefined ? undefined : readStep(step)));
       },
     });
     router.add(`${path}/sequences/:id/rewind`, {
@@ -81,7 +81,7 @@ export function addSequenceRoutes(router: Router, options: SequenceRoutesOptions
       GET: async (c) => {
         const query = queryOf(c, ["type", "step"]);
         const step = query.step === undefined ? undefined : readStep(Number(query.step || Number.NaN));
-        const frame = await sequences.export(named(c, query), step);
+        const frame = await sequences.copies.export(named(c, query), step);
         return { status: 200, headers: { "content-type": "application/octet-stream" }, body: [frame] };
       },
       PUT: async (c) => {
@@ -91,7 +91,7 @@ export function addSequenceRoutes(router: Router, options: SequenceRoutesOptions
         const others = asked.version === undefined ? fleet.directory.others(asked.model) : [];
         const encoding = incoming.headers["content-encoding"];
         const terms = { maxBytes: stateBodyLimit(limits), jsonBytes: 0, encoding };
-        return jsonReply(await bodies.use(incoming, terms, (bytes) => sequences.import(asked, bytes, others)));
+        return jsonReply(await bodies.use(incoming, terms, (bytes) => sequences.copies.import(asked, bytes, others)));
       },
     });
   }

@@ -1,8 +1,9 @@
 /** How a request names a sequence, and how an answer does. */
 import type { ServedModel } from "#shared/contract/announcement.js";
-import { decodeCorrelationId, type CorrelationId } from "#shared/contract/sequence.js";
+import { decodeCorrelationId, encodeCorrelationId, type CorrelationId } from "#shared/contract/sequence.js";
 import { InferenceError } from "#shared/errors.js";
-import { encodedIdOf } from "#shared/queue/address.js";
+import { bucketOf, encodedIdOf, sequenceName } from "#shared/queue/address.js";
+import type { SequenceAddress } from "#shared/queue/sequences/address.js";
 import { readCorrelationId } from "../admission/request-terms.js";
 
 /** Which sequences a request is about. */
@@ -57,4 +58,11 @@ function decoded(segment: string): string {
 /** @param name from `sequenceName` */
 export function sequenceIdOf(name: string): bigint | string {
   return decodeCorrelationId(encodedIdOf(name)).value;
+}
+
+/** @param buckets of the deployment */
+export function addressOf({ tenant, model, id }: Named, buckets: number): SequenceAddress {
+  const encoded = encodeCorrelationId(id);
+  const bucket = bucketOf(model.name, tenant, encoded, buckets);
+  return { bucket, model: model.name, name: sequenceName(tenant, encoded) };
 }

@@ -11,12 +11,12 @@ import { initializer, input, model, node, output } from "./onnx-file.mjs";
 const INPUT = 128;
 const OUTPUT = 10;
 const LAYERS = 2;
-/** Each row of the state is one layer's: its output, and then its memory. */
+/** Numbers in a layer's output. A row of the state is one layer's: its output, then its memory. */
 const HIDDEN = 512;
 const SEED = 20_261_122;
 
 /**
- * Makes the model unless it is there already, as these very files make it.
+ * Makes the model, unless the folder has one that these same files have made.
  *
  * @param {string} folder of the model
  */
@@ -30,7 +30,7 @@ export function makeTutorialModel(folder) {
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === digest) return;
   mkdirSync(join(folder, "1"), { recursive: true });
   writeFileSync(join(folder, "config.pbtxt"), config);
-  // Whoever reads the folder meanwhile finds no file that is half written.
+  // A process that reads the folder meanwhile must find no half-written file.
   const part = join(folder, `.model-${process.pid}.part`);
   writeFileSync(part, lstm());
   renameSync(part, join(folder, "1/model.onnx"));
@@ -70,7 +70,8 @@ function lstm() {
 }
 
 /**
- * One layer, from its row of the state and the output of the layer below to the same of its own.
+ * The nodes of one layer: from its row of the state and the output of the layer below, they compute
+ * its next row and its own output.
  *
  * @param {number} layer
  * @param {(name: string, dims: readonly number[]) => Buffer} weights

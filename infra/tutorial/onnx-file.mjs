@@ -1,6 +1,7 @@
 /**
- * Writes an ONNX model (onnx.proto of ONNX 1.12) byte for byte: set-up runs where Node is all that
- * there is. Only what `make.mjs` needs is here.
+ * Writes an ONNX model byte for byte, since set-up runs where Node is all that there is. Only what
+ * `make.mjs` needs is here. A model is a protobuf message: the numbers below are those that
+ * onnx.proto (ONNX 1.12) gives to the fields of its messages.
  */
 
 /** @typedef {readonly (number | string)[]} Dims sizes, and names of those that vary */
@@ -29,8 +30,13 @@ function nested(field, ...parts) {
   return Buffer.concat([varint((field << 3) | 2), varint(body.length), body]);
 }
 
+/** Types of tensors' elements, and of nodes' attributes. */
 const FLOAT = 1;
 const INT64 = 7;
+const INT_ATTRIBUTE = 2;
+const INTS_ATTRIBUTE = 7;
+const IR_VERSION = 8;
+const OPSET = 17;
 
 /**
  * @param {string} name
@@ -74,8 +80,8 @@ export function node(operator, inputs, outputs, attributes = {}) {
     nested(4, operator),
     ...Object.entries(attributes).map(([name, value]) =>
       typeof value === "number"
-        ? nested(5, nested(1, name), number(3, value), number(20, 2))
-        : nested(5, nested(1, name), ...value.map((one) => number(8, one)), number(20, 7)),
+        ? nested(5, nested(1, name), number(3, value), number(20, INT_ATTRIBUTE))
+        : nested(5, nested(1, name), ...value.map((one) => number(8, one)), number(20, INTS_ATTRIBUTE)),
     ),
   );
 }
@@ -86,5 +92,5 @@ export function node(operator, inputs, outputs, attributes = {}) {
  */
 export function model(name, parts) {
   const graph = nested(7, ...parts, nested(2, name));
-  return Buffer.concat([number(1, 8), nested(2, "baton"), graph, nested(8, nested(1, ""), number(2, 17))]);
+  return Buffer.concat([number(1, IR_VERSION), nested(2, "baton"), graph, nested(8, nested(1, ""), number(2, OPSET))]);
 }

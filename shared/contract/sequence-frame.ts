@@ -1,7 +1,7 @@
 /**
  * A checkpoint of a sequence as a client carries it: a frame (frame.ts) of the state's tensors,
- * with the step, the model, the digest of its files, and a checksum over all of it. Clients may
- * send anything as such a frame, so unlike with other frames nothing in it is believed.
+ * with the step, the model, the digest of its files, and a checksum over all of it. A client
+ * may send any bytes as such a frame, so unlike with other frames everything in it is checked.
  */
 import { createHash } from "node:crypto";
 import { z } from "zod";

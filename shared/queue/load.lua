@@ -1,5 +1,6 @@
 -- load.lua: what lies in the queue, counted in requests and in bytes of their frames, for each
--- model, each tenant, and all together. Scripts include this file that admit a request or end one.
+-- model, each tenant, and all together. Every script that admits or ends a request includes this
+-- file.
 --   key `load:…`  hash: `m:<model>`, `t:<tenant>` and `all`, each `<requests> <bytes>`
 --   key `open:…`  hash: each request that is counted, as its outcome's key without `out:`, with its
 --                 bytes; for a step `<bytes>|<step>|<sequence>`; for a brief request all that is
@@ -7,8 +8,8 @@
 -- A request is let go exactly once, since it is taken out of `open` with what it was counted for.
 -- So a script may let go what another one has let go before, or what never was counted. Nothing
 -- that somebody's hand has done to these keys makes a script fail: recount.lua puts them right.
--- A request is brief that has no Idempotency-Key, belongs to no generator, and is waited for by its
--- client: nobody will ask for it under a key, and nothing is noted of it while it runs. It has no
+-- A request is brief if it has no Idempotency-Key, belongs to no generator, and its client waits
+-- for it: nobody will ask for it under a key, and nothing is noted of it while it runs. It has no
 -- record of its own before it ends (outcome.lua), only its field in `open`, which is written and
 -- removed together with those of other requests:
 --   `<bytes>|<step>|<sequence>|<at>|<keptUntil>|<pin>|<gateway>|<ended>|<entry>|<terms>`
@@ -88,7 +89,7 @@ local function readOpen(load, names)
   return sizes
 end
 
--- Let requests go, each once, whatever is called how often.
+-- Count requests no longer. Each is taken out once, however often this is called for it.
 --   names    of requests, as in `open`
 --   outside  whether they have ended while they may still be in the queue. A step stays counted
 --            until a worker has taken it out, since its frame stays there: others wait behind it.

@@ -1,5 +1,5 @@
--- outcome.lua: the record of a request: what is known of it, and how it has ended. Scripts include
--- this file that end a request, or ask for it.
+-- outcome.lua: the record of a request: what is known of it, and how it has ended. Every script
+-- that ends a request or looks one up includes this file.
 --   key `out:{b}:m:r`  of most requests a hash, from their admission on
 --                      of a brief one (load.lua) a string once it has ended:
 --                      `<ended>|<at>|<kind>|<pin>|<gateway>`, the body in the next line; `ended`
@@ -46,8 +46,8 @@ local function withdrawEntry(ready, group, entry)
 end
 
 -- End a request from outside of a worker. `sealed` says that its log has the final record. A brief
--- one is taken out of the queue, too, as withdraw.lua does it for others later: nothing says any
--- more where it is.
+-- request is also taken out of the queue at once, since its record, now a string, does not say any
+-- more where it lies. For other requests withdraw.lua does that later.
 --   ttl   ms for which the outcome is kept   now   Redis ms, as text
 local function endFromOutside(load, out, record, group, kind, body, ttl, now, sealed)
   local brief = record.brief

@@ -2,8 +2,8 @@
 -- ready stream holds what the workers of the lane can take soon, its window, and is first come,
 -- first served. What comes when it is full is parked, and whichever script makes room refills it:
 -- strictly by rank, and within a rank in shares of the tenants by weight (fair queueing by virtual
--- time). Scripts include this file that queue a request, or take one out of a ready stream.
--- They say before that `local load`, the key of what is counted (load.lua).
+-- time). Every script that queues a request, or takes one out of a ready stream, includes this
+-- file. Before that it sets `local load`, the key of what is counted (load.lua).
 --   `ready`  key of the lane's ready stream; all other keys are built from it
 --   `terms`  how a request waits: '' or `<rank>|<weight>|<delay>`
 --            rank    twice its priority level, 2 where the model has no levels; the odd rank behind
@@ -48,8 +48,9 @@ end
 -- What this call has put into a lane's keys already.
 local noted = {}
 
--- A tenant that comes to a rank is next when those are that wait there: it has saved up nothing.
--- One that has been served there keeps its time, also while it has nothing there.
+-- The list of a tenant's requests in a rank. A tenant that is new there gets the virtual time of
+-- the one that is next: time in which it had no requests earns it no larger share. One that has
+-- been served there keeps its time, also while it has nothing there.
 local function line(queue, rank, tenant)
   local ranked = queue .. ':' .. rank
   local list = ranked .. ':' .. tenant
@@ -63,7 +64,7 @@ local function line(queue, rank, tenant)
   return list
 end
 
--- Park a request. Whoever calls this notes PARKED, or its terms.
+-- Park a request. The caller notes PARKED or the terms where the request's own record is.
 --   `first`  whether it goes before all others of its tenant and rank: it was handed back
 local function park(ready, facts, frame, terms, first)
   local rank, weight = readTerms(terms)
@@ -236,8 +237,8 @@ local function queueAgain(ready, entry, fields)
   park(ready, fields[2], fields[4], terms, true)
 end
 
--- Take a request without a sequence out of what is parked. What it costs does not go by how much
--- that is.
+-- Take a request without a sequence out of what is parked. The cost does not depend on how much is
+-- parked.
 --   `out`    key of its record   `pin`  the lane that it is queued in   `terms`  its terms
 -- Returns whether it was parked.
 local function withdrawParked(out, pin, terms)

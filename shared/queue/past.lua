@@ -1,8 +1,8 @@
--- past.lua: why sequences are there no more. Whoever removes a sequence notes it, with three
--- commands for each call, and whoever refuses a step for want of a sequence looks it up.
+-- past.lua: why sequences exist no more. A script that removes sequences notes why, with three
+-- commands for each call, and one that refuses a step for want of a sequence looks it up.
 --   key `past:{b}:m:n`  hash: name of a sequence -> why, as `WHYS` has it. `n` counts stretches of
 --                       ten minutes of Redis's time, so what is noted is known for ten minutes to
---                       twenty. When there is too much of it, the newest is known
+--                       twenty. Of more than PAST_MOST only the newest are known
 local PAST_MS, PAST_MOST = 600000, 10000
 local WHYS = {['1'] = 'ended', ['2'] = 'deleted', ['3'] = 'cancelled', ['4'] = 'expired'}
 local DELETED, FAILED, EXPIRED = '2', '3', '4'

@@ -1,9 +1,9 @@
 -- sequence.lua: what is known of the sequences of a model in a bucket. A call reads all those that
 -- it names with one command for each model and bucket, and writes those that it has changed with
--- one. Scripts include this file that look at a sequence.
+-- one. Every script that looks at a sequence includes this file.
 --   key `seqs:{b}:m`  hash: name of a sequence -> its facts, joined by `|`. Of these
---     next    number of the last step that was admitted   done   of the last one that has ended
---     start   of the last START; steps are numbered over all STARTs
+--     next    number of the last step that was admitted; a START does not begin at 1 again
+--     done    number of the last step that has ended      start  number of the last START
 --     ended   '0' while it goes on; else why it takes no step but a START: '1' its last step has
 --             END, '2' it was deleted, '3' it has failed (past.lua)
 --     at      version of the checkpoint that it goes on from (version.lua)
@@ -47,7 +47,7 @@ local function sequencesOf(base)
   return all
 end
 
--- Most fields of one command: Lua unpacks no list without end.
+-- The most fields that one command names, since Lua's unpack takes a limited number of values.
 local FIELDS_AT_ONCE = 1000
 
 -- Put a name into the list of a base.
@@ -68,7 +68,7 @@ local function lookUpSequences(base, names)
   end
   for first = 1, #unknown, FIELDS_AT_ONCE do
     local last = math.min(first + FIELDS_AT_ONCE - 1, #unknown)
-    -- An error is met by each request that is for one of them, and by no other.
+    -- The error fails each request that is for one of these sequences, and no other.
     local texts = redis.pcall('HMGET', all.key, unpack(unknown, first, last))
     if texts.err then all.failed = texts end
     for i = first, last do all.found[unknown[i]] = texts[i - first + 1] or false end
@@ -88,8 +88,8 @@ local function sequenceOf(base, name)
   return facts or nil
 end
 
--- Does the same where somebody's hand may have made the facts unreadable, which nobody could go on
--- from: then there is none.
+-- Does the same, but facts that somebody has made unreadable by hand count as no sequence: no step
+-- could go on from them.
 local function readableSequence(base, name)
   local whole, facts = pcall(sequenceOf, base, name)
   if whole then return facts end

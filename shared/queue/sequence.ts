@@ -18,9 +18,9 @@ export interface SequenceFacts {
   readonly pin: string;
   /** Its entry in a ready stream, or `@` where that is parked; "" while it is idle. */
   readonly entry: string;
-  /** The pin of the lane in which that is. */
+  /** The pin of the lane in which that entry is. */
   readonly on: string;
-  /** Name of the request that this is. */
+  /** Name of the request that has that entry. */
   readonly request: string;
   /** Redis ms at which it expires idle; 0 before it has been idle. */
   readonly lapses: number;

@@ -19,8 +19,8 @@ export function slotOf(key: string): number {
 }
 
 /**
- * For who looks for a tag: the slot of each tag that is `stem` and some digits. The stem is hashed
- * once.
+ * Makes a function that tells the slot of the tag `stem` followed by digits. Callers search for a
+ * tag in many slots, so the stem is hashed only once.
  */
 export function slotsOfTags(stem: string): (digits: string) => number {
   const begun = crcOf(Buffer.from(stem));

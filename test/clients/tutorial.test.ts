@@ -9,15 +9,15 @@ import { onCpu } from "../../worker/onnx/providers.js";
 import { makeTensor, openSession, type OrtTensor } from "../../worker/onnx/runtime.js";
 import { makeTurns } from "../../worker/onnx/turns.js";
 import { bytesElement } from "../fixtures/requests.js";
-import { ownConfig } from "../support/fleet/repository.js";
+import { tutorialBatching } from "../fixtures/tutorial.js";
+import { configWith } from "../support/fleet/repository.js";
 import { root } from "../support/fleet/root.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { exchange, inferBody, type Answer } from "../support/gateway/http.js";
 import { pythonWithClient, runPython } from "./python.js";
 
-const implicitStart = 'parameters { key: "implicit_start" value: { string_value: "true" } }';
 /** The model whose sequences expire after a moment. */
-const brief = `${ownConfig("accumulate") ?? ""} ${implicitStart}`.replace(
+const brief = configWith("accumulate", "implicit_start", "true").replace(
   /max_sequence_idle_microseconds: \d+/,
   "max_sequence_idle_microseconds: 50000",
 );
@@ -110,28 +110,7 @@ describe("my_lstm_model", () => {
       instance_group: [{ count: 1, kind: "KIND_CPU", gpus: [] }],
       parameters: { implicit_start: { string_value: "true" } },
     });
-    expect(config).toHaveProperty("sequence_batching", {
-      max_sequence_idle_microseconds: 600_000_000,
-      oldest: {
-        max_candidate_sequences: 0,
-        preferred_batch_size: [4, 8],
-        max_queue_delay_microseconds: 10_000,
-        preserve_ordering: true,
-      },
-      control_input: [],
-      state: [
-        {
-          input_name: "lstm_state_in",
-          output_name: "lstm_state_out",
-          data_type: "TYPE_FP32",
-          dims: [2, 1024],
-          initial_state: [],
-          use_same_buffer_for_input_output: false,
-          use_growable_memory: false,
-        },
-      ],
-      iterative_sequence: false,
-    });
+    expect(config).toHaveProperty("sequence_batching", tutorialBatching("lstm_state_in", "lstm_state_out"));
     expect(config).not.toHaveProperty("dynamic_batching");
   });
 

@@ -10,7 +10,7 @@ import { fork } from "#shared/queue/sequences/fork.js";
 import { importSequence, stampForImport } from "#shared/queue/sequences/import.js";
 import { rewind } from "#shared/queue/sequences/rewind.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
-import { ownConfig } from "../support/fleet/repository.js";
+import { configWith } from "../support/fleet/repository.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { silentLog } from "../support/silent.js";
 import { add, type Step } from "./ask.js";
@@ -23,10 +23,7 @@ const served = useFleet({
   gateways: 1,
   workers: 2,
   models: ["accumulate"],
-  configs: {
-    accumulate: `${ownConfig("accumulate") ?? ""}
-      parameters { key: "checkpoint_history" value { string_value: "4" } }`,
-  },
+  configs: { accumulate: configWith("accumulate", "checkpoint_history", "4") },
   env: buckets(BUCKETS),
   direct: true,
 });

@@ -6,7 +6,13 @@
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { registryKeys } from "#shared/queue/keys.js";
-import { makeRepository, makeSecondRepository, ownConfig } from "../support/fleet/repository.js";
+import {
+  configWith,
+  makeRepository,
+  makeSecondRepository,
+  ownConfig,
+  withParameter,
+} from "../support/fleet/repository.js";
 import type { Member } from "../support/fleet/member.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { queued } from "../support/queued.js";
@@ -17,8 +23,6 @@ import { buckets, patient } from "./settings.js";
 const models = ["accumulate"];
 const plan = { gateways: 2, workers: 1, models, env: buckets(16), direct: true } as const;
 const sequences = Array.from({ length: 10 }, (_, i) => 100 + i);
-const declared = (config: string, versions: string) =>
-  `${config}\nparameters { key: "takes_states_of" value { string_value: "${versions}" } }`;
 const outputs = (said: readonly Said[]) => said.map(({ output, error }) => output ?? error);
 
 describe("a new version that joins while sequences live", () => {
@@ -85,7 +89,7 @@ describe("a version that takes the states of the one before", () => {
   const served = useFleet(plan);
   const step = (sequence: number, start = false) => add(served.url, { sequence, value: 1, start });
   it("goes on with its sequences once nobody serves theirs", { timeout: 90_000 }, async () => {
-    const config = declared(ownConfig("accumulate") ?? "", "1");
+    const config = configWith("accumulate", "takes_states_of", "1");
     const repository = { as: "2", configs: { accumulate: config } } as const;
     const second = makeSecondRepository(join(served.fleet.folder, "second"), models, repository);
     await Promise.all(sequences.map((sequence) => step(sequence, true)));
@@ -118,7 +122,7 @@ describe("files that say so without ground", () => {
 
   it("end the sequences in words, and serve those that start now", { timeout: 90_000 }, async () => {
     expect((await step(true)).status).toBe(200);
-    const config = declared(swapped(ownConfig(model) ?? ""), "*");
+    const config = withParameter(swapped(ownConfig(model) ?? ""), "takes_states_of", "*");
     const second = makeRepository(join(served.fleet.folder, "second"), [model], { [model]: config });
     await served.fleet.addWorker({ BATON_MODEL_REPOSITORY: second });
     await served.fleet.workers[0]?.terminate();

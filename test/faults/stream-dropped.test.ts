@@ -9,6 +9,7 @@ import { Reader } from "../support/streams/reader.js";
 import { sendAndLeave } from "../support/streams/leaving.js";
 import { submissionOf, submitInBackground } from "../support/streams/front-doors.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
+import { readUntil } from "../support/until.js";
 import type { Proxy } from "../support/fleet/proxy.js";
 import { nth, pause } from "./pace.js";
 import { streamScale } from "./scale.js";
@@ -46,14 +47,9 @@ async function lane(): Promise<{ queued: number; running: number } | undefined> 
 
 /** The state of the lane when the condition holds, or when the patience ends. */
 async function laneWhen(condition: (now: { queued: number; running: number }) => boolean) {
-  const giveUpAt = performance.now() + PATIENCE_MS;
-  for (;;) {
-    const now = await lane();
-    if ((now !== undefined && condition(now)) || performance.now() > giveUpAt) {
-      return now && { queued: now.queued, running: now.running };
-    }
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+  const holds = (now: Awaited<ReturnType<typeof lane>>) => now !== undefined && condition(now);
+  const now = await readUntil(lane, holds, { patienceMs: PATIENCE_MS, everyMs: 50 });
+  return now && { queued: now.queued, running: now.running };
 }
 
 /** @throws Error that names the phase when it takes longer than the patience */

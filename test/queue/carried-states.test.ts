@@ -65,12 +65,12 @@ describe("a state that a gateway carries", () => {
   ])("travels %s", async (_, bytes, from, other) => {
     const frame = frameOf(bytes);
     const to = elsewhere(from);
-    expect(await takesOther(() => sequences.import(change(from), frame, []))).toBe(other);
+    expect(await takesOther(() => sequences.copies.import(change(from), frame, []))).toBe(other);
     let read: Buffer | undefined;
-    expect(await takesOther(async () => (read = await sequences.export(change(from), undefined)))).toBe(other);
+    expect(await takesOther(async () => (read = await sequences.copies.export(change(from), undefined)))).toBe(other);
     expect(read?.equals(frame)).toBe(true);
-    expect(await takesOther(() => sequences.fork(change(from), change(to).id, undefined))).toBe(other);
-    expect(frame.equals(await sequences.export(change(to), undefined))).toBe(true);
+    expect(await takesOther(() => sequences.copies.fork(change(from), change(to).id, undefined))).toBe(other);
+    expect(frame.equals(await sequences.copies.export(change(to), undefined))).toBe(true);
   });
 
   it("is refused above the limit of states", async () => {
@@ -97,13 +97,13 @@ describe("a state that a gateway carries", () => {
 
   it("is refused at once while Redis takes no writes, and has changed nothing", async () => {
     const frame = frameOf(1_000);
-    await sequences.import(change(500), frame, []);
+    await sequences.copies.import(change(500), frame, []);
     const to = elsewhere(500);
     await lab.redis.config("SET", "maxmemory", "1");
     try {
       const refused = { code: "unavailable" };
-      await expect(sequences.import(change(600), frame, [])).rejects.toMatchObject(refused);
-      await expect(sequences.fork(change(500), change(to).id, undefined)).rejects.toMatchObject(refused);
+      await expect(sequences.copies.import(change(600), frame, [])).rejects.toMatchObject(refused);
+      await expect(sequences.copies.fork(change(500), change(to).id, undefined)).rejects.toMatchObject(refused);
     } finally {
       await lab.redis.config("SET", "maxmemory", "0");
     }

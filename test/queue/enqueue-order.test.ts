@@ -5,18 +5,54 @@
 import { randomUUID } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
+import type { ServedModel } from "#shared/contract/announcement.js";
 import type { CorrelationId } from "#shared/contract/sequence.js";
 import { pinOf } from "#shared/queue/address.js";
 import { waitKey } from "#shared/queue/keys.js";
 import { adopt } from "#shared/queue/sequences/adopt.js";
 import { AdmissionBatcher } from "../../gateway/admission/batcher.js";
-import { enqueue } from "../../gateway/admission/enqueue.js";
+import { enqueue, type EnqueueSettings } from "../../gateway/admission/enqueue.js";
 import type { AnyRequest } from "../../gateway/admission/inference.js";
 import { servedModel } from "../fixtures/served-models.js";
-import { addressOf, LIMITS, useLab } from "../support/queue/lab.js";
+import { addressOf, LIMITS, useLab, type Lab } from "../support/queue/lab.js";
 import { deleteFacts, factsOf } from "../support/queue/facts.js";
 
 const SEVEN: CorrelationId = { kind: "uint64", value: 7n };
+
+/** A gateway's way into the lab's queue, at which `models` says what is served. */
+function queueOf({ redis }: Lab, models: EnqueueSettings["models"]): EnqueueSettings {
+  return {
+    redis,
+    batcher: new AdmissionBatcher(redis, { gateway: `gw-${randomUUID()}`, limits: LIMITS }),
+    buckets: 1,
+    models,
+    secret: () => Buffer.from("of the lab"),
+    idempotencyTtlMs: 60_000,
+  };
+}
+
+/**
+ * Admits a step of sequence 7. @param mayBegin whether it begins the sequence where there is none
+ */
+function sendStep(
+  lab: Lab,
+  queue: EnqueueSettings,
+  name: string,
+  model: ServedModel,
+  start: boolean,
+  mayBegin = false,
+) {
+  const sequence = { id: SEVEN, start, end: false, mayBegin };
+  const request: AnyRequest = { model, tenant: "default", sequence, idempotencyKey: undefined, deadlineMs: 60_000 };
+  return enqueue(queue, {
+    request,
+    address: addressOf(lab, name),
+    encode: () => Buffer.from("frame"),
+    under: (other) => ({ ...request, model: other, sequence: { ...sequence, mayBegin: false } }),
+    outcomeTtlMs: 60_000,
+    attendedMs: 0,
+  });
+}
 
 describe("steps that come one behind the other", () => {
   const lab = useLab();
@@ -24,34 +60,11 @@ describe("steps that come one behind the other", () => {
   it("keep their order where some are made anew for another version", async () => {
     const older = servedModel(lab.lane.model, { version: "1" });
     const newer = servedModel(lab.lane.model, { version: "2" });
-    const queue = {
-      redis: lab.redis,
-      batcher: new AdmissionBatcher(lab.redis, { gateway: `gw-${randomUUID()}`, limits: LIMITS }),
-      buckets: 1,
-      models: {
-        heir: () => undefined,
-        pinned: (_: string, { version }: { version: string }) => (version === "1" ? older : newer),
-      },
-      secret: () => Buffer.from("of the lab"),
-      idempotencyTtlMs: 60_000,
-    };
-    const send = (name: string, model: typeof older, start = false) => {
-      const request: AnyRequest = {
-        model,
-        tenant: "default",
-        sequence: { id: SEVEN, start, end: false },
-        idempotencyKey: undefined,
-        deadlineMs: 60_000,
-      };
-      return enqueue(queue, {
-        request,
-        address: addressOf(lab, name),
-        encode: () => Buffer.from("frame"),
-        under: (other) => ({ ...request, model: other }),
-        outcomeTtlMs: 60_000,
-        attendedMs: 0,
-      });
-    };
+    const queue = queueOf(lab, {
+      heir: () => undefined,
+      pinned: (_: string, { version }: { version: string }) => (version === "1" ? older : newer),
+    });
+    const send = (name: string, model: ServedModel, start = false) => sendStep(lab, queue, name, model, start);
     await send("first", older, true);
     expect((await factsOf(lab.redis, lab.lane, "default:u7"))?.pin).toContain(pinOf(older).version);
     // The client names no version in two steps of three, and in the middle it begins anew.
@@ -72,32 +85,14 @@ describe("steps that come one behind the other", () => {
     const older = servedModel(lab.lane.model, { version: "1" });
     const newer = servedModel(lab.lane.model, { version: "2" });
     let isRetired = false;
-    const queue = {
-      redis: lab.redis,
-      batcher: new AdmissionBatcher(lab.redis, { gateway: `gw-${randomUUID()}`, limits: LIMITS }),
-      buckets: 1,
-      models: {
-        heir: () => newer,
-        pinned: (_: string, { version }: { version: string }) => {
-          if (version === "2") return newer;
-          return isRetired ? undefined : older;
-        },
+    const queue = queueOf(lab, {
+      heir: () => newer,
+      pinned: (_: string, { version }: { version: string }) => {
+        if (version === "2") return newer;
+        return isRetired ? undefined : older;
       },
-      secret: () => Buffer.from("of the lab"),
-      idempotencyTtlMs: 60_000,
-    };
-    const send = (name: string, model: typeof older, start = false) => {
-      const sequence = { id: SEVEN, start, end: false };
-      const request: AnyRequest = { model, tenant: "default", sequence, idempotencyKey: undefined, deadlineMs: 60_000 };
-      return enqueue(queue, {
-        request,
-        address: addressOf(lab, name),
-        encode: () => Buffer.from("frame"),
-        under: (other) => ({ ...request, model: other }),
-        outcomeTtlMs: 60_000,
-        attendedMs: 0,
-      });
-    };
+    });
+    const send = (name: string, model: ServedModel, start = false) => sendStep(lab, queue, name, model, start);
     // Redis knows the script now, so the first adoption takes no longer than an admission call.
     const none = { bucket: 0, model: lab.lane.model, name: "default:none" };
     await adopt(lab.redis, none, pinOf(older), pinOf(newer));
@@ -120,34 +115,16 @@ describe("steps that come one behind the other", () => {
     const newer = servedModel(lab.lane.model, { version: "2" });
     const asked: string[] = [];
     const ends: Promise<unknown>[] = [];
-    const queue = {
-      redis: lab.redis,
-      batcher: new AdmissionBatcher(lab.redis, { gateway: `gw-${randomUUID()}`, limits: LIMITS }),
-      buckets: 1,
-      models: {
-        heir: () => undefined,
-        pinned: (_: string, { version }: { version: string }) => {
-          asked.push(version);
-          // It goes out on this connection before the next try of the step does.
-          ends.push(deleteFacts(lab.redis, lab.lane, "default:u7"));
-          return older;
-        },
+    const queue = queueOf(lab, {
+      heir: () => undefined,
+      pinned: (_: string, { version }: { version: string }) => {
+        asked.push(version);
+        // It goes out on this connection before the next try of the step does.
+        ends.push(deleteFacts(lab.redis, lab.lane, "default:u7"));
+        return older;
       },
-      secret: () => Buffer.from("of the lab"),
-      idempotencyTtlMs: 60_000,
-    };
-    const send = (name: string, model: typeof older, start: boolean) => {
-      const sequence = { id: SEVEN, start, end: false, mayBegin: !start };
-      const request: AnyRequest = { model, tenant: "default", sequence, idempotencyKey: undefined, deadlineMs: 60_000 };
-      return enqueue(queue, {
-        request,
-        address: addressOf(lab, name),
-        encode: () => Buffer.from("frame"),
-        under: (other) => ({ ...request, model: other, sequence: { ...sequence, mayBegin: false } }),
-        outcomeTtlMs: 60_000,
-        attendedMs: 0,
-      });
-    };
+    });
+    const send = (name: string, model: ServedModel, start: boolean) => sendStep(lab, queue, name, model, start, !start);
     await send("first", older, true);
     expect(await send("second", newer, false)).toEqual({ said: "admitted", version: "2" });
     expect(asked).toEqual(["1"]);

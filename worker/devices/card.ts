@@ -29,7 +29,7 @@ const QUERY = ["--query-gpu=index,uuid,name,memory.total,memory.used", "--format
 /** The drivers that compute on the CPU, by what the names of their files hold. */
 const SOFTWARE = { swiftshader: "SwiftShader (software)", lvp: "llvmpipe (software)" };
 
-/** @returns none where there is no driver of NVIDIA's */
+/** @returns the cards that this process sees; none where NVIDIA's driver does not answer */
 export async function nvidiaCards(env: NodeJS.ProcessEnv): Promise<readonly NvidiaCard[]> {
   const asked = promisify(execFile)("nvidia-smi", QUERY, { timeout: PATIENCE_MS });
   const listed = await asked.then(
@@ -66,7 +66,11 @@ export function visibleCards(cards: readonly NvidiaCard[], visible: string | und
   return seen;
 }
 
-/** @param env of this process */
+/**
+ * Describes what a worker computes on.
+ *
+ * @param env of this process
+ */
 export async function describeCard({ providers, gpu }: Placement, env: NodeJS.ProcessEnv): Promise<DescribedDevice> {
   const [provider] = providers;
   const described = { provider, ...(gpu !== undefined && { gpu }) };
@@ -88,7 +92,7 @@ export function softwareDriver(env: NodeJS.ProcessEnv): string | undefined {
   return Object.entries(SOFTWARE).find(([part]) => files.includes(part))?.[1];
 }
 
-/** What this process may have of its machine or its container, and has. */
+/** The memory that the machine or the container grants this process, and what it uses of it. */
 async function ownMemory(): Promise<Memory> {
   // 0, or more than any machine has, where nothing limits the process.
   const limit = process.constrainedMemory();
@@ -96,7 +100,7 @@ async function ownMemory(): Promise<Memory> {
   return { total, used: process.memoryUsage.rss() };
 }
 
-/** What the driver of AMD's cards says of one of them. */
+/** The memory of the first card of which AMD's driver tells. */
 async function amdMemory(): Promise<Memory | undefined> {
   const folder = "/sys/class/drm";
   const cards = await readdir(folder).catch(() => []);

@@ -10,7 +10,7 @@ export interface Device {
   readonly gpus: readonly number[];
   /** Whether a model that the GPU cannot compute goes on the CPU: the setting names it, too. */
   readonly orCpu: boolean;
-  /** By what the threads of this process take turns at the GPU. */
+  /** The memory through which the threads of this process take turns at the GPU. */
   readonly turns: TurnMemory;
 }
 

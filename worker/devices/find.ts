@@ -19,7 +19,7 @@ export interface DeviceSettings {
   readonly gpu: number | undefined;
 }
 
-/** What most likely lacks where a provider cannot be used. */
+/** What is most likely missing where a provider cannot be used. */
 const likely: Readonly<Record<Exclude<Provider, "cpu">, string>> = {
   cuda: "ONNX Runtime's CUDA library, CUDA 12, cuDNN 9 or a card of NVIDIA's is missing",
   tensorrt: "ONNX Runtime's TensorRT library, TensorRT 10, CUDA 12 or a card of NVIDIA's is missing",
@@ -76,7 +76,7 @@ export function refusal(providers: readonly Provider[], missing: readonly string
   );
 }
 
-/** WebGPU takes the card that the driver offers first, so for it there is one. */
+/** The numbers of the GPUs on which models can be put. WebGPU uses only the driver's first one. */
 async function gpusOf(provider: Provider, gpu: number): Promise<readonly number[]> {
   const cards = provider === "webgpu" ? [] : await nvidiaCards(process.env);
   return cards.length > gpu ? [...cards.keys()] : [gpu];

@@ -1,29 +1,17 @@
 import { describe, expect, it } from "vitest";
 import { encodeFrame } from "#shared/frame.js";
 import type { Delivery } from "#shared/queue/entry.js";
+import { delivery } from "../../test/fixtures/deliveries.js";
 import { hold, Holdings, unbatched, type Held } from "./holdings.js";
 
-function delivery(entry: string, shape: readonly number[] = [1]): Delivery {
+function framed(entry: string, shape: readonly number[] = [1]): Delivery {
   const count = shape.reduce((product, dim) => product * dim, 1);
   const frame = encodeFrame({}, [{ name: "x", datatype: "UINT8", shape, data: Buffer.alloc(count) }]);
-  const facts = {
-    step: 0,
-    number: 0,
-    start: false,
-    end: false,
-    brief: false,
-    deadlineAt: 0,
-    gateway: "g",
-    outcomeTtlMs: 1,
-    from: "",
-  };
-  const lane = { bucket: 0, model: "m", version: "1", digest: "d" };
-  const address = { bucket: 0, model: "m", tenant: "default", request: entry };
-  return { lane, entry, key: entry, ...address, sequence: undefined, ...facts, frame };
+  return delivery(entry, { frame });
 }
 
 function held(entry: string): Held {
-  return hold(delivery(entry), Infinity, unbatched, Promise.resolve({ kind: "found", tensors: undefined }));
+  return hold(framed(entry), Infinity, unbatched, Promise.resolve({ kind: "found", tensors: undefined }));
 }
 
 const entries = (steps: readonly Held[]) => steps.map((step) => step.delivery.entry);
@@ -75,7 +63,7 @@ describe("what was left without an end", () => {
 describe("a held step", () => {
   const of = (shape: readonly number[], batched: boolean) => {
     const batching = { batched, shared: new Set<string>() };
-    const { rows, shapeKey } = hold(delivery("1", shape), 0, batching, Promise.resolve({ kind: "unavailable" }));
+    const { rows, shapeKey } = hold(framed("1", shape), 0, batching, Promise.resolve({ kind: "unavailable" }));
     return { rows, shapeKey };
   };
 

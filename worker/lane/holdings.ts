@@ -34,7 +34,7 @@ export interface Held {
   readonly state: Promise<StateLookup>;
 }
 
-/** What a model's requests have to do with batches. */
+/** How a model's requests share batches. */
 export interface Batching {
   /** Whether the first axis of its inputs counts rows. */
   readonly batched: boolean;
@@ -42,7 +42,7 @@ export interface Batching {
   readonly shared: ReadonlySet<string>;
 }
 
-/** Of a model whose requests have no rows. */
+/** For a model without a batch dimension. */
 export const unbatched: Batching = { batched: false, shared: new Set() };
 
 /** How a step came: new, or after an earlier delivery whose run may have ended its worker. */

@@ -69,7 +69,7 @@ export interface LaneContext {
  * What is done with the steps of a model's lanes; they are in the context that it was made with.
  */
 export interface LaneWork {
-  /** What requests have to do with batches. */
+  /** How requests share batches. */
   readonly batching: Batching;
   /** How many more new steps may be read now. */
   room(): number;

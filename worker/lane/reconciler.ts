@@ -45,7 +45,7 @@ const EVERY_MS = 2_000;
 const LOOK_MS = 500;
 /** Most sequences that one round looks at. The rest waits for the next round. */
 const LIMIT = 4_000;
-/** Most entries, which it reads whole. */
+/** Most entries that one round looks at: fewer, since it reads them whole. */
 const ENTRIES_LIMIT = 1_000;
 /** Idle sequences that one call removes. Redis's only thread is busy with them for 2 ms. */
 const REAP_LIMIT = 200;

@@ -7,7 +7,9 @@ import type { GraphTensor } from "./graph.js";
 
 export const BATCH_AXIS = "batch_axis:";
 
-/** @returns undefined where the model has no batch, or the tensor is the same for all of it */
+/**
+ * @returns undefined where the model has no batches, or all requests of a batch share the tensor
+ */
 export function batchAxisOf(
   { max_batch_size, parameters }: Pick<ModelConfig, "max_batch_size" | "parameters">,
   { name, dims }: GraphTensor,

@@ -1,6 +1,6 @@
 /**
- * ONNX Runtime's execution providers, and what part of them a session is opened on. The names are
- * the runtime's own.
+ * ONNX Runtime's execution providers, and which of them a session is opened on. The names are the
+ * runtime's own.
  */
 export const providerNames = ["cuda", "tensorrt", "webgpu", "cpu"] as const;
 

@@ -7,7 +7,9 @@
 /** Shared by all threads that take turns; zeros at first. */
 export type TurnMemory = SharedArrayBuffer;
 
-/** The next ticket to be given out, and the one whose turn it is. */
+/**
+ * Places in that memory, in 32-bit words: the next ticket to give out, and the one being served.
+ */
 const TICKETS = 0;
 const SERVED = 1;
 

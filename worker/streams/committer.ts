@@ -55,8 +55,9 @@ export interface CommitterSettings {
 }
 
 /**
- * How long after one look another one may wait that asks whether the stream is wanted. Asking with
- * each token would be a fifth of what tokens cost Redis, and gateways mark streams for seconds.
+ * For how long a stream is appended to, in ms, before Redis is asked again whether somebody wants
+ * it. Asking with each token would be a fifth of what tokens cost Redis, and gateways mark streams
+ * for seconds.
  */
 const SEEN_MS = 200;
 

@@ -1,19 +1,14 @@
 import { describe, expect, it } from "vitest";
-import type { Delivery } from "#shared/queue/entry.js";
 import { InferenceError, type ErrorCode } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
+import { delivery } from "../../test/fixtures/deliveries.js";
 import type { Held } from "../lane/holdings.js";
 import { errorRecord, failed, historyOf, sealed, succeeded } from "./settlement.js";
 
 const history = Int32Array.of(1, 2, 3);
 
 function heldBy(sequence: string | undefined, start = false): Held {
-  const frame = Buffer.alloc(0);
-  const lane = { bucket: 0, model: "m", version: "1", digest: "d" };
-  const place = { lane, entry: "1-0", key: "0/1-0", bucket: 0, model: "m", tenant: "default", request: "r" };
-  const step = { sequence, step: 2, number: 2, start, end: false, brief: false, from: "" };
-  const delivery: Delivery = { ...place, ...step, deadlineAt: 0, gateway: "g", outcomeTtlMs: 1, frame };
-  return { delivery } as Held;
+  return { delivery: delivery("1-0", { sequence, step: 2, number: 2, start }) } as Held;
 }
 
 describe("a stream whose worker ended between its final record and its outcome", () => {

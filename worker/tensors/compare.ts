@@ -76,14 +76,14 @@ async function compare(
     const fault = expected.map(errorOf).find((error) => error !== undefined);
     if (fault !== undefined) return fault;
     const found = await runMadeUp(model, batch);
-    for (const [i, one] of found.entries()) agree(one, expected[i], tolerance);
+    for (const [i, one] of found.entries()) checkAgreement(one, expected[i], tolerance);
     states = expected.map(({ checkpoint }) => checkpoint?.tensors);
   }
   return undefined;
 }
 
-/** @throws LoadError where they do not */
-function agree(found: Settled, expected: Settled | undefined, tolerance: number | undefined): void {
+/** @throws LoadError where the GPU's answer or state is not the CPU's */
+function checkAgreement(found: Settled, expected: Settled | undefined, tolerance: number | undefined): void {
   const error = errorOf(found);
   if (error !== undefined) throw new LoadError(`it cannot be run there: ${error}`);
   const [ours, theirs] = [tensorsOf(found), expected === undefined ? [] : tensorsOf(expected)];

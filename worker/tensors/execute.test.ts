@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { encodeFrame, type Tensor } from "#shared/frame.js";
-import type { Delivery } from "#shared/queue/entry.js";
+import { delivery } from "../../test/fixtures/deliveries.js";
 import { hold, type Held } from "../lane/holdings.js";
 import { execute } from "./execute.js";
 import type { ModelHost } from "./host.js";
@@ -67,29 +67,9 @@ function rowsOf(tensor: Pieces | undefined): number[][] {
 
 function step(entry: string, value: number, state: readonly number[] | undefined): Held {
   const frame = encodeFrame({ outputs: [] }, [bytes("X", [1, 1], [value])]);
-  const lane = { bucket: 0, model: "m", version: "1", digest: "d" };
-  const delivery: Delivery = {
-    lane,
-    entry,
-    key: entry,
-    bucket: 0,
-    model: "m",
-    tenant: "default",
-    request: entry,
-    sequence: entry,
-    step: 1,
-    number: 1,
-    start: false,
-    end: false,
-    brief: false,
-    deadlineAt: 0,
-    gateway: "g",
-    outcomeTtlMs: 1,
-    from: "",
-    frame,
-  };
   const tensors = state && [bytes("S", [1, state.length], state)];
-  return hold(delivery, Infinity, { batched: true, shared: new Set() }, Promise.resolve({ kind: "found", tensors }));
+  const found = delivery(entry, { sequence: entry, step: 1, number: 1, frame });
+  return hold(found, Infinity, { batched: true, shared: new Set() }, Promise.resolve({ kind: "found", tensors }));
 }
 
 it("stacks only states of one size, so that none gets what is another's", async () => {

@@ -74,8 +74,8 @@ export async function execute(model: ServingModel, batch: readonly Held[], limit
 }
 
 /**
- * States of variable size may differ in it, and only those of one size can be stacked. The plan,
- * which knows no states, has put them into one batch.
+ * Divides a batch into groups that can be stacked. States of variable size may differ in their
+ * sizes, which the plan cannot know, since it sees no states.
  */
 function groupsOf({ states }: ServingModel, runnable: readonly Runnable[]): Iterable<readonly Runnable[]> {
   if (!states.some(({ dims }) => dims.includes(-1))) return [runnable];

@@ -18,7 +18,7 @@ export async function runMadeUp(model: ServingModel, batch: readonly Held[]): Pr
   return (await execute(model, batch, { maxStateBytes: Number.MAX_SAFE_INTEGER })).settlements();
 }
 
-/** @returns undefined where it succeeded */
+/** @returns the text of the error that a request ended in; undefined where it succeeded */
 export function errorOf({ outcome: { kind, body } }: Settled): string | undefined {
   const outcome = readOutcome(kind, body);
   return outcome.kind === "error" ? outcome.message : undefined;
@@ -29,7 +29,7 @@ export interface MadeUp {
   readonly step: number;
   /** Number of the step that ends the sequence. */
   readonly last: number;
-  /** Of variable dimensions. */
+  /** What every variable dimension is given as its size. */
   readonly size: number;
 }
 
@@ -40,7 +40,8 @@ export function madeUp(
   states: readonly Tensor[] | undefined,
 ): Held {
   const { inputs, outputs, sequence: remembers, maxBatchSize, name, version, digest } = served;
-  // What requests of one batch have to agree in is the same in all of them.
+  // Requests share a batch only where inputs without a batch axis are the same, so their values
+  // depend on the step alone.
   const tensors = inputs.map((spec) => {
     const own = hasRows({ maxBatchSize }, spec);
     return tensorOf(spec, own, size, numbers(own ? sequence * last + step : step));

@@ -15,9 +15,9 @@ const KEPT_BYTES = 67_108_864;
 export interface Pieces extends Omit<PlainTensor, "data"> {
   readonly data: readonly Uint8Array[];
   /**
-   * Present where the pieces are not laid one after the other, because the batch is not the first
-   * axis: each piece has so many rows, and each row so many parts. All first parts come first, in
-   * the order of the rows, then all second parts, and so on.
+   * Present where the batch is not the first axis, so that the pieces are interleaved and do not
+   * lie one after the other. Piece i has `rows[i]` rows, and each row has `outer` parts. The first
+   * parts of all rows come first, then all second parts, and so on.
    */
   readonly woven?: { readonly rows: readonly number[]; readonly outer: number };
 }

@@ -76,8 +76,8 @@ export interface ServingModel {
 }
 
 /**
- * Tells why a model cannot be served. Strings are of any length, so they cannot be laid out along
- * an axis as numbers are.
+ * Says why a model cannot be served. Strings have different lengths, so they cannot be interleaved
+ * along an axis as numbers can.
  */
 export function unsupported(config: ModelConfig, { inputs, outputs }: GraphMetadata): string | undefined {
   const woven = [...inputs, ...outputs].find(

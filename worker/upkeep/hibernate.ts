@@ -1,6 +1,7 @@
 /**
- * Brings the states of sequences that have been idle for long to disk, model by model and bucket by
- * bucket. The workers of a model take turns; should two do the same, one file too many is written.
+ * Moves the states of sequences that have been idle for long to disk, model by model and bucket by
+ * bucket. The workers of a model take turns. Should two move the same state, one file too many is
+ * written, and unused-files.ts removes it.
  */
 import type { Logger } from "pino";
 import { decodeFrame } from "#shared/frame.js";
@@ -26,11 +27,11 @@ export interface Hibernation {
   readonly log: Logger;
 }
 
-/** Rounds are at most so far apart, in ms. */
+/** The longest pause between two rounds, in ms. */
 const EVERY_MS = 5_000;
 /** Sequences that one round looks at in a bucket; where there are more, it goes on at once. */
 const PAGE = 1_000;
-/** States that are read and written side by side. */
+/** How many states are read and written at a time. */
 const AT_ONCE = 8;
 /** How often one worker looks for files that nothing points to, in ms. */
 const UNUSED_EVERY_MS = 600_000;
@@ -61,7 +62,14 @@ export async function hibernateWhileOpen(hibernation: Hibernation, signal: Abort
   }
 }
 
-/** @returns whether there may be more */
+/**
+ * Moves the states of up to `PAGE` sequences that have been idle for long enough, from where the
+ * last round ended.
+ *
+ * @param maxIdleMs how long the model's sequences may be idle before they expire
+ * @returns whether there may be more
+ * @throws what kept a state from being moved, after all others were
+ */
 export async function bringToDisk(
   { redis, afterMs, states, log }: Pick<Hibernation, "redis" | "afterMs" | "states" | "log">,
   where: { readonly bucket: number; readonly model: string },
@@ -69,7 +77,8 @@ export async function bringToDisk(
 ): Promise<boolean> {
   const { live } = laneKeys({ ...where, version: "", digest: "" });
   const now = await timeAt(redis, live);
-  // The set has when each expires: those came to rest before the others.
+  // The set has the time at which each sequence expires, `maxIdleMs` after it came to rest. So
+  // those that have been idle for `afterMs` are those that expire by this time.
   const until = Math.floor(now + maxIdleMs - afterMs);
   const reached = Number((await redis.get(hibernationKeys(where).reached)) ?? 0);
   if (until <= now || until <= reached) return false;
@@ -98,9 +107,10 @@ export async function bringToDisk(
 }
 
 /**
- * Of a full page the last may share its time with others behind it, so the next page begins with
- * that time. Where all have the same, what is behind them stays in Redis.
- * @param page names, each with its time
+ * Where the next page begins after a full one. The last sequence may share its time with others
+ * that the page left out, so the next page begins with that same time. Where all sequences of the
+ * page have one time, it must begin behind it, and those that were left out stay in Redis.
+ * @param page names, each followed by its time
  */
 function endOf(page: readonly string[]): number {
   const last = Number(page.at(-1));
@@ -108,7 +118,8 @@ function endOf(page: readonly string[]): number {
 }
 
 /**
- * @returns undefined for what is not to sleep; a checkpoint that cannot be read stays in Redis,
+ * Writes one checkpoint to disk.
+ * @returns undefined where none is to be moved; a checkpoint that cannot be read stays in Redis,
  * where the sequence's next step says so
  */
 async function write(

@@ -1,8 +1,8 @@
 /**
  * Removes the files of states that have woken, moved on or ended. A file counts as unused when the
- * key that it was written for does not point to it. It goes when it has been so for an hour at
- * every look, since a pointer may arrive late, and Redis may go back to an older one. So do files
- * that were begun an hour ago and are not whole.
+ * key that it was written for does not point to it. It is removed when every look for an hour has
+ * found it unused, since a pointer may arrive late, and Redis may go back to an older one. Files
+ * that are still incomplete after an hour are removed as well.
  */
 import type { Logger } from "pino";
 import type { RedisClient } from "#shared/redis/connect.js";
@@ -19,7 +19,7 @@ export interface Removal {
 }
 
 const UNUSED_MS = 3_600_000;
-/** Longer than any pointer. */
+/** In bytes; no pointer is longer. */
 const POINTER_BYTES = 128;
 
 /** @param graceMs for how long a file must have been unused */

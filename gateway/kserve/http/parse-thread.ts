@@ -14,10 +14,14 @@ import type { Reading, ReadRequest } from "./read-request.js";
 /** The thread's heap. A body within the limits of JSON takes less than a tenth of it. */
 const maxHeapMb = 512;
 /**
- * An idle thread is ended after this time: it holds some 20 MB, and what it has not yet cleaned up.
+ * An idle thread is ended after this time, in ms: it holds some 20 MB, and garbage that it has not
+ * collected yet.
  */
 const idleMs = 5_000;
-/** Memory that bodies share, such as node's pool or what one read brought, is never longer. */
+/**
+ * In bytes. Several bodies may lie in one buffer, such as Node's pool or what one read brought, but
+ * such a buffer is never longer than this.
+ */
 const sharedBytes = 64 * 1024;
 
 interface Job {

@@ -201,7 +201,10 @@ function floats(array: Float32Array | Float64Array): string {
   return inPieces(array.length, (from, to) => Array.from(array.subarray(from, to), print).join(","));
 }
 
-/** So many elements at a time are texts of their own, which take far more than their digits. */
+/**
+ * How many elements are printed at a time. Meanwhile each is a string of its own, which takes far
+ * more memory than its digits.
+ */
 const pieceLength = 65_536;
 
 function inPieces(length: number, print: (from: number, to: number) => string): string {

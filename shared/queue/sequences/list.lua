@@ -1,7 +1,7 @@
 #!lua flags=allow-oom,no-writes
--- list.lua: tell of some of a tenant's sequences of a model in a bucket, in no order. What one call
--- costs goes by how many it looks at, which is bounded, not by how many live. What is there all the
--- while that one goes on from call to call is told once at least.
+-- list.lua: tell of some of a tenant's sequences of a model in a bucket, in no order. The cost of a
+-- call depends on how many it looks at, which is bounded, and not on how many live. A sequence that
+-- exists from the first call of a listing to the last is told at least once.
 --   KEYS[1] sequences of the model and bucket (sequence.lua)
 --   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] tenant
 --   ARGV[3] cursor; '0' to begin
@@ -23,7 +23,8 @@ repeat
     if after == '' or name > after then names[#names + 1] = name end
     facts[name] = reply[2][i + 1]
   end
-  -- A page may end within what one cursor stands for: this order tells where.
+  -- A page may end among the names that one cursor stands for. In this order, the last name that
+  -- was told says where.
   table.sort(names)
   for i = 1, #names do
     local seq = unpackFacts(facts[names[i]])

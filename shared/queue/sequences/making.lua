@@ -1,18 +1,21 @@
--- making.lua: how scripts make a sequence that goes on from a checkpoint. They have its live zset
--- as KEYS[2], and those that count together with it behind that.
+-- making.lua: how scripts make a sequence that goes on from a checkpoint. KEYS[2] of such a script
+-- is the live zset of the sequence's bucket; behind it come the live zsets of the buckets that
+-- count together with this one.
 
+-- How many sequences of the model live in these buckets.
 local function liveTogether()
   local count = 0
   for i = 2, #KEYS do count = count + redis.call('ZCARD', KEYS[i]) end
   return count
 end
 
--- Remove what is left of a sequence of the name that has idled out.
+-- Remove the checkpoints of a sequence that has idled out and whose name is taken now.
 local function clearLapsed(base, name, seq)
   local left = seq and versionKeys(base, name, seq.at, seq.kept) or {}
   if #left > 0 then redis.call('UNLINK', unpack(left)) end
 end
 
+-- Write the facts of a new sequence, and when it expires idle.
 local function begin(base, name, seq)
   noteSequence(base, name, seq)
   writeSequences()

@@ -1,6 +1,6 @@
 -- once.lua: a change to a sequence under an Idempotency-Key is made once. Its record is written by
--- the script that makes the change, so both are there or neither is; a refusal leaves none. Scripts
--- include this file that change sequences as a whole.
+-- the script that makes the change, so both are there or neither is; a refusal leaves none. Every
+-- script that changes a sequence as a whole includes this file.
 --   `record`  key of the record; '' where the change has no Idempotency-Key
 --   `digest`  of what is asked
 
@@ -13,6 +13,7 @@ local function answeredBefore(record, digest)
   return answer
 end
 
+-- Returns the answer, and keeps it for the next try.
 local function answerOnce(record, digest, ttl, answer)
   if record ~= '' then redis.call('SET', record, cmsgpack.pack(digest, answer), 'PX', ttl) end
   return answer

@@ -1,9 +1,9 @@
--- view.lua: what is told of a sequence, and which of its checkpoints is meant. Scripts include this
--- file that answer with a sequence.
+-- view.lua: what is told of a sequence, and which of its checkpoints is meant. Every script that
+-- answers with a sequence includes this file.
 -- include ../version.lua
 -- include ../sequence.lua
 
--- Returns the name, the facts and the bytes of the state, without what is written around it.
+-- Returns the name, the facts, and how many bytes the tensors of the state have.
 local function viewOf(base, name, seq)
   local size = 0
   if seq.at ~= '' and seq.at ~= '!' then
@@ -20,8 +20,8 @@ local function viewOf(base, name, seq)
   return {name, packFacts(seq), size}
 end
 
--- Whether a sequence is there for who looks: one that has its END, or has failed, is over although
--- steps of it may still run.
+-- Whether a sequence still exists for those who ask. One that has its END, or has failed, is over,
+-- although steps of it may still run.
 local function isThere(seq, now) return seq and not hasLapsed(seq, now) and seq.ended == '0' end
 
 -- Find the checkpoint after a step, counted from the START; '' stands for the last one. A step

@@ -12,8 +12,8 @@ local function openEndings(load, names, now, streams)
   local open, left, kept = readOpen(load, names), {}, endings(now)
   local ended, removed, given = {}, {}, {}
 
-  -- Returns whether a request has no outcome yet, and whether it has one. Neither is so of one that
-  -- is gone.
+  -- Returns whether a request has no outcome yet, whether it has one (both are false where nothing
+  -- is known of it), what is known of it if it is brief, and its `keep` (kept.lua) if it is not.
   function ended.look(name)
     if given[name] then return false, true end
     local brief = parseBrief(open[name])
@@ -47,9 +47,9 @@ local function openEndings(load, names, now, streams)
     if apart ~= '' then removed[#removed + 1] = 'out:' .. name .. '@' .. apart end
   end
 
+  -- The request's entry has left the queue, so the request is counted no longer.
   function ended.leave(name) left[#left + 1] = name end
 
-  -- Whoever takes an entry out of the queue lets its request go.
   function ended.close()
     letGo(load, left, false, open)
     kept.write(load)

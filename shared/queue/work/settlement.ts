@@ -40,11 +40,11 @@ export interface Settlement {
 export const fates = ["committed", "superseded", "already", "lost"] as const;
 export type Fate = (typeof fates)[number];
 
-/** Longer bodies pass the script by: Lua copies each, and reads every byte of it. */
+/** In bytes. Longer bodies do not go through the script, since Lua copies and reads every byte. */
 const INLINE_BYTES = 1_024;
 /** A time of 13 digits that the script fills in. */
 const LATER = "0".repeat(13);
-/** Names a place that no other call writes to. */
+/** Counts the calls of this process, so that each writes bodies to keys of its own. */
 let calls = 0;
 
 /**
@@ -73,7 +73,9 @@ export function givenOutcomes(settlements: readonly Settlement[], consumer: stri
   return { args, ahead };
 }
 
-/** The same where nothing can go ahead, since Redis is full: all passes through the script. */
+/**
+ * The same while Redis is full and takes no writes ahead of the script: all bodies go through it.
+ */
 export function inlineOutcomes(settlements: readonly Settlement[]): GivenOutcomes {
   const args = settlements.map(({ delivery, outcome }) => [outcome.kind, outcome.body, delivery.outcomeTtlMs, ""]);
   return { args, ahead: [] };

@@ -6,7 +6,7 @@ import { afterAll, expect, it } from "vitest";
 import { connectRedis, whenReady } from "#shared/redis/connect.js";
 import { SleepingStates, isPointer } from "#shared/sleeping-states.js";
 import { removeUnused } from "../../../worker/upkeep/unused-files.js";
-import { ownConfig } from "../../support/fleet/repository.js";
+import { configWith } from "../../support/fleet/repository.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";
 import { silentLog } from "../../support/silent.js";
 import { ask, exported, step, steps, sum, TENANT_HEADER } from "./ask.js";
@@ -19,10 +19,7 @@ const served = useFleet({
   gateways: 1,
   workers: 2,
   models: ["accumulate"],
-  configs: {
-    accumulate: `${ownConfig("accumulate") ?? ""}
-      parameters { key: "checkpoint_history" value { string_value: "3" } }`,
-  },
+  configs: { accumulate: configWith("accumulate", "checkpoint_history", "3") },
   env: {
     BATON_TENANT_HEADER: TENANT_HEADER,
     BATON_HIBERNATE_DIR: folder,

@@ -1,7 +1,7 @@
 /** Sequences as things: looked at, ended, forked, taken back, carried into another fleet. */
 import { describe, expect, it } from "vitest";
 import { bucketOf } from "#shared/queue/address.js";
-import { ownConfig } from "../../support/fleet/repository.js";
+import { configWith } from "../../support/fleet/repository.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";
 import { buckets } from "../settings.js";
 import { ask, exported, step, steps, sum, TENANT_HEADER, type Described } from "./ask.js";
@@ -12,10 +12,7 @@ const plan = {
   gateways: 1,
   workers: 2,
   models: ["accumulate", "chain", "slow-sequence", "simple"],
-  configs: {
-    accumulate: `${ownConfig("accumulate") ?? ""}
-      parameters { key: "checkpoint_history" value { string_value: "${KEPT}" } }`,
-  },
+  configs: { accumulate: configWith("accumulate", "checkpoint_history", String(KEPT)) },
   env: { ...buckets(BUCKETS), BATON_TENANT_HEADER: TENANT_HEADER },
   direct: true,
 };

@@ -11,6 +11,7 @@ import { WebSocketEndpoint } from "../../../gateway/requests/websocket.js";
 import { Requests } from "../../../gateway/requests/requests.js";
 import { TestGateway, useGateway } from "../../support/gateway/test-gateway.js";
 import { rawExchange } from "../../support/gateway/http.js";
+import { until } from "../../support/until.js";
 import { http2Offer, inferPath, int32Input, rawGet, rawPost, statusesIn } from "../../fixtures/requests.js";
 
 const PATH = inferPath("echo-INT32");
@@ -38,10 +39,6 @@ async function serverSockets(during: () => Promise<unknown>): Promise<Set<Socket
     unsubscribe("http.server.request.start", note);
   }
   return sockets;
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
 function listenersOf(socket: Socket): Record<string, number> {

@@ -6,6 +6,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { readUntil } from "../until.js";
 import { Member } from "./member.js";
 import { RunningProcess } from "./process.js";
 import { startNats, type NatsServer } from "./nats.js";
@@ -205,10 +206,10 @@ async function whenServing(gateways: readonly Gateway[], models: readonly string
   const giveUpAt = performance.now() + timeoutMs;
   for (const { url } of gateways) {
     for (const model of models) {
-      while ((await status(`${url}/v2/models/${model}/ready`)) !== 200) {
-        if (performance.now() > giveUpAt) throw new Error(`${model} not ready at ${url} within ${timeoutMs} ms`);
-        await new Promise((resolve) => setTimeout(resolve, 50));
-      }
+      const ready = () => status(`${url}/v2/models/${model}/ready`);
+      const patienceMs = giveUpAt - performance.now();
+      const last = await readUntil(ready, (said) => said === 200, { patienceMs, everyMs: 50 });
+      if (last !== 200) throw new Error(`${model} not ready at ${url} within ${timeoutMs} ms`);
     }
   }
 }

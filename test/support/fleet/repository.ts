@@ -32,6 +32,16 @@ export function ownConfig(model: string): string | undefined {
   return existsSync(file) ? readFileSync(file, "utf8") : undefined;
 }
 
+/** @returns the model's own `config.pbtxt`, and at its end a parameter */
+export function configWith(model: string, key: string, value: string): string {
+  return withParameter(ownConfig(model) ?? "", key, value);
+}
+
+/** Adds a parameter to a `config.pbtxt`. */
+export function withParameter(config: string, key: string, value: string): string {
+  return `${config}\nparameters { key: "${key}" value { string_value: "${value}" } }\n`;
+}
+
 function folderOf(model: string): string {
   const found = sources
     .map((source) => join(root, source, model))

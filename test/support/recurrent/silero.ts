@@ -7,6 +7,7 @@ import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../fleet/root.js";
 import { seededRandom } from "../fleet/random.js";
+import { readUntil } from "../until.js";
 import { BareLoop, tensorOf, type Loop } from "./bare-loop.js";
 
 const published = join(root, "node_modules/@ricky0123/vad-web/dist");
@@ -193,12 +194,11 @@ async function send(
     "inference-header-content-length": String(Buffer.byteLength(header)),
     "idempotency-key": `${id}-${step}`,
   };
-  for (let attempt = 1; ; attempt++) {
-    const answer = await fetch(url, { method: "POST", body, headers }).catch((error: unknown) => {
-      if (attempt === 20) throw error;
-      return undefined;
-    });
-    if (answer !== undefined && (answer.status !== 503 || attempt === 20)) return answer;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
+  const post = () => fetch(url, { method: "POST", body, headers }).catch(unavailable);
+  return readUntil(post, ({ status }) => status !== 503, { patienceMs: 10_000, everyMs: 100 });
+}
+
+/** What a gateway that cannot be reached stands for: one that cannot answer now. */
+function unavailable(error: unknown): Response {
+  return Response.json({ error: String(error) }, { status: 503 });
 }

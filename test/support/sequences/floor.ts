@@ -2,8 +2,9 @@
 import type { Redis } from "ioredis";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { GROUP } from "#shared/queue/keys.js";
-import type { DeadLetter, Floor } from "./facts.js";
 import { parseFacts } from "#shared/queue/sequence.js";
+import { readUntil } from "../until.js";
+import type { DeadLetter, Floor } from "./facts.js";
 
 /**
  * Kinds of keys that stay for ever by design. All other keys must have a TTL when nothing is
@@ -89,14 +90,12 @@ async function hasEnded(redis: Redis, key: string): Promise<boolean> {
 /**
  * Reads until nothing moves or the time is up, since steps may still be handed back or reclaimed.
  */
-export async function settledFloor(servers: readonly Redis[], withinMs: number): Promise<Floor> {
-  const giveUpAt = performance.now() + withinMs;
-  for (;;) {
-    const floor = await readFloor(servers);
-    const moving = floor.readyEntries + floor.pendingEntries + floor.waitKeys.length + floor.openOutcomes.length;
-    if (moving === 0 || performance.now() > giveUpAt) return floor;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
+export function settledFloor(servers: readonly Redis[], withinMs: number): Promise<Floor> {
+  return readUntil(() => readFloor(servers), isSettled, { patienceMs: withinMs, everyMs: 100 });
+}
+
+function isSettled({ readyEntries, pendingEntries, waitKeys, openOutcomes }: Floor): boolean {
+  return readyEntries + pendingEntries + waitKeys.length + openOutcomes.length === 0;
 }
 
 export async function allKeys(redis: Redis, match = "*"): Promise<string[]> {

@@ -32,7 +32,7 @@ export interface TutorialConfig extends Omit<ModelConfig, "dynamic_batching" | "
   readonly sequence_batching?: TutorialSequenceBatching;
 }
 
-/** The message with some fields more, or others in their place. */
+/** The message with more fields, or with others in place of its own. */
 function extended<T>({ kind, name, fields }: Message, more: Readonly<Record<string, Field>>): Message<T> {
   return { kind, name, fields: new Map([...fields, ...Object.entries(more)]) };
 }
@@ -45,7 +45,7 @@ function within(base: Message, field: string): Message {
 }
 
 const whole: Field = { label: "singular", type: "int32" };
-// A member of a oneof is present whatever its value is, so what was written is known.
+// Only of a member of a oneof is it known whether it was written, whatever its value is.
 const timeoutAction = oneof("tutorial_timeout", enumOf(...timeoutActions));
 const dynamicBatching = extended(within(modelConfig, "dynamic_batching"), {
   default_batch_size: whole,

@@ -1,6 +1,7 @@
 /**
  * Finds the batch axis of each tensor of a graph. Exports of recurrent models have it anywhere,
- * such as PyTorch's states of the shape [layers, batch, hidden].
+ * such as PyTorch's states of the shape [layers, batch, hidden]. A graph may give names to its
+ * sizes that vary (symbols, such as `batch`); tensors that share such a name share the size.
  */
 import type { GraphMetadata, GraphTensor } from "../../onnx/graph.js";
 
@@ -14,18 +15,22 @@ export interface Known {
   readonly partner?: { readonly tensor: GraphTensor; readonly known: Known };
 }
 
-/** None: the tensor has no axis that may be a batch, so it is the same for the whole batch. */
+/**
+ * `none`: no axis of the tensor may be the batch, so all requests of a batch share the tensor.
+ * `unclear`: several may be, and nothing says which.
+ */
 export type FoundAxis = number | "none" | "unclear";
 
-/** @param known by tensor, where anything is */
+/** @param known what is known of the tensor beside the graph; absent where nothing is */
 export type AxisFinder = (tensor: GraphTensor, known?: Known) => FoundAxis;
 
 /**
- * In this order: the axis that the configuration names; the one that its dims leave out; axis 0,
- * where Triton itself would batch the graph; the only one of variable size; the one whose symbol
- * all tensors share; of a state, that of its other end; of other tensors, axis 0.
+ * What tells of the axis, in this order: the axis that the configuration names; the one that its
+ * dims leave out; axis 0, where Triton itself would batch the graph; the only one of variable size;
+ * the one whose symbol all tensors share; of a state, that of its other end; of other tensors, axis
+ * 0.
  *
- * @param states both ends of those that are known
+ * @param states the inputs and outputs of the states that are known so far
  */
 export function axisFinder(graph: GraphMetadata, states: ReadonlySet<GraphTensor>): AxisFinder {
   const tensors = [...graph.inputs, ...graph.outputs];
@@ -41,7 +46,8 @@ export function axisFinder(graph: GraphMetadata, states: ReadonlySet<GraphTensor
     if (name !== undefined && hasBatchName) return false;
     if (name !== undefined && mayNameBatch(name)) return true;
     if (!states.has(tensor)) return tensor.dims[0] !== 1;
-    // The first axis of a state may count layers, so it is other tensors that tell of a batch.
+    // The first axis of a state may count layers, so only other tensors tell whether the graph has
+    // a batch at all.
     const batches = ordinary.flatMap((one) => {
       const found = told(one, {});
       return found === "none" ? [] : [found === "unclear" ? undefined : properName(one, found)];
@@ -49,6 +55,7 @@ export function axisFinder(graph: GraphMetadata, states: ReadonlySet<GraphTensor
     if (tensor.dims[0] !== 1 || name === undefined) return ordinary.length === 0 || batches.length > 0;
     return batches.includes(name);
   };
+  /** What the configuration and the tensor's own shape tell. */
   const told = (tensor: GraphTensor, { named, dims }: Known): FoundAxis => {
     if (named !== undefined) return named;
     const variable = [...tensor.dims.keys()].filter((axis) => tensor.dims[axis] === -1);
@@ -64,7 +71,10 @@ export function axisFinder(graph: GraphMetadata, states: ReadonlySet<GraphTensor
     if (symbolic < 0) return "unclear";
     return mayBeBatch(tensor, symbolic) ? symbolic : "none";
   };
-  /** Of an output whose sizes have names of their own, where the inputs have a name for theirs. */
+  /**
+   * For an output whose sizes have other names than those of the inputs: the axis at which the
+   * inputs with as many dimensions have their batch.
+   */
   const likeInputs = ({ dims }: GraphTensor): FoundAxis => {
     const axes = ordinary.flatMap(({ symbols = [], dims: { length } }) => {
       const axis = symbol === undefined ? -1 : symbols.indexOf(symbol);

@@ -1,7 +1,8 @@
 /**
- * Fills in what a configuration leaves out and the model's own graph tells: Triton's stage B, and
- * beyond it states, controls and batch axes. Stage A has to run once more after it. An explicit
- * `max_batch_size: 0` cannot be told from an absent one, and may not survive this.
+ * Fills in what a configuration leaves out and the model's own graph tells. Triton fills in inputs,
+ * outputs and `max_batch_size` so; Baton adds states, controls and batch axes. What the directory
+ * tells (complete.ts) has to be filled in before it and once more after it. An explicit
+ * `max_batch_size: 0` looks like an absent one, so this may raise it, as in Triton.
  */
 import {
   configType,
@@ -35,11 +36,11 @@ export function completeFromGraph(config: ModelConfig, graph: GraphMetadata, opt
   const inferred =
     sequence === undefined ? nothing : inferSequence(config, sequence, graph, (tensor) => plain.axis(tensor));
   const roles = new Roles(config, graph, inferred);
-  const told = (config.input.length > 0 || config.batch_input.length > 0) && config.output.length > 0;
-  const size = told ? config.max_batch_size : batchSize(config, roles, options);
+  const isListed = (config.input.length > 0 || config.batch_input.length > 0) && config.output.length > 0;
+  const size = isListed ? config.max_batch_size : batchSize(config, roles, options);
   const batching = size > 0;
   const states = inferred.pairs.map((pair) => {
-    const axisOf = (tensor: GraphTensor) => (batching ? clear(config, tensor, roles) : roles.axis(tensor));
+    const axisOf = (tensor: GraphTensor) => (batching ? clearAxis(config, tensor, roles) : roles.axis(tensor));
     return stateOf(pair, [axisOf(pair.input), axisOf(pair.output)], batching);
   });
   const complete = {
@@ -53,7 +54,7 @@ export function completeFromGraph(config: ModelConfig, graph: GraphMetadata, opt
       },
     }),
   };
-  if (told) return withAxes(complete, roles);
+  if (isListed) return withAxes(complete, roles);
   const scheduled = config.dynamic_batching ?? sequence ?? config.ensemble_scheduling;
   return withAxes(
     {
@@ -79,17 +80,18 @@ const plainDynamicBatching = {
   priority_queue_policy: {},
 } as const;
 
-/** What the tensors of a graph are for, and where their batch is. */
+/** What the tensors of a graph are for, and which axis of each is the batch. */
 class Roles {
   /** What clients give: all that is no control, state or constant. */
   readonly inputs: readonly GraphTensor[];
   /** What clients get: all that is no state. */
   readonly outputs: readonly GraphTensor[];
   readonly constants: readonly GraphTensor[];
-  /** The two ends of all states, as far as the graph has them. */
+  /** The inputs and outputs of all states, as far as the graph has them. */
   readonly states: readonly GraphTensor[];
   readonly #config: ModelConfig;
   readonly #find;
+  /** What the configuration says of a tensor, and for a state's tensor the other end. */
   readonly #known = new Map<GraphTensor, Known>();
 
   constructor(config: ModelConfig, graph: GraphMetadata, { controls, pairs }: Inferred) {
@@ -142,10 +144,11 @@ class Roles {
 }
 
 /**
- * Triton batches a graph whose tensors all have their batch first. Where the configuration asks for
- * batches or sequences it may be anywhere, and some input may have none.
+ * Finds the `max_batch_size` of a configuration that leaves it out. Triton batches a graph whose
+ * tensors all have their batch first. Where the configuration asks for batches or sequences, the
+ * batch may be any axis, and some inputs may have none.
  *
- * @throws LoadError
+ * @throws LoadError where the configuration asks for batches and the graph has none
  */
 function batchSize(config: ModelConfig, roles: Roles, { defaultMaxBatchSize }: CompletionOptions): number {
   const { max_batch_size: size, sequence_batching: sequence, name } = config;
@@ -154,8 +157,8 @@ function batchSize(config: ModelConfig, roles: Roles, { defaultMaxBatchSize }: C
   const first = [...inputs, ...must].every(({ dims }) => dims[0] === -1);
   if (!first && size === 0 && sequence === undefined) return 0;
   const unbatched = must.filter((tensor) => roles.axis(tensor) === "none");
-  const some = inputs.length === 0 || inputs.some((tensor) => roles.axis(tensor) !== "none");
-  if (unbatched.length === 0 && some) return size === 0 ? defaultMaxBatchSize : size;
+  const isInputBatched = inputs.length === 0 || inputs.some((tensor) => roles.axis(tensor) !== "none");
+  if (unbatched.length === 0 && isInputBatched) return size === 0 ? defaultMaxBatchSize : size;
   if (size === 0) return 0;
   const why = "model does not support batching while non-zero max_batch_size is specified";
   const without = unbatched.length > 0 ? unbatched : inputs;
@@ -188,7 +191,7 @@ function withAxes(config: ModelConfig, roles: Roles): ModelConfig {
       const axis = roles.axis(tensor);
       const unused = roles.outputs.includes(tensor) && !listed.has(tensor.name);
       if (unused || axis === 0 || axis === "none") return [];
-      clear(config, tensor, roles);
+      clearAxis(config, tensor, roles);
       return [[BATCH_AXIS + tensor.name, { string_value: String(axis) }]];
     }),
   );
@@ -208,7 +211,7 @@ function checkNamed(name: string, axis: number, tensors: readonly GraphTensor[])
 }
 
 /** @throws LoadError where nothing tells the tensor's batch axis */
-function clear({ name: model }: ModelConfig, tensor: GraphTensor, roles: Roles): FoundAxis {
+function clearAxis({ name: model }: ModelConfig, tensor: GraphTensor, roles: Roles): FoundAxis {
   const axis = roles.axis(tensor);
   if (axis !== "unclear") return axis;
   const { name, dims } = tensor;

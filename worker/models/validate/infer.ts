@@ -1,6 +1,6 @@
 /**
- * Completes `sequence_batching` from the graph: what of its inputs are controls, which inputs and
- * outputs are states. Only tensors are looked at that the configuration does not account for.
+ * Completes `sequence_batching` from the graph: which of its inputs are controls, and which inputs
+ * and outputs are states. It looks only at tensors that the configuration does not name.
  */
 import {
   configType,
@@ -16,7 +16,7 @@ import type { FoundAxis } from "./axes.js";
 import { constantNames } from "./constants.js";
 import { areCompatible, isStem, pairStates, type OwnDims, type Pair } from "./pairs.js";
 
-/** What a graph's unaccounted tensors turn out to be. */
+/** What the tensors turn out to be that the configuration does not name. */
 export interface Inferred {
   readonly controls: readonly ControlInput[];
   readonly pairs: readonly Pair[];
@@ -43,7 +43,8 @@ export function inferSequence(
   const outputs = graph.outputs.filter((tensor) => !given.has(tensor.name));
   const ownDims: OwnDims = (tensor) => {
     const axis = axisOf(tensor);
-    // Of a state whose other end is not known yet, the axis may still turn out to be the batch.
+    // The tensor may be one end of a state whose other end is not known yet; that one may still
+    // tell which axis is the batch.
     const isOpen = axis === "unclear" || (axis === "none" && tensor.dims.includes(-1));
     return isOpen ? undefined : withoutBatch(tensor, axis);
   };
@@ -83,7 +84,10 @@ function controlOf(model: string, { name, datatype }: GraphTensor): ControlInput
   throw new LoadError(`input '${name}' of ${model} has the name of a control: ${types}; list it under input instead`);
 }
 
-/** A model with such an input and no output to go with it has lost its memory on the way. */
+/**
+ * Whether the name of an input says that it is a state. Without an output for its next value the
+ * model would forget at every step, so such an input is refused rather than left to clients.
+ */
 function looksLikeState({ name }: GraphTensor): boolean {
   return /^[hc](_?0)?$|state|hidden|^past[._]|^prev_/i.test(name);
 }
@@ -147,10 +151,11 @@ export function stateOf(
 }
 
 /**
- * A state of variable size begins with one zero row, by Triton's rule, which would be part of every
- * answer. What a decoder has in mind of the past is nothing at first, and one more with each step.
+ * Gives a state of variable size what it begins with. Triton would begin it with one row of zeros,
+ * which would be part of every answer. Only for the past of a decoder the beginning is clear: it is
+ * empty, and grows by one row with each step.
  *
- * @param of which dims the state's are, for the error
+ * @param of what the dims leave out, for the text of the error
  * @throws LoadError where it is not clear what the state begins with
  */
 export function withBeginning(state: SequenceState, of: string): SequenceState {
@@ -169,7 +174,7 @@ export function withBeginning(state: SequenceState, of: string): SequenceState {
   );
 }
 
-/** Where the model does not batch, a batch axis is one row; any other has the size that it has. */
+/** Where the model does not batch, the batch axis has the size 1; all other sizes stay. */
 function stateDims(tensor: GraphTensor, axis: FoundAxis, batching: boolean): readonly number[] {
   return batching || typeof axis !== "number" ? withoutBatch(tensor, axis) : tensor.dims.with(axis, 1);
 }

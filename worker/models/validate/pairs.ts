@@ -41,7 +41,8 @@ export function pairStates({ inputs, outputs, keepInput, keepOutput, ownDims }: 
       left.inputs.filter(isOrdinary).length - (keepInput ? 1 : 0),
       left.outputs.length - (keepOutput ? 1 : 0),
     );
-    // Names that say so are not passed over; mere likeness of what has to remain says nothing.
+    // A pair whose names match is never passed over. That two tensors merely have the same shape
+    // says nothing where they have to remain for clients.
     if (most <= 0 && rule !== isStemPair) break;
     const once = new Set(found.flatMap(({ input, output }) => [input, output])).size === 2 * found.length;
     const tooMany = (keepInput && !rest.inputs.some(isOrdinary)) || (keepOutput && rest.outputs.length === 0);
@@ -67,7 +68,10 @@ function candidates(
   );
 }
 
-/** A number for the whole batch, such as a sampling rate, is not what a model is asked about. */
+/**
+ * Whether the input may be the one that remains for clients. A single number for the whole batch,
+ * such as a sampling rate, is not what a model is asked about.
+ */
 function isOrdinary({ dims }: GraphTensor): boolean {
   return dims.length > 0;
 }
@@ -89,7 +93,9 @@ export function areCompatible(input: GraphTensor, output: GraphTensor, ownDims: 
   );
 }
 
-/** `input` and `output`, `x` and `y`, numbered or not, are what clients give and get. */
+/**
+ * `input` and `output`, `x` and `y`, numbered or not, are what clients give and get, not a state.
+ */
 function areBare(input: GraphTensor, output: GraphTensor): boolean {
   return /^(input|x)[_\d]*$/i.test(input.name) && /^(output|y)[_\d]*$/i.test(output.name);
 }
@@ -110,7 +116,7 @@ export function isStem(input: string, output: string): boolean {
     [/^past([._])/, "present$1"],
     [/^past_key_values\./, "present."],
     [/^prev_/, "next_"],
-    // Of other things, such as ids, a model may well give out as many as it takes.
+    // Only for words that mean a state: `input_ids` and `output_ids` need not belong together.
     [/^input_(?=.*(state|hidden|cell|cache)s?$)/, "output_"],
   ];
   for (const [old, by] of swapped) if (old.test(from)) outputs.push(from.replace(old, by));

@@ -28,7 +28,7 @@ const forms: readonly (readonly [input: RegExp, output: RegExp])[] = [
 
 /** Every pair of an input and an output whose names have a stem in common, by one form or more. */
 export function stemPairs(inputs: readonly string[], outputs: readonly string[]): StemPair[] {
-  const found = inputs.flatMap((input) =>
+  return inputs.flatMap((input) =>
     outputs.flatMap((output) => {
       const form = forms.find(([ofInput, ofOutput]) => {
         const stem = ofInput.exec(input)?.[1];
@@ -38,7 +38,6 @@ export function stemPairs(inputs: readonly string[], outputs: readonly string[])
       return stem === undefined ? [] : [{ stem, input, output }];
     }),
   );
-  return found;
 }
 
 /** A configuration whose states all have the names of their tensors. */
@@ -68,7 +67,7 @@ export function nameStates(config: ModelConfig, names: ReadonlySet<string>, grap
   const givenOut = new Set(explicit.map(({ output_name: name }) => name));
   const inputs = graph.inputs.map(({ name }) => name).filter((name) => !taken.has(name));
   const outputs = graph.outputs.map(({ name }) => name).filter((name) => !givenOut.has(name));
-  // A state's output may be an answer, too, but that is not what to write first.
+  // A state's output may be an answer, too, but errors first propose outputs that are not.
   const answers = new Set(config.output.map(({ name }) => name));
   const pairs = stemPairs(inputs, outputs);
   const warnings: string[] = [];

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { tutorialBatching } from "../../../test/fixtures/tutorial.js";
 import { completeDefaults, type DirectoryFacts } from "./complete.js";
 import { judge } from "./judge.js";
 import { readConfigText, rewriteValues, type ReadConfig } from "./tutorial.js";
@@ -30,27 +31,7 @@ describe("the tutorial's configuration", () => {
     expect(config.max_batch_size).toBe(8);
     expect(config).not.toHaveProperty("dynamic_batching");
     expect(config.parameters).toEqual({ implicit_start: { string_value: "true" } });
-    const state = {
-      input_name: "lstm_state",
-      output_name: "lstm_state",
-      data_type: "TYPE_FP32",
-      dims: [2, 1024],
-      initial_state: [],
-      use_same_buffer_for_input_output: false,
-      use_growable_memory: false,
-    };
-    expect(config.sequence_batching).toEqual({
-      max_sequence_idle_microseconds: 600_000_000,
-      oldest: {
-        max_candidate_sequences: 0,
-        preferred_batch_size: [4, 8],
-        max_queue_delay_microseconds: 10_000,
-        preserve_ordering: true,
-      },
-      control_input: [],
-      state: [state],
-      iterative_sequence: false,
-    });
+    expect(config.sequence_batching).toEqual(tutorialBatching("lstm_state", "lstm_state"));
     expect([...stateNames]).toEqual(["lstm_state"]);
     expect(warmUp).toEqual([4, 8]);
     validateConfig(completeDefaults(config, { ...facts, directory: "my_lstm_model" }), []);

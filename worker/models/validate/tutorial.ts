@@ -36,12 +36,18 @@ export interface ReadConfig {
   readonly warnings: readonly string[];
 }
 
-/** What is genuine as it was written. */
+/** A configuration in Triton's own words, taken as it was written. */
 export function genuine(config: ModelConfig): ReadConfig {
   return { config, stateNames: new Set(), warmUp: [], warnings: [] };
 }
 
-/** @param file the name that errors give it @throws LoadError */
+/**
+ * Reads a config.pbtxt as Triton would. Where that fails, and the text has words that only
+ * tutorials use, it is read as a tutorial's.
+ *
+ * @param file the name that errors give it
+ * @throws LoadError
+ */
 export function readConfigText(source: Uint8Array, file: string): ReadConfig {
   try {
     return genuine(parseTextFormat(modelConfig, source, file));
@@ -62,7 +68,10 @@ function hasTutorialWords({ dynamic_batching: dynamic, sequence_batching: sequen
   );
 }
 
-/** Reads what is genuine by its name, but asks for what is not there. */
+/**
+ * Corrects fields that Triton knows, but whose values ask for what is not there: the platform of
+ * another framework beside an ONNX file, and GPUs for instances on the CPU.
+ */
 export function rewriteValues(read: ReadConfig, { firstVersionFiles = [] }: DirectoryFacts): ReadConfig {
   const { platform, backend, default_model_filename: named, ensemble_scheduling, instance_group } = read.config;
   const file = named || "model.onnx";
@@ -120,52 +129,27 @@ function rewriteDynamic(
   };
 }
 
+/** The tutorial's `sequence_batching`, with what a `dynamic_batching` beside it says. */
 function rewriteSequence(
   rest: ModelConfig,
   dynamic: TutorialDynamicBatching | undefined,
   { reusable_batch: reusable, timeout_action: action, state, ...batching }: TutorialSequenceBatching,
 ): ReadConfig {
   if (dynamic !== undefined) refuseUnmovable(dynamic, batching);
-  const wanted = reusable?.max_size ?? 0;
-  checkSize("sequence_batching.reusable_batch.max_size", wanted);
-  const candidates = reusable?.candidate_batch_size ?? [];
-  const sized = rest.max_batch_size || wanted || (dynamic?.default_batch_size ?? 0);
-  const given = sized || Math.max(0, ...candidates);
-  const max_batch_size = wanted > 0 ? Math.min(given, wanted) : given;
-  const usual = dynamic !== undefined && dynamic.default_batch_size > 0 ? [dynamic.default_batch_size] : [];
-  const sizes = firstGiven(batching.oldest?.preferred_batch_size, candidates, dynamic?.preferred_batch_size, usual);
-  const oldest =
-    reusable !== undefined || dynamic !== undefined || batching.oldest !== undefined
-      ? {
-          max_candidate_sequences: batching.oldest?.max_candidate_sequences ?? 0,
-          preferred_batch_size: sizes.filter((size) => size <= max_batch_size),
-          max_queue_delay_microseconds:
-            batching.oldest?.max_queue_delay_microseconds || (dynamic?.max_queue_delay_microseconds ?? 0),
-          preserve_ordering: batching.oldest?.preserve_ordering === true || dynamic?.preserve_ordering === true,
-        }
-      : undefined;
+  const sizes = batchSizesOf(rest, dynamic, reusable, batching.oldest);
+  const isOldest = reusable !== undefined || dynamic !== undefined || batching.oldest !== undefined;
+  const oldest = isOldest ? oldestOf(batching.oldest, dynamic, sizes) : undefined;
   const sequence: SequenceBatching = { ...batching, ...(oldest && { oldest }), state: state.map(genuineState) };
   const implicit = rest.parameters["implicit_start"];
   const parameters = { ...rest.parameters, implicit_start: implicit ?? { string_value: "true" } };
   return {
-    config: { ...rest, max_batch_size, parameters, sequence_batching: sequence },
+    config: { ...rest, max_batch_size: sizes.largest, parameters, sequence_batching: sequence },
     stateNames: new Set(state.flatMap(({ name }) => (name === "" ? [] : [name]))),
-    warmUp: candidates.filter((size) => size > 0 && size <= max_batch_size),
+    warmUp: sizes.candidates.filter((size) => size > 0 && size <= sizes.largest),
     warnings: [
       ...(dynamic === undefined ? [] : movedWarnings(dynamic)),
       ...timeoutWarning("sequence_batching", action),
-      ...(wanted > 0 ? [readAs("sequence_batching.reusable_batch.max_size", "max_batch_size")] : []),
-      ...(candidates.length > 0
-        ? [readAs("sequence_batching.reusable_batch.candidate_batch_size", PREFERRED)]
-        : reusable !== undefined && wanted === 0
-          ? [readAs("sequence_batching.reusable_batch", "sequence_batching.oldest")]
-          : []),
-      ...(sized === 0 && given > 0
-        ? [`max_batch_size is ${given}, the largest candidate_batch_size, since no other size is given`]
-        : []),
-      ...sizes
-        .filter((size) => size > max_batch_size)
-        .map((size) => `${PREFERRED} goes without ${size}, which is more than the max_batch_size of ${max_batch_size}`),
+      ...sizeWarnings(sizes, reusable !== undefined),
       ...(implicit === undefined
         ? [
             "a sequence begins without START, as if parameters had implicit_start: the configuration has the tutorial's form",
@@ -173,6 +157,79 @@ function rewriteSequence(
         : []),
     ],
   };
+}
+
+/** What the several fields say that a tutorial has for the size of a batch. */
+interface BatchSizes {
+  /** The `max_batch_size`; 0 for none. */
+  readonly largest: number;
+  /** Whether that is only the largest of the candidates, since no field gives another one. */
+  readonly isGuessed: boolean;
+  /** `reusable_batch.max_size`; 0 where it is not given. */
+  readonly reusable: number;
+  /** `reusable_batch.candidate_batch_size`. */
+  readonly candidates: readonly number[];
+  /** The preferred sizes, some of them perhaps larger than the largest. */
+  readonly preferred: readonly number[];
+}
+
+/** @throws LoadError for a negative size */
+function batchSizesOf(
+  { max_batch_size: explicit }: ModelConfig,
+  dynamic: TutorialDynamicBatching | undefined,
+  reusableBatch: TutorialSequenceBatching["reusable_batch"],
+  oldest: SequenceBatching["oldest"],
+): BatchSizes {
+  const reusable = reusableBatch?.max_size ?? 0;
+  checkSize("sequence_batching.reusable_batch.max_size", reusable);
+  const candidates = reusableBatch?.candidate_batch_size ?? [];
+  const usual = dynamic?.default_batch_size ?? 0;
+  const told = explicit || reusable || usual;
+  const given = told || Math.max(0, ...candidates);
+  return {
+    largest: reusable > 0 ? Math.min(given, reusable) : given,
+    isGuessed: told === 0 && given > 0,
+    reusable,
+    candidates,
+    preferred: firstGiven(
+      oldest?.preferred_batch_size,
+      candidates,
+      dynamic?.preferred_batch_size,
+      usual > 0 ? [usual] : [],
+    ),
+  };
+}
+
+/** What `oldest` and `dynamic_batching` say together; where both say something, `oldest` counts. */
+function oldestOf(
+  oldest: SequenceBatching["oldest"],
+  dynamic: TutorialDynamicBatching | undefined,
+  { preferred, largest }: BatchSizes,
+): NonNullable<SequenceBatching["oldest"]> {
+  return {
+    max_candidate_sequences: oldest?.max_candidate_sequences ?? 0,
+    preferred_batch_size: preferred.filter((size) => size <= largest),
+    max_queue_delay_microseconds: oldest?.max_queue_delay_microseconds || (dynamic?.max_queue_delay_microseconds ?? 0),
+    preserve_ordering: oldest?.preserve_ordering === true || dynamic?.preserve_ordering === true,
+  };
+}
+
+function sizeWarnings(sizes: BatchSizes, isReusable: boolean): string[] {
+  const { largest, isGuessed, reusable, candidates, preferred } = sizes;
+  const warnings: string[] = [];
+  if (reusable > 0) warnings.push(readAs("sequence_batching.reusable_batch.max_size", "max_batch_size"));
+  if (candidates.length > 0) {
+    warnings.push(readAs("sequence_batching.reusable_batch.candidate_batch_size", PREFERRED));
+  } else if (isReusable && reusable === 0) {
+    warnings.push(readAs("sequence_batching.reusable_batch", "sequence_batching.oldest"));
+  }
+  if (isGuessed) {
+    warnings.push(`max_batch_size is ${largest}, the largest candidate_batch_size, since no other size is given`);
+  }
+  for (const size of preferred.filter((one) => one > largest)) {
+    warnings.push(`${PREFERRED} goes without ${size}, which is more than the max_batch_size of ${largest}`);
+  }
+  return warnings;
 }
 
 const OLDEST = "sequence_batching.oldest";
