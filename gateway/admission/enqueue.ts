@@ -226,19 +226,21 @@ function waitingTerms({ weights, buckets }: EnqueueSettings, { tenant, queue }: 
 
 /**
  * Whether a bucket of a Cluster may have room at once for what it has refused: other buckets leave
- * some of the limit, and it gets a part of that with each call.
+ * some of the limit, and it gets a part of that with each call. While the other buckets are asked,
+ * later steps of the same sequence wait behind this one.
  */
 async function comesAgain(
-  { loads }: EnqueueSettings,
+  { loads, batcher }: EnqueueSettings,
   limit: LimitName | "sequences",
-  { lane, tenant, frame, sequence }: Applicant,
-  { since }: Place,
+  applicant: Applicant,
+  place: Place,
 ): Promise<boolean> {
-  if (loads === undefined || performance.now() - since > ROOM_BUDGET_MS) return false;
+  if (loads === undefined || performance.now() - place.since > ROOM_BUDGET_MS) return false;
+  const { lane, tenant, frame } = applicant;
   if (loads.hasRoom(limit, lane.model, tenant, frame.length)) return true;
-  // A step that waits for what the others have now might come behind the next one.
-  if (sequence?.start === false) return false;
-  await loads.prepare({ models: [lane.model], tenants: [tenant] }, LATELY_MS);
+  const heard = loads.prepare({ models: [lane.model], tenants: [tenant] }, LATELY_MS);
+  if (heard === undefined) return false;
+  await batcher.prepare(applicant, place, () => heard);
   return loads.hasRoom(limit, lane.model, tenant, frame.length);
 }
 
