@@ -44,7 +44,10 @@ export interface EnqueueSettings extends AddressTerms {
   readonly limits?: QueueLimits;
   /** How long an `Idempotency-Key` is remembered, in ms. */
   readonly idempotencyTtlMs: number;
-  /** The shares of tenants where requests have to wait; a tenant that is not named has 1. */
+  /**
+   * The shares of tenants where requests have to wait; a tenant that is not named has 1. Undefined
+   * where the deployment gives none: then the shares stay as they are.
+   */
   readonly weights?: ReadonlyMap<string, number> | undefined;
 }
 
@@ -218,8 +221,8 @@ async function inherit(
  * place, so all together may have somewhat more.
  */
 function waitingTerms({ weights, buckets }: EnqueueSettings, { tenant, queue }: AnyRequest): WaitingTerms | undefined {
-  const weight = weights?.get(tenant) ?? 1;
-  if (queue === undefined) return weights === undefined ? undefined : { ...usualTerms, weight };
+  const weight = weights && (weights.get(tenant) ?? 1);
+  if (queue === undefined) return weight === undefined ? undefined : { ...usualTerms, weight };
   const { level, delayMs, mostQueued } = queue;
   return { level, weight, delayMs, mostParked: mostQueued && Math.ceil(mostQueued / buckets) };
 }

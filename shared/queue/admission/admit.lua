@@ -122,7 +122,7 @@ local function queueUp(lane, facts, frame, terms)
     lane.length = lane.length + 1
     return entry
   end
-  park(lane.ready, facts, frame, terms)
+  park(lane.ready, facts, frame, terms, 'new')
   if not lane.isNoted then
     redis.call('HSET', laneKeyOf('window', lane.ready), 'window', lane.window)
     lane.isNoted = true
