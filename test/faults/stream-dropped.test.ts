@@ -109,7 +109,7 @@ async function submitUntilTaken(): Promise<string> {
   }
 }
 
-/** Reads a stream until it has a record. A gateway that many strike at once may refuse this, too. */
+/** Reads until there is a record. A gateway that many strike at once may refuse this, too. */
 async function readUntilBegun(id: string): Promise<Reader> {
   for (;;) {
     const reader = new Reader(url(), id);

@@ -3,6 +3,7 @@
  * of all buckets how much of a limit each may use. So a load that lies in one bucket may use the
  * whole limit, and gateways that know nothing of each other stay near it.
  */
+import { setMaxListeners } from "node:events";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { pinOf, type Lane } from "#shared/queue/address.js";
@@ -41,6 +42,8 @@ beforeAll(async () => {
 beforeEach(() => {
   model = `m${models++}`;
   stop = new AbortController();
+  // The loops of several gateways wait for it.
+  setMaxListeners(0, stop.signal);
   watching = [];
 });
 afterEach(async () => {
