@@ -3,6 +3,7 @@
  * reverse.
  */
 import { randomBytes } from "node:crypto";
+import { setMaxListeners } from "node:events";
 import { createRequire } from "node:module";
 import { hostname } from "node:os";
 import type { Logger } from "pino";
@@ -47,10 +48,13 @@ const START_BUDGET_MS = 60_000;
  * all of its clients at once.
  */
 const ACCEPTING = 8;
+/** No more loops than these wait for the end of the process at a time; more would be a leak. */
+const LOOPS = 32;
 
 async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   const lifecycle = new Lifecycle(log);
   const closing = new AbortController();
+  setMaxListeners(LOOPS, closing.signal);
   const gateway = `gw-${randomBytes(8).toString("hex")}`;
   const link = { url: config.BATON_REDIS_URL, name: gateway, durability: config.BATON_DURABILITY, log };
   const redis = connectRedis(link);

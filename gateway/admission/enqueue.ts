@@ -44,7 +44,10 @@ export interface EnqueueSettings extends AddressTerms {
   readonly limits?: QueueLimits;
   /** How long an `Idempotency-Key` is remembered, in ms. */
   readonly idempotencyTtlMs: number;
-  /** The shares of tenants where requests have to wait; a tenant that is not named has 1. */
+  /**
+   * The shares of tenants where requests have to wait; a tenant that is not named has 1. Undefined
+   * where the deployment gives none: then the shares stay as they are.
+   */
   readonly weights?: ReadonlyMap<string, number> | undefined;
 }
 
@@ -218,27 +221,29 @@ async function inherit(
  * place, so all together may have somewhat more.
  */
 function waitingTerms({ weights, buckets }: EnqueueSettings, { tenant, queue }: AnyRequest): WaitingTerms | undefined {
-  const weight = weights?.get(tenant) ?? 1;
-  if (queue === undefined) return weights === undefined ? undefined : { ...usualTerms, weight };
+  const weight = weights && (weights.get(tenant) ?? 1);
+  if (queue === undefined) return weight === undefined ? undefined : { ...usualTerms, weight };
   const { level, delayMs, mostQueued } = queue;
   return { level, weight, delayMs, mostParked: mostQueued && Math.ceil(mostQueued / buckets) };
 }
 
 /**
  * Whether a bucket of a Cluster may have room at once for what it has refused: other buckets leave
- * some of the limit, and it gets a part of that with each call.
+ * some of the limit, and it gets a part of that with each call. While the other buckets are asked,
+ * later steps of the same sequence wait behind this one.
  */
 async function comesAgain(
-  { loads }: EnqueueSettings,
+  { loads, batcher }: EnqueueSettings,
   limit: LimitName | "sequences",
-  { lane, tenant, frame, sequence }: Applicant,
-  { since }: Place,
+  applicant: Applicant,
+  place: Place,
 ): Promise<boolean> {
-  if (loads === undefined || performance.now() - since > ROOM_BUDGET_MS) return false;
+  if (loads === undefined || performance.now() - place.since > ROOM_BUDGET_MS) return false;
+  const { lane, tenant, frame } = applicant;
   if (loads.hasRoom(limit, lane.model, tenant, frame.length)) return true;
-  // A step that waits for what the others have now might come behind the next one.
-  if (sequence?.start === false) return false;
-  await loads.prepare({ models: [lane.model], tenants: [tenant] }, LATELY_MS);
+  const heard = loads.prepare({ models: [lane.model], tenants: [tenant] }, LATELY_MS);
+  if (heard === undefined) return false;
+  await batcher.prepare(applicant, place, () => heard);
   return loads.hasRoom(limit, lane.model, tenant, frame.length);
 }
 

@@ -2,6 +2,7 @@
  * Tells whether the client of an answer is still there, and cancels generations whose answer nobody
  * will get.
  */
+import { setMaxListeners } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { GenerationRequest } from "../admission/inference.js";
 import type { OpenStream } from "../stream/open-stream.js";
@@ -9,6 +10,8 @@ import type { OpenStream } from "../stream/open-stream.js";
 /** The signal aborts when the connection has closed or the answer is complete. */
 export function disconnection(outgoing: ServerResponse): AbortSignal {
   const disconnected = new AbortController();
+  // It has listeners for each stream of the answer, and goes with the answer.
+  setMaxListeners(0, disconnected.signal);
   if (outgoing.destroyed) disconnected.abort();
   else outgoing.once("close", () => disconnected.abort());
   return disconnected.signal;

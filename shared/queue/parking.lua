@@ -65,16 +65,21 @@ local function line(queue, rank, tenant)
 end
 
 -- Park a request. The caller notes PARKED or the terms where the request's own record is.
---   `first`  whether it goes before all others of its tenant and rank: it was handed back
-local function park(ready, facts, frame, terms, first)
+--   `how`  'new' where it comes now, and its terms say what weight its tenant has from now on;
+--          'next' where the step before it has ended; 'again' where it was handed back, and goes
+--          before all others of its tenant and rank
+local function park(ready, facts, frame, terms, how)
   local rank, weight = readTerms(terms)
   local name = requestOf(facts)
-  local tenant = name:match('^[^:]*')
+  local tenant, first = name:match('^[^:]*'), how == 'again'
   local place = redis.call('HINCRBY', laneKeyOf('window', ready), first and 'first' or 'last', first and -1 or 1)
   redis.call('ZADD', line(laneKeyOf('queue', ready), rank, tenant), place, name)
   redis.call('HSET', laneKeyOf('parked', ready), name, cmsgpack.pack({facts, frame, terms or ''}))
-  -- The last gateway to park a tenant's request says its weight.
-  if terms and terms ~= '' then redis.call('HSET', laneKeyOf('window', ready), 'of ' .. tenant, weight) end
+  -- The last gateway to park a tenant's request says its weight. What came earlier knows an older
+  -- one, which counts where there is none.
+  if terms and terms ~= '' then
+    redis.call(how == 'new' and 'HSET' or 'HSETNX', laneKeyOf('window', ready), 'of ' .. tenant, weight)
+  end
 end
 
 -- Move a parked request to ready. One that has ended meanwhile, or that nobody knows any more, is
@@ -234,7 +239,7 @@ local function queueAgain(ready, entry, fields)
     return
   end
   note(PARKED)
-  park(ready, fields[2], fields[4], terms, true)
+  park(ready, fields[2], fields[4], terms, 'again')
 end
 
 -- Take a request without a sequence out of what is parked. The cost does not depend on how much is

@@ -6,8 +6,11 @@
 export interface WaitingTerms {
   /** From 1, which goes first; 1 as well where the model has no levels. */
   readonly level: number;
-  /** The tenant's share among the tenants of its level. */
-  readonly weight: number;
+  /**
+   * The tenant's share among the tenants of its level, from now on; undefined where the deployment
+   * gives no weights, so that each tenant has 1.
+   */
+  readonly weight: number | undefined;
   /**
    * After so many ms it goes behind all others of its level; undefined where it keeps its place.
    */
@@ -18,10 +21,10 @@ export interface WaitingTerms {
   readonly mostParked: number | undefined;
 }
 
-export const usualTerms: WaitingTerms = { level: 1, weight: 1, delayMs: undefined, mostParked: undefined };
+export const usualTerms: WaitingTerms = { level: 1, weight: undefined, delayMs: undefined, mostParked: undefined };
 
 /** The terms as scripts take them; '' for the usual ones. */
 export function termsText({ level, weight, delayMs }: WaitingTerms): string {
-  if (level === 1 && weight === 1 && delayMs === undefined) return "";
-  return `${2 * level}|${weight}|${delayMs ?? 0}`;
+  if (level === 1 && weight === undefined && delayMs === undefined) return "";
+  return `${2 * level}|${weight ?? 1}|${delayMs ?? 0}`;
 }

@@ -24,4 +24,21 @@ describe("a generator over several buckets", () => {
     for (const prompt of prompts) alone.push(await generate(prompt));
     expect(together).toEqual(alone);
   });
+
+  it("answers many prompts of one request, and Node warns of nothing", { timeout: 90_000 }, async () => {
+    const prompt = Array.from({ length: 12 }, (_, i) => `prompt ${i}`);
+    const answers = [false, true].map(async (stream) => {
+      const body = JSON.stringify({ model: "gen-cheap", prompt, max_tokens: 4, stream });
+      const answer = await fetch(`${served.url}/v1/completions`, { method: "POST", body });
+      const text = await answer.text();
+      return [answer.status, new Set([...text.matchAll(/"index":(\d+)/g)].map(([, index]) => index)).size];
+    });
+    expect(await Promise.all(answers)).toEqual([
+      [200, prompt.length],
+      [200, prompt.length],
+    ]);
+    const members = [...served.fleet.gateways.map(({ member }) => member), ...served.fleet.workers];
+    const lines = members.flatMap(({ lives }) => lives.flatMap((life) => life.lines.map(({ text }) => text)));
+    expect(lines.filter((text) => /^\(node:\d+\)/.test(text))).toEqual([]);
+  });
 });

@@ -184,19 +184,45 @@ describe("a call of many requests", () => {
     expect(await said(steps)).toEqual(["pinned", "held-back", "pinned", "held-back", "admitted"]);
   });
 
-  it("lets a step come again with the START before it that finds no room", async () => {
-    const none = { models: { [lab.lane.model]: [0, -1, 100] as const }, tenants: { default: [-1, -1] as const } };
-    const limits = { ...none, all: -1, kept: -1, keep: 1e9, again: true };
+  /** What a bucket of a Cluster says where it has this share of the limits. */
+  const saidWithin = async (share: { requests?: number; bytes?: number; sequences?: number }, steps: Applicant[]) => {
+    const { requests = -1, bytes = -1, sequences = 100 } = share;
+    const models = { [lab.lane.model]: [requests, bytes, sequences] as const };
+    const limits = { models, tenants: { default: [-1, -1] as const }, all: -1, kept: -1, keep: 1e9, again: true };
     const shares = {
       prepare: () => undefined,
       limitsOf: () => limits,
       note: () => undefined,
       noteFull: () => undefined,
     };
-    const steps = [step("r1", SEQUENCE, true), step("r2", SEQUENCE), step("r3", "default:u8")];
     const admitted = await admit(lab.redis, { ...terms, shares }, steps, onlyCall());
     expect(admitted).toMatchObject({ said: "answered" });
-    const words = admitted.said === "answered" ? admitted.admissions.map(({ said }) => said) : [];
-    expect(words).toEqual(["queue-full", "held-back", "start-required"]);
+    return admitted.said === "answered" ? admitted.admissions.map(({ said }) => said) : [];
+  };
+
+  it("lets a step come again with the START before it that finds no room", async () => {
+    const steps = [step("r1", SEQUENCE, true), step("r2", SEQUENCE), step("r3", "default:u8")];
+    expect(await saidWithin({ requests: 0 }, steps)).toEqual(["queue-full", "held-back", "start-required"]);
+  });
+
+  it("lets a step come again with the START before it for which there are too many sequences", async () => {
+    const steps = [step("r1", SEQUENCE, true), step("r2", SEQUENCE), step("r3", "default:u8")];
+    expect(await saidWithin({ sequences: 0 }, steps)).toEqual(["too-many-sequences", "held-back", "start-required"]);
+  });
+
+  it("lets a small step come again with the large one before it, and not what finds no room itself", async () => {
+    await said([step("r0", SEQUENCE, true)]);
+    const large = (request: string) => ({ ...step(request, SEQUENCE), frame: Buffer.alloc(1_000) });
+    const steps = [large("r1"), step("r2", SEQUENCE), large("r3")];
+    expect(await saidWithin({ bytes: 100 }, steps)).toEqual(["queue-full", "held-back", "queue-full"]);
+  });
+
+  it("tells all steps at once that may begin a sequence that there are too many", async () => {
+    const mayBegin = (request: string) => {
+      return { ...step(request, SEQUENCE), sequence: { name: SEQUENCE, start: false, end: false, mayBegin: true } };
+    };
+    const steps = [mayBegin("r1"), mayBegin("r2"), step("r3", SEQUENCE)];
+    const expected = ["too-many-sequences", "too-many-sequences", "held-back"];
+    expect(await saidWithin({ sequences: 0 }, steps)).toEqual(expected);
   });
 });

@@ -103,6 +103,24 @@ describe.each([
     expect([count("a"), count("b"), count("c")]).toEqual([20, 40, 80]);
   });
 
+  it("count a tenant's weight that was lowered to 1 from its next request on", async () => {
+    await admitAll([asks("x"), asks("y")]);
+    const before = { a: 4, b: 1 };
+    for (const [tenant, weight] of Object.entries(before)) {
+      await admitAll(Array.from({ length: 100 }, (_, i) => asks(`${i}`, { weight }, { tenant })));
+    }
+    await finish(await take(lab.queue));
+    // What is given back knows the weight that its tenant had.
+    const held = await take(lab.queue);
+    await admitAll([asks("late", { weight: 1 }, { tenant: "a" })]);
+    expect(held.map(({ tenant }) => tenant)).toContain("a");
+    await release(lab.queue, held);
+    const order = (await runAll()).slice(0, 40);
+    const count = order.filter((one) => one === "a").length;
+    // Between two that have the same share, the turn may be either's at both ends.
+    expect(Math.abs(count - 20)).toBeLessThanOrEqual(3);
+  });
+
   it("give a tenant that comes late its share from then on, and no more", async () => {
     await admitAll([asks("x"), asks("y")]);
     await admitAll(Array.from({ length: 40 }, (_, i) => asks(`${i}`, {}, { tenant: "a" })));

@@ -4,7 +4,8 @@ import { connectBlockingReader } from "#shared/redis/connect.js";
 import { Reader } from "../../worker/lane/reader.js";
 import { Proxy } from "../support/fleet/proxy.js";
 import { lanesByKey, type Taken } from "#shared/queue/work/stream.js";
-import { admitRequest, useLab, type Lab } from "../support/queue/lab.js";
+import { createGroup } from "#shared/queue/work/create-group.js";
+import { admit, admitRequest, applicant, LIMITS, take, useLab, type Lab } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
 
 function read({ queue }: Lab, port: number) {
@@ -19,6 +20,12 @@ function read({ queue }: Lab, port: number) {
 
 describe("the reader", () => {
   const lab = useLab();
+  /** A lane of a second model of the worker. */
+  const idleLane = async () => {
+    const lane = { ...lab.lane, model: `${lab.lane.model}-idle` };
+    await createGroup(lab.redis, lane);
+    return lane;
+  };
   const undo: (() => Promise<unknown>)[] = [];
   afterEach(async () => {
     for (const step of undo.splice(0).reverse()) await step();
@@ -74,6 +81,73 @@ describe("the reader", () => {
     await expect.poll(blocked).toMatch(isBlocked);
     await reader.stop();
     expect(replies).toContain(1);
+  });
+
+  it("ends a read for other models until it has ended, though the command comes before the read", async () => {
+    const { queue } = lab;
+    const proxy = await Proxy.start(Number(new URL(lab.url).port));
+    undo.push(() => proxy.dispose());
+    const blocking = connectBlockingReader({ url: `redis://127.0.0.1:${proxy.port}`, name: "reader", log: silentLog });
+    const replies: unknown[] = [];
+    const commands = queue.redis;
+    const client = commands.client.bind(commands) as (...args: unknown[]) => Promise<unknown>;
+    commands.client = (async (...args: unknown[]) => {
+      const reply = await client(...args);
+      replies.push(reply);
+      return reply;
+    }) as typeof commands.client;
+    undo.push(async () => void (commands.client = client as typeof commands.client));
+    const reader = new Reader({ redis: blocking, commands, consumer: queue.consumer, log: silentLog });
+    undo.push(() => reader.stop());
+    const idle = await idleLane();
+    let room = 1;
+    const seen: string[] = [];
+    // As with a model that runs single requests: there is room again when the last one begins.
+    const accept = ({ deliveries }: Taken) => {
+      if (deliveries.length === 0) return;
+      seen.push(...deliveries.map(({ request }) => request));
+      room = 0;
+      queueMicrotask(() => {
+        room = 1;
+        reader.room.notify();
+      });
+    };
+    reader.add({ lanes: lanesByKey([queue.lane]), intake: { room: () => room, accept } });
+    reader.add({ lanes: lanesByKey([idle]), intake: { room: () => 1, accept: () => undefined } });
+    const blocked = async () => String(await lab.redis.client("LIST"));
+    await expect.poll(blocked).toMatch(/ name=reader [^\n]*flags=b/);
+    proxy.delay(30);
+    for (const request of ["r1", "r2", "r3", "r4"]) await admitRequest(lab, request);
+    await expect.poll(() => seen, { timeout: 10_000 }).toEqual(["r1", "r2", "r3", "r4"]);
+    // Some came before the read, and ended nothing; at last one did.
+    expect(replies).toContain(0);
+    expect(replies).toContain(1);
+  });
+
+  it("asks what is parked of a model for which it finds nothing, however much it finds of others", async () => {
+    const { queue } = lab;
+    const idle = await idleLane();
+    const waiting = ["b1", "b2"].map((request) => ({ ...applicant(idle, request, request), window: 1 }));
+    await admit(lab.redis, { gateway: "gw", limits: LIMITS }, waiting);
+    // Another worker is long about all that is ready.
+    await take({ ...lab.other, lane: idle });
+    const blocking = connectBlockingReader({ url: lab.url, name: "reader", log: silentLog });
+    const reader = new Reader({ redis: blocking, commands: queue.redis, consumer: queue.consumer, log: silentLog });
+    undo.push(() => reader.stop());
+    const ofIdle: string[] = [];
+    let found = 0;
+    // The next one is admitted as soon as the last one was read, so no read ends in vain.
+    const next = () => void admitRequest(lab, `a${found}`, "", 1_000);
+    const accept = ({ deliveries }: Taken) => {
+      found += deliveries.length;
+      if (deliveries.length > 0) next();
+    };
+    next();
+    reader.add({ lanes: lanesByKey([queue.lane]), intake: { room: () => 8, accept } });
+    const keep = ({ deliveries }: Taken) => void ofIdle.push(...deliveries.map(({ request }) => request));
+    reader.add({ lanes: lanesByKey([idle]), intake: { room: () => 1, accept: keep } });
+    await expect.poll(() => found, { timeout: 20_000 }).toBeGreaterThan(100);
+    expect(ofIdle).toEqual(["b2"]);
   });
 
   it("lets a long answer take its time on a slow link", async () => {

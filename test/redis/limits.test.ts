@@ -3,11 +3,14 @@
  * of all buckets how much of a limit each may use. So a load that lies in one bucket may use the
  * whole limit, and gateways that know nothing of each other stay near it.
  */
+import { setMaxListeners } from "node:events";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { pinOf, type Lane } from "#shared/queue/address.js";
+import { waitKey } from "#shared/queue/keys.js";
 import { readAllLoads } from "#shared/queue/load.js";
 import { admit } from "#shared/queue/admission/admit.js";
+import type { CallNames, QueueLimits } from "#shared/queue/admission/limits.js";
 import { commit } from "#shared/queue/work/commit.js";
 import { createGroup } from "#shared/queue/work/create-group.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
@@ -39,6 +42,8 @@ beforeAll(async () => {
 beforeEach(() => {
   model = `m${models++}`;
   stop = new AbortController();
+  // The loops of several gateways wait for it.
+  setMaxListeners(0, stop.signal);
   watching = [];
 });
 afterEach(async () => {
@@ -52,9 +57,10 @@ afterAll(async () => {
 
 const laneOf = (bucket: number): Lane => ({ bucket, model, ...pinOf(servedModel(model)) });
 
+const loadsWithin = (most: QueueLimits) => new QueueLoads({ redis, limits: most, buckets: BUCKETS, log: silentLog });
+
 /** One of several gateways; it answers what became of a request. */
-function gateway(name: string) {
-  const loads = new QueueLoads({ redis, limits, buckets: BUCKETS, log: silentLog });
+function gateway(name: string, loads = loadsWithin(limits)) {
   watching.push(loads.watch(stop.signal));
   const batcher = new AdmissionBatcher(redis, { gateway: name, limits, shares: loads, buckets: BUCKETS });
   const queue = {
@@ -67,21 +73,21 @@ function gateway(name: string) {
     secret: () => Buffer.from("of the lab"),
     idempotencyTtlMs: 60_000,
   };
-  return async (bucket: number, request: string, sequence?: number, bytes = 5): Promise<string> => {
+  return async (bucket: number, request: string, sequence?: number, bytes = 5, end = false): Promise<string> => {
     const asked = {
       model: servedModel(model),
       tenant: DEFAULT_TENANT,
       sequence:
         sequence === undefined
           ? undefined
-          : { id: { kind: "uint64" as const, value: BigInt(sequence) }, start: request === "r0", end: false },
+          : { id: { kind: "uint64" as const, value: BigInt(sequence) }, start: request === "r0", end },
       idempotencyKey: undefined,
       deadlineMs: 60_000,
     };
     try {
       await enqueue(queue, {
         request: asked,
-        address: { bucket, model, tenant: DEFAULT_TENANT, request: `${name}-${request}` },
+        address: { bucket, model, tenant: DEFAULT_TENANT, request: `${name}-${sequence ?? ""}-${request}` },
         encode: () => Buffer.alloc(bytes),
         under: () => asked,
         outcomeTtlMs: 60_000,
@@ -163,6 +169,47 @@ it(
   },
 );
 
+it.each<[of: string, most: QueueLimits, fillUp: (admitted: ReturnType<typeof gateway>, i: number) => Promise<string>]>([
+  ["requests", limits, (admitted, i) => admitted(4, `r${i}`)],
+  ["sequences", { ...limits, queue: 100, liveSequences: LIMIT }, (admitted, i) => admitted(4, "r0", i, 5, true)],
+])(
+  "keeps steps behind their START while it waits to hear of room, at the limit of %s",
+  { timeout: 60_000 },
+  async (_, most, fillUp) => {
+    const loads = loadsWithin(most);
+    const ask = loads.prepare.bind(loads);
+    const hear = async (names: CallNames, freshMs?: number) => {
+      for (let heard = ask(names, freshMs); heard !== undefined; heard = ask(names)) await heard;
+    };
+    const admitted = gateway(`gw-behind-${model}`, loads);
+    let filled = 0;
+    const isFull = async () => {
+      await hear({ models: [model], tenants: [DEFAULT_TENANT] });
+      return !loads.hasRoom(most === limits ? "model-requests" : "sequences", model, DEFAULT_TENANT, 5);
+    };
+    while (!(await isFull())) await fillUp(admitted, filled++);
+
+    await createGroup(redis, laneOf(4));
+    const queue = oneLane(redis, laneOf(4), "a.1");
+    const later: Promise<string>[] = [];
+    loads.prepare = async (names, freshMs) => {
+      if (freshMs === undefined || later.length > 0) return hear(names, freshMs);
+      // The START has found no room, and asks what the other buckets have: they let go meanwhile.
+      later.push(admitted(3, "r2", 1_000_000));
+      const over = (await take(queue)).map((one) => result(one, { action: "drop" }));
+      await commit(queue, over, IDLE_MS);
+      later.push(admitted(3, "r3", 1_000_000));
+      await hear(names, 0);
+    };
+    const first = [admitted(3, "r0", 1_000_000), admitted(3, "r1", 1_000_000)];
+    expect(await Promise.all(first)).toEqual(["admitted", "admitted"]);
+    expect(await Promise.all(later)).toEqual(["admitted", "admitted"]);
+    expect(later).toHaveLength(2);
+    const waiting = await redis.lrange(waitKey(laneOf(3), "default:u1000000"), 0, -1);
+    expect(waiting.map((step) => /1000000-r\d/.exec(step)?.[0])).toEqual(["r1", "r2", "r3"].map((r) => `1000000-${r}`));
+  },
+);
+
 it("admits a request that is larger than a bucket's part, where there is room", { timeout: 60_000 }, async () => {
   const admitted = gateway("gw-large");
   const large = BYTES / 6;
@@ -172,7 +219,7 @@ it("admits a request that is larger than a bucket's part, where there is room", 
 });
 
 it("gives each bucket its part where the others cannot be heard", { timeout: 60_000 }, async () => {
-  const loads = new QueueLoads({ redis, limits, buckets: BUCKETS, log: silentLog });
+  const loads = loadsWithin(limits);
   const names = { models: [model], tenants: [DEFAULT_TENANT] };
   expect(loads.limitsOf(3, names).models[model]?.[0]).toBe(Math.ceil(LIMIT / BUCKETS));
   const one = { ...laneOf(3), lane: laneOf(3) };

@@ -37,7 +37,10 @@ export interface ReaderSettings {
  * and in a large fleet most workers wait.
  */
 const BLOCK_MS = 1_000;
-/** How often a drain tries to end the read that Redis holds blocked, in ms. */
+/**
+ * How often it is tried to end the read that Redis holds blocked, in ms. The command that ends it
+ * takes another connection, and may arrive before the read does: then it ends nothing.
+ */
 const UNBLOCK_EVERY_MS = 50;
 /**
  * A link on which nothing comes for longer than this counts as lost: a read blocks for less, and a
@@ -45,7 +48,8 @@ const UNBLOCK_EVERY_MS = 50;
  */
 const SILENCE_MS = BLOCK_MS + 1_000;
 /**
- * A worker that finds nothing to read asks at most so often, in ms, whether something is parked.
+ * At most so often, in ms, a worker asks whether something is parked of the models for which it
+ * finds nothing to read.
  */
 const PARKED_EVERY_MS = 1_000;
 /**
@@ -55,6 +59,8 @@ const PARKED_EVERY_MS = 1_000;
 const TAKEN_BYTES = 1_048_576;
 /** With each read that brings smaller entries, the size that is expected shrinks to this part. */
 const EXPECTED_SHRINKS = 0.75;
+/** The id of a connection whose id the server does not tell; none has it. */
+const UNKNOWN = 0;
 /** Most entries of each lane asked for when this worker may own some without knowing. */
 const OWNED_LIMIT = 1_000;
 
@@ -82,8 +88,11 @@ export class Reader {
   #running: Promise<void> | undefined;
   /** How many reads there have been: each begins with another lane, so that none waits for ever. */
   #reads = 0;
-  /** When it is asked next whether something is parked, on `performance.now()`'s clock. */
-  #askParkedAt = 0;
+  /**
+   * By source, until when it is known that nothing is parked that it has room for, on
+   * `performance.now()`'s clock. Absent when something was found since it was last asked.
+   */
+  readonly #noneParkedUntil = new Map<Source, number>();
   /** The id at the server of the connection over this socket; undefined before it was asked for. */
   #client: { readonly id: number; readonly stream: BlockingReader["stream"] } | undefined;
 
@@ -103,7 +112,6 @@ export class Reader {
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.room.notify();
-    // It may not have begun to block when it is told not to.
     const running = this.#running ?? Promise.resolve();
     do await this.#unblock();
     while (!(await within(UNBLOCK_EVERY_MS, running)));
@@ -171,16 +179,19 @@ export class Reader {
     const reading = waitForNew(redis, consumer, lanes, BLOCK_MS);
     if (open.length < this.#sources.length) await this.#endWhenOthersHaveRoom(reading, open);
     const { deliveries, unreadable } = await reading;
-    if (deliveries.length > 0) this.#askParkedAt = 0;
-    else if (performance.now() >= this.#askParkedAt) await this.#refill(open);
+    const quiet: Source[] = [];
     for (const source of open) {
       const mine = await this.#withinRoom(
         source,
         deliveries.filter(({ lane }) => isOf(source, lane)),
       );
       const broken = unreadable.filter(({ lane }) => isOf(source, lane));
-      if (mine.length + broken.length === 0) continue;
+      if (mine.length + broken.length === 0) {
+        quiet.push(source);
+        continue;
+      }
       this.#warm.add(source);
+      this.#noneParkedUntil.delete(source);
       // Where entries come many at a time, the first one waits for those that came with it: else it
       // would run in a batch by itself. A lone step does not wait for another read.
       this.#noteSizes(source, mine);
@@ -190,16 +201,20 @@ export class Reader {
       const taken = most > 0 ? await this.#takeBeside(first, source, most) : first;
       source.intake.accept(taken, "fresh");
     }
+    await this.#refill(quiet);
   }
 
   /**
    * What is parked becomes ready when the scripts that end requests make room. While other workers
-   * are long about all that is ready, this worker would find nothing although it has room.
+   * are long about all that is ready, this worker would find nothing although it has room, however
+   * much it finds of other models.
    */
-  async #refill(open: readonly Source[]): Promise<void> {
-    this.#askParkedAt = performance.now() + PARKED_EVERY_MS;
-    const wanted = open.map(({ lanes, intake }) => ({ lanes, room: intake.room() }));
-    if ((await refill(this.#settings.redis, wanted)) > 0) for (const source of open) this.#warm.add(source);
+  async #refill(quiet: readonly Source[]): Promise<void> {
+    const now = performance.now();
+    if (quiet.every((source) => now < (this.#noneParkedUntil.get(source) ?? 0))) return;
+    for (const source of quiet) this.#noneParkedUntil.set(source, now + PARKED_EVERY_MS);
+    const wanted = quiet.map(({ lanes, intake }) => ({ lanes, room: intake.room() }));
+    if ((await refill(this.#settings.redis, wanted)) > 0) for (const source of quiet) this.#warm.add(source);
   }
 
   /**
@@ -260,11 +275,13 @@ export class Reader {
       read.over = true;
       this.room.notify();
     };
-    reading.then(ended, ended);
+    const over = reading.then(ended, ended);
     while (!read.over) {
       await this.room.wait(Infinity);
       if (read.over || !this.#sources.some((source) => !open.includes(source) && source.intake.room() > 0)) continue;
-      return this.#unblock();
+      await this.#unblock();
+      while (this.#client?.id !== UNKNOWN && !(await within(UNBLOCK_EVERY_MS, over))) await this.#unblock();
+      return;
     }
   }
 
@@ -275,13 +292,13 @@ export class Reader {
     // reader are in one slot there. Another node may have another connection with the same id.
     const [[key = ""] = []] = this.#sources[0]?.lanes ?? [];
     try {
-      await masterFor(commands, key)?.client("UNBLOCK", this.#client?.id ?? 0);
+      await masterFor(commands, key)?.client("UNBLOCK", this.#client?.id ?? UNKNOWN);
     } catch (error) {
       log.debug({ error: String(error) }, "a read that blocks could not be ended; it ends by itself");
     }
   }
 
-  /** @returns 0, which no client has, where the server does not tell */
+  /** @returns `UNKNOWN` where the server does not tell */
   async #askId(): Promise<number> {
     const { redis, log } = this.#settings;
     try {
@@ -289,7 +306,7 @@ export class Reader {
     } catch (error) {
       if (!isReplyError(error, "NOPERM") && !isReplyError(error, "ERR")) throw error;
       log.debug({ error: String(error) }, "the reader's id is not known: reads that block end by themselves");
-      return 0;
+      return UNKNOWN;
     }
   }
 

@@ -59,8 +59,8 @@
 --           {'pinned', pin}          a step without START whose sequence is pinned to another
 --                                    version, or to other files; nothing is written
 --           'held-back'              another step of its sequence, before it in this call, was
---                                    answered 'pinned', or found no room, and comes again; nothing
---                                    is written
+--                                    answered 'pinned', or found no room, and may come again;
+--                                    nothing is written
 --           {'ahead', number} {'behind', number}
 --                                    the next step of its sequence has this number, which is less
 --                                    or more than the one that it should have; nothing is written
@@ -122,7 +122,7 @@ local function queueUp(lane, facts, frame, terms)
     lane.length = lane.length + 1
     return entry
   end
-  park(lane.ready, facts, frame, terms)
+  park(lane.ready, facts, frame, terms, 'new')
   if not lane.isNoted then
     redis.call('HSET', laneKeyOf('window', lane.ready), 'window', lane.window)
     lane.isNoted = true
@@ -186,8 +186,8 @@ local function known(lane, request, digest, attended)
   return {'known', found[2] or '', found[3] or '', found[4] or ''}
 end
 
--- Sequences of which a step of this call was answered 'pinned', or found no room and comes again:
--- no later one may overtake it.
+-- Sequences of which a step of this call was answered 'pinned', or found no room and may come
+-- again, with that answer: no later one may overtake it.
 local moved = {}
 
 -- The number of the next step of a sequence, counted from its START.
@@ -208,6 +208,8 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   attended = tonumber(attended) or 0
   local isStep = name ~= ''
   local start = flags == '1' or flags == '3'
+  local tenant = request:match('^[^:]*')
+  local full = ledger.refuses(lane.model, tenant, #frame)
   local sequence, seq, running, lapsed
   if isStep then
     sequence = lane.base .. ':' .. name
@@ -226,11 +228,16 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
       if lapsed then return {'start-required', WHYS[EXPIRED]} end
       if seq.ended ~= '0' then return {'start-required', WHYS[seq.ended]} end
       if seq.pin ~= lane.pin then
-        moved[sequence] = true
+        moved[sequence] = 'pinned'
         return {'pinned', seq.pin}
       end
     end
-    if moved[sequence] then return 'held-back' end
+    -- What finds no room by itself need not come again to hear it.
+    if moved[sequence] then
+      if full then return {'queue-full', full} end
+      if start and moved[sequence] == 'too-many-sequences' then return moved[sequence] end
+      return 'held-back'
+    end
     -- Those before it in this call have their numbers by now.
     local number = expected ~= '' and (start and 1 or numberOf(seq))
     if number and tonumber(expected) ~= number then
@@ -239,10 +246,8 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   end
   if type(lane.length) == 'table' then error(lane.length) end
   local counted = lane.base .. ':' .. request
-  local tenant = request:match('^[^:]*')
-  local full = ledger.refuses(lane.model, tenant, #frame)
   if full then
-    if isStep and ledger.limits.again then moved[sequence] = true end
+    if isStep and ledger.limits.again then moved[sequence] = 'queue-full' end
     return {'queue-full', full}
   end
   if most ~= '0' and lane.length >= lane.window and parkedOf(lane, (readTerms(terms))) >= tonumber(most) then
@@ -251,7 +256,10 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   terms = termsAt(terms)
   if isStep then
     if running and redis.call('LLEN', 'wait:' .. sequence) >= waitLimit then return 'backlog-full' end
-    if not seq and not ledger.begins(lane.base) then return 'too-many-sequences' end
+    if not seq and not ledger.begins(lane.base) then
+      if ledger.limits.again then moved[sequence] = 'too-many-sequences' end
+      return 'too-many-sequences'
+    end
   end
 
   local left = tonumber(deadline)

@@ -5,7 +5,7 @@
 --   all      most bytes of all requests
 --   kept     most bytes of the results that are kept for who comes back (kept.lua)
 --   keep     ms for which they are kept; a request with a longer outcome TTL is one of these
---   again    whether a request that finds no room comes again at once
+--   again    whether a request that finds no room may come again: other buckets may leave some
 -- In a cluster they are the bucket's own, which the gateway works out from what it knows of the
 -- others.
 --   The names of limits, in the order in which they are looked at: 'total-bytes' 'model-requests'

@@ -52,7 +52,7 @@ export interface CallLimits {
   readonly all: number;
   readonly kept: number;
   readonly keep: number;
-  /** Whether a request that finds no room comes again at once: other buckets leave some. */
+  /** Whether a request that finds no room may come again: other buckets may leave some. */
   readonly again: boolean;
 }
 

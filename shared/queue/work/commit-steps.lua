@@ -175,7 +175,7 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
     seq.request, seq.on = next[1]:match('^[^|]*'), next[3]
     if lane.parking and next[3] == lane.pin then
       -- It takes its turn like others: sequences with many steps get no more than their share.
-      park(lane.ready, next[1] .. '|' .. from, next[2], next[4])
+      park(lane.ready, next[1] .. '|' .. from, next[2], next[4], 'next')
       seq.entry = PARKED
     else
       seq.entry = redis.call('XADD', 'ready:' .. lane.base .. ':' .. next[3], '*', 'm', next[1] .. '|' .. from, 'b', next[2])

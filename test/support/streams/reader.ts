@@ -17,6 +17,7 @@ export class Reader {
   readonly #leaving = new AbortController();
   readonly #most: number;
   #waiting: (() => void)[] = [];
+  #end: SourceEnd | undefined;
 
   /**
    * @param after index of the last record that the client has
@@ -30,6 +31,7 @@ export class Reader {
       signal: this.#leaving.signal,
       onEvent: ({ id: index, data }) => this.#take(Number(index), data, after + 1 + this.records.length),
     }).then((end) => {
+      this.#end = end;
       this.#wake();
       return { records: this.records, end };
     });
@@ -44,10 +46,11 @@ export class Reader {
    * @throws Error when the stream ends before
    */
   async reach(count: number): Promise<void> {
-    let over = false;
-    void this.ended.then(() => (over = true));
     while (this.records.length < count) {
-      if (over) throw new Error(`the stream ended after ${this.records.length} of ${count} records`);
+      if (this.#end !== undefined) {
+        const how = JSON.stringify(this.#end);
+        throw new Error(`the stream ended after ${this.records.length} of ${count} records: ${how}`);
+      }
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }
   }
