@@ -85,8 +85,8 @@ export async function bareSpeech(
 
 /**
  * The same, two sequences in each run. ONNX Runtime multiplies one row by another kernel than
- * several, which rounds differently; two rows and 64 give the same to the last bit. Over a thousand
- * steps the two kernels come to differ by up to 1.3e-5 for one of the models.
+ * several, which rounds differently; two rows and 16 give the same to the last bit. Over a thousand
+ * steps the two kernels come to differ by more than 1e-5 for one of the models.
  * @param sequences an even number
  */
 export async function bareSpeechInPairs(model: string, sequences: number, steps: number): Promise<number[][]> {
