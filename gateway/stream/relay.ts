@@ -28,7 +28,10 @@ interface Followed {
   /** Resolves when NATS surely sends what is published from now on, or is too slow to say so. */
   readonly ready: Promise<void>;
   readonly unsubscribe: () => void;
-  /** When it last had a reader, in ms on `performance.now()`'s clock. */
+  /**
+   * When it last had a reader, in ms on `performance.now()`'s clock; endless until `ready`, since
+   * who waits for that is about to read.
+   */
   readAt: number;
 }
 
@@ -134,11 +137,12 @@ export class Relay {
     const failed = (error: unknown) => {
       this.#log.warn({ error: String(error) }, "a stream is followed without NATS");
     };
+    const isReady = () => void (followed.readAt = performance.now());
     const followed: Followed = {
       live,
-      ready: subscribing.then(() => undefined, failed),
+      ready: subscribing.then(() => undefined, failed).then(isReady),
       unsubscribe: () => void subscribing.then((unsubscribe) => unsubscribe()).catch(() => undefined),
-      readAt: performance.now(),
+      readAt: Infinity,
     };
     this.#followed.set(key, followed);
     return followed;

@@ -9,6 +9,7 @@ import { listen, resume, type Listener, type RelayGateway } from "../support/str
 import { foreignRequest, Writer } from "../support/streams/writer.js";
 import { asked } from "../fixtures/generation.js";
 import { lastRecord, recordAt, wholeStream } from "../fixtures/token-records.js";
+import { delay } from "#shared/retry.js";
 import { heldBytes } from "../support/fleet/resources.js";
 import { until } from "../support/until.js";
 
@@ -30,6 +31,21 @@ beforeEach(async () => {
 const live = (from = 0): Listener => listen((signal) => stream.read(from, signal));
 
 describe("a live stream", () => {
+  it("is followed however long the subscription takes, as while its gateway stands still", async () => {
+    const other = await lab.addRelay();
+    const subscribe = other.bus.subscribe.bind(other.bus);
+    // Longer than a stream without readers is kept.
+    other.bus.subscribe = async (...asked) => {
+      await delay(6_000);
+      return subscribe(...asked);
+    };
+    const reading = await resume(other, writer, -1);
+    await delay(6_500);
+    const whole = wholeStream(3);
+    for (const record of whole) await writer.write(record);
+    expect(await reading.done).toEqual(whole);
+  });
+
   it("is the log, record by record and byte by byte, and ends with its final record", async () => {
     const whole = wholeStream(500);
     const reading = live();
