@@ -251,7 +251,7 @@ describe("a request's state", () => {
     return JSON.parse(json) as Record<string, unknown>;
   };
 
-  it("goes from queued to done, with the answer put together", async () => {
+  it("goes from queued to completed, with the answer put together", async () => {
     const { stream, writer, path } = await begin();
     expect(await stateOf(path)).toEqual({
       id: stream.id,
@@ -270,7 +270,7 @@ describe("a request's state", () => {
     await writer.append(recordAt(1, { choices: [other] }), lastRecord(2));
     await writer.give({ kind: "result", body: Buffer.from("whatever") });
     expect(await stateOf(path)).toMatchObject({
-      state: "done",
+      state: "completed",
       ended_at: expect.any(String) as string,
       outcome: {
         choices: [
@@ -282,11 +282,11 @@ describe("a request's state", () => {
     });
   });
 
-  it("is done as soon as the final record is there", async () => {
+  it("is completed as soon as the final record is there", async () => {
     const { writer, path } = await begin();
     await writer.append(recordAt(0), lastRecord(1));
     await lab.redis.hset(outcomeKey(writer.address), "began", String(Date.now()), "sealed", "1");
-    expect(await stateOf(path)).toMatchObject({ state: "done", outcome: { choices: [{ text: "t0 é" }] } });
+    expect(await stateOf(path)).toMatchObject({ state: "completed", outcome: { choices: [{ text: "t0 é" }] } });
   });
 
   it("is without an answer where the log is gone", async () => {
@@ -295,7 +295,7 @@ describe("a request's state", () => {
     await writer.give({ kind: "result", body: Buffer.from(lastRecord(2)) });
     await writer.destroy("log");
     const state = await stateOf(path);
-    expect([state["state"], state["outcome"]]).toEqual(["done", undefined]);
+    expect([state["state"], state["outcome"]]).toEqual(["completed", undefined]);
   });
 
   it("has tensors as infer would have answered, and errors as they are", async () => {
@@ -305,7 +305,7 @@ describe("a request's state", () => {
     const tensor = { name: "SUM", datatype: "INT64", shape: [1], data } as const;
     await done.writer.give({ kind: "result", body: encodeFrame({}, [tensor]) });
     const { json } = await exchange(`${gateway.url}/v2/requests/${done.id}`, "", {}, "GET");
-    expect(json).toContain('"state":"done"');
+    expect(json).toContain('"state":"completed"');
     expect(json).not.toContain("subject");
     expect(json).toContain(
       '"outcome":{"model_name":"adder","model_version":"1","outputs":[{"name":"SUM","datatype":"INT64","shape":[1],"data":[9007199254740993]}]}',
@@ -366,7 +366,7 @@ describe("cancelling", () => {
     await writer.write(...wholeStream(2));
     expect(await cancel(path)).toEqual({
       status: 409,
-      body: { error: "the request has ended", code: "already_ended", state: "done" },
+      body: { error: "the request has ended", code: "already_ended", state: "completed" },
     });
     expect(await cancel("/v2/requests/x.0.1.talker")).toMatchObject({ status: 404 });
   });
