@@ -5,6 +5,7 @@ import { errorReply } from "../http/errors.js";
 import { emptyReply, noContent, withHeaders, type Reply } from "../http/reply.js";
 import type { GatewayEnv, Router } from "../http/router.js";
 import type { TenantOf } from "../http/tenant.js";
+import { readDurableStream, refuseWriting } from "./durable-stream.js";
 import { resumeIndex, sendEvents } from "./events.js";
 import type { Requests } from "./requests.js";
 
@@ -37,6 +38,21 @@ export function addRequestRoutes(router: Router, requests: Requests, tenantOf: T
       sendEvents(outgoing, id, cursor).catch((error: unknown) => router.onBug(error, c));
       return undefined;
     },
+  });
+  addDurableStream(router, requests, tenantOf);
+}
+
+function addDurableStream(router: Router, requests: Requests, tenantOf: TenantOf): void {
+  router.add("/v2/requests/:id/stream", {
+    GET: async (c) => {
+      const { incoming, outgoing } = c.env;
+      const id = idOf(c);
+      const log = await requests.log(tenantOf(incoming), id);
+      return readDurableStream({ id, log, onBug: (error) => router.onBug(error, c) }, incoming, outgoing);
+    },
+    PUT: refuseWriting,
+    POST: refuseWriting,
+    DELETE: refuseWriting,
   });
 }
 

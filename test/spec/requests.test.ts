@@ -216,32 +216,36 @@ describe("events", () => {
     await until(() => live?.hasReaders === false);
   });
 
-  it("of 200 clients that read nothing cost bounded memory", { timeout: 120_000 }, async () => {
-    const { writer, path } = await begin();
-    const text = "x".repeat(16_000);
-    const sockets = await Promise.all(
-      Array.from(
-        { length: 200 },
-        () =>
-          new Promise<ReturnType<typeof connect>>((resolve) => {
-            const socket = connect(gateway.port, "127.0.0.1", () => {
-              socket.write(`GET ${path}/events HTTP/1.1\r\nHost: h\r\n\r\n`, () => resolve(socket));
-            });
-          }),
-      ),
-    );
-    await writer.write(recordAt(0));
-    const before = heldBytes();
-    for (let i = 1; i < 320; i++) await writer.write(recordAt(i, { choices: [{ index: 0, text, tokens: [1] }] }));
-    const well = await events(`${path}/events?after=0`);
-    await until(() => well.text().length > 5_000_000, 60_000);
-    // The kernel takes up to 4 MB for each; the rest would be 240 MB. What has just been let go of
-    // may still be counted.
-    await until(() => heldBytes() - before < 64 << 20);
-    well.leave();
-    for (const socket of sockets) socket.destroy();
-    await until(() => relayed.relay.liveStream(writer.address)?.hasReaders !== true);
-  });
+  it.each(["events", "stream?offset=-1&live=sse"])(
+    "by %s of 200 clients that read nothing cost bounded memory",
+    { timeout: 120_000 },
+    async (reading) => {
+      const { writer, path } = await begin();
+      const text = "x".repeat(16_000);
+      const sockets = await Promise.all(
+        Array.from(
+          { length: 200 },
+          () =>
+            new Promise<ReturnType<typeof connect>>((resolve) => {
+              const socket = connect(gateway.port, "127.0.0.1", () => {
+                socket.write(`GET ${path}/${reading} HTTP/1.1\r\nHost: h\r\n\r\n`, () => resolve(socket));
+              });
+            }),
+        ),
+      );
+      await writer.write(recordAt(0));
+      const before = heldBytes();
+      for (let i = 1; i < 320; i++) await writer.write(recordAt(i, { choices: [{ index: 0, text, tokens: [1] }] }));
+      const well = await events(`${path}/events?after=0`);
+      await until(() => well.text().length > 5_000_000, 60_000);
+      // The kernel takes up to 4 MB for each; the rest would be 240 MB. What has just been let go
+      // of may still be counted.
+      await until(() => heldBytes() - before < 64 << 20);
+      well.leave();
+      for (const socket of sockets) socket.destroy();
+      await until(() => relayed.relay.liveStream(writer.address)?.hasReaders !== true);
+    },
+  );
 });
 
 describe("a request's state", () => {
