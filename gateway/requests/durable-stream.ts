@@ -136,7 +136,12 @@ async function sendEvents(
   const end = () => enough.abort();
   const timeout = setTimeout(end, EVENTS_MS);
   sse.signal.addEventListener("abort", end, { once: true });
-  const add = (piece: Piece) => sse.addText(pieceEvents(piece, format, cursorAfter(cursor, Date.now(), Math.random())));
+  let last = cursorAfter(cursor, Date.now(), Math.random());
+  const add = (piece: Piece) => {
+    const now = cursorAfter(undefined, Date.now(), 0);
+    if (Number(now) > Number(last)) last = now;
+    return sse.addText(pieceEvents(piece, format, last));
+  };
   try {
     if (!add(first) && !(await sse.room())) return;
     for await (const piece of log.follow(first, enough.signal)) if (!add(piece) && !(await sse.room())) return;

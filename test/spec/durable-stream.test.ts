@@ -4,6 +4,7 @@
  */
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { outcomeKey } from "#shared/queue/keys.js";
 import { encodeFrame } from "#shared/frame.js";
 import { tenantFrom } from "../../gateway/http/tenant.js";
 import { Requests } from "../../gateway/requests/requests.js";
@@ -187,15 +188,22 @@ describe("catching up", () => {
     expect((await ask(`${path}?offset=${offsetOf(3)}`)).headers["stream-closed"]).toBe("true");
   });
 
+  it("may be read by the pages of other origins that may", async () => {
+    const { path } = await begin();
+    const { headers } = await ask(path, { origin: "http://localhost:3000" });
+    expect(headers).toMatchObject({ "access-control-allow-origin": "http://localhost:3000", vary: "Origin, Accept" });
+    for (const name of ["etag", "stream-next-offset", "stream-up-to-date", "stream-closed", "stream-cursor"]) {
+      expect(headers["access-control-expose-headers"]).toContain(name);
+    }
+  });
+
   it("keeps a stream wanted that nobody reads otherwise", async () => {
     const { writer, path } = await begin();
     await writer.write(recordAt(0));
-    await lab.redis.hset(`out${logOf(writer)}`, "wanted", "1");
+    await lab.redis.hset(outcomeKey(writer.address), "wanted", "1");
     await ask(path);
     await until(async () => Number((await writer.fields())["wanted"]) > Date.now());
   });
-
-  const logOf = ({ address }: Writer) => `:{${address.bucket}}:${address.model}:${address.tenant}:${address.request}`;
 });
 
 describe("a long poll", () => {
@@ -420,4 +428,12 @@ describe("a stream is refused", () => {
     }
     expect((await ask(path, {}, "PATCH")).status).toBe(405);
   });
+});
+
+it("the AsyncAPI document is for everybody, and says nothing of anybody", async () => {
+  const { status, headers, json } = await exchange(`${gateway.url}/v2/asyncapi.json`, "", {}, "GET");
+  expect([status, headers["content-type"]]).toEqual([200, "application/json"]);
+  const { asyncapi, channels } = JSON.parse(json) as { asyncapi: string; channels: { records: { address: string } } };
+  expect([asyncapi, channels.records.address]).toEqual(["3.0.0", "baton.v1.{tenant}.{model}.{request}"]);
+  expect((await exchange(`${gateway.url}/v2/asyncapi.json`, "", own, "POST")).status).toBe(405);
 });

@@ -23,15 +23,24 @@ export interface DurableReadingPlan {
   readonly live: "long-poll" | "sse" | false;
   readonly format: "json" | "text";
   readonly offset?: string;
+  /** Is told how many pieces the application has been given so far, the empty ones too. */
+  readonly onPiece?: (count: number) => void;
 }
 
 /** An application gives up when this many sessions in a row have brought nothing. */
 const MOST_IN_VAIN = 100;
 
-export async function readDurably({ url, live, format, offset = "-1" }: DurableReadingPlan): Promise<DurableReading> {
+export async function readDurably({
+  url,
+  live,
+  format,
+  offset = "-1",
+  onPiece,
+}: DurableReadingPlan): Promise<DurableReading> {
   const records: unknown[] = [];
   const reading = { records, text: "", sessions: 0, repeated: 0 };
   let at = offset;
+  let pieces = 0;
   for (let inVain = 0; inVain < MOST_IN_VAIN; inVain++) {
     const session = await stream({
       url: url(reading.sessions++),
@@ -52,6 +61,7 @@ export async function readDurably({ url, live, format, offset = "-1" }: DurableR
         else records.push(...piece);
         at = next;
         inVain = 0;
+        onPiece?.(++pieces);
       });
       if (isWhole) return reading;
     } catch (error) {
