@@ -10,7 +10,7 @@ import { addOpenAiRoutes } from "./openai/routes.js";
 import type { Requests } from "./requests/requests.js";
 import { addSequenceRoutes } from "./sequences/routes.js";
 import type { Sequences } from "./sequences/sequences.js";
-import { addRequestRoutes } from "./requests/routes.js";
+import { addAsyncApiRoute, addRequestRoutes } from "./requests/routes.js";
 import { Bodies } from "./http/bodies.js";
 import { directRoute, type DirectRoute } from "./kserve/http/direct.js";
 import { chooseRequestId } from "./http/headers.js";
@@ -65,6 +65,7 @@ export function buildApp(options: AppOptions): GatewayApp {
   const printer = new TensorPrinter(options.printThread);
   addKserveRoutes(router, { ...options, bodies, reader, printer, tenantOf });
   if (options.requests !== undefined) addRequestRoutes(router, options.requests, tenantOf);
+  addAsyncApiRoute(router, options.version);
   if (options.sequences !== undefined) {
     addSequenceRoutes(router, { ...options, sequences: options.sequences, bodies, tenantOf });
   }

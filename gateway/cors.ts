@@ -16,10 +16,15 @@ const methods = "GET, HEAD, POST, PUT, DELETE";
 /** Headers of replies that browsers show to pages only where they are told to. */
 const exposed = [
   "baton-request-id",
+  "etag",
   "inference-header-content-length",
   "location",
   "preference-applied",
   "retry-after",
+  "stream-closed",
+  "stream-cursor",
+  "stream-next-offset",
+  "stream-up-to-date",
   "x-request-id",
 ].join(", ");
 /**

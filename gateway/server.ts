@@ -17,7 +17,7 @@ import type { BrowserRules } from "./http/browsers.js";
 import { Connections, type ConnectionLimits } from "./http/connections.js";
 import { passes, webSocketRefusal } from "./cors.js";
 import { moreHandles, type Handle } from "./http/accept.js";
-import { endIfResumable } from "./http/sse.js";
+import { endIfResumable } from "./http/stopping.js";
 import { refuseWebSocket, type WebSocketEndpoint } from "./requests/websocket.js";
 import { errorReply } from "./http/errors.js";
 import { send, type Reply } from "./http/reply.js";

@@ -32,6 +32,7 @@ export const errorKinds = {
       reservedParameter:
         "parameter keys starting with 'triton_' are reserved for Triton usage and should not be specified.",
       webSocketOnly: "this path is for WebSockets",
+      offsetMissing: "live needs an offset: -1, now, or the Stream-Next-Offset of the answer before",
       manyResponses:
         "generate expects model to produce exactly 1 response, use generate stream for model that generates various number of responses",
       noMessages: "the prompt has no messages",
@@ -74,7 +75,14 @@ export const errorKinds = {
     },
   },
   not_found: { status: 404, retry: false, texts: { usual: "Not Found" } },
-  method_not_allowed: { status: 405, retry: false, texts: { usual: "Method Not Allowed" } },
+  method_not_allowed: {
+    status: 405,
+    retry: false,
+    texts: {
+      usual: "Method Not Allowed",
+      readOnly: "the stream of a request is written by the worker that runs it: it can only be read, by GET and HEAD",
+    },
+  },
   unsupported: {
     status: 501,
     retry: false,
@@ -247,6 +255,12 @@ export const errorKinds = {
     status: 409,
     retry: false,
     texts: { usual: "the stream has not reached the index to resume after" },
+  },
+  /** The records of a request are asked for that gives tensors. */
+  not_a_stream: {
+    status: 409,
+    retry: false,
+    texts: { usual: "the request gives tensors and has no stream: GET /v2/requests/<id> gives its outcome" },
   },
   /** A request that has ended by itself cannot be cancelled. */
   already_ended: { status: 409, retry: false, texts: { usual: "the request has ended" } },

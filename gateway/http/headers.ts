@@ -36,13 +36,13 @@ export function prefersAsync({ prefer }: IncomingHttpHeaders): boolean {
 }
 
 /**
- * Whether the client names `text/event-stream` among the types that it takes (RFC 9110, section
- * 12.5.1). A wildcard names nothing: clients that can only read a whole body send one, too.
+ * Whether the client names a media type among those that it takes (RFC 9110, section 12.5.1). A
+ * wildcard names nothing: clients that can only read one type send one, too.
  */
-export function acceptsEvents({ accept = "" }: IncomingHttpHeaders): boolean {
+export function acceptsByName({ accept = "" }: IncomingHttpHeaders, wanted: string): boolean {
   return accept.split(",", 16).some((range) => {
     const [type, ...parameters] = range.split(";", 16).map((part) => part.trim().toLowerCase());
-    return type === "text/event-stream" && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
+    return type === wanted && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
   });
 }
 

@@ -16,8 +16,9 @@ export interface Reply {
 
 /** Status 200 without a body. */
 export const emptyReply: Reply = { status: 200, headers: {}, body: [] };
-/** Status 204; HTTP allows no Content-Length beside it. */
 export const noContent: Reply = { status: 204, headers: {}, body: [] };
+/** Answers without a body; HTTP allows no Content-Length of 0 beside these statuses. */
+const bodiless: ReadonlySet<number> = new Set([204, 304]);
 
 export function jsonReply(value: unknown, status = 200): Reply {
   return { status, headers: { "content-type": "application/json" }, body: [printJson(value)] };
@@ -40,7 +41,7 @@ export function send(outgoing: ServerResponse, { status, headers, body }: Reply,
   let length = 0;
   for (const part of body) length += typeof part === "string" ? Buffer.byteLength(part) : part.length;
   const all: Record<string, string> = { ...headers };
-  if (status !== noContent.status) all["content-length"] = String(length);
+  if (!bodiless.has(status)) all["content-length"] = String(length);
   if (requestId !== undefined) all["x-request-id"] = requestId;
   outgoing.writeHead(status, all);
   const last = body.length - 1;

@@ -4,6 +4,7 @@
  * nothing costs two small buffers until it is cut.
  */
 import type { ServerResponse } from "node:http";
+import { endWhenStopping } from "./stopping.js";
 
 export interface SseEvent {
   /** A client that reconnects sends this back as `Last-Event-ID`. */
@@ -18,8 +19,8 @@ export interface SseOptions {
   /** Headers beside those that every event stream has. */
   readonly headers?: Readonly<Record<string, string>>;
   /**
-   * Whether the client can go on at another gateway, since its events carry ids. Such a stream is
-   * ended when this gateway stops. Any other runs until it ends by itself or the drain is over.
+   * Whether the client can go on at another gateway, since its events say where it stands. Such a
+   * stream is ended when this gateway stops.
    */
   readonly resumable?: boolean;
   readonly timing?: SseTiming;
@@ -61,9 +62,6 @@ const looksPerHeartbeat = 3;
 const accepted = Promise.resolve(true);
 const refused = Promise.resolve(false);
 
-/** The streams that a stopping gateway ends; see `SseOptions.resumable`. */
-const resumable = new WeakMap<ServerResponse, EventStream>();
-
 /** Opens a stream. This writes the head with status 200, so a refusal must come before. */
 export function openSse(outgoing: ServerResponse, options: SseOptions): SseStream {
   outgoing.writeHead(200, {
@@ -75,13 +73,8 @@ export function openSse(outgoing: ServerResponse, options: SseOptions): SseStrea
   });
   outgoing.flushHeaders();
   const stream = new EventStream(outgoing, options.timing ?? usualTiming);
-  if (options.resumable === true) resumable.set(outgoing, stream);
+  if (options.resumable === true) endWhenStopping(outgoing, () => stream.retire());
   return stream;
-}
-
-/** Ends the stream on `outgoing` if its client can go on at another gateway. */
-export function endIfResumable(outgoing: ServerResponse): void {
-  resumable.get(outgoing)?.retire();
 }
 
 class EventStream implements SseStream {
@@ -123,7 +116,7 @@ class EventStream implements SseStream {
   }
 
   add(event: SseEvent): boolean {
-    return this.addText(format(event));
+    return this.addText(eventText(event));
   }
 
   addText(events: string): boolean {
@@ -218,7 +211,8 @@ class EventStream implements SseStream {
   }
 }
 
-function format({ id, event, data }: SseEvent): string {
+/** Writes an event as it goes over the wire. */
+export function eventText({ id, event, data }: SseEvent): string {
   const lines = /[\r\n]/.test(data) ? data.replace(/\r\n|\r|\n/g, "\ndata: ") : data;
   const idLine = id === undefined ? "" : `id: ${id}\n`;
   const eventLine = event === undefined ? "" : `event: ${event}\n`;

@@ -1,7 +1,7 @@
 /**
- * The operations on a request by its public id: read, status, cancel, detach. Every gateway offers
- * them for every request, whichever gateway admitted it. Each takes the tenant of the caller, under
- * which alone the id names the request.
+ * The operations on a request by its public id: read, read in pieces, status, cancel, detach. Every
+ * gateway offers them for every request, whichever gateway admitted it. Each takes the tenant of
+ * the caller, under which alone the id names the request.
  */
 import { decodeRequestId, type RequestAddress } from "#shared/queue/address.js";
 import { errorKinds, fixedError, type InferenceError } from "#shared/errors.js";
@@ -13,6 +13,7 @@ import { detach } from "#shared/queue/admission/attend.js";
 import { askRedis } from "../admission/ask-redis.js";
 import { endRequest } from "../admission/end-request.js";
 import { Cursor } from "../stream/cursor.js";
+import { StreamLog } from "../stream/stream-log.js";
 import type { Relay } from "../stream/relay.js";
 import { readStatus, type RequestStatus } from "./status.js";
 
@@ -39,6 +40,20 @@ export class Requests {
    */
   open(tenant: string, id: string, from: number): Promise<Cursor> {
     return Cursor.open(this.#settings.relay, addressOf(tenant, id), from);
+  }
+
+  /**
+   * Gives the log of a generator's request. Whether there still is one is not looked at.
+   * @throws InferenceError `unknown_request` for what is no id, `not_a_stream` or `unavailable`
+   */
+  async log(tenant: string, id: string): Promise<StreamLog> {
+    const { redis, relay } = this.#settings;
+    const address = addressOf(tenant, id);
+    if (relay.models.isGenerator(address.model) !== true) {
+      const isStream = async () => (await this.#isStream(address)) || (await readRecord(redis, address)) === undefined;
+      if (!(await askRedis(isStream))) throw fixedError("not_a_stream", "usual");
+    }
+    return new StreamLog(relay, address);
   }
 
   /** @throws InferenceError `unknown_request` or `unavailable` */

@@ -5,6 +5,8 @@ import { errorReply } from "../http/errors.js";
 import { emptyReply, noContent, withHeaders, type Reply } from "../http/reply.js";
 import type { GatewayEnv, Router } from "../http/router.js";
 import type { TenantOf } from "../http/tenant.js";
+import { asyncApi } from "./asyncapi.js";
+import { readDurableStream, refuseWriting } from "./durable-stream.js";
 import { resumeIndex, sendEvents } from "./events.js";
 import type { Requests } from "./requests.js";
 
@@ -37,6 +39,30 @@ export function addRequestRoutes(router: Router, requests: Requests, tenantOf: T
       sendEvents(outgoing, id, cursor).catch((error: unknown) => router.onBug(error, c));
       return undefined;
     },
+  });
+  addDurableStream(router, requests, tenantOf);
+}
+
+/**
+ * Adds the document of the subjects on NATS. It says nothing of any tenant, so its readers need not
+ * say whose they are.
+ */
+export function addAsyncApiRoute(router: Router, version: string): void {
+  const document = json(JSON.stringify(asyncApi(version)), 200);
+  router.add("/v2/asyncapi.json", { GET: () => document });
+}
+
+function addDurableStream(router: Router, requests: Requests, tenantOf: TenantOf): void {
+  router.add("/v2/requests/:id/stream", {
+    GET: async (c) => {
+      const { incoming, outgoing } = c.env;
+      const id = idOf(c);
+      const log = await requests.log(tenantOf(incoming), id);
+      return readDurableStream({ id, log, onBug: (error) => router.onBug(error, c) }, incoming, outgoing);
+    },
+    PUT: refuseWriting,
+    POST: refuseWriting,
+    DELETE: refuseWriting,
   });
 }
 

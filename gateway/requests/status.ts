@@ -15,7 +15,7 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import { renderInfer } from "../kserve/http/infer.js";
 import { claimedIndex } from "../stream/records.js";
 
-type State = "queued" | "running" | "done" | "failed" | "cancelled" | "expired";
+type State = "queued" | "running" | "completed" | "failed" | "cancelled" | "expired";
 
 export interface RequestStatus {
   readonly state: State;
@@ -53,11 +53,11 @@ export async function readStatus(redis: RedisClient, address: RequestAddress, st
 }
 
 function stateOf({ sealed, began }: RequestRecord, outcome: Outcome | undefined, log: CollectedLog | undefined): State {
-  if (outcome?.kind === "result" || outcome?.code === "result_expired") return "done";
+  if (outcome?.kind === "result" || outcome?.code === "result_expired") return "completed";
   // The final record is written before the outcome and says the same.
   const code = outcome?.code ?? log?.error?.code;
   if (code !== undefined) return code === "cancelled" || code === "expired" ? code : "failed";
-  if (sealed) return "done";
+  if (sealed) return "completed";
   return began === undefined ? "queued" : "running";
 }
 

@@ -8,6 +8,7 @@ import type { ModelDirectory } from "../fleet/models.js";
 import type { Bodies } from "../http/bodies.js";
 import { readIdempotencyKey } from "../http/headers.js";
 import { stateBodyLimit, type Limits } from "../http/limits.js";
+import { readQuery } from "../http/query.js";
 import { jsonReply } from "../http/reply.js";
 import { pathOf, type GatewayEnv, type Router } from "../http/router.js";
 import type { TenantOf } from "../http/tenant.js";
@@ -35,14 +36,14 @@ export function addSequenceRoutes(router: Router, options: SequenceRoutesOptions
     const version = modelVersion(c);
     return { tenant: tenantOf(c.env.incoming), model: fleet.directory.find(modelName(c), version), version };
   };
-  const named = (c: Context<GatewayEnv>, query: Query): Named => {
+  const named = (c: Context<GatewayEnv>, query: { readonly type?: string }): Named => {
     const segments = pathOf(c.env.incoming.url ?? "").split("/");
     const id = segments[modelVersion(c) === undefined ? 5 : 7] ?? "";
     return { ...ofModel(c), id: readSequenceId(id, query.type) };
   };
   const change = (c: Context<GatewayEnv>): Change => {
     const idempotencyKey = readIdempotencyKey(c.env.incoming.headers);
-    return { ...named(c, queryOf(c, ["type"])), idempotencyKey };
+    return { ...named(c, readQuery(c.env.incoming, ["type"])), idempotencyKey };
   };
   const body = (c: Context<GatewayEnv>, members: readonly string[]): Promise<JsonObject> => {
     const { incoming } = c.env;
@@ -53,13 +54,13 @@ export function addSequenceRoutes(router: Router, options: SequenceRoutesOptions
   for (const path of modelPaths) {
     router.add(`${path}/sequences`, {
       GET: async (c) => {
-        const { limit, after } = queryOf(c, ["limit", "after"]);
+        const { limit, after } = readQuery(c.env.incoming, ["limit", "after"]);
         const place = after === undefined ? undefined : readPlace(after, sequences.buckets);
         return jsonReply(await sequences.list(ofModel(c), readLimit(limit), place));
       },
     });
     router.add(`${path}/sequences/:id`, {
-      GET: async (c) => jsonReply(await sequences.describe(named(c, queryOf(c, ["type"])))),
+      GET: async (c) => jsonReply(await sequences.describe(named(c, readQuery(c.env.incoming, ["type"])))),
       DELETE: async (c) => jsonReply(await sequences.end(change(c))),
     });
     router.add(`${path}/sequences/:id/fork`, {
@@ -79,7 +80,7 @@ export function addSequenceRoutes(router: Router, options: SequenceRoutesOptions
     });
     router.add(`${path}/sequences/:id/state`, {
       GET: async (c) => {
-        const query = queryOf(c, ["type", "step"]);
+        const query = readQuery(c.env.incoming, ["type", "step"]);
         const step = query.step === undefined ? undefined : readStep(Number(query.step || Number.NaN));
         const frame = await sequences.copies.export(named(c, query), step);
         return { status: 200, headers: { "content-type": "application/octet-stream" }, body: [frame] };
@@ -95,28 +96,6 @@ export function addSequenceRoutes(router: Router, options: SequenceRoutesOptions
       },
     });
   }
-}
-
-type QueryName = "limit" | "after" | "type" | "step";
-type Query = Readonly<Partial<Record<QueryName, string>>>;
-
-/**
- * Reads the query. A misspelt parameter could mean another sequence, so none is ignored.
- * @throws InferenceError for one that the path does not have, or that comes twice
- */
-function queryOf(c: Context<GatewayEnv>, names: readonly QueryName[]): Query {
-  const { url = "" } = c.env.incoming;
-  const from = url.indexOf("?");
-  const query: Partial<Record<QueryName, string>> = {};
-  for (const [name, value] of from === -1 ? [] : new URLSearchParams(url.slice(from + 1).replace(/#.*$/, ""))) {
-    const known = names.find((one) => one === name);
-    if (known === undefined) {
-      throw new InferenceError("invalid_argument", `unknown query parameter '${name}'; there are: ${names.join(", ")}`);
-    }
-    if (query[known] !== undefined) throw new InferenceError("invalid_argument", `'${name}' is given twice`);
-    query[known] = value;
-  }
-  return query;
 }
 
 function withoutOthers(given: JsonObject, names: readonly string[]): JsonObject {

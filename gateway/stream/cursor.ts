@@ -4,7 +4,6 @@
  */
 import type { RequestAddress } from "#shared/queue/address.js";
 import { fixedError } from "#shared/errors.js";
-import { isTransient, retrying } from "#shared/retry.js";
 import { Signal } from "#shared/signal.js";
 import type { StreamRecord } from "./open-stream.js";
 import { AWAY_MS, type LiveStream } from "./live-stream.js";
@@ -14,7 +13,7 @@ import type { Relay } from "./relay.js";
 import { pageStatus, type EmptyPage, type Seen } from "./page-status.js";
 
 /** A reader that begins waits for Redis no longer than this. */
-const FIRST_MS = 2_000;
+export const FIRST_MS = 2_000;
 
 export class Cursor {
   readonly #relay: Relay;
@@ -149,17 +148,9 @@ export class Cursor {
     }
   }
 
-  /**
-   * Reads a page of the log.
-   * @throws InferenceError `unavailable` when Redis could not be read for `budgetMs`
-   */
-  async #read(budgetMs: number, signal?: AbortSignal): Promise<Page> {
+  /** @throws InferenceError `unavailable` when Redis could not be read for `budgetMs` */
+  #read(budgetMs: number, signal?: AbortSignal): Promise<Page> {
     const policy = signal === undefined ? { budgetMs } : { budgetMs, signal };
-    try {
-      return await retrying(() => this.#relay.logs.read(this.#address, this.#next), policy);
-    } catch (cause) {
-      if (!isTransient(cause)) throw cause;
-      throw fixedError("unavailable", "stream", { cause });
-    }
+    return this.#relay.logs.readSurely(this.#address, this.#next, policy);
   }
 }

@@ -2,6 +2,8 @@
  * Reads the logs of streams. The reads of one turn of the event loop go to Redis together, since an
  * iteration of a batch wakes all of its streams at once, and a restart all of their readers.
  */
+import { fixedError } from "#shared/errors.js";
+import { isTransient, retrying, type RetryPolicy } from "#shared/retry.js";
 import { addressText, type RequestAddress } from "#shared/queue/address.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { readLogs, type Page } from "#shared/queue/admission/read-logs.js";
@@ -42,6 +44,19 @@ export class LogReader {
     const { promise, resolve, reject } = withResolvers<Page>();
     this.#wanted.set(name, { ...address, from, page: promise, resolve, reject });
     return promise;
+  }
+
+  /**
+   * Reads a page of the log, and tries again while Redis cannot be asked.
+   * @throws InferenceError `unavailable` when Redis could not be read for the policy's budget
+   */
+  async readSurely(address: RequestAddress, from: number, policy: RetryPolicy): Promise<Page> {
+    try {
+      return await retrying(() => this.read(address, from), policy);
+    } catch (cause) {
+      if (!isTransient(cause)) throw cause;
+      throw fixedError("unavailable", "stream", { cause });
+    }
   }
 
   #send(): void {

@@ -1,6 +1,6 @@
 /** What an empty page means, case by case. */
 import { describe, expect, it } from "vitest";
-import { pageStatus, type EmptyPage, type Seen } from "./page-status.js";
+import { pageStatus, tailOf, type EmptyPage, type Seen } from "./page-status.js";
 
 const record = '{"index":2,"choices":[]}';
 const final = '{"index":2,"choices":[],"final":true,"reason":"finished"}';
@@ -63,5 +63,24 @@ describe("nothing at the reader's index", () => {
     ["one that was running a moment ago", unknown, 0, "running", true, "state_lost"],
   ])("of %s", (_, page, at, seen, isStream, expected) => {
     expect(tell(page, at, seen, isStream)).toBe(expected);
+  });
+});
+
+describe("where a stream stands", () => {
+  it.each<[string, EmptyPage, number, boolean]>([
+    ["it runs", running(3), 3, false],
+    ["its log has the final record", finished, 3, true],
+    ["its outcome is the final record", failed, 4, true],
+    ["it failed without a record", failedEarly, 1, true],
+  ])("is told where %s", (_, page, next, isOver) => {
+    expect(tailOf(page)).toEqual({ next, isOver });
+  });
+
+  it.each<[string, EmptyPage, string]>([
+    ["there is no such request", unknown, "unknown_request"],
+    ["its log is gone", empty, "resume_window_passed"],
+    ["its log is cut short", cutShort, "state_lost"],
+  ])("is not told where %s", (_, page, code) => {
+    expect(() => tailOf(page)).toThrow(expect.objectContaining({ code }));
   });
 });

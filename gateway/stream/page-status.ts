@@ -41,6 +41,33 @@ export function pageStatus(page: EmptyPage, at: number, seen: Seen, isStream: bo
   }
 }
 
+/** Where a stream stands. */
+export interface Tail {
+  /** The index that the next record will have, or would have. */
+  readonly next: number;
+  /** Whether the final record is before it. */
+  readonly isOver: boolean;
+}
+
+/**
+ * @param page what the log of a generator's request has at an index that no log reaches
+ * @throws InferenceError where nothing can be read of the stream
+ */
+export function tailOf(page: EmptyPage): Tail {
+  const { length } = page;
+  const now = pageStatus(page, length, "nothing", true);
+  switch (now.kind) {
+    case "wait":
+      return { next: length, isOver: false };
+    case "over":
+      return { next: length, isOver: true };
+    case "final":
+      return { next: length + 1, isOver: true };
+    case "refused":
+      throw now.error;
+  }
+}
+
 /** The request has an outcome, and the log has no record at the reader's index. */
 function ended(
   { length, outcome, last }: Extract<EmptyPage, { said: "ended" }>,

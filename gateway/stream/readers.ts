@@ -64,6 +64,11 @@ export class Readers {
     };
   }
 
+  /** Somebody has read all that there is, and is likely to come again. */
+  visit(address: RequestAddress): void {
+    if (!this.#streams.has(addressText(address))) void this.#attend({ address, readers: 0, dueAt: 0 });
+  }
+
   /** Keeps Redis told until `signal` aborts. */
   async watch(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {

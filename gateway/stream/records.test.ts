@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { tokenRecord } from "#shared/contract/generation.js";
-import { claimedIndex, recordOfMessage, isFinal, isWellFormed, recordOf } from "./records.js";
+import { claimedIndex, recordOfMessage, isFinal, isWellFormed, recordOf, textOf } from "./records.js";
 
 const of = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
 
@@ -113,4 +113,15 @@ it("takes for a plain text only what is a record", () => {
     const { choices } = tokenRecord.parse(JSON.parse(wrong));
     expect(choices).toMatchObject([{ index: 0, text: JSON.parse(plainText) as string }]);
   }
+});
+
+it("the text of a record is that of choice 0, whatever else the record says", () => {
+  const other = { index: 1, text: "b", tokens: [2] };
+  const records = [
+    { index: 0, choices: [{ index: 0, text: 'a"\n', tokens: [1] }] },
+    { index: 0, choices: [other, { index: 0, text: "a", tokens: [1], finish_reason: "stop" }], final: true },
+    { index: 0, choices: [other] },
+    { index: 0, choices: [], final: true, error: { code: "internal", message: "x" } },
+  ];
+  expect(records.map((record) => textOf(recordOf(0, of(record))))).toEqual(['a"\n', "a", "", ""]);
 });

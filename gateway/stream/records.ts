@@ -49,6 +49,13 @@ export function claimedIndex(json: string): number | undefined {
   return match === null ? undefined : Number(match[1]);
 }
 
+/** The text that choice 0 gained by a record of the log. */
+export function textOf({ json, plainText }: StreamRecord): string {
+  if (plainText !== undefined) return JSON.parse(plainText) as string;
+  const { choices } = tokenRecord.parse(JSON.parse(json));
+  return choices.find(({ index }) => index === 0)?.text ?? "";
+}
+
 /** Whether a message has a record's shape, so that its readers may rely on that. */
 export function isWellFormed({ index, json, plainText }: StreamRecord): boolean {
   if (plainText !== undefined) return true;

@@ -92,17 +92,16 @@ export type TokenLogprob = z.infer<typeof tokenLogprob>;
 
 /** What one step added to one choice. */
 const choiceDelta = z.object({
-  index: z.number().int().nonnegative(),
-  /**
-   * Whole characters only, and nothing that may turn out to begin a stop string. For these reasons
-   * it is often empty.
-   */
-  text: z.string(),
-  /** What was sampled: one token; none in a record that only ends the choice. */
-  tokens: z.array(token),
+  index: z.number().int().nonnegative().describe("Which choice of the request this is, from 0."),
+  text: z
+    .string()
+    .describe(
+      "What its text gained: whole characters only, and nothing that may turn out to begin a stop string. " +
+        "For these reasons it is often empty.",
+    ),
+  tokens: z.array(token).describe("What was sampled: one token; none in a record that only ends the choice."),
   logprobs: z.array(tokenLogprob).optional(),
-  /** Present in the choice's last delta. */
-  finish_reason: z.enum(["stop", "length"]).optional(),
+  finish_reason: z.enum(["stop", "length"]).optional().describe("Present in the choice's last delta."),
 });
 
 export type ChoiceDelta = z.infer<typeof choiceDelta>;
@@ -110,18 +109,26 @@ export type ChoiceDelta = z.infer<typeof choiceDelta>;
 /**
  * One record of a token log. Record i is step i: one token for every choice that still runs. Its
  * JSON bytes are written once, by the worker that made it, and are the same in the log, on NATS, in
- * a server-sent event and in a WebSocket message.
+ * a server-sent event, in a WebSocket message and in a durable stream. The descriptions are part of
+ * the public contract (`GET /v2/asyncapi.json`).
  */
 export const tokenRecord = z.object({
-  index: z.number().int().nonnegative(),
+  index: z
+    .number()
+    .int()
+    .nonnegative()
+    .describe("The record's place in its stream, from 0 and without gaps; a gap means that messages were lost."),
   choices: z.array(choiceDelta),
-  /** Present in the last record alone. */
-  final: z.literal(true).optional(),
-  reason: z.enum(["finished", "cancelled", "expired", "error"]).optional(),
+  final: z.literal(true).optional().describe("Present in the last record of a stream, and in no other."),
+  reason: z
+    .enum(["finished", "cancelled", "expired", "error"])
+    .optional()
+    .describe("How the stream ended; present in the last record."),
   usage: z.object({ prompt_tokens: z.number().int(), completion_tokens: z.number().int() }).optional(),
   error: z
     .object({ code: z.string().transform((code) => (isErrorCode(code) ? code : "internal")), message: z.string() })
-    .optional(),
+    .optional()
+    .describe("Present where the reason is not `finished`."),
 });
 
 export type TokenRecord = z.infer<typeof tokenRecord>;

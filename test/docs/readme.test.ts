@@ -24,8 +24,8 @@ describe("the README's first requests", () => {
     return stdout;
   }
 
-  it("are eight", () => {
-    expect(commands).toHaveLength(8);
+  it("are nine", () => {
+    expect(commands).toHaveLength(9);
   });
 
   it("add and subtract", async () => {
@@ -70,8 +70,14 @@ describe("the README's first requests", () => {
     expect(tale.trim()).toMatch(/[.!?"]$/);
   });
 
+  it("read a tale as text, as a durable stream", async () => {
+    const said = await paste(commands[7] ?? "");
+    expect(said).toMatch(/^event: data\n/m);
+    expect(said.trim()).toMatch(/event: control\ndata: {.*"streamClosed":true}$/);
+  });
+
   it("look at a sequence, fork it, carry it and end it", async () => {
-    const said = (await paste(commands[7] ?? "")).replaceAll("}{", "}\n{").split("\n");
+    const said = (await paste(commands[8] ?? "")).replaceAll("}{", "}\n{").split("\n");
     const ids = said.slice(1).map((line) => (JSON.parse(line) as { sequence_id: number }).sequence_id);
     expect(ids).toEqual([7, 8, 9, 7]);
   });

@@ -89,7 +89,7 @@ async function stoppedAfterFirstToken(id: string): Promise<void> {
 }
 
 async function endsWell(id: string): Promise<void> {
-  await expect.poll(() => stateOf(id), { timeout: 30_000 }).toMatchObject({ state: "done" });
+  await expect.poll(() => stateOf(id), { timeout: 30_000 }).toMatchObject({ state: "completed" });
   const records = await recordsOf(id);
   expect(records.map(({ index }) => index)).toEqual(records.map((_, i) => i));
   expect(records.flatMap(({ choices }) => choices.flatMap(({ tokens }) => tokens))).toHaveLength(TOKENS);

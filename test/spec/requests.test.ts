@@ -216,32 +216,36 @@ describe("events", () => {
     await until(() => live?.hasReaders === false);
   });
 
-  it("of 200 clients that read nothing cost bounded memory", { timeout: 120_000 }, async () => {
-    const { writer, path } = await begin();
-    const text = "x".repeat(16_000);
-    const sockets = await Promise.all(
-      Array.from(
-        { length: 200 },
-        () =>
-          new Promise<ReturnType<typeof connect>>((resolve) => {
-            const socket = connect(gateway.port, "127.0.0.1", () => {
-              socket.write(`GET ${path}/events HTTP/1.1\r\nHost: h\r\n\r\n`, () => resolve(socket));
-            });
-          }),
-      ),
-    );
-    await writer.write(recordAt(0));
-    const before = heldBytes();
-    for (let i = 1; i < 320; i++) await writer.write(recordAt(i, { choices: [{ index: 0, text, tokens: [1] }] }));
-    const well = await events(`${path}/events?after=0`);
-    await until(() => well.text().length > 5_000_000, 60_000);
-    // The kernel takes up to 4 MB for each; the rest would be 240 MB. What has just been let go of
-    // may still be counted.
-    await until(() => heldBytes() - before < 64 << 20);
-    well.leave();
-    for (const socket of sockets) socket.destroy();
-    await until(() => relayed.relay.liveStream(writer.address)?.hasReaders !== true);
-  });
+  it.each(["events", "stream?offset=-1&live=sse"])(
+    "by %s of 200 clients that read nothing cost bounded memory",
+    { timeout: 120_000 },
+    async (reading) => {
+      const { writer, path } = await begin();
+      const text = "x".repeat(16_000);
+      const sockets = await Promise.all(
+        Array.from(
+          { length: 200 },
+          () =>
+            new Promise<ReturnType<typeof connect>>((resolve) => {
+              const socket = connect(gateway.port, "127.0.0.1", () => {
+                socket.write(`GET ${path}/${reading} HTTP/1.1\r\nHost: h\r\n\r\n`, () => resolve(socket));
+              });
+            }),
+        ),
+      );
+      await writer.write(recordAt(0));
+      const before = heldBytes();
+      for (let i = 1; i < 320; i++) await writer.write(recordAt(i, { choices: [{ index: 0, text, tokens: [1] }] }));
+      const well = await events(`${path}/events?after=0`);
+      await until(() => well.text().length > 5_000_000, 60_000);
+      // The kernel takes up to 4 MB for each; the rest would be 240 MB. What has just been let go
+      // of may still be counted.
+      await until(() => heldBytes() - before < 64 << 20);
+      well.leave();
+      for (const socket of sockets) socket.destroy();
+      await until(() => relayed.relay.liveStream(writer.address)?.hasReaders !== true);
+    },
+  );
 });
 
 describe("a request's state", () => {
@@ -251,7 +255,7 @@ describe("a request's state", () => {
     return JSON.parse(json) as Record<string, unknown>;
   };
 
-  it("goes from queued to done, with the answer put together", async () => {
+  it("goes from queued to completed, with the answer put together", async () => {
     const { stream, writer, path } = await begin();
     expect(await stateOf(path)).toEqual({
       id: stream.id,
@@ -270,7 +274,7 @@ describe("a request's state", () => {
     await writer.append(recordAt(1, { choices: [other] }), lastRecord(2));
     await writer.give({ kind: "result", body: Buffer.from("whatever") });
     expect(await stateOf(path)).toMatchObject({
-      state: "done",
+      state: "completed",
       ended_at: expect.any(String) as string,
       outcome: {
         choices: [
@@ -282,11 +286,11 @@ describe("a request's state", () => {
     });
   });
 
-  it("is done as soon as the final record is there", async () => {
+  it("is completed as soon as the final record is there", async () => {
     const { writer, path } = await begin();
     await writer.append(recordAt(0), lastRecord(1));
     await lab.redis.hset(outcomeKey(writer.address), "began", String(Date.now()), "sealed", "1");
-    expect(await stateOf(path)).toMatchObject({ state: "done", outcome: { choices: [{ text: "t0 é" }] } });
+    expect(await stateOf(path)).toMatchObject({ state: "completed", outcome: { choices: [{ text: "t0 é" }] } });
   });
 
   it("is without an answer where the log is gone", async () => {
@@ -295,7 +299,7 @@ describe("a request's state", () => {
     await writer.give({ kind: "result", body: Buffer.from(lastRecord(2)) });
     await writer.destroy("log");
     const state = await stateOf(path);
-    expect([state["state"], state["outcome"]]).toEqual(["done", undefined]);
+    expect([state["state"], state["outcome"]]).toEqual(["completed", undefined]);
   });
 
   it("has tensors as infer would have answered, and errors as they are", async () => {
@@ -305,7 +309,7 @@ describe("a request's state", () => {
     const tensor = { name: "SUM", datatype: "INT64", shape: [1], data } as const;
     await done.writer.give({ kind: "result", body: encodeFrame({}, [tensor]) });
     const { json } = await exchange(`${gateway.url}/v2/requests/${done.id}`, "", {}, "GET");
-    expect(json).toContain('"state":"done"');
+    expect(json).toContain('"state":"completed"');
     expect(json).not.toContain("subject");
     expect(json).toContain(
       '"outcome":{"model_name":"adder","model_version":"1","outputs":[{"name":"SUM","datatype":"INT64","shape":[1],"data":[9007199254740993]}]}',
@@ -366,7 +370,7 @@ describe("cancelling", () => {
     await writer.write(...wholeStream(2));
     expect(await cancel(path)).toEqual({
       status: 409,
-      body: { error: "the request has ended", code: "already_ended", state: "done" },
+      body: { error: "the request has ended", code: "already_ended", state: "completed" },
     });
     expect(await cancel("/v2/requests/x.0.1.talker")).toMatchObject({ status: 404 });
   });

@@ -6,7 +6,7 @@ import { refusalOf } from "../../admission/inference.js";
 import { textBodyLimit } from "../../http/limits.js";
 import { compress } from "../../http/compress.js";
 import type { ModelExchange } from "./exchange.js";
-import { acceptedReply, acceptsEvents, prefersAsync, readIdempotencyKey } from "../../http/headers.js";
+import { acceptedReply, acceptsByName, prefersAsync, readIdempotencyKey } from "../../http/headers.js";
 import type { ReadRequest } from "./read-request.js";
 import { tensorRequest } from "./tensor-request.js";
 import { rawToJson } from "./tensors-json.js";
@@ -70,7 +70,7 @@ async function inferText(
   const terms = { tenant, model, idempotencyKey, background, limits };
   const generation = readTextGeneration(terms, input, textParameters);
   if (generation.request.background) return acceptedReply((await inference.generate(generation.request)).id);
-  if (generation.stream === true && acceptsEvents(incoming.headers)) {
+  if (generation.stream === true && acceptsByName(incoming.headers, "text/event-stream")) {
     refuseRepeating(generation);
     // An event has no place for bytes, so all outputs are JSON.
     return streamText(generation, inference, outgoing, (texts) =>

@@ -47,7 +47,7 @@ describe("two tenants", () => {
     expect(await statusOf("acme")).toBe(200);
     await expect
       .poll(async () => ((await (await fetch(path, as("acme"))).json()) as { state: string }).state)
-      .toBe("done");
+      .toBe("completed");
   });
 
   it("may use OpenAI's paths each as its own", async () => {

@@ -5,7 +5,8 @@
 import { createServer, type Server, type ServerResponse } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
 import { afterEach, expect, it } from "vitest";
-import { endIfResumable, openSse, type SseOptions, type SseStream } from "../../../gateway/http/sse.js";
+import { openSse, type SseOptions, type SseStream } from "../../../gateway/http/sse.js";
+import { endIfResumable } from "../../../gateway/http/stopping.js";
 
 const patient = { heartbeatMs: 60_000, stallMs: 60_000 };
 let server: Server | undefined;

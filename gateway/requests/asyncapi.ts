@@ -1,0 +1,74 @@
+/**
+ * The public contract of the subjects on NATS, as an AsyncAPI document. Its schema is made of the
+ * contract that workers write by, and its address of the code that names subjects.
+ */
+import { z } from "zod";
+import { tokenRecord } from "#shared/contract/generation.js";
+import { tokenSubject } from "#shared/queue/keys.js";
+import { offsetOf } from "./durable-form.js";
+
+const parameters = {
+  tenant: "Whose the request is: `default` where the deployment knows no tenants.",
+  model: "The model's name, each of its dots written `%2E`.",
+  request: "The first part of the request's public id, which is `<request>.<bucket>.<model>`.",
+};
+
+const reading = `The records of one request, each published once after it is in the request's log. NATS keeps
+nothing and may lose messages: the log is the truth. A reader that misses nothing
+
+1. subscribes, and then reads the log from its start: \`GET /v2/requests/<id>/stream\`;
+2. takes the message whose index is the next one, and drops those below it, which it has;
+3. reads the log from its next index on when a message has a greater one, or is empty (its record is
+   larger than a message may be), or when none has come for a second and the last was not \`final\`.
+   The offset of index 7 is \`${offsetOf(7)}\`: \`GET /v2/requests/<id>/stream?offset=${offsetOf(7)}\`.
+
+Within \`v1\` members may be added to a record; none is removed or changes its meaning. Subjects may be
+subscribed to with wildcards, as \`baton.v1.default.tale-gpt.*\`.`;
+
+/** @param version of this server */
+export function asyncApi(version: string) {
+  const { $schema: _, ...schema } = z.toJSONSchema(tokenRecord, { io: "input", target: "draft-7" });
+  const names = { tenant: "{tenant}", model: "{model}", request: "{request}" };
+  return {
+    asyncapi: "3.0.0",
+    info: {
+      title: "Baton: streams on NATS",
+      version,
+      description: "The records of language models' answers, as they are written, for any NATS client.",
+    },
+    defaultContentType: "application/json",
+    channels: {
+      records: {
+        address: tokenSubject({ ...names, bucket: 0 }),
+        title: "The records of one request",
+        description: reading,
+        parameters: Object.fromEntries(
+          Object.entries(parameters).map(([name, description]) => [name, { description }]),
+        ),
+        messages: { record: { $ref: "#/components/messages/record" }, look: { $ref: "#/components/messages/look" } },
+      },
+    },
+    operations: {
+      sendRecords: {
+        action: "send",
+        channel: { $ref: "#/channels/records" },
+        summary: "A worker publishes each record that it has committed.",
+      },
+    },
+    components: {
+      messages: {
+        record: {
+          title: "A record",
+          summary: "One step of an answer: its index, one token of each choice, and whether it is the last.",
+          contentType: "application/json",
+          payload: { schemaFormat: "application/schema+json;version=draft-07", schema },
+        },
+        look: {
+          title: "A look into the log",
+          summary: "An empty message: a record is in the log that is larger than a message may be.",
+          payload: { type: "string", maxLength: 0 },
+        },
+      },
+    },
+  };
+}

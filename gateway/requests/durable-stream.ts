@@ -1,0 +1,169 @@
+/**
+ * `/v2/requests/<id>/stream`: the records of a request as a stream of the Durable Streams protocol,
+ * of which this is the half that reads. Its writer is the worker, so nothing can be written here.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { fixedError, InferenceError } from "#shared/errors.js";
+import { errorBody, errorReply } from "../http/errors.js";
+import { noContent, withHeaders, type Reply } from "../http/reply.js";
+import { openSse } from "../http/sse.js";
+import { endWhenStopping } from "../http/stopping.js";
+import type { Piece, StreamLog } from "../stream/stream-log.js";
+import {
+  bodyOf,
+  bodyParts,
+  catchUpHeaders,
+  commonHeaders,
+  cursorAfter,
+  guardHeaders,
+  isKnown,
+  pieceEvents,
+  readAsked,
+  standing,
+  type Asked,
+  type Format,
+} from "./durable-form.js";
+
+/** How long a long poll waits for records. */
+const LONG_POLL_MS = 20_000;
+/** The protocol has event streams end about this often; their readers come back. */
+const EVENTS_MS = 60_000;
+
+/** The request that is asked for. */
+export interface DurableStreamSource {
+  /** The public id. */
+  readonly id: string;
+  readonly log: StreamLog;
+  /** Is told of each failure after the head of an event stream that is a bug and no refusal. */
+  readonly onBug: (error: unknown) => void;
+}
+
+/**
+ * Answers GET and HEAD.
+ * @returns undefined where it answers by itself, piece by piece
+ * @throws InferenceError
+ */
+export async function readDurableStream(
+  source: DurableStreamSource,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+): Promise<Reply | undefined> {
+  const asked = readAsked(incoming);
+  outgoing.appendHeader("vary", "Accept");
+  if (incoming.method === "HEAD") return tell(source, asked.format);
+  switch (asked.live) {
+    case undefined:
+      return catchUp(source, asked, incoming, outgoing);
+    case "long-poll":
+      return longPoll(source, asked, outgoing);
+    case "sse": {
+      const first = await firstPiece(source.log, asked);
+      sendEvents(source, asked, first, outgoing).catch(source.onBug);
+      return undefined;
+    }
+  }
+}
+
+/** Refuses what would write. */
+export function refuseWriting(): Reply {
+  return withHeaders(errorReply(fixedError("method_not_allowed", "readOnly")), { allow: "GET, HEAD" });
+}
+
+async function tell({ id, log }: DurableStreamSource, format: Format): Promise<Reply> {
+  const tail = await log.tail();
+  const headers = { ...commonHeaders(id, format), ...standing({ ...tail, isUpToDate: false }) };
+  return { status: 200, headers: { ...headers, "cache-control": "no-store" }, body: [] };
+}
+
+/**
+ * Gives all that is there in one answer: the protocol allows less, but its client, told to read
+ * once, asks no second time. A long log is read page by page while the client takes it.
+ */
+async function catchUp(
+  source: DurableStreamSource,
+  { from, format }: Asked,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+): Promise<Reply | undefined> {
+  const { id, log } = source;
+  if (from === "now") return uncached(id, format, await pieceAtTail(log));
+  const first = await log.read(from);
+  const tail = first.isUpToDate ? first : await log.tail();
+  const headers = catchUpHeaders(id, format, from, tail);
+  if (isKnown(headers["etag"] ?? "", incoming)) return { status: 304, headers, body: [] };
+  if (first.isUpToDate) return { status: 200, headers, body: [bodyOf(first, format)] };
+  outgoing.writeHead(200, headers);
+  const parts = Readable.from(bodyParts(log.upTo(tail.next, first), format), { highWaterMark: 1 });
+  // A failure cuts the connection, so no client takes what it has for the whole.
+  pipeline(parts, outgoing).catch((error: unknown) => {
+    if (!(error instanceof InferenceError) && !outgoing.destroyed) source.onBug(error);
+  });
+  return undefined;
+}
+
+async function longPoll({ id, log }: DurableStreamSource, asked: Asked, outgoing: ServerResponse): Promise<Reply> {
+  const { format, cursor } = asked;
+  let piece = await firstPiece(log, asked);
+  if (piece.records.length === 0 && !piece.isOver) {
+    const enough = new AbortController();
+    const end = () => enough.abort();
+    const timeout = setTimeout(end, LONG_POLL_MS);
+    outgoing.once("close", end);
+    endWhenStopping(outgoing, end);
+    try {
+      piece = await log.next(piece.next, enough.signal);
+    } finally {
+      clearTimeout(timeout);
+    }
+  }
+  const headers = { "stream-cursor": cursorAfter(cursor, Date.now(), Math.random()) };
+  if (piece.records.length > 0) return withHeaders(uncached(id, format, piece), headers);
+  const common = { "baton-request-id": id, ...guardHeaders, "cache-control": "no-store" };
+  return withHeaders(noContent, { ...common, ...standing(piece), ...headers });
+}
+
+/** Resolves when the stream has ended, its time is over, or the client has disconnected. */
+async function sendEvents(
+  { id, log }: DurableStreamSource,
+  { format, cursor }: Asked,
+  first: Piece,
+  outgoing: ServerResponse,
+): Promise<void> {
+  const sse = openSse(outgoing, { requestId: id, headers: guardHeaders, resumable: true });
+  const enough = new AbortController();
+  const end = () => enough.abort();
+  const timeout = setTimeout(end, EVENTS_MS);
+  sse.signal.addEventListener("abort", end, { once: true });
+  let last = cursorAfter(cursor, Date.now(), Math.random());
+  const add = (piece: Piece) => {
+    const now = cursorAfter(undefined, Date.now(), 0);
+    if (Number(now) > Number(last)) last = now;
+    return sse.addText(pieceEvents(piece, format, last));
+  };
+  try {
+    if (!add(first) && !(await sse.room())) return;
+    for await (const piece of log.follow(first, enough.signal)) if (!add(piece) && !(await sse.room())) return;
+  } catch (error) {
+    // Readers skip an event that they do not know, come back, and are then told by a status.
+    await sse.send({ event: "error", data: errorBody(error) });
+    if (!(error instanceof InferenceError)) throw error;
+  } finally {
+    clearTimeout(timeout);
+    sse.end();
+  }
+}
+
+function firstPiece(log: StreamLog, { from }: Asked): Promise<Piece> {
+  return from === "now" ? pieceAtTail(log) : log.begin(from);
+}
+
+async function pieceAtTail(log: StreamLog): Promise<Piece> {
+  return { ...(await log.tail()), records: [], isUpToDate: true };
+}
+
+function uncached(id: string, format: Format, piece: Piece): Reply {
+  const headers = { ...commonHeaders(id, format), ...standing(piece), "cache-control": "no-store" };
+  return { status: 200, headers, body: [bodyOf(piece, format)] };
+}

@@ -1,0 +1,439 @@
+/**
+ * `/v2/requests/<id>/stream` on the wire: what the Durable Streams protocol demands of those who
+ * read, at a gateway in this process with real brokers behind it.
+ */
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { outcomeKey } from "#shared/queue/keys.js";
+import { encodeFrame } from "#shared/frame.js";
+import { tenantFrom } from "../../gateway/http/tenant.js";
+import { Requests } from "../../gateway/requests/requests.js";
+import { offsetOf } from "../../gateway/requests/durable-form.js";
+import { asked, talker } from "../fixtures/generation.js";
+import { servedModel } from "../fixtures/served-models.js";
+import { recordAt, wholeStream } from "../fixtures/token-records.js";
+import { exchange } from "../support/gateway/http.js";
+import { TestGateway } from "../support/gateway/test-gateway.js";
+import { BROKERS_ALONE, StreamLab } from "../support/streams/lab.js";
+import type { RelayGateway } from "../support/streams/relay.js";
+import { foreignRequest, Writer } from "../support/streams/writer.js";
+import { until } from "../support/until.js";
+
+let lab: StreamLab;
+let relayed: RelayGateway;
+let gateway: TestGateway;
+const gateways: TestGateway[] = [];
+
+async function startGateway(): Promise<TestGateway> {
+  const { redis, bus, relay } = relayed;
+  const requests = new Requests({ redis, bus, relay, outcomeTtlMs: 10_000 });
+  const models = [talker, servedModel("adder")];
+  const one = await TestGateway.start({ models, requests, tenantOf: tenantFrom("x-tenant") });
+  gateways.push(one);
+  return one;
+}
+
+beforeAll(async () => {
+  lab = await StreamLab.open(BROKERS_ALONE);
+  relayed = await lab.addRelay();
+  gateway = await startGateway();
+});
+afterAll(async () => {
+  for (const { server, logged } of gateways) {
+    await server.close(0);
+    expect(logged).toEqual([]);
+  }
+  await lab.close();
+});
+
+const own = { "x-tenant": "default" };
+
+async function begin(): Promise<{ id: string; writer: Writer; path: string }> {
+  const { id } = await relayed.generate(asked());
+  return { id, writer: new Writer(lab, id), path: `/v2/requests/${id}/stream` };
+}
+
+/** A stream that another gateway has admitted, so that nobody follows it here yet. */
+async function foreign(): Promise<{ id: string; writer: Writer; path: string }> {
+  const { id, writer } = await foreignRequest(lab);
+  return { id, writer, path: `/v2/requests/${id}/stream` };
+}
+
+const ask = (path: string, headers: Record<string, string> = {}, method = "GET") =>
+  exchange(gateway.url + path, "", { ...own, ...headers }, method);
+
+async function codeOf(path: string, headers: Record<string, string> = own): Promise<[number, string]> {
+  const { status, json } = await exchange(gateway.url + path, "", headers, "GET");
+  return [status, (JSON.parse(json) as { code: string }).code];
+}
+
+interface Listening {
+  readonly head: IncomingMessage;
+  readonly text: () => string;
+  readonly ended: Promise<string>;
+}
+
+function listen(path: string, url = gateway.url): Promise<Listening> {
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest(`${url}${path}`, { headers: own, agent: false }, (head) => {
+      let text = "";
+      head.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+      const ended = new Promise<string>((done, cut) => head.on("end", () => done(text)).on("error", cut));
+      ended.catch(() => undefined); // the test that awaits it is told
+      resolve({ head, text: () => text, ended });
+    });
+    sent.on("error", reject);
+    sent.end();
+  });
+}
+
+/** The events of a connection, with the cursors, which are times, left out. */
+const eventsIn = (text: string) => text.replace(/"streamCursor":"\d+",?/g, "").replace(/,}/g, "}");
+const dataEvent = (...records: string[]) => `event: data\ndata: [${records.join()}]\n\n`;
+const control = (index: number, ...flags: ("upToDate" | "streamClosed")[]) => {
+  const members = [`"streamNextOffset":"${offsetOf(index)}"`, ...flags.map((flag) => `"${flag}":true`)];
+  return `event: control\ndata: {${members.join()}}\n\n`;
+};
+const readersOf = ({ address }: Writer) => relayed.relay.liveStream(address)?.hasReaders === true;
+
+describe("catching up", () => {
+  it("gives the records that are there, and says where to go on and how the stream stands", async () => {
+    const { id, writer, path } = await begin();
+    const empty = await ask(path);
+    expect([empty.status, empty.json]).toEqual([200, "[]"]);
+    expect(empty.headers).toMatchObject({ "stream-next-offset": offsetOf(0), "stream-up-to-date": "true" });
+    const whole = wholeStream(4);
+    await writer.write(...whole.slice(0, 2));
+    const open = await ask(`${path}?offset=-1`);
+    expect([open.status, open.json]).toEqual([200, `[${whole.slice(0, 2).join()}]`]);
+    expect(open.headers).toMatchObject({
+      "content-type": "application/json",
+      "stream-next-offset": offsetOf(2),
+      "stream-up-to-date": "true",
+      "cache-control": "private, no-cache",
+      "baton-request-id": id,
+      "x-content-type-options": "nosniff",
+      vary: "Accept",
+    });
+    expect(open.headers).not.toHaveProperty("stream-closed");
+    await writer.write(...whole.slice(2));
+    const rest = await ask(`${path}?offset=${offsetOf(2)}`);
+    expect(rest.json).toBe(`[${whole.slice(2).join()}]`);
+    expect(rest.headers).toMatchObject({
+      "stream-next-offset": offsetOf(4),
+      "stream-up-to-date": "true",
+      "stream-closed": "true",
+      "cache-control": "private, max-age=60, stale-while-revalidate=300",
+    });
+    const end = await ask(`${path}?offset=${offsetOf(4)}`);
+    expect([end.status, end.json, end.headers["stream-closed"]]).toEqual([200, "[]", "true"]);
+  });
+
+  it("gives the text alone as text/plain, by the header or the parameter", async () => {
+    const { writer, path } = await begin();
+    await writer.write(...wholeStream(3));
+    const byHeader = await ask(`${path}?offset=${offsetOf(1)}`, { accept: "text/plain" });
+    const byParameter = await ask(`${path}?offset=${offsetOf(1)}&format=text`);
+    for (const { headers, json } of [byHeader, byParameter]) {
+      expect(json).toBe("t1 é");
+      expect(headers).toMatchObject({
+        "content-type": "text/plain; charset=utf-8",
+        "stream-next-offset": offsetOf(3),
+        "stream-closed": "true",
+      });
+    }
+  });
+
+  it("gives a long log in one answer, which is made while it is read", async () => {
+    const { writer, path } = await foreign();
+    const text = "x".repeat(1_000);
+    const whole = wholeStream(201).map((record, i) =>
+      i === 200 ? record : recordAt(i, { choices: [{ index: 0, text, tokens: [1] }] }),
+    );
+    await writer.write(...whole);
+    const { headers, json } = await ask(path);
+    expect(json).toBe(`[${whole.join()}]`);
+    expect(headers).toMatchObject({
+      "stream-next-offset": offsetOf(201),
+      "stream-up-to-date": "true",
+      "stream-closed": "true",
+      "transfer-encoding": "chunked",
+    });
+    expect((await ask(path, { "if-none-match": headers["etag"] ?? "" })).status).toBe(304);
+    expect((await ask(`${path}?format=text&offset=${offsetOf(1)}`)).json).toBe(text.repeat(199));
+    const polled = await ask(`${path}?offset=-1&live=long-poll`);
+    const count = (JSON.parse(polled.json) as unknown[]).length;
+    expect(count).toBeLessThan(60);
+    expect(polled.headers).toMatchObject({ "stream-next-offset": offsetOf(count) });
+    expect(polled.headers).not.toHaveProperty("stream-up-to-date");
+  });
+
+  it("is answered 304 while nothing has changed, and in full once the stream is known to be closed", async () => {
+    const { writer, path } = await begin();
+    const whole = wholeStream(3);
+    await writer.write(...whole.slice(0, 2));
+    const { headers } = await ask(path);
+    const known = { "if-none-match": headers["etag"] ?? "" };
+    const same = await ask(path, known);
+    expect([same.status, same.json, same.headers["etag"]]).toEqual([304, "", headers["etag"]]);
+    expect(same.headers).toMatchObject({ "stream-next-offset": offsetOf(2) });
+    expect((await ask(`${path}?format=text`, known)).status).toBe(200);
+    await writer.give({ kind: "error", code: "cancelled", message: "x" });
+    const closed = await ask(path, known);
+    expect([closed.status, closed.headers["stream-closed"]]).toEqual([200, "true"]);
+    // The log has no final record: the gateway makes it of the outcome.
+    expect(JSON.parse(closed.json)).toHaveLength(3);
+    expect(closed.json).toContain('"final":true,"reason":"cancelled"');
+    expect(closed.headers["stream-next-offset"]).toBe(offsetOf(3));
+    expect((await ask(`${path}?offset=${offsetOf(3)}`)).headers["stream-closed"]).toBe("true");
+  });
+
+  it("may be read by the pages of other origins that may", async () => {
+    const { path } = await begin();
+    const { headers } = await ask(path, { origin: "http://localhost:3000" });
+    expect(headers).toMatchObject({ "access-control-allow-origin": "http://localhost:3000", vary: "Origin, Accept" });
+    for (const name of ["etag", "stream-next-offset", "stream-up-to-date", "stream-closed", "stream-cursor"]) {
+      expect(headers["access-control-expose-headers"]).toContain(name);
+    }
+  });
+
+  it("keeps a stream wanted that nobody reads otherwise", async () => {
+    const { writer, path } = await begin();
+    await writer.write(recordAt(0));
+    await lab.redis.hset(outcomeKey(writer.address), "wanted", "1");
+    await ask(path);
+    await until(async () => Number((await writer.fields())["wanted"]) > Date.now());
+  });
+});
+
+describe("a long poll", () => {
+  it("waits for records, and is not answered twice with the same", async () => {
+    const { writer, path } = await begin();
+    const whole = wholeStream(3);
+    const waiting = ask(`${path}?offset=${offsetOf(0)}&live=long-poll`);
+    await until(() => readersOf(writer));
+    await writer.write(whole[0] ?? "");
+    const first = await waiting;
+    expect([first.status, first.json]).toEqual([200, `[${whole[0]}]`]);
+    expect(first.headers).toMatchObject({
+      "stream-next-offset": offsetOf(1),
+      "stream-up-to-date": "true",
+      "stream-cursor": expect.stringMatching(/^\d+$/) as string,
+      "cache-control": "no-store",
+    });
+    await until(() => !readersOf(writer));
+    const cursor = first.headers["stream-cursor"] ?? "";
+    await writer.write(whole[1] ?? "");
+    const next = ask(`${path}?offset=${offsetOf(2)}&live=long-poll&cursor=${cursor}`);
+    await until(() => readersOf(writer));
+    await writer.write(whole[2] ?? "");
+    const second = await next;
+    expect(second.json).toBe(`[${whole[2]}]`);
+    expect(second.headers["stream-closed"]).toBe("true");
+    expect(Number(second.headers["stream-cursor"])).toBeGreaterThan(Number(cursor));
+  });
+
+  it("gives at once what is there, and 204 at the end of a closed stream", async () => {
+    const { writer, path } = await foreign();
+    await writer.write(...wholeStream(2));
+    const there = await ask(`${path}?offset=-1&live=long-poll`);
+    expect([there.status, there.headers["stream-closed"]]).toEqual([200, "true"]);
+    const end = await ask(`${path}?offset=${offsetOf(2)}&live=long-poll`);
+    expect([end.status, end.json]).toEqual([204, ""]);
+    expect(end.headers).toMatchObject({
+      "stream-next-offset": offsetOf(2),
+      "stream-up-to-date": "true",
+      "stream-closed": "true",
+    });
+  });
+
+  it("ends with 204 when the gateway stops, so that its client goes on elsewhere", async () => {
+    const stopping = await startGateway();
+    const { writer, path } = await begin();
+    const waiting = exchange(`${stopping.url}${path}?offset=-1&live=long-poll`, "", own, "GET");
+    await until(() => readersOf(writer));
+    await stopping.server.close(60_000);
+    const { status, headers } = await waiting;
+    expect([status, headers["stream-next-offset"], headers["stream-up-to-date"]]).toEqual([204, offsetOf(0), "true"]);
+    expect(headers).not.toHaveProperty("stream-closed");
+  });
+
+  it("ends with its client", async () => {
+    const { writer, path } = await begin();
+    const sent = httpRequest(`${gateway.url}${path}?offset=-1&live=long-poll`, { headers: own, agent: false });
+    sent.on("error", () => undefined).end();
+    await until(() => readersOf(writer));
+    sent.destroy();
+    await until(() => !readersOf(writer));
+  });
+});
+
+describe("events", () => {
+  it("are pieces of the stream, each with where to go on, and the last says that it is closed", async () => {
+    const { writer, path } = await begin();
+    const whole = wholeStream(3);
+    const { head, text, ended } = await listen(`${path}?offset=-1&live=sse`);
+    expect(head.headers).toMatchObject({ "content-type": "text/event-stream", "cache-control": "no-cache" });
+    await until(() => eventsIn(text()) === control(0, "upToDate"));
+    expect(text()).toMatch(/"streamCursor":"\d+"/);
+    await writer.write(whole[0] ?? "");
+    await until(() => text().includes(offsetOf(1)));
+    await writer.write(whole[1] ?? "");
+    await until(() => text().includes(offsetOf(2)));
+    await writer.write(whole[2] ?? "");
+    expect(eventsIn(await ended)).toBe(
+      control(0, "upToDate") +
+        dataEvent(whole[0] ?? "") +
+        control(1, "upToDate") +
+        dataEvent(whole[1] ?? "") +
+        control(2, "upToDate") +
+        dataEvent(whole[2] ?? "") +
+        control(3, "upToDate", "streamClosed"),
+    );
+  });
+
+  it("begin late, from any offset, and end at once where the stream is closed", async () => {
+    const { writer, path } = await foreign();
+    const whole = wholeStream(70);
+    await writer.write(...whole);
+    const late = await (await listen(`${path}?offset=${offsetOf(3)}&live=sse`)).ended;
+    expect(eventsIn(late)).toBe(dataEvent(...whole.slice(3)) + control(70, "upToDate", "streamClosed"));
+    const end = await (await listen(`${path}?offset=${offsetOf(70)}&live=sse`)).ended;
+    expect(end).toBe(control(70, "upToDate", "streamClosed"));
+    const words = await (await listen(`${path}?offset=${offsetOf(68)}&live=sse&format=text`)).ended;
+    expect(words).toBe(`event: data\ndata: t68 é\n\n${control(70, "upToDate", "streamClosed")}`);
+  });
+
+  it("tell of a failure, and the next request tells it with a status", async () => {
+    const { writer, path } = await begin();
+    const { text, ended } = await listen(`${path}?offset=-1&live=sse`);
+    await writer.write(recordAt(0));
+    await until(() => text().includes(offsetOf(1)));
+    await writer.destroy("log", "outcome");
+    expect(await ended).toContain('event: error\ndata: {"error":"records of the stream are gone","code":"state_lost"}');
+    expect(await codeOf(`${path}?offset=${offsetOf(1)}&live=sse`)).toEqual([410, "resume_window_passed"]);
+  });
+
+  it("end when the gateway stops", async () => {
+    const stopping = await startGateway();
+    const { path } = await begin();
+    const { ended, text } = await listen(`${path}?offset=-1&live=sse`, stopping.url);
+    await until(() => text() !== "");
+    await stopping.server.close(60_000);
+    expect(eventsIn(await ended)).toBe(`${control(0, "upToDate")}retry: 500\n\n`);
+  });
+});
+
+describe("offset=now", () => {
+  it("gives nothing of what was, and what comes", async () => {
+    const { writer, path } = await begin();
+    const whole = wholeStream(4);
+    await writer.write(...whole.slice(0, 2));
+    const once = await ask(`${path}?offset=now`);
+    expect([once.status, once.json, once.headers["cache-control"]]).toEqual([200, "[]", "no-store"]);
+    expect(once.headers).toMatchObject({ "stream-next-offset": offsetOf(2), "stream-up-to-date": "true" });
+    expect(once.headers).not.toHaveProperty("etag");
+    const waiting = ask(`${path}?offset=now&live=long-poll`);
+    await until(() => readersOf(writer));
+    const { text, ended } = await listen(`${path}?offset=now&live=sse`);
+    await until(() => eventsIn(text()) === control(2, "upToDate"));
+    await writer.write(whole[2] ?? "");
+    const { status, json, headers } = await waiting;
+    expect([status, json, headers["stream-next-offset"]]).toEqual([200, `[${whole[2]}]`, offsetOf(3)]);
+    await until(() => text().includes(offsetOf(3)));
+    await writer.write(whole[3] ?? "");
+    expect(eventsIn(await ended)).toContain(dataEvent(whole[2] ?? "") + control(3, "upToDate"));
+    expect(await ended).not.toContain(whole[1]);
+  });
+
+  it("is told of a closed stream at once, in every mode", async () => {
+    const { writer, path } = await foreign();
+    await writer.write(...wholeStream(2));
+    const closed = { "stream-next-offset": offsetOf(2), "stream-up-to-date": "true", "stream-closed": "true" };
+    const once = await ask(`${path}?offset=now&format=text`);
+    expect([once.status, once.json, once.headers]).toEqual([200, "", expect.objectContaining(closed) as object]);
+    const polled = await ask(`${path}?offset=now&live=long-poll`);
+    expect([polled.status, polled.headers]).toEqual([204, expect.objectContaining(closed) as object]);
+    expect(await (await listen(`${path}?offset=now&live=sse`)).ended).toBe(control(2, "upToDate", "streamClosed"));
+  });
+});
+
+it("HEAD tells where the stream ends, and whether for good", async () => {
+  const { writer, path } = await foreign();
+  await writer.write(recordAt(0));
+  const open = await ask(path, {}, "HEAD");
+  expect([open.status, open.json]).toEqual([200, ""]);
+  expect(open.headers).toMatchObject({
+    "content-type": "application/json",
+    "stream-next-offset": offsetOf(1),
+    "cache-control": "no-store",
+  });
+  expect(open.headers).not.toHaveProperty("stream-closed");
+  await writer.give({ kind: "error", code: "expired", message: "x" });
+  const closed = await ask(path, {}, "HEAD");
+  expect(closed.headers).toMatchObject({ "stream-next-offset": offsetOf(2), "stream-closed": "true" });
+  expect((await ask("/v2/requests/x.0.1.talker/stream", {}, "HEAD")).status).toBe(404);
+});
+
+describe("a stream is refused", () => {
+  it("past its end, and where its log is gone", async () => {
+    const { writer, path } = await foreign();
+    await writer.write(recordAt(0));
+    for (const live of ["", "&live=long-poll", "&live=sse"]) {
+      expect(await codeOf(`${path}?offset=${offsetOf(2)}${live}`)).toEqual([409, "ahead_of_log"]);
+    }
+    expect(await codeOf(`${path}?offset=1`)).toEqual([400, "invalid_argument"]);
+    await writer.give({ kind: "result", body: Buffer.from("x") });
+    await writer.destroy("log");
+    for (const query of ["", "?offset=now", `?offset=${offsetOf(1)}&live=sse`, "?offset=-1&live=long-poll"]) {
+      expect(await codeOf(path + query)).toEqual([410, "resume_window_passed"]);
+    }
+    expect((await ask(path, {}, "HEAD")).status).toBe(410);
+  });
+
+  it("to those whose it is not, as if it were not there", async () => {
+    const { writer, path } = await foreign();
+    await writer.write(recordAt(0));
+    for (const query of ["", "?offset=now", "?offset=-1&live=long-poll", "?offset=-1&live=sse"]) {
+      expect(await codeOf(path + query, { "x-tenant": "other" })).toEqual([404, "unknown_request"]);
+      expect(await codeOf(`/v2/requests/x.0.1.talker/stream${query}`)).toEqual([404, "unknown_request"]);
+    }
+    for (const id of ["x", "a.b.c.d", `${"x".repeat(65)}.0.1.talker`]) {
+      expect(await codeOf(`/v2/requests/${id}/stream`)).toEqual([404, "unknown_request"]);
+    }
+    expect(await codeOf(path, {})).toEqual([403, "forbidden"]);
+  });
+
+  it("where the request gives tensors, of a model that nobody serves any more, too", async () => {
+    const running = await foreignRequest(lab, "adder");
+    const ended = await foreignRequest(lab, "unknown");
+    await ended.writer.give({ kind: "result", body: encodeFrame({}, []) });
+    for (const { id } of [running, ended]) {
+      for (const query of ["", "?offset=now&live=sse", "?offset=-1&live=long-poll"]) {
+        expect(await codeOf(`/v2/requests/${id}/stream${query}`)).toEqual([409, "not_a_stream"]);
+      }
+    }
+    expect(await codeOf("/v2/requests/x.0.1.adder/stream")).toEqual([404, "unknown_request"]);
+  });
+
+  it("to who would write", async () => {
+    const { path } = await begin();
+    for (const method of ["PUT", "POST", "DELETE"]) {
+      const { status, headers, json } = await ask(path, {}, method);
+      expect([status, headers["allow"]]).toEqual([405, "GET, HEAD"]);
+      expect(JSON.parse(json)).toEqual({
+        error: "the stream of a request is written by the worker that runs it: it can only be read, by GET and HEAD",
+        code: "method_not_allowed",
+      });
+    }
+    expect((await ask(path, {}, "PATCH")).status).toBe(405);
+  });
+});
+
+it("the AsyncAPI document is for everybody, and says nothing of anybody", async () => {
+  const { status, headers, json } = await exchange(`${gateway.url}/v2/asyncapi.json`, "", {}, "GET");
+  expect([status, headers["content-type"]]).toEqual([200, "application/json"]);
+  const { asyncapi, channels } = JSON.parse(json) as { asyncapi: string; channels: { records: { address: string } } };
+  expect([asyncapi, channels.records.address]).toEqual(["3.0.0", "baton.v1.{tenant}.{model}.{request}"]);
+  expect((await exchange(`${gateway.url}/v2/asyncapi.json`, "", own, "POST")).status).toBe(405);
+});
