@@ -152,11 +152,11 @@ function __baton_at --description 'whether the verb before the cursor is this on
       set skip 0
     else if contains -- $word ${valued(verbs).join(" ")}
       set skip 1
-    else if contains -- (string join ' ' $verb $word) ${all.map(quoted).join(" ")}
+    else if contains -- (string join -- ' ' $verb $word) ${all.map(quoted).join(" ")}
       set -a verb $word
     end
   end
-  test (string join ' ' $verb) = "$argv[1]"
+  test "$verb" = "$argv[1]"
 end
 ${lines.join("\n")}
 `;

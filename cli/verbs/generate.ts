@@ -86,9 +86,9 @@ async function generate({ gateway, terminal, signal }: Session, { model, path, b
       if (!terminal.json) terminal.write(text);
     }
     isOver = true;
-    if (terminal.json) terminal.document(JSON.stringify(collected));
-    else terminal.write("\n");
     const failure = collected.failure();
+    if (terminal.json) terminal.document(JSON.stringify(collected));
+    else if (failure === undefined || collected.text !== "") terminal.write("\n");
     if (failure !== undefined) throw failure;
     if (collected.finish_reason === "length") terminal.note("the answer ended at its most tokens");
   } finally {
@@ -116,7 +116,11 @@ async function cancel(gateway: Gateway, submission: Promise<Answer>): Promise<vo
     if (id === undefined) return;
     const path = `/v2/requests/${encodeURIComponent(id)}`;
     await gateway.ask(path, { method: "DELETE" }, AbortSignal.timeout(GOODBYE_MS));
-    if (gateway.signal.aborted) gateway.note(`request ${id} was cancelled`);
+    // Where nobody reads the results, nobody wants to know this either.
+    const { reason } = gateway.signal as { reason: unknown };
+    if (reason instanceof Failure && reason.exit === exitCodes.interrupted) {
+      gateway.note(`request ${id} was cancelled`);
+    }
   } catch {
     // It was not admitted, has ended by itself, or will when it is done.
   }

@@ -11,7 +11,7 @@ import { baton, type Surroundings } from "./baton.js";
 const served = useFleet({
   gateways: 1,
   workers: 1,
-  models: ["simple", "accumulate", "tale-gpt"],
+  models: ["simple", "accumulate", "bytes-memory", "tale-gpt"],
 });
 const ask = (args: readonly string[], more: Surroundings = {}) => baton(args, { url: served.url, ...more });
 const story = "Write a short story about a cat who discovers a secret portal.";
@@ -29,12 +29,21 @@ function file(name: string, content: object | string): string {
 }
 
 /** One step of a sequence of the model that adds up. */
-function step(id: number | string, value: number, start = false): object {
+function step(id: number, value: number, start = false): object {
   const parameters = { sequence_id: id, ...(start && { sequence_start: true }) };
   return { parameters, inputs: [{ name: "INPUT", datatype: "INT32", shape: [1, 1], data: [value] }] };
 }
 
-async function steps(id: number | string, ...values: number[]): Promise<void> {
+/** The first step of a sequence of a model whose sequences have strings for ids. */
+function beginning(id: string): object {
+  const inputs = [
+    { name: "TEXT", datatype: "BYTES", shape: [1, 1], data: ["a \u001b[31mword"] },
+    { name: "PICK", datatype: "BOOL", shape: [1, 1], data: [false] },
+  ];
+  return { parameters: { sequence_id: id, sequence_start: true }, inputs };
+}
+
+async function steps(id: number, ...values: number[]): Promise<void> {
   for (const [i, value] of values.entries()) {
     const { code, stderr } = await ask(["infer", "accumulate", "-"], {
       stdin: JSON.stringify(step(id, value, i === 0)),
@@ -100,16 +109,13 @@ describe("generate and chat", () => {
 describe("sequences", () => {
   it("are listed, whatever their ids", async () => {
     await steps(2 ** 53 - 1, 1);
-    await ask(["infer", "accumulate", "-"], {
-      stdin: JSON.stringify(step(77, 1, true)).replace("77", "18446744073709551615"),
-    });
-    await steps("a name", 1);
+    const largest = JSON.stringify(step(77, 1, true)).replace("77", "18446744073709551615");
+    expect((await ask(["infer", "accumulate", "-"], { stdin: largest })).code).toBe(0);
     const { code, stdout } = await ask(["sequences", "list", "accumulate"]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^SEQUENCE +STEP/);
-    for (const id of [/^9007199254740991 +1 /m, /^18446744073709551615 +1 /m, /^a name +1 /m]) {
-      expect(stdout).toMatch(id);
-    }
+    expect(stdout).toMatch(/^9007199254740991 +1 /m);
+    expect(stdout).toMatch(/^18446744073709551615 +1 /m);
     const { stdout: json } = await ask(["sequences", "list", "accumulate", "--json"]);
     expect(json).toContain('"sequence_id":18446744073709551615');
     expect(JSON.parse(json)).toHaveProperty("sequences");
@@ -147,11 +153,16 @@ describe("sequences", () => {
     expect(stderr).toContain("(checkpoint_gone)");
   });
 
-  it("have strings of digits for ids, too", async () => {
-    await steps("30", 5);
-    expect((await ask(["sequences", "show", "accumulate", "30"])).code).toBe(3);
-    const { stdout } = await ask(["sequences", "fork", "accumulate", "30", "--to", "31", "--string", "--json"]);
-    expect(JSON.parse(stdout)).toMatchObject({ sequence_id: "31" });
+  it("have strings for ids, of digits, too", async () => {
+    for (const id of ["30", "a name/with a slash"]) {
+      const { code } = await ask(["infer", "bytes-memory", "-"], { stdin: JSON.stringify(beginning(id)) });
+      expect(code).toBe(0);
+    }
+    const { stdout } = await ask(["sequences", "show", "bytes-memory", "a name/with a slash"]);
+    expect(stdout).toMatch(/^sequence_id +a name\/with a slash$/m);
+    expect((await ask(["sequences", "show", "bytes-memory", "30"])).code).toBe(3);
+    const forked = await ask(["sequences", "fork", "bytes-memory", "30", "--to", "31", "--string", "--json"]);
+    expect(JSON.parse(forked.stdout)).toMatchObject({ sequence_id: "31" });
   });
 });
 
@@ -185,8 +196,9 @@ describe("exit codes", () => {
     [["generate", "tale-gpt", "Hello", "--temperature", "-1"], ""],
     [["chat", "tale-gpt", "Hello", "--max-tokens", "999999999"], ""],
     [["sequences", "import", "accumulate", "1"], "no state"],
-    [["generate", "tale-gpt", "word ".repeat(3000)], ""],
-  ])("is 4 for what is refused: %s", async (args, stdin) => {
+    // Only a worker, which has the tokenizer, can know this.
+    [["generate", "tale-gpt", "word ".repeat(3_000)], ""],
+  ])("is 4 for what is refused: %.30s", async ([...args], stdin) => {
     const { code, stdout, stderr } = await ask(args, { stdin });
     expect({ code, stdout }).toEqual({ code: 4, stdout: "" });
     expect(stderr).toMatch(/^baton: .*\(\w+\)\n$/);
@@ -220,7 +232,8 @@ describe("exit codes", () => {
   });
 
   it.each([
-    [[], "See: baton --help"],
+    [[], "Usage: baton"],
+    [["sequences"], "Usage: baton sequences"],
     [["nonsense"], "unknown command 'nonsense'"],
     [["sequences", "nonsense"], "unknown command 'nonsense'"],
     [["schedules", "list"], "unknown command 'schedules'"],
