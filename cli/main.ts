@@ -36,7 +36,7 @@ function openSession(command: Command): Session {
 
 async function run(): Promise<ExitCode> {
   try {
-    await buildProgram(version, openSession).parseAsync(argv);
+    await buildProgram(version, openSession, (text) => void stderr.write(text)).parseAsync(argv);
     return exitCodes.done;
   } catch (thrown) {
     const error: unknown = ending.signal.aborted ? ending.signal.reason : thrown;

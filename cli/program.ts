@@ -26,8 +26,11 @@ Exit codes:
   4 refused, 5 unreachable or out of order, 130 interrupted
 `;
 
-/** Every error that commander finds leaves the program as a CommanderError. */
-export function buildProgram(version: string, open: OpenSession): Command {
+/**
+ * Every error that commander finds leaves the program as a CommanderError.
+ * @param complain writes what is wrong with the arguments
+ */
+export function buildProgram(version: string, open: OpenSession, complain: (text: string) => void): Command {
   const program = new Command("baton");
   program
     .description("Ask a fleet of Baton: models, answers, sequences.")
@@ -36,23 +39,23 @@ export function buildProgram(version: string, open: OpenSession): Command {
     .option("--key <key>", "the key that it is asked with; else BATON_API_KEY, which others cannot see")
     .option("--json", "print results as JSON")
     .configureHelp({ showGlobalOptions: true })
-    .exitOverride()
     .addHelpText("after", AFTER_HELP);
   for (const add of [addModels, addInfer, addGenerate, addSequences, addFleet, addCompletion]) add(program, open);
-  speakPlainly(program, "baton");
+  speakPlainly(program, "baton", complain);
   return program;
 }
 
 /** Makes each complaint about arguments one line, and says where there is help. */
-function speakPlainly(command: Command, name: string): void {
+function speakPlainly(command: Command, name: string, complain: (text: string) => void): void {
   command.exitOverride().configureOutput({
-    outputError: (text, write) => {
+    writeErr: complain,
+    outputError: (text) => {
       const sentence = text
         .replace(/^error: /, "")
         .trim()
         .replaceAll(/\n+/g, " ");
-      write(`baton: ${sentence}\nSee: ${name} --help\n`);
+      complain(`baton: ${sentence}\nSee: ${name} --help\n`);
     },
   });
-  for (const one of command.commands) speakPlainly(one, `${name} ${one.name()}`);
+  for (const one of command.commands) speakPlainly(one, `${name} ${one.name()}`, complain);
 }
