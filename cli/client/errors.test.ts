@@ -31,6 +31,8 @@ describe("no answer", () => {
     expect(error).toMatchObject({ exit: 5, begun: false, message: expect.stringContaining("nothing listens there") });
     const cause = new AggregateError([Object.assign(new Error("x"), { code: "ECONNREFUSED" })]);
     expect(unreached(new TypeError("fetch failed", { cause }), "http://a").begun).toBe(false);
+    const badPort = new TypeError("fetch failed", { cause: new Error("bad port") });
+    expect(unreached(badPort, "http://a:1")).toMatchObject({ exit: 5, begun: false });
     expect(unreached(failed("SELF_SIGNED_CERT_IN_CHAIN"), "http://a").message).toContain("certificate");
   });
 

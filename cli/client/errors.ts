@@ -47,6 +47,10 @@ export function unreached(error: unknown, url: string): Unreached {
     return new Unreached(`cannot reach ${url}: its certificate is not trusted (${code})`, false, { cause });
   }
   const why = cause instanceof Error ? cause.message : String(cause);
+  if (why === "bad port") {
+    // The Fetch standard, section 2.9, lists the ports of other protocols.
+    return new Unreached(`cannot reach ${url}: HTTP is not spoken at that port (${why})`, false, { cause });
+  }
   return new Unreached(`the connection to ${url} broke: ${why}`, true, { cause });
 }
 
