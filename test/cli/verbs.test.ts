@@ -187,15 +187,15 @@ describe("exit codes", () => {
   });
 
   it.each([
-    [["infer", "accumulate", "-"], "{"],
-    [["infer", "accumulate", "-"], JSON.stringify(step(99, 1))],
-    [["infer", "simple", "-"], JSON.stringify({ inputs: [] })],
-    [["generate", "tale-gpt", "Hello", "--temperature", "-1"], ""],
-    [["chat", "tale-gpt", "Hello", "--max-tokens", "999999999"], ""],
-    [["sequences", "import", "accumulate", "1"], "no state"],
+    ["no JSON", ["infer", "accumulate", "-"], "{"],
+    ["a step without a sequence", ["infer", "accumulate", "-"], JSON.stringify(step(99, 1))],
+    ["a request without inputs", ["infer", "simple", "-"], JSON.stringify({ inputs: [] })],
+    ["a parameter out of range", ["generate", "tale-gpt", "Hello", "--temperature", "-1"], ""],
+    ["too many tokens", ["chat", "tale-gpt", "Hello", "--max-tokens", "999999999"], ""],
+    ["a state that is none", ["sequences", "import", "accumulate", "1"], "no state"],
     // Only a worker, which has the tokenizer, can know this.
-    [["generate", "tale-gpt", "word ".repeat(3_000)], ""],
-  ])("is 4 for what is refused: %.30s", async ([...args], stdin) => {
+    ["a prompt of too many tokens", ["generate", "tale-gpt", "word ".repeat(3_000)], ""],
+  ])("is 4 for %s", async (_, args, stdin) => {
     const { code, stdout, stderr } = await ask(args, { stdin });
     expect({ code, stdout }).toEqual({ code: 4, stdout: "" });
     expect(stderr).toMatch(/^baton: .*\(\w+\)\n$/);
