@@ -32,6 +32,26 @@ it.each([
     "option '--temperature <x>' argument 'hot' is invalid. It must be a number.",
     "baton chat",
   ],
+  [
+    "jobs submit m --infer a --chat b",
+    "option '--infer <file>' cannot be used with option '--chat <file>'",
+    "baton jobs submit",
+  ],
+  [
+    "jobs submit m --infer a --delay 5s --run-at 2026-12-01T09:00:00Z",
+    "option '--delay <duration>' cannot be used with option '--run-at <time>'",
+    "baton jobs submit",
+  ],
+  [
+    "jobs submit m --infer a --delay soon",
+    "option '--delay <duration>' argument 'soon' is invalid. It must be a duration such as 250ms, 5s, 90m or 1h30m.",
+    "baton jobs submit",
+  ],
+  [
+    "jobs list --label a=1 --label a=2",
+    "option '--label <name=value>' argument 'a=2' is invalid. The label a is given twice.",
+    "baton jobs list",
+  ],
   ["sequences rewind m 1", "required option '--step <n>' not specified", "baton sequences rewind"],
   ["sequences fork m 1", "required option '--to <id>' not specified", "baton sequences fork"],
   [

@@ -4,6 +4,7 @@ import { addCompletion } from "./verbs/completion.js";
 import { addFleet } from "./verbs/fleet.js";
 import { addGenerate } from "./verbs/generate.js";
 import { addInfer } from "./verbs/infer.js";
+import { addJobs } from "./verbs/jobs.js";
 import { addModels } from "./verbs/models.js";
 import { addSequences } from "./verbs/sequences.js";
 import type { OpenSession } from "./verbs/session.js";
@@ -33,14 +34,15 @@ Exit codes:
 export function buildProgram(version: string, open: OpenSession, complain: (text: string) => void): Command {
   const program = new Command("baton");
   program
-    .description("Ask a fleet of Baton: models, answers, sequences.")
+    .description("Ask a fleet of Baton: models, answers, jobs, sequences.")
     .version(version)
     .option("--url <url>", "where a gateway listens; else BATON_URL")
     .option("--key <key>", "the key that it is asked with; else BATON_API_KEY, which others cannot see")
     .option("--json", "print results as JSON")
     .configureHelp({ showGlobalOptions: true })
     .addHelpText("after", AFTER_HELP);
-  for (const add of [addModels, addInfer, addGenerate, addSequences, addFleet, addCompletion]) add(program, open);
+  for (const add of [addModels, addInfer, addGenerate, addJobs, addSequences, addFleet, addCompletion])
+    add(program, open);
   speakPlainly(program, "baton", complain);
   return program;
 }

@@ -30,14 +30,18 @@ export function addInfer(program: Command, open: OpenSession): void {
       }
       const text = jsonOf(answer, gateway);
       if (terminal.json) terminal.document(text);
-      else for (const lines of answerLines(text)) terminal.print(lines, { heading: true });
+      else for (const lines of answerTables(readAnswer(text))) terminal.print(lines, { heading: true });
     });
 }
 
+/** Parses an answer, whose tensors' data is checked but not built. */
+export function readAnswer(text: string): JsonObject {
+  const parsed = parseJson(Buffer.from(text), (name) => name === "data");
+  return isObject(parsed) ? parsed : {};
+}
+
 /** @returns a table of the outputs, and one of the parameters where there are any */
-export function answerLines(answer: string): string[][] {
-  const parsed = parseJson(Buffer.from(answer), (name) => name === "data");
-  const { outputs = [], parameters = {} } = isObject(parsed) ? parsed : {};
+export function answerTables({ outputs = [], parameters = {} }: JsonObject): string[][] {
   const rows = asArray(outputs, "outputs").filter(isObject).map(outputRow);
   const said = isObject(parameters) ? Object.entries(parameters) : [];
   return [

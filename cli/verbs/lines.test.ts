@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { fleetLines } from "./fleet.js";
 import { Collected } from "./generate.js";
-import { answerLines } from "./infer.js";
+import { answerTables, readAnswer } from "./infer.js";
 import { modelLines } from "./models.js";
 import { listLines, sequenceLines } from "./sequences.js";
 
@@ -24,13 +24,15 @@ describe("an answer to infer", () => {
     ["BYTES", String.raw`["a \u001b[31mb","\n"]`, String.raw`"a \u001b[31mb" "\n"`],
     ["INT8", "[]", ""],
   ])("shows %s", (datatype, data, shown) => {
-    const [lines] = answerLines(output(datatype, data));
+    const [lines] = answerTables(readAnswer(output(datatype, data)));
     expect(lines?.[1]).toBe(`OUT     ${datatype.padEnd(8)}  [1,2]  ${shown}`.trimEnd());
   });
 
   it("shows the first elements of many, and parameters", () => {
     const data = JSON.stringify(Array.from({ length: 100_000 }, (_, i) => i));
-    const [lines, parameters] = answerLines(`{"parameters":{"sequence_step":2},${output("INT32", data).slice(1)}`);
+    const [lines, parameters] = answerTables(
+      readAnswer(`{"parameters":{"sequence_step":2},${output("INT32", data).slice(1)}`),
+    );
     expect(lines?.[1]).toMatch(/ 0 1 2 .* 15 … 99984 more$/);
     expect(parameters).toEqual(["PARAMETER      VALUE", "sequence_step  2"]);
   });
