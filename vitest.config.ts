@@ -4,7 +4,7 @@ export default defineConfig({
   resolve: { conditions: ["baton-source"] },
   ssr: { resolve: { conditions: ["baton-source"] } },
   test: {
-    include: ["{gateway,worker,shared,infra}/**/*.test.ts", "test/**/*.test.ts"],
+    include: ["{cli,gateway,worker,shared,infra}/**/*.test.ts", "test/**/*.test.ts"],
     globalSetup: ["test/support/fleet/global.ts"],
     testTimeout: 30_000,
     hookTimeout: 60_000,

@@ -140,6 +140,11 @@ describe("the linter", () => {
     ["gateway/planted.ts", "../worker/config.js"],
     ["worker/planted.ts", "../gateway/config.js"],
     ["shared/planted.ts", "../worker/config.js"],
+    ["shared/planted.ts", "../cli/program.js"],
+    ["cli/planted.ts", "../gateway/config.js"],
+    ["cli/verbs/planted.ts", "../../worker/config.js"],
+    ["cli/verbs/planted.ts", "#shared/queue/keys.js"],
+    ["cli/verbs/planted.ts", "#shared/redis/connect.js"],
   ])("refuses that %s imports %s", (path, imported) => {
     cpSync(join(checkout, ".oxlintrc.json"), join(root, ".oxlintrc.json"));
     put(path, importing(imported));

@@ -46,7 +46,12 @@ export const order = [
   "worker/tensors/thread",
   "worker/streams",
   "worker",
+
+  "cli/terminal",
+  "cli/client",
+  "cli/verbs",
+  "cli",
 ];
 
 /** Folders that are drawn and ordered. In the others only cycles are refused. */
-export const parts = ["shared", "gateway", "worker"];
+export const parts = ["shared", "gateway", "worker", "cli"];

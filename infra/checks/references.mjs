@@ -4,7 +4,7 @@ import { join, posix } from "node:path";
 import { folderOf, isScript, isTest } from "./files.mjs";
 
 /** A path of this repository, as prose names it: in backquotes, from the root. */
-const PATH = /`((?:gateway|worker|shared|infra|test)\/[\w./-]*)`/g;
+const PATH = /`((?:cli|gateway|worker|shared|infra|test)\/[\w./-]*)`/g;
 /** A file of the folder, as its README names it: in backquotes, with its ending. */
 const FILE = /`([\w.-]+\.(?:ts|mjs|lua))`/g;
 /** A link of Markdown that stays in the repository. */

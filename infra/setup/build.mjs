@@ -19,8 +19,13 @@ const FILES = [
   "infra/copy-scripts.mjs",
   "infra/bundle-worker.mjs",
 ];
-const FOLDERS = ["gateway", "worker", "shared", "test/bench"];
-const PRODUCTS = ["dist/gateway/main.js", "dist/worker/supervisor.js", "dist/bundled/worker/main.js"];
+const FOLDERS = ["cli", "gateway", "worker", "shared", "test/bench"];
+const PRODUCTS = [
+  "dist/cli/main.js",
+  "dist/gateway/main.js",
+  "dist/worker/supervisor.js",
+  "dist/bundled/worker/main.js",
+];
 
 /**
  * @param {string} logFolder

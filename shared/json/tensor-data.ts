@@ -95,4 +95,9 @@ export class Elements {
     this.#lexer.toElement();
     return this.#lexer.literal() === true;
   }
+
+  string(): string {
+    this.#lexer.toElement();
+    return this.#lexer.string();
+  }
 }

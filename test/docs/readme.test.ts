@@ -24,8 +24,8 @@ describe("the README's first requests", () => {
     return stdout;
   }
 
-  it("are nine", () => {
-    expect(commands).toHaveLength(9);
+  it("are ten", () => {
+    expect(commands).toHaveLength(10);
   });
 
   it("add and subtract", async () => {
@@ -80,6 +80,13 @@ describe("the README's first requests", () => {
     const said = (await paste(commands[8] ?? "")).replaceAll("}{", "}\n{").split("\n");
     const ids = said.slice(1).map((line) => (JSON.parse(line) as { sequence_id: number }).sequence_id);
     expect(ids).toEqual([7, 8, 9, 7]);
+  });
+
+  it("are shorter with the command line", { timeout: 120_000 }, async () => {
+    const said = await paste(commands[9] ?? "");
+    expect(said).toMatch(/\bcat\b/i);
+    expect(said).toMatch(/^OUTPUT +INT32 +\[1,1\] +20$/m);
+    expect(said).toMatch(/^5 +1 +1 /m);
   });
 
   it("show the fleet", async () => {

@@ -1,0 +1,88 @@
+/**
+ * Reads the records of a stream to its end, over as many connections as it takes. Every event
+ * carries the index of its record, so a new connection goes on where the last one broke, at
+ * whichever gateway.
+ */
+import { setTimeout as pause } from "node:timers/promises";
+import { createParser, type EventSourceMessage } from "eventsource-parser";
+import type { TokenRecord } from "#shared/contract/generation.js";
+import { Refused, refusalInStream, Unreached, unreached } from "./errors.js";
+import type { Gateway } from "./gateway.js";
+import { mayRepeat, pauseMs, persistently } from "./persist.js";
+
+/** A gateway says something every 15 s. One that has said nothing for longer than this is gone. */
+const SILENCE_MS = 45_000;
+/** So many connections in a row may bring nothing, in about half a minute. */
+const MOST_FRUITLESS = 20;
+
+/**
+ * Yields each record once, in order; the last one is final.
+ * @param id of the request
+ * @throws Failure where the stream cannot be read on
+ */
+export async function* readRecords(gateway: Gateway, id: string): AsyncGenerator<TokenRecord, void> {
+  let next = 0;
+  for (let fruitless = 0; ; fruitless++) {
+    const from = next;
+    // A gateway that stops ends the stream, so that its readers go to another one.
+    let why: Unreached | Refused = new Unreached(`${gateway.url} ended the stream before its end`, true);
+    try {
+      for await (const { data } of await openEvents(gateway, id, next)) {
+        const record = JSON.parse(data) as TokenRecord;
+        next = record.index + 1;
+        yield record;
+        if (record.final === true) return;
+      }
+    } catch (error) {
+      if (!mayRepeat(error, true)) throw error;
+      why = error;
+    }
+    if (next > from) fruitless = 0;
+    if (fruitless === MOST_FRUITLESS) throw why;
+    gateway.note(`${why.message}; reading on ${next === 0 ? "from the beginning" : `after record ${next - 1}`}`);
+    await pause(pauseMs(fruitless), undefined, { signal: gateway.signal });
+  }
+}
+
+/** @throws Failure where the stream cannot be had */
+async function openEvents(gateway: Gateway, id: string, next: number): Promise<AsyncGenerator<EventSourceMessage>> {
+  const headers = { accept: "text/event-stream", ...(next > 0 && { "last-event-id": String(next - 1) }) };
+  const silence = new AbortController();
+  const signal = AbortSignal.any([gateway.signal, silence.signal]);
+  const response = await persistently(
+    () => gateway.open(`/v2/requests/${encodeURIComponent(id)}/events`, { headers }, signal),
+    {
+      signal: gateway.signal,
+      known: true, // it has admitted the request
+      onBreak: (error) => gateway.note(`${error.message}; asking again`),
+    },
+  );
+  return events(gateway, response, silence);
+}
+
+async function* events(
+  gateway: Gateway,
+  { body }: Response,
+  silence: AbortController,
+): AsyncGenerator<EventSourceMessage, void> {
+  if (body === null) return;
+  const limit = setTimeout(() => silence.abort(new Error(`nothing came for ${SILENCE_MS / 1000} s`)), SILENCE_MS);
+  const come: EventSourceMessage[] = [];
+  const parser = createParser({ onEvent: (event) => void come.push(event) });
+  const decoder = new TextDecoder();
+  try {
+    for await (const bytes of body) {
+      limit.refresh();
+      parser.feed(decoder.decode(bytes, { stream: true }));
+      for (const event of come.splice(0)) {
+        if (event.event === "error") throw refusalInStream(event.data);
+        yield event;
+      }
+    }
+  } catch (error) {
+    if (gateway.signal.aborted || error instanceof Refused) throw error;
+    throw unreached(error, gateway.url);
+  } finally {
+    clearTimeout(limit);
+  }
+}

@@ -1,0 +1,75 @@
+/** `fleet`: who computes what, and what is queued; once, or again and again. */
+import { setTimeout as pause } from "node:timers/promises";
+import type { Command } from "commander";
+import { jsonOf } from "../client/gateway.js";
+import { onOneLine, table } from "../terminal/text.js";
+import type { OpenSession } from "./session.js";
+
+const WATCH_PAUSE_MS = 1_000;
+
+/** What is shown of the answer to `GET /v2/fleet`. */
+export interface FleetView {
+  readonly workers: readonly {
+    readonly name: string;
+    readonly host: string;
+    readonly pid: number;
+    readonly started_at: string;
+    readonly models: readonly { readonly name: string; readonly version: string }[];
+    readonly failed: readonly { readonly name: string; readonly version: string; readonly reason: string }[];
+  }[];
+  readonly models: readonly {
+    readonly name: string;
+    readonly version: string;
+    readonly workers: number;
+    readonly queued: number;
+    readonly running: number;
+    readonly live_sequences?: number;
+    readonly set_aside: number;
+  }[];
+}
+
+export function addFleet(program: Command, open: OpenSession): void {
+  program
+    .command("fleet")
+    .description("show the workers, the models that they serve, and what is queued")
+    .option("--watch", "show it anew every second; with --json, each on a line")
+    .action(async ({ watch = false }: { readonly watch?: boolean }, command: Command) => {
+      const { gateway, terminal, signal } = open(command);
+      const show = async (known: boolean) => {
+        const fleet = jsonOf(await gateway.get("/v2/fleet", { known }), gateway);
+        if (terminal.json) return terminal.document(fleet);
+        if (watch) terminal.clear();
+        for (const lines of fleetLines(JSON.parse(fleet) as FleetView)) terminal.print(lines, { heading: true });
+      };
+      await show(false);
+      if (!watch) return;
+      for (;;) {
+        await pause(WATCH_PAUSE_MS, undefined, { signal });
+        await show(true);
+      }
+    });
+}
+
+/** @returns a table of the workers, one of the models, and one of what failed if anything did */
+export function fleetLines({ workers, models }: FleetView): string[][] {
+  const workerRows = workers.map(({ name, host, pid, started_at: since, models: served }) => [
+    onOneLine(name),
+    onOneLine(host),
+    String(pid),
+    since,
+    served.map((model) => model.name).join(" "),
+  ]);
+  const modelRows = models.map(({ name, version, workers: by, queued, running, live_sequences: live, set_aside }) => [
+    name,
+    version,
+    ...[by, queued, running, live ?? "-", set_aside].map(String),
+  ]);
+  const failed = workers.flatMap((worker) =>
+    worker.failed.map(({ name, version, reason }) => [worker.name, name, version, onOneLine(reason)]),
+  );
+  return [
+    table(["WORKER", "HOST", "PID", "SINCE", "MODELS"], workerRows),
+    table(["MODEL", "VERSION", "WORKERS", "QUEUED", "RUNNING", "SEQUENCES", "SET ASIDE"], modelRows),
+    ...(failed.length > 0 ? [table(["WORKER", "FAILED MODEL", "VERSION", "REASON"], failed)] : []),
+  ];
+}

@@ -1,0 +1,243 @@
+/** `jobs …`: submit work now, and read what became of it when it suits. */
+import { setTimeout as pause } from "node:timers/promises";
+import { InvalidArgumentError, Option, type Command } from "commander";
+import { JsonError } from "#shared/json/error.js";
+import { isObject } from "#shared/json/members.js";
+import { parseJson, type JsonObject } from "#shared/json/parse.js";
+import { printJson } from "#shared/json/print.js";
+import { segment } from "../client/address.js";
+import { Refused } from "../client/errors.js";
+import { jsonOf } from "../client/gateway.js";
+import { exitCodes, Failure } from "../terminal/exit.js";
+import { duration, durationOrTime } from "./duration.js";
+import {
+  failureOf,
+  hasEnded,
+  idOf,
+  jobLines,
+  jobListLines,
+  progressLine,
+  readJob,
+  readJobPage,
+  resultTables,
+} from "./job-lines.js";
+import { integer, readInput } from "./options.js";
+import type { OpenSession, Session } from "./session.js";
+
+type Labels = Readonly<Record<string, string>>;
+
+interface SubmitOptions {
+  readonly infer?: string;
+  readonly generate?: string;
+  readonly chat?: string;
+  readonly delay?: number;
+  readonly runAt?: string;
+  readonly priority?: number;
+  readonly deadline?: number | string;
+  readonly attempts?: number;
+  readonly label?: Labels;
+  readonly idempotencyKey?: string;
+  readonly wait?: true;
+}
+
+interface ListOptions {
+  readonly state?: string;
+  readonly model?: string;
+  readonly label?: Labels;
+}
+
+const kinds = ["infer", "generate", "chat"] as const;
+const PAGE = 100;
+const SHORTEST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 1_000;
+
+export function addJobs(program: Command, open: OpenSession): void {
+  const jobs = program.command("jobs").description("submit work to be done later, and look after it");
+
+  const submit = jobs
+    .command("submit")
+    .description("submit a job, and print its id; the body is the JSON of a file, - reads standard input")
+    .argument("<model>");
+  for (const kind of kinds) {
+    const others = kinds.filter((other) => other !== kind);
+    submit.addOption(new Option(`--${kind} <file>`, `the body of a request to ${kind}`).conflicts([...others]));
+  }
+  submit
+    .addOption(new Option("--delay <duration>", "run it after this time").argParser(duration).conflicts("runAt"))
+    .option("--run-at <time>", "run it at this time, such as 2026-12-01T09:00:00Z")
+    .option("--priority <n>", "from 1, which goes first, to 9", integer)
+    .option("--deadline <duration or time>", "do not run it after this", durationOrTime)
+    .option("--attempts <n>", "how often it may fail for the fleet's fault", integer)
+    .option("--label <name=value>", "a label; may be given again", label)
+    .option("--idempotency-key <key>", "the same key submits the job once")
+    .option("--wait", "wait for its end, and show its result")
+    .action(async (model: string, options: SubmitOptions, command: Command) => {
+      await submitJob(open(command), model, options);
+    });
+
+  jobs
+    .command("list")
+    .description("list jobs, the newest first")
+    .option("--state <states>", "only those in these states, such as queued,running")
+    .option("--model <model>", "only those of this model")
+    .option("--label <name=value>", "only those with this label; may be given again", label)
+    .action(async (options: ListOptions, command: Command) => {
+      const session = open(command);
+      const found = await listAll(session, options);
+      if (session.terminal.json) session.terminal.document(printJson({ object: "list", data: found }));
+      else session.terminal.print(jobListLines(found), { heading: true });
+    });
+
+  const onJob = (name: string, description: string, work: (session: Session, id: string) => Promise<void>) =>
+    jobs
+      .command(name)
+      .description(description)
+      .argument("<id>")
+      .action((id: string, _: object, command: Command) => work(open(command), id));
+
+  onJob("show", "show one job, and its result", async (session, id) => {
+    await show(session, jsonOf(await session.gateway.get(pathOf(id)), session.gateway));
+  });
+  onJob("watch", "show each change of a job until its end; with --json, each on a line", async (session, id) => {
+    const { terminal } = session;
+    const print = (text: string) =>
+      terminal.json ? terminal.document(text) : terminal.print([progressLine(readJob(text))]);
+    throwIfAny(failureOf(readJob(await watch(session, id, print))));
+  });
+  onJob("cancel", "cancel a job", async (session, id) => {
+    await show(session, jsonOf(await session.gateway.change(pathOf(id), { method: "DELETE" }), session.gateway));
+  });
+  onJob("retry", "run a job again that has failed or expired", async (session, id) => {
+    const answer = await session.gateway.change(pathOf(id, "/retry"), { method: "POST" });
+    await show(session, jsonOf(answer, session.gateway));
+  });
+}
+
+async function submitJob(session: Session, model: string, options: SubmitOptions): Promise<void> {
+  const { gateway, terminal, signal } = session;
+  const kind = kinds.find((one) => options[one] !== undefined);
+  if (kind === undefined) {
+    throw new Failure(exitCodes.usage, "give the job's body: --infer FILE, --generate FILE or --chat FILE");
+  }
+  const file = options[kind] ?? "";
+  const body = jobBody(kind, file, await readInput(file, signal), options);
+  const { idempotencyKey: key } = options;
+  const headers = { "content-type": "application/json", ...(key !== undefined && { "idempotency-key": key }) };
+  const answer = await gateway.change(`/v2/models/${segment(model)}/jobs`, { method: "POST", headers, body });
+  const view = jsonOf(answer, gateway);
+  const id = idOf(readJob(view));
+  if (options.wait !== true) {
+    if (terminal.json) terminal.document(view);
+    else terminal.print([id]);
+    return;
+  }
+  terminal.note(`job ${id}`);
+  const note = (text: string) => terminal.note(progressLine(readJob(text)));
+  const last = await watch(session, id, note).catch((error: unknown) => {
+    terminal.note(`the job goes on: npx baton jobs watch ${id}`);
+    throw error;
+  });
+  await show(session, last);
+  throwIfAny(failureOf(readJob(last)));
+}
+
+/**
+ * Makes the body of a submission. What the file holds goes into it as it stands, so that no number
+ * of it is rounded.
+ * @throws Failure for a file that is no JSON object
+ */
+export function jobBody(kind: string, file: string, content: Buffer, options: SubmitOptions): string {
+  checkJson(file, content);
+  const { delay, runAt, priority, deadline, attempts, label: labels } = options;
+  const terms = printJson({ delay, run_at: runAt, priority, deadline, attempts, labels });
+  const rest = terms === "{}" ? "}" : `,${terms.slice(1)}`;
+  return `{${JSON.stringify(kind)}:${content.toString("utf8")}${rest}`;
+}
+
+function checkJson(file: string, content: Buffer): void {
+  const name = file === "-" ? "standard input" : file;
+  try {
+    if (isObject(parseJson(content, (member) => member === "data"))) return;
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    throw new Failure(exitCodes.usage, `${name} is not JSON: ${error.message}`, { cause: error });
+  }
+  throw new Failure(exitCodes.usage, `${name} is not a JSON object`);
+}
+
+/**
+ * Looks at a job until it has ended.
+ * @param onChange told each view that differs from the one before
+ * @returns the last view
+ */
+async function watch({ gateway, signal }: Session, id: string, onChange: (text: string) => void): Promise<string> {
+  let before = "";
+  for (let pauseMs = SHORTEST_PAUSE_MS, known = false; ; known = true) {
+    const text = jsonOf(await gateway.get(pathOf(id), { known }), gateway);
+    pauseMs = text === before ? Math.min(2 * pauseMs, LONGEST_PAUSE_MS) : SHORTEST_PAUSE_MS;
+    if (text !== before) onChange(text);
+    if (hasEnded(readJob(text))) return text;
+    before = text;
+    await pause(pauseMs, undefined, { signal });
+  }
+}
+
+/** Shows a view to people with its result, although a large one is not in the view. */
+async function show({ gateway, terminal }: Session, text: string): Promise<void> {
+  if (terminal.json) return terminal.document(text);
+  const job = readJob(text);
+  for (const lines of jobLines(job)) terminal.print(lines);
+  const { state, result } = job;
+  if (state !== "completed" || isObject(result)) return;
+  try {
+    const whole = jsonOf(await gateway.get(pathOf(idOf(job), "/result"), { known: true }), gateway);
+    const parsed = parseJson(Buffer.from(whole), (name) => name === "data");
+    for (const lines of isObject(parsed) ? resultTables(parsed) : []) terminal.print(lines);
+  } catch (error) {
+    if (!(error instanceof Refused && error.status === 410)) throw error;
+    terminal.note(error.message);
+  }
+}
+
+/** Reads all pages, which together are one list. */
+async function listAll({ gateway }: Session, options: ListOptions): Promise<JsonObject[]> {
+  const found: JsonObject[] = [];
+  let next: string | undefined;
+  do {
+    const query = listQuery(options, next);
+    const text = jsonOf(await gateway.get(`/v2/jobs?${query}`, { known: next !== undefined }), gateway);
+    const page = readJobPage(text);
+    found.push(...page.jobs);
+    next = page.next;
+  } while (next !== undefined);
+  return found;
+}
+
+/** @param after the last id of the page before */
+export function listQuery({ state, model, label: labels = {} }: ListOptions, after: string | undefined): string {
+  const query = new URLSearchParams({ limit: String(PAGE) });
+  if (state !== undefined) query.set("state", state);
+  if (model !== undefined) query.set("model", model);
+  for (const [name, value] of Object.entries(labels)) query.append("label", `${name}:${value}`);
+  if (after !== undefined) query.set("after", after);
+  return query.toString();
+}
+
+/**
+ * Reads one more label.
+ * @throws InvalidArgumentError
+ */
+export function label(text: string, before: Labels = {}): Labels {
+  const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+  if (name === undefined || value === undefined) throw new InvalidArgumentError("It must be name=value.");
+  if (Object.hasOwn(before, name)) throw new InvalidArgumentError(`The label ${name} is given twice.`);
+  return { ...before, [name]: value };
+}
+
+function pathOf(id: string, rest = ""): string {
+  return `/v2/jobs/${segment(id)}${rest}`;
+}
+
+function throwIfAny(failure: Failure | undefined): void {
+  if (failure !== undefined) throw failure;
+}

@@ -1,0 +1,30 @@
+/** `models`: which models the fleet serves, and why it does not serve others. */
+import type { Command } from "commander";
+import { jsonOf } from "../client/gateway.js";
+import { onOneLine, table } from "../terminal/text.js";
+import type { OpenSession } from "./session.js";
+
+/** A member of the answer to `POST /v2/repository/index`. */
+export interface IndexedModel {
+  readonly name: string;
+  readonly version: string;
+  readonly state: string;
+  readonly reason?: string;
+}
+
+export function addModels(program: Command, open: OpenSession): void {
+  program
+    .command("models")
+    .description("list the models that are served, and those that could not be loaded")
+    .action(async (_: object, command: Command) => {
+      const { gateway, terminal } = open(command);
+      const index = jsonOf(await gateway.change("/v2/repository/index", { method: "POST" }), gateway);
+      if (terminal.json) terminal.document(index);
+      else terminal.print(modelLines(JSON.parse(index) as IndexedModel[]), { heading: true });
+    });
+}
+
+export function modelLines(models: readonly IndexedModel[]): string[] {
+  const rows = models.map(({ name, version, state, reason = "" }) => [name, version, state, onOneLine(reason)]);
+  return table(["MODEL", "VERSION", "STATE", "REASON"], rows);
+}
