@@ -1,6 +1,6 @@
 /**
- * A recurrent model in a bare loop, one sequence at a time unless told: each state that comes out is fed into
- * the next step. What a fleet answers, however it batches, is compared with it.
+ * A recurrent model in a bare loop, one sequence at a time unless told: each state that comes out is
+ * fed into the next step. What a fleet answers, however it batches, is compared with it.
  */
 import * as ort from "onnxruntime-node";
 
@@ -10,7 +10,7 @@ export interface Loop {
   readonly states: Readonly<Record<string, string>>;
   /** The first shape of states whose size the graph leaves open. */
   readonly initial?: Readonly<Record<string, readonly number[]>>;
-  /** How many sequences run together: the size of states where the graph leaves it open; usually 1. */
+  /** How many sequences run together, 1 unless told: the size that the graph leaves open. */
   readonly rows?: number;
   /** Inputs that are the same at each step. */
   readonly constants?: Readonly<Record<string, ort.Tensor>>;
