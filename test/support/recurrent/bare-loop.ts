@@ -1,6 +1,6 @@
 /**
- * A recurrent model in a bare loop, one sequence at a time unless told: each state that comes out is
- * fed into the next step. What a fleet answers, however it batches, is compared with it.
+ * A recurrent model in a bare loop, one sequence at a time unless told. Each state that comes out
+ * is fed into the next step. What a fleet answers, however it batches, is compared with it.
  */
 import * as ort from "onnxruntime-node";
 
