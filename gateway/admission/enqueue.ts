@@ -11,6 +11,7 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import type { Admission, Applicant } from "#shared/queue/admission/admit.js";
 import { adopt } from "#shared/queue/sequences/adopt.js";
 import type { PastReason } from "#shared/queue/past.js";
+import type { JobPart } from "#shared/queue/job.js";
 import { usualTerms, type WaitingTerms } from "#shared/queue/parking.js";
 import type { LimitName, QueueLimits } from "#shared/queue/admission/limits.js";
 import type { AdmissionBatcher } from "./batcher.js";
@@ -64,6 +65,15 @@ export interface QueueEntry<Request extends AnyRequest> {
    * whose client waits for it.
    */
   readonly attendedMs: number | undefined;
+  /** Absent for what runs no job. */
+  readonly job?: JobEntry | undefined;
+}
+
+/** What a job has beside its request. */
+export interface JobEntry {
+  readonly part: JobPart;
+  /** All that makes two uses of one key the same job, but for its frame and its sequence. */
+  readonly asked: string;
 }
 
 /** The request was admitted now, or an earlier try under the same key was. */
@@ -161,12 +171,12 @@ export async function enqueue<Request extends AnyRequest>(
 
 function applicantOf<Request extends AnyRequest>(
   queue: EnqueueSettings,
-  { address, encode, outcomeTtlMs, attendedMs }: QueueEntry<Request>,
+  { address, encode, outcomeTtlMs, attendedMs, job }: QueueEntry<Request>,
   request: Request,
 ): Applicant {
   const { idempotencyKey, deadlineMs, sequence, model } = request;
   const frame = encode(request);
-  const digest = idempotencyKey === undefined ? "" : digestOf(request, frame);
+  const digest = idempotencyKey === undefined ? "" : digestOf(request, frame, job?.asked);
   return {
     lane: { bucket: address.bucket, model: model.name, ...pinOf(model) },
     tenant: address.tenant,
@@ -186,6 +196,7 @@ function applicantOf<Request extends AnyRequest>(
       mayBegin: sequence.mayBegin,
       number: sequence.number,
     },
+    job: job?.part,
   };
 }
 
@@ -252,10 +263,10 @@ async function admitInTurn(batcher: AdmissionBatcher, applicant: Applicant, plac
 }
 
 /** Digests all that makes two uses of one key the same request. */
-function digestOf({ sequence, deadlineMs }: AnyRequest, frame: Buffer): string {
+function digestOf({ sequence, deadlineMs }: AnyRequest, frame: Buffer, asked?: string): string {
   const step = sequence && [encodeCorrelationId(sequence.id), sequence.start, sequence.end];
   return createHash("sha256")
-    .update(JSON.stringify([step ?? null, deadlineMs]))
+    .update(JSON.stringify([step ?? null, asked ?? deadlineMs]))
     .update(frame)
     .digest("base64url");
 }
@@ -313,5 +324,7 @@ function refusal(said: Refused): InferenceError {
       return fixedError("idempotency_mismatch", "usual");
     case "backlog-full":
       return fixedError("sequence_backlog", "usual");
+    case "job-changed":
+      return fixedError("job_not_retryable", "usual");
   }
 }
