@@ -158,7 +158,7 @@ export class Jobs {
 
   async #placeOf(tenant: string, after: string) {
     const job = decodeJobId(tenant, after);
-    const view = job && (await askRedis(() => readJob(this.#settings.queue.redis, job)));
+    const view = job && (await this.#look(job));
     if (job === undefined || view === undefined) {
       throw new InferenceError("invalid_argument", "after must be the id of a job that is still known");
     }
@@ -174,12 +174,16 @@ export class Jobs {
    * so may be gone.
    */
   async #read(job: RequestAddress): Promise<JobView> {
-    const { redis } = this.#settings.queue;
-    const view = await askRedis(() => readJob(redis, job));
+    const view = await this.#look(job);
     if (view === undefined) throw fixedError("unknown_job", "usual");
     if (view.state !== "queued" || view.leftMs > 0) return view;
     await this.#end(job, view, "expired");
-    return (await askRedis(() => readJob(redis, job))) ?? view;
+    return (await this.#look(job)) ?? view;
+  }
+
+  #look(job: RequestAddress): Promise<JobView | undefined> {
+    const { redis, buckets } = this.#settings.queue;
+    return askRedis(() => readJob(redis, job, buckets));
   }
 
   async #end(job: RequestAddress, view: JobView, code: "cancelled" | "expired"): Promise<void> {

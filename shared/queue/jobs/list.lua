@@ -44,7 +44,7 @@ repeat
       nextAt, nextId, looked = score, one, looked + 1
       local model, name = one:match('^([^:]*):(.*)$')
       if not filters.model or filters.model == model then
-        local view = viewOf(load, group, now, tag .. ':' .. model, name, false)
+        local view = viewOf(load, group, now, tag .. ':' .. model, name)
         if not view then
           gone[#gone + 1] = one
         elseif (not states or states[view[2]]) and hasLabels(view[4]) then

@@ -14,8 +14,9 @@ const script = defineScript(
 
 /**
  * @param job the address of its first request
+ * @param buckets how many the deployment has
  * @returns undefined where there is no such job, or not any more
  */
-export function readJob(redis: RedisClient, job: RequestAddress): Promise<JobView | undefined> {
-  return script(redis, [jobKey(job), loadKeyOf(redis, job.bucket)], [modelTag(job), requestName(job), GROUP]);
+export function readJob(redis: RedisClient, job: RequestAddress, buckets: number): Promise<JobView | undefined> {
+  return script(redis, [jobKey(job), loadKeyOf(redis, job.bucket)], [modelTag(job), requestName(job), GROUP, buckets]);
 }

@@ -7,8 +7,8 @@
 --   Redis ms at which it was recorded; at which its request was admitted, begun ('' if it was not
 --   or nobody knows), and has ended ('' if it has not); ms until it is not begun any more
 --   pin; ms for which its result is kept; outcome body of an error, else ''
---   how many requests are before it where it is queued, else ''; how many bytes of a result are
---   there, and records of its log
+--   about how many requests are before it where it is queued, else ''; how many bytes of a result
+--   are there, and records of its log
 -- include ../outcome.lua
 -- include ../kept.lua
 
@@ -18,7 +18,7 @@ local LOOKED_BYTES = 1048576
 -- The entry of a request in a ready stream, and the stream: PARKED, or nil for what waits behind
 -- another step of its sequence.
 local function entryOf(base, request, sequence, pin, entry, parked)
-  if sequence == '' then return parked and PARKED or entry, 'ready:' .. base .. ':' .. pin end
+  if sequence == '' then return entry or parked and PARKED, 'ready:' .. base .. ':' .. pin end
   local seq = readableSequence(base, sequence)
   if not seq or seq.request ~= request then return nil, nil, seq end
   return seq.entry, 'ready:' .. base .. ':' .. seq.on, seq
@@ -60,8 +60,9 @@ local function parkedBefore(ready, name, terms)
 end
 
 -- Returns a view, or nil where there is no such job any more.
---   `placed`  whether it says how many requests are before it
-local function viewOf(load, group, now, base, name, placed)
+--   `buckets`  how many there are, over which requests are spread evenly; nil: it does not say how
+--   many requests are before it
+local function viewOf(load, group, now, base, name, buckets)
   local job = redis.pcall('HMGET', jobKey(base, name), 'type', 'options', 'shown', 'request', 'made', 'at', 'due', 'sequence', 'step')
   if job.err or not job[4] then return nil end
   local request, sequence = job[4], job[8] or ''
@@ -84,11 +85,11 @@ local function viewOf(load, group, now, base, name, placed)
       local row = redis.pcall('XPENDING', ready, group, entry, entry, 1)
       if not row.err and row[1] then state, began = 'running', string.format('%.0f', now - row[1][3]) end
     end
-    if placed and state == 'queued' then
+    if buckets and state == 'queued' then
       if entry == PARKED then
-        place = undelivered(load, ready, group) + parkedBefore(ready, request, found[11] or found[12])
+        place = buckets * (undelivered(load, ready, group) + parkedBefore(ready, request, found[11] or found[12]))
       elseif entry and entry ~= '' then
-        place = undelivered(load, ready, group, entry)
+        place = buckets * undelivered(load, ready, group, entry)
       elseif seq then
         place = math.max(0, tonumber(job[9]) - seq.done - 1)
       end
