@@ -24,8 +24,8 @@ describe("the README's first requests", () => {
     return stdout;
   }
 
-  it("are eight", () => {
-    expect(commands).toHaveLength(8);
+  it("are nine", () => {
+    expect(commands).toHaveLength(9);
   });
 
   it("add and subtract", async () => {
@@ -68,6 +68,13 @@ describe("the README's first requests", () => {
     expect(tale).toMatch(/^Once upon a time\b/);
     expect(tale.split(" ").length).toBeGreaterThan(20);
     expect(tale.trim()).toMatch(/[.!?"]$/);
+  });
+
+  it("submit a job, fetch its result and find it by its label", async () => {
+    const said = await paste(commands[8] ?? "");
+    expect(said).toContain('"text_output":"');
+    expect(said).toMatch(/"object":"list","data":\[\{"id":"job_[^"]*","object":"job","type":"generate"/);
+    expect(said).toContain('"state":"completed"');
   });
 
   it("look at a sequence, fork it, carry it and end it", async () => {

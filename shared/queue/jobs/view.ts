@@ -31,7 +31,9 @@ export interface JobView {
   readonly keptMs: number;
   /** The stored body of an error; undefined where it has not ended with one. */
   readonly failure: Buffer | undefined;
-  /** About how many requests are before it; undefined where it is not queued, or is told in a list. */
+  /**
+   * About how many requests are before it; undefined where it is not queued, or told in a list.
+   */
   readonly position: number | undefined;
   /** How many bytes of a result are there, and how many records its log has. */
   readonly resultBytes: number;
