@@ -11,7 +11,7 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import type { Admission, Applicant } from "#shared/queue/admission/admit.js";
 import { adopt } from "#shared/queue/sequences/adopt.js";
 import type { PastReason } from "#shared/queue/past.js";
-import type { JobPart } from "#shared/queue/job.js";
+import { jobBytes, type JobPart } from "#shared/queue/job.js";
 import { usualTerms, type WaitingTerms } from "#shared/queue/parking.js";
 import type { LimitName, QueueLimits } from "#shared/queue/admission/limits.js";
 import type { AdmissionBatcher } from "./batcher.js";
@@ -158,7 +158,7 @@ export async function enqueue<Request extends AnyRequest>(
       case "queue-full":
         if (admission.limit === "level") throw fixedError("queue_full", "usual");
         if (await comesAgain(queue, admission.limit, applicant, place)) break;
-        throw queueFull(admission.limit, request, applicant.frame.length, queue.limits);
+        throw queueFull(admission.limit, request, bytesOf(applicant), queue.limits, applicant.job !== undefined);
       case "too-many-sequences":
         if (await comesAgain(queue, "sequences", applicant, place)) break;
         throw fixedError("sequence_limit", "usual");
@@ -242,15 +242,22 @@ function waitingTerms({ weights, buckets }: EnqueueSettings, { tenant, queue }: 
 async function comesAgain(
   { loads }: EnqueueSettings,
   limit: LimitName | "sequences",
-  { lane, tenant, frame, sequence }: Applicant,
+  { lane, tenant, frame, sequence, job }: Applicant,
   { since }: Place,
 ): Promise<boolean> {
   if (loads === undefined || performance.now() - since > ROOM_BUDGET_MS) return false;
+  // What is left of the limit may be what jobs leave to others.
+  if (job !== undefined) return false;
   if (loads.hasRoom(limit, lane.model, tenant, frame.length)) return true;
   // A step that waits for what the others have now might come behind the next one.
   if (sequence?.start === false) return false;
   await loads.prepare({ models: [lane.model], tenants: [tenant] }, LATELY_MS);
   return loads.hasRoom(limit, lane.model, tenant, frame.length);
+}
+
+/** What the request takes in the queue. */
+function bytesOf({ frame, job }: Applicant): number {
+  return frame.length + (job === undefined ? 0 : jobBytes(job));
 }
 
 async function admitInTurn(batcher: AdmissionBatcher, applicant: Applicant, place: Place) {
