@@ -3,11 +3,13 @@
  * is kept only while it may be run once more.
  */
 import { describe, expect, it } from "vitest";
-import { jobKey, jobsKey, outcomeKey } from "#shared/queue/keys.js";
+import { jobKey, jobsKey, loadKey, outcomeKey } from "#shared/queue/keys.js";
 import type { Applicant } from "#shared/queue/admission/admit.js";
 import { listJobs, newestJobs, type JobFilters } from "#shared/queue/jobs/list.js";
 import { readJob } from "#shared/queue/jobs/read.js";
+import { reapKept } from "#shared/queue/admission/reap-kept.js";
 import { cancelRequest } from "#shared/queue/cancel.js";
+import { readAllLoads } from "#shared/queue/load.js";
 import { commit } from "#shared/queue/work/commit.js";
 import {
   addressOf,
@@ -19,12 +21,15 @@ import {
   onlyCall,
   put,
   result,
+  SEQUENCE,
   take,
   takeOne,
   useLab,
 } from "../support/queue/lab.js";
+import { until } from "../support/until.js";
 
 const TENANT = "default";
+const body = Buffer.from("{all}");
 
 describe("a job", () => {
   const lab = useLab();
@@ -34,7 +39,7 @@ describe("a job", () => {
     outcomeTtlMs: 600_000,
     job: {
       keptMs: 5_000,
-      record: { type: "infer", options: options(labels), shown: "{}", body: Buffer.from("{all}") },
+      record: { type: "infer", options: options(labels), shown: "{}", body },
     },
   });
   const again = (name: string, was: string, request: string): Applicant => ({
@@ -81,6 +86,47 @@ describe("a job", () => {
       "admitted",
       "queue-full",
     ]);
+  });
+
+  it("counts for its tenant, with what its client has sent, until its request has left the queue", async () => {
+    await lab.redis.unlink(loadKey(undefined));
+    const limits = { ...LIMITS, tenantQueue: 2 };
+    expect(await admitAll([job("r1"), job("r2"), job("r3")], limits)).toEqual(["admitted", "admitted", "queue-full"]);
+    const ofTenant = async () =>
+      (await readAllLoads(lab.redis, undefined)).find(({ field }) => field === `t:${TENANT}`);
+    expect((await ofTenant())?.bytes).toBeGreaterThan(2 * "r1{all}".length);
+    for (const delivery of await take(lab.queue)) await commit(lab.queue, [result(delivery, put("s"))], IDLE_MS);
+    expect(await ofTenant()).toBeUndefined();
+  });
+
+  it("has its result counted with all that are kept, until its own time is over", async () => {
+    await lab.redis.unlink(loadKey(undefined), "kept:all");
+    await admitAll([{ ...job("r1"), job: { keptMs: 1, record: { type: "infer", options: "{}", shown: "{}", body } } }]);
+    const outcome = { kind: "result", body: Buffer.alloc(1_000) } as const;
+    await commit(lab.queue, [{ ...result(await takeOne(lab.queue), put("s")), outcome }], IDLE_MS);
+    const kept = async () => (await readAllLoads(lab.redis, undefined)).find(({ field }) => field === "kept")?.bytes;
+    expect(await kept()).toBe(1_000);
+    await until(async () => {
+      await reapKept(lab.redis, loadKey(undefined), -1);
+      return (await kept()) === undefined;
+    });
+    expect(await view("r1")).toMatchObject({ state: "completed", resultBytes: 0 });
+  });
+
+  it("that is a step says how many steps of its sequence are before it", async () => {
+    const step = (request: string, start: boolean) => ({
+      ...job(request),
+      sequence: { name: SEQUENCE, start, end: false },
+    });
+    await admitAll([step("s1", true), step("s2", false), step("s3", false)]);
+    const places = async () => Promise.all(["s1", "s2", "s3"].map(async (one) => (await view(one))?.position));
+    expect(await places()).toEqual([0, 1, 2]);
+    await run();
+    expect(await places()).toEqual([undefined, 0, 1]);
+    const delivery = await takeOne(lab.queue);
+    expect(await view("s2")).toMatchObject({ state: "running" });
+    await commit(lab.queue, [result(delivery, put("s"))], IDLE_MS);
+    expect(await view("s2")).toMatchObject({ state: "completed" });
   });
 
   it("that has completed keeps its result for its own time, and no body", async () => {
