@@ -8,6 +8,8 @@ import { Hono } from "hono";
 import { fixedError } from "#shared/errors.js";
 import { addOpenAiRoutes } from "./openai/routes.js";
 import type { Requests } from "./requests/requests.js";
+import type { Jobs } from "./job-paths/jobs.js";
+import { addJobRoutes } from "./job-paths/routes.js";
 import { addSequenceRoutes } from "./sequences/routes.js";
 import type { Sequences } from "./sequences/sequences.js";
 import { addAsyncApiRoute, addRequestRoutes } from "./requests/routes.js";
@@ -31,6 +33,8 @@ export interface AppOptions extends Omit<KserveRoutesOptions, "bodies" | "reader
   readonly requests?: Requests;
   /** Absent where there are no sequences to look at. */
   readonly sequences?: Sequences;
+  /** Absent where no jobs are taken. */
+  readonly jobs?: Jobs;
   readonly bodies?: Bodies;
   /** Where it is absent, all bodies are parsed on the main thread. */
   readonly parseThread?: ParseThread;
@@ -69,6 +73,7 @@ export function buildApp(options: AppOptions): GatewayApp {
   if (options.sequences !== undefined) {
     addSequenceRoutes(router, { ...options, sequences: options.sequences, bodies, tenantOf });
   }
+  if (options.jobs !== undefined) addJobRoutes(router, { ...options, jobs: options.jobs, bodies, reader, tenantOf });
   addOpenAiRoutes(router, { ...options, bodies, tenantOf });
   app.notFound((c) => send(c.env.outgoing, errorReply(fixedError("not_found", "usual"))));
   app.onError((error, c) => router.refuse(error, c));

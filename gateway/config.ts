@@ -137,7 +137,13 @@ export const gatewaySettings = sharedSettings
       .int()
       .min(10_000)
       .default(3_600_000)
-      .describe("how long the result of a request in the background, or under an Idempotency-Key, is kept"),
+      .describe("how long the result of a request in the background, of a job, or under an Idempotency-Key, is kept"),
+    BATON_JOB_TTL_MS: z.coerce
+      .number()
+      .int()
+      .min(10_000)
+      .default(86_400_000)
+      .describe("how long a job is known after its end"),
     BATON_RESULT_BYTES: z.coerce
       .number()
       .int()

@@ -31,6 +31,7 @@ import { GoneBack } from "./fleet/gone-back.js";
 import { FleetWatch } from "./fleet/watch.js";
 import { PendingRequests } from "./outcomes/pending.js";
 import { Requests } from "./requests/requests.js";
+import { Jobs } from "./job-paths/jobs.js";
 import { Sequences } from "./sequences/sequences.js";
 import { startServer } from "./server.js";
 import { Readers } from "./stream/readers.js";
@@ -38,6 +39,7 @@ import { Relay } from "./stream/relay.js";
 import { WebSocketEndpoint } from "./requests/websocket.js";
 import { Bodies } from "./http/bodies.js";
 import { ParseThread } from "./kserve/http/parse-thread.js";
+import { TensorPrinter } from "./kserve/http/tensor-printer.js";
 import { defaultLimits } from "./http/limits.js";
 
 const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
@@ -157,6 +159,15 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   lifecycle.onClose("parse threads", async () => {
     await Promise.all([parseThread.close(), printThread.close()]);
   });
+  const jobs = new Jobs({
+    queue,
+    pending,
+    deadlines,
+    bus,
+    printer: new TensorPrinter(printThread),
+    jobTtlMs: config.BATON_JOB_TTL_MS,
+    resultTtlMs: config.BATON_RESULT_TTL_MS,
+  });
   const tenantOf = tenantFrom(config.BATON_TENANT_HEADER);
   const app = buildApp({
     fleet,
@@ -164,6 +175,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     inference,
     requests,
     sequences,
+    jobs,
     isReady: () => !stopping && fleet.canAdmit && !loads.isFull,
     serverName: config.BATON_SERVER_NAME,
     version,

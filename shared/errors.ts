@@ -239,6 +239,17 @@ export const errorKinds = {
       recordsEnd: "the records of this request end before its answer does",
     },
   },
+  unknown_job: { status: 404, retry: false, texts: { usual: "no such job" } },
+  job_not_ended: { status: 409, retry: true, texts: { usual: "the job has not ended yet" } },
+  /** Only a job that has failed or expired, and whose body is still there, is run once more. */
+  job_not_retryable: {
+    status: 409,
+    retry: false,
+    texts: {
+      usual: "only a job that has failed or expired can be run once more",
+      deadline: "the job's deadline has passed, so it cannot be run once more",
+    },
+  },
   unknown_request: { status: 404, retry: false, texts: { usual: "no such request" } },
   /**
    * A client says which step of its sequence a request is, and the sequence has not come so far:

@@ -11,6 +11,7 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import type { Admission, Applicant } from "#shared/queue/admission/admit.js";
 import { adopt } from "#shared/queue/sequences/adopt.js";
 import type { PastReason } from "#shared/queue/past.js";
+import { jobBytes, type JobPart } from "#shared/queue/job.js";
 import { usualTerms, type WaitingTerms } from "#shared/queue/parking.js";
 import type { LimitName, QueueLimits } from "#shared/queue/admission/limits.js";
 import type { AdmissionBatcher } from "./batcher.js";
@@ -67,6 +68,15 @@ export interface QueueEntry<Request extends AnyRequest> {
    * whose client waits for it.
    */
   readonly attendedMs: number | undefined;
+  /** Absent for what runs no job. */
+  readonly job?: JobEntry | undefined;
+}
+
+/** What a job has beside its request. */
+export interface JobEntry {
+  readonly part: JobPart;
+  /** All that makes two uses of one key the same job, but for its frame and its sequence. */
+  readonly asked: string;
 }
 
 /** The request was admitted now, or an earlier try under the same key was. */
@@ -151,7 +161,7 @@ export async function enqueue<Request extends AnyRequest>(
       case "queue-full":
         if (admission.limit === "level") throw fixedError("queue_full", "usual");
         if (await comesAgain(queue, admission.limit, applicant, place)) break;
-        throw queueFull(admission.limit, request, applicant.frame.length, queue.limits);
+        throw queueFull(admission.limit, request, bytesOf(applicant), queue.limits, applicant.job !== undefined);
       case "too-many-sequences":
         if (await comesAgain(queue, "sequences", applicant, place)) break;
         throw fixedError("sequence_limit", "usual");
@@ -164,12 +174,12 @@ export async function enqueue<Request extends AnyRequest>(
 
 function applicantOf<Request extends AnyRequest>(
   queue: EnqueueSettings,
-  { address, encode, outcomeTtlMs, attendedMs }: QueueEntry<Request>,
+  { address, encode, outcomeTtlMs, attendedMs, job }: QueueEntry<Request>,
   request: Request,
 ): Applicant {
   const { idempotencyKey, deadlineMs, sequence, model } = request;
   const frame = encode(request);
-  const digest = idempotencyKey === undefined ? "" : digestOf(request, frame);
+  const digest = idempotencyKey === undefined ? "" : digestOf(request, frame, job?.asked);
   return {
     lane: { bucket: address.bucket, model: model.name, ...pinOf(model) },
     tenant: address.tenant,
@@ -189,6 +199,7 @@ function applicantOf<Request extends AnyRequest>(
       mayBegin: sequence.mayBegin,
       number: sequence.number,
     },
+    job: job?.part,
   };
 }
 
@@ -239,12 +250,19 @@ async function comesAgain(
   place: Place,
 ): Promise<boolean> {
   if (loads === undefined || performance.now() - place.since > ROOM_BUDGET_MS) return false;
-  const { lane, tenant, frame } = applicant;
+  const { lane, tenant, frame, job } = applicant;
+  // What is left of the limit may be what jobs leave to others.
+  if (job !== undefined) return false;
   if (loads.hasRoom(limit, lane.model, tenant, frame.length)) return true;
   const heard = loads.prepare({ models: [lane.model], tenants: [tenant] }, LATELY_MS);
   if (heard === undefined) return false;
   await batcher.prepare(applicant, place, () => heard);
   return loads.hasRoom(limit, lane.model, tenant, frame.length);
+}
+
+/** What the request takes in the queue. */
+function bytesOf({ frame, job }: Applicant): number {
+  return frame.length + (job === undefined ? 0 : jobBytes(job));
 }
 
 async function admitInTurn(batcher: AdmissionBatcher, applicant: Applicant, place: Place) {
@@ -257,10 +275,10 @@ async function admitInTurn(batcher: AdmissionBatcher, applicant: Applicant, plac
 }
 
 /** Digests all that makes two uses of one key the same request. */
-function digestOf({ sequence, deadlineMs }: AnyRequest, frame: Buffer): string {
+function digestOf({ sequence, deadlineMs }: AnyRequest, frame: Buffer, asked?: string): string {
   const step = sequence && [encodeCorrelationId(sequence.id), sequence.start, sequence.end];
   return createHash("sha256")
-    .update(JSON.stringify([step ?? null, deadlineMs]))
+    .update(JSON.stringify([step ?? null, asked ?? deadlineMs]))
     .update(frame)
     .digest("base64url");
 }
@@ -318,5 +336,7 @@ function refusal(said: Refused): InferenceError {
       return fixedError("idempotency_mismatch", "usual");
     case "backlog-full":
       return fixedError("sequence_backlog", "usual");
+    case "job-changed":
+      return fixedError("job_not_retryable", "usual");
   }
 }

@@ -56,7 +56,7 @@ async function admitStream(settings: GenerateSettings, request: GenerationReques
   try {
     const attendedMs = background ? 0 : graceMs;
     const [enqueued] = await Promise.all([
-      enqueue(queue, { request, address, encode, under, outcomeTtlMs, attendedMs }),
+      enqueue(queue, { request, address, encode: encodeGeneration, under, outcomeTtlMs, attendedMs }),
       subscribed,
     ]);
     const isNew = enqueued.said === "admitted";
@@ -80,7 +80,8 @@ async function admitStream(settings: GenerateSettings, request: GenerationReques
   }
 }
 
-function encode({ spec }: GenerationRequest): Buffer {
+/** Makes the request as the worker reads it. */
+export function encodeGeneration({ spec }: GenerationRequest): Buffer {
   return encodeFrame({ generation: spec }, []);
 }
 

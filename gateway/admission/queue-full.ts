@@ -12,12 +12,16 @@ interface Told {
   readonly of: "requests" | "bytes";
 }
 
-/** @param bytes what the request takes in the queue */
+/**
+ * @param bytes what the request takes in the queue
+ * @param isJob whether it runs a job, which leave some of the limits to others (limits.lua)
+ */
 export function queueFull(
   limit: LimitName,
   { model, tenant }: Pick<AnyRequest, "model" | "tenant">,
   bytes: number,
   limits: QueueLimits | undefined,
+  isJob = false,
 ): InferenceError {
   const { setting, most, of } = told(limit, limits);
   if (of === "bytes" && most !== undefined && bytes > most) {
@@ -25,12 +29,13 @@ export function queueFull(
     return new InferenceError("payload_too_large", why);
   }
   const what = `may have ${String(most)} ${of === "bytes" ? "bytes of requests" : "requests"} in the queue (${setting})`;
+  const share = isJob ? ", of which jobs may fill nine tenths" : "";
   switch (limit) {
     case "total-bytes":
-      return new InferenceError("queue_full", `${FULL}: all models together ${what}`);
+      return new InferenceError("queue_full", `${FULL}: all models together ${what}${share}`);
     case "model-requests":
     case "model-bytes":
-      return new InferenceError("queue_full", `${FULL}: model '${model.name}' ${what}`);
+      return new InferenceError("queue_full", `${FULL}: model '${model.name}' ${what}${share}`);
     case "tenant-requests":
     case "tenant-bytes":
       return new InferenceError("tenant_limit", `tenant '${tenant}' ${what}`);

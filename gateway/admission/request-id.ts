@@ -2,7 +2,7 @@
  * Chooses a request's address before it is queued: its id, and its bucket. Every gateway of a
  * deployment chooses alike.
  */
-import { createHmac, randomUUID } from "node:crypto";
+import { createHmac, randomBytes, randomUUID } from "node:crypto";
 import { bucketOf, type RequestAddress } from "#shared/queue/address.js";
 import { encodeCorrelationId } from "#shared/contract/sequence.js";
 import type { AnyRequest } from "./inference.js";
@@ -19,6 +19,14 @@ export function requestAddress(request: AnyRequest, { buckets, secret }: Address
   const encoded = sequence && encodeCorrelationId(sequence.id);
   const id = requestId(request, encoded, secret);
   return { bucket: bucketOf(model.name, tenant, encoded ?? id, buckets), model: model.name, tenant, request: id };
+}
+
+/** The address of a new job. The same key means another thing where an answer is waited for. */
+export function jobAddress(request: AnyRequest, terms: AddressTerms): RequestAddress {
+  const { idempotencyKey } = request;
+  // A header holds no line break, and no key derived from one begins with it.
+  const jobKey = idempotencyKey ?? randomBytes(32).toString("base64url");
+  return requestAddress({ ...request, idempotencyKey: `\njob\n${jobKey}` }, terms);
 }
 
 /**

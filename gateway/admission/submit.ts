@@ -110,7 +110,7 @@ async function admit(
   let enqueued: Enqueued;
   try {
     const { under } = request;
-    enqueued = await enqueue(queue, { request, address, encode, under, outcomeTtlMs, attendedMs });
+    enqueued = await enqueue(queue, { request, address, encode: encodeInference, under, outcomeTtlMs, attendedMs });
   } catch (error) {
     expected.forget();
     throw error;
@@ -122,7 +122,8 @@ async function admit(
   return { id: encodeRequestId(address), key: outcomeKey(address), expected, known, version };
 }
 
-function encode(request: InferenceRequest): Buffer {
+/** Makes the request as the worker reads it. */
+export function encodeInference(request: InferenceRequest): Buffer {
   return encodeFrame(frameMeta(request), request.inputs);
 }
 

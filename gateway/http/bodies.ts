@@ -60,7 +60,7 @@ export class Bodies {
  * How many bytes of the body are JSON: all, unless the header says less. A header that says more
  * than there is gets refused later.
  */
-export function jsonBytesOf(body: Buffer, { jsonBytes }: BodyTerms): number {
+export function jsonBytesOf(body: Buffer, { jsonBytes }: Pick<BodyTerms, "jsonBytes">): number {
   return Math.min(jsonBytes ?? body.length, body.length);
 }
 

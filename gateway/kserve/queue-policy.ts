@@ -80,6 +80,19 @@ export function priorityLevel(value: bigint, model: ServedModel): number {
   );
 }
 
+/** From 1, which goes first, to this one. */
+const JOB_PRIORITIES = 9;
+
+/**
+ * Where a job waits by its priority of 1 to 9. A model with two priority levels or more has the
+ * nine spread over these. In any other the nine are levels of their own, and requests whose clients
+ * wait are on the first.
+ */
+export function jobLevel(priority: number, model: ServedModel): number {
+  const { levels } = policiesOf(model);
+  return levels < 2 ? priority : Math.ceil((priority * levels) / JOB_PRIORITIES);
+}
+
 /** What a request says of its time in the queue. */
 export interface Asked {
   /** From `priorityLevel`; undefined where the request did not say. */

@@ -42,6 +42,8 @@ export interface TextTerms {
   /** Whether the client does not wait for the answer. */
   readonly background: boolean;
   readonly limits: DeadlineLimits;
+  /** How long the first token may take where the client does not say, in ms; absent: as usual. */
+  readonly usualMs?: number | undefined;
 }
 
 /** Parameters whose strings stay strings, even where they read like numbers or booleans. */
@@ -84,7 +86,7 @@ const generationParameters: ParameterRules = {
  * @throws InferenceError naming the parameter that is wrong or not supported
  */
 export function readTextGeneration(
-  { tenant, model, idempotencyKey, background, limits }: TextTerms,
+  { tenant, model, idempotencyKey, background, limits, usualMs = usualDeadline(limits) }: TextTerms,
   input: Tensor,
   parameters: JsonObject,
 ): TextGeneration {
@@ -97,7 +99,7 @@ export function readTextGeneration(
   const stream = readBoolean(all, "stream");
   const sequence = readConversation(all);
   checkTurn(sequence, sampling.choices);
-  const { deadlineMs, restMs } = readTimes(all, limits);
+  const { deadlineMs, restMs } = readTimes(all, limits, usualMs);
   const request = {
     model,
     tenant,
@@ -123,9 +125,9 @@ interface Times {
  * first token, as Triton's lasts until a request is run. `total_timeout`, which is Baton's own,
  * lasts until the whole answer is there.
  */
-function readTimes(parameters: JsonObject, limits: DeadlineLimits): Times {
+function readTimes(parameters: JsonObject, limits: DeadlineLimits, usualMs: number): Times {
   const timeout = readValue(parameters, "timeout") ?? 0;
-  const deadlineMs = timeout === 0 ? usualDeadline(limits) : readDeadline(timeout, limits);
+  const deadlineMs = timeout === 0 ? usualMs : readDeadline(timeout, limits);
   const total = readInteger(parameters, "total_timeout", 0, limits.maxDeadlineMs * 1000) ?? 0;
   if (total === 0) return { deadlineMs, restMs: undefined };
   const totalMs = Math.ceil(total / 1000);

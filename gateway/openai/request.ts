@@ -33,10 +33,23 @@ export interface AdmittedRequest extends OpenAiRequest {
  * @param object the value of its member `object`
  */
 export function answerHead({ model, streams, renderer }: AdmittedRequest, object: string): object {
+  return headOf({ id: streams[0]?.id ?? "", model, renderer }, object, Date.now());
+}
+
+/** What the head of an answer is made of. */
+export interface Head {
+  /** The public id of its first generation. */
+  readonly id: string;
+  readonly model: Pick<ServedModel, "name" | "digest">;
+  readonly renderer: ChoiceRenderer;
+}
+
+/** @param at when it was made, in ms since 1970 */
+export function headOf({ id, model, renderer }: Head, object: string, at: number): object {
   return {
-    id: `${renderer.idPrefix}${streams[0]?.id}`,
+    id: `${renderer.idPrefix}${id}`,
     object,
-    created: Math.floor(Date.now() / 1000),
+    created: Math.floor(at / 1000),
     model: model.name,
     system_fingerprint: `fp_${model.digest.slice(0, 12)}`,
   };

@@ -14,6 +14,7 @@ export const order = [
   "shared/queue/admission",
   "shared/queue/work",
   "shared/queue/sequences",
+  "shared/queue/jobs",
 
   "gateway/fleet",
   "gateway/stream",
@@ -26,6 +27,7 @@ export const order = [
   "gateway/openai",
   "gateway/requests",
   "gateway/sequences",
+  "gateway/job-paths",
   "gateway",
 
   "worker/thread",

@@ -84,6 +84,6 @@ export function parseRequestJson(bytes: Buffer, parse: (bytes: Buffer) => JsonVa
   throw invalidJson("The document root must be an object at 0");
 }
 
-function invalidJson(reason: string, cause?: JsonError): InferenceError {
+export function invalidJson(reason: string, cause?: JsonError): InferenceError {
   return new InferenceError("invalid_json", `failed to parse the request JSON buffer: ${reason}`, { cause });
 }

@@ -49,6 +49,19 @@ export function outcomeKey(address: RequestAddress): string {
 }
 
 /**
+ * hash: what is known of a job beside its request; see job.lua.
+ * @param job the address of its first request
+ */
+export function jobKey(job: RequestAddress): string {
+  return `job:${modelTag(job)}:${requestName(job)}`;
+}
+
+/** sorted set: the jobs of a tenant in a bucket, by when they were recorded; see job.lua. */
+export function jobsKey(bucket: number, tenant: string): string {
+  return `jobs:${bucketTag(bucket)}:${tenant}`;
+}
+
+/**
  * list: a stream's records, in order; the index in the list is the record's. It is kept as long as
  * the outcome.
  */

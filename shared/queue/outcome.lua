@@ -5,6 +5,7 @@
 --                      `<ended>|<at>|<kind>|<pin>|<gateway>`, the body in the next line; `ended`
 --                      and `at` are Redis ms
 -- include load.lua
+-- include job.lua
 -- include parking.lua
 local function briefOutcome(now, brief, kind)
   return string.format('%s|%s|%s|%s|%s\n', now, brief.at, kind, brief.pin, brief.gateway)
@@ -17,16 +18,17 @@ end
 --   parked       its terms (parking.lua), if it is parked
 --   wanted       until when somebody surely wants the stream, if it ends when nobody does
 --   brief        as in load.lua, while it is open
+--   job          that it runs (job.lua), if it runs one
 local function recordOf(load, out)
   local found = redis.pcall('HMGET', out, 'digest', 'kind', 'body', 'sealed', 'ttl', 'pin', 'entry', 'parked',
-    'wanted')
+    'wanted', 'job')
   if found.err then
     local at, kind, pin, body = redis.call('GET', out):match('^%d+|(%d+)|([^|]*)|([^|]*)|[^\n]*\n(.*)$')
     return {kind = kind, body = body, pin = pin, ttl = 0}
   end
   if found[1] then
     return {kind = found[2] or nil, body = found[3] or '', sealed = found[4], ttl = tonumber(found[5] or '0'), pin = found[6],
-      entry = found[7] or nil, parked = found[8] or nil, wanted = found[9] or nil}
+      entry = found[7] or nil, parked = found[8] or nil, wanted = found[9] or nil, job = found[10] or nil}
   end
   local brief = readBrief(load, out:sub(5))
   if not brief or brief.ended == '1' then return nil end
@@ -64,6 +66,7 @@ local function endFromOutside(load, out, record, group, kind, body, ttl, now, se
     if sealed then changes[7], changes[8] = 'sealed', '1' end
     redis.call('HSET', out, unpack(changes))
     redis.call('PEXPIRE', out, ttl)
+    if record.job then endJob(out:match('^out:({[^}]*}:[^:]*)'), record.job, kind, body, ttl) end
   end
   letGo(load, {out:sub(5)}, true)
 end

@@ -24,8 +24,8 @@ describe("the README's first requests", () => {
     return stdout;
   }
 
-  it("are ten", () => {
-    expect(commands).toHaveLength(10);
+  it("are eleven", () => {
+    expect(commands).toHaveLength(11);
   });
 
   it("add and subtract", async () => {
@@ -76,6 +76,13 @@ describe("the README's first requests", () => {
     expect(said.trim()).toMatch(/event: control\ndata: {.*"streamClosed":true}$/);
   });
 
+  it("submit a job, fetch its result and find it by its label", async () => {
+    const said = await paste(commands[9] ?? "");
+    expect(said).toContain('"text_output":"');
+    expect(said).toMatch(/"object":"list","data":\[\{"id":"job_[^"]*","object":"job","type":"generate"/);
+    expect(said).toContain('"state":"completed"');
+  });
+
   it("look at a sequence, fork it, carry it and end it", async () => {
     const said = (await paste(commands[8] ?? "")).replaceAll("}{", "}\n{").split("\n");
     const ids = said.slice(1).map((line) => (JSON.parse(line) as { sequence_id: number }).sequence_id);
@@ -83,7 +90,7 @@ describe("the README's first requests", () => {
   });
 
   it("are shorter with the command line", { timeout: 120_000 }, async () => {
-    const said = await paste(commands[9] ?? "");
+    const said = await paste(commands[10] ?? "");
     expect(said).toMatch(/\bcat\b/i);
     expect(said).toMatch(/^OUTPUT +INT32 +\[1,1\] +20$/m);
     expect(said).toMatch(/^5 +1 +1 /m);

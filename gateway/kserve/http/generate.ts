@@ -111,7 +111,11 @@ function manyResponses(): Reply {
  * Writes a result as one flat object, in which an output of one element is that element.
  * @throws InferenceError where an output cannot be written as JSON
  */
-function renderGenerate(model: Pick<ServedModel, "name" | "version">, id: string, tensors: readonly Tensor[]): string {
+export function renderGenerate(
+  model: Pick<ServedModel, "name" | "version">,
+  id: string,
+  tensors: readonly Tensor[],
+): string {
   const idMember = id === "" ? "" : `,"id":${JSON.stringify(id)}`;
   const outputs = tensors.map((tensor) => {
     const list = rawToJson(tensor);

@@ -23,13 +23,24 @@ export class RequestReader {
 
   /** @throws InferenceError */
   read(incoming: IncomingMessage, terms: BodyTerms, reading: Reading): Promise<ReadRequest> {
-    return this.#bodies.use(incoming, terms, (body) => {
-      if (this.#thread === undefined || bytesToRead(body, terms, reading) <= largeBytes) {
-        return readRequest(body, reading);
-      }
-      return this.#thread.read(body, reading, () => {
-        if (incoming.socket.destroyed) throw fixedError("cancelled", "clientGone");
-      });
+    return this.#bodies.use(incoming, terms, (body) => this.readBody(incoming, body, terms, reading));
+  }
+
+  /**
+   * Reads a body that has been received. Its memory is not the caller's any more.
+   * @throws InferenceError
+   */
+  readBody(
+    incoming: IncomingMessage,
+    body: Buffer,
+    terms: Pick<BodyTerms, "jsonBytes">,
+    reading: Reading,
+  ): ReadRequest | Promise<ReadRequest> {
+    if (this.#thread === undefined || bytesToRead(body, terms, reading) <= largeBytes) {
+      return readRequest(body, reading);
+    }
+    return this.#thread.read(body, reading, () => {
+      if (incoming.socket.destroyed) throw fixedError("cancelled", "clientGone");
     });
   }
 }
@@ -38,7 +49,7 @@ export class RequestReader {
  * Returns how many bytes have to be looked at one by one. The bytes of tensors are taken as they
  * are, except that each element of a BYTES tensor is checked; a generator takes only one element.
  */
-function bytesToRead(body: Buffer, terms: BodyTerms, { path, model }: Reading): number {
+function bytesToRead(body: Buffer, terms: Pick<BodyTerms, "jsonBytes">, { path, model }: Reading): number {
   if (model.generator === undefined) {
     const isChecked = model.inputs.some(({ datatype }) => datatype === "BYTES");
     return isChecked ? body.length : jsonBytesOf(body, terms);

@@ -9,7 +9,7 @@ import type { ModelExchange } from "./exchange.js";
 import type { ReadRequest } from "./read-request.js";
 
 export function tensorRequest(
-  { tenant, model, version, others, limits }: ModelExchange,
+  { tenant, model, version, others, limits }: Pick<ModelExchange, "tenant" | "model" | "version" | "others" | "limits">,
   read: ReadRequest,
   idempotencyKey: string | undefined,
 ): InferenceRequest {

@@ -30,6 +30,13 @@
 --           how it waits where it is parked, as parking.lua has it, with the delay in ms from now;
 --             '' for the usual
 --           most requests of its priority level that may be parked; 0: no limit
+--   then per job (job.lua):
+--           number of its request in this call, from 1
+--           name of the job; '' for a new one, which is named after its request
+--           name of the request that it has had last, which is over; '' for a new one
+--           ms for which its result is kept
+--           how many arguments follow: fields of its record and their values; 0 unless it is new
+--   then    how many arguments say this of jobs
 --   then    number of the call, from 1
 --           number of the last call of this record that Redis is known to have done; 0: none
 --           ms for which the record is kept
@@ -71,6 +78,7 @@
 --                                    refused; nothing is written
 --           {'queue-full', limit}    refused, by the name of a limit (limits.lua); nothing is
 --                                    written
+--           'job-changed'            its job has another request by now; nothing is written
 --           'forgotten'              it was known, but its record has expired since the first copy
 --                                    of this call
 --           {'failed', why}          an error in the middle, as where somebody has changed a key of
@@ -79,10 +87,13 @@ local load = KEYS[#KEYS - 1]
 -- include ../version.lua
 -- include ../parking.lua
 -- include ../past.lua
+-- include ../job.lua
 -- include limits.lua
 local gateway, waitLimit = ARGV[1], tonumber(ARGV[3])
 local calls, laneCount = KEYS[#KEYS], #KEYS - 2
 local number, acknowledged, recordMs = tonumber(ARGV[#ARGV - 2]), tonumber(ARGV[#ARGV - 1]), ARGV[#ARGV]
+-- The last argument of the last request.
+local requestsEnd = #ARGV - 4 - tonumber(ARGV[#ARGV - 3])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local at = string.format('%.0f', now)
@@ -148,7 +159,7 @@ end
 -- Write the record of any other new request. It is kept for a day past the deadline even if every
 -- process dies: a stream's deadline is that of its first token, and its log lives as long as this
 -- hash. The commit sets the TTL that counts.
-local function record(out, pin, digest, ttl, deadline, attended, entry, terms)
+local function record(out, pin, digest, ttl, deadline, attended, entry, terms, job)
   local fields = {'digest', digest, 'at', at, 'ttl', ttl, 'pin', pin, 'by', gateway}
   if attended > 0 then
     fields[11], fields[12] = 'wanted', string.format('%.0f', now + attended)
@@ -164,9 +175,13 @@ local function record(out, pin, digest, ttl, deadline, attended, entry, terms)
     fields[#fields + 1] = 'terms'
     fields[#fields + 1] = terms
   end
-  if tonumber(ttl) >= ledger.limits.keep then
+  if job or tonumber(ttl) >= ledger.limits.keep then
     fields[#fields + 1] = 'keep'
-    fields[#fields + 1] = ledger.limits.keep
+    fields[#fields + 1] = job and job.keep or ledger.limits.keep
+  end
+  if job then
+    fields[#fields + 1] = 'job'
+    fields[#fields + 1] = job.name
   end
   redis.call('HSET', out, unpack(fields))
   redis.call('PEXPIRE', out, tonumber(ttl) + deadline + DAY)
@@ -193,6 +208,15 @@ local moved = {}
 -- The number of the next step of a sequence, counted from its START.
 local function numberOf(seq) return seq.next + 2 - seq.start end
 
+-- Note that a request runs a job. Its record lives as long as that of the request; so does that of
+-- its first request, by which a retry under its key finds it.
+local function noteJob(lane, request, job, ttl, left, due, sequence, step)
+  if not job then return end
+  local life = tonumber(ttl) + left + DAY
+  if job.was ~= '' then redis.call('PEXPIRE', 'out:' .. lane.base .. ':' .. job.name, life) end
+  writeJob(lane.base, job.name, job.fields, request, at, due, life, sequence, step)
+end
+
 -- The terms with the time after which the request goes behind all others of its level.
 local function termsAt(terms)
   if terms == '' then return terms end
@@ -201,15 +225,20 @@ local function termsAt(terms)
   return ranked .. string.format('%.0f', now + tonumber(delay))
 end
 
-local function admit(lane, request, frame, digest, ttl, deadline, attended, name, flags, expected, terms, most)
+local function admit(lane, request, frame, digest, ttl, deadline, attended, name, flags, expected, terms, most, job)
   local before = known(lane, request, digest, attended)
   if before then return before end
+  if job and job.name == '' then job.name = request end
+  if job and job.was ~= '' and redis.call('HGET', jobKey(lane.base, job.name), 'request') ~= job.was then
+    return 'job-changed'
+  end
   local isBrief = isBriefOne(attended, digest, ttl)
   attended = tonumber(attended) or 0
   local isStep = name ~= ''
   local start = flags == '1' or flags == '3'
   local tenant = request:match('^[^:]*')
-  local full = ledger.refuses(lane.model, tenant, #frame)
+  local bytes = #frame + (job and job.bytes or 0)
+  local full = ledger.refuses(lane.model, tenant, bytes, job)
   local sequence, seq, running, lapsed
   if isStep then
     sequence = lane.base .. ':' .. name
@@ -269,11 +298,12 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
     local entry = queueUp(lane, facts, frame, terms)
     -- With `entry` the request can be taken out of the queue (withdraw.lua). For a step of a
     -- sequence none is noted: others may wait for it.
-    if not isBrief then record('out:' .. counted, lane.pin, digest, ttl, left, attended, entry, terms) end
-    ledger.count(lane.model, tenant, counted, #frame, nil, nil, isBrief and briefOf(lane.pin, left, entry, terms) or nil)
+    if not isBrief then record('out:' .. counted, lane.pin, digest, ttl, left, attended, entry, terms, job) end
+    noteJob(lane, request, job, ttl, left, deadline, '', '0')
+    ledger.count(lane.model, tenant, counted, bytes, nil, nil, isBrief and briefOf(lane.pin, left, entry, terms) or nil)
     return 'admitted'
   end
-  if not isBrief then record('out:' .. counted, lane.pin, digest, ttl, left, attended, nil, terms) end
+  if not isBrief then record('out:' .. counted, lane.pin, digest, ttl, left, attended, nil, terms, job) end
 
   if lapsed then
     local checkpoints = versionKeys(lane.base, name, seq.at, seq.kept)
@@ -301,7 +331,8 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   if start then seq.start = seq.next end
   if entry then seq.entry, seq.request, seq.on = entry, request, lane.pin end
   noteSequence(lane.base, name, seq)
-  ledger.count(lane.model, tenant, counted, #frame, step, name, isBrief and briefOf(lane.pin, left, nil, terms) or nil)
+  noteJob(lane, request, job, ttl, left, deadline, name, step)
+  ledger.count(lane.model, tenant, counted, bytes, step, name, isBrief and briefOf(lane.pin, left, nil, terms) or nil)
   return 'admitted'
 end
 
@@ -343,28 +374,45 @@ local function recall(kept, lane, request, digest, attended)
   return kept
 end
 
+-- What the call says of jobs, by the numbers of their requests.
+local function jobsOf()
+  local jobs, a = {}, requestsEnd + 1
+  while a <= #ARGV - 4 do
+    local job = {name = ARGV[a + 1], was = ARGV[a + 2], keep = ARGV[a + 3], fields = {}, bytes = 0}
+    local count = tonumber(ARGV[a + 4])
+    for i = 1, count do
+      job.fields[i] = ARGV[a + 4 + i]
+      job.bytes = job.bytes + #job.fields[i]
+    end
+    jobs[tonumber(ARGV[a])] = job
+    a = a + 5 + count
+  end
+  return jobs
+end
+
 local last, kept = lastCall()
 if number < last then return {'late'} end
 if last < acknowledged then return {'gone-back', last} end
 local said, brief = {}, {}
 local first = 4 + 3 * laneCount
 if number ~= last then
-  ledger = openLedger(load, ARGV[2], ARGV[4], lanes, first, now)
+  ledger = openLedger(load, ARGV[2], ARGV[4], lanes, first, requestsEnd, now)
   local names = {}
-  for a = first, #ARGV - 4, 12 do
+  for a = first, requestsEnd - 1, 12 do
     local base = lanes[tonumber(ARGV[a + 1])].base
     if ARGV[a + 8] ~= '' then addTo(names, base, ARGV[a + 8]) end
   end
   for base, some in pairs(names) do lookUpSequences(base, some) end
 end
-for a = first, #ARGV - 4, 12 do
+local jobs = requestsEnd < #ARGV - 4 and jobsOf() or {}
+for a = first, requestsEnd - 1, 12 do
   local lane = lanes[tonumber(ARGV[a + 1])]
   if number == last then
     said[#said + 1] = answerBy(recall, kept[#said + 1], lane, ARGV[a + 2], ARGV[a + 4], ARGV[a + 7])
   else
     brief[#said + 1] = isBriefOne(ARGV[a + 7], ARGV[a + 4], ARGV[a + 5])
     said[#said + 1] = answerBy(admit, lane, ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7],
-      ARGV[a + 8], ARGV[a + 9], ARGV[a + 10], ARGV[a + 11], ARGV[a + 12])
+      ARGV[a + 8], ARGV[a + 9], ARGV[a + 10], ARGV[a + 11], ARGV[a + 12], jobs[#said + 1])
   end
 end
 if number == last then return {'answered', said, {}} end

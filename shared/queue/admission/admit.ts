@@ -1,6 +1,7 @@
 /** The typed wrapper of admit.lua: the only way into a queue. */
 import { laneText, parsePin, pinText, requestName, type Lane, type Pin, type RequestInBucket } from "../address.js";
 import { bucketTag } from "../bucket-tag.js";
+import { jobArguments, type JobPart } from "../job.js";
 import type { Load } from "../load.js";
 import { laneKeys, loadKeyBeside, modelTag } from "../keys.js";
 import { pastReasons, type PastReason } from "../past.js";
@@ -35,6 +36,8 @@ export type Admission =
   /** A step before it in the same call comes again, and this one behind it. */
   | { readonly said: "held-back" }
   | { readonly said: "mismatch" | "backlog-full" | "too-many-sequences" }
+  /** It is to run a job once more that has another request by now. */
+  | { readonly said: "job-changed" }
   /** There is no sequence that it could be a step of. */
   | { readonly said: "start-required"; readonly why: PastReason }
   /** There is no room for it within this limit. */
@@ -126,9 +129,19 @@ export interface Applicant extends RequestInBucket {
         readonly number?: number | undefined;
       }
     | undefined;
+  /** Absent for what runs no job. */
+  readonly job?: JobPart | undefined;
 }
 
-const answers = ["admitted", "held-back", "mismatch", "backlog-full", "too-many-sequences", "forgotten"] as const;
+const answers = [
+  "admitted",
+  "held-back",
+  "mismatch",
+  "backlog-full",
+  "too-many-sequences",
+  "job-changed",
+  "forgotten",
+] as const;
 
 const script = defineScript(
   new URL("./admit.lua", import.meta.url),
@@ -200,7 +213,8 @@ export async function admit(
     args.push(termsText(waiting), waiting.mostParked ?? 0);
   }
   keys.push(loadKeyBeside(record), record);
-  args.push(number, acknowledged, CALLS_KEPT_MS);
+  const jobs = applicants.flatMap(({ job }, i) => (job === undefined ? [] : jobArguments(i + 1, job)));
+  args.push(...jobs, jobs.length, number, acknowledged, CALLS_KEPT_MS);
   const { admitted, loads } = await script(redis, keys, args);
   shares?.note(bucket, loads);
   if (admitted.said === "answered") noteRefused(applicants, admitted.admissions, shares);

@@ -40,7 +40,8 @@ local ending = openEndings(load, requests, now, ARGV[4] == '1')
 local function commit(lane, entry, request, kind, body, ttl, apart, reason)
   local name = lane.base .. ':' .. request
   local isOpen, hasEnded, brief, keep = ending.look(name)
-  if not lane.owns(entry) then
+  local owned = lane.owns(entry)
+  if not owned then
     ending.drop(name, apart)
     if hasEnded then return 'already' end
     return 'lost'
@@ -51,7 +52,7 @@ local function commit(lane, entry, request, kind, body, ttl, apart, reason)
     ending.drop(name, apart)
     return 'superseded'
   end
-  ending.give(name, brief, keep, kind, body, ttl, apart)
+  ending.give(name, brief, keep, owned, kind, body, ttl, apart)
   if reason ~= '' then
     setAside('dead:' .. lane.base, ARGV[3], now, 'sequence', '', 'step', '0', 'reason', reason,
       'runs', (redis.call('HGET', lane.runs, entry) or '0'):match('^%d+'), 'frame', frameOf(lane.ready, entry))

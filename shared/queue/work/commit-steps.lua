@@ -134,7 +134,7 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
     -- no state to go on from without its START.
     action = start ~= '1' and 'keep' or streams and 'drop' or 'fail'
   else
-    ending.give(counted, brief, keep, kind, body, ttl, apart)
+    ending.give(counted, brief, keep, mine, kind, body, ttl, apart)
     if reason ~= '' then
       setAside('dead:' .. lane.base, ARGV[4], now, 'sequence', name, 'step', string.format('%.0f', step), 'reason', reason,
         'runs', (redis.call('HGET', lane.runs, entry) or '0'):match('^%d+'), 'frame', frameOf(lane.ready, entry))

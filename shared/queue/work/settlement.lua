@@ -10,7 +10,7 @@
 --   `names`  as in `open`   `now`  Redis ms, as text   `streams`  whether each has a log
 local function openEndings(load, names, now, streams)
   local open, left, kept = readOpen(load, names), {}, endings(now)
-  local ended, removed, given = {}, {}, {}
+  local ended, removed, given, jobs = {}, {}, {}, {}
 
   -- Returns whether a request has no outcome yet, whether it has one (both are false where nothing
   -- is known of it), what is known of it if it is brief, and its `keep` (kept.lua) if it is not.
@@ -18,13 +18,15 @@ local function openEndings(load, names, now, streams)
     if given[name] then return false, true end
     local brief = parseBrief(open[name])
     if brief then return brief.ended == '0', brief.ended == '1', brief end
-    local found = redis.pcall('HMGET', 'out:' .. name, 'kind', 'digest', 'keep')
+    local found = redis.pcall('HMGET', 'out:' .. name, 'kind', 'digest', 'keep', 'job')
     if found.err then return false, true end
+    jobs[name] = found[4] or nil
     return found[2] and not found[1], found[1] and true, nil, found[3]
   end
 
-  -- Give a request its outcome. `brief` and `keep` are as `look` said.
-  function ended.give(name, brief, keep, kind, body, ttl, apart)
+  -- Give a request its outcome. `brief` and `keep` are as `look` said; `owned` is what owned.lua
+  -- says of its entry.
+  function ended.give(name, brief, keep, owned, kind, body, ttl, apart)
     local out = 'out:' .. name
     given[name] = true
     if brief and apart ~= '' then
@@ -36,8 +38,14 @@ local function openEndings(load, names, now, streams)
       redis.call('SET', out, briefOutcome(now, brief, kind) .. body, 'PX', ttl)
       return
     end
-    redis.call('HSET', out, 'kind', kind, 'body', body, 'ended', now)
+    local job = jobs[name]
+    if job and not streams and owned ~= true then
+      redis.call('HSET', out, 'kind', kind, 'body', body, 'ended', now, 'began', string.format('%.0f', now - owned))
+    else
+      redis.call('HSET', out, 'kind', kind, 'body', body, 'ended', now)
+    end
     redis.call('PEXPIRE', out, ttl)
+    if job then endJob(name:match('^({[^}]*}:[^:]*)'), job, kind, body, ttl) end
     kept.note(name, kind, #body, ttl, keep)
     if streams then redis.call('PEXPIRE', 'log:' .. name, keptFor(ttl, keep)) end
   end

@@ -1,0 +1,65 @@
+/** Admits a request that runs a job: nobody waits for it here, and it runs to its end. */
+import type { ServedModel } from "#shared/contract/announcement.js";
+import type { RequestAddress } from "#shared/queue/address.js";
+import type { PendingRequests } from "../outcomes/pending.js";
+import type { Deadlines } from "./deadlines.js";
+import { enqueue, outcomeTtlOf, type EnqueueSettings, type JobEntry } from "./enqueue.js";
+import { encodeGeneration } from "./generate.js";
+import type { GenerationRequest, InferenceRequest } from "./inference.js";
+import { encodeInference } from "./submit.js";
+
+export type JobRequest =
+  | { readonly kind: "tensors"; readonly request: InferenceRequest }
+  | { readonly kind: "text"; readonly request: GenerationRequest };
+
+export interface JobSettings {
+  readonly queue: EnqueueSettings;
+  readonly pending: PendingRequests;
+  readonly deadlines: Deadlines;
+  /** How long a job is known after its end, in ms. */
+  readonly jobTtlMs: number;
+}
+
+/**
+ * A gateway keeps the deadlines of its generations in memory until they pass, also of those that
+ * have ended. Of one that has longer than this, in ms, workers notice it, and who looks at the job.
+ */
+const LONGEST_KEPT_DEADLINE_MS = 600_000;
+
+/**
+ * @returns whether it was admitted now, or by an earlier call under the same key
+ * @throws InferenceError when the request is refused
+ */
+export async function submitJob(
+  settings: JobSettings,
+  run: JobRequest,
+  address: RequestAddress,
+  job: JobEntry,
+): Promise<"admitted" | "known"> {
+  const { queue, pending, deadlines, jobTtlMs } = settings;
+  const outcomeTtlMs = outcomeTtlOf(queue, run.request, jobTtlMs);
+  const terms = { address, outcomeTtlMs, attendedMs: 0, job };
+  const { deadlineMs } = run.request;
+  if (run.kind === "text") {
+    const { request } = run;
+    const under = (model: ServedModel): GenerationRequest => ({ ...request, model });
+    const { said } = await enqueue(queue, { ...terms, request, encode: encodeGeneration, under });
+    if (said === "admitted" && deadlineMs <= LONGEST_KEPT_DEADLINE_MS) {
+      deadlines.add(address, deadlineMs, request.spec.restMs, outcomeTtlMs);
+    }
+    return said;
+  }
+  const { request } = run;
+  // The gateway that admitted a request ends it when its deadline passes.
+  const expected = pending.expect({ address, outcomeTtlMs, deadlineMs, queuedMs: request.queue?.rejectMs });
+  try {
+    const { under } = request;
+    const { said } = await enqueue(queue, { ...terms, request, encode: encodeInference, under });
+    if (said === "known") expected.forget();
+    else expected.admitted(false);
+    return said;
+  } catch (error) {
+    expected.forget();
+    throw error;
+  }
+}

@@ -1,0 +1,38 @@
+import { describe, expect, it } from "vitest";
+import { instantOf, LONGEST_WAIT_MS, waitOf } from "./options.js";
+
+const at = (text: string) => Date.parse(text);
+
+describe("a time with its zone", () => {
+  it.each([
+    ["2026-12-01T09:00:00Z", "2026-12-01T09:00:00.000Z"],
+    ["2026-12-01T09:00:00+01:00", "2026-12-01T08:00:00.000Z"],
+    ["2026-12-01t09:00:00.250z", "2026-12-01T09:00:00.250Z"],
+    ["2028-02-29T23:59:59-11:30", "2028-03-01T11:29:59.000Z"],
+  ])("%s is %s", (text, utc) => {
+    expect(new Date(instantOf(text) ?? 0).toISOString()).toBe(utc);
+  });
+
+  it.each([
+    "",
+    "2026-12-01",
+    "2026-12-01T09:00:00",
+    "2026-13-01T09:00:00Z",
+    "2027-02-29T00:00:00Z",
+    "2026-12-01T25:00:00Z",
+    "2026-12-01T09:00:00+25:00",
+    "1790000000",
+  ])("%s is none", (text) => {
+    expect(instantOf(text)).toBeUndefined();
+  });
+});
+
+describe("how long a job may wait", () => {
+  const now = at("2026-12-01T00:00:00Z");
+  it("counts from its admission, or to the time that it names", () => {
+    expect(waitOf({ deadline: null }, now)).toBe(LONGEST_WAIT_MS);
+    expect(waitOf({ deadline: 5 }, now)).toBe(5);
+    expect(waitOf({ deadline: "2026-12-01T00:00:01Z" }, now)).toBe(1_000);
+    expect(waitOf({ deadline: "2026-12-01T00:00:00Z" }, now)).toBeUndefined();
+  });
+});

@@ -1,0 +1,150 @@
+/** Reads the options of a job. What is not obeyed is refused by name. */
+import { InferenceError } from "#shared/errors.js";
+import { isObject } from "#shared/json/members.js";
+import type { JsonObject, JsonValue } from "#shared/json/parse.js";
+import { preview } from "../generation/parameters.js";
+
+/**
+ * The longest that a job may wait until it is begun, in ms, and so long it waits where it says
+ * nothing.
+ */
+export const LONGEST_WAIT_MS = 7 * 86_400_000;
+
+/** Where a job goes that does not say. */
+export const USUAL_PRIORITY = 5;
+const LOWEST_PRIORITY = 9;
+
+const MOST_LABELS = 16;
+const LONGEST_LABEL = 256;
+const LEAST_TTL_MS = 1_000;
+
+/** As they are kept with the job, in JSON. */
+export interface JobOptions {
+  /** From 1, which goes first, to 9; null where the body says a level of its model. */
+  readonly priority: number | null;
+  /** In ms from its admission, or a time as its client wrote it; null where it has none. */
+  readonly deadline: number | string | null;
+  /** How long its result is kept, in ms. */
+  readonly result_ttl: number;
+  readonly labels: Readonly<Record<string, string>>;
+  /** How often it is tried. */
+  readonly attempts: number;
+  /** The version of the model that its client named; null where it named none. */
+  readonly version: string | null;
+}
+
+export interface TtlTerms {
+  /** How long a result is kept where the job does not say, in ms. */
+  readonly resultTtlMs: number;
+  /** How long a job is known after its end, in ms. */
+  readonly jobTtlMs: number;
+}
+
+const names = ["priority", "deadline", "attempts", "result_ttl", "labels"];
+/** Those that are known, and that nothing here carries out yet. */
+const unbuilt = ["delay", "run_at", "backoff", "webhook"];
+
+/**
+ * @param version that the path names
+ * @throws InferenceError that names the wrong option
+ */
+export function readOptions(
+  given: JsonObject,
+  { resultTtlMs, jobTtlMs }: TtlTerms,
+  version: string | undefined,
+): JobOptions {
+  for (const name in given) {
+    if (unbuilt.includes(name)) throw refused(`${name} is not supported yet`);
+    if (!names.includes(name)) {
+      throw refused(`unknown member '${name.slice(0, 64)}' of a job; beside its body there are: ${names.join(", ")}`);
+    }
+  }
+  const option = (name: string) => given[name] ?? undefined;
+  const attempts = integer(option("attempts"), "attempts", 1, Number.MAX_SAFE_INTEGER) ?? 1;
+  if (attempts > 1) throw refused("attempts must be 1: more are not supported yet");
+  const usual = Math.min(resultTtlMs, jobTtlMs);
+  return {
+    priority: integer(option("priority"), "priority", 1, LOWEST_PRIORITY) ?? null,
+    deadline: readDeadline(option("deadline")),
+    result_ttl: integer(option("result_ttl"), "result_ttl", LEAST_TTL_MS, jobTtlMs) ?? usual,
+    labels: readLabels(option("labels")),
+    attempts,
+    version: version ?? null,
+  };
+}
+
+function readDeadline(value: JsonValue | undefined): number | string | null {
+  if (value === undefined) return null;
+  if (typeof value !== "string") return integer(value, "deadline", 1, LONGEST_WAIT_MS) ?? null;
+  if (instantOf(value) !== undefined) return value;
+  throw refused(
+    `deadline must be milliseconds from now or a time as 2026-12-01T09:00:00Z, with its zone, got ${preview(value)}`,
+  );
+}
+
+/**
+ * How long a job may wait from now on, in ms.
+ * @param now ms since 1970
+ * @returns undefined for a deadline that has passed
+ */
+export function waitOf({ deadline }: Pick<JobOptions, "deadline">, now: number): number | undefined {
+  if (typeof deadline !== "string") return deadline ?? LONGEST_WAIT_MS;
+  const left = (instantOf(deadline) ?? 0) - now;
+  return left >= 1 ? left : undefined;
+}
+
+/**
+ * Refuses a deadline that cannot be kept.
+ * @returns as `waitOf` does
+ * @throws InferenceError
+ */
+export function checkedWait({ deadline }: Pick<JobOptions, "deadline">, now: number): number {
+  const wait = waitOf({ deadline }, now);
+  if (wait === undefined) throw refused(`deadline must not lie in the past, got ${preview(deadline)}`);
+  if (wait <= LONGEST_WAIT_MS) return wait;
+  throw refused(`deadline must be at most ${LONGEST_WAIT_MS} ms from now, got ${preview(deadline)}`);
+}
+
+/** RFC 3339: a date and a time with its zone. */
+const INSTANT = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2})$/;
+
+/** @returns ms since 1970; undefined for what is no such time */
+export function instantOf(text: string): number | undefined {
+  const parts = INSTANT.exec(text);
+  if (parts === null) return undefined;
+  const ms = Date.parse(text.toUpperCase());
+  if (Number.isNaN(ms)) return undefined;
+  // `Date.parse` takes 30 February for the second of March.
+  const [, year, month, day] = parts.map(Number) as [number, number, number, number];
+  return day <= new Date(Date.UTC(year, month, 0)).getUTCDate() ? ms : undefined;
+}
+
+function readLabels(value: JsonValue | undefined): Readonly<Record<string, string>> {
+  if (value === undefined) return {};
+  if (!isObject(value)) throw refused(`labels must be an object, got ${preview(value)}`);
+  const labels = Object.entries(value);
+  if (labels.length > MOST_LABELS) throw refused(`labels has ${labels.length} members; the most is ${MOST_LABELS}`);
+  for (const [name, text] of labels) {
+    if (!isLabelName(name)) {
+      throw refused(`labels: a name has 1 to 64 letters, digits, _, . and -, got ${preview(name)}`);
+    }
+    if (typeof text !== "string" || text.length > LONGEST_LABEL) {
+      throw refused(`labels.${name} must be a string of at most ${LONGEST_LABEL} characters, got ${preview(text)}`);
+    }
+  }
+  return Object.fromEntries(labels) as Record<string, string>;
+}
+
+export function isLabelName(name: string): boolean {
+  return /^[\w.-]{1,64}$/.test(name);
+}
+
+function integer(value: JsonValue | undefined, name: string, min: number, max: number): number | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= min && value <= max) return value;
+  throw refused(`${name} must be a whole number from ${min} to ${max}, got ${preview(value)}`);
+}
+
+function refused(message: string): InferenceError {
+  return new InferenceError("invalid_argument", message);
+}

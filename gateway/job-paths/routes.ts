@@ -1,0 +1,168 @@
+/** `/v2/models/<m>[/versions/<v>]/jobs` and `/v2/jobs`: requests whose clients come back. */
+import type { Context } from "hono";
+import { errorKinds, InferenceError } from "#shared/errors.js";
+import type { JobFilters } from "#shared/queue/jobs/list.js";
+import { jobStates, type JobState } from "#shared/queue/jobs/view.js";
+import type { ModelDirectory } from "../fleet/models.js";
+import type { Bodies } from "../http/bodies.js";
+import { readIdempotencyKey } from "../http/headers.js";
+import type { Limits } from "../http/limits.js";
+import { withHeaders, type Reply } from "../http/reply.js";
+import type { GatewayEnv, Router } from "../http/router.js";
+import type { TenantOf } from "../http/tenant.js";
+import { modelName, modelPaths, modelVersion } from "../kserve/http/path.js";
+import type { RequestReader } from "../kserve/http/request-reader.js";
+import { readEnvelope } from "./envelope.js";
+import type { Jobs, SentJob } from "./jobs.js";
+import { checkedWait, isLabelName, readOptions } from "./options.js";
+import { prepare, type Preparing } from "./prepare.js";
+
+export interface JobRoutesOptions {
+  readonly fleet: { readonly directory: ModelDirectory };
+  readonly jobs: Jobs;
+  readonly bodies: Bodies;
+  readonly reader: RequestReader;
+  readonly limits: Limits;
+  readonly tenantOf: TenantOf;
+}
+
+const DEFAULT_PAGE = 20;
+const LONGEST_PAGE = 100;
+
+export function addJobRoutes(router: Router, options: JobRoutesOptions): void {
+  const { fleet, jobs, bodies, reader, limits, tenantOf } = options;
+
+  const preparing = (c: Context<GatewayEnv>, name: string, version: string | undefined): Preparing => {
+    const { incoming } = c.env;
+    const { directory } = fleet;
+    const model = directory.find(name, version);
+    const tenant = tenantOf(incoming);
+    return {
+      incoming,
+      tenant,
+      model,
+      others: directory.others(model),
+      directory,
+      reader,
+      limits,
+      idempotencyKey: undefined,
+    };
+  };
+
+  for (const path of modelPaths) {
+    router.add(`${path}/jobs`, {
+      POST: async (c) => {
+        const { incoming } = c.env;
+        const version = modelVersion(c);
+        const idempotencyKey = readIdempotencyKey(incoming.headers);
+        const context = { ...preparing(c, modelName(c), version), idempotencyKey };
+        const accepted = { maxBytes: limits.controlBytes, encoding: incoming.headers["content-encoding"] };
+        const sent = await bodies.use(incoming, accepted, async (body): Promise<SentJob> => {
+          const envelope = readEnvelope(body);
+          const asked = readOptions(envelope.options, jobs.ttls, version);
+          const prepared = await prepare(context, envelope, asked, checkedWait(asked, Date.now()));
+          return { type: envelope.type, options: asked, prepared, body };
+        });
+        const { id, view, isReplayed } = await jobs.submit(sent);
+        const headers = { location: `/v2/jobs/${id}`, ...(isReplayed && { "idempotent-replayed": "true" }) };
+        return withHeaders(json(view, 202), headers);
+      },
+    });
+  }
+  router.add("/v2/jobs", {
+    GET: async (c) => {
+      const { filters, limit, after } = readQuery(c.env.incoming.url ?? "");
+      const page = await jobs.list(tenantOf(c.env.incoming), filters, limit, after);
+      const ids = [page.jobs.at(0)?.id ?? null, page.jobs.at(-1)?.id ?? null].map((id) => JSON.stringify(id));
+      const data = page.jobs.map(({ view }) => view).join(",");
+      return json(
+        `{"object":"list","data":[${data}],"first_id":${ids[0]},"last_id":${ids[1]},"has_more":${page.hasMore}}`,
+      );
+    },
+  });
+  router.add("/v2/jobs/:id", {
+    GET: async (c) => json((await jobs.view(tenantOf(c.env.incoming), idOf(c))).view),
+    DELETE: async (c) => {
+      const { view, isOver } = await jobs.cancel(tenantOf(c.env.incoming), idOf(c));
+      return isOver ? endedBefore(view) : json(view);
+    },
+  });
+  router.add("/v2/jobs/:id/result", { GET: (c) => jobs.result(tenantOf(c.env.incoming), idOf(c)) });
+  router.add("/v2/jobs/:id/retry", {
+    POST: async (c) => {
+      const retryable = await jobs.retryable(tenantOf(c.env.incoming), idOf(c));
+      const { job, options: asked, waitMs, body } = retryable;
+      const context = preparing(c, job.model, asked.version ?? undefined);
+      const { id, view } = await jobs.retry(retryable, await prepare(context, readEnvelope(body), asked, waitMs));
+      return withHeaders(json(view, 202), { location: `/v2/jobs/${id}` });
+    },
+  });
+}
+
+function idOf(c: Context<GatewayEnv>): string {
+  return c.req.param("id") ?? "";
+}
+
+function json(body: string, status = 200): Reply {
+  return { status, headers: { "content-type": "application/json" }, body: [body] };
+}
+
+function endedBefore(view: string): Reply {
+  const { status, texts } = errorKinds.already_ended;
+  const { state } = JSON.parse(view) as { readonly state: JobState };
+  return json(JSON.stringify({ error: texts.usual, code: "already_ended", state }), status);
+}
+
+interface Query {
+  readonly filters: JobFilters;
+  readonly limit: number;
+  readonly after: string | undefined;
+}
+
+const queryNames = ["state", "model", "label", "limit", "after"];
+
+/**
+ * Reads which jobs are to be listed.
+ * @throws InferenceError that names the wrong parameter
+ */
+function readQuery(url: string): Query {
+  const from = url.indexOf("?");
+  const query = new URLSearchParams(from === -1 ? "" : url.slice(from + 1).replace(/#.*$/, ""));
+  const known = new Map<string, string>();
+  const labels: [string, string][] = [];
+  for (const [name, value] of query) {
+    if (!queryNames.includes(name)) {
+      throw refused(`unknown query parameter '${name.slice(0, 64)}'; there are: ${queryNames.join(", ")}`);
+    }
+    if (name === "label") labels.push(readLabel(value));
+    else if (known.has(name)) throw refused(`'${name}' is given twice`);
+    else known.set(name, value);
+  }
+  const states = known.get("state")?.split(",").map(readState);
+  const filters = { states, model: known.get("model"), ...(labels.length > 0 && { labels }) };
+  return { filters, limit: readLimit(known.get("limit")), after: known.get("after") };
+}
+
+function readLabel(text: string): [string, string] {
+  const end = text.indexOf(":");
+  const name = text.slice(0, Math.max(end, 0));
+  if (!isLabelName(name)) throw refused(`label must be a name and a value as team:blue, not '${text.slice(0, 64)}'`);
+  return [name, text.slice(end + 1)];
+}
+
+function readState(text: string): JobState {
+  const state = jobStates.find((one) => one === text);
+  if (state !== undefined) return state;
+  throw refused(`state must be of ${jobStates.join(", ")}, with commas between several, not '${text.slice(0, 64)}'`);
+}
+
+function readLimit(text: string | undefined): number {
+  if (text === undefined) return DEFAULT_PAGE;
+  const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0;
+  if (limit >= 1 && limit <= LONGEST_PAGE) return limit;
+  throw refused(`limit must be an integer from 1 to ${LONGEST_PAGE}, not '${text.slice(0, 64)}'`);
+}
+
+function refused(message: string): InferenceError {
+  return new InferenceError("invalid_argument", message);
+}

@@ -1,0 +1,61 @@
+#!lua flags=allow-oom
+-- list.lua: tell of some of a tenant's jobs in a bucket, the newest first. What one call costs goes
+-- by how many it looks at, which is bounded, not by how many there are. Jobs that are gone are
+-- taken out of the index.
+--   KEYS[1] the tenant's jobs (job.lua)   KEYS[2] what is counted (load.lua)
+--   ARGV[1] tag of the bucket   ARGV[2] group
+--   ARGV[3] Redis ms, and ARGV[4] id: it begins behind the job that was recorded then under this
+--           id; '+inf' and '' to begin with the newest
+--   ARGV[5] most jobs to tell of
+--   ARGV[6] filters, JSON: `states`, a list; `model`, a name; `labels`, pairs. Absent: any
+--   Returns {views, at, id}  views as view.lua has them; where to go on, '' and '' where no more
+--                            are left
+local load = KEYS[2]
+-- include view.lua
+local AT_ONCE, MOST_LOOKED = 50, 200
+local tag, group, at, id, most, filters = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), cjson.decode(ARGV[6])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local states
+for _, state in ipairs(filters.states or {}) do
+  states = states or {}
+  states[state] = true
+end
+
+local function hasLabels(options)
+  if not filters.labels then return true end
+  local whole, asked = pcall(cjson.decode, options)
+  local labels = whole and type(asked) == 'table' and asked.labels or {}
+  for _, pair in ipairs(filters.labels) do
+    if labels[pair[1]] ~= pair[2] then return false end
+  end
+  return true
+end
+
+local views, gone, looked, skipped = {}, {}, 0, 0
+local nextAt, nextId = at, id
+repeat
+  local found = redis.call('ZRANGE', KEYS[1], at, '-inf', 'BYSCORE', 'REV', 'LIMIT', skipped, AT_ONCE, 'WITHSCORES')
+  for i = 1, #found, 2 do
+    local one, score = found[i], found[i + 1]
+    if #views == most then break end
+    if id == '' or tonumber(score) < tonumber(at) or one < id then
+      nextAt, nextId, looked = score, one, looked + 1
+      local model, name = one:match('^([^:]*):(.*)$')
+      if not filters.model or filters.model == model then
+        local view = viewOf(load, group, now, tag .. ':' .. model, name)
+        if not view then
+          gone[#gone + 1] = one
+        elseif (not states or states[view[2]]) and hasLabels(view[4]) then
+          view[1] = one
+          views[#views + 1] = view
+        end
+      end
+    end
+  end
+  skipped = skipped + AT_ONCE
+  if #found < 2 * AT_ONCE and #views < most then nextAt, nextId = '', '' end
+until nextAt == '' or #views == most or looked >= MOST_LOOKED
+if #gone > 0 then redis.call('ZREM', KEYS[1], unpack(gone)) end
+return {views, nextAt, nextId}

@@ -1,0 +1,56 @@
+/** The typed wrapper of list.lua: tells of the jobs of a tenant in a bucket, page by page. */
+import { bucketTag } from "../bucket-tag.js";
+import { GROUP, jobsKey } from "../keys.js";
+import { loadKeyOf } from "../load.js";
+import type { RedisClient } from "../../redis/connect.js";
+import { defineScript, list, text } from "../../redis/script.js";
+import { viewOf, type JobState, type JobView } from "./view.js";
+
+/** Behind which job a page begins: newer ones come first, and of one time those with higher ids. */
+export interface JobPlace {
+  /** Redis ms at which it was recorded; Infinity to begin with the newest. */
+  readonly at: number;
+  /** As in the index: model and name. */
+  readonly id: string;
+}
+
+export const newestJobs: JobPlace = { at: Infinity, id: "" };
+
+export interface JobFilters {
+  /** Absent: any. */
+  readonly states?: readonly JobState[] | undefined;
+  readonly model?: string | undefined;
+  /** Pairs of which a job must have all. */
+  readonly labels?: readonly (readonly [name: string, value: string])[] | undefined;
+}
+
+export interface JobPage {
+  /** The newest first; may be none although there are more. */
+  readonly views: readonly JobView[];
+  /** Up to where it has looked; undefined where the bucket has no more. */
+  readonly next: JobPlace | undefined;
+}
+
+const script = defineScript(
+  new URL("./list.lua", import.meta.url),
+  (reply): JobPage => {
+    const [views, at, id] = list(reply);
+    const next = text(at) === "" ? undefined : { at: Number(text(at)), id: text(id) };
+    return { views: list(views).map(viewOf), next };
+  },
+  { durable: true },
+);
+
+/** @param most jobs of the page */
+export function listJobs(
+  redis: RedisClient,
+  bucket: number,
+  tenant: string,
+  { at, id }: JobPlace,
+  most: number,
+  filters: JobFilters,
+): Promise<JobPage> {
+  const keys = [jobsKey(bucket, tenant), loadKeyOf(redis, bucket)];
+  const begin = at === Infinity ? "+inf" : at;
+  return script(redis, keys, [bucketTag(bucket), GROUP, begin, id, most, JSON.stringify(filters)]);
+}

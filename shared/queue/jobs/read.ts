@@ -1,0 +1,22 @@
+/** The typed wrapper of read.lua: tells how a job stands. */
+import { requestName, type RequestAddress } from "../address.js";
+import { GROUP, jobKey, modelTag } from "../keys.js";
+import { loadKeyOf } from "../load.js";
+import type { RedisClient } from "../../redis/connect.js";
+import { defineScript } from "../../redis/script.js";
+import { viewOf, type JobView } from "./view.js";
+
+const script = defineScript(
+  new URL("./read.lua", import.meta.url),
+  (reply): JobView | undefined => (reply === null ? undefined : viewOf(reply)),
+  { durable: true },
+);
+
+/**
+ * @param job the address of its first request
+ * @param buckets how many the deployment has
+ * @returns undefined where there is no such job, or not any more
+ */
+export function readJob(redis: RedisClient, job: RequestAddress, buckets: number): Promise<JobView | undefined> {
+  return script(redis, [jobKey(job), loadKeyOf(redis, job.bucket)], [modelTag(job), requestName(job), GROUP, buckets]);
+}

@@ -1,0 +1,102 @@
+-- view.lua: how a job stands, from its record (job.lua) and from that of its request (outcome.lua).
+-- A piece of the scripts that tell of jobs.
+--   `group`  the consumer group of the ready streams   `now`  Redis ms
+-- A view is a list of
+--   name of the job; state: 'queued' 'running' 'completed' 'failed' 'cancelled' 'expired'
+--   type; options; how its result is rendered; name of its request; how many requests it has had;
+--   Redis ms at which it was recorded; at which its request was admitted, begun ('' if it was not
+--   or nobody knows), and has ended ('' if it has not); ms until it is not begun any more
+--   pin; ms for which its result is kept; outcome body of an error, else ''
+--   about how many requests are before it where it is queued, else ''; how many bytes of a result
+--   are there, and records of its log
+-- include ../outcome.lua
+-- include ../kept.lua
+
+-- At most so many bytes of entries are looked at to say how many requests are before one.
+local LOOKED_BYTES = 1048576
+
+-- The entry of a request in a ready stream, and the stream: PARKED, or nil for what waits behind
+-- another step of its sequence.
+local function entryOf(base, request, sequence, pin, entry, parked)
+  if sequence == '' then return entry or parked and PARKED, 'ready:' .. base .. ':' .. pin end
+  local seq = readableSequence(base, sequence)
+  if not seq or seq.request ~= request then return nil, nil, seq end
+  return seq.entry, 'ready:' .. base .. ':' .. seq.on, seq
+end
+
+-- How many entries of a ready stream no worker has yet; of those before `entry`, if it is given.
+local function undelivered(load, ready, group, entry)
+  local last, all = '0-0', redis.call('XLEN', ready)
+  local groups = redis.pcall('XINFO', 'GROUPS', ready)
+  for i = 1, groups.err and 0 or #groups do
+    local about = {}
+    for f = 1, #groups[i], 2 do about[groups[i][f]] = groups[i][f + 1] end
+    if about.name == group then last, all = about['last-delivered-id'], all - about.pending end
+  end
+  if not entry then return all end
+  local sum = loadFields(baseOf(ready) .. ':-')[1]
+  local counted = readLoads(load, {sum})[sum]
+  local most = math.max(1, math.floor(LOOKED_BYTES * math.max(counted.items, 1) / math.max(counted.bytes, 1)))
+  most = math.min(most, 1000)
+  local before = #redis.call('XRANGE', ready, '(' .. last, '(' .. entry, 'COUNT', most)
+  return before < most and before or math.max(before, all - 1)
+end
+
+-- How many requests that are parked go before this one: those of lower ranks, those of its tenant,
+-- and of other tenants of its rank as many at most.
+local function parkedBefore(ready, name, terms)
+  local queue, rank, tenant = laneKeyOf('queue', ready), readTerms(terms), name:match('^[^:]*')
+  local own = redis.call('ZRANK', queue .. ':' .. rank .. ':' .. tenant, name) or 0
+  local before = own
+  for _, one in ipairs(redis.call('ZRANGE', queue, 0, rank, 'BYSCORE')) do
+    for _, other in ipairs(redis.call('ZRANGE', queue .. ':' .. one, 0, -1)) do
+      if tonumber(one) < rank or other ~= tenant then
+        local count = redis.call('ZCARD', queue .. ':' .. one .. ':' .. other)
+        before = before + (tonumber(one) < rank and count or math.min(count, own + 1))
+      end
+    end
+  end
+  return before
+end
+
+-- Returns a view, or nil where there is no such job any more.
+--   `buckets`  how many there are, over which requests are spread evenly; nil: it does not say how
+--   many requests are before it
+local function viewOf(load, group, now, base, name, buckets)
+  local job = redis.pcall('HMGET', jobKey(base, name), 'type', 'options', 'shown', 'request', 'made', 'at', 'due', 'sequence', 'step')
+  if job.err or not job[4] then return nil end
+  local request, sequence = job[4], job[8] or ''
+  local out = 'out:' .. base .. ':' .. request
+  local found = redis.pcall('HMGET', out, 'digest', 'kind', 'at', 'began', 'ended', 'pin', 'keep', 'ttl', 'sealed',
+    'entry', 'parked', 'terms')
+  if found.err or not found[1] then return nil end
+  local state, began, place, failure, bytes = 'queued', found[4] or '', '', '', 0
+  if found[2] == 'result' then
+    state, bytes = 'completed', redis.call('HSTRLEN', out, 'body')
+  elseif found[2] then
+    failure = redis.call('HGET', out, 'body') or ''
+    local code = failure:match('^{"code":"([a-z_]*)"')
+    state = (code == 'cancelled' or code == 'expired') and code or 'failed'
+  elseif began ~= '' or found[9] then
+    state = 'running'
+  else
+    local entry, ready, seq = entryOf(base, request, sequence, found[6], found[10] or nil, found[11])
+    if entry and entry ~= PARKED and entry ~= '' then
+      local row = redis.pcall('XPENDING', ready, group, entry, entry, 1)
+      if not row.err and row[1] then state, began = 'running', string.format('%.0f', now - row[1][3]) end
+    end
+    if buckets and state == 'queued' then
+      if entry == PARKED then
+        place = buckets * (undelivered(load, ready, group) + parkedBefore(ready, request, found[11] or found[12]))
+      elseif entry and entry ~= '' then
+        place = buckets * undelivered(load, ready, group, entry)
+      elseif seq then
+        place = math.max(0, tonumber(job[9]) - seq.done - 1)
+      end
+    end
+  end
+  local kept = string.format('%.0f', keptFor(found[8] or '0', found[7]))
+  return {name, state, job[1] or '', job[2] or '', job[3] or '', request, job[5] or '1', job[6] or '0', found[3] or '0',
+    began, found[5] or '', string.format('%.0f', tonumber(job[7] or '0') - now), found[6] or '', kept, failure, place, bytes,
+    redis.call('LLEN', 'log:' .. out:sub(5))}
+end

@@ -1,0 +1,43 @@
+/** Jobs over a Redis Cluster, where the buckets of a tenant's jobs lie at several masters. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { clusterStore } from "../support/fleet/cluster-store.js";
+import { startFleet, type Fleet } from "../support/fleet/fleet.js";
+import { accepted, ask, ended, simpleBody } from "./ask.js";
+
+describe("jobs over a Redis Cluster", () => {
+  let fleet: Fleet;
+  beforeAll(async () => {
+    const store = await clusterStore();
+    const env = { BATON_BUCKETS: "8" };
+    fleet = await startFleet({ gateways: 2, workers: 1, models: ["simple", "picky", "gen-cheap"], store, env });
+    await fleet.whenServing(60_000);
+  }, 240_000);
+  afterAll(() => fleet.dispose());
+
+  it("run, are run once more, and are listed over all buckets", { timeout: 120_000 }, async () => {
+    const [url = "", other = ""] = fleet.urls;
+    const picky = { inputs: [{ name: "INPUT", datatype: "INT64", shape: [1, 1], data: [1_000_000] }] };
+    const ids: string[] = [];
+    for (let i = 0; i < 24; i++) {
+      const generate = { text_input: "Once", max_tokens: 3 };
+      const [model, job] =
+        i % 6 === 0
+          ? (["picky", { infer: picky }] as const)
+          : i % 6 === 1
+            ? (["gen-cheap", { generate }] as const)
+            : (["simple", { infer: simpleBody(i) }] as const);
+      ids.push((await accepted(url, model, job)).id);
+    }
+    const ends = await Promise.all(ids.map((id) => ended(other, id)));
+    expect(ends.map(({ state }) => state)).toEqual(ids.map((_, i) => (i % 6 === 0 ? "failed" : "completed")));
+    const listed: string[] = [];
+    for (let after = "", more = true; more;) {
+      const { body } = await ask(`${other}/v2/jobs?limit=7${after}`);
+      listed.push(...body.data.map(({ id }) => id));
+      [after, more] = [`&after=${body.last_id}`, body.has_more];
+    }
+    expect(listed.toSorted()).toEqual(ids.toSorted());
+    expect((await ask(`${other}/v2/jobs/${ids[0]}/retry`, { method: "POST" })).status).toBe(202);
+    expect(await ended(url, ids[0] ?? "")).toMatchObject({ state: "failed", attempts_made: 2 });
+  });
+});

@@ -1,0 +1,192 @@
+/**
+ * A job is recorded in the step that queues it, and ends with its request: what its client has sent
+ * is kept only while it may be run once more.
+ */
+import { describe, expect, it } from "vitest";
+import { jobKey, jobsKey, loadKey, outcomeKey } from "#shared/queue/keys.js";
+import type { Applicant } from "#shared/queue/admission/admit.js";
+import { listJobs, newestJobs, type JobFilters } from "#shared/queue/jobs/list.js";
+import { readJob } from "#shared/queue/jobs/read.js";
+import { reapKept } from "#shared/queue/admission/reap-kept.js";
+import { cancelRequest } from "#shared/queue/cancel.js";
+import { readAllLoads } from "#shared/queue/load.js";
+import { commit } from "#shared/queue/work/commit.js";
+import {
+  addressOf,
+  admit,
+  applicant,
+  giveError,
+  IDLE_MS,
+  LIMITS,
+  onlyCall,
+  put,
+  result,
+  SEQUENCE,
+  take,
+  takeOne,
+  useLab,
+} from "../support/queue/lab.js";
+import { until } from "../support/until.js";
+
+const TENANT = "default";
+const body = Buffer.from("{all}");
+
+describe("a job", () => {
+  const lab = useLab();
+  const options = (labels: object = {}) => JSON.stringify({ labels });
+  const job = (request: string, labels?: object): Applicant => ({
+    ...applicant(lab.lane, request, request),
+    outcomeTtlMs: 600_000,
+    job: {
+      keptMs: 5_000,
+      record: { type: "infer", options: options(labels), shown: "{}", body },
+    },
+  });
+  const again = (name: string, was: string, request: string): Applicant => ({
+    ...applicant(lab.lane, request, request),
+    job: { keptMs: 5_000, record: undefined, again: { job: `${TENANT}:${name}`, was: `${TENANT}:${was}` } },
+  });
+  const admitAll = async (applicants: readonly Applicant[], limits = LIMITS, call = onlyCall()) =>
+    (await admit(lab.redis, { gateway: "gw", limits }, applicants, call)).map(({ said }) => said);
+  const view = (request: string) => readJob(lab.redis, addressOf(lab, request), 1);
+  const bodyOf = (request: string) => lab.redis.hget(jobKey(addressOf(lab, request)), "body");
+  const run = async () => {
+    const delivery = await takeOne(lab.queue);
+    await commit(lab.queue, [result(delivery, put("s"))], IDLE_MS);
+  };
+  const fail = (request: string) =>
+    giveError(lab, request, JSON.stringify({ code: "model_error", message: "no" }), 600_000);
+  const listed = async (filters: JobFilters = {}, most = 100, from = newestJobs) =>
+    (await listJobs(lab.redis, 0, TENANT, from, most, filters)).views
+      .map(({ name }) => name)
+      .filter((name) => name.startsWith(`${lab.lane.model}:`))
+      .map((name) => name.slice(`${lab.lane.model}:${TENANT}:`.length));
+
+  it("is recorded once, however many copies of the call arrive", async () => {
+    const call = onlyCall();
+    for (let i = 0; i < 2; i++) expect(await admitAll([job("r1")], LIMITS, call)).toEqual(["admitted"]);
+    expect(await view("r1")).toMatchObject({ state: "queued", made: 1, request: `${TENANT}:r1`, position: 0 });
+    expect(await listed()).toEqual(["r1"]);
+    expect(await take(lab.queue)).toHaveLength(1);
+    expect(await view("r1")).toMatchObject({ state: "running", position: undefined });
+  });
+
+  it("is not there where its request was refused", async () => {
+    expect(await admitAll([job("r1")], { ...LIMITS, queue: 0 })).toEqual(["queue-full"]);
+    expect(await view("r1")).toBeUndefined();
+    expect(await listed()).toEqual([]);
+  });
+
+  it("leaves room for requests whose clients wait", async () => {
+    const ten = { ...LIMITS, queue: 10 };
+    const requests = Array.from({ length: 11 }, (_, i) => job(`r${i}`));
+    const said = await admitAll(requests, ten);
+    expect(said.filter((one) => one === "admitted")).toHaveLength(9);
+    expect(await admitAll([applicant(lab.lane, "p", "p"), applicant(lab.lane, "q", "q")], ten)).toEqual([
+      "admitted",
+      "queue-full",
+    ]);
+  });
+
+  it("counts for its tenant, with what its client has sent, until its request has left the queue", async () => {
+    await lab.redis.unlink(loadKey(undefined));
+    const limits = { ...LIMITS, tenantQueue: 2 };
+    expect(await admitAll([job("r1"), job("r2"), job("r3")], limits)).toEqual(["admitted", "admitted", "queue-full"]);
+    const ofTenant = async () =>
+      (await readAllLoads(lab.redis, undefined)).find(({ field }) => field === `t:${TENANT}`);
+    expect((await ofTenant())?.bytes).toBeGreaterThan(2 * "r1{all}".length);
+    for (const delivery of await take(lab.queue)) await commit(lab.queue, [result(delivery, put("s"))], IDLE_MS);
+    expect(await ofTenant()).toBeUndefined();
+  });
+
+  it("has its result counted with all that are kept, until its own time is over", async () => {
+    await lab.redis.unlink(loadKey(undefined), "kept:all");
+    await admitAll([{ ...job("r1"), job: { keptMs: 1, record: { type: "infer", options: "{}", shown: "{}", body } } }]);
+    const outcome = { kind: "result", body: Buffer.alloc(1_000) } as const;
+    await commit(lab.queue, [{ ...result(await takeOne(lab.queue), put("s")), outcome }], IDLE_MS);
+    const kept = async () => (await readAllLoads(lab.redis, undefined)).find(({ field }) => field === "kept")?.bytes;
+    expect(await kept()).toBe(1_000);
+    await until(async () => {
+      await reapKept(lab.redis, loadKey(undefined), -1);
+      return (await kept()) === undefined;
+    });
+    expect(await view("r1")).toMatchObject({ state: "completed", resultBytes: 0 });
+  });
+
+  it("that is a step says how many steps of its sequence are before it", async () => {
+    const step = (request: string, start: boolean) => ({
+      ...job(request),
+      sequence: { name: SEQUENCE, start, end: false },
+    });
+    await admitAll([step("s1", true), step("s2", false), step("s3", false)]);
+    const places = async () => Promise.all(["s1", "s2", "s3"].map(async (one) => (await view(one))?.position));
+    expect(await places()).toEqual([0, 1, 2]);
+    await run();
+    expect(await places()).toEqual([undefined, 0, 1]);
+    const delivery = await takeOne(lab.queue);
+    expect(await view("s2")).toMatchObject({ state: "running" });
+    await commit(lab.queue, [result(delivery, put("s"))], IDLE_MS);
+    expect(await view("s2")).toMatchObject({ state: "completed" });
+  });
+
+  it("that has completed keeps its result for its own time, and no body", async () => {
+    await admitAll([job("r1")]);
+    await run();
+    const stands = await view("r1");
+    expect(stands).toMatchObject({ state: "completed", keptMs: 5_000, resultBytes: 6 });
+    expect(stands?.beganAt).toBeLessThanOrEqual(stands?.endedAt ?? 0);
+    expect(await bodyOf("r1")).toBeNull();
+    for (const key of [jobKey(addressOf(lab, "r1")), outcomeKey(addressOf(lab, "r1"))]) {
+      expect(await lab.redis.pttl(key)).toBeGreaterThan(500_000);
+      expect(await lab.redis.pttl(key)).toBeLessThanOrEqual(600_000);
+    }
+  });
+
+  it("that was cancelled keeps no body, one that has failed does", async () => {
+    await admitAll([job("r1"), job("r2")]);
+    const ending = { code: "cancelled", message: "", ttlMs: 60_000, stream: false } as const;
+    await cancelRequest(lab.redis, addressOf(lab, "r1"), ending);
+    await fail("r2");
+    expect([await bodyOf("r1"), await bodyOf("r2")]).toEqual([null, "{all}"]);
+    expect([(await view("r1"))?.state, (await view("r2"))?.state]).toEqual(["cancelled", "failed"]);
+  });
+
+  it("is run once more by one of those who ask, and keeps its name", async () => {
+    await admitAll([job("r1")]);
+    await fail("r1");
+    const before = await view("r1");
+    expect(await admitAll([again("r1", "r1", "r1-2"), again("r1", "r1", "r1-x")])).toEqual(["admitted", "job-changed"]);
+    expect(await view("r1")).toMatchObject({ state: "queued", made: 2, recordedAt: before?.recordedAt });
+    expect(await lab.redis.pttl(outcomeKey(addressOf(lab, "r1")))).toBeGreaterThan(600_000);
+    expect(await admitAll([again("r1", "r1", "r1-3")])).toEqual(["job-changed"]);
+    expect(await listed()).toEqual(["r1"]);
+  });
+
+  it("is listed, the newest first, by state, model and labels, from behind any other", async () => {
+    for (let i = 0; i < 5; i++) {
+      await admitAll([job(`r${i}`, { odd: String(i % 2) })]);
+    }
+    await fail("r3");
+    const newest = ["r4", "r3", "r2", "r1", "r0"];
+    const { model } = lab.lane;
+    expect((await listed()).toSorted()).toEqual(newest.toSorted());
+    expect(await listed({ states: ["failed"] })).toEqual(["r3"]);
+    expect((await listed({ model, labels: [["odd", "1"]] })).toSorted()).toEqual(["r1", "r3"]);
+    expect(await listed({ model, labels: [["odd", "2"]] })).toEqual([]);
+    const pages = [];
+    for (let from: typeof newestJobs | undefined = newestJobs; from !== undefined;) {
+      const page = await listJobs(lab.redis, 0, TENANT, from, 2, { model });
+      pages.push(...page.views.map(({ name }) => name));
+      from = page.next;
+    }
+    expect(pages).toEqual((await listed({ model })).map((request) => `${model}:${TENANT}:${request}`));
+  });
+
+  it("that is gone leaves the index", async () => {
+    await admitAll([job("r1"), job("r2")]);
+    await lab.redis.unlink(jobKey(addressOf(lab, "r1")));
+    expect(await listed()).toEqual(["r2"]);
+    const ids = await lab.redis.zrange(jobsKey(0, TENANT), "0", "-1");
+    expect(ids).not.toContain(`${lab.lane.model}:${TENANT}:r1`);
+  });
+});
