@@ -21,6 +21,7 @@ import { onlyTenant, type TenantOf } from "./http/tenant.js";
 import type { ParseThread } from "./kserve/http/parse-thread.js";
 import { RequestReader } from "./kserve/http/request-reader.js";
 import { TensorPrinter } from "./kserve/http/tensor-printer.js";
+import { addWebhookRoutes, type WebhookRoutesOptions } from "./webhooks/routes.js";
 import { addKserveRoutes, type KserveRoutesOptions } from "./kserve/http/routes.js";
 
 export interface AppOptions extends Omit<KserveRoutesOptions, "bodies" | "reader" | "printer" | "tenantOf"> {
@@ -31,6 +32,8 @@ export interface AppOptions extends Omit<KserveRoutesOptions, "bodies" | "reader
   readonly requests?: Requests;
   /** Absent where there are no sequences to look at. */
   readonly sequences?: Sequences;
+  /** Absent where nobody is told of events. */
+  readonly webhooks?: WebhookRoutesOptions;
   readonly bodies?: Bodies;
   /** Where it is absent, all bodies are parsed on the main thread. */
   readonly parseThread?: ParseThread;
@@ -67,6 +70,9 @@ export function buildApp(options: AppOptions): GatewayApp {
   if (options.requests !== undefined) addRequestRoutes(router, options.requests, tenantOf);
   if (options.sequences !== undefined) {
     addSequenceRoutes(router, { ...options, sequences: options.sequences, bodies, tenantOf });
+  }
+  if (options.webhooks !== undefined) {
+    addWebhookRoutes(router, options.webhooks, { bodies, limits: options.limits, tenantOf });
   }
   addOpenAiRoutes(router, { ...options, bodies, tenantOf });
   app.notFound((c) => send(c.env.outgoing, errorReply(fixedError("not_found", "usual"))));

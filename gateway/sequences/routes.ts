@@ -8,6 +8,7 @@ import type { ModelDirectory } from "../fleet/models.js";
 import type { Bodies } from "../http/bodies.js";
 import { readIdempotencyKey } from "../http/headers.js";
 import { stateBodyLimit, type Limits } from "../http/limits.js";
+import { queryOf, withoutOthers } from "../http/query.js";
 import { jsonReply } from "../http/reply.js";
 import { pathOf, type GatewayEnv, type Router } from "../http/router.js";
 import type { TenantOf } from "../http/tenant.js";
@@ -35,7 +36,7 @@ export function addSequenceRoutes(router: Router, options: SequenceRoutesOptions
     const version = modelVersion(c);
     return { tenant: tenantOf(c.env.incoming), model: fleet.directory.find(modelName(c), version), version };
   };
-  const named = (c: Context<GatewayEnv>, query: Query): Named => {
+  const named = (c: Context<GatewayEnv>, query: { readonly type?: string }): Named => {
     const segments = pathOf(c.env.incoming.url ?? "").split("/");
     const id = segments[modelVersion(c) === undefined ? 5 : 7] ?? "";
     return { ...ofModel(c), id: readSequenceId(id, query.type) };
@@ -95,34 +96,6 @@ export function addSequenceRoutes(router: Router, options: SequenceRoutesOptions
       },
     });
   }
-}
-
-type QueryName = "limit" | "after" | "type" | "step";
-type Query = Readonly<Partial<Record<QueryName, string>>>;
-
-/**
- * Reads the query. A misspelt parameter could mean another sequence, so none is ignored.
- * @throws InferenceError for one that the path does not have, or that comes twice
- */
-function queryOf(c: Context<GatewayEnv>, names: readonly QueryName[]): Query {
-  const { url = "" } = c.env.incoming;
-  const from = url.indexOf("?");
-  const query: Partial<Record<QueryName, string>> = {};
-  for (const [name, value] of from === -1 ? [] : new URLSearchParams(url.slice(from + 1).replace(/#.*$/, ""))) {
-    const known = names.find((one) => one === name);
-    if (known === undefined) {
-      throw new InferenceError("invalid_argument", `unknown query parameter '${name}'; there are: ${names.join(", ")}`);
-    }
-    if (query[known] !== undefined) throw new InferenceError("invalid_argument", `'${name}' is given twice`);
-    query[known] = value;
-  }
-  return query;
-}
-
-function withoutOthers(given: JsonObject, names: readonly string[]): JsonObject {
-  const other = Object.keys(given).find((name) => !names.includes(name));
-  if (other === undefined) return given;
-  throw new InferenceError("invalid_argument", `unknown member '${other}' of the body; there are: ${names.join(", ")}`);
 }
 
 function readLimit(text: string | undefined): number {

@@ -14,6 +14,7 @@ export const order = [
   "shared/queue/admission",
   "shared/queue/work",
   "shared/queue/sequences",
+  "shared/queue/webhooks",
 
   "gateway/fleet",
   "gateway/stream",
@@ -26,6 +27,8 @@ export const order = [
   "gateway/openai",
   "gateway/requests",
   "gateway/sequences",
+  "gateway/webhooks",
+  "gateway/jobs",
   "gateway",
 
   "worker/thread",
