@@ -1,4 +1,6 @@
-/** The settings of the jobs process: every environment variable with its unit, default and bounds. */
+/**
+ * The settings of the jobs process: every environment variable with its unit, default and bounds.
+ */
 import { z } from "zod";
 import { parseSettings, sharedSettings } from "#shared/settings.js";
 import { webhookSettings } from "../webhooks/settings.js";

@@ -5,7 +5,6 @@
 import { randomBytes } from "node:crypto";
 import { createRequire } from "node:module";
 import { closeSync, openSync, utimesSync } from "node:fs";
-import type { ConnectionOptions } from "bullmq";
 import type { Logger } from "pino";
 import { exitCodeOf } from "#shared/exit.js";
 import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
@@ -56,7 +55,7 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   lifecycle.onClose("queue", () => connection.disconnect());
   const deliveries = new Deliveries({
     redis,
-    connection: connection as unknown as ConnectionOptions,
+    connection,
     webhooks,
     box: new SecretBox(key),
     sender,

@@ -4,7 +4,7 @@
  * followed, an answer is read up to a limit and never decompressed, and all of it has one time
  * limit.
  */
-import { lookup, type LookupAddress } from "node:dns";
+import { lookup } from "node:dns";
 import type { LookupFunction } from "node:net";
 import { Agent, buildConnector, request } from "undici";
 import type { Answered } from "./verdict.js";
@@ -26,6 +26,8 @@ const KEPT_OPEN_MS = 4_000;
 export interface SenderSettings {
   readonly allowed: AddressRanges;
   readonly timeoutMs: number;
+  /** Resolves names; the system's by default. */
+  readonly resolve?: typeof lookup;
 }
 
 class NotAllowedError extends Error {
@@ -40,7 +42,7 @@ export class Sender {
   constructor(settings: SenderSettings) {
     this.#settings = settings;
     this.#agent = new Agent({
-      connect: checkedConnector(settings.allowed),
+      connect: checkedConnector(settings.allowed, settings.resolve ?? lookup),
       keepAliveTimeout: KEPT_OPEN_MS,
       maxHeaderSize: MOST_HEAD_BYTES,
       pipelining: 1,
@@ -93,6 +95,7 @@ const reasons: Readonly<Record<string, string>> = {
   EHOSTUNREACH: "unreachable",
   ENETUNREACH: "unreachable",
   UND_ERR_HEADERS_OVERFLOW: "bad_answer",
+  HTTPParserError: "bad_answer",
 };
 
 function reasonOf(error: unknown): string {
@@ -100,16 +103,15 @@ function reasonOf(error: unknown): string {
   const { code } = error as NodeJS.ErrnoException;
   const known = reasons[String(code)] ?? reasons[error.name];
   if (known !== undefined) return known;
-  // An answer that is no HTTP, or a certificate that does not hold.
-  if (String(code).startsWith("HPE_")) return "bad_answer";
+  // Such as a certificate that does not hold.
   return /CERT|SSL|TLS|ALTNAME|SELF_SIGNED|VERIFY/.test(String(code)) ? "tls" : "failed";
 }
 
-function checkedConnector(allowed: AddressRanges): buildConnector.connector {
+function checkedConnector(allowed: AddressRanges, resolve: typeof lookup): buildConnector.connector {
   const made = (scheme: Scheme) =>
     buildConnector({
       timeout: CONNECT_MS,
-      lookup: checkedLookup(scheme, allowed),
+      lookup: checkedLookup(scheme, allowed, resolve),
       // Attempts at several addresses would share the time of one.
       autoSelectFamily: true,
       allowH2: false,
@@ -130,10 +132,10 @@ function checkedConnector(allowed: AddressRanges): buildConnector.connector {
 }
 
 /** Gives only the addresses of a name that may be connected to. */
-function checkedLookup(scheme: Scheme, allowed: AddressRanges): LookupFunction {
+function checkedLookup(scheme: Scheme, allowed: AddressRanges, resolve: typeof lookup): LookupFunction {
   return (hostname, options, done) => {
     const name = isLocalName(hostname) ? "localhost" : hostname;
-    lookup(name, { ...options, all: true }, (error: Error | null, found: LookupAddress[]) => {
+    resolve(name, { ...options, all: true }, (error, found) => {
       if (error !== null) return done(error, "");
       const usable = found.filter(({ address }) => mayConnect(address, scheme, allowed));
       const [first] = usable;

@@ -16,7 +16,7 @@ export type Verdict =
   | { readonly said: "failed" };
 
 const GONE = 410;
-/** A wait is made longer by up to this part, so that what failed together does not come together. */
+/** A wait is made longer by up to this part: what failed together is not to come together. */
 const JITTER = 0.1;
 const LONGEST_RETRY_AFTER_MS = 86_400_000;
 

@@ -1,4 +1,4 @@
-/** What a webhook is: as it lies in Redis, and as its tenant reads it, which is without its secret. */
+/** What a webhook is: as it lies in Redis, and as its tenant reads it, without its secret. */
 import { z } from "zod";
 import { eventTypes, type EventType } from "#shared/queue/events.js";
 import type { SecretBox } from "./secrets.js";

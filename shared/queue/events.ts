@@ -71,7 +71,7 @@ export async function createEventsGroup(redis: RedisClient, key: string): Promis
   }
 }
 
-/** Removes consumers that have nothing and have not read for `idleMs`: each start has a new name. */
+/** Removes consumers that have nothing and have not read for `idleMs`: each start makes one. */
 export async function removeIdleConsumers(redis: RedisClient, key: string, idleMs: number): Promise<void> {
   for (const one of list(await redis.call("XINFO", "CONSUMERS", key))) {
     const fields = list(one);

@@ -206,7 +206,7 @@ export const webhookKeys = {
   delivery: (tenant: string, message: string) => `{hooks}:delivery:${tenant}:${message}`,
 };
 
-/** What the keys of BullMQ's queues begin with: one hash tag, since its scripts name many keys. */
+/** What the keys of BullMQ's queues begin with: one hash tag, since its scripts take many. */
 export const QUEUE_PREFIX = "{jobs}";
 
 /** NATS subject: outcomes of the requests that one gateway process waits for. */

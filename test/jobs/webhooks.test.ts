@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ownConfig } from "../support/fleet/repository.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
-import { Receiver, verified, WebhookClient } from "../support/webhooks.js";
+import { Receiver, verified, WebhookClient } from "../support/jobs/webhooks.js";
 import { step, TENANT_HEADER } from "../edition/sequences/ask.js";
 
 const IDLE_US = 300_000;

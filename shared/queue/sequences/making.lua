@@ -1,5 +1,6 @@
 -- making.lua: how scripts make a sequence that goes on from a checkpoint. They have its live zset
 -- as KEYS[2], and those that count together with it behind that.
+-- include ../events.lua
 
 local function liveTogether()
   local count = 0
@@ -7,8 +8,9 @@ local function liveTogether()
   return count
 end
 
--- Remove what is left of a sequence of the name that has idled out.
-local function clearLapsed(base, name, seq)
+-- Remove what is left of a sequence of the name that has idled out, `idle` ms after its last step.
+local function clearLapsed(base, name, seq, idle)
+  if seq then noteExpired(base, name, seq, idle) end
   local left = seq and versionKeys(base, name, seq.at, seq.kept) or {}
   if #left > 0 then redis.call('UNLINK', unpack(left)) end
 end

@@ -1,4 +1,4 @@
-/** The typed wrapper of begin-delivery.lua: notes that a message is to be delivered to a webhook. */
+/** The typed wrapper of begin-delivery.lua: notes that a message is to be delivered. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, word } from "../../redis/script.js";
 import { webhookKeys } from "../keys.js";

@@ -1,4 +1,4 @@
-/** What is known of deliveries, read with plain commands. begin-delivery.lua says what a hash has. */
+/** What is known of deliveries, read with plain commands. begin-delivery.lua has the fields. */
 import type { RedisClient } from "../../redis/connect.js";
 import { webhookKeys } from "../keys.js";
 

@@ -3,7 +3,8 @@
 -- replaced by a newer one only adds its attempt.
 --   KEYS[1] the delivery (begin-delivery.lua)   KEYS[2] deliveries of the tenant
 --   ARGV[1] run   ARGV[2] state from now on   ARGV[3] the attempt as JSON; '' where none was made
---   ARGV[4] ms until the next one; '' where none comes   ARGV[5] TTL ms   ARGV[6] most attempts kept
+--   ARGV[4] ms until the next one; '' where none comes   ARGV[5] TTL ms
+--   ARGV[6] most attempts kept
 --   Returns 'noted', or 'gone' where the delivery is not known any more
 local key = KEYS[1]
 local run, tries, attempts = unpack(redis.call('HMGET', key, 'run', 'tries', 'attempts'))

@@ -3,7 +3,8 @@
 --   KEYS[1] webhooks of the tenant   KEYS[2] revisions
 --   ARGV[1] tenant   ARGV[2] id   ARGV[3] the webhook as it was read, '' where it is to be made
 --   ARGV[4] as it is to be, '' where it is to be removed   ARGV[5] most webhooks of a tenant
---   Returns {'written', revision, every webhook of the tenant}   done, by this call or an earlier one
+--   Returns {'written', revision, webhooks}   done, by this call or by an earlier one; all webhooks
+--                                             that the tenant has now
 --           {'conflict'}   it is not as it was read any more
 --           {'full'}       the tenant has as many as it may
 local key, id, from, to = KEYS[1], ARGV[2], ARGV[3], ARGV[4]

@@ -41,6 +41,8 @@ export interface FleetPlan {
   readonly env?: Readonly<Record<string, string>>;
   /** Settings for the workers alone. */
   readonly workerEnv?: Readonly<Record<string, string>>;
+  /** Settings for the jobs processes alone. */
+  readonly jobsEnv?: Readonly<Record<string, string>>;
   /** Node's own flags for the member of this name. */
   readonly flags?: (member: string) => readonly string[];
   /** Where the logs go and stay; without it they go with the fleet, unless KEEP_LOGS is set. */
@@ -166,6 +168,7 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
     const addJobs = async () => {
       const one = member(`jobs-${jobs.length + 1}`, "gateway/jobs/main.js", "jobs ready", {
         BATON_REDIS_URL: store.urls.gateway,
+        ...plan.jobsEnv,
       });
       jobs.push(one);
       await one.start();
