@@ -1,7 +1,7 @@
 /**
  * How each process of the fleet is started and how long it may take to stop. The gateway, the jobs
- * process and the workers run built code with the brokers' addresses; a private broker listens on this machine
- * only, and keeps its data in our folder.
+ * process and the workers run built code with the brokers' addresses; a private broker listens on
+ * this machine only, and keeps its data in our folder.
  */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -26,9 +26,9 @@ import { LOCAL } from "./ports.mjs";
  */
 
 /**
- * The gateway and the jobs process stop first: the gateway takes no more requests and sees the accepted ones answered, for which
- * workers and brokers have to be there. Then the workers stop, which hand back what is left; then
- * the brokers, when nobody writes any more.
+ * The gateway and the jobs process stop first: they take nothing more and finish what they have,
+ * for which workers and brokers have to be there. Then the workers stop, which hand back what is
+ * left; then the brokers, when nobody writes any more.
  */
 const STOP_ORDER = { gateway: 1, jobs: 1, worker: 2, nats: 3, redis: 4 };
 /** More than the 25 s of BATON_DRAIN_MS, so that a drain ends by itself. */

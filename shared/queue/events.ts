@@ -73,7 +73,7 @@ export async function createEventsGroup(redis: RedisClient, key: string): Promis
 
 /** Removes consumers that have nothing and have not read for `idleMs`: each start makes one. */
 export async function removeIdleConsumers(redis: RedisClient, key: string, idleMs: number): Promise<void> {
-  for (const one of list(await redis.call("XINFO", "CONSUMERS", key))) {
+  for (const one of list(await redis.call("XINFO", "CONSUMERS", key, GROUP))) {
     const fields = list(one);
     const valueOf = (name: string) => fields[fields.findIndex((field) => field === name) + 1];
     if (integer(valueOf("pending")) > 0 || integer(valueOf("idle")) < idleMs) continue;

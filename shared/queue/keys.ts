@@ -123,7 +123,7 @@ export const registryKeys = {
   upkeep: "{registry}:upkeep",
   /** string: the `version` at which no pin was retired */
   settled: "{registry}:settled",
-  /** zset of gateways and jobs processes, each as JSON → Redis ms until which it counts as living */
+  /** zset of gateways and jobs processes, each as JSON → Redis ms until which it is listed */
   processes: "{registry}:processes",
   /** hash: what all processes of the deployment agree on */
   deployment: "{registry}:deployment",

@@ -24,8 +24,8 @@ describe("the README's first requests", () => {
     return stdout;
   }
 
-  it("are eight", () => {
-    expect(commands).toHaveLength(8);
+  it("are nine", () => {
+    expect(commands).toHaveLength(9);
   });
 
   it("add and subtract", async () => {
@@ -74,6 +74,11 @@ describe("the README's first requests", () => {
     const said = (await paste(commands[7] ?? "")).replaceAll("}{", "}\n{").split("\n");
     const ids = said.slice(1).map((line) => (JSON.parse(line) as { sequence_id: number }).sequence_id);
     expect(ids).toEqual([7, 8, 9, 7]);
+  });
+
+  it("make a webhook, which shows its secret", async () => {
+    const made = JSON.parse(await paste(commands[8] ?? "")) as { id: string; secret: string };
+    expect([made.id, made.secret]).toEqual([expect.stringMatching(/^wh_/), expect.stringMatching(/^whsec_/)]);
   });
 
   it("show the fleet", async () => {

@@ -40,14 +40,16 @@ describe("two jobs processes", () => {
   const remove = (webhook: string) => client.ask("DELETE", `/webhooks/${webhook}`);
 
   it("are listed in the fleet, beside the gateway", async () => {
-    interface Listed {
+    interface Started {
       readonly pid: number;
+    }
+    interface Listed extends Started {
       readonly started_at: string;
     }
     const fleet = async () => (await client.ask<{ gateways: Listed[]; jobs: Listed[] }>("GET", "/fleet")).body;
     const { jobs, gateways } = served.fleet;
-    const pids = (members: readonly Listed[]) => members.map(({ pid }) => pid).sort();
-    await expect.poll(async () => pids((await fleet()).jobs)).toEqual(jobs.map(({ process }) => process.pid).sort());
+    const pids = (members: readonly Started[]) => members.map(({ pid }) => pid).sort((a, b) => a - b);
+    await expect.poll(async () => pids((await fleet()).jobs)).toEqual(pids(jobs.map(({ process }) => process)));
     expect(pids((await fleet()).gateways)).toEqual(gateways.map(({ member }) => member.process.pid));
     for (const { started_at: at } of (await fleet()).jobs) expect(Date.parse(at)).not.toBeNaN();
   });

@@ -1,7 +1,7 @@
 #!lua
 -- begin-delivery.lua: note that a message is to be delivered to a webhook, or that somebody asks
--- for that once more. A delivery runs once for its event and once for each replay; a run is named by
--- the entry of the outbox that asks for it.
+-- for that once more. A delivery runs once for its event and once for each replay; a run is named
+-- by the entry of the outbox that asks for it.
 --   KEYS[1] deliveries of the tenant   KEYS[2] the delivery, a hash:
 --     event, job, webhook, body   what is sent, and where; never changed
 --     created   Redis ms           state  pending, delivered or failed
