@@ -44,7 +44,7 @@ const BLOCK_MS = 5_000;
 const SILENCE_MS = 2_000;
 const PAUSE_MS = 200;
 /** What somebody else has had for this long, or we ourselves, is taken over. */
-const TAKE_OVER_AFTER_MS = 10_000;
+const TAKE_OVER_AFTER_MS = 5_000;
 const TAKE_OVER_EVERY_MS = 5_000;
 /** Of so many rounds one removes the consumers of processes that are gone. */
 const REMOVE_EVERY = 60;

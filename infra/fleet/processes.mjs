@@ -69,7 +69,8 @@ export function processPlans(settings, urls) {
     name: "jobs",
     order: STOP_ORDER.jobs,
     args: [join(root, "dist/gateway/jobs/main.js")],
-    env,
+    // Names are looked up in threads, and one that is slow must not keep others waiting.
+    env: { UV_THREADPOOL_SIZE: "64", ...env },
     readyMessage: "jobs ready",
   };
   const workers = Array.from({ length: settings.workers }, (_, i) => ({

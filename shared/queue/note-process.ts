@@ -43,10 +43,21 @@ export async function listProcess(
   await note(0);
 }
 
-/** @throws the client's error where Redis cannot be asked */
+/**
+ * What no process of this version has written is left out.
+ * @throws the client's error where Redis cannot be asked
+ */
 export async function readProcesses(redis: RedisClient): Promise<ListedProcess[]> {
   const now = await timeAt(redis, registryKeys.processes);
   const found = await redis.zrangebyscore(registryKeys.processes, Math.ceil(now), "+inf");
-  const listed = found.map((text) => schema.parse(JSON.parse(text)));
+  const listed = found.flatMap((text) => parse(text) ?? []);
   return listed.sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function parse(text: string): ListedProcess | undefined {
+  try {
+    return schema.parse(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
 }

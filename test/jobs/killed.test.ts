@@ -86,15 +86,15 @@ describe("two jobs processes", () => {
   it("go on with what the other one has, while that is frozen", async () => {
     const MESSAGES = 8;
     const { id } = await client.register(receiver.url("/frozen"));
-    for (const [i, one] of served.fleet.jobs.entries()) {
-      one.freeze();
-      await noteExpiries(redis, "default", MESSAGES);
-      await expect.poll(() => states(id), TAKEN_OVER).toEqual(all((i + 1) * MESSAGES, "delivered"));
-      one.thaw();
-    }
-    expect(new Set(idsAt("/frozen")).size).toBe(2 * MESSAGES);
+    const [one] = served.fleet.jobs;
+    one?.freeze();
+    // Each has some of them: both wait for the next one, in turn.
+    await noteExpiries(redis, "default", MESSAGES);
+    await expect.poll(() => states(id), TAKEN_OVER).toEqual(all(MESSAGES, "delivered"));
+    one?.thaw();
+    expect(new Set(idsAt("/frozen")).size).toBe(MESSAGES);
     await remove(id);
-  }, 120_000);
+  }, 90_000);
 
   it("are told to stop while they send: what was begun is finished first, once", async () => {
     const pending: (() => void)[] = [];

@@ -143,7 +143,7 @@ let sequence = 0;
  * Notes that sequences have expired, as the scripts do.
  * @returns their ids
  */
-export async function noteExpiries(redis: Redis, tenant: string, count = 1): Promise<number[]> {
+export async function noteExpiries(redis: Pick<Redis, "xadd">, tenant: string, count = 1): Promise<number[]> {
   const ids = Array.from({ length: count }, () => ++sequence);
   for (const id of ids) {
     const facts = { model: "chain", version: "1", sequence: `u${id}`, steps: 1, last: "1790000000000" };
