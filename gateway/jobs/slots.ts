@@ -11,10 +11,14 @@ interface Turn {
   msEach: number;
 }
 
-const USUAL_MS = 1_000;
+/** What is believed before the first attempt has ended: most receivers are quick. */
+const USUAL_MS = 20;
+/** Above this many names, those with nothing under way are forgotten. */
+const MOST_KNOWN = 10_000;
 /** How much the newest attempt counts. */
 const NEWEST = 0.3;
-const BOUNDS_MS = { least: 20, most: 5_000 };
+/** Of what lies between two that are sent away. */
+const BOUNDS_MS = { least: 2, most: 5_000 };
 
 export class Slots {
   readonly #limit: number;
@@ -36,8 +40,7 @@ export class Slots {
       turn.running++;
       return undefined;
     }
-    const apart = Math.min(Math.max(turn.msEach / this.#limit, BOUNDS_MS.least), BOUNDS_MS.most);
-    turn.nextAt = Math.max(turn.nextAt, now) + apart;
+    turn.nextAt = Math.max(turn.nextAt, now) + this.#apart(turn);
     return turn.nextAt - now;
   }
 
@@ -46,7 +49,16 @@ export class Slots {
     const turn = this.#turns.get(name);
     if (turn === undefined) return;
     turn.running--;
-    if (tookMs !== undefined) turn.msEach += NEWEST * (tookMs - turn.msEach);
-    if (turn.running === 0 && turn.nextAt <= now) this.#turns.delete(name);
+    if (tookMs !== undefined) {
+      const before = this.#apart(turn);
+      turn.msEach += NEWEST * (tookMs - turn.msEach);
+      // As if those who were sent away had been told what is known now.
+      turn.nextAt = now + Math.max(turn.nextAt - now, 0) * (this.#apart(turn) / before);
+    }
+    if (turn.running === 0 && this.#turns.size > MOST_KNOWN) this.#turns.delete(name);
+  }
+
+  #apart({ msEach }: Turn): number {
+    return Math.min(Math.max(msEach / this.#limit, BOUNDS_MS.least), BOUNDS_MS.most);
   }
 }
