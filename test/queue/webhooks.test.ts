@@ -68,6 +68,16 @@ describe("a delivery", () => {
     expect(await readDelivery(lab.redis, "other", "msg_1")).toBeUndefined();
   });
 
+  it("has ended once an attempt has: what another process had under way changes nothing", async () => {
+    const run = named("late", "msg_1");
+    await begin(run);
+    await end(run);
+    await noteAttempt(lab.redis, run, { state: "pending", attempt, nextInMs: MINUTE }, MINUTE);
+    const delivery = await readDelivery(lab.redis, "late", "msg_1");
+    expect(delivery).toMatchObject({ state: "delivered", tries: 1, nextAt: undefined });
+    expect(delivery?.attempts).toHaveLength(2);
+  });
+
   it("is kept until its next attempt and for its time after that, with its newest attempts", async () => {
     const run = named("times", "msg_1");
     await begin(run);

@@ -1,13 +1,14 @@
 #!lua flags=allow-oom
--- note-attempt.lua: note an attempt to deliver, and what becomes of the delivery. A run that was
--- replaced by a newer one only adds its attempt.
+-- note-attempt.lua: note an attempt to deliver, and what becomes of the delivery. A run that has
+-- ended, or was replaced by a newer one, only adds its attempt: two processes may have made one at
+-- the same time.
 --   KEYS[1] the delivery (begin-delivery.lua)   KEYS[2] deliveries of the tenant
 --   ARGV[1] run   ARGV[2] state from now on   ARGV[3] the attempt as JSON; '' where none was made
 --   ARGV[4] ms until the next one; '' where none comes   ARGV[5] TTL ms
 --   ARGV[6] most attempts kept
 --   Returns 'noted', or 'gone' where the delivery is not known any more
 local key = KEYS[1]
-local run, tries, attempts = unpack(redis.call('HMGET', key, 'run', 'tries', 'attempts'))
+local run, tries, attempts, state = unpack(redis.call('HMGET', key, 'run', 'tries', 'attempts', 'state'))
 if not run then return 'gone' end
 if ARGV[3] ~= '' then
   attempts = (attempts or '') .. ARGV[3] .. '\n'
@@ -18,7 +19,7 @@ if ARGV[3] ~= '' then
   end
   redis.call('HSET', key, 'attempts', attempts)
 end
-if run == ARGV[1] then
+if run == ARGV[1] and state == 'pending' then
   local next = ''
   if ARGV[4] ~= '' then
     local time = redis.call('TIME')
