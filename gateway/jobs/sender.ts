@@ -8,14 +8,7 @@ import { lookup } from "node:dns";
 import type { LookupFunction } from "node:net";
 import { Agent, buildConnector, request } from "undici";
 import type { Answered } from "./verdict.js";
-import {
-  isLocalName,
-  literalOf,
-  mayConnect,
-  urlFault,
-  type AddressRanges,
-  type Scheme,
-} from "../webhooks/addresses.js";
+import { isLocalName, mayConnect, urlFault, type AddressRanges, type Scheme } from "../webhooks/addresses.js";
 
 const CONNECT_MS = 3_000;
 const MOST_ANSWER_BYTES = 64 * 1024;
@@ -53,6 +46,7 @@ export class Sender {
     const { allowed, timeoutMs } = this.#settings;
     const startedAt = performance.now();
     const passed = () => Math.round(performance.now() - startedAt);
+    // Nobody looks up what is an address already: such a URL is judged as it stands.
     if (urlFault(url, allowed) !== undefined) return { status: null, error: "url_not_allowed", ms: 0 };
     const over = AbortSignal.timeout(timeoutMs);
     try {
@@ -119,9 +113,6 @@ function checkedConnector(allowed: AddressRanges, resolve: typeof lookup): build
   const connectors = { http: made("http"), https: made("https") };
   return (options, done) => {
     const scheme = options.protocol === "https:" ? "https" : "http";
-    // Nobody looks up what is an address already.
-    const literal = literalOf(options.hostname);
-    if (literal !== undefined && !mayConnect(literal, scheme, allowed)) return done(new NotAllowedError(), null);
     connectors[scheme](options, (error, socket) => {
       if (error !== null) return done(error, null);
       if (mayConnect(socket.remoteAddress ?? "", scheme, allowed)) return done(null, socket);
