@@ -23,6 +23,7 @@ import { onlyTenant, type TenantOf } from "./http/tenant.js";
 import type { ParseThread } from "./kserve/http/parse-thread.js";
 import { RequestReader } from "./kserve/http/request-reader.js";
 import { TensorPrinter } from "./kserve/http/tensor-printer.js";
+import { addWebhookRoutes, type WebhookRoutesOptions } from "./webhooks/routes.js";
 import { addKserveRoutes, type KserveRoutesOptions } from "./kserve/http/routes.js";
 
 export interface AppOptions extends Omit<KserveRoutesOptions, "bodies" | "reader" | "printer" | "tenantOf"> {
@@ -35,6 +36,8 @@ export interface AppOptions extends Omit<KserveRoutesOptions, "bodies" | "reader
   readonly sequences?: Sequences;
   /** Absent where no jobs are taken. */
   readonly jobs?: Jobs;
+  /** Absent where nobody is told of events. */
+  readonly webhooks?: WebhookRoutesOptions;
   readonly bodies?: Bodies;
   /** Where it is absent, all bodies are parsed on the main thread. */
   readonly parseThread?: ParseThread;
@@ -74,6 +77,9 @@ export function buildApp(options: AppOptions): GatewayApp {
     addSequenceRoutes(router, { ...options, sequences: options.sequences, bodies, tenantOf });
   }
   if (options.jobs !== undefined) addJobRoutes(router, { ...options, jobs: options.jobs, bodies, reader, tenantOf });
+  if (options.webhooks !== undefined) {
+    addWebhookRoutes(router, options.webhooks, { bodies, limits: options.limits, tenantOf });
+  }
   addOpenAiRoutes(router, { ...options, bodies, tenantOf });
   app.notFound((c) => send(c.env.outgoing, errorReply(fixedError("not_found", "usual"))));
   app.onError((error, c) => router.refuse(error, c));

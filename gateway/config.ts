@@ -4,10 +4,12 @@
 import { z } from "zod";
 import { areHosts, originsFault } from "./http/browsers.js";
 import { parseWeights } from "./http/tenant.js";
+import { webhookSettings } from "./webhooks/settings.js";
 import { parseSettings, sharedSettings } from "#shared/settings.js";
 
 export const gatewaySettings = sharedSettings
   .extend({
+    ...webhookSettings,
     BATON_HOST: z.string().default("0.0.0.0").describe("address to listen on"),
     BATON_HTTP_PORT: z.coerce.number().int().min(0).max(65_535).default(8000).describe("HTTP port; 0 takes a free one"),
     BATON_ALLOWED_HOSTS: z

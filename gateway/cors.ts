@@ -12,7 +12,7 @@ import { errorReply, errorShapeOf } from "./http/errors.js";
 import { send, type Reply } from "./http/reply.js";
 
 /** All methods that some path has. */
-const methods = "GET, HEAD, POST, PUT, DELETE";
+const methods = "GET, HEAD, POST, PUT, PATCH, DELETE";
 /** Headers of replies that browsers show to pages only where they are told to. */
 const exposed = [
   "baton-request-id",

@@ -11,6 +11,7 @@ import { exitCodeOf } from "#shared/exit.js";
 import { replySubject } from "#shared/queue/keys.js";
 import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
 import { createLog } from "#shared/log.js";
+import { listProcess } from "#shared/queue/note-process.js";
 import { connectBus } from "#shared/nats/connect.js";
 import { connectRedis, whenReady } from "#shared/redis/connect.js";
 import { joinDeployment } from "#shared/queue/deployment.js";
@@ -41,6 +42,9 @@ import { Bodies } from "./http/bodies.js";
 import { ParseThread } from "./kserve/http/parse-thread.js";
 import { TensorPrinter } from "./kserve/http/tensor-printer.js";
 import { defaultLimits } from "./http/limits.js";
+import { parseRanges } from "./webhooks/addresses.js";
+import { parseKey, SecretBox } from "./webhooks/secrets.js";
+import { Webhooks } from "./webhooks/webhooks.js";
 
 const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
 /** How long Redis may take to be reachable before the start fails. */
@@ -111,6 +115,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     readers.watch(closing.signal),
     deadlines.watch(closing.signal),
     loads.watch(closing.signal),
+    listProcess(redis, { kind: "gateway", name: gateway }, closing.signal),
   ]);
   lifecycle.onClose("background", async () => {
     closing.abort();
@@ -169,6 +174,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     resultTtlMs: config.BATON_RESULT_TTL_MS,
   });
   const tenantOf = tenantFrom(config.BATON_TENANT_HEADER);
+  const secretsKey = config.BATON_SECRETS_KEY === undefined ? undefined : parseKey(config.BATON_SECRETS_KEY);
   const app = buildApp({
     fleet,
     tenantOf,
@@ -176,6 +182,12 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     requests,
     sequences,
     jobs,
+    webhooks: {
+      redis,
+      webhooks: new Webhooks({ redis, buckets }),
+      allowed: parseRanges(config.BATON_WEBHOOK_ALLOW) ?? [],
+      box: new SecretBox(secretsKey),
+    },
     isReady: () => !stopping && fleet.canAdmit && !loads.isFull,
     serverName: config.BATON_SERVER_NAME,
     version,

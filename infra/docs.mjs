@@ -12,6 +12,8 @@ import { drawFolders } from "./checks/draw.mjs";
 const dist = new URL("../dist/", import.meta.url).href;
 /** @type {typeof import("../gateway/config.js")} */
 const { gatewaySettings } = await import(`${dist}gateway/config.js`);
+/** @type {typeof import("../gateway/jobs/config.js")} */
+const { jobsSettings } = await import(`${dist}gateway/jobs/config.js`);
 /** @type {typeof import("../shared/settings.js")} */
 const { sharedSettings } = await import(`${dist}shared/settings.js`);
 /** @type {typeof import("../worker/config.js")} */
@@ -43,6 +45,7 @@ const parts = {
     "| --- | --- | --- | --- |",
     ...rows(sharedSettings, "both"),
     ...rows(gatewaySettings, "gateway", sharedSettings.shape),
+    ...rows(jobsSettings, "jobs", gatewaySettings.shape),
     ...rows(workerSettings, "worker", sharedSettings.shape),
   ].join("\n"),
   folders: `\`\`\`mermaid\n${drawFolders(root)}\n\`\`\``,

@@ -251,6 +251,11 @@ export const errorKinds = {
     },
   },
   unknown_request: { status: 404, retry: false, texts: { usual: "no such request" } },
+  unknown_webhook: { status: 404, retry: false, texts: { usual: "no such webhook" } },
+  unknown_delivery: { status: 404, retry: false, texts: { usual: "no such delivery" } },
+  /** A webhook's URL leads where nothing may be sent to. */
+  url_not_allowed: { status: 400, retry: false },
+  webhook_limit: { status: 429, retry: false },
   /**
    * A client says which step of its sequence a request is, and the sequence has not come so far:
    * the fleet has lost steps that were answered, or the client guesses.

@@ -8,6 +8,7 @@ import type { QueueLimits } from "#shared/queue/admission/limits.js";
 import { readAllLoads } from "#shared/queue/load.js";
 import { pinOf, pinText } from "#shared/queue/address.js";
 import { GROUP, laneKeys } from "#shared/queue/keys.js";
+import { readProcesses, type ListedProcess } from "#shared/queue/note-process.js";
 import { timeAt } from "#shared/redis/clock.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
 import { isTransient } from "#shared/retry.js";
@@ -34,11 +35,12 @@ export interface Described {
 export async function describeFleet(described: Described) {
   const { redis, workers, buckets, unserved, goneBack, limits } = described;
   try {
-    const [fleet, queue] = await Promise.all([
+    const [fleet, queue, processes] = await Promise.all([
       description(redis, workers, buckets, unserved),
       describeQueue(described, limits),
+      readProcesses(redis),
     ]);
-    return { ...fleet, queue, gone_back: goneBack?.describe() };
+    return { ...fleet, ...describeProcesses(processes), queue, gone_back: goneBack?.describe() };
   } catch (error) {
     dropIfSilent(redis, error);
     if (!isTransient(error)) throw error;
@@ -94,6 +96,14 @@ async function description(
     })),
     models,
   };
+}
+
+function describeProcesses(processes: readonly ListedProcess[]) {
+  const ofKind = (wanted: ListedProcess["kind"]) =>
+    processes
+      .filter(({ kind }) => kind === wanted)
+      .map(({ name, host, pid, startedAt }) => ({ name, host, pid, started_at: startedAt }));
+  return { gateways: ofKind("gateway"), jobs: ofKind("jobs") };
 }
 
 function describeDevice({ memory, ...device }: NonNullable<Announcement["device"]>) {

@@ -1,6 +1,7 @@
-/** Reads the query of a request's target. */
+/** Reads a query and the members of a body, of which none that is unknown may be ignored. */
 import type { IncomingMessage } from "node:http";
 import { InferenceError } from "#shared/errors.js";
+import type { JsonObject } from "#shared/json/parse.js";
 
 /**
  * A misspelt parameter could mean something else than what is answered, so none is ignored.
@@ -22,4 +23,11 @@ export function readQuery<Name extends string>(
     query[known] = value;
   }
   return query;
+}
+
+/** @throws InferenceError for a member that the body may not have */
+export function withoutOthers(given: JsonObject, names: readonly string[]): JsonObject {
+  const other = Object.keys(given).find((name) => !names.includes(name));
+  if (other === undefined) return given;
+  throw new InferenceError("invalid_argument", `unknown member '${other}' of the body; there are: ${names.join(", ")}`);
 }

@@ -17,7 +17,7 @@ export interface GatewayEnv {
 /** Answers one request. Returns undefined where it has answered by itself. */
 export type Handler = (c: Context<GatewayEnv>) => Reply | undefined | Promise<Reply | undefined>;
 
-type Method = "GET" | "POST" | "PUT" | "DELETE";
+type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** Takes fields and then the line, as pino's methods do. */
 export type Log = (fields: Readonly<Record<string, unknown>>, line: string) => void;

@@ -8,7 +8,7 @@ import type { ModelDirectory } from "../fleet/models.js";
 import type { Bodies } from "../http/bodies.js";
 import { readIdempotencyKey } from "../http/headers.js";
 import { stateBodyLimit, type Limits } from "../http/limits.js";
-import { readQuery } from "../http/query.js";
+import { readQuery, withoutOthers } from "../http/query.js";
 import { jsonReply } from "../http/reply.js";
 import { pathOf, type GatewayEnv, type Router } from "../http/router.js";
 import type { TenantOf } from "../http/tenant.js";
@@ -96,12 +96,6 @@ export function addSequenceRoutes(router: Router, options: SequenceRoutesOptions
       },
     });
   }
-}
-
-function withoutOthers(given: JsonObject, names: readonly string[]): JsonObject {
-  const other = Object.keys(given).find((name) => !names.includes(name));
-  if (other === undefined) return given;
-  throw new InferenceError("invalid_argument", `unknown member '${other}' of the body; there are: ${names.join(", ")}`);
 }
 
 function readLimit(text: string | undefined): number {

@@ -15,6 +15,7 @@ export const order = [
   "shared/queue/work",
   "shared/queue/sequences",
   "shared/queue/jobs",
+  "shared/queue/webhooks",
 
   "gateway/fleet",
   "gateway/stream",
@@ -28,6 +29,8 @@ export const order = [
   "gateway/requests",
   "gateway/sequences",
   "gateway/job-paths",
+  "gateway/webhooks",
+  "gateway/jobs",
   "gateway",
 
   "worker/thread",

@@ -18,7 +18,7 @@ export function banner({ url, models, unready, workers, brokers, logs }) {
     "",
     `Baton is up: ${url}`,
     `  models   ${served.join(", ")}`,
-    `  fleet    1 gateway, ${workers} worker${workers === 1 ? "" : "s"}; Redis ${brokers.redis}; NATS ${brokers.nats}`,
+    `  fleet    1 gateway, 1 jobs process, ${workers} worker${workers === 1 ? "" : "s"}; Redis ${brokers.redis}; NATS ${brokers.nats}`,
     `  logs     ${logs}`,
     ...unready.map(({ name, reason }) => `  ${name} is not served: ${reason ?? `see ${logs}/worker-1.log`}`),
     "",

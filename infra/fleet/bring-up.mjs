@@ -1,6 +1,6 @@
 /**
- * From nothing to models that are ready, in the order of need: the brokers; then the gateway and
- * the workers together; then every model.
+ * From nothing to models that are ready, in the order of need: the brokers; then the gateway,
+ * the jobs process and the workers together; then every model.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { Refusal, step } from "../setup/terminal.mjs";
@@ -27,7 +27,7 @@ import { brokerPlan, processPlans } from "./processes.mjs";
  * says so.
  */
 const BROKER_MS = 300_000;
-/** The gateway and the workers may take this long, and after them the first model as long again. */
+/** These processes may take this long, and after them the first model as long again. */
 const FLEET_MS = 120_000;
 /** The other models may take this long once one of them is served. */
 const LAST_MODEL_MS = 15_000;
@@ -50,10 +50,10 @@ export async function bringUp({ fleet, settings, brokers, home, models }) {
   const { host, httpPort } = settings;
   const own = `http://${host === "0.0.0.0" || host === "::" ? LOCAL : host}:${httpPort}`;
   const count = `${settings.workers} worker${settings.workers === 1 ? "" : "s"}`;
-  const unready = await step(`Starting the gateway and ${count}`, async () => {
+  const unready = await step(`Starting the gateway, the jobs process and ${count}`, async () => {
     let up = 0;
     for (const member of members) void member.firstUp.then(() => (up += 1));
-    const problem = `not all of the gateway and ${count} are up; see ${fleet.logs}`;
+    const problem = `not all of the gateway, the jobs process and ${count} are up; see ${fleet.logs}`;
     await until(fleet, FLEET_MS, async () => up === members.length, problem);
     return await waitForModels(fleet, { own, models, workers: settings.workers, since });
   });

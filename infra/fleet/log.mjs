@@ -76,7 +76,7 @@ export function followLog(path, onLine) {
 /** @typedef {{ message: string, isWarning: boolean, details: Record<string, unknown> }} LogLine */
 
 /**
- * The gateway and the workers write JSON, the brokers text, and a crash whatever it likes.
+ * Our own processes write JSON, the brokers text, and a crash whatever it likes.
  *
  * @param {string} text
  * @returns {LogLine}

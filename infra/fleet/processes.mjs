@@ -1,7 +1,7 @@
 /**
- * How each process of the fleet is started and how long it may take to stop. The gateway and the
- * workers run built code with the brokers' addresses; a private broker listens on this machine
- * only, and keeps its data in our folder.
+ * How each process of the fleet is started and how long it may take to stop. The gateway, the jobs
+ * process and the workers run built code with the brokers' addresses; a private broker listens on
+ * this machine only, and keeps its data in our folder.
  */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -26,11 +26,11 @@ import { LOCAL } from "./ports.mjs";
  */
 
 /**
- * The gateway stops first: it takes no more requests and sees the accepted ones answered, for which
- * workers and brokers have to be there. Then the workers stop, which hand back what is left; then
- * the brokers, when nobody writes any more.
+ * The gateway and the jobs process stop first: they take nothing more and finish what they have,
+ * for which workers and brokers have to be there. Then the workers stop, which hand back what is
+ * left; then the brokers, when nobody writes any more.
  */
-const STOP_ORDER = { gateway: 1, worker: 2, nats: 3, redis: 4 };
+const STOP_ORDER = { gateway: 1, jobs: 1, worker: 2, nats: 3, redis: 4 };
 /** More than the 25 s of BATON_DRAIN_MS, so that a drain ends by itself. */
 const DRAIN_GRACE_MS = 35_000;
 /** Redis writes what it holds before it ends; NATS holds nothing. */
@@ -42,7 +42,7 @@ const PORT_IN_CONTAINER = { redis: 6379, nats: 4222 };
 /**
  * @param {import("./settings.mjs").Settings} settings
  * @param {Record<BrokerName, string>} urls
- * @returns {Plan[]} the gateway's, then the workers'
+ * @returns {Plan[]} the gateway's, that of the jobs process, then the workers'
  */
 export function processPlans(settings, urls) {
   const env = {
@@ -64,6 +64,15 @@ export function processPlans(settings, urls) {
     env,
     readyMessage: "gateway listening",
   };
+  const jobs = {
+    ...common,
+    name: "jobs",
+    order: STOP_ORDER.jobs,
+    args: [join(root, "dist/gateway/jobs/main.js")],
+    // Names are looked up in threads, and one that is slow must not keep others waiting.
+    env: { UV_THREADPOOL_SIZE: "64", ...env },
+    readyMessage: "jobs ready",
+  };
   const workers = Array.from({ length: settings.workers }, (_, i) => ({
     ...common,
     name: `worker-${i + 1}`,
@@ -73,7 +82,7 @@ export function processPlans(settings, urls) {
     readyMessage: "worker ready",
     diedMessage: "worker process died",
   }));
-  return [gateway, ...workers];
+  return [gateway, jobs, ...workers];
 }
 
 /**

@@ -136,6 +136,8 @@ export const registryKeys = {
   upkeep: "{registry}:upkeep",
   /** string: the `version` at which no pin was retired */
   settled: "{registry}:settled",
+  /** zset of gateways and jobs processes, each as JSON → Redis ms until which it is listed */
+  processes: "{registry}:processes",
   /** hash: what all processes of the deployment agree on */
   deployment: "{registry}:deployment",
 };
@@ -194,6 +196,31 @@ export function loadKeyBeside(callsKey: string): string {
 export function unpublishedKey(gateway: string): string {
   return `unpublished:${gateway}`;
 }
+
+/** stream: what has happened in a bucket that webhooks are to be told of; see events.lua. */
+export function eventsKey(bucket: number): string {
+  return `events:${bucketTag(bucket)}`;
+}
+
+/** hash tenant → the revision of its webhooks, and the events that they want; see events.lua. */
+export function wantedKey(bucket: number): string {
+  return `wanted:${bucketTag(bucket)}`;
+}
+
+/** The keys of webhooks and of what was delivered to them; all lie in one slot. */
+export const webhookKeys = {
+  /** hash tenant → how often its webhooks were changed */
+  revisions: "{hooks}:revisions",
+  /** hash id → the webhook (JSON) */
+  webhooks: (tenant: string) => `{hooks}:webhooks:${tenant}`,
+  /** zset of the tenant's deliveries: message id → Redis ms at which it began */
+  deliveries: (tenant: string) => `{hooks}:deliveries:${tenant}`,
+  /** hash: one message to one webhook, and the attempts at it; see webhooks/begin-delivery.lua */
+  delivery: (tenant: string, message: string) => `{hooks}:delivery:${tenant}:${message}`,
+};
+
+/** What the keys of BullMQ's queues begin with: one hash tag, since its scripts take many. */
+export const QUEUE_PREFIX = "{jobs}";
 
 /** NATS subject: outcomes of the requests that one gateway process waits for. */
 export function replySubject(gateway: string): string {

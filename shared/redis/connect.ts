@@ -151,6 +151,39 @@ export function connectBlockingReader({ url, name, log }: RedisSettings, slot?: 
   return redis;
 }
 
+/**
+ * How long a connection of BullMQ may wait for an answer. Its blocking reads wait for less, and a
+ * frozen server would else be waited for without end.
+ */
+const QUEUE_TIMEOUT_MS = 15_000;
+
+/**
+ * Opens a connection as BullMQ wants it, against what this file says of all others: commands wait
+ * while Redis is away, and those whose answer was lost are sent again. BullMQ's scripts allow it.
+ * @throws TypeError for a URL in which `redisUrlFault` finds a fault
+ */
+export function connectForQueue({ url, name, log }: RedisSettings): ioredis.Redis | ioredis.Cluster {
+  const place = redisPlace(url);
+  const options = {
+    ...base,
+    connectionName: name,
+    maxRetriesPerRequest: null,
+    enableOfflineQueue: true,
+    autoResendUnfulfilledCommands: true,
+    commandTimeout: QUEUE_TIMEOUT_MS,
+    socketTimeout: QUEUE_TIMEOUT_MS,
+  };
+  if (place.kind === "cluster") {
+    const cluster = new Cluster([...place.nodes], clusterOptions(place, options));
+    keepSlotsKnown(cluster, name, log);
+    return cluster;
+  }
+  const redis =
+    place.kind === "server" ? new Redis(place.url, options) : new Redis({ ...options, ...sentinelOptions(place) });
+  watch(redis, name, log);
+  return redis;
+}
+
 type Place<Kind> = Extract<ReturnType<typeof redisPlace>, { readonly kind: Kind }>;
 
 function credentials({ username, password, tls }: Place<"sentinel" | "cluster">) {

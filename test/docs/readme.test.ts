@@ -24,8 +24,8 @@ describe("the README's first requests", () => {
     return stdout;
   }
 
-  it("are eleven", () => {
-    expect(commands).toHaveLength(11);
+  it("are twelve", () => {
+    expect(commands).toHaveLength(12);
   });
 
   it("add and subtract", async () => {
@@ -89,8 +89,13 @@ describe("the README's first requests", () => {
     expect(ids).toEqual([7, 8, 9, 7]);
   });
 
+  it("make a webhook, which shows its secret", async () => {
+    const made = JSON.parse(await paste(commands[10] ?? "")) as { id: string; secret: string };
+    expect([made.id, made.secret]).toEqual([expect.stringMatching(/^wh_/), expect.stringMatching(/^whsec_/)]);
+  });
+
   it("are shorter with the command line", { timeout: 120_000 }, async () => {
-    const said = await paste(commands[10] ?? "");
+    const said = await paste(commands[11] ?? "");
     expect(said).toMatch(/\bcat\b/i);
     expect(said).toMatch(/^OUTPUT +INT32 +\[1,1\] +20$/m);
     expect(said).toMatch(/^5 +1 +1 /m);

@@ -38,7 +38,7 @@ describe("a step that finds no sequence", () => {
     await changeFacts(lab.redis, lab.lane, SEQUENCE, { lapses: 1 });
     expect(await why()).toBe("expired");
     await lab.redis.zadd(laneKeys(lab.lane).live, 1, SEQUENCE);
-    expect(await reapIdle(lab.queue, 10)).toBe(1);
+    expect(await reapIdle(lab.queue, 10, IDLE_MS)).toBe(1);
     expect(await lab.redis.exists(sequencesKey(lab.lane))).toBe(0);
     expect(await why()).toBe("expired");
   });

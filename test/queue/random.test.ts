@@ -95,7 +95,7 @@ class Course {
       [1, () => this.#requeue()],
       [2, () => this.#recount()],
       [1, () => this.#mend()],
-      [1, () => reapIdle(lab.queue, 100)],
+      [1, () => reapIdle(lab.queue, 100, IDLE_MS)],
       [1, () => refill(lab.redis, [{ lanes: lanesByKey(this.#lanes), room: this.#upTo(2) }])],
       [2, () => this.#sweep()],
     ];

@@ -129,14 +129,14 @@ describe("reapIdle", () => {
     for (const sequence of ["default:u1", "default:u2", "default:u3"]) await idle(sequence);
     await admitStep(lab, { request: "busy", sequence: "default:u3" });
     for (const sequence of ["default:u1", "default:u3"]) await lapse(sequence);
-    expect(await reapIdle(lab.queue, 10)).toBe(2);
+    expect(await reapIdle(lab.queue, 10, IDLE_MS)).toBe(2);
     expect(await factsOf(lab.redis, lab.lane, "default:u1")).toBeUndefined();
     expect(await statesOf(lab, "default:u1")).toEqual([]);
     for (const sequence of ["default:u2", "default:u3"]) expect(await currentState(lab, sequence)).toBe("s");
     // A busy one that was filed as idle is filed as busy again.
     expect(await lab.redis.zscore(laneKeys(lab.lane).live, "default:u3")).toBe("inf");
     expect(await lab.redis.zcard(laneKeys(lab.lane).live)).toBe(2);
-    expect(await reapIdle(lab.queue, 10)).toBe(0);
+    expect(await reapIdle(lab.queue, 10, IDLE_MS)).toBe(0);
   });
 
   it("removes as many as it is told in one call", async () => {
@@ -144,8 +144,8 @@ describe("reapIdle", () => {
       await idle(sequence);
       await lapse(sequence);
     }
-    expect(await reapIdle(lab.queue, 2)).toBe(2);
-    expect(await reapIdle(lab.queue, 2)).toBe(1);
+    expect(await reapIdle(lab.queue, 2, IDLE_MS)).toBe(2);
+    expect(await reapIdle(lab.queue, 2, IDLE_MS)).toBe(1);
     expect(await lab.redis.keys(`*${lab.lane.model}:default:u*`)).toEqual([]);
   });
 });
@@ -176,7 +176,7 @@ describe("reapConsumers", () => {
     await lab.redis.zadd(laneKeys(lab.lane).live, 1, "default:u1");
     await changeFacts(lab.redis, lab.lane, "default:u2", { lapses: 1 });
     await lab.redis.zadd(laneKeys(lab.lane).live, 1, "default:u2");
-    expect(await reapIdle(lab.queue, 10)).toBe(2);
+    expect(await reapIdle(lab.queue, 10, IDLE_MS)).toBe(2);
     expect(await lab.redis.hlen(sequencesKey(lab.lane))).toBe(0);
     expect(await lab.redis.zcard(laneKeys(lab.lane).live)).toBe(0);
   });

@@ -53,7 +53,7 @@ describe("a sequence", () => {
     expect(await statesOf(lab)).toHaveLength(1);
     await step(put("end"));
     await lapse();
-    expect(await reapIdle(lab.queue, 10)).toBe(1);
+    expect(await reapIdle(lab.queue, 10, IDLE_MS)).toBe(1);
     expect(await statesOf(lab)).toEqual([]);
   });
 

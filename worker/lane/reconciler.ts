@@ -111,7 +111,8 @@ async function reconcile(queue: LaneQueue, reconciler: Reconciler, signal: Abort
   const { redis, lane } = queue;
   const { ready, live, queue: parking, parked } = laneKeys(lane);
   // Nearly always there is nothing in the lane, and so nothing to mend.
-  const hasSequences = reconciler.maxIdleMs !== undefined;
+  const { maxIdleMs } = reconciler;
+  const hasSequences = maxIdleMs !== undefined;
   const counts = await Promise.all([
     ...(hasSequences ? [redis.zcard(live)] : []),
     ...(queue.streams === true || !hasSequences ? [redis.xlen(ready)] : []),
@@ -119,7 +120,7 @@ async function reconcile(queue: LaneQueue, reconciler: Reconciler, signal: Abort
   ]);
   if (counts.every((count) => count === 0)) return "empty";
   if (!(await beginRound(queue, EVERY_MS))) return "taken";
-  while (!signal.aborted && (await reapIdle(queue, REAP_LIMIT)) === REAP_LIMIT);
+  if (hasSequences) while (!signal.aborted && (await reapIdle(queue, REAP_LIMIT, maxIdleMs)) === REAP_LIMIT);
   if (counts.at(-1) !== 0) await refill(redis, [{ lanes: lanesByKey([lane]), room: 1 }]);
   const entries = (await redis.xlen(ready)) + (await redis.hlen(parked));
   if (entries > 0) await requeueOrphans(queue, log);

@@ -129,7 +129,7 @@ async function clear(settings: UpkeepSettings, { pin, standing, serving }: Unser
   if (ended > 0) log.warn({ model, version, ended }, "requests for a version that nobody serves any more were ended");
   if (standing !== "forgotten" || signal.aborted) return;
   const isServed = serving.living.some(({ name }) => name === model);
-  if (!isServed && maxIdleMs !== undefined && (await hasSequences(queues, signal))) return;
+  if (!isServed && maxIdleMs !== undefined && (await hasSequences(queues, maxIdleMs, signal))) return;
   const removed = await Promise.all(queues.map(({ lane }) => removeLane(redis, lane)));
   if (!removed.every((said) => said === "removed")) return;
   await forgetPin(redis, pin);
@@ -144,10 +144,10 @@ async function hasWork(redis: RedisClient, lane: Lane): Promise<boolean> {
 }
 
 /** Removes the sequences that have idled out. @returns whether any is left */
-async function hasSequences(queues: readonly LaneQueue[], signal: AbortSignal): Promise<boolean> {
+async function hasSequences(queues: readonly LaneQueue[], idleMs: number, signal: AbortSignal): Promise<boolean> {
   let left = 0;
   for (const queue of queues) {
-    while (!signal.aborted && (await reapIdle(queue, REAP_LIMIT)) === REAP_LIMIT);
+    while (!signal.aborted && (await reapIdle(queue, REAP_LIMIT, idleMs)) === REAP_LIMIT);
     left += await queue.redis.zcard(laneKeys(queue.lane).live);
   }
   return left > 0;

@@ -88,6 +88,7 @@ local load = KEYS[#KEYS - 1]
 -- include ../parking.lua
 -- include ../past.lua
 -- include ../job.lua
+-- include ../events.lua
 -- include limits.lua
 local gateway, waitLimit = ARGV[1], tonumber(ARGV[3])
 local calls, laneCount = KEYS[#KEYS], #KEYS - 2
@@ -306,6 +307,7 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   if not isBrief then record('out:' .. counted, lane.pin, digest, ttl, left, attended, nil, terms, job) end
 
   if lapsed then
+    noteExpired(lane.base, name, seq)
     local checkpoints = versionKeys(lane.base, name, seq.at, seq.kept)
     if #checkpoints > 0 then redis.call('UNLINK', unpack(checkpoints)) end
     seq = nil

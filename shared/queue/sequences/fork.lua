@@ -38,7 +38,7 @@ if at ~= '' and redis.call('GETRANGE', versionKey(base, oldName, at), 0, #ON_DIS
   return {'asleep', viewOf(base, oldName, old), at}
 end
 if not new and liveTogether() >= tonumber(ARGV[5]) then return {'too-many-sequences'} end
-clearLapsed(base, newName, new)
+clearLapsed(base, newName, new, tonumber(ARGV[4]))
 
 local fresh = newSequence()
 fresh.next, fresh.done, fresh.start, fresh.pin, fresh.at = done, done, old.start, old.pin, at

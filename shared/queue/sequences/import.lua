@@ -34,7 +34,7 @@ local before = answeredBefore(ARGV[9], ARGV[10])
 if before then return without(before) end
 if isLive then return without({'exists'}) end
 if not old and liveTogether() >= tonumber(ARGV[8]) then return without({'too-many-sequences'}) end
-clearLapsed(base, name, old)
+clearLapsed(base, name, old, idle)
 
 local keptUntil = now + tonumber(ARGV[7])
 if version ~= '' and keptUntil < now + idle + DAY then

@@ -1,6 +1,7 @@
 -- making.lua: how scripts make a sequence that goes on from a checkpoint. KEYS[2] of such a script
 -- is the live zset of the sequence's bucket; behind it come the live zsets of the buckets that
 -- count together with this one.
+-- include ../events.lua
 
 -- How many sequences of the model live in these buckets.
 local function liveTogether()
@@ -9,8 +10,10 @@ local function liveTogether()
   return count
 end
 
--- Remove the checkpoints of a sequence that has idled out and whose name is taken now.
-local function clearLapsed(base, name, seq)
+-- Remove the checkpoints of a sequence that has idled out, `idle` ms after its last step, and whose
+-- name is taken now.
+local function clearLapsed(base, name, seq, idle)
+  if seq then noteExpired(base, name, seq, idle) end
   local left = seq and versionKeys(base, name, seq.at, seq.kept) or {}
   if #left > 0 then redis.call('UNLINK', unpack(left)) end
 end

@@ -7,9 +7,10 @@ const script = defineScript(new URL("./reap-idle.lua", import.meta.url), integer
 
 /**
  * @param most sequences of the call
+ * @param idleMs how long the model's sequences are kept idle
  * @returns how many it looked at; with fewer than `most`, none is left
  */
-export function reapIdle({ redis, lane }: LaneQueue, most: number): Promise<number> {
+export function reapIdle({ redis, lane }: LaneQueue, most: number, idleMs: number): Promise<number> {
   const [base] = laneArgs(lane);
-  return script(redis, [laneKeys(lane).live], [base, most]);
+  return script(redis, [laneKeys(lane).live], [base, most, idleMs]);
 }

@@ -120,7 +120,7 @@ describe("a page of an allowed origin", () => {
     expect([status, json, headers["content-length"]]).toEqual([204, "", undefined]);
     expect(headers).toMatchObject({
       "access-control-allow-origin": APP,
-      "access-control-allow-methods": "GET, HEAD, POST, PUT, DELETE",
+      "access-control-allow-methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
       "access-control-allow-headers": "content-type,idempotency-key",
       "access-control-allow-private-network": "true",
       "access-control-max-age": "600",

@@ -21,6 +21,8 @@ import { singleStore, type Store } from "./store.js";
 export interface FleetPlan {
   readonly gateways: number;
   readonly workers: number;
+  /** Jobs processes; none unless a number is given. */
+  readonly jobs?: number;
   /** Names of models that are copied into a repository of the fleet's own. */
   readonly models: readonly string[];
   /** A repository that is used as it is, instead of such a copy. */
@@ -40,6 +42,8 @@ export interface FleetPlan {
   readonly env?: Readonly<Record<string, string>>;
   /** Settings for the workers alone. */
   readonly workerEnv?: Readonly<Record<string, string>>;
+  /** Settings for the jobs processes alone. */
+  readonly jobsEnv?: Readonly<Record<string, string>>;
   /** Node's own flags for the member of this name. */
   readonly flags?: (member: string) => readonly string[];
   /** Where the logs go and stay; without it they go with the fleet, unless KEEP_LOGS is set. */
@@ -59,6 +63,7 @@ export interface Fleet {
   readonly lines: { readonly gatewayRedis: Proxy; readonly workerRedis: Proxy; readonly nats: Proxy };
   readonly gateways: readonly Gateway[];
   readonly workers: readonly Member[];
+  readonly jobs: readonly Member[];
   readonly leaseMs: number;
   readonly folder: string;
   /** The names of the models that it was started with. */
@@ -161,9 +166,21 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
       });
       return started;
     };
+    const addJobs = async () => {
+      const one = member(`jobs-${jobs.length + 1}`, "gateway/jobs/main.js", "jobs ready", {
+        BATON_REDIS_URL: store.urls.gateway,
+        ...plan.jobsEnv,
+      });
+      jobs.push(one);
+      await one.start();
+    };
+    const jobs: Member[] = [];
     const workers: Member[] = [];
     const gateways: Gateway[] = [];
-    const gatewayStarts = Array.from({ length: plan.gateways }, () => addGateway());
+    const gatewayStarts = [
+      ...Array.from({ length: plan.gateways }, () => addGateway()),
+      ...Array.from({ length: plan.jobs ?? 0 }, () => addJobs()),
+    ];
     // More at a time would take turns for longer than each may take to be ready.
     for (let i = 0; i < plan.workers; i += STARTED_TOGETHER) {
       const some = Math.min(STARTED_TOGETHER, plan.workers - i);
@@ -178,6 +195,7 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
       lines,
       gateways,
       workers,
+      jobs,
       leaseMs,
       folder,
       models,

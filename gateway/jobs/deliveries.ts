@@ -1,0 +1,188 @@
+/**
+ * The runs of deliveries, as jobs of BullMQ: one for each run, which waits there for its next
+ * attempt. Processors never compute; they send, and wait. One that lost its lock, or its process,
+ * is run again by another one, and the receiver knows the message by its id.
+ */
+import { DelayedError, Queue, Worker, type ConnectionOptions, type Job } from "bullmq";
+import type { Logger } from "pino";
+import { Webhook as Signer } from "standardwebhooks";
+import { readDelivery, type Delivery } from "#shared/queue/webhooks/deliveries.js";
+import type { DeliveryRun } from "#shared/queue/webhooks/begin-delivery.js";
+import { noteAttempt, type Noted } from "#shared/queue/webhooks/note-attempt.js";
+import { QUEUE_PREFIX } from "#shared/queue/keys.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import { SealedError, type SecretBox } from "../webhooks/secrets.js";
+import { secretsOf, type Webhook } from "../webhooks/webhook.js";
+import type { Webhooks } from "../webhooks/webhooks.js";
+import type { Sender } from "./sender.js";
+import { Slots } from "./slots.js";
+import { verdictOn, type Answered, type Verdict } from "./verdict.js";
+
+export interface DeliveriesSettings {
+  readonly redis: RedisClient;
+  /** As BullMQ wants it (`connectForQueue`). */
+  readonly connection: ConnectionOptions;
+  readonly webhooks: Webhooks;
+  readonly box: SecretBox;
+  readonly sender: Sender;
+  /** Waits before the second attempt, the third and so on, in ms. */
+  readonly waits: readonly number[];
+  readonly ttlMs: number;
+  readonly version: string;
+  readonly log: Logger;
+}
+
+const QUEUE = "deliveries";
+/** Attempts at a time: of all, of a tenant, and of a webhook. */
+const AT_ONCE = { all: 400, tenant: 100, webhook: 4 };
+/**
+ * A process that does not renew the lock of a job for this long has lost it. Attempts only wait, so
+ * a living one renews it in time.
+ */
+const LOCK_MS = 5_000;
+/** At this interval jobs are looked for whose process is gone. */
+const STALLED_EVERY_MS = 2_500;
+/** After an error of Redis a job, or the worker, tries again after this time. */
+const RETRY_MS = 1_000;
+/** Errors of Redis, and processes that die, end no delivery. */
+const WITHOUT_END = 1_000_000;
+
+export class Deliveries {
+  readonly #settings: DeliveriesSettings;
+  readonly #queue: Queue<DeliveryRun>;
+  readonly #worker: Worker<DeliveryRun>;
+  readonly #slots = { tenant: new Slots(AT_ONCE.tenant), webhook: new Slots(AT_ONCE.webhook) };
+
+  constructor(settings: DeliveriesSettings) {
+    const { connection, log } = settings;
+    this.#settings = settings;
+    this.#queue = new Queue(QUEUE, { connection, prefix: QUEUE_PREFIX, skipMetasUpdate: true });
+    this.#worker = new Worker<DeliveryRun>(QUEUE, (job, token) => this.#run(job, token), {
+      connection,
+      prefix: QUEUE_PREFIX,
+      concurrency: AT_ONCE.all,
+      lockDuration: LOCK_MS,
+      stalledInterval: STALLED_EVERY_MS,
+      maxStalledCount: WITHOUT_END,
+      runRetryDelay: RETRY_MS,
+    });
+    const onError = (error: Error) => log.debug({ error: error.message }, "the queue of deliveries has an error");
+    this.#queue.on("error", onError);
+    this.#worker.on("error", onError);
+    this.#worker.on("stalled", (id) => log.warn({ job: id }, "a delivery is attempted again: its process is gone"));
+  }
+
+  whenReady(): Promise<unknown> {
+    return Promise.all([this.#queue.waitUntilReady(), this.#worker.waitUntilReady()]);
+  }
+
+  /** Adds a run, unless it is there. */
+  async add(run: DeliveryRun): Promise<void> {
+    await this.#queue.add("deliver", run, {
+      jobId: `${run.message}.${run.run}`,
+      attempts: WITHOUT_END,
+      backoff: { type: "fixed", delay: RETRY_MS },
+      removeOnComplete: true,
+      removeOnFail: true,
+    });
+  }
+
+  /** Takes no more, and waits until the attempts under way have ended. */
+  async close(): Promise<void> {
+    await this.#worker.close();
+    await this.#queue.close();
+  }
+
+  async #run(job: Job<DeliveryRun>, token: string | undefined): Promise<void> {
+    const { redis, webhooks } = this.#settings;
+    const run = job.data;
+    const delivery = await readDelivery(redis, run.tenant, run.message);
+    // It has passed, or a replay came after this run.
+    if (delivery === undefined || delivery.run !== run.run || delivery.state !== "pending") return;
+    const webhook = await webhooks.find(run.tenant, delivery.webhook);
+    if (webhook === undefined || !webhook.enabled) {
+      const error = webhook === undefined ? "webhook_deleted" : "webhook_disabled";
+      await this.#note(run, {
+        state: "failed",
+        attempt: attemptNow({ status: null, error, ms: 0 }),
+        nextInMs: undefined,
+      });
+      return;
+    }
+    const waitMs = this.#take(webhook);
+    if (waitMs !== undefined) return this.#postpone(job, token, waitMs);
+    let tookMs: number | undefined;
+    try {
+      const answered = await this.#attempt(webhook, delivery);
+      tookMs = answered.ms;
+      const verdict = verdictOn(answered, delivery.tries + 1, this.#settings.waits, Math.random(), Date.now());
+      if (verdict.said === "gone") await this.#disable(webhook);
+      await this.#note(run, notedOf(verdict, answered));
+      if (verdict.said === "again") await this.#postpone(job, token, verdict.inMs);
+    } finally {
+      this.#release(webhook, tookMs);
+    }
+  }
+
+  async #attempt(webhook: Webhook, { message, body }: Delivery): Promise<Answered> {
+    const { box, sender, version, log } = this.#settings;
+    const now = new Date();
+    let secrets;
+    try {
+      secrets = secretsOf(webhook, box, now.getTime());
+    } catch (error) {
+      if (!(error instanceof SealedError)) throw error;
+      log.error({ webhook: webhook.id, reason: error.message }, "a delivery cannot be signed");
+      return { status: null, error: "secret_unreadable", ms: 0 };
+    }
+    const headers = {
+      "content-type": "application/json",
+      "user-agent": `baton/${version}`,
+      "webhook-id": message,
+      "webhook-timestamp": String(Math.floor(now.getTime() / 1_000)),
+      "webhook-signature": secrets.map((secret) => new Signer(secret).sign(message, now, body)).join(" "),
+    };
+    return sender.send(webhook.url, headers, body);
+  }
+
+  /** A receiver that is gone is sent nothing more, unless its URL was changed meanwhile. */
+  async #disable({ tenant, id, url }: Webhook): Promise<void> {
+    await this.#settings.webhooks
+      .change(tenant, id, (one) => (one.url === url ? { ...one, enabled: false, disabledReason: "gone" } : one))
+      .catch((error: unknown) => this.#settings.log.warn({ webhook: id, error: String(error) }, "not disabled"));
+  }
+
+  async #note(run: DeliveryRun, noted: Noted): Promise<void> {
+    await noteAttempt(this.#settings.redis, run, noted, this.#settings.ttlMs);
+  }
+
+  async #postpone(job: Job<DeliveryRun>, token: string | undefined, inMs: number): Promise<never> {
+    await job.moveToDelayed(Date.now() + inMs, token);
+    throw new DelayedError();
+  }
+
+  #take({ tenant, id }: Webhook): number | undefined {
+    const now = performance.now();
+    const waitMs = this.#slots.tenant.take(tenant, now);
+    if (waitMs !== undefined) return waitMs;
+    const waitsForMs = this.#slots.webhook.take(id, now);
+    if (waitsForMs !== undefined) this.#slots.tenant.release(tenant, now);
+    return waitsForMs;
+  }
+
+  #release({ tenant, id }: Webhook, tookMs: number | undefined): void {
+    const now = performance.now();
+    this.#slots.webhook.release(id, now, tookMs);
+    this.#slots.tenant.release(tenant, now, tookMs);
+  }
+}
+
+function attemptNow({ status, error, ms }: Answered): Noted["attempt"] {
+  return { at: new Date(Date.now() - ms).toISOString(), status, error, ms };
+}
+
+function notedOf(verdict: Verdict, answered: Answered): Noted {
+  const attempt = attemptNow(answered);
+  if (verdict.said === "again") return { state: "pending", attempt, nextInMs: verdict.inMs };
+  return { state: verdict.said === "delivered" ? "delivered" : "failed", attempt, nextInMs: undefined };
+}

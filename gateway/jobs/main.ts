@@ -1,0 +1,121 @@
+/**
+ * The jobs process: it does what no client waits for, and what may take days. Several share the
+ * work. All that it knows is in Redis, so one that dies is replaced without loss.
+ */
+import { randomBytes } from "node:crypto";
+import { createRequire } from "node:module";
+import { closeSync, openSync, utimesSync } from "node:fs";
+import type { Logger } from "pino";
+import { exitCodeOf } from "#shared/exit.js";
+import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
+import { createLog } from "#shared/log.js";
+import { joinDeployment } from "#shared/queue/deployment.js";
+import { listProcess } from "#shared/queue/note-process.js";
+import {
+  connectBlockingReader,
+  connectForQueue,
+  connectRedis,
+  whenReady,
+  type RedisClient,
+} from "#shared/redis/connect.js";
+import { checkServer } from "#shared/redis/server.js";
+import { delay } from "#shared/retry.js";
+import { settingsOrExit } from "#shared/settings.js";
+import { parseRanges } from "../webhooks/addresses.js";
+import { parseKey, SecretBox } from "../webhooks/secrets.js";
+import { Webhooks } from "../webhooks/webhooks.js";
+import { jobsConfig, parseWaits, type JobsConfig } from "./config.js";
+import { Deliveries } from "./deliveries.js";
+import { Outbox } from "./outbox.js";
+import { Sender } from "./sender.js";
+
+const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
+/** How long Redis may take to be reachable before the start fails. */
+const START_BUDGET_MS = 60_000;
+const TOUCH_EVERY_MS = 2_000;
+
+async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
+  const lifecycle = new Lifecycle(log);
+  const closing = new AbortController();
+  const { signal } = closing;
+  const name = `jobs-${randomBytes(8).toString("hex")}`;
+  const link = { url: config.BATON_REDIS_URL, name, durability: config.BATON_DURABILITY, log };
+  const redis = connectRedis(link);
+  lifecycle.onClose("redis", () => redis.disconnect());
+  await whenReady(redis, AbortSignal.timeout(START_BUDGET_MS));
+  await checkServer(redis, log);
+  const { buckets, secret } = await joinDeployment({ redis, buckets: config.BATON_BUCKETS, log, signal });
+
+  const allowed = parseRanges(config.BATON_WEBHOOK_ALLOW) ?? [];
+  const key = config.BATON_SECRETS_KEY === undefined ? undefined : parseKey(config.BATON_SECRETS_KEY);
+  const webhooks = new Webhooks({ redis, buckets });
+  const sender = new Sender({ allowed, timeoutMs: config.BATON_WEBHOOK_TIMEOUT_MS });
+  lifecycle.onClose("sender", () => sender.close());
+  const connection = connectForQueue(link);
+  lifecycle.onClose("queue", () => connection.disconnect());
+  const deliveries = new Deliveries({
+    redis,
+    connection,
+    webhooks,
+    box: new SecretBox(key),
+    sender,
+    waits: parseWaits(config.BATON_WEBHOOK_RETRY_MS) ?? [],
+    ttlMs: config.BATON_DELIVERY_TTL_MS,
+    version,
+    log,
+  });
+  lifecycle.onClose("deliveries", () => deliveries.close());
+  await deliveries.whenReady();
+  const outbox = new Outbox({
+    redis,
+    openReader: (key) => connectBlockingReader(link, { key, commands: redis }),
+    buckets,
+    consumer: name,
+    webhooks,
+    kept: { ttlMs: config.BATON_DELIVERY_TTL_MS, most: config.BATON_DELIVERY_LIMIT },
+    secret,
+    deliver: (run) => deliveries.add(run),
+    log,
+  });
+  const background = Promise.all([
+    outbox.run(signal),
+    listProcess(redis, { kind: "jobs", name }, signal),
+    touchWhileOpen(config.BATON_HEALTH_FILE, redis, signal),
+  ]);
+  lifecycle.onClose("background", async () => {
+    closing.abort();
+    await background;
+  });
+  log.info({ jobs: name }, "jobs ready");
+  return lifecycle;
+}
+
+/** Touches the file while Redis answers: a fresh one means that the process is alive, too. */
+async function touchWhileOpen(file: string | undefined, redis: RedisClient, signal: AbortSignal): Promise<void> {
+  if (file === undefined) return;
+  while (!signal.aborted) {
+    try {
+      await redis.time();
+      closeSync(openSync(file, "a"));
+      utimesSync(file, new Date(), new Date());
+    } catch {
+      // Its age tells.
+    }
+    await delay(TOUCH_EVERY_MS, signal);
+  }
+}
+
+async function main(): Promise<void> {
+  const config = settingsOrExit(jobsConfig);
+  const log = createLog(config.BATON_LOG_LEVEL, "jobs");
+  const serving = serve(config, log);
+  stopOnSignal(log, async () => (await serving).close());
+  try {
+    await serving;
+  } catch (error) {
+    log.fatal({ error: error instanceof Error ? error.message : String(error) }, "jobs cannot start");
+    process.exit(exitCodeOf(error));
+  }
+}
+
+await main();

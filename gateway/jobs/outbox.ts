@@ -1,0 +1,183 @@
+/**
+ * Takes events out of the outboxes of all buckets, and makes one delivery of each for every webhook
+ * that wants it. What comes of an event is named after it: whoever takes an entry a second time,
+ * after the first one died with it, finds what there is.
+ */
+import { createHmac } from "node:crypto";
+import type { Logger } from "pino";
+import {
+  acknowledgeEvent,
+  createEventsGroup,
+  readEvents,
+  removeIdleConsumers,
+  REPLAY,
+  takeOverEvents,
+  type OutboxEntry,
+} from "#shared/queue/events.js";
+import { eventsKey } from "#shared/queue/keys.js";
+import { beginDelivery, type DeliveryRun, type Kept } from "#shared/queue/webhooks/begin-delivery.js";
+import { whenReady, type BlockingReader, type RedisClient } from "#shared/redis/connect.js";
+import { isReplyError } from "#shared/redis/script.js";
+import { delay, within } from "#shared/retry.js";
+import type { Webhooks } from "../webhooks/webhooks.js";
+import { eventToSend } from "./event-body.js";
+
+export interface OutboxSettings {
+  readonly redis: RedisClient;
+  /** Opens a connection for blocking reads, in a Cluster for those of this key's slot. */
+  readonly openReader: (key: string) => BlockingReader;
+  readonly buckets: number;
+  /** This process among its replicas. */
+  readonly consumer: string;
+  readonly webhooks: Webhooks;
+  readonly kept: Kept;
+  /** The deployment's: nobody can guess the name of a message. */
+  readonly secret: () => Buffer;
+  /** Sees to it that the run is made, once, however often it is told. */
+  readonly deliver: (run: DeliveryRun) => Promise<void>;
+  readonly log: Logger;
+}
+
+/** Redis answers a blocked read after this long at the latest. */
+const BLOCK_MS = 5_000;
+/** A link on which nothing comes for so much longer counts as lost. */
+const SILENCE_MS = 2_000;
+const PAUSE_MS = 200;
+/** What somebody else has had for this long, or we ourselves, is taken over. */
+const TAKE_OVER_AFTER_MS = 5_000;
+const TAKE_OVER_EVERY_MS = 5_000;
+/** Of so many rounds one removes the consumers of processes that are gone. */
+const REMOVE_EVERY = 60;
+const CONSUMER_IDLE_MS = 600_000;
+/** The buckets are told again at this interval which events somebody wants. */
+const TELL_EVERY_MS = 30_000;
+
+export class Outbox {
+  readonly #settings: OutboxSettings;
+  readonly #keys: readonly string[];
+
+  constructor(settings: OutboxSettings) {
+    this.#settings = settings;
+    this.#keys = Array.from({ length: settings.buckets }, (_, bucket) => eventsKey(bucket));
+  }
+
+  /** Takes events until `signal` aborts, and then finishes those that it has. */
+  async run(signal: AbortSignal): Promise<void> {
+    // One read waits for all streams, in a Cluster for those of one bucket.
+    const groups = this.#settings.redis.isCluster ? this.#keys.map((key) => [key]) : [this.#keys];
+    await Promise.all([
+      ...groups.map((keys) => this.#read(keys, signal)),
+      this.#takeOver(signal),
+      this.#keepTold(signal),
+    ]);
+  }
+
+  async #read(keys: readonly string[], signal: AbortSignal): Promise<void> {
+    const { openReader, consumer, log } = this.#settings;
+    const [first] = keys;
+    if (first === undefined) return;
+    const reader = openReader(first);
+    signal.addEventListener("abort", () => reader.disconnect(), { once: true });
+    await this.#createGroups(keys);
+    while (!signal.aborted) {
+      try {
+        await whenReady(reader, signal);
+        const reading = readEvents(reader, keys, consumer, BLOCK_MS);
+        reading.catch(() => undefined);
+        if (!(await within(BLOCK_MS + SILENCE_MS, reading))) throw new Error("no answer");
+        await this.#handleAll(await reading);
+      } catch (error) {
+        if (signal.aborted) break;
+        log.debug({ error: String(error) }, "the outbox cannot be read now");
+        if (isReplyError(error, "NOGROUP")) await this.#createGroups(keys);
+        else if (reader.status === "ready" && !isReplyError(error, "")) reader.disconnect(true);
+        await delay(PAUSE_MS, signal);
+      }
+    }
+    reader.disconnect();
+  }
+
+  async #createGroups(keys: readonly string[]): Promise<void> {
+    const { redis, log } = this.#settings;
+    try {
+      await Promise.all(keys.map((key) => createEventsGroup(redis, key)));
+    } catch (error) {
+      log.debug({ error: String(error) }, "the outbox's group cannot be made now");
+    }
+  }
+
+  async #takeOver(signal: AbortSignal): Promise<void> {
+    const { redis, consumer, log } = this.#settings;
+    for (let round = 1; !signal.aborted; round++) {
+      await delay(TAKE_OVER_EVERY_MS * (0.8 + Math.random() * 0.4), signal);
+      if (signal.aborted || redis.status !== "ready") continue;
+      for (const key of this.#keys) {
+        try {
+          await this.#handleAll(await takeOverEvents(redis, key, consumer, TAKE_OVER_AFTER_MS));
+          if (round % REMOVE_EVERY === 0) await removeIdleConsumers(redis, key, CONSUMER_IDLE_MS);
+        } catch (error) {
+          log.debug({ error: String(error) }, "what others have left in the outbox cannot be taken over now");
+        }
+      }
+    }
+  }
+
+  async #keepTold(signal: AbortSignal): Promise<void> {
+    const { webhooks, log } = this.#settings;
+    while (!signal.aborted) {
+      await webhooks.tellAll(log).catch((error: unknown) => {
+        log.debug({ error: String(error) }, "which events are wanted cannot be told now");
+      });
+      await delay(TELL_EVERY_MS, signal);
+    }
+  }
+
+  async #handleAll(entries: readonly OutboxEntry[]): Promise<void> {
+    await Promise.all(entries.map((entry) => this.#handle(entry)));
+  }
+
+  /** An entry that fails is not acknowledged, and so is taken again. */
+  async #handle(entry: OutboxEntry): Promise<void> {
+    const { redis, log } = this.#settings;
+    try {
+      if (entry.type === REPLAY) await this.#replay(entry);
+      else await this.#spread(entry);
+      await acknowledgeEvent(redis, entry);
+    } catch (error) {
+      log.warn(
+        { event: entry.id, type: entry.type, error: String(error) },
+        "an event could not be handled; it is tried again",
+      );
+    }
+  }
+
+  async #replay({ id, tenant, facts }: OutboxEntry): Promise<void> {
+    const { redis, kept, deliver } = this.#settings;
+    const { message } = JSON.parse(facts) as { message: string };
+    const run = { tenant, message, run: id };
+    if ((await beginDelivery(redis, run, kept, undefined)) === "begun") await deliver(run);
+  }
+
+  async #spread(entry: OutboxEntry): Promise<void> {
+    const { redis, webhooks, kept, deliver, log } = this.#settings;
+    const { key, id, tenant } = entry;
+    let event;
+    try {
+      event = eventToSend(entry);
+    } catch (error) {
+      log.error({ event: id, type: entry.type, error: String(error) }, "an event that cannot be read is dropped");
+      return;
+    }
+    const { type, body } = event;
+    for (const webhook of await webhooks.list(tenant)) {
+      if (!webhook.enabled || !webhook.events.includes(type)) continue;
+      const run = { tenant, message: this.#messageOf(`${key} ${id} ${webhook.id}`), run: id };
+      const content = { event: type, job: "", webhook: webhook.id, body };
+      if ((await beginDelivery(redis, run, kept, content)) === "begun") await deliver(run);
+    }
+  }
+
+  #messageOf(what: string): string {
+    return `msg_${createHmac("sha256", this.#settings.secret()).update(what).digest().subarray(0, 18).toString("base64url")}`;
+  }
+}

@@ -1,0 +1,107 @@
+/**
+ * Where a webhook may lead. What a tenant names is fetched from inside of our network, so it must
+ * not reach what only that network can. Judged is the address that is connected to, since a name
+ * may lead elsewhere at each look, and one address has many spellings.
+ */
+import { Resolver } from "node:dns/promises";
+import ipaddr from "ipaddr.js";
+
+/** Ranges, as the operator lists them. */
+export type AddressRanges = readonly (readonly [ipaddr.IPv4 | ipaddr.IPv6, number])[];
+
+export type Scheme = "http" | "https";
+
+/** Servers that would take an HTTP request for a command, or tell who is inside. */
+const REFUSED_PORTS: ReadonlySet<string> = new Set(["22", "4222", "6379"]);
+const LONGEST_URL = 2_048;
+/** All that is routed on the Internet lies here; what stands for an IPv4 address lies elsewhere. */
+const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR("2000::/3");
+const LOOPBACK = ["127.0.0.1", "::1"] as const;
+/** A name that cannot be resolved in this time is judged when it is connected to. */
+const RESOLVE_MS = 1_000;
+
+/**
+ * Reads ranges, comma-separated: `10.0.0.0/8,fd00::/8`, or single addresses.
+ * @returns undefined for what cannot be read so
+ */
+export function parseRanges(list: string): AddressRanges | undefined {
+  const ranges: [ipaddr.IPv4 | ipaddr.IPv6, number][] = [];
+  for (const part of list.split(",").map((one) => one.trim())) {
+    if (part === "") continue;
+    // What is short of four parts would be read in a way that hardly anybody means.
+    const isWhole = part.includes(":") || /^(\d+\.){3}\d+(\/|$)/.test(part);
+    if (!isWhole) return undefined;
+    if (ipaddr.isValidCIDR(part)) ranges.push(ipaddr.parseCIDR(part));
+    else if (ipaddr.IPv4.isValidFourPartDecimal(part)) ranges.push([ipaddr.IPv4.parse(part), 32]);
+    else if (ipaddr.IPv6.isValid(part)) ranges.push([ipaddr.IPv6.parse(part), 128]);
+    else return undefined;
+  }
+  return ranges;
+}
+
+/** Whether a request may go to this address. One without encryption may only where it is listed. */
+export function mayConnect(address: string, scheme: Scheme, allowed: AddressRanges): boolean {
+  if (!ipaddr.isValid(address)) return false;
+  // An IPv4 address within an IPv6 one is itself.
+  const ip = ipaddr.process(address);
+  const isListed = allowed.some(([range, bits]) => range.kind() === ip.kind() && ip.match(range, bits));
+  if (isListed) return true;
+  return scheme === "https" && ip.range() === "unicast" && (ip.kind() === "ipv4" || ip.match(GLOBAL_IPV6));
+}
+
+/** The address that a URL's host is; undefined where it is a name. */
+export function literalOf(hostname: string): string | undefined {
+  const bare = hostname.replace(/^\[(.*)\]$/, "$1");
+  return ipaddr.isValid(bare) ? bare : undefined;
+}
+
+/** The names that never leave a machine (RFC 6761). */
+export function isLocalName(hostname: string): boolean {
+  return /(^|\.)localhost\.?$/i.test(hostname);
+}
+
+/** What is wrong with a URL before anything is resolved. */
+export function urlFault(text: string, allowed: AddressRanges): string | undefined {
+  if (text.length > LONGEST_URL) return `the URL is longer than ${LONGEST_URL} characters`;
+  if (!URL.canParse(text)) return "this is no URL";
+  const { protocol, hostname, port, username, password, hash } = new URL(text);
+  if (protocol !== "https:" && protocol !== "http:") return "the URL must begin with https://";
+  if (username !== "" || password !== "") return "the URL must not hold a user name or a password";
+  if (hash !== "" || text.includes("#")) return "the URL must not have a fragment: it would not be sent";
+  if (REFUSED_PORTS.has(port)) return `port ${port} is not allowed`;
+  const scheme = protocol === "https:" ? "https" : "http";
+  const literal = literalOf(hostname);
+  const known = literal === undefined ? (isLocalName(hostname) ? LOOPBACK : []) : [literal];
+  if (known.length > 0 && !known.some((address) => mayConnect(address, scheme, allowed))) return notAllowed(scheme);
+  if (scheme === "http" && allowed.length === 0) return notAllowed(scheme);
+  return undefined;
+}
+
+function notAllowed(scheme: Scheme): string {
+  return scheme === "http"
+    ? "http:// may lead only to addresses in the ranges that the operator has allowed: use https://"
+    : "the URL leads to an address to which nothing is sent";
+}
+
+/** The same, with a look at where its name leads now. */
+export async function destinationFault(text: string, allowed: AddressRanges): Promise<string | undefined> {
+  const fault = urlFault(text, allowed);
+  if (fault !== undefined) return fault;
+  const { protocol, hostname } = new URL(text);
+  if (literalOf(hostname) !== undefined || isLocalName(hostname)) return undefined;
+  const scheme = protocol === "https:" ? "https" : "http";
+  const found = await addressesOf(hostname);
+  const leadsNowhereElse = found.length > 0 && !found.some((address) => mayConnect(address, scheme, allowed));
+  return leadsNowhereElse ? notAllowed(scheme) : undefined;
+}
+
+/**
+ * Asks the name servers themselves: the system's own look-up would take one of the process's few
+ * threads for as long as a slow one takes.
+ * @returns none where the name is not known, or cannot be asked for now
+ */
+async function addressesOf(hostname: string): Promise<string[]> {
+  const resolver = new Resolver({ timeout: RESOLVE_MS, tries: 1 });
+  const given = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
+  return given.flatMap((one) => (one.status === "fulfilled" ? one.value : []));
+}

@@ -1,0 +1,241 @@
+/** `/v2/webhooks` and `/v2/deliveries`: what a tenant is told of, where, and what became of it. */
+import { randomBytes } from "node:crypto";
+import type { Context } from "hono";
+import { fixedError, InferenceError } from "#shared/errors.js";
+import { asArray, asBoolean, asSize, asString, parseRequestJson, required } from "#shared/json/members.js";
+import type { JsonObject, JsonValue } from "#shared/json/parse.js";
+import { askForReplay, eventTypes, type EventType } from "#shared/queue/events.js";
+import {
+  deliveryStates,
+  listDeliveries,
+  placeOf,
+  readDelivery,
+  type Delivery,
+} from "#shared/queue/webhooks/deliveries.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import { askRedis, changeInRedis } from "../admission/ask-redis.js";
+import type { Bodies } from "../http/bodies.js";
+import type { Limits } from "../http/limits.js";
+import { readQuery, withoutOthers } from "../http/query.js";
+import { jsonReply, noContent, withHeaders } from "../http/reply.js";
+import type { GatewayEnv, Router } from "../http/router.js";
+import type { TenantOf } from "../http/tenant.js";
+import { destinationFault, type AddressRanges } from "./addresses.js";
+import { listOf, readLimit, unknownPlace } from "./page.js";
+import { isSecret, newSecret, type SecretBox } from "./secrets.js";
+import { ownerOf, viewOf, type Webhook } from "./webhook.js";
+import type { Webhooks } from "./webhooks.js";
+
+export interface WebhookRoutesOptions {
+  readonly redis: RedisClient;
+  readonly webhooks: Webhooks;
+  /** Ranges to which a webhook may lead although they are not public. */
+  readonly allowed: AddressRanges;
+  readonly box: SecretBox;
+}
+
+export interface HttpOptions {
+  readonly bodies: Bodies;
+  readonly limits: Limits;
+  readonly tenantOf: TenantOf;
+}
+
+/** The longest time for which two secrets sign. */
+const MOST_OVERLAP_MS = 30 * 86_400_000;
+/** Deliveries that are looked at together where a list wants some of them only. */
+const LOOKED_AT = 100;
+const ID_BYTES = 16;
+
+export function addWebhookRoutes(
+  router: Router,
+  { redis, webhooks, allowed, box }: WebhookRoutesOptions,
+  { bodies, limits, tenantOf }: HttpOptions,
+): void {
+  const body = (c: Context<GatewayEnv>, members: readonly string[], mayBeEmpty = false): Promise<JsonObject> => {
+    const { incoming } = c.env;
+    const terms = { maxBytes: limits.controlBytes, encoding: incoming.headers["content-encoding"] };
+    return bodies.use(incoming, terms, (bytes) =>
+      mayBeEmpty && bytes.length === 0 ? {} : withoutOthers(parseRequestJson(bytes), members),
+    );
+  };
+  const named = async (c: Context<GatewayEnv>): Promise<Webhook> => {
+    const tenant = tenantOf(c.env.incoming);
+    const found = await askRedis(() => webhooks.find(tenant, c.req.param("id") ?? ""));
+    if (found === undefined) throw fixedError("unknown_webhook", "usual");
+    return found;
+  };
+  const change = (
+    c: Context<GatewayEnv>,
+    how: (webhook: Webhook) => Webhook | undefined,
+  ): Promise<Webhook | undefined> => {
+    const tenant = tenantOf(c.env.incoming);
+    return changeInRedis(() => webhooks.change(tenant, c.req.param("id") ?? "", how));
+  };
+  const readUrl = async (value: JsonValue): Promise<string> => {
+    const text = asString(value, "url");
+    const fault = await destinationFault(text, allowed);
+    if (fault !== undefined) throw new InferenceError("url_not_allowed", fault);
+    // As it is read by everybody from now on.
+    return new URL(text).href;
+  };
+
+  router.add("/v2/webhooks", {
+    GET: async (c) => {
+      const { limit, after } = readQuery(c.env.incoming, ["limit", "after"]);
+      const most = readLimit(limit);
+      const all = (await askRedis(() => webhooks.list(tenantOf(c.env.incoming)))).reverse();
+      const from = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1;
+      if (after !== undefined && from === 0) throw unknownPlace();
+      const page = all.slice(from, from + most);
+      return jsonReply(
+        listOf(
+          page.map((one) => viewOf(one)),
+          from + most < all.length,
+        ),
+      );
+    },
+    POST: async (c) => {
+      const tenant = tenantOf(c.env.incoming);
+      const given = await body(c, ["url", "events", "secret"]);
+      const events = readEvents(required(given, "events"));
+      const { secret: chosen } = given;
+      const secret = chosen === undefined ? newSecret() : readSecret(chosen);
+      const url = await readUrl(required(given, "url"));
+      const id = `wh_${randomBytes(ID_BYTES).toString("base64url")}`;
+      const sealed = box.seal(secret, ownerOf({ tenant, id }));
+      const webhook: Webhook = { id, tenant, url, events, enabled: true, createdAt: Date.now(), secret: sealed };
+      await changeInRedis(() => webhooks.make(webhook));
+      return withHeaders(jsonReply(viewOf(webhook, secret), 201), { location: `/v2/webhooks/${id}` });
+    },
+  });
+  router.add("/v2/webhooks/:id", {
+    GET: async (c) => jsonReply(viewOf(await named(c))),
+    PATCH: async (c) => {
+      const { url: href, events, enabled } = await body(c, ["url", "events", "enabled"]);
+      // What it is changed to is checked before it is known whether there is one to change.
+      const changed = {
+        ...(events !== undefined && { events: readEvents(events) }),
+        ...(enabled !== undefined && { enabled: asBoolean(enabled, "enabled") }),
+        ...(href !== undefined && { url: await readUrl(href) }),
+      };
+      const webhook = await change(c, (one) => {
+        const { disabledReason, ...rest } = { ...one, ...changed };
+        return rest.enabled || disabledReason === undefined ? rest : { ...rest, disabledReason };
+      });
+      return webhook && jsonReply(viewOf(webhook));
+    },
+    DELETE: async (c) => {
+      await named(c);
+      try {
+        await change(c, () => undefined);
+      } catch (error) {
+        // Somebody else has removed it meanwhile, or an earlier copy of this very call.
+        if (!(error instanceof InferenceError) || error.code !== "unknown_webhook") throw error;
+      }
+      return noContent;
+    },
+  });
+  router.add("/v2/webhooks/:id/rotate", {
+    POST: async (c) => {
+      const { overlap = 0 } = await body(c, ["overlap"], true);
+      const overlapMs = asSize(overlap, "overlap");
+      if (overlapMs > MOST_OVERLAP_MS) {
+        throw new InferenceError("invalid_argument", `overlap must be at most ${MOST_OVERLAP_MS} ms`);
+      }
+      const secret = newSecret();
+      const sealed = box.seal(secret, ownerOf(await named(c)));
+      const webhook = await change(c, (one) => {
+        if (one.secret === sealed) return one; // an earlier copy of this call has made the change
+        const { previous: _, ...rest } = one;
+        const before = { secret: one.secret, until: Date.now() + overlapMs };
+        return { ...rest, secret: sealed, ...(overlapMs > 0 && { previous: before }) };
+      });
+      return webhook && jsonReply(viewOf(webhook, secret));
+    },
+  });
+
+  router.add("/v2/deliveries", {
+    GET: async (c) => {
+      const { limit, after, state, ...filter } = readQuery(c.env.incoming, [
+        "limit",
+        "after",
+        "job",
+        "webhook",
+        "state",
+      ]);
+      const most = readLimit(limit);
+      const states = state?.split(",");
+      const wrong = states?.find((one) => !deliveryStates.some((known) => known === one));
+      if (wrong !== undefined) {
+        const known = deliveryStates.join(", ");
+        throw new InferenceError("invalid_argument", `there is no state '${wrong}'; there are: ${known}`);
+      }
+      const isWanted = (one: Delivery) =>
+        (states === undefined || states.includes(one.state)) &&
+        (filter.webhook === undefined || filter.webhook === one.webhook) &&
+        (filter.job === undefined || filter.job === one.job);
+      const tenant = tenantOf(c.env.incoming);
+      const found = await askRedis(() => findDeliveries(redis, tenant, after, most + 1, isWanted));
+      return jsonReply(listOf(found.slice(0, most).map(deliveryView), found.length > most));
+    },
+  });
+  router.add("/v2/deliveries/:message/replay", {
+    POST: async (c) => {
+      const tenant = tenantOf(c.env.incoming);
+      await body(c, [], true);
+      const message = c.req.param("message") ?? "";
+      const delivery = await askRedis(() => readDelivery(redis, tenant, message));
+      if (delivery === undefined) throw fixedError("unknown_delivery", "usual");
+      await changeInRedis(() => askForReplay(redis, tenant, message));
+      return jsonReply(deliveryView({ ...delivery, state: "pending", nextAt: Date.now() }), 202);
+    },
+  });
+}
+
+async function findDeliveries(
+  redis: RedisClient,
+  tenant: string,
+  after: string | undefined,
+  most: number,
+  isWanted: (delivery: Delivery) => boolean,
+): Promise<Delivery[]> {
+  const place = after === undefined ? -1 : await placeOf(redis, tenant, after);
+  if (place === undefined) throw unknownPlace();
+  const found: Delivery[] = [];
+  for (let from = place + 1; found.length < most; from += LOOKED_AT) {
+    const messages = await listDeliveries(redis, tenant, from, LOOKED_AT);
+    const deliveries = await Promise.all(messages.map((message) => readDelivery(redis, tenant, message)));
+    found.push(...deliveries.filter((one) => one !== undefined).filter(isWanted));
+    if (messages.length < LOOKED_AT) break;
+  }
+  return found.slice(0, most);
+}
+
+function deliveryView({ message, event, job, webhook, state, attempts, nextAt }: Delivery) {
+  return {
+    id: message,
+    object: "delivery",
+    event,
+    job: job === "" ? null : job,
+    webhook,
+    state,
+    attempts,
+    next_attempt_at: state === "pending" && nextAt !== undefined ? new Date(nextAt).toISOString() : null,
+  };
+}
+
+function readEvents(value: JsonValue): EventType[] {
+  const given = asArray(value, "events").map((one) => asString(one, "events"));
+  const wrong = given.find((one) => !eventTypes.some((type) => type === one));
+  if (wrong !== undefined) {
+    throw new InferenceError("invalid_argument", `there is no event '${wrong}'; there are: ${eventTypes.join(", ")}`);
+  }
+  if (given.length === 0) throw new InferenceError("invalid_argument", "events must name at least one event");
+  return eventTypes.filter((type) => given.includes(type));
+}
+
+/** The text is not repeated: it may be a secret. */
+function readSecret(value: JsonValue): string {
+  if (typeof value === "string" && isSecret(value)) return value;
+  throw new InferenceError("invalid_argument", "secret must be whsec_ and the base64 of 24 to 64 bytes");
+}

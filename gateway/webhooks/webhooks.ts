@@ -1,0 +1,97 @@
+/**
+ * A tenant's webhooks: read, made, changed and removed. After each change the scripts of every
+ * bucket are told which events somebody wants now.
+ */
+import type { Logger } from "pino";
+import { fixedError, InferenceError } from "#shared/errors.js";
+import { noteWanted } from "#shared/queue/webhooks/note-wanted.js";
+import { readRevisions, readWebhook, readWebhooks } from "#shared/queue/webhooks/webhooks.js";
+import { writeWebhook } from "#shared/queue/webhooks/write-webhook.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import { parseWebhook, wantedBy, webhookText, type Webhook } from "./webhook.js";
+
+/** Most webhooks of a tenant. */
+const MOST_WEBHOOKS = 100;
+/** A change that others overtake is made again so often. */
+const MOST_TRIES = 10;
+
+export interface WebhooksSettings {
+  readonly redis: RedisClient;
+  readonly buckets: number;
+}
+
+export class Webhooks {
+  readonly #settings: WebhooksSettings;
+
+  constructor(settings: WebhooksSettings) {
+    this.#settings = settings;
+  }
+
+  /** The oldest first. */
+  async list(tenant: string): Promise<Webhook[]> {
+    const webhooks = (await readWebhooks(this.#settings.redis, tenant)).map(parseWebhook);
+    return webhooks.sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
+  }
+
+  /** @returns undefined where the tenant has no such webhook */
+  async find(tenant: string, id: string): Promise<Webhook | undefined> {
+    const text = await readWebhook(this.#settings.redis, tenant, id);
+    return text === undefined ? undefined : parseWebhook(text);
+  }
+
+  /** @throws InferenceError `webhook_limit` */
+  async make(webhook: Webhook): Promise<void> {
+    const said = await this.#write(webhook, undefined, webhookText(webhook));
+    if (said === "full") throw tooMany();
+  }
+
+  /**
+   * @param change makes the webhook as it is to be; undefined where it is to be removed
+   * @returns as it is now
+   * @throws InferenceError `unknown_webhook`
+   */
+  async change(
+    tenant: string,
+    id: string,
+    change: (webhook: Webhook) => Webhook | undefined,
+  ): Promise<Webhook | undefined> {
+    for (let i = 0; i < MOST_TRIES; i++) {
+      const from = await readWebhook(this.#settings.redis, tenant, id);
+      if (from === undefined) throw fixedError("unknown_webhook", "usual");
+      const to = change(parseWebhook(from));
+      const said = await this.#write({ tenant, id }, from, to && webhookText(to));
+      if (said === "written") return to;
+    }
+    throw fixedError("outcome_unknown", "change");
+  }
+
+  /**
+   * Tells the buckets once more what is wanted, of all tenants: a process may have died between the
+   * two steps of a change, and Redis may have lost one.
+   */
+  async tellAll(log: Logger): Promise<void> {
+    const { redis } = this.#settings;
+    for (const [tenant, revision] of await readRevisions(redis)) {
+      try {
+        await this.#tell(tenant, revision, await readWebhooks(redis, tenant));
+      } catch (error) {
+        log.warn({ tenant, error: String(error) }, "the events that a tenant wants cannot be told");
+      }
+    }
+  }
+
+  async #write(webhook: Pick<Webhook, "tenant" | "id">, from: string | undefined, to: string | undefined) {
+    const written = await writeWebhook(this.#settings.redis, webhook, from, to, MOST_WEBHOOKS);
+    if (written.said === "written") await this.#tell(webhook.tenant, written.revision, written.webhooks);
+    return written.said;
+  }
+
+  async #tell(tenant: string, revision: number, webhooks: readonly string[]): Promise<void> {
+    const { redis, buckets } = this.#settings;
+    await noteWanted(redis, buckets, { tenant, revision, events: wantedBy(webhooks.map(parseWebhook)) });
+  }
+}
+
+function tooMany(): InferenceError {
+  return new InferenceError("webhook_limit", `there are ${MOST_WEBHOOKS} webhooks already, and no more are allowed`);
+}

@@ -1,0 +1,63 @@
+/**
+ * Which gateways and jobs processes there are, for people who look: nothing is decided by it, so
+ * one that was killed is listed for some seconds more. Workers say more of themselves (work/).
+ */
+import { hostname } from "node:os";
+import { z } from "zod";
+import { timeAt } from "../redis/clock.js";
+import type { RedisClient } from "../redis/connect.js";
+import { defineScript } from "../redis/script.js";
+import { delay } from "../retry.js";
+import { registryKeys } from "./keys.js";
+
+const schema = z.object({
+  kind: z.enum(["gateway", "jobs"]),
+  name: z.string(),
+  host: z.string(),
+  pid: z.number(),
+  /** RFC 3339. */
+  startedAt: z.string(),
+});
+
+export type ListedProcess = Readonly<z.infer<typeof schema>>;
+
+const EVERY_MS = 5_000;
+const KEPT_MS = 15_000;
+const script = defineScript(new URL("./note-process.lua", import.meta.url), () => undefined);
+
+/** Keeps this process listed until `signal` aborts. */
+export async function listProcess(
+  redis: RedisClient,
+  { kind, name }: Pick<ListedProcess, "kind" | "name">,
+  signal: AbortSignal,
+): Promise<void> {
+  const startedAt = new Date(performance.timeOrigin).toISOString();
+  const own: ListedProcess = { kind, name, host: hostname(), pid: process.pid, startedAt };
+  // Where Redis is away, the next beat tells it.
+  const note = (ms: number) =>
+    script(redis, [registryKeys.processes], [JSON.stringify(own), ms]).catch(() => undefined);
+  while (!signal.aborted) {
+    await note(KEPT_MS);
+    await delay(EVERY_MS, signal);
+  }
+  await note(0);
+}
+
+/**
+ * What no process of this version has written is left out.
+ * @throws the client's error where Redis cannot be asked
+ */
+export async function readProcesses(redis: RedisClient): Promise<ListedProcess[]> {
+  const now = await timeAt(redis, registryKeys.processes);
+  const found = await redis.zrangebyscore(registryKeys.processes, Math.ceil(now), "+inf");
+  const listed = found.flatMap((text) => parse(text) ?? []);
+  return listed.sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function parse(text: string): ListedProcess | undefined {
+  try {
+    return schema.parse(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}

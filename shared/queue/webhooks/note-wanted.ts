@@ -1,0 +1,19 @@
+/** The typed wrapper of note-wanted.lua: tells a bucket's scripts which events somebody wants. */
+import type { RedisClient } from "../../redis/connect.js";
+import { defineScript } from "../../redis/script.js";
+import type { EventType } from "../events.js";
+import { wantedKey } from "../keys.js";
+
+export interface Wanted {
+  readonly tenant: string;
+  /** Of the tenant's webhooks, as `writeWebhook` answers it. */
+  readonly revision: number;
+  readonly events: readonly EventType[];
+}
+
+const script = defineScript(new URL("./note-wanted.lua", import.meta.url), () => undefined);
+
+export async function noteWanted(redis: RedisClient, buckets: number, wanted: Wanted): Promise<void> {
+  const args = [wanted.tenant, wanted.revision, wanted.events.join(" ")];
+  await Promise.all(Array.from({ length: buckets }, (_, bucket) => script(redis, [wantedKey(bucket)], args)));
+}

@@ -1,0 +1,18 @@
+/** Webhooks, read with plain commands. What one is, says who writes it. */
+import type { RedisClient } from "../../redis/connect.js";
+import { webhookKeys } from "../keys.js";
+
+/** @returns the webhook as it was written; undefined where there is none */
+export async function readWebhook(redis: RedisClient, tenant: string, id: string): Promise<string | undefined> {
+  return (await redis.hget(webhookKeys.webhooks(tenant), id)) ?? undefined;
+}
+
+export function readWebhooks(redis: RedisClient, tenant: string): Promise<string[]> {
+  return redis.hvals(webhookKeys.webhooks(tenant));
+}
+
+/** Every tenant that has or had webhooks, with the revision of these. */
+export async function readRevisions(redis: RedisClient): Promise<ReadonlyMap<string, number>> {
+  const found = await redis.hgetall(webhookKeys.revisions);
+  return new Map(Object.entries(found).map(([tenant, revision]) => [tenant, Number(revision)]));
+}

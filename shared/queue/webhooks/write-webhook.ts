@@ -1,0 +1,34 @@
+/** The typed wrapper of write-webhook.lua: makes, changes or removes a webhook. */
+import type { RedisClient } from "../../redis/connect.js";
+import { defineScript, integer, list, text, word } from "../../redis/script.js";
+import { webhookKeys } from "../keys.js";
+
+export type Written =
+  | { readonly said: "written"; readonly revision: number; readonly webhooks: readonly string[] }
+  | { readonly said: "conflict" | "full" };
+
+const script = defineScript(
+  new URL("./write-webhook.lua", import.meta.url),
+  (reply): Written => {
+    const [first, revision, webhooks] = list(reply);
+    const said = word(first, ["written", "conflict", "full"]);
+    return said === "written" ? { said, revision: integer(revision), webhooks: list(webhooks).map(text) } : { said };
+  },
+  { durable: true },
+);
+
+/**
+ * @param from the webhook as it was read; undefined where it is to be made
+ * @param to as it is to be; undefined where it is to be removed
+ * @param most webhooks that a tenant may have
+ */
+export function writeWebhook(
+  redis: RedisClient,
+  { tenant, id }: { readonly tenant: string; readonly id: string },
+  from: string | undefined,
+  to: string | undefined,
+  most: number,
+): Promise<Written> {
+  const keys = [webhookKeys.webhooks(tenant), webhookKeys.revisions];
+  return script(redis, keys, [tenant, id, from ?? "", to ?? "", most]);
+}

@@ -1,0 +1,110 @@
+/** Webhooks and deliveries in Redis: what is written once, kept for how long, and forgotten. */
+import { describe, expect, it } from "vitest";
+import { webhookKeys } from "#shared/queue/keys.js";
+import { beginDelivery, type DeliveryRun } from "#shared/queue/webhooks/begin-delivery.js";
+import { listDeliveries, readDelivery } from "#shared/queue/webhooks/deliveries.js";
+import { noteAttempt } from "#shared/queue/webhooks/note-attempt.js";
+import { readRevisions, readWebhooks } from "#shared/queue/webhooks/webhooks.js";
+import { writeWebhook } from "#shared/queue/webhooks/write-webhook.js";
+import { useLab } from "../support/queue/lab.js";
+
+const MINUTE = 60_000;
+
+describe("writeWebhook", () => {
+  const lab = useLab();
+  const write = (tenant: string, id: string, from?: string, to?: string, most = 10) =>
+    writeWebhook(lab.redis, { tenant, id }, from, to, most);
+
+  it("writes once, however often it is called", async () => {
+    const written = { said: "written", revision: 1, webhooks: ["one"] };
+    expect(await write("once", "a", undefined, "one")).toEqual(written);
+    expect(await write("once", "a", undefined, "one")).toEqual(written);
+    expect(await write("once", "a", "one", "two")).toEqual({ said: "written", revision: 2, webhooks: ["two"] });
+    expect(await write("once", "a", "one", "three")).toEqual({ said: "conflict" });
+    expect(await write("once", "a", "two")).toEqual({ said: "written", revision: 3, webhooks: [] });
+    expect(await write("once", "a", "two")).toEqual({ said: "written", revision: 3, webhooks: [] });
+    expect((await readRevisions(lab.redis)).get("once")).toBe(3);
+  });
+
+  it("lets a tenant have so many, and change them all the same", async () => {
+    await write("full", "a", undefined, "one", 1);
+    expect(await write("full", "b", undefined, "other", 1)).toEqual({ said: "full" });
+    expect(await write("full", "a", "one", "two", 1)).toMatchObject({ said: "written" });
+    expect(await readWebhooks(lab.redis, "full")).toEqual(["two"]);
+  });
+});
+
+describe("a delivery", () => {
+  const lab = useLab();
+  const kept = { ttlMs: MINUTE, most: 3 };
+  const content = { event: "sequence.expired", job: "", webhook: "wh_1", body: "{}" };
+  const attempt = { at: "2026-11-22T00:00:00Z", status: 500, error: "http_500", ms: 5 };
+  const named = (tenant: string, message: string, run = "1-0"): DeliveryRun => ({ tenant, message, run });
+  const begin = (run: DeliveryRun, of: typeof content | undefined = content) => beginDelivery(lab.redis, run, kept, of);
+  const replay = (run: DeliveryRun) => beginDelivery(lab.redis, run, kept, undefined);
+  const end = (run: DeliveryRun) =>
+    noteAttempt(lab.redis, run, { state: "delivered", attempt, nextInMs: undefined }, MINUTE);
+
+  it("has one run for its event, and one for each replay", async () => {
+    const first = named("runs", "msg_1");
+    expect(await begin(first)).toBe("begun");
+    expect(await begin(first)).toBe("begun");
+    expect(await end(first)).toBe("noted");
+    expect(await begin(first)).toBe("ended");
+    const again = named("runs", "msg_1", "2-0");
+    expect(await replay(again)).toBe("begun");
+    expect(await replay(again)).toBe("begun");
+    expect(await begin(first)).toBe("ended");
+    expect(await readDelivery(lab.redis, "runs", "msg_1")).toMatchObject({ state: "pending", tries: 0, run: "2-0" });
+    // What the first run has under way yet is noted, and ends nothing.
+    await end(first);
+    expect(await readDelivery(lab.redis, "runs", "msg_1")).toMatchObject({ state: "pending", tries: 0 });
+    await end(again);
+    expect(await replay(again)).toBe("ended");
+    const delivery = await readDelivery(lab.redis, "runs", "msg_1");
+    expect(delivery).toMatchObject({ ...content, state: "delivered", tries: 1, nextAt: undefined });
+    expect(delivery?.attempts).toEqual([attempt, attempt, attempt]);
+    expect(await replay(named("runs", "msg_none", "3-0"))).toBe("unknown");
+    expect(await readDelivery(lab.redis, "other", "msg_1")).toBeUndefined();
+  });
+
+  it("has ended once an attempt has: what another process had under way changes nothing", async () => {
+    const run = named("late", "msg_1");
+    await begin(run);
+    await end(run);
+    await noteAttempt(lab.redis, run, { state: "pending", attempt, nextInMs: MINUTE }, MINUTE);
+    const delivery = await readDelivery(lab.redis, "late", "msg_1");
+    expect(delivery).toMatchObject({ state: "delivered", tries: 1, nextAt: undefined });
+    expect(delivery?.attempts).toHaveLength(2);
+  });
+
+  it("is kept until its next attempt and for its time after that, with its newest attempts", async () => {
+    const run = named("times", "msg_1");
+    await begin(run);
+    const key = webhookKeys.delivery("times", "msg_1");
+    for (let i = 0; i < 60; i++) {
+      await noteAttempt(lab.redis, run, { state: "pending", attempt: { ...attempt, ms: i }, nextInMs: MINUTE }, MINUTE);
+    }
+    const delivery = await readDelivery(lab.redis, "times", "msg_1");
+    expect(delivery?.tries).toBe(60);
+    expect(delivery?.attempts.map(({ ms }) => ms)).toEqual(Array.from({ length: 50 }, (_, i) => i + 10));
+    expect(delivery?.nextAt).toBeGreaterThan(Date.now());
+    for (const one of [key, webhookKeys.deliveries("times")]) {
+      expect(await lab.redis.pttl(one)).toBeGreaterThan(1.5 * MINUTE);
+    }
+    await lab.redis.del(key);
+    expect(await noteAttempt(lab.redis, run, { state: "failed", attempt, nextInMs: undefined }, MINUTE)).toBe("gone");
+    expect(await lab.redis.exists(key)).toBe(0);
+  });
+
+  it("is forgotten where there are too many, and where its time has passed", async () => {
+    const messages = ["msg_1", "msg_2", "msg_3", "msg_4"];
+    for (const message of messages) await begin(named("many", message));
+    const listed = async () => (await listDeliveries(lab.redis, "many", 0, 10)).sort();
+    expect(await listed()).toEqual(messages.slice(1));
+    expect(await readDelivery(lab.redis, "many", "msg_1")).toBeUndefined();
+    await lab.redis.del(webhookKeys.delivery("many", "msg_2"));
+    await begin(named("many", "msg_5"));
+    expect(await listed()).toEqual(["msg_3", "msg_4", "msg_5"]);
+  });
+});

@@ -1,0 +1,213 @@
+/**
+ * Receivers that fail in every way: each is tried again as the schedule says, and none of them
+ * keeps the others waiting.
+ */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Redis } from "ioredis";
+import { useFleet } from "../support/fleet/use-fleet.js";
+import { noteExpiries, Receiver, verified, WebhookClient } from "../support/jobs/webhooks.js";
+import { TENANT_HEADER } from "../edition/sequences/ask.js";
+
+const TRIES = 3;
+const SECRETS_KEY = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+const LIMIT = 64 * 1024;
+
+const served = useFleet({
+  gateways: 1,
+  workers: 0,
+  jobs: 1,
+  models: [],
+  env: { BATON_TENANT_HEADER: TENANT_HEADER, BATON_WEBHOOK_ALLOW: "127.0.0.0/8", BATON_SECRETS_KEY: SECRETS_KEY },
+  jobsEnv: { BATON_WEBHOOK_RETRY_MS: "100,200", BATON_WEBHOOK_TIMEOUT_MS: "1200", BATON_LOG_LEVEL: "debug" },
+  direct: true,
+});
+
+describe("a receiver", () => {
+  let receiver: Receiver;
+  let redis: Redis;
+  let count = 0;
+  let tenant = "";
+  beforeAll(async () => {
+    receiver = await Receiver.start();
+    redis = served.fleet.redis.connect();
+  });
+  afterAll(async () => {
+    redis.disconnect();
+    await receiver.dispose();
+  });
+  /** Of a tenant of each test's own. */
+  const newClient = () => {
+    tenant = `tenant-${count++}`;
+    return new WebhookClient(served.url, { [TENANT_HEADER]: tenant });
+  };
+  /** @returns the only delivery of the tenant, once it has ended */
+  const ended = async (client: WebhookClient) => {
+    await expect.poll(async () => (await client.deliveries()).map(({ state }) => state)).not.toContain("pending");
+    const [delivery, ...more] = await client.deliveries();
+    expect(more).toEqual([]);
+    if (delivery === undefined) throw new Error("nothing was delivered");
+    return delivery;
+  };
+  const deliverTo = async (url: string) => {
+    const client = newClient();
+    const { id, secret } = await client.register(url);
+    await noteExpiries(redis, tenant);
+    await expect.poll(async () => (await client.deliveries()).length).toBe(1);
+    return { client, id, secret, delivery: await ended(client) };
+  };
+  const errorsOf = ({ attempts }: { readonly attempts: readonly { readonly error: string | null }[] }) =>
+    attempts.map(({ error }) => error);
+  const thrice = (error: string) => Array.from({ length: TRIES }, () => error);
+
+  it("answers 500 twice: it gets the same message again, signed anew", async () => {
+    let left = 2;
+    const url = receiver.on("/500", () => (left-- > 0 ? 500 : 200));
+    const { delivery, secret } = await deliverTo(url);
+    expect(delivery).toMatchObject({ state: "delivered", next_attempt_at: null });
+    expect(errorsOf(delivery)).toEqual(["http_500", "http_500", null]);
+    const received = receiver.at("/500");
+    expect(new Set(received.map(({ id, body }) => `${id} ${body}`)).size).toBe(1);
+    expect(received[0]?.id).toBe(delivery.id);
+    for (const one of received) expect(verified(one, secret).type).toBe("sequence.expired");
+    const [first] = received;
+    if (first === undefined) throw new Error("nothing came");
+    expect(() => verified({ ...first, body: first.body.replace("chain", "other") }, secret)).toThrow();
+  });
+
+  it("redirects inside: that is not followed", async () => {
+    const inside = receiver.url("/inside");
+    const url = receiver.on("/301", (_, response) => {
+      response.writeHead(301, { location: inside }).end();
+      return undefined;
+    });
+    const { delivery } = await deliverTo(url);
+    expect(delivery.state).toBe("failed");
+    expect(errorsOf(delivery)).toEqual(thrice("redirect_not_followed"));
+    expect(receiver.at("/inside")).toEqual([]);
+  });
+
+  it("says that it is gone: its webhook is disabled", async () => {
+    const { client, id, delivery } = await deliverTo(receiver.on("/410", () => 410));
+    expect(delivery.state).toBe("failed");
+    expect(errorsOf(delivery)).toEqual(["http_410"]);
+    expect(await client.show(id)).toMatchObject({ enabled: false, disabled_reason: "gone" });
+    const enabled = await client.ask("PATCH", `/webhooks/${id}`, { enabled: true });
+    expect(enabled.body).not.toHaveProperty("disabled_reason");
+  });
+
+  it("never answers, sends its answer's head byte by byte, or resets the connection", async () => {
+    const hanging = receiver.on("/hang", () => undefined);
+    const slow = receiver.on("/slow", (_, __, socket) => {
+      socket.write("HTTP/1.1 200 OK\r\nx-slow: ");
+      const timer = setInterval(() => socket.write("a"), 1_000);
+      socket.on("close", () => clearInterval(timer));
+      socket.on("error", () => undefined);
+      return undefined;
+    });
+    const resetting = receiver.on("/reset", (_, __, socket) => {
+      socket.resetAndDestroy();
+      return undefined;
+    });
+    const ends = await Promise.all(
+      [hanging, slow, resetting].map(async (url, i) => {
+        const name = `failing-${i}`;
+        const client = new WebhookClient(served.url, { [TENANT_HEADER]: name });
+        await client.register(url);
+        await noteExpiries(redis, name);
+        await expect.poll(async () => (await client.deliveries()).length).toBe(1);
+        return ended(client);
+      }),
+    );
+    expect(ends.map(({ state }) => state)).toEqual(["failed", "failed", "failed"]);
+    const [hung, dripped, reset] = ends.map(errorsOf);
+    expect(hung).toEqual(thrice("timeout"));
+    expect(dripped).toEqual(thrice("timeout"));
+    expect(reset).toEqual(thrice("connection_lost"));
+  });
+
+  it("answers 200 without end, or what would be large if it were inflated: little of it is read", async () => {
+    let sent = 0;
+    let cut = 0;
+    const endless = receiver.on("/endless", (_, response, socket) => {
+      response.writeHead(200, { "content-encoding": "gzip" });
+      const piece = Buffer.alloc(16 * 1024);
+      const more = () => {
+        while (!response.destroyed && response.write(piece)) sent += piece.length;
+      };
+      response.on("drain", more);
+      socket.on("close", () => cut++);
+      more();
+      return undefined;
+    });
+    const { delivery } = await deliverTo(endless);
+    expect(delivery.state).toBe("delivered");
+    expect(errorsOf(delivery)).toEqual([null]);
+    await expect.poll(() => cut).toBe(1);
+    // Beside what was read, what the buffers of both kernels hold.
+    expect(sent).toBeLessThan(LIMIT + 16 * 1024 * 1024);
+  });
+
+  it("hangs, with many messages waiting: others of the same tenant get theirs meanwhile", async () => {
+    const MESSAGES = 16;
+    const client = newClient();
+    const hanging = await client.register(receiver.url("/hang"));
+    const prompt = await client.register(receiver.url("/prompt"));
+    await noteExpiries(redis, tenant, MESSAGES);
+    await expect.poll(() => new Set(receiver.at("/prompt").map(({ id }) => id)).size).toBe(MESSAGES);
+    const pending = await client.deliveries(`?webhook=${hanging.id}&state=pending&limit=100`);
+    expect(pending.length).toBeGreaterThan(MESSAGES / 2);
+    await client.ask("DELETE", `/webhooks/${hanging.id}`);
+    const state = async () => (await client.deliveries(`?webhook=${prompt.id}&limit=100`)).map((one) => one.state);
+    await expect.poll(state).toEqual(Array.from({ length: MESSAGES }, () => "delivered"));
+    await expect.poll(() => client.deliveries(`?webhook=${hanging.id}&state=pending`), { timeout: 30_000 }).toEqual([]);
+  });
+
+  it("can be sent a message once more, delivered or not, and verifies by each secret of a rotation", async () => {
+    let isBroken = true;
+    const url = receiver.on("/replayed", () => (isBroken ? 400 : 204));
+    const { client, id, secret, delivery } = await deliverTo(url);
+    expect(delivery.state).toBe("failed");
+    isBroken = false;
+    const rotated = await client.ask<{ secret: string }>("POST", `/webhooks/${id}/rotate`, { overlap: 60_000 });
+    expect(rotated.body.secret).not.toBe(secret);
+    const replay = async () => {
+      const before = receiver.at("/replayed").length;
+      const asked = await client.ask<object>("POST", `/deliveries/${delivery.id}/replay`);
+      expect([asked.status, asked.body]).toMatchObject([202, { id: delivery.id, state: "pending" }]);
+      await expect.poll(() => receiver.at("/replayed").length).toBe(before + 1);
+      const received = receiver.at("/replayed").at(-1);
+      if (received === undefined) throw new Error("nothing came");
+      expect(received).toMatchObject({ id: delivery.id, body: receiver.at("/replayed")[0]?.body });
+      return received;
+    };
+    const twice = await replay();
+    expect(twice.headers["webhook-signature"]?.split(" ")).toHaveLength(2);
+    verified(twice, secret);
+    verified(twice, rotated.body.secret);
+    const first = twice.headers["webhook-signature"]?.split(" ")[0] ?? "";
+    verified({ ...twice, headers: { ...twice.headers, "webhook-signature": first } }, rotated.body.secret);
+    await expect.poll(async () => (await ended(client)).state).toBe("delivered");
+    const last = await client.ask<{ secret: string }>("POST", `/webhooks/${id}/rotate`);
+    const once = await replay();
+    verified(once, last.body.secret);
+    expect(() => verified(once, rotated.body.secret)).toThrow();
+    await expect.poll(async () => (await ended(client)).attempts.length).toBe(TRIES + 2);
+  });
+
+  it("has a secret that nobody reads a second time: not by the paths, in Redis or in a log", async () => {
+    const { client, id, secret } = await deliverTo(receiver.url("/secret"));
+    const paths = [`/webhooks/${id}`, "/webhooks", "/deliveries"];
+    const shown = await Promise.all(paths.map(async (path) => (await client.ask("GET", path)).text));
+    shown.push((await client.ask("PATCH", `/webhooks/${id}`, { enabled: false })).text);
+    for (const text of shown) expect(text).not.toMatch(/whsec_|sealed:/);
+    const bare = secret.slice("whsec_".length);
+    const kept: string[] = [];
+    for (const key of await redis.keys("*")) kept.push((await redis.dumpBuffer(key))?.toString("latin1") ?? "");
+    expect(kept.some((dump) => dump.includes(id))).toBe(true);
+    expect(kept.filter((dump) => dump.includes(bare))).toEqual([]);
+    const lines = [...served.fleet.jobs, ...served.fleet.gateways.map(({ member }) => member)].flatMap(
+      ({ process }) => process.lines,
+    );
+    expect(lines.filter(({ text }) => text.includes(bare))).toEqual([]);
+  });
+});
