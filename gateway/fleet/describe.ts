@@ -7,10 +7,11 @@ import { fixedError } from "#shared/errors.js";
 import type { QueueLimits } from "#shared/queue/admission/limits.js";
 import { readAllLoads } from "#shared/queue/load.js";
 import { pinOf, pinText } from "#shared/queue/address.js";
-import { GROUP, laneKeys } from "#shared/queue/keys.js";
+import { bucketTag } from "#shared/queue/bucket-tag.js";
+import { GROUP, laneKeys, registryKeys } from "#shared/queue/keys.js";
 import { readProcesses, type ListedProcess } from "#shared/queue/note-process.js";
 import { timeAt } from "#shared/redis/clock.js";
-import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
+import { dropIfSilent, masterFor, type RedisClient } from "#shared/redis/connect.js";
 import { isTransient } from "#shared/retry.js";
 import type { Unserved } from "./buckets.js";
 import type { GoneBack } from "./gone-back.js";
@@ -38,9 +39,9 @@ export async function describeFleet(described: Described) {
     const [fleet, queue, processes] = await Promise.all([
       description(redis, workers, buckets, unserved),
       describeQueue(described, limits),
-      readProcesses(redis),
+      listIsAway(redis, unserved) ? undefined : readProcesses(redis),
     ]);
-    return { ...fleet, ...describeProcesses(processes), queue, gone_back: goneBack?.describe() };
+    return { ...fleet, ...(processes && describeProcesses(processes)), queue, gone_back: goneBack?.describe() };
   } catch (error) {
     dropIfSilent(redis, error);
     if (!isTransient(error)) throw error;
@@ -96,6 +97,13 @@ async function description(
     })),
     models,
   };
+}
+
+/** Whether the list of processes lies on a master of a Cluster that cannot be asked. */
+function listIsAway(redis: RedisClient, unserved: readonly Unserved[]): boolean {
+  if (!redis.isCluster) return false;
+  const master = masterFor(redis, registryKeys.processes);
+  return unserved.some(({ buckets }) => buckets.some((bucket) => masterFor(redis, bucketTag(bucket)) === master));
 }
 
 function describeProcesses(processes: readonly ListedProcess[]) {

@@ -10,14 +10,15 @@ import { seed, streamScale } from "./scale.js";
 import { expectUndisturbed } from "./verdict.js";
 
 const { running, fewerRunning, tokens, timeoutMs } = streamScale;
-/** On a quick machine a drain may find no stream that can go on elsewhere: each is short. */
+/** On a quick machine a drain may find no stream that can go on elsewhere: each is over soon. */
 const DRAINS = 6;
+const longer = [4 * tokens[0], 2 * tokens[1]] as const;
 let lab: StreamLab;
 
 beforeAll(async () => {
   // A stopping gateway holds streams without ids until they end, which takes longer than this.
   const fleet = { gateways: 2, workers: 2, models: ["gen-mha"], direct: true, env: { BATON_LINGER_MS: "200" } };
-  lab = await StreamLab.open({ seed, fleet, asks: { count: running, model: "gen-mha", tokens } });
+  lab = await StreamLab.open({ seed, fleet, asks: { count: running, model: "gen-mha", tokens: longer } });
 }, timeoutMs);
 afterAll(() => lab.close());
 
