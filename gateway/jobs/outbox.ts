@@ -168,14 +168,14 @@ export class Outbox {
    * An entry that fails is not acknowledged, and so is taken again.
    * @returns why it has failed
    */
-  async #handle(entry: OutboxEntry): Promise<unknown> {
+  async #handle(entry: OutboxEntry): Promise<Error | undefined> {
     try {
       if (entry.type === REPLAY) await this.#replay(entry);
       else await this.#spread(entry);
       await acknowledgeEvent(this.#settings.redis, entry);
       return undefined;
     } catch (error) {
-      return error;
+      return error instanceof Error ? error : new Error(String(error));
     }
   }
 

@@ -24,7 +24,7 @@ export function webhookText(value: Webhook): string {
   return JSON.stringify(value);
 }
 
-/** Thrown for what this version cannot read. A newer one, beside it for a while, may have made it. */
+/** Thrown for what this version cannot read. A newer one beside it may have made it. */
 export class UnreadableError extends Error {
   override readonly name = "UnreadableError";
 }
@@ -47,8 +47,8 @@ export function ownerOf({ tenant, id }: Pick<Webhook, "tenant" | "id">): string 
 }
 
 /**
- * The secrets that sign now, the newest first. One that was replaced signs no longer where it cannot
- * be opened: a rotation is the way out when BATON_SECRETS_KEY was changed.
+ * The secrets that sign now, the newest first. One that was replaced signs no longer where it
+ * cannot be opened: a rotation is the way out when BATON_SECRETS_KEY was changed.
  * @throws SealedError where the newest cannot be opened
  */
 export function secretsOf(one: Webhook, box: SecretBox, now: number): string[] {

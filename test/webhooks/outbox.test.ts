@@ -1,4 +1,4 @@
-/** What the jobs process takes out of an outbox after others have failed, and what it leaves there. */
+/** What the jobs process takes out of an outbox after others have failed, and what it leaves. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { randomBytes } from "node:crypto";
 import { createEventsGroup } from "#shared/queue/events.js";
