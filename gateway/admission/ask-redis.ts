@@ -11,7 +11,7 @@ const REDIS_BUDGET_MS = 2_000;
  */
 export async function askRedis<T>(call: () => Promise<T>): Promise<T> {
   try {
-    return await retrying(call, { budgetMs: REDIS_BUDGET_MS });
+    return made(await retrying(() => orRefusal(call), { budgetMs: REDIS_BUDGET_MS }));
   } catch (cause) {
     if (cause instanceof InferenceError || !isTransient(cause)) throw cause;
     throw fixedError("unavailable", "lookUp", { cause });
@@ -25,23 +25,40 @@ export async function askRedis<T>(call: () => Promise<T>): Promise<T> {
  */
 export async function changeInRedis<T>(call: () => Promise<T>): Promise<T> {
   let copies = 0;
-  const attempt = async (): Promise<{ readonly made: T } | { readonly refusal: unknown }> => {
+  const attempt = async (): Promise<Answer<T>> => {
     copies++;
     try {
-      return { made: await call() };
+      return await orRefusal(call);
     } catch (cause) {
       // Redis stays full for longer than a client can wait. Where the reply to an earlier copy was
       // lost, that one may have made the change.
-      if (copies === 1 && refusesWrites(cause)) return { refusal: cause };
+      if (copies === 1 && refusesWrites(cause)) {
+        return { refusal: fixedError("unavailable", "queue", { cause }) };
+      }
       throw cause;
     }
   };
   try {
-    const answer = await retrying(attempt, { budgetMs: REDIS_BUDGET_MS });
-    if ("made" in answer) return answer.made;
-    throw fixedError("unavailable", "queue", { cause: answer.refusal });
+    return made(await retrying(attempt, { budgetMs: REDIS_BUDGET_MS }));
   } catch (cause) {
     if (cause instanceof InferenceError || !isTransient(cause)) throw cause;
     throw fixedError("outcome_unknown", "change", { cause });
   }
+}
+
+type Answer<T> = { readonly made: T } | { readonly refusal: InferenceError };
+
+/** What the call itself refuses is its answer: to ask again would only keep the client waiting. */
+async function orRefusal<T>(call: () => Promise<T>): Promise<Answer<T>> {
+  try {
+    return { made: await call() };
+  } catch (error) {
+    if (error instanceof InferenceError) return { refusal: error };
+    throw error;
+  }
+}
+
+function made<T>(answer: Answer<T>): T {
+  if ("made" in answer) return answer.made;
+  throw answer.refusal;
 }

@@ -39,7 +39,10 @@ export const jobsSettings = sharedSettings.extend({
     .int()
     .positive()
     .default(10_000)
-    .describe("deliveries of a tenant that are kept, the newest; older ones are not attempted any more either"),
+    .describe(
+      "deliveries of a tenant that are kept after they have ended, the newest; with those that are pending there may be " +
+        "ten times as many, and the oldest are not attempted any more",
+    ),
   BATON_HEALTH_FILE: z
     .string()
     .optional()

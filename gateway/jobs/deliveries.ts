@@ -7,7 +7,7 @@ import { DelayedError, Queue, Worker, type ConnectionOptions, type Job } from "b
 import type { Logger } from "pino";
 import { Webhook as Signer } from "standardwebhooks";
 import { readDelivery, type Delivery } from "#shared/queue/webhooks/deliveries.js";
-import type { DeliveryRun } from "#shared/queue/webhooks/begin-delivery.js";
+import type { DeliveryRun, Kept } from "#shared/queue/webhooks/begin-delivery.js";
 import { noteAttempt, type Noted } from "#shared/queue/webhooks/note-attempt.js";
 import { QUEUE_PREFIX } from "#shared/queue/keys.js";
 import type { RedisClient } from "#shared/redis/connect.js";
@@ -27,7 +27,7 @@ export interface DeliveriesSettings {
   readonly sender: Sender;
   /** Waits before the second attempt, the third and so on, in ms. */
   readonly waits: readonly number[];
-  readonly ttlMs: number;
+  readonly kept: Kept;
   readonly version: string;
   readonly log: Logger;
 }
@@ -79,12 +79,22 @@ export class Deliveries {
   /** Adds a run, unless it is there. */
   async add(run: DeliveryRun): Promise<void> {
     await this.#queue.add("deliver", run, {
-      jobId: `${run.message}.${run.run}`,
+      jobId: nameOf(run),
       attempts: WITHOUT_END,
       backoff: { type: "fixed", delay: RETRY_MS },
       removeOnComplete: true,
       removeOnFail: true,
+      // Otherwise each failure of Redis would add to what is kept of the job.
+      stackTraceLimit: 1,
     });
+  }
+
+  /**
+   * Removes a run that nobody has to make any more. One that is under way ends by itself, and one
+   * that is left behind does when it is due.
+   */
+  async remove(run: DeliveryRun): Promise<void> {
+    await this.#queue.remove(nameOf(run));
   }
 
   /** Takes no more, and waits until the attempts under way have ended. */
@@ -153,7 +163,7 @@ export class Deliveries {
   }
 
   async #note(run: DeliveryRun, noted: Noted): Promise<void> {
-    await noteAttempt(this.#settings.redis, run, noted, this.#settings.ttlMs);
+    await noteAttempt(this.#settings.redis, run, noted, this.#settings.kept);
   }
 
   async #postpone(job: Job<DeliveryRun>, token: string | undefined, inMs: number): Promise<never> {
@@ -175,6 +185,10 @@ export class Deliveries {
     this.#slots.webhook.release(id, now, tookMs);
     this.#slots.tenant.release(tenant, now, tookMs);
   }
+}
+
+function nameOf({ message, run }: DeliveryRun): string {
+  return `${message}.${run}`;
 }
 
 function attemptNow({ status, error, ms }: Answered): Noted["attempt"] {

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { decodeCorrelationId } from "#shared/contract/sequence.js";
 import { printJson } from "#shared/json/print.js";
 import { eventTypes, type EventType, type OutboxEntry } from "#shared/queue/events.js";
+import { UnreadableError } from "../webhooks/webhook.js";
 
 /** What events.lua notes of a sequence. */
 const expired = z.object({
@@ -34,10 +35,19 @@ export interface EventToSend {
   readonly body: string;
 }
 
-/** @throws Error for what no script has noted */
-export function eventToSend({ id, type, facts }: OutboxEntry): EventToSend {
+/** When the script has noted it, in Redis's ms. */
+export function noticedAt({ id }: OutboxEntry): number {
+  return Number(id.slice(0, id.indexOf("-")));
+}
+
+/**
+ * @throws UnreadableError for a type that this version does not know, and Error for what no script
+ * has noted
+ */
+export function eventToSend(entry: OutboxEntry): EventToSend {
+  const { type, facts } = entry;
   const known = eventTypes.find((one) => one === type);
-  if (known === undefined) throw new Error("an event of an unknown type");
-  const timestamp = new Date(Number(id.slice(0, id.indexOf("-")))).toISOString();
+  if (known === undefined) throw new UnreadableError(`an event of an unknown type '${type}'`);
+  const timestamp = new Date(noticedAt(entry)).toISOString();
   return { type: known, body: printJson({ type, timestamp, data: dataOf[known](JSON.parse(facts)) }) };
 }

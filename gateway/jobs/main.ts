@@ -53,6 +53,7 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   lifecycle.onClose("sender", () => sender.close());
   const connection = connectForQueue(link);
   lifecycle.onClose("queue", () => connection.disconnect());
+  const kept = { ttlMs: config.BATON_DELIVERY_TTL_MS, most: config.BATON_DELIVERY_LIMIT };
   const deliveries = new Deliveries({
     redis,
     connection,
@@ -60,7 +61,7 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     box: new SecretBox(key),
     sender,
     waits: parseWaits(config.BATON_WEBHOOK_RETRY_MS) ?? [],
-    ttlMs: config.BATON_DELIVERY_TTL_MS,
+    kept,
     version,
     log,
   });
@@ -72,9 +73,10 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     buckets,
     consumer: name,
     webhooks,
-    kept: { ttlMs: config.BATON_DELIVERY_TTL_MS, most: config.BATON_DELIVERY_LIMIT },
+    kept,
     secret,
     deliver: (run) => deliveries.add(run),
+    withdraw: (run) => deliveries.remove(run),
     log,
   });
   const background = Promise.all([

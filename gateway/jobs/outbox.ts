@@ -15,12 +15,18 @@ import {
   type OutboxEntry,
 } from "#shared/queue/events.js";
 import { eventsKey } from "#shared/queue/keys.js";
-import { beginDelivery, type DeliveryRun, type Kept } from "#shared/queue/webhooks/begin-delivery.js";
+import {
+  beginDelivery,
+  type DeliveryContent,
+  type DeliveryRun,
+  type Kept,
+} from "#shared/queue/webhooks/begin-delivery.js";
 import { whenReady, type BlockingReader, type RedisClient } from "#shared/redis/connect.js";
 import { isReplyError } from "#shared/redis/script.js";
 import { delay, within } from "#shared/retry.js";
 import type { Webhooks } from "../webhooks/webhooks.js";
-import { eventToSend } from "./event-body.js";
+import { UnreadableError } from "../webhooks/webhook.js";
+import { eventToSend, noticedAt } from "./event-body.js";
 
 export interface OutboxSettings {
   readonly redis: RedisClient;
@@ -35,6 +41,8 @@ export interface OutboxSettings {
   readonly secret: () => Buffer;
   /** Sees to it that the run is made, once, however often it is told. */
   readonly deliver: (run: DeliveryRun) => Promise<void>;
+  /** Told of runs that nobody has to make any more. */
+  readonly withdraw: (run: DeliveryRun) => Promise<void>;
   readonly log: Logger;
 }
 
@@ -43,6 +51,10 @@ const BLOCK_MS = 5_000;
 /** A link on which nothing comes for so much longer counts as lost. */
 const SILENCE_MS = 2_000;
 const PAUSE_MS = 200;
+/** Nothing new is taken for this long after something could not be handled. */
+const PAUSE_AFTER_FAILURE_MS = 1_000;
+/** What this version cannot read is left for so long to a newer one, which may be on its way. */
+const LEFT_FOR_MS = 86_400_000;
 /** What somebody else has had for this long, or we ourselves, is taken over. */
 const TAKE_OVER_AFTER_MS = 5_000;
 const TAKE_OVER_EVERY_MS = 5_000;
@@ -85,7 +97,8 @@ export class Outbox {
         const reading = readEvents(reader, keys, consumer, BLOCK_MS);
         reading.catch(() => undefined);
         if (!(await within(BLOCK_MS + SILENCE_MS, reading))) throw new Error("no answer");
-        await this.#handleAll(await reading);
+        // What fails now would fail with all that comes after it, too.
+        if (!(await this.#handleAll(await reading))) await delay(PAUSE_AFTER_FAILURE_MS, signal);
       } catch (error) {
         if (signal.aborted) break;
         log.debug({ error: String(error) }, "the outbox cannot be read now");
@@ -107,13 +120,13 @@ export class Outbox {
   }
 
   async #takeOver(signal: AbortSignal): Promise<void> {
-    const { redis, consumer, log } = this.#settings;
+    const { redis, log } = this.#settings;
     for (let round = 1; !signal.aborted; round++) {
       await delay(TAKE_OVER_EVERY_MS * (0.8 + Math.random() * 0.4), signal);
       if (signal.aborted || redis.status !== "ready") continue;
       for (const key of this.#keys) {
         try {
-          await this.#handleAll(await takeOverEvents(redis, key, consumer, TAKE_OVER_AFTER_MS));
+          await this.#takeOverAll(key, signal);
           if (round % REMOVE_EVERY === 0) await removeIdleConsumers(redis, key, CONSUMER_IDLE_MS);
         } catch (error) {
           log.debug({ error: String(error) }, "what others have left in the outbox cannot be taken over now");
@@ -132,39 +145,53 @@ export class Outbox {
     }
   }
 
-  async #handleAll(entries: readonly OutboxEntry[]): Promise<void> {
-    await Promise.all(entries.map((entry) => this.#handle(entry)));
+  /** Ends early where nothing of a part can be handled. */
+  async #takeOverAll(key: string, signal: AbortSignal): Promise<void> {
+    const { redis, consumer } = this.#settings;
+    for (let from: string | undefined = "0-0"; from !== undefined && !signal.aborted;) {
+      const { entries, next } = await takeOverEvents(redis, key, consumer, TAKE_OVER_AFTER_MS, from);
+      from = (await this.#handleAll(entries)) ? next : undefined;
+    }
   }
 
-  /** An entry that fails is not acknowledged, and so is taken again. */
-  async #handle(entry: OutboxEntry): Promise<void> {
-    const { redis, log } = this.#settings;
+  /** @returns whether Redis took all that came of them */
+  async #handleAll(entries: readonly OutboxEntry[]): Promise<boolean> {
+    const errors = (await Promise.all(entries.map((entry) => this.#handle(entry)))).filter((one) => one !== undefined);
+    const [first] = errors;
+    if (first === undefined) return true;
+    const { log } = this.#settings;
+    log.warn({ events: errors.length, error: String(first) }, "events could not be handled; they are tried again");
+    return errors.every((error) => error instanceof UnreadableError);
+  }
+
+  /**
+   * An entry that fails is not acknowledged, and so is taken again.
+   * @returns why it has failed
+   */
+  async #handle(entry: OutboxEntry): Promise<Error | undefined> {
     try {
       if (entry.type === REPLAY) await this.#replay(entry);
       else await this.#spread(entry);
-      await acknowledgeEvent(redis, entry);
+      await acknowledgeEvent(this.#settings.redis, entry);
+      return undefined;
     } catch (error) {
-      log.warn(
-        { event: entry.id, type: entry.type, error: String(error) },
-        "an event could not be handled; it is tried again",
-      );
+      return error instanceof Error ? error : new Error(String(error));
     }
   }
 
   async #replay({ id, tenant, facts }: OutboxEntry): Promise<void> {
-    const { redis, kept, deliver } = this.#settings;
-    const { message } = JSON.parse(facts) as { message: string };
-    const run = { tenant, message, run: id };
-    if ((await beginDelivery(redis, run, kept, undefined)) === "begun") await deliver(run);
+    const message = replayed(facts);
+    if (message !== undefined) await this.#begin({ tenant, message, run: id }, undefined);
   }
 
   async #spread(entry: OutboxEntry): Promise<void> {
-    const { redis, webhooks, kept, deliver, log } = this.#settings;
+    const { webhooks, log } = this.#settings;
     const { key, id, tenant } = entry;
     let event;
     try {
       event = eventToSend(entry);
     } catch (error) {
+      if (error instanceof UnreadableError && Date.now() - noticedAt(entry) < LEFT_FOR_MS) throw error;
       log.error({ event: id, type: entry.type, error: String(error) }, "an event that cannot be read is dropped");
       return;
     }
@@ -172,12 +199,28 @@ export class Outbox {
     for (const webhook of await webhooks.list(tenant)) {
       if (!webhook.enabled || !webhook.events.includes(type)) continue;
       const run = { tenant, message: this.#messageOf(`${key} ${id} ${webhook.id}`), run: id };
-      const content = { event: type, job: "", webhook: webhook.id, body };
-      if ((await beginDelivery(redis, run, kept, content)) === "begun") await deliver(run);
+      await this.#begin(run, { event: type, job: "", webhook: webhook.id, body });
     }
+  }
+
+  async #begin(run: DeliveryRun, content: DeliveryContent | undefined): Promise<void> {
+    const { redis, kept, deliver, withdraw } = this.#settings;
+    const { said, replaced } = await beginDelivery(redis, run, kept, content);
+    if (said === "begun") await deliver(run);
+    for (const one of replaced) await withdraw(one);
   }
 
   #messageOf(what: string): string {
     return `msg_${createHmac("sha256", this.#settings.secret()).update(what).digest().subarray(0, 18).toString("base64url")}`;
+  }
+}
+
+/** @returns the message that is to be sent once more; undefined where none is named */
+function replayed(facts: string): string | undefined {
+  try {
+    const { message } = JSON.parse(facts) as { message?: unknown };
+    return typeof message === "string" ? message : undefined;
+  } catch {
+    return undefined;
   }
 }

@@ -37,6 +37,8 @@ export class Sender {
     this.#agent = new Agent({
       connect: checkedConnector(settings.allowed, settings.resolve ?? lookup),
       keepAliveTimeout: KEPT_OPEN_MS,
+      // Receivers may ask for less, and not for more.
+      keepAliveMaxTimeout: KEPT_OPEN_MS,
       maxHeaderSize: MOST_HEAD_BYTES,
       pipelining: 1,
     });

@@ -1,7 +1,7 @@
 /** What a webhook is: as it lies in Redis, and as its tenant reads it, without its secret. */
 import { z } from "zod";
 import { eventTypes, type EventType } from "#shared/queue/events.js";
-import type { SecretBox } from "./secrets.js";
+import { SealedError, type SecretBox } from "./secrets.js";
 
 const webhook = z.strictObject({
   id: z.string(),
@@ -24,12 +24,21 @@ export function webhookText(value: Webhook): string {
   return JSON.stringify(value);
 }
 
+/** Thrown for what this version cannot read. A newer one beside it may have made it. */
+export class UnreadableError extends Error {
+  override readonly name = "UnreadableError";
+}
+
 /**
  * The inverse of `webhookText`.
- * @throws Error for what is none
+ * @throws UnreadableError for what is none; it repeats nothing of it, since there is a secret in it
  */
 export function parseWebhook(text: string): Webhook {
-  return webhook.parse(JSON.parse(text));
+  try {
+    return webhook.parse(JSON.parse(text));
+  } catch {
+    throw new UnreadableError("a webhook cannot be read: another version of Baton may have made it");
+  }
 }
 
 /** What a secret belongs to, for `SecretBox`. */
@@ -38,13 +47,20 @@ export function ownerOf({ tenant, id }: Pick<Webhook, "tenant" | "id">): string 
 }
 
 /**
- * The secrets that sign now, the newest first.
- * @throws SealedError where one cannot be opened
+ * The secrets that sign now, the newest first. One that was replaced signs no longer where it
+ * cannot be opened: a rotation is the way out when BATON_SECRETS_KEY was changed.
+ * @throws SealedError where the newest cannot be opened
  */
 export function secretsOf(one: Webhook, box: SecretBox, now: number): string[] {
+  const newest = box.open(one.secret, ownerOf(one));
   const { previous } = one;
-  const sealed = previous !== undefined && previous.until > now ? [one.secret, previous.secret] : [one.secret];
-  return sealed.map((secret) => box.open(secret, ownerOf(one)));
+  if (previous === undefined || previous.until <= now) return [newest];
+  try {
+    return [newest, box.open(previous.secret, ownerOf(one))];
+  } catch (error) {
+    if (!(error instanceof SealedError)) throw error;
+    return [newest];
+  }
 }
 
 /** @param secret only where it is shown for the one time */

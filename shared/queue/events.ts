@@ -27,6 +27,7 @@ export interface OutboxEntry {
 const GROUP = "jobs";
 /** Entries that one read brings. */
 const COUNT = 64;
+const FIRST = "0-0";
 
 /** Waits up to `blockMs` for entries that nobody has had. */
 export async function readEvents(
@@ -45,22 +46,40 @@ export async function readEvents(
   });
 }
 
-/** Takes over what others have had for longer than `idleMs`, and what this one has left lying. */
+/** A part of what was taken over, and where the next part begins. */
+export interface TakenOver {
+  readonly entries: readonly OutboxEntry[];
+  /** Undefined after the last part. */
+  readonly next: string | undefined;
+}
+
+/**
+ * Takes over what others have had for longer than `idleMs`, and what this one has left lying.
+ * @param from where this part begins
+ */
 export async function takeOverEvents(
   redis: RedisClient,
   key: string,
   consumer: string,
   idleMs: number,
-): Promise<OutboxEntry[]> {
-  const reply = await redis.callBuffer("XAUTOCLAIM", [key, GROUP, consumer, idleMs, "0-0", "COUNT", COUNT]);
-  const [, entries] = list(reply);
-  return list(entries).flatMap((entry) => decode(key, entry));
+  from = FIRST,
+): Promise<TakenOver> {
+  const reply = await redis.callBuffer("XAUTOCLAIM", [key, GROUP, consumer, idleMs, from, "COUNT", COUNT]);
+  const [cursor, entries] = list(reply);
+  const next = text(cursor);
+  return {
+    entries: list(entries).flatMap((entry) => decode(key, entry)),
+    next: next === FIRST ? undefined : next,
+  };
 }
 
-/** What is acknowledged is kept no longer. */
+/**
+ * What is acknowledged is kept no longer. It is deleted first: what is deleted and still pending
+ * is cleared away by who takes it over, but nobody would find what is only acknowledged.
+ */
 export async function acknowledgeEvent(redis: RedisClient, { key, id }: OutboxEntry): Promise<void> {
-  await redis.xack(key, GROUP, id);
   await redis.xdel(key, id);
+  await redis.xack(key, GROUP, id);
 }
 
 export async function createEventsGroup(redis: RedisClient, key: string): Promise<void> {

@@ -215,6 +215,8 @@ export const webhookKeys = {
   webhooks: (tenant: string) => `{hooks}:webhooks:${tenant}`,
   /** zset of the tenant's deliveries: message id → Redis ms at which it began */
   deliveries: (tenant: string) => `{hooks}:deliveries:${tenant}`,
+  /** zset: those of them that have ended, message id → Redis ms at which each did */
+  ended: (tenant: string) => `{hooks}:ended:${tenant}`,
   /** hash: one message to one webhook, and the attempts at it; see webhooks/begin-delivery.lua */
   delivery: (tenant: string, message: string) => `{hooks}:delivery:${tenant}:${message}`,
 };

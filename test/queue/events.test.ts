@@ -117,8 +117,8 @@ describe("the outbox", () => {
     const [first, second] = taken;
     if (first === undefined || second === undefined) throw new Error("nothing was taken");
     await acknowledgeEvent(lab.redis, first);
-    expect(await takeOverEvents(lab.redis, key, "second", 60_000)).toEqual([]);
-    expect(await takeOverEvents(lab.redis, key, "second", 0)).toEqual([second]);
+    expect(await takeOverEvents(lab.redis, key, "second", 60_000)).toEqual({ entries: [], next: undefined });
+    expect(await takeOverEvents(lab.redis, key, "second", 0)).toEqual({ entries: [second], next: undefined });
     await removeIdleConsumers(lab.redis, key, 0);
     expect(await lab.redis.xpending(key, "jobs", "-", "+", 10)).toHaveLength(1);
     await acknowledgeEvent(lab.redis, second);

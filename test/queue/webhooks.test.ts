@@ -9,6 +9,7 @@ import { writeWebhook } from "#shared/queue/webhooks/write-webhook.js";
 import { useLab } from "../support/queue/lab.js";
 
 const MINUTE = 60_000;
+const DAY = 1_440 * MINUTE;
 
 describe("writeWebhook", () => {
   const lab = useLab();
@@ -40,10 +41,10 @@ describe("a delivery", () => {
   const content = { event: "sequence.expired", job: "", webhook: "wh_1", body: "{}" };
   const attempt = { at: "2026-11-22T00:00:00Z", status: 500, error: "http_500", ms: 5 };
   const named = (tenant: string, message: string, run = "1-0"): DeliveryRun => ({ tenant, message, run });
-  const begin = (run: DeliveryRun, of: typeof content | undefined = content) => beginDelivery(lab.redis, run, kept, of);
-  const replay = (run: DeliveryRun) => beginDelivery(lab.redis, run, kept, undefined);
+  const begin = async (run: DeliveryRun) => (await beginDelivery(lab.redis, run, kept, content)).said;
+  const replay = async (run: DeliveryRun) => (await beginDelivery(lab.redis, run, kept, undefined)).said;
   const end = (run: DeliveryRun) =>
-    noteAttempt(lab.redis, run, { state: "delivered", attempt, nextInMs: undefined }, MINUTE);
+    noteAttempt(lab.redis, run, { state: "delivered", attempt, nextInMs: undefined }, kept);
 
   it("has one run for its event, and one for each replay", async () => {
     const first = named("runs", "msg_1");
@@ -72,7 +73,7 @@ describe("a delivery", () => {
     const run = named("late", "msg_1");
     await begin(run);
     await end(run);
-    await noteAttempt(lab.redis, run, { state: "pending", attempt, nextInMs: MINUTE }, MINUTE);
+    await noteAttempt(lab.redis, run, { state: "pending", attempt, nextInMs: MINUTE }, kept);
     const delivery = await readDelivery(lab.redis, "late", "msg_1");
     expect(delivery).toMatchObject({ state: "delivered", tries: 1, nextAt: undefined });
     expect(delivery?.attempts).toHaveLength(2);
@@ -83,7 +84,7 @@ describe("a delivery", () => {
     await begin(run);
     const key = webhookKeys.delivery("times", "msg_1");
     for (let i = 0; i < 60; i++) {
-      await noteAttempt(lab.redis, run, { state: "pending", attempt: { ...attempt, ms: i }, nextInMs: MINUTE }, MINUTE);
+      await noteAttempt(lab.redis, run, { state: "pending", attempt: { ...attempt, ms: i }, nextInMs: MINUTE }, kept);
     }
     const delivery = await readDelivery(lab.redis, "times", "msg_1");
     expect(delivery?.tries).toBe(60);
@@ -93,18 +94,49 @@ describe("a delivery", () => {
       expect(await lab.redis.pttl(one)).toBeGreaterThan(1.5 * MINUTE);
     }
     await lab.redis.del(key);
-    expect(await noteAttempt(lab.redis, run, { state: "failed", attempt, nextInMs: undefined }, MINUTE)).toBe("gone");
+    expect(await noteAttempt(lab.redis, run, { state: "failed", attempt, nextInMs: undefined }, kept)).toBe("gone");
     expect(await lab.redis.exists(key)).toBe(0);
   });
 
-  it("is forgotten where there are too many, and where its time has passed", async () => {
-    const messages = ["msg_1", "msg_2", "msg_3", "msg_4"];
+  it("waits for an attempt for as long as it takes, and is kept for its time once it has ended", async () => {
+    const run = named("waiting", "msg_1");
+    const [key, log] = [webhookKeys.delivery("waiting", "msg_1"), webhookKeys.deliveries("waiting")];
+    await begin(run);
+    for (const one of [key, log]) expect(await lab.redis.pttl(one)).toBeGreaterThan(6 * DAY);
+    await end(run);
+    expect(await lab.redis.pttl(key)).toBeLessThanOrEqual(MINUTE);
+    await replay(named("waiting", "msg_1", "2-0"));
+    // What the first run has under way yet must not make it forgotten sooner.
+    await end(run);
+    for (const one of [key, log]) expect(await lab.redis.pttl(one)).toBeGreaterThan(6 * DAY);
+  });
+
+  it("is forgotten where too many have ended, and where its time has passed", async () => {
+    const messages = ["msg_1", "msg_2", "msg_3", "msg_4", "msg_5"];
     for (const message of messages) await begin(named("many", message));
     const listed = async () => (await listDeliveries(lab.redis, "many", 0, 10)).sort();
-    expect(await listed()).toEqual(messages.slice(1));
-    expect(await readDelivery(lab.redis, "many", "msg_1")).toBeUndefined();
+    expect(await listed()).toEqual(messages);
+    for (const message of ["msg_4", "msg_1", "msg_2", "msg_3"]) await end(named("many", message));
+    expect(await listed()).toEqual(["msg_1", "msg_2", "msg_3", "msg_5"]);
+    expect(await readDelivery(lab.redis, "many", "msg_4")).toBeUndefined();
+    await replay(named("many", "msg_1", "2-0"));
+    await end(named("many", "msg_5"));
+    expect(await listed()).toEqual(["msg_1", "msg_2", "msg_3", "msg_5"]);
     await lab.redis.del(webhookKeys.delivery("many", "msg_2"));
-    await begin(named("many", "msg_5"));
-    expect(await listed()).toEqual(["msg_3", "msg_4", "msg_5"]);
+    await begin(named("many", "msg_6"));
+    expect(await listed()).toEqual(["msg_1", "msg_3", "msg_5", "msg_6"]);
+    expect((await lab.redis.zrange(webhookKeys.ended("many"), "0", "-1")).sort()).toEqual(["msg_3", "msg_5"]);
+    expect((await lab.redis.zrange(webhookKeys.ended("many"), "0", "-1")).sort()).toEqual(["msg_3", "msg_5"]);
+  });
+
+  it("is forgotten where ten times as many are pending: its run is told, as one that is replaced is", async () => {
+    const first = named("pending", "msg_0");
+    for (let i = 0; i < 10 * kept.most; i++) await begin(named("pending", `msg_${i}`));
+    const again = named("pending", "msg_0", "2-0");
+    expect(await beginDelivery(lab.redis, again, kept, undefined)).toEqual({ said: "begun", replaced: [first] });
+    expect(await beginDelivery(lab.redis, again, kept, undefined)).toEqual({ said: "begun", replaced: [] });
+    const newest = named("pending", "msg_newest");
+    expect(await beginDelivery(lab.redis, newest, kept, content)).toEqual({ said: "begun", replaced: [again] });
+    expect(await readDelivery(lab.redis, "pending", "msg_0")).toBeUndefined();
   });
 });

@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Redis } from "ioredis";
+import { webhookKeys } from "#shared/queue/keys.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { noteExpiries, Receiver, verified, WebhookClient } from "../support/jobs/webhooks.js";
 import { TENANT_HEADER } from "../edition/sequences/ask.js";
@@ -192,6 +193,49 @@ describe("a receiver", () => {
     verified(once, last.body.secret);
     expect(() => verified(once, rotated.body.secret)).toThrow();
     await expect.poll(async () => (await ended(client)).attempts.length).toBe(TRIES + 2);
+  });
+
+  it("is sent a message again and again: what is replaced does not stay in the queue", async () => {
+    const url = receiver.on("/later", (_, response) => {
+      response.writeHead(503, { "retry-after": "86400" }).end();
+      return undefined;
+    });
+    const client = newClient();
+    await client.register(url);
+    await noteExpiries(redis, tenant);
+    await expect.poll(async () => (await client.deliveries())[0]?.attempts.length).toBe(1);
+    const [delivery] = await client.deliveries();
+    const message = delivery?.id ?? "";
+    for (let i = 2; i <= 4; i++) {
+      await client.ask("POST", `/deliveries/${message}/replay`);
+      await expect.poll(async () => (await client.deliveries())[0]?.attempts.length).toBe(i);
+    }
+    const runs = async () => (await redis.keys("{jobs}:deliveries:msg_*")).filter((key) => key.includes(message));
+    await expect.poll(async () => (await runs()).length).toBe(1);
+  });
+
+  it("has a webhook that cannot be read: its run goes on trying, and does not grow", async () => {
+    const url = receiver.on("/unread", (_, response) => {
+      response.writeHead(503, { "retry-after": "86400" }).end();
+      return undefined;
+    });
+    const client = newClient();
+    const { id } = await client.register(url);
+    await noteExpiries(redis, tenant);
+    await expect.poll(async () => (await client.deliveries())[0]?.attempts.length).toBe(1);
+    const message = (await client.deliveries())[0]?.id ?? "";
+    const kept = (await redis.hget(webhookKeys.webhooks(tenant), id)) ?? "";
+    await redis.hset(webhookKeys.webhooks(tenant), id, JSON.stringify({ of: "another version" }));
+    await client.ask("POST", `/deliveries/${message}/replay`);
+    const job = async () => {
+      const keys = await redis.keys("{jobs}:deliveries:msg_*");
+      return redis.hgetall(keys.find((key) => key.includes(message)) ?? "");
+    };
+    await expect.poll(async () => Number((await job())["atm"] ?? 0)).toBeGreaterThan(2);
+    const traces = JSON.parse((await job())["stacktrace"] ?? "[]") as unknown[];
+    expect(traces).toHaveLength(1);
+    await redis.hset(webhookKeys.webhooks(tenant), id, kept);
+    await expect.poll(async () => (await client.deliveries())[0]?.attempts.length).toBe(2);
   });
 
   it("has a secret that nobody reads a second time: not by the paths, in Redis or in a log", async () => {

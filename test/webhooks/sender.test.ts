@@ -1,7 +1,6 @@
 /** Where an attempt connects to: judged at each connection, however the address was found. */
 import type { lookup } from "node:dns";
-import { createServer, type Server } from "node:net";
-import type { AddressInfo } from "node:net";
+import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Sender } from "../../gateway/jobs/sender.js";
 import { parseRanges } from "../../gateway/webhooks/addresses.js";
@@ -90,6 +89,23 @@ describe("Sender", () => {
     const open = await send(`http://hooks.example:${port}/`, { allowed: "10.0.0.0/8", addresses: ["192.0.2.1"] });
     expect(open.said).toEqual(["url_not_allowed"]);
   });
+
+  it("keeps a connection open no longer than it likes, whatever the receiver asks for", async () => {
+    const open = new Set<Socket>();
+    const lasting = createServer((socket) => {
+      open.add(socket);
+      socket.on("error", () => undefined).on("close", () => open.delete(socket));
+      socket.on("data", () => socket.write("HTTP/1.1 204 No Content\r\nkeep-alive: timeout=600\r\n\r\n"));
+    });
+    await new Promise<void>((resolve) => lasting.listen(0, "127.0.0.1", resolve));
+    const sender = new Sender({ allowed: parseRanges("127.0.0.0/8") ?? [], timeoutMs: 2_000 });
+    const { port: kept } = lasting.address() as AddressInfo;
+    expect(await sender.send(`http://127.0.0.1:${kept}/`, {}, "{}")).toMatchObject({ status: 204 });
+    expect(open.size).toBe(1);
+    await expect.poll(() => open.size, { timeout: 30_000 }).toBe(0);
+    await sender.close();
+    await new Promise<void>((resolve) => lasting.close(() => resolve()));
+  }, 40_000);
 
   it("says in a word what the network did", async () => {
     const gone = createServer();

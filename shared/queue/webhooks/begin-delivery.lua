@@ -2,46 +2,67 @@
 -- begin-delivery.lua: note that a message is to be delivered to a webhook, or that somebody asks
 -- for that once more. A delivery runs once for its event and once for each replay; a run is named
 -- by the entry of the outbox that asks for it.
---   KEYS[1] deliveries of the tenant   KEYS[2] the delivery, a hash:
+--   KEYS[1] deliveries of the tenant   KEYS[3] those that have ended, by when
+--   KEYS[2] the delivery, a hash:
 --     event, job, webhook, body   what is sent, and where; never changed
 --     created   Redis ms           state  pending, delivered or failed
 --     run       the newest run     tries  how many attempts it has had
 --     attempts  each as JSON, a line each; the newest   next  Redis ms of the next one, or ''
---   ARGV[1] message   ARGV[2] run   ARGV[3] TTL ms   ARGV[4] most deliveries that are kept
+--   ARGV[1] message   ARGV[2] run   ARGV[3] TTL ms   ARGV[4] most deliveries, pending or not
 --   ARGV[5] event   ARGV[6] job   ARGV[7] webhook   ARGV[8] body; of a replay none of the four
---   Returns 'begun'    the run is to be made: this call or an earlier one has begun it
---           'ended'    the run has ended
---           'unknown'  there is no such delivery to be replayed
-local log, key, message, run, ttl = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
+--   Returns {'begun', message, run, message, run, …}   the run is to be made: this call or an
+--                       earlier one has begun it; and which pending runs this call has ended, as
+--                       they are replaced, or too old where there are too many
+--           {'ended'}   the run has ended
+--           {'unknown'}  there is no such delivery to be replayed
+local log, key, ended, message, run, ttl = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], ARGV[3]
 local time = redis.call('TIME')
 local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 local known = redis.call('HMGET', key, 'run', 'state')
+local reply = {'begun'}
+
+local function noteEnded(name, theRun, state)
+  if state ~= 'pending' then return end
+  reply[#reply + 1] = name
+  reply[#reply + 1] = theRun
+end
+
+local function keyOf(other) return key:sub(1, #key - #message) .. other end
+
+local function keepKnown()
+  redis.call('PEXPIRE', key, ttl)
+  if redis.call('PTTL', log) < tonumber(ttl) then redis.call('PEXPIRE', log, ttl) end
+end
 
 local function forget(messages)
   for i = 1, #messages do
-    redis.call('UNLINK', key:sub(1, #key - #message) .. messages[i])
+    local other = redis.call('HMGET', keyOf(messages[i]), 'run', 'state')
+    noteEnded(messages[i], other[1], other[2])
+    redis.call('UNLINK', keyOf(messages[i]))
     redis.call('ZREM', log, messages[i])
+    redis.call('ZREM', ended, messages[i])
   end
 end
 
 if known[1] then
-  if known[1] == run then return known[2] == 'pending' and 'begun' or 'ended' end
-  if #ARGV > 4 then return 'ended' end
+  if known[1] == run then return {known[2] == 'pending' and 'begun' or 'ended'} end
+  if #ARGV > 4 then return {'ended'} end
+  noteEnded(message, known[1], known[2])
   redis.call('HSET', key, 'run', run, 'state', 'pending', 'tries', '0', 'next', now)
-  redis.call('PEXPIRE', key, ttl)
-  return 'begun'
+  redis.call('ZREM', ended, message)
+  keepKnown()
+  return reply
 end
-if #ARGV == 4 then return 'unknown' end
+if #ARGV == 4 then return {'unknown'} end
 redis.call('HSET', key, 'run', run, 'state', 'pending', 'tries', '0', 'next', now, 'created', now, 'attempts', '',
   'event', ARGV[5], 'job', ARGV[6], 'webhook', ARGV[7], 'body', ARGV[8])
-redis.call('PEXPIRE', key, ttl)
 redis.call('ZADD', log, now, message)
-if redis.call('PTTL', log) < tonumber(ttl) then redis.call('PEXPIRE', log, ttl) end
+keepKnown()
 -- The oldest go: those whose time has passed, and what there is too much of.
 local oldest, passed = redis.call('ZRANGE', log, 0, 9), {}
 for i = 1, #oldest do
-  if redis.call('EXISTS', key:sub(1, #key - #message) .. oldest[i]) == 0 then passed[#passed + 1] = oldest[i] end
+  if redis.call('EXISTS', keyOf(oldest[i])) == 0 then passed[#passed + 1] = oldest[i] end
 end
 forget(passed)
 forget(redis.call('ZRANGE', log, 0, -1 - ARGV[4]))
-return 'begun'
+return reply

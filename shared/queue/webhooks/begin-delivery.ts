@@ -1,6 +1,6 @@
 /** The typed wrapper of begin-delivery.lua: notes that a message is to be delivered. */
 import type { RedisClient } from "../../redis/connect.js";
-import { defineScript, word } from "../../redis/script.js";
+import { defineScript, list, text, word } from "../../redis/script.js";
 import { webhookKeys } from "../keys.js";
 
 /** One run of one delivery. */
@@ -21,26 +21,55 @@ export interface DeliveryContent {
 }
 
 export interface Kept {
-  /** How long a delivery is known after it was last attempted, in ms. */
+  /** How long a delivery that has ended is known, in ms. */
   readonly ttlMs: number;
-  /** Most deliveries of a tenant that are known. */
+  /** Most deliveries of a tenant that are known after they have ended. */
   readonly most: number;
+}
+
+export interface Begun {
+  readonly said: "begun" | "ended" | "unknown";
+  /** Runs that nobody has to make any more, since this call. */
+  readonly replaced: readonly DeliveryRun[];
+}
+
+/**
+ * A tenant may have so many times as many deliveries if some are pending: a burst of events is to
+ * reach a receiver that is slower than the events come.
+ */
+const MOST_FACTOR = 10;
+/** A pending delivery waits at least so long for somebody who attempts it, beside its own waits. */
+const PENDING_MS = 7 * 86_400_000;
+
+/** How long a pending delivery is known, in ms. */
+export function pendingTtlMs({ ttlMs }: Kept): number {
+  return Math.max(ttlMs, PENDING_MS);
 }
 
 const script = defineScript(
   new URL("./begin-delivery.lua", import.meta.url),
-  (reply) => word(reply, ["begun", "ended", "unknown"]),
+  (reply) => {
+    const [said, ...names] = list(reply).map(text);
+    return { said: word(said, ["begun", "ended", "unknown"]), names };
+  },
   { durable: true },
 );
 
 /** @param content undefined where it is to be delivered once more */
-export function beginDelivery(
+export async function beginDelivery(
   redis: RedisClient,
   { tenant, message, run }: DeliveryRun,
-  { ttlMs, most }: Kept,
+  kept: Kept,
   content: DeliveryContent | undefined,
-): Promise<"begun" | "ended" | "unknown"> {
-  const keys = [webhookKeys.deliveries(tenant), webhookKeys.delivery(tenant, message)];
+): Promise<Begun> {
+  const { deliveries, delivery, ended } = webhookKeys;
+  const keys = [deliveries(tenant), delivery(tenant, message), ended(tenant)];
   const what = content === undefined ? [] : [content.event, content.job, content.webhook, content.body];
-  return script(redis, keys, [message, run, ttlMs, most, ...what]);
+  const args = [message, run, pendingTtlMs(kept), kept.most * MOST_FACTOR, ...what];
+  const { said, names } = await script(redis, keys, args);
+  const replaced: DeliveryRun[] = [];
+  for (let i = 0; i + 1 < names.length; i += 2) {
+    replaced.push({ tenant, message: names[i] ?? "", run: names[i + 1] ?? "" });
+  }
+  return { said, replaced };
 }

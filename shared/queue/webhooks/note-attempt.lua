@@ -3,11 +3,13 @@
 -- ended, or was replaced by a newer one, only adds its attempt: two processes may have made one at
 -- the same time.
 --   KEYS[1] the delivery (begin-delivery.lua)   KEYS[2] deliveries of the tenant
+--   KEYS[3] those that have ended, by when
 --   ARGV[1] run   ARGV[2] state from now on   ARGV[3] the attempt as JSON; '' where none was made
 --   ARGV[4] ms until the next one; '' where none comes   ARGV[5] TTL ms
---   ARGV[6] most attempts kept
+--   ARGV[6] most attempts kept   ARGV[7] message   ARGV[8] most deliveries that have ended
 --   Returns 'noted', or 'gone' where the delivery is not known any more
-local key = KEYS[1]
+local MOST_FORGOTTEN = 10
+local key, log, ended, message = KEYS[1], KEYS[2], KEYS[3], ARGV[7]
 local run, tries, attempts, state = unpack(redis.call('HMGET', key, 'run', 'tries', 'attempts', 'state'))
 if not run then return 'gone' end
 if ARGV[3] ~= '' then
@@ -19,14 +21,24 @@ if ARGV[3] ~= '' then
   end
   redis.call('HSET', key, 'attempts', attempts)
 end
-if run == ARGV[1] and state == 'pending' then
-  local next = ''
-  if ARGV[4] ~= '' then
-    local time = redis.call('TIME')
-    next = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[4])
-  end
-  redis.call('HSET', key, 'state', ARGV[2], 'next', next, 'tries', tonumber(tries or 0) + (ARGV[3] ~= '' and 1 or 0))
+if run ~= ARGV[1] or state ~= 'pending' then return 'noted' end
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local next = ARGV[4] ~= '' and string.format('%.0f', now + ARGV[4]) or ''
+redis.call('HSET', key, 'state', ARGV[2], 'next', next, 'tries', tonumber(tries or 0) + (ARGV[3] ~= '' and 1 or 0))
+local ttl = string.format('%.0f', ARGV[5] + (tonumber(ARGV[4]) or 0))
+redis.call('PEXPIRE', key, ttl)
+if redis.call('PTTL', log) < tonumber(ttl) then redis.call('PEXPIRE', log, ttl) end
+if ARGV[2] == 'pending' then return 'noted' end
+
+redis.call('ZADD', ended, string.format('%.0f', now), message)
+redis.call('PEXPIRE', ended, ttl)
+local tooMany = math.min(redis.call('ZCARD', ended) - ARGV[8], MOST_FORGOTTEN)
+local oldest = tooMany > 0 and redis.call('ZRANGE', ended, 0, tooMany - 1) or {}
+for i = 1, #oldest do
+  redis.call('UNLINK', key:sub(1, #key - #message) .. oldest[i])
+  redis.call('ZREM', log, oldest[i])
+  redis.call('ZREM', ended, oldest[i])
 end
-redis.call('PEXPIRE', key, string.format('%.0f', ARGV[5] + (tonumber(ARGV[4]) or 0)))
-if redis.call('PTTL', KEYS[2]) < redis.call('PTTL', key) then redis.call('PEXPIRE', KEYS[2], redis.call('PTTL', key)) end
 return 'noted'

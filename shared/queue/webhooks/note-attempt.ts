@@ -2,7 +2,7 @@
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, word } from "../../redis/script.js";
 import { webhookKeys } from "../keys.js";
-import type { DeliveryRun } from "./begin-delivery.js";
+import { pendingTtlMs, type DeliveryRun, type Kept } from "./begin-delivery.js";
 import type { Attempt, DeliveryState } from "./deliveries.js";
 
 export interface Noted {
@@ -18,14 +18,15 @@ const MOST_ATTEMPTS = 50;
 
 const script = defineScript(new URL("./note-attempt.lua", import.meta.url), (reply) => word(reply, ["noted", "gone"]));
 
-/** @param ttlMs how long the delivery is known after its last attempt */
 export function noteAttempt(
   redis: RedisClient,
   { tenant, message, run }: DeliveryRun,
   { state, attempt, nextInMs }: Noted,
-  ttlMs: number,
+  kept: Kept,
 ): Promise<"noted" | "gone"> {
-  const keys = [webhookKeys.delivery(tenant, message), webhookKeys.deliveries(tenant)];
+  const { delivery, deliveries, ended } = webhookKeys;
+  const keys = [delivery(tenant, message), deliveries(tenant), ended(tenant)];
   const line = attempt === undefined ? "" : JSON.stringify(attempt);
-  return script(redis, keys, [run, state, line, nextInMs ?? "", ttlMs, MOST_ATTEMPTS]);
+  const ttlMs = state === "pending" ? pendingTtlMs(kept) : kept.ttlMs;
+  return script(redis, keys, [run, state, line, nextInMs ?? "", ttlMs, MOST_ATTEMPTS, message, kept.most]);
 }
