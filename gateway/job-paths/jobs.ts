@@ -121,7 +121,7 @@ export class Jobs {
     const waitMs = waitOf(options, Date.now());
     if (waitMs === undefined) throw fixedError("job_not_retryable", "deadline");
     const body = await askRedis(() => this.#settings.queue.redis.hgetBuffer(jobKey(job), "body"));
-    if (body === null) throw fixedError("job_not_retryable", "usual");
+    if (body === null) throw fixedError("job_not_retryable", "body");
     return { job, view, options, waitMs, body };
   }
 

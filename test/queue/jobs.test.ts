@@ -113,6 +113,63 @@ describe("a job", () => {
     expect(await view("r1")).toMatchObject({ state: "completed", resultBytes: 0 });
   });
 
+  it("that has failed has its body counted with the results that are kept, and goes as they do", async () => {
+    await lab.redis.unlink(loadKey(undefined), "kept:all");
+    const sent = Buffer.alloc(1_000, "x");
+    const record = { type: "infer", options: "{}", shown: "{}", body: sent };
+    const kept = async () => (await readAllLoads(lab.redis, undefined)).find(({ field }) => field === "kept")?.bytes;
+    await admitAll(["r1", "r2"].map((one) => ({ ...job(one), job: { keptMs: 5_000, record } })));
+    await fail("r1");
+    await fail("r2");
+    expect(await kept()).toBe(2_000);
+    // One that fails again counts once, and one that completes not at all.
+    await admitAll([again("r1", "r1", "r1-2")]);
+    await fail("r1-2");
+    expect(await kept()).toBe(2_000);
+    await admitAll([again("r1", "r1-2", "r1-3")]);
+    await take(lab.queue).then((all) =>
+      commit(
+        lab.queue,
+        all.map((one) => result(one, put("s"))),
+        IDLE_MS,
+      ),
+    );
+    expect([await view("r1").then((one) => one?.state), await kept()]).toEqual(["completed", 1_000]);
+    await reapKept(lab.redis, loadKey(undefined), 500);
+    expect([await bodyOf("r2"), await kept()]).toEqual([null, undefined]);
+    expect(await view("r2")).toMatchObject({ state: "failed" });
+  });
+
+  it("that is run once more stays listed for as long as it is known", async () => {
+    await admitAll([job("r1")]);
+    await fail("r1");
+    // As if most of its time had passed.
+    await lab.redis.pexpire(jobsKey(0, TENANT), 60_000);
+    await admitAll([again("r1", "r1", "r1-2")]);
+    const left = await lab.redis.pttl(jobKey(addressOf(lab, "r1")));
+    expect(await lab.redis.pttl(jobsKey(0, TENANT))).toBeGreaterThanOrEqual(left);
+  });
+
+  it("that is gone leaves the index with later ones, also where older ones wait for long", async () => {
+    const index = jobsKey(0, TENANT);
+    await lab.redis.unlink(index);
+    await admitAll([job("old1"), job("old2")]);
+    for (let round = 0; round < 8; round++) {
+      const some = Array.from({ length: 40 }, (_, i) => `r${round}-${i}`);
+      expect(
+        new Set(
+          await admitAll(
+            some.map((one) => job(one)),
+            { ...LIMITS, queue: 10_000 },
+          ),
+        ),
+      ).toEqual(new Set(["admitted"]));
+      await lab.redis.unlink(...some.map((one) => jobKey(addressOf(lab, one))));
+    }
+    // Each of them has looked at two: about as many are taken out as come.
+    expect(await lab.redis.zcard(index)).toBeLessThan(200);
+  });
+
   it("that is a step says how many steps of its sequence are before it", async () => {
     const step = (request: string, start: boolean) => ({
       ...job(request),
