@@ -5,6 +5,7 @@
 import { describe, expect, it } from "vitest";
 import { jobKey, jobsKey, loadKey, outcomeKey } from "#shared/queue/keys.js";
 import type { Applicant } from "#shared/queue/admission/admit.js";
+import { limitsOf, type CallNames } from "#shared/queue/admission/limits.js";
 import { listJobs, newestJobs, type JobFilters } from "#shared/queue/jobs/list.js";
 import { readJob } from "#shared/queue/jobs/read.js";
 import { reapKept } from "#shared/queue/admission/reap-kept.js";
@@ -86,6 +87,20 @@ describe("a job", () => {
       "admitted",
       "queue-full",
     ]);
+  });
+
+  it("that finds no room does not say that there is none for others", async () => {
+    const noted: number[] = [];
+    const shares = {
+      prepare: () => undefined,
+      limitsOf: (_: number, names: CallNames) => limitsOf({ ...LIMITS, totalBytes: 0 }, names),
+      note: () => undefined,
+      noteFull: (bytes: number) => void noted.push(bytes),
+    };
+    const asked = [job("r1"), applicant(lab.lane, "r2", "four")];
+    const said = await admit(lab.redis, { gateway: "gw", limits: LIMITS, shares }, asked, onlyCall());
+    expect(said).toMatchObject([{ said: "queue-full" }, { said: "queue-full" }]);
+    expect(noted).toEqual([4]);
   });
 
   it("counts for its tenant, with what its client has sent, until its request has left the queue", async () => {
