@@ -143,7 +143,7 @@ export class Jobs {
 
   /**
    * @param after the id of the job behind which the page begins; undefined for the newest
-   * @returns the views of the page, in JSON, without results
+   * @returns the views of the page, in JSON, without results; and behind which job the next begins
    * @throws InferenceError
    */
   async list(
@@ -151,12 +151,12 @@ export class Jobs {
     filters: JobFilters,
     most: number,
     after: string | undefined,
-  ): Promise<{ readonly jobs: readonly ToldJob[]; readonly hasMore: boolean }> {
+  ): Promise<{ readonly jobs: readonly ToldJob[]; readonly hasMore: boolean; readonly last: string | null }> {
     const { redis, buckets } = this.#settings.queue;
     const from = after === undefined ? newestJobs : await this.#placeOf(tenant, after);
-    const { jobs, hasMore } = await askRedis(() => listPage(redis, buckets, tenant, from, most, filters));
+    const { jobs, hasMore, last } = await askRedis(() => listPage(redis, buckets, tenant, from, most, filters));
     const told = jobs.map(({ job, view }) => ({ id: encodeJobId(job), view: renderView(job, view, undefined) }));
-    return { jobs: told, hasMore };
+    return { jobs: told, hasMore, last: last === undefined ? null : encodeJobId(last) };
   }
 
   async #placeOf(tenant: string, after: string) {

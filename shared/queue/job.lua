@@ -20,8 +20,8 @@ local function jobKey(base, job) return 'job:' .. base .. ':' .. job end
 -- The index of a tenant's jobs; `base` is `{tag}:model`.
 local function jobsKey(base, tenant) return 'jobs:' .. base:match('^{[^}]*}') .. ':' .. tenant end
 
--- Each new job looks at so many of its tenant's by chance, and takes out of the index those that are
--- gone. So at most about half of the index is gone, however long its oldest jobs wait.
+-- Each new job looks at so many of its tenant's by chance, and takes those that are gone out of the
+-- index. So at most about half of the index is gone, however long its oldest jobs wait.
 local LOOKED_AT = 2
 
 -- Note a request that runs a job.

@@ -36,8 +36,15 @@ it("says that it may have been accepted", async () => {
   });
   const options = { priority: null, deadline: null, result_ttl: 60_000, labels: {}, attempts: 1, version: null };
   const request = {
-    ...{ model, tenant: DEFAULT_TENANT, sequence: undefined, idempotencyKey: undefined, deadlineMs: 60_000 },
-    ...{ inputs: [], outputs: [], parameters: {}, under: () => request },
+    model,
+    tenant: DEFAULT_TENANT,
+    sequence: undefined,
+    idempotencyKey: undefined,
+    deadlineMs: 60_000,
+    inputs: [],
+    outputs: [],
+    parameters: {},
+    under: () => request,
   };
   const prepared = {
     run: { kind: "tensors", request },
