@@ -151,7 +151,9 @@ export const gatewaySettings = sharedSettings
       .int()
       .positive()
       .default(268_435_456)
-      .describe("bytes of such results, all together; above it those go first that would go first anyway"),
+      .describe(
+        "bytes of such results and of the bodies of failed jobs, all together; above it those go first that would go first anyway",
+      ),
     BATON_RECONNECT_GRACE_MS: z.coerce
       .number()
       .int()

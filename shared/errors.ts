@@ -248,6 +248,7 @@ export const errorKinds = {
     texts: {
       usual: "only a job that has failed or expired can be run once more",
       deadline: "the job's deadline has passed, so it cannot be run once more",
+      body: "what the job was sent is kept no longer, so it cannot be run once more",
     },
   },
   unknown_request: { status: 404, retry: false, texts: { usual: "no such request" } },

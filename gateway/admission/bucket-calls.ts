@@ -5,7 +5,7 @@
  */
 import type { CallLimits } from "#shared/chunks.js";
 import type { Admission, Applicant, Terms } from "#shared/queue/admission/admit.js";
-import { jobBytes } from "#shared/queue/job.js";
+import { bytesOf } from "#shared/queue/job.js";
 import { callsKey } from "#shared/queue/keys.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { CallLine, type LostCalls, type Place, type Unwritable, type Waiting } from "./call-line.js";
@@ -50,8 +50,8 @@ export class BucketCalls {
   /** @throws the Redis client's error where it is not known whether the request was admitted */
   admit(applicant: Applicant, place: Place): Promise<Admission | Unwritable> {
     return new Promise((resolve, reject) => {
-      const { tenant, frame, job } = applicant;
-      const bytes = frame.length + (job === undefined ? 0 : jobBytes(job));
+      const { tenant } = applicant;
+      const bytes = bytesOf(applicant);
       const sequence = applicant.sequence?.name;
       const waiting = { ...place, tenant, sequence, bytes, applicant, resolve, reject };
       this.#turns.add(waiting);

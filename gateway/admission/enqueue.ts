@@ -11,7 +11,7 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import type { Admission, Applicant } from "#shared/queue/admission/admit.js";
 import { adopt } from "#shared/queue/sequences/adopt.js";
 import type { PastReason } from "#shared/queue/past.js";
-import { jobBytes, type JobPart } from "#shared/queue/job.js";
+import { bytesOf, type JobPart } from "#shared/queue/job.js";
 import { usualTerms, type WaitingTerms } from "#shared/queue/parking.js";
 import type { LimitName, QueueLimits } from "#shared/queue/admission/limits.js";
 import type { AdmissionBatcher } from "./batcher.js";
@@ -250,19 +250,13 @@ async function comesAgain(
   place: Place,
 ): Promise<boolean> {
   if (loads === undefined || performance.now() - place.since > ROOM_BUDGET_MS) return false;
-  const { lane, tenant, frame, job } = applicant;
-  // What is left of the limit may be what jobs leave to others.
-  if (job !== undefined) return false;
-  if (loads.hasRoom(limit, lane.model, tenant, frame.length)) return true;
+  const { lane, tenant } = applicant;
+  const one = { model: lane.model, tenant, bytes: bytesOf(applicant), isJob: applicant.job !== undefined };
+  if (loads.hasRoom(limit, one)) return true;
   const heard = loads.prepare({ models: [lane.model], tenants: [tenant] }, LATELY_MS);
   if (heard === undefined) return false;
   await batcher.prepare(applicant, place, () => heard);
-  return loads.hasRoom(limit, lane.model, tenant, frame.length);
-}
-
-/** What the request takes in the queue. */
-function bytesOf({ frame, job }: Applicant): number {
-  return frame.length + (job === undefined ? 0 : jobBytes(job));
+  return loads.hasRoom(limit, one);
 }
 
 async function admitInTurn(batcher: AdmissionBatcher, applicant: Applicant, place: Place) {

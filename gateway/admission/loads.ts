@@ -11,6 +11,7 @@
  */
 import type { Logger } from "pino";
 import {
+  jobsShare,
   limitsOf,
   type CallLimits,
   type CallNames,
@@ -43,6 +44,15 @@ export interface LoadsSettings {
   readonly limits: QueueLimits;
   readonly buckets: number;
   readonly log: Logger;
+}
+
+/** A request that asks for room. */
+export interface Asking {
+  readonly model: string;
+  readonly tenant: string;
+  readonly bytes: number;
+  /** Jobs leave some room to others. */
+  readonly isJob: boolean;
 }
 
 /** A gateway is not ready when requests up to this size find no room. */
@@ -95,6 +105,13 @@ export class QueueLoads implements Shares {
         bytesOf(`t:${name}`, bytes),
       ]),
       all: bytesOf("all", plain.all),
+      jobs: {
+        models: shares(plain.jobs.models, (name, [most, bytes]) => [
+          requestsOf(`m:${name}`, most),
+          bytesOf(`m:${name}`, bytes),
+        ]),
+        all: bytesOf("all", plain.jobs.all),
+      },
       kept: keptShare(limits.keptBytes, this.#settings.buckets),
       keep: plain.keep,
       again: true,
@@ -125,19 +142,20 @@ export class QueueLoads implements Shares {
    * Whether a request that a bucket refused may find room there at the next try, since other
    * buckets leave some.
    */
-  hasRoom(limit: LimitName | "sequences", model: string, tenant: string, bytes: number): boolean {
+  hasRoom(limit: LimitName | "sequences", { model, tenant, bytes, isJob }: Asking): boolean {
     const { redis, limits } = this.#settings;
     if (!redis.isCluster || !this.#view.knows({ models: [model], tenants: [tenant] }, performance.now() - KNOWN_MS)) {
       return false;
     }
     const sum = (field: string, of: "requests" | "bytes") => this.#view.sum(field, of);
+    const share = (most: number) => (isJob ? jobsShare(most) : most);
     switch (limit) {
       case "total-bytes":
-        return sum("all", "bytes") + bytes <= (limits.totalBytes ?? Infinity);
+        return sum("all", "bytes") + bytes <= share(limits.totalBytes ?? Infinity);
       case "model-requests":
-        return sum(`m:${model}`, "requests") < limits.queue;
+        return sum(`m:${model}`, "requests") < share(limits.queue);
       case "model-bytes":
-        return sum(`m:${model}`, "bytes") + bytes <= (limits.queueBytes ?? Infinity);
+        return sum(`m:${model}`, "bytes") + bytes <= share(limits.queueBytes ?? Infinity);
       case "tenant-requests":
         return sum(`t:${tenant}`, "requests") < (limits.tenantQueue ?? Infinity);
       case "tenant-bytes":

@@ -68,13 +68,13 @@ export class Jobs {
    * @throws InferenceError
    */
   async submit({ type, options, prepared, body }: SentJob): Promise<ToldJob & { readonly isReplayed: boolean }> {
-    const { run, shown } = prepared;
+    const { run, shown, timeoutMs } = prepared;
     const address = jobAddress(run.request, this.#settings.queue);
     const record = { type, options: JSON.stringify(options), shown: JSON.stringify(shown), body };
     const part = { keptMs: options.result_ttl, record };
-    const asked = JSON.stringify([type, options, shown]);
+    const asked = JSON.stringify([type, options, shown, timeoutMs]);
     const said = await submitJob(this.#settings, run, address, { part, asked });
-    return { ...(await this.#tell(address)), isReplayed: said === "known" };
+    return { ...(await this.#tellQueued(address)), isReplayed: said === "known" };
   }
 
   /** @throws InferenceError `unknown_job` or `unavailable` */
@@ -103,10 +103,13 @@ export class Jobs {
    */
   async cancel(tenant: string, id: string): Promise<ToldJob & { readonly isOver: boolean }> {
     const job = addressOf(tenant, id);
-    const view = await this.#read(job);
-    if (view.endedAt === undefined) await this.#end(job, view, "cancelled");
-    const after = await this.#read(job);
-    return { ...(await this.#render(job, after)), isOver: after.state !== "cancelled" };
+    let view = await this.#read(job);
+    // Between two looks its request may have failed, and somebody has had it run once more.
+    for (let ended = ""; view.endedAt === undefined && view.request !== ended; view = await this.#read(job)) {
+      ended = view.request;
+      await this.#end(job, view, "cancelled");
+    }
+    return { ...(await this.#render(job, view)), isOver: view.state !== "cancelled" };
   }
 
   /**
@@ -121,7 +124,7 @@ export class Jobs {
     const waitMs = waitOf(options, Date.now());
     if (waitMs === undefined) throw fixedError("job_not_retryable", "deadline");
     const body = await askRedis(() => this.#settings.queue.redis.hgetBuffer(jobKey(job), "body"));
-    if (body === null) throw fixedError("job_not_retryable", "usual");
+    if (body === null) throw fixedError("job_not_retryable", "body");
     return { job, view, options, waitMs, body };
   }
 
@@ -135,12 +138,12 @@ export class Jobs {
     // The bucket is that of the job; for a step it is that of its sequence anyway.
     const address = { ...job, request: `${job.request}-${view.made + 1}` };
     await submitJob(this.#settings, run, address, { part, asked: "" });
-    return this.#tell(job);
+    return this.#tellQueued(job);
   }
 
   /**
    * @param after the id of the job behind which the page begins; undefined for the newest
-   * @returns the views of the page, in JSON, without results
+   * @returns the views of the page, in JSON, without results; and behind which job the next begins
    * @throws InferenceError
    */
   async list(
@@ -148,12 +151,12 @@ export class Jobs {
     filters: JobFilters,
     most: number,
     after: string | undefined,
-  ): Promise<{ readonly jobs: readonly ToldJob[]; readonly hasMore: boolean }> {
+  ): Promise<{ readonly jobs: readonly ToldJob[]; readonly hasMore: boolean; readonly last: string | null }> {
     const { redis, buckets } = this.#settings.queue;
     const from = after === undefined ? newestJobs : await this.#placeOf(tenant, after);
-    const { jobs, hasMore } = await askRedis(() => listPage(redis, buckets, tenant, from, most, filters));
+    const { jobs, hasMore, last } = await askRedis(() => listPage(redis, buckets, tenant, from, most, filters));
     const told = jobs.map(({ job, view }) => ({ id: encodeJobId(job), view: renderView(job, view, undefined) }));
-    return { jobs: told, hasMore };
+    return { jobs: told, hasMore, last: last === undefined ? null : encodeJobId(last) };
   }
 
   async #placeOf(tenant: string, after: string) {
@@ -163,6 +166,20 @@ export class Jobs {
       throw new InferenceError("invalid_argument", "after must be the id of a job that is still known");
     }
     return { at: view.recordedAt, id: indexId(job) };
+  }
+
+  /**
+   * Tells of a job that was queued just now. Where that cannot be read, no client may believe that
+   * nothing was queued: it would send the job again, and have two.
+   * @throws InferenceError `outcome_unknown`
+   */
+  async #tellQueued(job: RequestAddress): Promise<ToldJob> {
+    try {
+      return await this.#tell(job);
+    } catch (cause) {
+      if (!(cause instanceof InferenceError)) throw cause;
+      throw fixedError("outcome_unknown", "admission", { cause });
+    }
   }
 
   async #tell(job: RequestAddress): Promise<ToldJob> {

@@ -1,6 +1,7 @@
 /**
  * Lists the jobs of a tenant over all buckets, the newest first. Each bucket is asked for a bounded
- * page; what is told is what comes before the places up to which all of them have looked.
+ * page; what is told is what comes before the places up to which all of them have looked. Where few
+ * jobs fit the filters, a page ends before it is full, so that none costs Redis long.
  */
 import type { RequestAddress } from "#shared/queue/address.js";
 import { listJobs, type JobFilters, type JobPlace } from "#shared/queue/jobs/list.js";
@@ -15,7 +16,12 @@ export interface ListedJob {
 export interface ListedJobs {
   readonly jobs: readonly ListedJob[];
   readonly hasMore: boolean;
+  /** Behind which job the next page begins; undefined where nothing was looked at. */
+  readonly last: RequestAddress | undefined;
 }
+
+/** Calls of one page, beside the first to each bucket. */
+const MOST_CALLS = 16;
 
 /** What is known of one bucket while a page is put together. */
 interface Bucket {
@@ -44,7 +50,7 @@ export async function listPage(
     const known = all.flatMap(({ found }) => found).filter((one) => open.every((place) => comesBefore(one, place)));
     return open.length === 0 || known.length > most;
   };
-  while (!isComplete()) {
+  for (let calls = 0; calls <= MOST_CALLS && !isComplete(); calls++) {
     const open = all.filter(({ next }) => next !== undefined);
     const first = open.reduce((one, other) => (comesFirst(one.next, other.next) ? one : other));
     // Those that have looked far enough wait for the others.
@@ -59,9 +65,15 @@ export async function listPage(
   }
   const jobs = all.flatMap(({ bucket, found }) => found.map((view) => ({ bucket, view })));
   jobs.sort((a, b) => (comesFirst(placeOf(a.view), placeOf(b.view)) ? -1 : 1));
+  const told = jobs.slice(0, most).map(({ bucket, view }) => listed(bucket, tenant, view));
+  if (isComplete()) return { jobs: told, hasMore: jobs.length > most, last: told.at(-1)?.job };
+  const open = all.filter(({ next }) => next !== undefined);
+  const { bucket, next = from } = open.reduce((one, other) => (comesFirst(one.next, other.next) ? one : other));
+  const known = jobs.filter(({ view }) => comesBefore(view, next));
   return {
-    jobs: jobs.slice(0, most).map(({ bucket, view }) => listed(bucket, tenant, view)),
-    hasMore: jobs.length > most,
+    jobs: known.map((one) => listed(one.bucket, tenant, one.view)),
+    hasMore: true,
+    last: addressIn(bucket, tenant, next.id),
   };
 }
 
@@ -86,6 +98,11 @@ export function indexId({ model, tenant, request }: RequestAddress): string {
 }
 
 function listed(bucket: number, tenant: string, view: JobView): ListedJob {
-  const [model = "", , request = ""] = view.name.split(":");
-  return { job: { bucket, model, tenant, request }, view };
+  return { job: addressIn(bucket, tenant, view.name), view };
+}
+
+/** The job with this id in the index of a bucket. */
+function addressIn(bucket: number, tenant: string, id: string): RequestAddress {
+  const [model = "", , request = ""] = id.split(":");
+  return { bucket, model, tenant, request };
 }

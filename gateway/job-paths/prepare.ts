@@ -46,6 +46,8 @@ interface TextShown extends Choices {
 export interface Prepared {
   readonly run: JobRequest;
   readonly shown: Shown;
+  /** How long it may take by its body alone, in ms. */
+  readonly timeoutMs: number;
 }
 
 /** All that says for what and for whom a job is read. */
@@ -82,7 +84,8 @@ export async function prepare(
   const version = options.version ?? undefined;
   const request = tensorRequest({ ...context, limits, version }, leveled, context.idempotencyKey);
   const shown = { as: "tensors", id: read.id, outputs: type === "infer" ? read.valid.outputs : [] } as const;
-  return { run: { kind: "tensors", request: onTerms(request, options, waitMs) }, shown };
+  const run = { kind: "tensors", request: onTerms(request, options, waitMs) } as const;
+  return { run, shown, timeoutMs: request.deadlineMs };
 }
 
 /** @throws InferenceError where both the job and its body say when it goes */
@@ -128,7 +131,7 @@ function prepareText(
   const shape = type === "infer" ? input.shape : [1];
   const outputs = type === "infer" ? valid.outputs : [];
   const shown = { as: "text", id, outputs, output: output.name, shape, prefix, choices, maxTokens } as const;
-  return { run: textRun(request, options, waitMs), shown };
+  return { ...textRun(request, options, waitMs), shown };
 }
 
 function prepareOpenAi(
@@ -153,14 +156,15 @@ function prepareOpenAi(
   const { maxTokens } = sampling;
   // The version in the path may be another one than the latest, which these paths take.
   const run = textRun({ ...generation, model }, options, waitMs);
-  if (type === "chat") return { run, shown: { as: "chat", choices, maxTokens } };
+  if (type === "chat") return { ...run, shown: { as: "chat", choices, maxTokens } };
   const echoes = prompt.kind === "text" && readBoolean(parsed, "echo") === true ? [prompt.text] : [];
-  return { run, shown: { as: "completion", choices, maxTokens, echoes } };
+  return { ...run, shown: { as: "completion", choices, maxTokens, echoes } };
 }
 
-function textRun(request: GenerationRequest, options: JobOptions, waitMs: number): JobRequest {
-  const deadlineMs = Math.min(request.deadlineMs, waitMs);
-  return { kind: "text", request: { ...request, deadlineMs, queue: termsOf(request, options) } };
+function textRun(request: GenerationRequest, options: JobOptions, waitMs: number): Omit<Prepared, "shown"> {
+  const { deadlineMs: timeoutMs } = request;
+  const terms = { deadlineMs: Math.min(timeoutMs, waitMs), queue: termsOf(request, options) };
+  return { run: { kind: "text", request: { ...request, ...terms } }, timeoutMs };
 }
 
 function noStream(): InferenceError {

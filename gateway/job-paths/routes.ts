@@ -73,7 +73,7 @@ export function addJobRoutes(router: Router, options: JobRoutesOptions): void {
     GET: async (c) => {
       const { filters, limit, after } = readQuery(c.env.incoming.url ?? "");
       const page = await jobs.list(tenantOf(c.env.incoming), filters, limit, after);
-      const ids = [page.jobs.at(0)?.id ?? null, page.jobs.at(-1)?.id ?? null].map((id) => JSON.stringify(id));
+      const ids = [page.jobs.at(0)?.id ?? null, page.last].map((id) => JSON.stringify(id));
       const data = page.jobs.map(({ view }) => view).join(",");
       return json(
         `{"object":"list","data":[${data}],"first_id":${ids[0]},"last_id":${ids[1]},"has_more":${page.hasMore}}`,

@@ -23,9 +23,11 @@ export interface JobRecord {
   readonly body: Buffer;
 }
 
-/** What the record takes, in bytes. */
-export function jobBytes({ record }: JobPart): number {
-  return record === undefined ? 0 : record.body.length + record.options.length + record.shown.length;
+/** What a request takes in the queue, in bytes, with the record of the job that it runs. */
+export function bytesOf({ frame, job }: { readonly frame: Buffer; readonly job?: JobPart | undefined }): number {
+  const record = job?.record;
+  const recorded = record === undefined ? 0 : record.body.length + record.options.length + record.shown.length;
+  return frame.length + recorded;
 }
 
 /** The arguments that say this of the request with this number, counted from 1 in its call. */

@@ -33,11 +33,28 @@ local function endings(now)
   }
 end
 
+-- Count the body of a job until this time, in ms; it may be counted already.
+--   key  of the record that has it
+local function keepBody(load, key, bytes, untilMs)
+  if bytes < LEAST_KEPT or redis.pcall('ZADD', keptKey(load), untilMs, bytes .. '|' .. key) ~= 1 then return end
+  local sum = readLoads(load, {'kept'})
+  sum.kept.items, sum.kept.bytes = sum.kept.items + 1, sum.kept.bytes + bytes
+  writeLoads(load, sum)
+end
+
+-- Count it no longer, if it is counted.
+local function dropBody(load, key, bytes)
+  if bytes < LEAST_KEPT or redis.pcall('ZREM', keptKey(load), bytes .. '|' .. key) ~= 1 then return end
+  local sum = readLoads(load, {'kept'})
+  sum.kept.items, sum.kept.bytes = sum.kept.items - 1, sum.kept.bytes - bytes
+  writeLoads(load, sum)
+end
+
 -- Drop the results of so many of these members; `sum` is the field `kept`, and is written.
 local function dropMembers(load, sum, members)
   for i = 1, #members, 2 do
     local bytes, name = members[i]:match('^(%d+)|(.*)$')
-    if name then redis.pcall('HDEL', 'out:' .. name, 'body') end
+    if name then redis.pcall('HDEL', name:sub(1, 4) == 'job:' and name or 'out:' .. name, 'body') end
     sum.items = sum.items - 1
     sum.bytes = sum.bytes - tonumber(bytes or '0')
   end

@@ -66,7 +66,7 @@ local function endFromOutside(load, out, record, group, kind, body, ttl, now, se
     if sealed then changes[7], changes[8] = 'sealed', '1' end
     redis.call('HSET', out, unpack(changes))
     redis.call('PEXPIRE', out, ttl)
-    if record.job then endJob(out:match('^out:({[^}]*}:[^:]*)'), record.job, kind, body, ttl) end
+    if record.job then endJob(load, out:match('^out:({[^}]*}:[^:]*)'), record.job, kind, body, ttl, now) end
   end
   letGo(load, {out:sub(5)}, true)
 end

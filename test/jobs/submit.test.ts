@@ -97,6 +97,7 @@ describe("a job under an Idempotency-Key", () => {
     expect(late.body).toMatchObject({ id: tries[0]?.body.id, state: "completed" });
     for (const another of [
       { ...job, infer: simpleBody(2) },
+      { ...job, infer: { ...simpleBody(1), parameters: { timeout: 9_000_000 } } },
       { ...job, priority: 2 },
       { ...job, labels: { x: "y" } },
     ]) {

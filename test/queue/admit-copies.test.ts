@@ -188,7 +188,8 @@ describe("a call of many requests", () => {
   const saidWithin = async (share: { requests?: number; bytes?: number; sequences?: number }, steps: Applicant[]) => {
     const { requests = -1, bytes = -1, sequences = 100 } = share;
     const models = { [lab.lane.model]: [requests, bytes, sequences] as const };
-    const limits = { models, tenants: { default: [-1, -1] as const }, all: -1, kept: -1, keep: 1e9, again: true };
+    const jobs = { models: { [lab.lane.model]: [requests, bytes] as const }, all: -1 };
+    const limits = { models, tenants: { default: [-1, -1] as const }, all: -1, jobs, kept: -1, keep: 1e9, again: true };
     const shares = {
       prepare: () => undefined,
       limitsOf: () => limits,

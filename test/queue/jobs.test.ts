@@ -5,12 +5,14 @@
 import { describe, expect, it } from "vitest";
 import { jobKey, jobsKey, loadKey, outcomeKey } from "#shared/queue/keys.js";
 import type { Applicant } from "#shared/queue/admission/admit.js";
-import { listJobs, newestJobs, type JobFilters } from "#shared/queue/jobs/list.js";
+import { limitsOf, type CallNames } from "#shared/queue/admission/limits.js";
+import { listJobs, newestJobs, type JobFilters, type JobPlace } from "#shared/queue/jobs/list.js";
 import { readJob } from "#shared/queue/jobs/read.js";
 import { reapKept } from "#shared/queue/admission/reap-kept.js";
 import { cancelRequest } from "#shared/queue/cancel.js";
 import { readAllLoads } from "#shared/queue/load.js";
 import { commit } from "#shared/queue/work/commit.js";
+import { indexId, listPage, type ListedJobs } from "../../gateway/job-paths/pages.js";
 import {
   addressOf,
   admit,
@@ -88,6 +90,20 @@ describe("a job", () => {
     ]);
   });
 
+  it("that finds no room does not say that there is none for others", async () => {
+    const noted: number[] = [];
+    const shares = {
+      prepare: () => undefined,
+      limitsOf: (_: number, names: CallNames) => limitsOf({ ...LIMITS, totalBytes: 0 }, names),
+      note: () => undefined,
+      noteFull: (bytes: number) => void noted.push(bytes),
+    };
+    const asked = [job("r1"), applicant(lab.lane, "r2", "four")];
+    const said = await admit(lab.redis, { gateway: "gw", limits: LIMITS, shares }, asked, onlyCall());
+    expect(said).toMatchObject([{ said: "queue-full" }, { said: "queue-full" }]);
+    expect(noted).toEqual([4]);
+  });
+
   it("counts for its tenant, with what its client has sent, until its request has left the queue", async () => {
     await lab.redis.unlink(loadKey(undefined));
     const limits = { ...LIMITS, tenantQueue: 2 };
@@ -111,6 +127,63 @@ describe("a job", () => {
       return (await kept()) === undefined;
     });
     expect(await view("r1")).toMatchObject({ state: "completed", resultBytes: 0 });
+  });
+
+  it("that has failed has its body counted with the results that are kept, and goes as they do", async () => {
+    await lab.redis.unlink(loadKey(undefined), "kept:all");
+    const sent = Buffer.alloc(1_000, "x");
+    const record = { type: "infer", options: "{}", shown: "{}", body: sent };
+    const kept = async () => (await readAllLoads(lab.redis, undefined)).find(({ field }) => field === "kept")?.bytes;
+    await admitAll(["r1", "r2"].map((one) => ({ ...job(one), job: { keptMs: 5_000, record } })));
+    await fail("r1");
+    await fail("r2");
+    expect(await kept()).toBe(2_000);
+    // One that fails again counts once, and one that completes not at all.
+    await admitAll([again("r1", "r1", "r1-2")]);
+    await fail("r1-2");
+    expect(await kept()).toBe(2_000);
+    await admitAll([again("r1", "r1-2", "r1-3")]);
+    await take(lab.queue).then((all) =>
+      commit(
+        lab.queue,
+        all.map((one) => result(one, put("s"))),
+        IDLE_MS,
+      ),
+    );
+    expect([await view("r1").then((one) => one?.state), await kept()]).toEqual(["completed", 1_000]);
+    await reapKept(lab.redis, loadKey(undefined), 500);
+    expect([await bodyOf("r2"), await kept()]).toEqual([null, undefined]);
+    expect(await view("r2")).toMatchObject({ state: "failed" });
+  });
+
+  it("that is run once more stays listed for as long as it is known", async () => {
+    await admitAll([job("r1")]);
+    await fail("r1");
+    // As if most of its time had passed.
+    await lab.redis.pexpire(jobsKey(0, TENANT), 60_000);
+    await admitAll([again("r1", "r1", "r1-2")]);
+    const known = await lab.redis.pexpiretime(jobKey(addressOf(lab, "r1")));
+    expect(await lab.redis.pexpiretime(jobsKey(0, TENANT))).toBeGreaterThanOrEqual(known);
+  });
+
+  it("that is gone leaves the index with later ones, also where older ones wait for long", async () => {
+    const index = jobsKey(0, TENANT);
+    await lab.redis.unlink(index);
+    await admitAll([job("old1"), job("old2")]);
+    for (let round = 0; round < 8; round++) {
+      const some = Array.from({ length: 40 }, (_, i) => `r${round}-${i}`);
+      expect(
+        new Set(
+          await admitAll(
+            some.map((one) => job(one)),
+            { ...LIMITS, queue: 10_000 },
+          ),
+        ),
+      ).toEqual(new Set(["admitted"]));
+      await lab.redis.unlink(...some.map((one) => jobKey(addressOf(lab, one))));
+    }
+    // Each of them has looked at two: about as many are taken out as come.
+    expect(await lab.redis.zcard(index)).toBeLessThan(200);
   });
 
   it("that is a step says how many steps of its sequence are before it", async () => {
@@ -180,6 +253,27 @@ describe("a job", () => {
       from = page.next;
     }
     expect(pages).toEqual((await listed({ model })).map((request) => `${model}:${TENANT}:${request}`));
+  });
+
+  it("that is among many is found in pages that each look at some, and tell where to go on", async () => {
+    await lab.redis.unlink(jobsKey(0, TENANT));
+    const calls = 22;
+    for (let i = 0; i < calls; i++) {
+      const some = Array.from({ length: 200 }, (_, j) =>
+        job(`r${i}-${j}`, { rare: i === 0 && j === 0 ? "\u00fc" : "no" }),
+      );
+      await admitAll(some, { ...LIMITS, queue: 10_000 });
+    }
+    const found: string[] = [];
+    let pages = 0;
+    for (let from: JobPlace | undefined = newestJobs; from !== undefined; pages++) {
+      const page: ListedJobs = await listPage(lab.redis, 1, TENANT, from, 20, { labels: [["rare", "\u00fc"]] });
+      found.push(...page.jobs.map(({ job: { request } }) => request));
+      const last = page.hasMore ? page.last : undefined;
+      const at = last && (await view(last.request))?.recordedAt;
+      from = last && { at: at ?? 0, id: indexId(last) };
+    }
+    expect({ found, pages }).toEqual({ found: ["r0-0"], pages: 2 });
   });
 
   it("that is gone leaves the index", async () => {

@@ -73,7 +73,15 @@ function gateway(name: string, loads = loadsWithin(limits)) {
     secret: () => Buffer.from("of the lab"),
     idempotencyTtlMs: 60_000,
   };
-  return async (bucket: number, request: string, sequence?: number, bytes = 5, end = false): Promise<string> => {
+  const record = { type: "infer", options: "{}", shown: "{}", body: Buffer.alloc(5) };
+  const job = { asked: "", part: { keptMs: 60_000, record } };
+  return async (
+    bucket: number,
+    request: string,
+    sequence?: number,
+    bytes = 5,
+    { end = false, isJob = false } = {},
+  ): Promise<string> => {
     const asked = {
       model: servedModel(model),
       tenant: DEFAULT_TENANT,
@@ -92,6 +100,7 @@ function gateway(name: string, loads = loadsWithin(limits)) {
         under: () => asked,
         outcomeTtlMs: 60_000,
         attendedMs: 0,
+        job: isJob ? job : undefined,
       });
       return "admitted";
     } catch (error) {
@@ -171,7 +180,11 @@ it(
 
 it.each<[of: string, most: QueueLimits, fillUp: (admitted: ReturnType<typeof gateway>, i: number) => Promise<string>]>([
   ["requests", limits, (admitted, i) => admitted(4, `r${i}`)],
-  ["sequences", { ...limits, queue: 100, liveSequences: LIMIT }, (admitted, i) => admitted(4, "r0", i, 5, true)],
+  [
+    "sequences",
+    { ...limits, queue: 100, liveSequences: LIMIT },
+    (admitted, i) => admitted(4, "r0", i, 5, { end: true }),
+  ],
 ])(
   "keeps steps behind their START while it waits to hear of room, at the limit of %s",
   { timeout: 60_000 },
@@ -185,7 +198,8 @@ it.each<[of: string, most: QueueLimits, fillUp: (admitted: ReturnType<typeof gat
     let filled = 0;
     const isFull = async () => {
       await hear({ models: [model], tenants: [DEFAULT_TENANT] });
-      return !loads.hasRoom(most === limits ? "model-requests" : "sequences", model, DEFAULT_TENANT, 5);
+      const one = { model, tenant: DEFAULT_TENANT, bytes: 5, isJob: false };
+      return !loads.hasRoom(most === limits ? "model-requests" : "sequences", one);
     };
     while (!(await isFull())) await fillUp(admitted, filled++);
 
@@ -209,6 +223,16 @@ it.each<[of: string, most: QueueLimits, fillUp: (admitted: ReturnType<typeof gat
     expect(waiting.map((step) => /1000000-r\d/.exec(step)?.[0])).toEqual(["r1", "r2", "r3"].map((r) => `1000000-${r}`));
   },
 );
+
+it("lets jobs fill nine tenths of a limit, also where they lie in one bucket", { timeout: 60_000 }, async () => {
+  const admitted = gateway("gw-jobs");
+  const said: string[] = [];
+  for (let i = 0; i < LIMIT; i++) said.push(await admitted(5, `r${i}`, undefined, 5, { isJob: true }));
+  expect([countOf(said, "admitted"), countOf(said, "queue_full")]).toEqual([0.9 * LIMIT, 0.1 * LIMIT]);
+  const others: string[] = [];
+  for (let i = 0; i < LIMIT; i++) others.push(await admitted(6, `o${i}`));
+  expect(countOf(others, "admitted")).toBe(0.1 * LIMIT);
+});
 
 it("admits a request that is larger than a bucket's part, where there is room", { timeout: 60_000 }, async () => {
   const admitted = gateway("gw-large");

@@ -1,7 +1,7 @@
 /** The typed wrapper of admit.lua: the only way into a queue. */
 import { laneText, parsePin, pinText, requestName, type Lane, type Pin, type RequestInBucket } from "../address.js";
 import { bucketTag } from "../bucket-tag.js";
-import { jobArguments, type JobPart } from "../job.js";
+import { bytesOf, jobArguments, type JobPart } from "../job.js";
 import type { Load } from "../load.js";
 import { laneKeys, loadKeyBeside, modelTag } from "../keys.js";
 import { pastReasons, type PastReason } from "../past.js";
@@ -192,7 +192,9 @@ export async function admit(
   const tags = redis.isCluster || buckets === undefined ? bucketsOf(applicants) : tagsOf(buckets);
   const names = namesOf(applicants);
   await shares?.prepare(names);
-  const callLimits = shares?.limitsOf(bucket, names) ?? limitsOf(limits, names);
+  const { jobs: ofJobs, ...ofOthers } = shares?.limitsOf(bucket, names) ?? limitsOf(limits, names);
+  const jobs = applicants.flatMap(({ job }, i) => (job === undefined ? [] : jobArguments(i + 1, job)));
+  const callLimits = jobs.length === 0 ? ofOthers : { ...ofOthers, jobs: ofJobs };
   const lanes = new Map<string, number>();
   const keys: string[] = [];
   const args: Arg[] = [gateway, JSON.stringify(callLimits), limits.waitingPerSequence, tags];
@@ -213,7 +215,6 @@ export async function admit(
     args.push(termsText(waiting), waiting.mostParked ?? 0);
   }
   keys.push(loadKeyBeside(record), record);
-  const jobs = applicants.flatMap(({ job }, i) => (job === undefined ? [] : jobArguments(i + 1, job)));
   args.push(...jobs, jobs.length, number, acknowledged, CALLS_KEPT_MS);
   const { admitted, loads } = await script(redis, keys, args);
   shares?.note(bucket, loads);
@@ -221,11 +222,15 @@ export async function admit(
   return admitted;
 }
 
-/** Says for how many bytes there was no room in all queues together. */
+/**
+ * Says for how many bytes there was no room in all queues together. Where it was a job, there may
+ * be room for others.
+ */
 function noteRefused(applicants: readonly Applicant[], admissions: readonly Admission[], shares?: Shares): void {
   for (const [i, admission] of admissions.entries()) {
     if (admission.said !== "queue-full" || admission.limit !== "total-bytes") continue;
-    shares?.noteFull(applicants[i]?.frame.length ?? 0);
+    const one = applicants[i];
+    if (one !== undefined && one.job === undefined) shares?.noteFull(one.frame.length);
   }
 }
 
@@ -233,7 +238,7 @@ function namesOf(applicants: readonly Applicant[]): CallNames {
   return {
     models: [...new Set(applicants.map(({ lane }) => lane.model))],
     tenants: [...new Set(applicants.map(({ tenant }) => tenant))],
-    largest: applicants.reduce((most, { frame }) => Math.max(most, frame.length), 0),
+    largest: applicants.reduce((most, one) => Math.max(most, bytesOf(one)), 0),
   };
 }
 

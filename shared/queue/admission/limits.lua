@@ -6,7 +6,8 @@
 --   kept     most bytes of the results that are kept for who comes back (kept.lua)
 --   keep     ms for which they are kept; a request with a longer outcome TTL is one of these
 --   again    whether a request that finds no room may come again: other buckets may leave some
--- Jobs leave a tenth of what a model may have, and of all bytes, to those whose clients wait.
+--   jobs     `models`, without sequences, and `all` as they are for jobs, which leave a tenth to
+--            those whose clients wait; absent where the call brings none
 -- In a cluster they are the bucket's own, which the gateway works out from what it knows of the
 -- others.
 --   The names of limits, in the order in which they are looked at: 'total-bytes' 'model-requests'
@@ -16,9 +17,6 @@
 -- How long the live sequences of a model are not counted again, in ms, while there is room: to
 -- count them takes a command for each bucket.
 local COUNTED_MS = 1000
-
--- The share of a limit that jobs may fill.
-local JOBS = 0.9
 
 local function openLedger(load, json, tags, lanes, first, last, now)
   local limits = cjson.decode(json)
@@ -51,19 +49,17 @@ local function openLedger(load, json, tags, lanes, first, last, now)
   local function add(sum, bytes) sum.items, sum.bytes = sum.items + 1, sum.bytes + bytes end
   local ledger = {limits = limits}
 
-  local function past(now, most, job)
-    if job and most > 1 then most = math.floor(most * JOBS) end
-    return most >= 0 and now > most
-  end
+  local function past(now, most) return most >= 0 and now > most end
 
   -- Returns the name of the limit that is in the way of a request, or nil. `job` is nil for what is
   -- no job.
   function ledger.refuses(modelName, tenantName, bytes, job)
     local model, tenant, all = loads['m:' .. modelName], loads['t:' .. tenantName], loads.all
-    local ofModel, ofTenant = limits.models[modelName], limits.tenants[tenantName]
-    if past(all.bytes + bytes, limits.all, job) then return 'total-bytes' end
-    if past(model.items + 1, ofModel[1], job) then return 'model-requests' end
-    if past(model.bytes + bytes, ofModel[2], job) then return 'model-bytes' end
+    local most = job and limits.jobs or limits
+    local ofModel, ofTenant = most.models[modelName], limits.tenants[tenantName]
+    if past(all.bytes + bytes, most.all) then return 'total-bytes' end
+    if past(model.items + 1, ofModel[1]) then return 'model-requests' end
+    if past(model.bytes + bytes, ofModel[2]) then return 'model-bytes' end
     if past(tenant.items + 1, ofTenant[1]) then return 'tenant-requests' end
     if past(tenant.bytes + bytes, ofTenant[2]) then return 'tenant-bytes' end
     return nil

@@ -50,6 +50,11 @@ export interface CallLimits {
   readonly models: Readonly<Record<string, readonly [requests: number, bytes: number, sequences: number]>>;
   readonly tenants: Readonly<Record<string, readonly [requests: number, bytes: number]>>;
   readonly all: number;
+  /** What stands for `models` and `all` where a job is to be admitted. */
+  readonly jobs: {
+    readonly models: Readonly<Record<string, readonly [requests: number, bytes: number]>>;
+    readonly all: number;
+  };
   readonly kept: number;
   readonly keep: number;
   /** Whether a request that finds no room may come again: other buckets may leave some. */
@@ -68,16 +73,29 @@ export interface Shares {
   noteFull(bytes: number): void;
 }
 
+/** The share of a limit that jobs may fill: what is left is for those whose clients wait. */
+const JOBS = 0.9;
+
+/** How much of a limit jobs may fill. */
+export function jobsShare(most: number): number {
+  return most > 1 ? Math.floor(most * JOBS) : most;
+}
+
 /** The limits of a call where all buckets are counted together. */
 export function limitsOf(limits: QueueLimits, { models, tenants }: CallNames): CallLimits {
   const { queue, queueBytes, tenantQueue, tenantQueueBytes, totalBytes, liveSequences } = limits;
   const { keptBytes, keptMs } = limits;
   const ofModel = [queue, queueBytes ?? UNLIMITED, liveSequences] as const;
   const ofTenant = [tenantQueue ?? UNLIMITED, tenantQueueBytes ?? UNLIMITED] as const;
+  const ofModelsJobs = [jobsShare(queue), jobsShare(queueBytes ?? UNLIMITED)] as const;
   return {
     models: Object.fromEntries(models.map((model) => [model, ofModel])),
     tenants: Object.fromEntries(tenants.map((tenant) => [tenant, ofTenant])),
     all: totalBytes ?? UNLIMITED,
+    jobs: {
+      models: Object.fromEntries(models.map((model) => [model, ofModelsJobs])),
+      all: jobsShare(totalBytes ?? UNLIMITED),
+    },
     kept: keptBytes ?? UNLIMITED,
     keep: keptMs ?? Number.MAX_SAFE_INTEGER,
     again: false,

@@ -7,7 +7,8 @@
 --   ARGV[3] Redis ms, and ARGV[4] id: it begins behind the job that was recorded then under this
 --           id; '+inf' and '' to begin with the newest
 --   ARGV[5] most jobs to tell of
---   ARGV[6] filters, JSON: `states`, a list; `model`, a name; `labels`, pairs. Absent: any
+--   ARGV[6] filters, JSON: `states`, a list; `model`, a name; `labels`, each a name, a value, and
+--           both as they stand in JSON. Absent: any
 --   Returns {views, at, id}  views as view.lua has them; where to go on, '' and '' where no more
 --                            are left
 local load = KEYS[2]
@@ -25,6 +26,10 @@ end
 
 local function hasLabels(options)
   if not filters.labels then return true end
+  -- To find the text is far quicker than to parse it.
+  for _, pair in ipairs(filters.labels) do
+    if not options:find(pair[3], 1, true) then return false end
+  end
   local whole, asked = pcall(cjson.decode, options)
   local labels = whole and type(asked) == 'table' and asked.labels or {}
   for _, pair in ipairs(filters.labels) do
@@ -44,10 +49,12 @@ repeat
       nextAt, nextId, looked = score, one, looked + 1
       local model, name = one:match('^([^:]*):(.*)$')
       if not filters.model or filters.model == model then
-        local view = viewOf(load, group, now, tag .. ':' .. model, name)
-        if not view then
+        local options = redis.pcall('HGET', jobKey(tag .. ':' .. model, name), 'options')
+        local fits = type(options) ~= 'string' or hasLabels(options)
+        local view = fits and viewOf(load, group, now, tag .. ':' .. model, name)
+        if fits and not view then
           gone[#gone + 1] = one
-        elseif (not states or states[view[2]]) and hasLabels(view[4]) then
+        elseif fits and (not states or states[view[2]]) then
           view[1] = one
           views[#views + 1] = view
         end

@@ -51,6 +51,7 @@ export function listJobs(
   filters: JobFilters,
 ): Promise<JobPage> {
   const keys = [jobsKey(bucket, tenant), loadKeyOf(redis, bucket)];
+  const labels = filters.labels?.map(([name, value]) => [name, value, `"${name}":${JSON.stringify(value)}`]);
   const begin = at === Infinity ? "+inf" : at;
-  return script(redis, keys, [bucketTag(bucket), GROUP, begin, id, most, JSON.stringify(filters)]);
+  return script(redis, keys, [bucketTag(bucket), GROUP, begin, id, most, JSON.stringify({ ...filters, labels })]);
 }

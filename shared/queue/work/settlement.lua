@@ -45,7 +45,7 @@ local function openEndings(load, names, now, streams)
       redis.call('HSET', out, 'kind', kind, 'body', body, 'ended', now)
     end
     redis.call('PEXPIRE', out, ttl)
-    if job then endJob(name:match('^({[^}]*}:[^:]*)'), job, kind, body, ttl) end
+    if job then endJob(load, name:match('^({[^}]*}:[^:]*)'), job, kind, body, ttl, now) end
     kept.note(name, kind, #body, ttl, keep)
     if streams then redis.call('PEXPIRE', 'log:' .. name, keptFor(ttl, keep)) end
   end

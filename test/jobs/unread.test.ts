@@ -1,0 +1,57 @@
+/** A job was queued, and then Redis cannot be read: its client must not believe that it was not. */
+import { expect, it } from "vitest";
+import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
+import { connectRedis } from "#shared/redis/connect.js";
+import { AdmissionBatcher } from "../../gateway/admission/batcher.js";
+import { Deadlines } from "../../gateway/admission/deadlines.js";
+import { Jobs } from "../../gateway/job-paths/jobs.js";
+import { TensorPrinter } from "../../gateway/kserve/http/tensor-printer.js";
+import { PendingRequests } from "../../gateway/outcomes/pending.js";
+import { servedModel } from "../fixtures/served-models.js";
+import { LIMITS, secret, take, useLab } from "../support/queue/lab.js";
+import { silentBus as bus, silentLog as log } from "../support/silent.js";
+
+const lab = useLab();
+
+it("says that it may have been accepted", async () => {
+  // Admission has a connection of its own.
+  const lost = connectRedis({ url: lab.url, name: "lost", log });
+  lost.disconnect();
+  const model = servedModel(lab.lane.model);
+  const jobs = new Jobs({
+    queue: {
+      redis: lost,
+      batcher: new AdmissionBatcher(lab.redis, { gateway: "gw", limits: LIMITS, buckets: 1 }),
+      buckets: 1,
+      models: { pinned: () => undefined, heir: () => undefined },
+      secret,
+      idempotencyTtlMs: 60_000,
+    },
+    pending: new PendingRequests({ redis: lab.redis, bus, gateway: "gw", secret, log }),
+    deadlines: new Deadlines({ redis: lab.redis, bus, log }),
+    bus,
+    printer: new TensorPrinter(),
+    jobTtlMs: 60_000,
+    resultTtlMs: 60_000,
+  });
+  const options = { priority: null, deadline: null, result_ttl: 60_000, labels: {}, attempts: 1, version: null };
+  const request = {
+    model,
+    tenant: DEFAULT_TENANT,
+    sequence: undefined,
+    idempotencyKey: undefined,
+    deadlineMs: 60_000,
+    inputs: [],
+    outputs: [],
+    parameters: {},
+    under: () => request,
+  };
+  const prepared = {
+    run: { kind: "tensors", request },
+    shown: { as: "tensors", id: "", outputs: [] },
+    timeoutMs: 60_000,
+  } as const;
+  const submitted = jobs.submit({ type: "infer", options, prepared, body: Buffer.from("{}") });
+  await expect(submitted).rejects.toMatchObject({ code: "outcome_unknown" });
+  expect(await take(lab.queue)).toHaveLength(1);
+});
