@@ -15,6 +15,12 @@ import type { Session } from "./verbs/session.js";
 const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
 const { argv, env, stdout, stderr } = process;
 
+/**
+ * Nobody reads on, as after `| head`: a pipe says the first, a socket with something unread the
+ * second, a terminal that is gone the third. That is no failure, and nobody is told.
+ */
+const NOBODY_READS: ReadonlySet<string> = new Set(["EPIPE", "ECONNRESET", "EIO"]);
+
 const ending = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.on(signal, () => {
@@ -24,10 +30,9 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   });
 }
 stdout.on("error", (error: NodeJS.ErrnoException) => {
-  // Nobody reads on, as after `| head`: that is no failure, and nobody is told.
-  const isUnread = error.code === "EPIPE";
-  const why = `cannot write standard output (${error.code ?? error.message})`;
-  ending.abort(isUnread ? new Failure(exitCodes.done, "") : new Failure(exitCodes.failed, why));
+  const { code = error.message } = error;
+  const why = `cannot write standard output (${code})`;
+  ending.abort(NOBODY_READS.has(code) ? new Failure(exitCodes.done, "") : new Failure(exitCodes.failed, why));
 });
 stderr.on("error", () => undefined);
 

@@ -227,7 +227,7 @@ export function listQuery({ state, model, label: labels = {} }: ListOptions, aft
  * Reads a key that goes into a header, where not all texts can go.
  * @throws InvalidArgumentError
  */
-export function idempotencyKey(text: string): string {
+function idempotencyKey(text: string): string {
   if (/^[\x20-\x7e]{1,255}$/.test(text)) return text;
   throw new InvalidArgumentError("It must be 1 to 255 printable ASCII characters.");
 }

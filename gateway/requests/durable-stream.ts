@@ -41,8 +41,8 @@ export interface DurableStreamSource {
 }
 
 /**
- * Sets the headers that every answer has, a refusal, too: a browser would keep one with status 410
- * for ever. Answers that may be kept say so themselves.
+ * Sets the headers that every answer has, a refusal, too. Answers that may be kept say so
+ * themselves.
  */
 export function guardAnswer(outgoing: ServerResponse): void {
   outgoing.appendHeader("vary", "Accept");

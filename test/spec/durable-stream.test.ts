@@ -441,7 +441,6 @@ describe("a stream is refused", () => {
     for (const query of ["", "?offset=now", `?offset=${offsetOf(1)}&live=sse`, "?offset=-1&live=long-poll"]) {
       expect(await codeOf(path + query)).toEqual([410, "resume_window_passed"]);
     }
-    // Browsers keep such an answer for ever unless it says that they may not.
     const guarded = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
     const gone = await ask(path, {}, "HEAD");
     expect([gone.status, gone.headers]).toEqual([410, expect.objectContaining(guarded) as object]);
