@@ -4,6 +4,7 @@
  */
 import { createRequire } from "node:module";
 import { CommanderError, type Command } from "commander";
+import { JsonError } from "#shared/json/error.js";
 import { readAddress } from "./client/address.js";
 import { Gateway } from "./client/gateway.js";
 import { buildProgram, type GeneralOptions } from "./program.js";
@@ -14,6 +15,12 @@ import type { Session } from "./verbs/session.js";
 const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
 const { argv, env, stdout, stderr } = process;
 
+/**
+ * Nobody reads on, as after `| head`: a pipe says the first, a socket with something unread the
+ * second, a terminal that is gone the third. That is no failure, and nobody is told.
+ */
+const NOBODY_READS: ReadonlySet<string> = new Set(["EPIPE", "ECONNRESET", "EIO"]);
+
 const ending = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.on(signal, () => {
@@ -22,8 +29,11 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     ending.abort(new Failure(exitCodes.interrupted, "interrupted"));
   });
 }
-// Nobody reads on, as after `| head`: that is no failure, and nobody is told.
-stdout.on("error", () => ending.abort(new Failure(exitCodes.done, "")));
+stdout.on("error", (error: NodeJS.ErrnoException) => {
+  const { code = error.message } = error;
+  const why = `cannot write standard output (${code})`;
+  ending.abort(NOBODY_READS.has(code) ? new Failure(exitCodes.done, "") : new Failure(exitCodes.failed, why));
+});
 stderr.on("error", () => undefined);
 
 function openSession(command: Command): Session {
@@ -37,16 +47,31 @@ function openSession(command: Command): Session {
 async function run(): Promise<ExitCode> {
   try {
     await buildProgram(version, openSession, (text) => void stderr.write(text)).parseAsync(argv);
+    await written();
+    ending.signal.throwIfAborted();
     return exitCodes.done;
   } catch (thrown) {
     const error: unknown = ending.signal.aborted ? ending.signal.reason : thrown;
     // Commander has said by itself what is wrong.
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
-    if (!(error instanceof Failure)) throw error;
-    if (error.message !== "") new Terminal({ stdout, stderr, json: false, env }).problem(error.message);
-    return error.exit;
+    const failure = error instanceof Failure ? error : unreadable(error);
+    if (failure === undefined) throw error;
+    if (failure.message !== "") new Terminal({ stdout, stderr, json: false, env }).problem(failure.message);
+    return failure.exit;
   }
 }
 
+/** Answers are the only JSON that is parsed without a complaint of its own. */
+function unreadable(error: unknown): Failure | undefined {
+  if (!(error instanceof SyntaxError || error instanceof JsonError)) return undefined;
+  return new Failure(exitCodes.unreachable, `the gateway's answer cannot be read: ${error.message}`);
+}
+
+/** Resolves when all that was printed is written, or cannot be, which has aborted `ending` then. */
+function written(): Promise<void> {
+  return new Promise((resolve) => stdout.write("", () => setImmediate(resolve)));
+}
+
 const exit = await run();
-stdout.write("", () => process.exit(exit));
+await written();
+process.exit(exit);

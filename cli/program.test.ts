@@ -48,6 +48,11 @@ it.each([
     "baton jobs submit",
   ],
   [
+    "jobs submit m --infer a --idempotency-key schlüssel",
+    "option '--idempotency-key <key>' argument 'schlüssel' is invalid. It must be 1 to 255 printable ASCII characters.",
+    "baton jobs submit",
+  ],
+  [
     "jobs list --label a=1 --label a=2",
     "option '--label <name=value>' argument 'a=2' is invalid. The label a is given twice.",
     "baton jobs list",

@@ -22,6 +22,13 @@ describe("readAddress", () => {
     (url) => expect(() => readAddress({ url }, {})).toThrow(/^--url must be an address/),
   );
 
+  it.each(["ftp://me:secret@host", "me:secret@host:8000", "https://me:sec@ret@ho st"])(
+    "never quotes a password, as of '%s'",
+    (url) => {
+      expect(() => readAddress({ url }, {})).toThrow(/^--url must be an address such as \S+, not '…@ho ?st(:8000)?'$/);
+    },
+  );
+
   it.each(["a b", "a\n", "ä"])("refuses a key, and does not quote it", (key) => {
     expect(() => readAddress({}, { BATON_API_KEY: key })).toThrow(
       /^BATON_API_KEY must be printable ASCII without spaces$/,

@@ -28,7 +28,9 @@ export function readAddress(
 function readUrl(text: string, named: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    throw new Failure(exitCodes.usage, `${named} must be an address such as ${DEFAULT_URL}, not '${text}'`);
+    // What stands before an @ may be a password, and complaints get into logs.
+    const shown = text.replace(/^.*@/s, "…@");
+    throw new Failure(exitCodes.usage, `${named} must be an address such as ${DEFAULT_URL}, not '${shown}'`);
   }
   if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") {
     const parts = "without user, password, query and fragment";

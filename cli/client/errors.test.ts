@@ -33,7 +33,11 @@ describe("no answer", () => {
     expect(unreached(new TypeError("fetch failed", { cause }), "http://a").begun).toBe(false);
     const badPort = new TypeError("fetch failed", { cause: new Error("bad port") });
     expect(unreached(badPort, "http://a:1")).toMatchObject({ exit: 5, begun: false });
-    expect(unreached(failed("SELF_SIGNED_CERT_IN_CHAIN"), "http://a").message).toContain("certificate");
+    for (const code of ["SELF_SIGNED_CERT_IN_CHAIN", "ERR_TLS_CERT_ALTNAME_INVALID"])
+      expect(unreached(failed(code), "https://a").message).toContain("certificate is not trusted");
+    // A server at that port that speaks plain HTTP.
+    const plain = unreached(failed("ERR_SSL_WRONG_VERSION_NUMBER"), "https://a");
+    expect(plain).toMatchObject({ begun: false, message: expect.stringContaining("does it speak https?") });
   });
 
   it("may be a connection that broke", () => {

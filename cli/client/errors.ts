@@ -43,8 +43,11 @@ export function unreached(error: unknown, url: string): Unreached {
   const code = codeOf(cause);
   const known = NEVER_CONNECTED[code];
   if (known !== undefined) return new Unreached(`cannot reach ${url}: ${known} (${code})`, false, { cause });
-  if (/^(CERT_|ERR_TLS|ERR_SSL|UNABLE_TO|DEPTH_ZERO|SELF_SIGNED)/.test(code)) {
+  if (/^(CERT_|ERR_TLS_CERT|UNABLE_TO|DEPTH_ZERO|SELF_SIGNED)/.test(code)) {
     return new Unreached(`cannot reach ${url}: its certificate is not trusted (${code})`, false, { cause });
+  }
+  if (/^(ERR_TLS|ERR_SSL|EPROTO$)/.test(code)) {
+    return new Unreached(`cannot reach ${url}: TLS with it fails; does it speak https? (${code})`, false, { cause });
   }
   const why = cause instanceof Error ? cause.message : String(cause);
   if (why === "bad port") {

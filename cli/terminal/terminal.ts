@@ -4,7 +4,7 @@
  * result.
  */
 import { styleText } from "node:util";
-import { harmless } from "./text.js";
+import { harmless, harmlessJson } from "./text.js";
 
 type Style = "bold" | "dim" | "red";
 
@@ -50,7 +50,7 @@ export class Terminal {
 
   /** Writes a JSON document on a line of its own. */
   document(json: string): void {
-    this.#stdout.write(`${json}\n`);
+    this.#stdout.write(`${this.isScreen ? harmlessJson(json) : json}\n`);
   }
 
   bytes(bytes: Uint8Array): void {

@@ -1,5 +1,9 @@
 /** Text as a terminal shows it: tables in columns, and nothing that would steer the terminal. */
 
+/** Control characters but for tabs and line ends. */
+// oxlint-disable-next-line no-control-regex -- these are what must not reach a terminal
+const steering = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
+
 /**
  * Aligns rows in columns, under a head.
  * @returns lines without trailing spaces
@@ -26,11 +30,21 @@ export function pairs(values: Readonly<Record<string, string>>): string[] {
  * the text, and an escape sequence in it could rewrite what the terminal shows.
  */
 export function harmless(text: string): string {
-  // oxlint-disable-next-line no-control-regex -- these are what must not reach a terminal
-  return text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "\ufffd");
+  return text.replaceAll(steering, "\ufffd");
 }
 
-/** The same where the text has to stay on its line, as in a table. */
+/**
+ * Escapes the same characters in a JSON document, which means the same then: JSON has them in
+ * strings only, and there it lets those past U+001F stand as they are.
+ */
+export function harmlessJson(json: string): string {
+  return json.replaceAll(steering, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+/**
+ * Makes text harmless that has to stay on its line, as in a table, and in its column: what turns
+ * the direction of writing is replaced as well.
+ */
 export function onOneLine(text: string): string {
-  return harmless(text.replaceAll(/[\r\n\t]+/g, " "));
+  return harmless(text.replaceAll(/[\r\n\t]+/g, " ")).replaceAll(/[\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
 }

@@ -69,7 +69,7 @@ export function addJobs(program: Command, open: OpenSession): void {
     .option("--deadline <duration or time>", "do not run it after this", durationOrTime)
     .option("--attempts <n>", "how often it may fail for the fleet's fault", integer)
     .option("--label <name=value>", "a label; may be given again", label)
-    .option("--idempotency-key <key>", "the same key submits the job once")
+    .option("--idempotency-key <key>", "the same key submits the job once", idempotencyKey)
     .option("--wait", "wait for its end, and show its result")
     .action(async (model: string, options: SubmitOptions, command: Command) => {
       await submitJob(open(command), model, options);
@@ -221,6 +221,15 @@ export function listQuery({ state, model, label: labels = {} }: ListOptions, aft
   for (const [name, value] of Object.entries(labels)) query.append("label", `${name}:${value}`);
   if (after !== undefined) query.set("after", after);
   return query.toString();
+}
+
+/**
+ * Reads a key that goes into a header, where not all texts can go.
+ * @throws InvalidArgumentError
+ */
+function idempotencyKey(text: string): string {
+  if (/^[\x20-\x7e]{1,255}$/.test(text)) return text;
+  throw new InvalidArgumentError("It must be 1 to 255 printable ASCII characters.");
 }
 
 /**

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { fixedError, InferenceError } from "#shared/errors.js";
-import { errorBody } from "./errors.js";
+import { errorBody, errorReply } from "./errors.js";
 
 describe("the body of a refusal", () => {
   const told = (error: unknown) => JSON.parse(errorBody(error)) as unknown;
@@ -18,4 +18,9 @@ describe("the body of a refusal", () => {
   it("has no reason where it is no such refusal", () => {
     expect(told(fixedError("not_found", "usual"))).toEqual({ error: "Not Found", code: "not_found" });
   });
+});
+
+it("an answer that something is gone may not be kept", () => {
+  expect(errorReply(fixedError("resume_window_passed", "usual")).headers).toHaveProperty("cache-control", "no-store");
+  expect(errorReply(fixedError("not_found", "usual")).headers).not.toHaveProperty("cache-control");
 });

@@ -26,6 +26,8 @@ export function errorReply(error: unknown, shape: ErrorShape = "kserve", status?
   const { status: usual, retry } = errorKinds[clientError(error).code];
   const headers: Record<string, string> = { "content-type": "application/json" };
   if (retry) headers["retry-after"] = "1";
+  // Browsers keep such an answer for ever, and what is gone may come back: a job runs again.
+  if ((status ?? usual) === 410) headers["cache-control"] = "no-store";
   if (error instanceof UnsupportedEncoding) headers["accept-encoding"] = UnsupportedEncoding.supported;
   return { status: status ?? usual, headers, body: [errorBody(error, shape)] };
 }

@@ -41,7 +41,9 @@ export function send(outgoing: ServerResponse, { status, headers, body }: Reply,
   let length = 0;
   for (const part of body) length += typeof part === "string" ? Buffer.byteLength(part) : part.length;
   const all: Record<string, string> = { ...headers };
-  if (!bodiless.has(status)) all["content-length"] = String(length);
+  // Where HEAD is answered by itself, the length that GET would tell is not known.
+  const isUnknown = length === 0 && outgoing.req.method === "HEAD";
+  if (!bodiless.has(status) && !isUnknown) all["content-length"] = String(length);
   if (requestId !== undefined) all["x-request-id"] = requestId;
   outgoing.writeHead(status, all);
   const last = body.length - 1;

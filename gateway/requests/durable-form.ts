@@ -100,12 +100,9 @@ const contentTypes: Readonly<Record<Format, string>> = {
   text: "text/plain; charset=utf-8",
 };
 
-/** For browsers: the answer is of no other type, and is for no other site's page. */
-export const guardHeaders = { "x-content-type-options": "nosniff", "cross-origin-resource-policy": "same-origin" };
-
 /** The headers of an answer that has the stream's type. */
 export function commonHeaders(id: string, format: Format) {
-  return { "content-type": contentTypes[format], "baton-request-id": id, ...guardHeaders };
+  return { "content-type": contentTypes[format], "baton-request-id": id };
 }
 
 /** Names what was read; it differs once the same records turn out to be the last ones. */

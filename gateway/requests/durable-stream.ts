@@ -17,7 +17,7 @@ import {
   catchUpHeaders,
   commonHeaders,
   cursorAfter,
-  guardHeaders,
+  entityTag,
   isKnown,
   pieceEvents,
   readAsked,
@@ -41,7 +41,19 @@ export interface DurableStreamSource {
 }
 
 /**
- * Answers GET and HEAD.
+ * Sets the headers that every answer has, a refusal, too. Answers that may be kept say so
+ * themselves.
+ */
+export function guardAnswer(outgoing: ServerResponse): void {
+  outgoing.appendHeader("vary", "Accept");
+  outgoing.setHeader("cache-control", "no-store");
+  // For browsers: the answer is of no other type, and is for no other site's page.
+  outgoing.setHeader("x-content-type-options", "nosniff");
+  outgoing.setHeader("cross-origin-resource-policy", "same-origin");
+}
+
+/**
+ * Answers GET and HEAD, once `guardAnswer` was called.
  * @returns undefined where it answers by itself, piece by piece
  * @throws InferenceError
  */
@@ -51,13 +63,12 @@ export async function readDurableStream(
   outgoing: ServerResponse,
 ): Promise<Reply | undefined> {
   const asked = readAsked(incoming);
-  outgoing.appendHeader("vary", "Accept");
   if (incoming.method === "HEAD") return tell(source, asked.format);
   switch (asked.live) {
     case undefined:
       return catchUp(source, asked, incoming, outgoing);
     case "long-poll":
-      return longPoll(source, asked, outgoing);
+      return longPoll(source, asked, incoming, outgoing);
     case "sse": {
       const first = await firstPiece(source.log, asked);
       sendEvents(source, asked, first, outgoing).catch(source.onBug);
@@ -74,7 +85,7 @@ export function refuseWriting(): Reply {
 async function tell({ id, log }: DurableStreamSource, format: Format): Promise<Reply> {
   const tail = await log.tail();
   const headers = { ...commonHeaders(id, format), ...standing({ ...tail, isUpToDate: false }) };
-  return { status: 200, headers: { ...headers, "cache-control": "no-store" }, body: [] };
+  return { status: 200, headers, body: [] };
 }
 
 /**
@@ -88,7 +99,7 @@ async function catchUp(
   outgoing: ServerResponse,
 ): Promise<Reply | undefined> {
   const { id, log } = source;
-  if (from === "now") return uncached(id, format, await pieceAtTail(log));
+  if (from === "now") return given(id, format, await pieceAtTail(log));
   const first = await log.read(from);
   const tail = first.isUpToDate ? first : await log.tail();
   const headers = catchUpHeaders(id, format, from, tail);
@@ -103,25 +114,38 @@ async function catchUp(
   return undefined;
 }
 
-async function longPoll({ id, log }: DurableStreamSource, asked: Asked, outgoing: ServerResponse): Promise<Reply> {
+async function longPoll(
+  { id, log }: DurableStreamSource,
+  asked: Asked,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+): Promise<Reply> {
   const { format, cursor } = asked;
-  let piece = await firstPiece(log, asked);
-  if (piece.records.length === 0 && !piece.isOver) {
-    const enough = new AbortController();
-    const end = () => enough.abort();
-    const timeout = setTimeout(end, LONG_POLL_MS);
-    outgoing.once("close", end);
-    endWhenStopping(outgoing, end);
-    try {
-      piece = await log.next(piece.next, enough.signal);
-    } finally {
-      clearTimeout(timeout);
-    }
-  }
+  const first = await firstPiece(log, asked);
+  const piece = first.records.length > 0 || first.isOver ? first : await nextPiece(log, first.next, outgoing);
   const headers = { "stream-cursor": cursorAfter(cursor, Date.now(), Math.random()) };
-  if (piece.records.length > 0) return withHeaders(uncached(id, format, piece), headers);
-  const common = { "baton-request-id": id, ...guardHeaders, "cache-control": "no-store" };
-  return withHeaders(noContent, { ...common, ...standing(piece), ...headers });
+  if (piece.records.length === 0) {
+    return withHeaders(noContent, { "baton-request-id": id, ...standing(piece), ...headers });
+  }
+  const etag = entityTag(id, format, first.next - first.records.length, piece);
+  const reply = withHeaders(given(id, format, piece), { ...headers, etag });
+  return isKnown(etag, incoming) ? { ...reply, status: 304, body: [] } : reply;
+}
+
+/** Waits until there are records, the time is over, the gateway stops, or the client has gone. */
+async function nextPiece(log: StreamLog, from: number, outgoing: ServerResponse): Promise<Piece> {
+  const enough = new AbortController();
+  const end = () => enough.abort();
+  const timeout = setTimeout(end, LONG_POLL_MS);
+  // The client may have gone while it was looked whether there is anything.
+  if (outgoing.destroyed) end();
+  else outgoing.once("close", end);
+  endWhenStopping(outgoing, end);
+  try {
+    return await log.next(from, enough.signal);
+  } finally {
+    clearTimeout(timeout);
+  }
 }
 
 /** Resolves when the stream has ended, its time is over, or the client has disconnected. */
@@ -131,7 +155,7 @@ async function sendEvents(
   first: Piece,
   outgoing: ServerResponse,
 ): Promise<void> {
-  const sse = openSse(outgoing, { requestId: id, headers: guardHeaders, resumable: true });
+  const sse = openSse(outgoing, { requestId: id, resumable: true });
   const enough = new AbortController();
   const end = () => enough.abort();
   const timeout = setTimeout(end, EVENTS_MS);
@@ -163,7 +187,6 @@ async function pieceAtTail(log: StreamLog): Promise<Piece> {
   return { ...(await log.tail()), records: [], isUpToDate: true };
 }
 
-function uncached(id: string, format: Format, piece: Piece): Reply {
-  const headers = { ...commonHeaders(id, format), ...standing(piece), "cache-control": "no-store" };
-  return { status: 200, headers, body: [bodyOf(piece, format)] };
+function given(id: string, format: Format, piece: Piece): Reply {
+  return { status: 200, headers: { ...commonHeaders(id, format), ...standing(piece) }, body: [bodyOf(piece, format)] };
 }

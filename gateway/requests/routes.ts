@@ -6,7 +6,7 @@ import { emptyReply, noContent, withHeaders, type Reply } from "../http/reply.js
 import type { GatewayEnv, Router } from "../http/router.js";
 import type { TenantOf } from "../http/tenant.js";
 import { asyncApi } from "./asyncapi.js";
-import { readDurableStream, refuseWriting } from "./durable-stream.js";
+import { guardAnswer, readDurableStream, refuseWriting } from "./durable-stream.js";
 import { resumeIndex, sendEvents } from "./events.js";
 import type { Requests } from "./requests.js";
 
@@ -56,6 +56,7 @@ function addDurableStream(router: Router, requests: Requests, tenantOf: TenantOf
   router.add("/v2/requests/:id/stream", {
     GET: async (c) => {
       const { incoming, outgoing } = c.env;
+      guardAnswer(outgoing);
       const id = idOf(c);
       const log = await requests.log(tenantOf(incoming), id);
       return readDurableStream({ id, log, onBug: (error) => router.onBug(error, c) }, incoming, outgoing);

@@ -64,7 +64,7 @@ export class Readers {
     };
   }
 
-  /** Somebody has read all that there is, and is likely to come again. */
+  /** Somebody has read some of the stream, and is likely to come again. */
   visit(address: RequestAddress): void {
     if (!this.#streams.has(addressText(address))) void this.#attend({ address, readers: 0, dueAt: 0 });
   }

@@ -53,9 +53,7 @@ export class StreamLog {
    * `unavailable`
    */
   async read(from: number, budgetMs = FIRST_MS): Promise<Piece> {
-    const piece = await this.#readLog(from, budgetMs);
-    if (piece.isUpToDate && !piece.isOver) this.#relay.readers.visit(this.#address);
-    return piece;
+    return this.#read(await this.#readLog(from, budgetMs));
   }
 
   /**
@@ -71,7 +69,7 @@ export class StreamLog {
     if (found === "ahead" || found === "over") {
       return { records: [], next: from, isUpToDate: true, isOver: found === "over" };
     }
-    return this.#pieceOf(found, from);
+    return this.#read(this.#pieceOf(found, from));
   }
 
   /**
@@ -116,6 +114,12 @@ export class StreamLog {
       yield piece.records.slice(0, end - next);
       next = piece.next;
     }
+  }
+
+  /** Its reader is likely to come again, whether the piece goes to the end of the log or not. */
+  #read(piece: Piece): Piece {
+    if (!piece.isOver) this.#relay.readers.visit(this.#address);
+    return piece;
   }
 
   async #readLog(from: number, budgetMs: number): Promise<Piece> {

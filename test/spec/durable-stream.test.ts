@@ -204,6 +204,18 @@ describe("catching up", () => {
     await ask(path);
     await until(async () => Number((await writer.fields())["wanted"]) > Date.now());
   });
+
+  it("keeps a long stream wanted, of which an answer takes more than one reading", async () => {
+    const { writer, path } = await foreign();
+    const text = "x".repeat(1_000);
+    const records = Array.from({ length: 100 }, (_, i) => recordAt(i, { choices: [{ index: 0, text, tokens: [1] }] }));
+    await writer.append(...records);
+    for (const query of ["", "?offset=-1&live=long-poll"]) {
+      await lab.redis.hset(outcomeKey(writer.address), "wanted", "1");
+      await ask(path + query);
+      await until(async () => Number((await writer.fields())["wanted"]) > Date.now());
+    }
+  });
 });
 
 describe("a long poll", () => {
@@ -256,6 +268,45 @@ describe("a long poll", () => {
     const { status, headers } = await waiting;
     expect([status, headers["stream-next-offset"], headers["stream-up-to-date"]]).toEqual([204, offsetOf(0), "true"]);
     expect(headers).not.toHaveProperty("stream-closed");
+  });
+
+  it("keeps a stream wanted although it never has to wait", async () => {
+    const { writer, path } = await begin();
+    await writer.write(recordAt(0));
+    await until(() => relayed.relay.liveStream(writer.address)?.covers(1) === true);
+    await lab.redis.hset(outcomeKey(writer.address), "wanted", "1");
+    const { headers } = await ask(`${path}?offset=-1&live=long-poll`);
+    expect(headers).toMatchObject({ "stream-next-offset": offsetOf(1) });
+    await until(async () => Number((await writer.fields())["wanted"]) > Date.now());
+  });
+
+  it("has a tag, by which an answer that is known is not given again", async () => {
+    const { writer, path } = await begin();
+    await writer.write(recordAt(0));
+    const { headers } = await ask(`${path}?offset=-1&live=long-poll`);
+    const again = await ask(`${path}?offset=-1&live=long-poll`, { "if-none-match": headers["etag"] ?? "" });
+    expect([again.status, again.headers["etag"], again.json]).toEqual([304, headers["etag"], ""]);
+  });
+
+  it("waits for nothing where its client has left before", async () => {
+    const { writer, path } = await foreign();
+    await writer.append(recordAt(0));
+    const { gatewayRedis } = lab.fleet.lines;
+    gatewayRedis.blackHole("toClient");
+    const sent = httpRequest(`${gateway.url}${path}?offset=${offsetOf(1)}&live=long-poll`, {
+      headers: own,
+      agent: false,
+    });
+    const left = new Promise((resolve) => sent.once("close", resolve));
+    sent.on("error", () => undefined).end();
+    await until(() => sent.socket?.bytesWritten !== 0);
+    await codeOf(`/v2/requests/x/stream`); // by now the gateway has the long poll as well
+    sent.destroy();
+    await left;
+    await codeOf(`/v2/requests/x/stream`);
+    gatewayRedis.heal();
+    for (let reads = 0; reads < 5; reads++) await ask(path);
+    expect(readersOf(writer)).toBe(false);
   });
 
   it("ends with its client", async () => {
@@ -369,6 +420,8 @@ it("HEAD tells where the stream ends, and whether for good", async () => {
     "cache-control": "no-store",
   });
   expect(open.headers).not.toHaveProperty("stream-closed");
+  // It would have to be that of GET (RFC 9110, section 8.6), which is not made here.
+  expect(open.headers).not.toHaveProperty("content-length");
   await writer.give({ kind: "error", code: "expired", message: "x" });
   const closed = await ask(path, {}, "HEAD");
   expect(closed.headers).toMatchObject({ "stream-next-offset": offsetOf(2), "stream-closed": "true" });
@@ -388,7 +441,9 @@ describe("a stream is refused", () => {
     for (const query of ["", "?offset=now", `?offset=${offsetOf(1)}&live=sse`, "?offset=-1&live=long-poll"]) {
       expect(await codeOf(path + query)).toEqual([410, "resume_window_passed"]);
     }
-    expect((await ask(path, {}, "HEAD")).status).toBe(410);
+    const guarded = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
+    const gone = await ask(path, {}, "HEAD");
+    expect([gone.status, gone.headers]).toEqual([410, expect.objectContaining(guarded) as object]);
   });
 
   it("to those whose it is not, as if it were not there", async () => {
