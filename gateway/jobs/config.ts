@@ -2,8 +2,8 @@
  * The settings of the jobs process: every environment variable with its unit, default and bounds.
  */
 import { z } from "zod";
-import { parseSettings, sharedSettings } from "#shared/settings.js";
-import { webhookSettings } from "../webhooks/settings.js";
+import { parseSettings } from "#shared/settings.js";
+import { admissionSettings, holdsTwoBodies } from "../config.js";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -11,43 +11,44 @@ const HOUR = 60 * MINUTE;
 const RETRIES_MS = [5_000, 5 * MINUTE, 30 * MINUTE, ...[2, 5, 10, 14, 20, 24].map((hours) => hours * HOUR)];
 const LONGEST_WAIT_MS = 7 * 24 * HOUR;
 
-export const jobsSettings = sharedSettings.extend({
-  ...webhookSettings,
-  BATON_WEBHOOK_RETRY_MS: z
-    .string()
-    .default(RETRIES_MS.join(","))
-    .refine(
-      (text) => parseWaits(text) !== undefined,
-      "must be whole numbers of ms, comma-separated, at most a week each",
-    )
-    .describe("waits before the second attempt at a webhook, the third and so on, in ms, comma-separated"),
-  BATON_WEBHOOK_TIMEOUT_MS: z.coerce
-    .number()
-    .int()
-    .min(100)
-    .max(15_000)
-    .default(15_000)
-    .describe("how long one attempt at a webhook may take, from the look-up of its name to the end of its answer"),
-  BATON_DELIVERY_TTL_MS: z.coerce
-    .number()
-    .int()
-    .min(10_000)
-    .default(604_800_000)
-    .describe("how long a delivery to a webhook can be looked at and replayed after its last attempt"),
-  BATON_DELIVERY_LIMIT: z.coerce
-    .number()
-    .int()
-    .positive()
-    .default(10_000)
-    .describe(
-      "deliveries of a tenant that are kept after they have ended, the newest; with those that are pending there may be " +
-        "ten times as many, and the oldest are not attempted any more",
-    ),
-  BATON_HEALTH_FILE: z
-    .string()
-    .optional()
-    .describe("a file that is touched every 2 s while Redis answers, for a health check that looks at its age"),
-});
+export const jobsSettings = admissionSettings
+  .extend({
+    BATON_WEBHOOK_RETRY_MS: z
+      .string()
+      .default(RETRIES_MS.join(","))
+      .refine(
+        (text) => parseWaits(text) !== undefined,
+        "must be whole numbers of ms, comma-separated, at most a week each",
+      )
+      .describe("waits before the second attempt at a webhook, the third and so on, in ms, comma-separated"),
+    BATON_WEBHOOK_TIMEOUT_MS: z.coerce
+      .number()
+      .int()
+      .min(100)
+      .max(15_000)
+      .default(15_000)
+      .describe("how long one attempt at a webhook may take, from the look-up of its name to the end of its answer"),
+    BATON_DELIVERY_TTL_MS: z.coerce
+      .number()
+      .int()
+      .min(10_000)
+      .default(604_800_000)
+      .describe("how long a delivery to a webhook can be looked at and replayed after its last attempt"),
+    BATON_DELIVERY_LIMIT: z.coerce
+      .number()
+      .int()
+      .positive()
+      .default(10_000)
+      .describe(
+        "deliveries of a tenant that are kept after they have ended, the newest; with those that are pending there may be " +
+          "ten times as many, and the oldest are not attempted any more",
+      ),
+    BATON_HEALTH_FILE: z
+      .string()
+      .optional()
+      .describe("a file that is touched every 2 s while Redis answers, for a health check that looks at its age"),
+  })
+  .refine(holdsTwoBodies.holds, holdsTwoBodies.otherwise);
 
 export type JobsConfig = z.infer<typeof jobsSettings>;
 

@@ -9,46 +9,38 @@ import type { Logger } from "pino";
 import { exitCodeOf } from "#shared/exit.js";
 import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
 import { createLog } from "#shared/log.js";
-import { joinDeployment } from "#shared/queue/deployment.js";
-import { listProcess } from "#shared/queue/note-process.js";
-import {
-  connectBlockingReader,
-  connectForQueue,
-  connectRedis,
-  whenReady,
-  type RedisClient,
-} from "#shared/redis/connect.js";
-import { checkServer } from "#shared/redis/server.js";
+import { connectBlockingReader, connectForQueue, type RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import { settingsOrExit } from "#shared/settings.js";
+import { assemble } from "../assemble.js";
+import { onlyTenant } from "../http/tenant.js";
 import { parseRanges } from "../webhooks/addresses.js";
-import { parseKey, SecretBox } from "../webhooks/secrets.js";
-import { Webhooks } from "../webhooks/webhooks.js";
 import { jobsConfig, parseWaits, type JobsConfig } from "./config.js";
 import { Deliveries } from "./deliveries.js";
 import { Outbox } from "./outbox.js";
 import { Sender } from "./sender.js";
 
 const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
-/** How long Redis may take to be reachable before the start fails. */
-const START_BUDGET_MS = 60_000;
 const TOUCH_EVERY_MS = 2_000;
 
 async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   const lifecycle = new Lifecycle(log);
-  const closing = new AbortController();
-  const { signal } = closing;
   const name = `jobs-${randomBytes(8).toString("hex")}`;
-  const link = { url: config.BATON_REDIS_URL, name, durability: config.BATON_DURABILITY, log };
-  const redis = connectRedis(link);
-  lifecycle.onClose("redis", () => redis.disconnect());
-  await whenReady(redis, AbortSignal.timeout(START_BUDGET_MS));
-  await checkServer(redis, log);
-  const { buckets, secret } = await joinDeployment({ redis, buckets: config.BATON_BUCKETS, log, signal });
+  const { link, redis, deployment, webhooks, box } = await assemble(
+    {
+      kind: "jobs",
+      name,
+      config,
+      serverName: "baton",
+      tenantOf: onlyTenant,
+      stopping: () => false,
+      log,
+    },
+    lifecycle,
+  );
+  const { buckets, secret } = deployment;
 
   const allowed = parseRanges(config.BATON_WEBHOOK_ALLOW) ?? [];
-  const key = config.BATON_SECRETS_KEY === undefined ? undefined : parseKey(config.BATON_SECRETS_KEY);
-  const webhooks = new Webhooks({ redis, buckets });
   const sender = new Sender({ allowed, timeoutMs: config.BATON_WEBHOOK_TIMEOUT_MS });
   lifecycle.onClose("sender", () => sender.close());
   const connection = connectForQueue(link);
@@ -58,7 +50,7 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     redis,
     connection,
     webhooks,
-    box: new SecretBox(key),
+    box,
     sender,
     waits: parseWaits(config.BATON_WEBHOOK_RETRY_MS) ?? [],
     kept,
@@ -79,12 +71,10 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     withdraw: (run) => deliveries.remove(run),
     log,
   });
-  const background = Promise.all([
-    outbox.run(signal),
-    listProcess(redis, { kind: "jobs", name }, signal),
-    touchWhileOpen(config.BATON_HEALTH_FILE, redis, signal),
-  ]);
-  lifecycle.onClose("background", async () => {
+  const closing = new AbortController();
+  const { signal } = closing;
+  const background = Promise.all([outbox.run(signal), touchWhileOpen(config.BATON_HEALTH_FILE, redis, signal)]);
+  lifecycle.onClose("outbox", async () => {
     closing.abort();
     await background;
   });

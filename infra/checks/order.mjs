@@ -30,8 +30,8 @@ export const order = [
   "gateway/sequences",
   "gateway/job-paths",
   "gateway/webhooks",
-  "gateway/jobs",
   "gateway",
+  "gateway/jobs",
 
   "worker/thread",
   "worker/onnx",

@@ -1,0 +1,217 @@
+/**
+ * Opens what takes requests in: the connections, what watches the fleet, and the app with all
+ * paths. A gateway listens for it; the jobs process asks it for what no client waits for.
+ */
+import { setMaxListeners } from "node:events";
+import { createRequire } from "node:module";
+import type { Logger } from "pino";
+import { joinDeployment, type Deployment } from "#shared/queue/deployment.js";
+import { replySubject } from "#shared/queue/keys.js";
+import { listProcess, type ListedProcess } from "#shared/queue/note-process.js";
+import type { Lifecycle } from "#shared/lifecycle.js";
+import { connectBus, type Bus } from "#shared/nats/connect.js";
+import { connectRedis, whenReady, type RedisClient, type RedisSettings } from "#shared/redis/connect.js";
+import { checkServer } from "#shared/redis/server.js";
+import { SleepingStates } from "#shared/sleeping-states.js";
+import { AdmissionBatcher } from "./admission/batcher.js";
+import { Deadlines } from "./admission/deadlines.js";
+import type { EnqueueSettings } from "./admission/enqueue.js";
+import { QueueLoads } from "./admission/loads.js";
+import { QueuedInference } from "./admission/submit.js";
+import { buildApp, type GatewayApp } from "./app.js";
+import type { AdmissionConfig } from "./config.js";
+import { GoneBack } from "./fleet/gone-back.js";
+import { FleetWatch } from "./fleet/watch.js";
+import { Bodies } from "./http/bodies.js";
+import { defaultLimits } from "./http/limits.js";
+import { parseWeights, type TenantOf } from "./http/tenant.js";
+import { Jobs } from "./job-paths/jobs.js";
+import { ParseThread } from "./kserve/http/parse-thread.js";
+import { TensorPrinter } from "./kserve/http/tensor-printer.js";
+import { PendingRequests } from "./outcomes/pending.js";
+import { OutcomeSweeper } from "./outcomes/sweep.js";
+import { Requests } from "./requests/requests.js";
+import { Sequences } from "./sequences/sequences.js";
+import { Readers } from "./stream/readers.js";
+import { Relay } from "./stream/relay.js";
+import { parseRanges } from "./webhooks/addresses.js";
+import { parseKey, SecretBox } from "./webhooks/secrets.js";
+import { Webhooks } from "./webhooks/webhooks.js";
+
+const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
+/** How long Redis may take to be reachable before the start fails. */
+const START_BUDGET_MS = 60_000;
+/** No more loops than these wait for the end of the process at a time; more would be a leak. */
+const LOOPS = 32;
+
+export interface AssemblyOptions {
+  readonly kind: ListedProcess["kind"];
+  /** Of this process, and of no other ever. */
+  readonly name: string;
+  readonly config: AdmissionConfig;
+  readonly serverName: string;
+  readonly tenantOf: TenantOf;
+  /** Whether the process takes no further requests. */
+  readonly stopping: () => boolean;
+  readonly log: Logger;
+}
+
+export interface Assembly {
+  readonly link: RedisSettings;
+  readonly redis: RedisClient;
+  readonly bus: Bus;
+  readonly deployment: Deployment;
+  readonly requests: Requests;
+  readonly jobs: Jobs;
+  readonly webhooks: Webhooks;
+  readonly box: SecretBox;
+  readonly app: GatewayApp;
+}
+
+/** Opens all parts in order; `lifecycle` closes them. */
+export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): Promise<Assembly> {
+  const { kind, name: gateway, config, serverName, tenantOf, stopping, log } = options;
+  const closing = new AbortController();
+  setMaxListeners(LOOPS, closing.signal);
+  const link = { url: config.BATON_REDIS_URL, name: gateway, durability: config.BATON_DURABILITY, log };
+  const redis = connectRedis(link);
+  const forLarge = connectRedis(link);
+  lifecycle.onClose("redis", () => {
+    redis.disconnect();
+    forLarge.disconnect();
+  });
+  await Promise.all([redis, forLarge].map((one) => whenReady(one, AbortSignal.timeout(START_BUDGET_MS))));
+  await checkServer(redis, log);
+  const terms = { redis, buckets: config.BATON_BUCKETS, log, signal: closing.signal };
+  const deployment = await joinDeployment(terms);
+  const bus = connectBus({ url: config.BATON_NATS_URL, name: gateway, log });
+  lifecycle.onClose("nats", () => bus.close());
+
+  const pending = new PendingRequests({ redis, bus, gateway, secret: deployment.secret, log });
+  await bus.subscribe(replySubject(gateway), (message) => pending.receive(message));
+  const sweeper = new OutcomeSweeper(redis);
+  const goneBack = new GoneBack(log);
+  const limits = {
+    queue: config.BATON_QUEUE_LIMIT,
+    waitingPerSequence: config.BATON_SEQUENCE_BACKLOG,
+    liveSequences: config.BATON_SEQUENCE_LIMIT,
+    queueBytes: config.BATON_QUEUE_BYTES,
+    totalBytes: config.BATON_TOTAL_QUEUE_BYTES,
+    tenantQueue: config.BATON_TENANT_QUEUE_LIMIT || undefined,
+    tenantQueueBytes: config.BATON_TENANT_QUEUE_BYTES || undefined,
+    keptBytes: config.BATON_RESULT_BYTES,
+    keptMs: config.BATON_RESULT_TTL_MS,
+  };
+  const { buckets } = deployment;
+  const watched = { redis, buckets, log, onGone: () => pending.lookAtAll(), goneBack, limits };
+  const fleet = await FleetWatch.start(watched, closing.signal);
+  const deadlines = new Deadlines({ redis, bus, log });
+  const graceMs = config.BATON_RECONNECT_GRACE_MS;
+  const readers = new Readers({ redis, graceMs, log });
+  const relay = new Relay({
+    redis,
+    bus,
+    models: fleet,
+    readers,
+    onEnd: (address) => deadlines.remove(address),
+    log,
+  });
+  const loads = new QueueLoads({ redis, limits, buckets, log });
+  const batcher = new AdmissionBatcher(redis, { gateway, limits, shares: loads, buckets }, goneBack, forLarge);
+  const background = Promise.all([
+    batcher.confirmWhileOpen(closing.signal),
+    pending.watch(closing.signal),
+    sweeper.sweepWhileOpen(closing.signal),
+    relay.watch(closing.signal),
+    readers.watch(closing.signal),
+    deadlines.watch(closing.signal),
+    loads.watch(closing.signal),
+    listProcess(redis, { kind, name: gateway }, closing.signal),
+  ]);
+  lifecycle.onClose("background", async () => {
+    closing.abort();
+    await background;
+  });
+
+  const queue: EnqueueSettings = {
+    redis,
+    batcher,
+    loads,
+    limits,
+    buckets,
+    models: fleet,
+    secret: deployment.secret,
+    idempotencyTtlMs: config.BATON_IDEMPOTENCY_TTL_MS,
+    weights: config.BATON_TENANT_WEIGHTS === "" ? undefined : parseWeights(config.BATON_TENANT_WEIGHTS),
+  };
+  const streamTtlMs = config.BATON_STREAM_TTL_MS;
+  const inference = new QueuedInference({
+    queue,
+    pending,
+    sweeper,
+    bus,
+    relay,
+    deadlines,
+    outcomeTtlMs: config.BATON_OUTCOME_TTL_MS,
+    streamTtlMs,
+    resultTtlMs: config.BATON_RESULT_TTL_MS,
+    graceMs,
+    log,
+  });
+  const requests = new Requests({ redis, bus, relay, outcomeTtlMs: streamTtlMs });
+  const sequences = new Sequences({
+    redis,
+    forLarge,
+    buckets,
+    models: fleet,
+    limits,
+    shares: loads,
+    sleeping: new SleepingStates(config.BATON_HIBERNATE_DIR, deployment.secret(), log),
+    idempotencyTtlMs: config.BATON_IDEMPOTENCY_TTL_MS,
+  });
+  const parseThread = new ParseThread();
+  const printThread = new ParseThread();
+  lifecycle.onClose("parse threads", async () => {
+    await Promise.all([parseThread.close(), printThread.close()]);
+  });
+  const jobs = new Jobs({
+    queue,
+    pending,
+    deadlines,
+    bus,
+    printer: new TensorPrinter(printThread),
+    jobTtlMs: config.BATON_JOB_TTL_MS,
+    resultTtlMs: config.BATON_RESULT_TTL_MS,
+  });
+  const webhooks = new Webhooks({ redis, buckets });
+  const secretsKey = config.BATON_SECRETS_KEY === undefined ? undefined : parseKey(config.BATON_SECRETS_KEY);
+  const box = new SecretBox(secretsKey);
+  const app = buildApp({
+    fleet,
+    tenantOf,
+    inference,
+    requests,
+    sequences,
+    jobs,
+    webhooks: {
+      redis,
+      webhooks,
+      allowed: parseRanges(config.BATON_WEBHOOK_ALLOW) ?? [],
+      box,
+    },
+    isReady: () => !stopping() && fleet.canAdmit && !loads.isFull,
+    serverName,
+    version,
+    bodies: new Bodies(config.BATON_BODY_MEMORY_BYTES),
+    parseThread,
+    printThread,
+    limits: {
+      ...defaultLimits,
+      jsonBytes: config.BATON_MAX_JSON_BYTES,
+      binaryBytes: config.BATON_MAX_BODY_BYTES,
+      stateBytes: config.BATON_MAX_STATE_BYTES,
+    },
+    log: (fields, line) => log.error(fields, line),
+  });
+  return { link, redis, bus, deployment, requests, jobs, webhooks, box, app };
+}
