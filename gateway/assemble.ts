@@ -100,6 +100,8 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     totalBytes: config.BATON_TOTAL_QUEUE_BYTES,
     tenantQueue: config.BATON_TENANT_QUEUE_LIMIT || undefined,
     tenantQueueBytes: config.BATON_TENANT_QUEUE_BYTES || undefined,
+    laterJobs: config.BATON_DELAYED_LIMIT,
+    laterBytes: config.BATON_DELAYED_BYTES,
     keptBytes: config.BATON_RESULT_BYTES,
     keptMs: config.BATON_RESULT_TTL_MS,
   };

@@ -113,6 +113,21 @@ export const admissionSettings = sharedSettings.extend({
     .describe(
       "bytes of such results and of the bodies of failed jobs, all together; above it those go first that would go first anyway",
     ),
+  BATON_DELAYED_LIMIT: z.coerce
+    .number()
+    .int()
+    .positive()
+    .default(100_000)
+    .describe("jobs of a tenant that wait for their time, or for another attempt, before further delayed ones get 429"),
+  BATON_DELAYED_BYTES: z.coerce
+    .number()
+    .int()
+    .positive()
+    .default(268_435_456)
+    .describe(
+      "bytes of all such jobs, some 2 KiB of each beside its body, before further delayed ones get 503; " +
+        "above it jobs that fail are not tried again",
+    ),
   BATON_RECONNECT_GRACE_MS: z.coerce
     .number()
     .int()

@@ -179,7 +179,7 @@ function applicantOf<Request extends AnyRequest>(
 ): Applicant {
   const { idempotencyKey, deadlineMs, sequence, model } = request;
   const frame = encode(request);
-  const digest = idempotencyKey === undefined ? "" : digestOf(request, frame, job?.asked);
+  const digest = idempotencyKey === undefined ? "" : requestDigest(request, frame, job?.asked);
   return {
     lane: { bucket: address.bucket, model: model.name, ...pinOf(model) },
     tenant: address.tenant,
@@ -269,7 +269,7 @@ async function admitInTurn(batcher: AdmissionBatcher, applicant: Applicant, plac
 }
 
 /** Digests all that makes two uses of one key the same request. */
-function digestOf({ sequence, deadlineMs }: AnyRequest, frame: Buffer, asked?: string): string {
+export function requestDigest({ sequence, deadlineMs }: AnyRequest, frame: Buffer, asked?: string): string {
   const step = sequence && [encodeCorrelationId(sequence.id), sequence.start, sequence.end];
   return createHash("sha256")
     .update(JSON.stringify([step ?? null, asked ?? deadlineMs]))

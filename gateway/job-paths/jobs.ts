@@ -6,6 +6,9 @@ import { outcomeOf, readOutcome } from "#shared/contract/outcome.js";
 import { errorKinds, fixedError, InferenceError } from "#shared/errors.js";
 import { decodeRequestId, requestName, type RequestAddress } from "#shared/queue/address.js";
 import { jobKey } from "#shared/queue/keys.js";
+import { stageText, type JobRecord } from "#shared/queue/job.js";
+import { endLater } from "#shared/queue/jobs/end-later.js";
+import { putOff } from "#shared/queue/jobs/put-off.js";
 import { newestJobs, type JobFilters } from "#shared/queue/jobs/list.js";
 import { readJob } from "#shared/queue/jobs/read.js";
 import type { JobView } from "#shared/queue/jobs/view.js";
@@ -14,6 +17,7 @@ import { askRedis } from "../admission/ask-redis.js";
 import { endRequest } from "../admission/end-request.js";
 import { jobAddress } from "../admission/request-id.js";
 import { submitJob, type JobSettings } from "../admission/submit-job.js";
+import { submitLater } from "../admission/submit-later.js";
 import type { ModelDirectory } from "../fleet/models.js";
 import { errorReply } from "../http/errors.js";
 import type { Limits } from "../http/limits.js";
@@ -21,11 +25,12 @@ import type { Reply } from "../http/reply.js";
 import type { RequestReader } from "../kserve/http/request-reader.js";
 import type { TensorPrinter } from "../kserve/http/tensor-printer.js";
 import { readEnvelope, type JobType } from "./envelope.js";
-import { checkedWait, readOptions, waitOf, type JobOptions } from "./options.js";
+import { checkedWait, dueOf, readOptions, waitOf, type JobOptions } from "./options.js";
 import { indexId, listPage } from "./pages.js";
 import { prepare, type Prepared, type Preparing, type Shown } from "./prepare.js";
 import { isKept, renderResult } from "./result.js";
-import { encodeJobId, renderView, requestOf } from "./view.js";
+import { repeatsOf } from "./repeats.js";
+import { encodeJobId, renderView, requestOf, stageOf } from "./view.js";
 
 export interface JobsSettings extends JobSettings {
   readonly bus: Bus;
@@ -64,6 +69,10 @@ export interface SentJob {
   readonly prepared: Prepared;
   /** All of the body. */
   readonly body: Buffer;
+  /** How long it may wait from when it is first due, in ms. */
+  readonly waitMs: number;
+  /** Its times cannot be kept, so it only counts where it was submitted in time under its key. */
+  readonly tooLate: InferenceError | undefined;
 }
 
 export interface ToldJob {
@@ -102,8 +111,10 @@ export class Jobs {
   async read(target: Preparing, body: Buffer): Promise<SentJob> {
     const envelope = readEnvelope(body);
     const options = readOptions(envelope.options, this.#settings, target.version);
-    const prepared = await prepare(target, envelope, options, checkedWait(options, Date.now()));
-    return { type: envelope.type, options, prepared, body };
+    const { waitMs, tooLate } = waitOrRefusal(options);
+    if (tooLate !== undefined && target.idempotencyKey === undefined) throw tooLate;
+    const prepared = await prepare(target, envelope, options, waitMs);
+    return { type: envelope.type, options, prepared, body, waitMs, tooLate };
   }
 
   /**
@@ -122,21 +133,35 @@ export class Jobs {
   }
 
   /**
-   * Queues and records a job, in one step.
+   * Records a job and queues it, in one step, or notes in that step when it is due.
    * @returns `isReplayed`: it was there before, under the same key
    * @throws InferenceError
    */
   async submit(
-    { type, options, prepared, body }: SentJob,
+    { type, options, prepared, body, waitMs, tooLate }: SentJob,
     tick?: StoredJob["tick"],
   ): Promise<ToldJob & { readonly isReplayed: boolean }> {
     const { run, shown, timeoutMs } = prepared;
     const address = jobAddress(run.request, this.#settings.queue);
     const ofTick = tick && { schedule: tick.schedule, tick: String(tick.at) };
-    const record = { type, options: JSON.stringify(options), shown: JSON.stringify(shown), body, ...ofTick };
+    const due = dueOf(options);
+    const repeats = repeatsOf(options, this.#settings.queue);
+    const record: JobRecord = {
+      type,
+      options: JSON.stringify(options),
+      shown: JSON.stringify(shown),
+      body,
+      ...ofTick,
+      ...(repeats !== undefined && { repeats }),
+      ...((repeats ?? due) !== undefined && { wait: String(waitMs) }),
+    };
+    if (tooLate !== undefined && (await this.look(address)) === undefined) throw tooLate;
     const part = { keptMs: options.result_ttl, record };
     const asked = JSON.stringify([type, options, shown, timeoutMs]);
-    const said = await submitJob(this.#settings, run, address, { part, asked });
+    const said =
+      due === undefined
+        ? await submitJob(this.#settings, run, address, { part, asked })
+        : await submitLater(this.#settings, run, address, { record, asked, due });
     return { ...(await this.#tellQueued(address)), isReplayed: said === "known" };
   }
 
@@ -152,7 +177,7 @@ export class Jobs {
   async result(tenant: string, id: string): Promise<Reply> {
     const job = addressOf(tenant, id);
     const view = await this.#read(job);
-    if (view.state === "queued" || view.state === "running") throw fixedError("job_not_ended", "usual");
+    if (view.endedAt === undefined) throw fixedError("job_not_ended", "usual");
     if (view.failure !== undefined) return failureReply(view);
     if (!isKept(view, Date.now())) throw fixedError("result_expired", "usual");
     const { queue, printer } = this.#settings;
@@ -167,10 +192,11 @@ export class Jobs {
   async cancel(tenant: string, id: string): Promise<ToldJob & { readonly isOver: boolean }> {
     const job = addressOf(tenant, id);
     let view = await this.#read(job);
-    // Between two looks its request may have failed, and somebody has had it run once more.
-    for (let ended = ""; view.endedAt === undefined && view.request !== ended; view = await this.#read(job)) {
-      ended = view.request;
+    // Between two looks its request may have failed, and it is to be run once more.
+    for (let ended = ""; view.endedAt === undefined && stageText(stageOf(view)) !== ended;) {
+      ended = stageText(stageOf(view));
       await this.#end(job, view, "cancelled");
+      view = await this.#read(job);
     }
     return { ...(await this.#render(job, view)), isOver: view.state !== "cancelled" };
   }
@@ -184,19 +210,30 @@ export class Jobs {
     const job = addressOf(tenant, id);
     const view = await this.#read(job);
     if (view.state !== "failed" && view.state !== "expired") throw fixedError("job_not_retryable", "usual");
-    const options = JSON.parse(view.options) as JobOptions;
-    const waitMs = waitOf(options, Date.now());
+    const waitMs = waitOf(JSON.parse(view.options) as JobOptions, Date.now());
     if (waitMs === undefined) throw fixedError("job_not_retryable", "deadline");
-    const body = await askRedis(() => this.#settings.queue.redis.hgetBuffer(jobKey(job), "body"));
+    await this.runAgain(job, view, waitMs);
+    return this.#tellQueued(job);
+  }
+
+  /**
+   * Queues a new request for a job that waits, or has ended, unless it has changed since this view.
+   * @throws InferenceError `job_not_retryable` where it has changed, or what it was sent is gone
+   */
+  async runAgain(job: RequestAddress, view: JobView, waitMs: number): Promise<void> {
+    const { queue, jobTtlMs } = this.#settings;
+    const options = JSON.parse(view.options) as JobOptions;
+    const body = await askRedis(() => queue.redis.hgetBuffer(jobKey(job), "body"));
     if (body === null) throw fixedError("job_not_retryable", "body");
-    const target = this.target({ tenant, model: job.model, version: options.version ?? undefined });
+    const target = this.target({ tenant: job.tenant, model: job.model, version: options.version ?? undefined });
     const { run } = await prepare(target, readEnvelope(body), options, waitMs);
-    const again = { job: requestName(job), was: view.request };
+    const again = { job: requestName(job), ...stageOf(view) };
     const part = { keptMs: options.result_ttl, record: undefined, again };
     // The bucket is that of the job; for a step it is that of its sequence anyway.
-    const address = { ...job, request: `${job.request}-${view.made + 1}` };
-    await submitJob(this.#settings, run, address, { part, asked: "" });
-    return this.#tellQueued(job);
+    const address = view.made === 0 ? job : { ...job, request: `${job.request}-${view.made + 1}` };
+    // The job's key is remembered as long as any.
+    const settings = { ...this.#settings, jobTtlMs: Math.max(jobTtlMs, queue.idempotencyTtlMs) };
+    await submitJob(settings, run, address, { part, asked: "" });
   }
 
   /**
@@ -219,7 +256,7 @@ export class Jobs {
 
   async #placeOf(tenant: string, after: string) {
     const job = decodeJobId(tenant, after);
-    const view = job && (await this.#look(job));
+    const view = job && (await this.look(job));
     if (job === undefined || view === undefined) {
       throw new InferenceError("invalid_argument", "after must be the id of a job that is still known");
     }
@@ -249,14 +286,15 @@ export class Jobs {
    * so may be gone.
    */
   async #read(job: RequestAddress): Promise<JobView> {
-    const view = await this.#look(job);
+    const view = await this.look(job);
     if (view === undefined) throw fixedError("unknown_job", "usual");
-    if (view.state !== "queued" || view.leftMs > 0) return view;
+    if (!["queued", "scheduled"].includes(view.state) || view.leftMs > 0) return view;
     await this.#end(job, view, "expired");
-    return (await this.#look(job)) ?? view;
+    return (await this.look(job)) ?? view;
   }
 
-  #look(job: RequestAddress): Promise<JobView | undefined> {
+  /** @returns undefined where there is no such job */
+  look(job: RequestAddress): Promise<JobView | undefined> {
     const { redis, buckets } = this.#settings.queue;
     return askRedis(() => readJob(redis, job, buckets));
   }
@@ -264,9 +302,32 @@ export class Jobs {
   async #end(job: RequestAddress, view: JobView, code: "cancelled" | "expired"): Promise<void> {
     const { queue, bus, jobTtlMs: ttlMs } = this.#settings;
     const message = code === "cancelled" ? errorKinds.cancelled.texts.byClient : errorKinds.expired.texts.beforeResult;
+    if (view.state === "scheduled") return this.endWaiting(job, view, { code, message });
     const stream = (JSON.parse(view.shown) as Shown).as !== "tensors";
     const ending = { code, message, ttlMs, stream, unlessBegun: code === "expired" };
     await askRedis(() => endRequest({ redis: queue.redis, bus }, requestOf(job, view), ending));
+  }
+
+  /** Ends a job that waits for its time, unless it has changed since this view. */
+  async endWaiting(job: RequestAddress, view: JobView, error: Pick<InferenceError, "code" | "message">): Promise<void> {
+    const { queue, jobTtlMs } = this.#settings;
+    const ttlMs = Math.max(jobTtlMs, queue.idempotencyTtlMs);
+    await askRedis(() => endLater(queue.redis, job, stageOf(view), error, ttlMs));
+  }
+
+  /**
+   * Has a job that is due come again, unless it has changed since this view.
+   * @returns after how many ms; undefined where it has changed
+   */
+  putOff(job: RequestAddress, view: JobView): Promise<number | undefined> {
+    return askRedis(() => putOff(this.#settings.queue.redis, job, stageOf(view), view.leftMs));
+  }
+
+  /** Whether a job that was refused so now may be taken later, as it is. */
+  mayFitLater({ code }: InferenceError): boolean {
+    // Where no worker lives, nothing says which models there will be.
+    const isFleetAway = this.#settings.fleet.directory.all().length === 0;
+    return errorKinds[code].retry || (code === "unknown_model" && isFleetAway);
   }
 
   async #render(job: RequestAddress, view: JobView): Promise<ToldJob> {
@@ -289,6 +350,15 @@ export class Jobs {
       if (error instanceof InferenceError && error.code !== "unavailable") return undefined;
       throw error;
     }
+  }
+}
+
+function waitOrRefusal(options: JobOptions): Pick<SentJob, "waitMs" | "tooLate"> {
+  try {
+    return { waitMs: checkedWait(options, Date.now()), tooLate: undefined };
+  } catch (error) {
+    if (!(error instanceof InferenceError)) throw error;
+    return { waitMs: 1, tooLate: error };
   }
 }
 

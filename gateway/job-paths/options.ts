@@ -14,15 +14,33 @@ export const LONGEST_WAIT_MS = 7 * 86_400_000;
 export const USUAL_PRIORITY = 5;
 const LOWEST_PRIORITY = 9;
 
+/** The longest that a job may be delayed, in ms: a year. */
+export const LONGEST_DELAY_MS = 366 * 86_400_000;
+
+const MOST_ATTEMPTS = 100;
+/** The longest wait before another attempt, in ms. */
+const LONGEST_BACKOFF_MS = 86_400_000;
+/** Of a job that is tried more than once and does not say how; BullMQ's own defaults do not wait. */
+const USUAL_BACKOFF: Backoff = { type: "exponential", delay: 1_000, max: 60_000 };
+
 const MOST_LABELS = 16;
 const LONGEST_LABEL = 256;
 const LEAST_TTL_MS = 1_000;
+
+/** How long a job waits before it is tried once more, in ms. */
+export interface Backoff {
+  /** Each wait is twice the one before, or all are the same. */
+  readonly type: "exponential" | "fixed";
+  /** Before the second attempt. */
+  readonly delay: number;
+  readonly max: number;
+}
 
 /** As they are kept with the job, in JSON. */
 export interface JobOptions {
   /** From 1, which goes first, to 9; null where the body says a level of its model. */
   readonly priority: number | null;
-  /** In ms from its admission, or a time as its client wrote it; null where it has none. */
+  /** In ms from when it is first due, or a time as its client wrote it; null where it has none. */
   readonly deadline: number | string | null;
   /** How long its result is kept, in ms. */
   readonly result_ttl: number;
@@ -31,6 +49,11 @@ export interface JobOptions {
   readonly attempts: number;
   /** The version of the model that its client named; null where it named none. */
   readonly version: string | null;
+  /** After how many ms, or at what time as its client wrote it, it is to be queued; else at once. */
+  readonly delay?: number;
+  readonly run_at?: string;
+  /** Absent where it is tried once. */
+  readonly backoff?: Backoff;
 }
 
 export interface TtlTerms {
@@ -40,9 +63,9 @@ export interface TtlTerms {
   readonly jobTtlMs: number;
 }
 
-const names = ["priority", "deadline", "attempts", "result_ttl", "labels"];
+const names = ["delay", "run_at", "priority", "deadline", "attempts", "backoff", "result_ttl", "labels"];
 /** Those that are known, and that nothing here carries out yet. */
-const unbuilt = ["delay", "run_at", "backoff", "webhook"];
+const unbuilt = ["webhook"];
 
 /**
  * @param version that the path names
@@ -60,8 +83,12 @@ export function readOptions(
     }
   }
   const option = (name: string) => given[name] ?? undefined;
-  const attempts = integer(option("attempts"), "attempts", 1, Number.MAX_SAFE_INTEGER) ?? 1;
-  if (attempts > 1) throw refused("attempts must be 1: more are not supported yet");
+  const attempts = integer(option("attempts"), "attempts", 1, MOST_ATTEMPTS) ?? 1;
+  const backoff = readBackoff(option("backoff"));
+  const delay = integer(option("delay"), "delay", 0, LONGEST_DELAY_MS);
+  const runAt = readInstant(option("run_at"), "run_at");
+  if (delay !== undefined && runAt !== undefined)
+    throw refused("delay and run_at are both given; a job has at most one of them");
   const usual = Math.min(resultTtlMs, jobTtlMs);
   return {
     priority: integer(option("priority"), "priority", 1, LOWEST_PRIORITY) ?? null,
@@ -70,7 +97,45 @@ export function readOptions(
     labels: readLabels(option("labels")),
     attempts,
     version: version ?? null,
+    // Absent where they say nothing, as in what an earlier version has digested under a key.
+    ...(delay !== undefined && { delay }),
+    ...(runAt !== undefined && { run_at: runAt }),
+    ...(attempts > 1 && { backoff }),
   };
+}
+
+function readInstant(value: JsonValue | undefined, name: string): string | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === "string" && instantOf(value) !== undefined) return value;
+  throw refused(`${name} must be a time as 2026-12-01T09:00:00Z, with its zone, got ${preview(value)}`);
+}
+
+function readBackoff(value: JsonValue | undefined): Backoff {
+  if (value === undefined) return USUAL_BACKOFF;
+  if (!isObject(value)) throw refused(`backoff must be an object, got ${preview(value)}`);
+  for (const name in value) {
+    if (!Object.hasOwn(USUAL_BACKOFF, name)) {
+      throw refused(`unknown member '${name.slice(0, 64)}' of backoff; there are: type, delay, max`);
+    }
+  }
+  const type = value["type"] ?? USUAL_BACKOFF.type;
+  if (type !== "exponential" && type !== "fixed") {
+    throw refused(`backoff.type must be exponential or fixed, got ${preview(type)}`);
+  }
+  const ms = (name: "delay" | "max") =>
+    integer(value[name] ?? undefined, `backoff.${name}`, 1, LONGEST_BACKOFF_MS) ?? undefined;
+  const delay = ms("delay") ?? USUAL_BACKOFF.delay;
+  const max = ms("max") ?? Math.max(USUAL_BACKOFF.max, delay);
+  if (max < delay) throw refused(`backoff.max must be at least backoff.delay, ${delay}, got ${max}`);
+  return { type, delay, max };
+}
+
+/** When a job is first due, as its client says it; undefined where it is due at once. */
+export type Due = { readonly atMs: number } | { readonly inMs: number } | undefined;
+
+export function dueOf({ delay, run_at: runAt }: Pick<JobOptions, "delay" | "run_at">): Due {
+  if (runAt !== undefined) return { atMs: instantOf(runAt) ?? 0 };
+  return delay === undefined || delay === 0 ? undefined : { inMs: delay };
 }
 
 function readDeadline(value: JsonValue | undefined): number | string | null {
@@ -93,16 +158,30 @@ export function waitOf({ deadline }: Pick<JobOptions, "deadline">, now: number):
   return left >= 1 ? left : undefined;
 }
 
+/** The options that say when a job may run. */
+export type Times = Pick<JobOptions, "deadline" | "delay" | "run_at">;
+
 /**
- * Refuses a deadline that cannot be kept.
- * @returns as `waitOf` does
+ * Refuses times that cannot be kept.
+ * @returns how long it may wait from when it is first due, in ms
  * @throws InferenceError
  */
-export function checkedWait({ deadline }: Pick<JobOptions, "deadline">, now: number): number {
-  const wait = waitOf({ deadline }, now);
-  if (wait === undefined) throw refused(`deadline must not lie in the past, got ${preview(deadline)}`);
+export function checkedWait(times: Times, now: number): number {
+  const { deadline, run_at: runAt } = times;
+  const due = dueOf(times);
+  const dueAt = due === undefined ? now : "atMs" in due ? due.atMs : now + due.inMs;
+  if (dueAt < now) throw refused(`run_at must not lie in the past, got ${preview(runAt)}`);
+  if (dueAt > now + LONGEST_DELAY_MS) {
+    throw refused(`run_at must be at most ${LONGEST_DELAY_MS} ms from now, got ${preview(runAt)}`);
+  }
+  const wait = waitOf({ deadline }, dueAt);
+  if (wait === undefined) {
+    const past = waitOf({ deadline }, now) === undefined ? "in the past" : "before the job is due";
+    throw refused(`deadline must not lie ${past}, got ${preview(deadline)}`);
+  }
   if (wait <= LONGEST_WAIT_MS) return wait;
-  throw refused(`deadline must be at most ${LONGEST_WAIT_MS} ms from now, got ${preview(deadline)}`);
+  const from = due === undefined ? "now" : "when the job is due";
+  throw refused(`deadline must be at most ${LONGEST_WAIT_MS} ms from ${from}, got ${preview(deadline)}`);
 }
 
 /** RFC 3339: a date and a time with its zone. */

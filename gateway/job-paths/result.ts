@@ -70,7 +70,7 @@ export async function renderResult(
   const renderer = shown.as === "chat" ? chatRenderer(shown.choices) : completionRenderer(shown.choices, shown.echoes);
   const head = { id: encodeRequestId(address), model: { name: address.model, digest }, renderer };
   return jsonReply({
-    ...headOf(head, renderer.wholeObject, view.endedAt ?? view.queuedAt),
+    ...headOf(head, renderer.wholeObject, view.endedAt ?? view.recordedAt),
     choices: answer.choices.map((choice, index) => renderer.renderChoice(choice, index, 0)),
     usage: totalUsage([answer.usage]),
   });

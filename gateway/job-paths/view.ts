@@ -1,6 +1,7 @@
 /** Renders how a job stands, from what its two records say. */
 import { readOutcome } from "#shared/contract/outcome.js";
 import { encodeRequestId, parsePin, parseRequestName, type RequestAddress } from "#shared/queue/address.js";
+import type { Stage } from "#shared/queue/job.js";
 import type { JobView } from "#shared/queue/jobs/view.js";
 import { instantOf, USUAL_PRIORITY, type JobOptions } from "./options.js";
 import type { Shown } from "./prepare.js";
@@ -9,6 +10,11 @@ import { resultExpiresAt } from "./result.js";
 /** The public id of a job, which is made of that of its first request. */
 export function encodeJobId(job: Omit<RequestAddress, "tenant">): string {
   return `job_${encodeRequestId(job)}`;
+}
+
+/** What a job has to be at where it is changed by what its view has said. */
+export function stageOf({ request, dueAt }: JobView): Stage {
+  return { was: request, dueAt };
 }
 
 /** The address of the request that runs a job now. */
@@ -24,8 +30,8 @@ export function requestOf({ bucket, model }: RequestAddress, { request }: JobVie
 export function renderView(job: RequestAddress, view: JobView, result: string | undefined): string {
   const id = encodeJobId(job);
   const { state, queuedAt, beganAt, endedAt } = view;
-  const { priority, deadline, labels, attempts } = JSON.parse(view.options) as JobOptions;
-  const { version } = parsePin(view.pin);
+  const { priority, deadline, labels, attempts, version: named } = JSON.parse(view.options) as JobOptions;
+  const version = view.pin === "" ? named : parsePin(view.pin).version;
   const head = {
     id,
     object: "job",
@@ -34,7 +40,7 @@ export function renderView(job: RequestAddress, view: JobView, result: string | 
     version,
     state,
     created_at: isoTime(view.recordedAt),
-    run_at: null,
+    run_at: isoTime(view.dueAt ?? view.firstDueAt),
     queued_at: isoTime(queuedAt),
     started_at: isoTime(beganAt),
     ended_at: isoTime(endedAt),
@@ -42,17 +48,23 @@ export function renderView(job: RequestAddress, view: JobView, result: string | 
     attempts,
     attempts_made: state === "queued" ? view.made - 1 : view.made,
     priority: priority ?? USUAL_PRIORITY,
-    deadline: isoTime(typeof deadline === "number" ? queuedAt + deadline : instantOf(deadline ?? "")),
+    deadline: isoTime(deadlineOf(view, deadline)),
     labels,
     position: view.position ?? null,
     progress: progressOf(view),
     schedule: view.schedule ?? null,
     scheduled_for: isoTime(view.scheduledFor),
-    request_id: encodeRequestId(requestOf(job, view)),
+    request_id: view.request === "" ? null : encodeRequestId(requestOf(job, view)),
   };
   const tail = { result_url: `/v2/jobs/${id}/result`, error: errorOf(view) };
   // The result is JSON already.
   return `${JSON.stringify(head).slice(0, -1)},"result":${result ?? "null"},${JSON.stringify(tail).slice(1)}`;
+}
+
+/** @returns ms since 1970 */
+function deadlineOf({ lastAt, queuedAt, recordedAt }: JobView, deadline: JobOptions["deadline"]): number | undefined {
+  if (typeof deadline !== "number") return instantOf(deadline ?? "");
+  return lastAt ?? (queuedAt ?? recordedAt) + deadline;
 }
 
 /**

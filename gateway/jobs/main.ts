@@ -14,9 +14,11 @@ import { delay } from "#shared/retry.js";
 import { settingsOrExit } from "#shared/settings.js";
 import { assemble } from "../assemble.js";
 import { onlyTenant } from "../http/tenant.js";
+import { dueJobRunner } from "../job-paths/due.js";
 import { parseRanges } from "../webhooks/addresses.js";
 import { jobsConfig, parseWaits, type JobsConfig } from "./config.js";
 import { Deliveries } from "./deliveries.js";
+import { DueTimers } from "./due-timers.js";
 import { Outbox } from "./outbox.js";
 import { Sender } from "./sender.js";
 
@@ -26,7 +28,7 @@ const TOUCH_EVERY_MS = 2_000;
 async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   const lifecycle = new Lifecycle(log);
   const name = `jobs-${randomBytes(8).toString("hex")}`;
-  const { link, redis, deployment, webhooks, box } = await assemble(
+  const { link, redis, deployment, jobs, webhooks, box } = await assemble(
     {
       kind: "jobs",
       name,
@@ -59,6 +61,9 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   });
   lifecycle.onClose("deliveries", () => deliveries.close());
   await deliveries.whenReady();
+  const due = new DueTimers({ redis, buckets, connection, run: dueJobRunner(jobs), log });
+  lifecycle.onClose("due jobs", () => due.close());
+  await due.whenReady();
   const outbox = new Outbox({
     redis,
     openReader: (key) => connectBlockingReader(link, { key, commands: redis }),
@@ -69,11 +74,16 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     secret,
     deliver: (run) => deliveries.add(run),
     withdraw: (run) => deliveries.remove(run),
+    schedule: (job) => due.set(job),
     log,
   });
   const closing = new AbortController();
   const { signal } = closing;
-  const background = Promise.all([outbox.run(signal), touchWhileOpen(config.BATON_HEALTH_FILE, redis, signal)]);
+  const background = Promise.all([
+    outbox.run(signal),
+    due.watch(signal),
+    touchWhileOpen(config.BATON_HEALTH_FILE, redis, signal),
+  ]);
   lifecycle.onClose("outbox", async () => {
     closing.abort();
     await background;

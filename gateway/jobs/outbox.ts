@@ -15,6 +15,7 @@ import {
   type OutboxEntry,
 } from "#shared/queue/events.js";
 import { eventsKey } from "#shared/queue/keys.js";
+import { DUE, dueJobOf, type DueJob } from "#shared/queue/later.js";
 import {
   beginDelivery,
   type DeliveryContent,
@@ -43,6 +44,8 @@ export interface OutboxSettings {
   readonly deliver: (run: DeliveryRun) => Promise<void>;
   /** Told of runs that nobody has to make any more. */
   readonly withdraw: (run: DeliveryRun) => Promise<void>;
+  /** Sees to it that the job is queued when it is due, if it still waits, once. */
+  readonly schedule: (due: DueJob) => Promise<void>;
   readonly log: Logger;
 }
 
@@ -171,6 +174,7 @@ export class Outbox {
   async #handle(entry: OutboxEntry): Promise<Error | undefined> {
     try {
       if (entry.type === REPLAY) await this.#replay(entry);
+      else if (entry.type === DUE) await this.#schedule(entry);
       else await this.#spread(entry);
       await acknowledgeEvent(this.#settings.redis, entry);
       return undefined;
@@ -182,6 +186,11 @@ export class Outbox {
   async #replay({ id, tenant, facts }: OutboxEntry): Promise<void> {
     const message = replayed(facts);
     if (message !== undefined) await this.#begin({ tenant, message, run: id }, undefined);
+  }
+
+  async #schedule({ key, facts }: OutboxEntry): Promise<void> {
+    const due = dueJobOf(this.#keys.indexOf(key), facts);
+    if (due !== undefined) await this.#settings.schedule(due);
   }
 
   async #spread(entry: OutboxEntry): Promise<void> {

@@ -8,6 +8,14 @@
 --     request   name of the request that runs it now   made  how many requests it has had
 --     due       Redis ms: that request is not begun after this
 --     sequence  of that request, and its number `step` there; '' and '0' for none
+--     wait      ms: no request is begun so much later than it was first due
+--     repeats   how it is tried more than once: attempts, ms before the second one, what each
+--               further one multiplies these by, most ms, most bytes of all jobs that wait, and the
+--               codes of errors after which it is tried again, each with spaces around it
+--     run       Redis ms at which it was first due, if its client has delayed it
+--     digest    of what was asked, where it has an Idempotency-Key or was delayed
+--     ended     Redis ms at which it has ended while it waited for its time (later.lua), and the
+--               outcome's body as `failure`; of one that has ended so no request says how it stands
 --     and what the gateway says of it: `type`, `options`, `shown`; `schedule` and `tick` of one
 --     that a schedule has made; and `body`, which is there only while the job may be run once more
 --   key `jobs:{b}:<tenant>`  sorted set: `m:r` of the tenant's jobs in the bucket, by `at`
@@ -15,6 +23,7 @@
 -- (kept.lua), and go as these do: anybody can make jobs fail faster than their records expire.
 -- include load.lua
 -- include kept.lua
+-- include later.lua
 local function jobKey(base, job) return 'job:' .. base .. ':' .. job end
 
 -- The index of a tenant's jobs; `base` is `{tag}:model`.
@@ -24,31 +33,61 @@ local function jobsKey(base, tenant) return 'jobs:' .. base:match('^{[^}]*}') ..
 -- index. So at most about half of the index is gone, however long its oldest jobs wait.
 local LOOKED_AT = 2
 
+-- Keep the record of a job for so many ms, and the index as long as the job in it that may live
+-- longest.
+local function keepJob(base, name, life)
+  local index = jobsKey(base, name:match('^[^:]*'))
+  redis.call('PEXPIRE', jobKey(base, name), math.ceil(life))
+  if redis.call('PTTL', index) < life then redis.call('PEXPIRE', index, math.ceil(life)) end
+end
+
+-- Note a new job: what the gateway says of it, and its place in the index.
+local function recordJob(base, name, fields, at)
+  local index = jobsKey(base, name:match('^[^:]*'))
+  redis.call('HSET', jobKey(base, name), 'at', at, unpack(fields))
+  for _, old in ipairs(redis.call('ZRANDMEMBER', index, LOOKED_AT)) do
+    if redis.call('EXISTS', 'job:' .. base:match('^{[^}]*}') .. ':' .. old) == 0 then redis.call('ZREM', index, old) end
+  end
+  redis.call('ZADD', index, at, base:match(':(.*)$') .. ':' .. name)
+end
+
 -- Note a request that runs a job.
 --   name    of the job, as in its key   fields  what the gateway says of it; empty for one that is
 --   there already
 --   life    ms for which the record is kept if every process dies
 local function writeJob(base, name, fields, request, at, due, life, sequence, step)
-  local key, index = jobKey(base, name), jobsKey(base, name:match('^[^:]*'))
-  if #fields > 0 then
-    redis.call('HSET', key, 'at', at, unpack(fields))
-    for _, old in ipairs(redis.call('ZRANDMEMBER', index, LOOKED_AT)) do
-      if redis.call('EXISTS', 'job:' .. base:match('^{[^}]*}') .. ':' .. old) == 0 then redis.call('ZREM', index, old) end
-    end
-    redis.call('ZADD', index, at, base:match(':(.*)$') .. ':' .. name)
-  end
-  -- It lives as long as the job in it that may live longest.
-  if redis.call('PTTL', index) < life then redis.call('PEXPIRE', index, life) end
+  local key = jobKey(base, name)
+  if #fields > 0 then recordJob(base, name, fields, at) end
   redis.call('HINCRBY', key, 'made', 1)
   redis.call('HSET', key, 'request', request, 'due', due, 'sequence', sequence, 'step', step)
-  redis.call('PEXPIRE', key, life)
+  keepJob(base, name, life)
 end
 
--- The request of a job has ended: its record is kept for as long as the request's, in ms, and its
--- body only if it may be run once more. `now` is Redis ms, as text.
-local function endJob(load, base, name, kind, body, ttl, now)
-  local key = jobKey(base, name)
-  local bytes = redis.call('HSTRLEN', key, 'body')
+-- Returns which request a job has, and when it is due if it waits, with '|' between: whoever changes
+-- that has to know it. And how many requests it has had. Nil where there is no such job.
+local function stageOf(key)
+  local found = redis.call('HMGET', key, 'request', 'next', 'made', 'at')
+  if not found[4] then return nil end
+  local due = dueOf(found[2], found[3])
+  return (found[1] or '') .. '|' .. (due and string.format('%.0f', due) or ''), found[3]
+end
+
+-- When a job whose request has failed is to be tried once more, in Redis ms; and how long it may
+-- live then, in ms. Nil if it is not.
+local function nextTry(load, key, body, now)
+  local job = redis.call('HMGET', key, 'repeats', 'made', 'wait', 'run', 'at')
+  if not job[1] then return nil end
+  local attempts, delay, factor, most, budget, codes = job[1]:match('^(%d+) (%d+) (%d+) (%d+) (%-?%d+)( .*)$')
+  local code, made = body:match('^{"code":"([a-z_]*)"'), tonumber(job[2])
+  if not codes or not code or made >= tonumber(attempts) or not codes:find(' ' .. code .. ' ', 1, true) then return nil end
+  local at = now + math.min(delay * factor ^ (made - 1), tonumber(most))
+  local last = tonumber(job[4] or job[5]) + job[3]
+  if at >= last or tonumber(budget) >= 0 and readLoads(load, {'later'}).later.bytes >= tonumber(budget) then return nil end
+  return at, last - now, job[2]
+end
+
+-- A job has ended: its record is kept for `ttl` ms, and its body only if it may be run once more.
+local function closeJob(load, key, bytes, kind, body, ttl, now)
   if kind == 'result' or body:find('"code":"cancelled"', 1, true) == 2 then
     redis.call('HDEL', key, 'body')
     dropBody(load, key, bytes)
@@ -56,4 +95,18 @@ local function endJob(load, base, name, kind, body, ttl, now)
     keepBody(load, key, bytes, string.format('%.0f', now + ttl))
   end
   redis.call('PEXPIRE', key, ttl)
+end
+
+-- The request of a job has ended, and so has the job, unless it is tried once more. Its record is
+-- kept for as long as the request's. `now` is Redis ms, as text.
+local function endJob(load, base, name, kind, body, ttl, now)
+  local key = jobKey(base, name)
+  local bytes = redis.call('HSTRLEN', key, 'body')
+  local at, left, made = nextTry(load, key, kind == 'result' and '' or body, now)
+  if at then
+    dropBody(load, key, bytes)
+    putLater(load, base, name, bytes, made, at)
+    return keepJob(base, name, left + ttl + 86400000)
+  end
+  closeJob(load, key, bytes, kind, body, ttl, now)
 end

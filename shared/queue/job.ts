@@ -8,8 +8,21 @@ export interface JobPart {
    * there already and is run once more.
    */
   readonly record: JobRecord | undefined;
-  /** For one that is there: its name (`requestName`), and that of its last request. */
-  readonly again?: { readonly job: string; readonly was: string };
+  /** For one that is there: its name (`requestName`), and what it has to be at. */
+  readonly again?: { readonly job: string } & Stage;
+}
+
+/** Whoever changes a job that is there says what it has to be at, so that it is changed once. */
+export interface Stage {
+  /** The name of its last request; "" before the first. */
+  readonly was: string;
+  /** Redis ms at which it is due, if it waits for that. */
+  readonly dueAt?: number | undefined;
+}
+
+/** As job.lua reads it. */
+export function stageText({ was, dueAt }: Stage): string {
+  return `${was}|${dueAt ?? ""}`;
 }
 
 export interface JobRecord {
@@ -24,6 +37,28 @@ export interface JobRecord {
   /** Which schedule has made it, and at which of its times, in ms since 1970. */
   readonly schedule?: string;
   readonly tick?: string;
+  /** No request is begun so many ms later than it was first due. */
+  readonly wait?: string;
+  /** How it is tried more than once, as `repeatsText` has it; absent: it is not. */
+  readonly repeats?: string;
+}
+
+/** How a job is tried more than once. */
+export interface Repeats {
+  readonly attempts: number;
+  /** How long it waits before the second attempt, in ms, and how much longer before each next. */
+  readonly delayMs: number;
+  readonly factor: number;
+  readonly mostMs: number;
+  /** With more bytes of jobs that wait it is not tried again; -1: no limit. */
+  readonly mostBytes: number;
+  /** After which errors. */
+  readonly codes: readonly string[];
+}
+
+/** As job.lua reads it. */
+export function repeatsText({ attempts, delayMs, factor, mostMs, mostBytes, codes }: Repeats): string {
+  return `${attempts} ${delayMs} ${factor} ${mostMs} ${mostBytes} ${codes.join(" ")} `;
 }
 
 /** What a request takes in the queue, in bytes, with the record of the job that it runs. */
@@ -36,5 +71,5 @@ export function bytesOf({ frame, job }: { readonly frame: Buffer; readonly job?:
 /** The arguments that say this of the request with this number, counted from 1 in its call. */
 export function jobArguments(number: number, { keptMs, record, again }: JobPart): (string | number | Buffer)[] {
   const fields = Object.entries(record ?? {}).flat() as (string | Buffer)[];
-  return [number, again?.job ?? "", again?.was ?? "", keptMs, fields.length, ...fields];
+  return [number, again?.job ?? "", again === undefined ? "" : stageText(again), keptMs, fields.length, ...fields];
 }

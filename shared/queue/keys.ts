@@ -158,8 +158,8 @@ export function callsKey(gateway: string, bucket: number | undefined): string {
 }
 
 /**
- * hash: what lies in the queue, counted; see load.lua. Two more keys, `open:` and `kept:`, go with
- * it. In a Redis Cluster there is one for each bucket, in its slot.
+ * hash: what lies in the queue, counted; see load.lua. Three more keys, `open:`, `kept:` and
+ * `later:`, go with it. In a Redis Cluster there is one for each bucket, in its slot.
  * @param bucket undefined outside of a Cluster
  */
 export function loadKey(bucket: number | undefined): string {
@@ -169,6 +169,11 @@ export function loadKey(bucket: number | undefined): string {
 /** hash: the requests that are counted, as `requestInKey` names them; see load.lua. */
 export function openKey(load: string): string {
   return `open${load.slice("load".length)}`;
+}
+
+/** sorted set: the jobs that are to be queued later, by when; see later.lua. */
+export function laterKey(load: string): string {
+  return `later${load.slice("load".length)}`;
 }
 
 /**

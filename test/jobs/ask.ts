@@ -17,14 +17,16 @@ export interface Body {
   readonly state: string;
   readonly type: string;
   readonly created_at: string;
-  readonly queued_at: string;
+  readonly run_at: string | null;
+  readonly deadline: string | null;
+  readonly queued_at: string | null;
   readonly started_at: string | null;
   readonly ended_at: string | null;
   readonly result_expires_at: string | null;
   readonly attempts_made: number;
   readonly position: number | null;
   readonly progress: { readonly tokens: number; readonly max_tokens: number | null } | null;
-  readonly request_id: string;
+  readonly request_id: string | null;
   readonly result: Result | null;
   readonly error: string | { readonly code: string; readonly message: string } | null;
   readonly code: string;

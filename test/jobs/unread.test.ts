@@ -58,7 +58,8 @@ it("says that it may have been accepted", async () => {
     shown: { as: "tensors", id: "", outputs: [] },
     timeoutMs: 60_000,
   } as const;
-  const submitted = jobs.submit({ type: "infer", options, prepared, body: Buffer.from("{}") });
+  const terms = { waitMs: 60_000, tooLate: undefined };
+  const submitted = jobs.submit({ type: "infer", options, prepared, body: Buffer.from("{}"), ...terms });
   await expect(submitted).rejects.toMatchObject({ code: "outcome_unknown" });
   expect(await take(lab.queue)).toHaveLength(1);
 });

@@ -51,6 +51,7 @@ describe("the outbox", () => {
         return Promise.resolve();
       },
       withdraw: () => Promise.resolve(),
+      schedule: () => Promise.resolve(),
       log: silentLog,
     }).run(closing.signal);
     stop = () => {

@@ -33,7 +33,8 @@
 --   then per job (job.lua):
 --           number of its request in this call, from 1
 --           name of the job; '' for a new one, which is named after its request
---           name of the request that it has had last, which is over; '' for a new one
+--           its stage (stageOf in job.lua): the request that it has had last, which is over, and
+--             when it is due, with '|' between; '' for a new one
 --           ms for which its result is kept
 --           how many arguments follow: fields of its record and their values; 0 unless it is new
 --   then    how many arguments say this of jobs
@@ -78,7 +79,7 @@
 --                                    refused; nothing is written
 --           {'queue-full', limit}    refused, by the name of a limit (limits.lua); nothing is
 --                                    written
---           'job-changed'            its job has another request by now; nothing is written
+--           'job-changed'            its job is at another stage by now; nothing is written
 --           'forgotten'              it was known, but its record has expired since the first copy
 --                                    of this call
 --           {'failed', why}          an error in the middle, as where somebody has changed a key of
@@ -190,11 +191,16 @@ end
 
 -- The answer to a request that was admitted before under its Idempotency-Key, or nil. Without a key
 -- no request comes again under its id but in a copy of its call.
-local function known(lane, request, digest, attended)
+local function known(lane, request, digest, attended, job)
   if digest == '' then return nil end
   local out = 'out:' .. lane.base .. ':' .. request
   local found = redis.call('HMGET', out, 'digest', 'kind', 'body', 'pin')
-  if not found[1] then return nil end
+  if not found[1] then
+    -- A job may be there without its first request: before it, or long behind it.
+    local asked = job and redis.call('HGET', jobKey(lane.base, request), 'digest')
+    if not asked then return nil end
+    return asked == digest and {'known', '', '', ''} or 'mismatch'
+  end
   if found[1] ~= digest then return 'mismatch' end
   -- An earlier try may have been a stream that ran for its readers; this one wants the whole
   -- answer.
@@ -211,10 +217,16 @@ local function numberOf(seq) return seq.next + 2 - seq.start end
 
 -- Note that a request runs a job. Its record lives as long as that of the request; so does that of
 -- its first request, by which a retry under its key finds it.
-local function noteJob(lane, request, job, ttl, left, due, sequence, step)
+local function noteJob(lane, request, job, ttl, left, due, sequence, step, digest)
   if not job then return end
   local life = tonumber(ttl) + left + DAY
-  if job.was ~= '' then redis.call('PEXPIRE', 'out:' .. lane.base .. ':' .. job.name, life) end
+  if job.again then
+    redis.call('PEXPIRE', 'out:' .. lane.base .. ':' .. job.name, life)
+    dropLater(load, lane.base, job.name, job.bytes)
+    redis.call('HDEL', jobKey(lane.base, job.name), 'ended', 'failure')
+  elseif digest ~= '' then
+    redis.call('HSET', jobKey(lane.base, job.name), 'digest', digest)
+  end
   writeJob(lane.base, job.name, job.fields, request, at, due, life, sequence, step)
 end
 
@@ -227,11 +239,13 @@ local function termsAt(terms)
 end
 
 local function admit(lane, request, frame, digest, ttl, deadline, attended, name, flags, expected, terms, most, job)
-  local before = known(lane, request, digest, attended)
+  local before = known(lane, request, digest, attended, job)
   if before then return before end
-  if job and job.name == '' then job.name = request end
-  if job and job.was ~= '' and redis.call('HGET', jobKey(lane.base, job.name), 'request') ~= job.was then
-    return 'job-changed'
+  if job and job.again then
+    if stageOf(jobKey(lane.base, job.name)) ~= job.was then return 'job-changed' end
+    job.bytes = redis.call('HSTRLEN', jobKey(lane.base, job.name), 'body')
+  elseif job then
+    job.name = request
   end
   local isBrief = isBriefOne(attended, digest, ttl)
   attended = tonumber(attended) or 0
@@ -300,7 +314,7 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
     -- With `entry` the request can be taken out of the queue (withdraw.lua). For a step of a
     -- sequence none is noted: others may wait for it.
     if not isBrief then record('out:' .. counted, lane.pin, digest, ttl, left, attended, entry, terms, job) end
-    noteJob(lane, request, job, ttl, left, deadline, '', '0')
+    noteJob(lane, request, job, ttl, left, deadline, '', '0', digest)
     ledger.count(lane.model, tenant, counted, bytes, nil, nil, isBrief and briefOf(lane.pin, left, entry, terms) or nil)
     return 'admitted'
   end
@@ -333,7 +347,7 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   if start then seq.start = seq.next end
   if entry then seq.entry, seq.request, seq.on = entry, request, lane.pin end
   noteSequence(lane.base, name, seq)
-  noteJob(lane, request, job, ttl, left, deadline, name, step)
+  noteJob(lane, request, job, ttl, left, deadline, name, step, digest)
   ledger.count(lane.model, tenant, counted, bytes, step, name, isBrief and briefOf(lane.pin, left, nil, terms) or nil)
   return 'admitted'
 end
@@ -370,9 +384,9 @@ local function noteCall(said)
 end
 
 -- The answer of the first copy of this call to a request.
-local function recall(kept, lane, request, digest, attended)
+local function recall(kept, lane, request, digest, attended, job)
   if kept == true then return 'admitted' end
-  if kept == 'known' then return known(lane, request, digest, attended) or 'forgotten' end
+  if kept == 'known' then return known(lane, request, digest, attended, job) or 'forgotten' end
   return kept
 end
 
@@ -380,7 +394,7 @@ end
 local function jobsOf()
   local jobs, a = {}, requestsEnd + 1
   while a <= #ARGV - 4 do
-    local job = {name = ARGV[a + 1], was = ARGV[a + 2], keep = ARGV[a + 3], fields = {}, bytes = 0}
+    local job = {name = ARGV[a + 1], again = ARGV[a + 1] ~= '', was = ARGV[a + 2], keep = ARGV[a + 3], fields = {}, bytes = 0}
     local count = tonumber(ARGV[a + 4])
     for i = 1, count do
       job.fields[i] = ARGV[a + 4 + i]
@@ -410,7 +424,8 @@ local jobs = requestsEnd < #ARGV - 4 and jobsOf() or {}
 for a = first, requestsEnd - 1, 12 do
   local lane = lanes[tonumber(ARGV[a + 1])]
   if number == last then
-    said[#said + 1] = answerBy(recall, kept[#said + 1], lane, ARGV[a + 2], ARGV[a + 4], ARGV[a + 7])
+    said[#said + 1] = answerBy(recall, kept[#said + 1], lane, ARGV[a + 2], ARGV[a + 4], ARGV[a + 7],
+      jobs[#said + 1])
   else
     brief[#said + 1] = isBriefOne(ARGV[a + 7], ARGV[a + 4], ARGV[a + 5])
     said[#said + 1] = answerBy(admit, lane, ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7],

@@ -21,6 +21,9 @@ export interface QueueLimits {
   readonly waitingPerSequence: number;
   /** Live sequences of one model. */
   readonly liveSequences: number;
+  /** Jobs of a tenant that wait for their time, and bytes of all such jobs. */
+  readonly laterJobs?: number | undefined;
+  readonly laterBytes?: number | undefined;
   /** Bytes of all results that are kept for clients who come back. */
   readonly keptBytes?: number;
   /** For how long these are kept, in ms. */

@@ -9,8 +9,9 @@
 --           {'', 0}            the last round is not so long ago
 -- include ../load.lua
 -- include ../kept.lua
+-- include ../later.lua
 -- include ../sequence.lua
-local load, open, kept = KEYS[1], openKey(KEYS[1]), keptKey(KEYS[1])
+local load, open, kept, later = KEYS[1], openKey(KEYS[1]), keptKey(KEYS[1]), laterKey(KEYS[1])
 local cursor, mended = ARGV[1], 0
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -89,18 +90,38 @@ local function countKept()
   writeLoads(load, {kept = sum})
 end
 
+-- The same of jobs that wait for their time.
+local function countLaterAgain()
+  local sums, before = {later = {items = 0, bytes = 0}}, redis.call('HKEYS', load)
+  for _, field in ipairs(before) do
+    if field:sub(1, 2) == 'l:' then sums[field] = {items = 0, bytes = 0} end
+  end
+  for _, member in ipairs(redis.call('ZRANGE', later, 0, -1)) do
+    local bytes, tenant = member:match('^(%d+)|[^:]*:[^:]*:([^:]*)')
+    for _, field in ipairs(bytes and {'later', 'l:' .. tenant} or {}) do
+      local sum = sums[field] or {items = 0, bytes = 0}
+      sums[field] = sum
+      sum.items, sum.bytes = sum.items + 1, sum.bytes + bytes
+    end
+  end
+  mended = mended + 1
+  writeLoads(load, sums)
+end
+
 if cursor == '' then
   if not redis.call('SET', KEYS[2], '1', 'NX', 'PX', ARGV[3]) then return {'', 0} end
   removeUnlessA('hash', load)
   removeUnlessA('hash', open)
   removeUnlessA('zset', kept)
+  removeUnlessA('zset', later)
   cursor = '0'
 end
 local page = redis.call('HSCAN', open, cursor, 'COUNT', ARGV[2])
 look(page[2])
 if page[1] == '0' then
-  local length, sums = redis.call('HLEN', open), readLoads(load, {'all', 'kept'})
+  local length, sums = redis.call('HLEN', open), readLoads(load, {'all', 'kept', 'later'})
   if length <= OFTEN or length ~= sums.all.items then count() end
   if redis.call('ZCARD', kept) ~= sums.kept.items then countKept() end
+  if redis.call('ZCARD', later) ~= sums.later.items then countLaterAgain() end
 end
 return {page[1], mended}

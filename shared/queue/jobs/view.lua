@@ -2,14 +2,17 @@
 -- A piece of the scripts that tell of jobs.
 --   `group`  the consumer group of the ready streams   `now`  Redis ms
 -- A view is a list of
---   name of the job; state: 'queued' 'running' 'completed' 'failed' 'cancelled' 'expired'
+--   name of the job; state: 'scheduled' 'queued' 'running' 'completed' 'failed' 'cancelled' 'expired'
 --   type; options; how its result is rendered; name of its request; how many requests it has had;
---   Redis ms at which it was recorded; at which its request was admitted, begun ('' if it was not
---   or nobody knows), and has ended ('' if it has not); ms until it is not begun any more
+--   Redis ms at which it was recorded; at which its request was admitted ('' where it waits for its
+--   time, or has ended there), begun ('' if it was not or nobody knows), and has ended ('' if it has
+--   not); ms until it is not begun any more
 --   pin; ms for which its result is kept; outcome body of an error, else ''
 --   about how many requests are before it where it is queued, else ''; how many bytes of a result
 --   are there, and records of its log; the schedule that has made it and for which Redis ms, else
---   '' and ''
+--   '' and ''; Redis ms at which it is due, '' unless it waits for that, and
+--   ms until then; at which it was first due, '' where it was queued at once; and at which it is
+--   not begun any more, whichever request runs it, '' where nothing says so
 -- include ../outcome.lua
 -- include ../kept.lua
 
@@ -65,9 +68,21 @@ end
 --   many requests are before it
 local function viewOf(load, group, now, base, name, buckets)
   local job = redis.pcall('HMGET', jobKey(base, name), 'type', 'options', 'shown', 'request', 'made', 'at', 'due', 'sequence', 'step',
-    'schedule', 'tick')
+    'schedule', 'tick', 'next', 'run', 'wait', 'ended', 'failure')
   if job.err or not job[4] then return nil end
-  local request, sequence = job[4], job[8] or ''
+  local request, sequence, made = job[4], job[8] or '', job[5] or '1'
+  local due = dueOf(job[12], made)
+  local last = job[14] and tonumber(job[13] or job[6]) + job[14]
+  local function number(ms) return ms and string.format('%.0f', ms) or '' end
+  local function times()
+    return job[10] or '', job[11] or '', number(due), number(due and due - now), job[13] or '', number(last)
+  end
+  if due or job[15] then
+    local code = (job[16] or ''):match('^{"code":"([a-z_]*)"')
+    local state = due and 'scheduled' or (code == 'cancelled' or code == 'expired') and code or 'failed'
+    return {name, state, job[1] or '', job[2] or '', job[3] or '', request, made, job[6] or '0', '', '',
+      not due and job[15] or '', number((last or now) - now), '', '0', not due and job[16] or '', '', 0, 0, times()}
+  end
   local out = 'out:' .. base .. ':' .. request
   local found = redis.pcall('HMGET', out, 'digest', 'kind', 'at', 'began', 'ended', 'pin', 'keep', 'ttl', 'sealed',
     'entry', 'parked', 'terms')
@@ -98,7 +113,7 @@ local function viewOf(load, group, now, base, name, buckets)
     end
   end
   local kept = string.format('%.0f', keptFor(found[8] or '0', found[7]))
-  return {name, state, job[1] or '', job[2] or '', job[3] or '', request, job[5] or '1', job[6] or '0', found[3] or '0',
+  return {name, state, job[1] or '', job[2] or '', job[3] or '', request, made, job[6] or '0', found[3] or '0',
     began, found[5] or '', string.format('%.0f', tonumber(job[7] or '0') - now), found[6] or '', kept, failure, place, bytes,
-    redis.call('LLEN', 'log:' .. out:sub(5)), job[10] or '', job[11] or ''}
+    redis.call('LLEN', 'log:' .. out:sub(5)), times()}
 end

@@ -2,7 +2,7 @@
 import { integer, list, text, word } from "../../redis/script.js";
 
 /** The states in which a job is; it ends in one of the last four. */
-export const jobStates = ["queued", "running", "completed", "failed", "cancelled", "expired"] as const;
+export const jobStates = ["scheduled", "queued", "running", "completed", "failed", "cancelled", "expired"] as const;
 
 export type JobState = (typeof jobStates)[number];
 
@@ -15,12 +15,12 @@ export interface JobView {
   /** JSON, as they were noted. */
   readonly options: string;
   readonly shown: string;
-  /** The name of the request that runs it now, and how many it has had. */
+  /** The name of the request that runs it now, "" before the first, and how many it has had. */
   readonly request: string;
   readonly made: number;
   readonly recordedAt: number;
-  /** When that request was admitted, begun and ended. */
-  readonly queuedAt: number;
+  /** When that request was admitted, begun and ended; a job that waits for its time has none. */
+  readonly queuedAt: number | undefined;
   readonly beganAt: number | undefined;
   readonly endedAt: number | undefined;
   /** After so many ms it is not begun any more. */
@@ -41,13 +41,20 @@ export interface JobView {
   /** The schedule that has made it, and for which of its times, in ms since 1970. */
   readonly schedule: string | undefined;
   readonly scheduledFor: number | undefined;
+  /** When it is due, if it waits for that, and in how many ms. */
+  readonly dueAt: number | undefined;
+  readonly dueInMs: number | undefined;
+  /** When it was first due; undefined where it was queued at once. */
+  readonly firstDueAt: number | undefined;
+  /** When it is not begun any more, whichever request runs it; undefined where nothing says so. */
+  readonly lastAt: number | undefined;
 }
 
 /** Decodes a view. */
 export function viewOf(reply: unknown): JobView {
   const [name, state, type, options, shown, request, made, at, queued, began, ended, due, pin, kept, failure, ...rest] =
     list(reply);
-  const [place, resultBytes, records, schedule, tick] = rest;
+  const [place, resultBytes, records, schedule, tick, dueAt, dueIn, firstDue, last] = rest;
   return {
     name: text(name),
     state: word(state, jobStates),
@@ -57,9 +64,9 @@ export function viewOf(reply: unknown): JobView {
     request: text(request),
     made: integer(made),
     recordedAt: integer(at),
-    queuedAt: integer(queued),
+    queuedAt: optional(queued),
     // Redis rounds the time since then for itself.
-    beganAt: text(began) === "" ? undefined : Math.max(integer(began), integer(queued)),
+    beganAt: text(began) === "" ? undefined : Math.max(integer(began), optional(queued) ?? 0),
     endedAt: optional(ended),
     leftMs: integer(due),
     pin: text(pin),
@@ -70,6 +77,10 @@ export function viewOf(reply: unknown): JobView {
     records: integer(records),
     schedule: text(schedule) === "" ? undefined : text(schedule),
     scheduledFor: optional(tick),
+    dueAt: optional(dueAt),
+    dueInMs: optional(dueIn),
+    firstDueAt: optional(firstDue),
+    lastAt: optional(last),
   };
 }
 

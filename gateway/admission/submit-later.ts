@@ -1,0 +1,55 @@
+/** Records a job that is to be queued later, within what jobs that wait may take. */
+import { errorKinds, fixedError, InferenceError } from "#shared/errors.js";
+import type { RequestAddress } from "#shared/queue/address.js";
+import type { JobRecord } from "#shared/queue/job.js";
+import { recordLater, type LaterJob } from "#shared/queue/jobs/record-later.js";
+import { changeInRedis } from "./ask-redis.js";
+import { outcomeTtlOf, requestDigest } from "./enqueue.js";
+import { encodeGeneration } from "./generate.js";
+import type { JobRequest, JobSettings } from "./submit-job.js";
+import { encodeInference } from "./submit.js";
+
+export interface LaterEntry {
+  readonly record: JobRecord;
+  /** As in `JobEntry`. */
+  readonly asked: string;
+  readonly due: LaterJob["due"];
+}
+
+/**
+ * @returns whether it was recorded now, or by an earlier call under the same key
+ * @throws InferenceError when it is refused
+ */
+export async function submitLater(
+  { queue, jobTtlMs }: JobSettings,
+  run: JobRequest,
+  job: RequestAddress,
+  { record, asked, due }: LaterEntry,
+): Promise<"recorded" | "known"> {
+  const { redis, limits, buckets } = queue;
+  const frame = run.kind === "text" ? encodeGeneration(run.request) : encodeInference(run.request);
+  const digest = requestDigest(run.request, frame, asked);
+  const ttlMs = outcomeTtlOf(queue, run.request, jobTtlMs);
+  // A script of a Cluster sees the jobs of its bucket, over which they are spread evenly.
+  const share = (most: number | undefined) => most && Math.ceil(most / (redis.isCluster ? buckets : 1));
+  const shares = { jobs: share(limits?.laterJobs), bytes: share(limits?.laterBytes) };
+  const said = await changeInRedis(() => recordLater(redis, { job, due, digest, ttlMs, record }, shares));
+  switch (said) {
+    case "mismatch":
+      throw fixedError("idempotency_mismatch", "usual");
+    case "too-many":
+      throw new InferenceError(
+        "tenant_limit",
+        `tenant '${job.tenant}' may have ${limits?.laterJobs} jobs that wait for their time (BATON_DELAYED_LIMIT)`,
+      );
+    case "too-large":
+      throw new InferenceError(
+        "queue_full",
+        `${errorKinds.queue_full.texts.usual}: jobs that wait for their time may take ${limits?.laterBytes} bytes, ` +
+          "all together (BATON_DELAYED_BYTES)",
+      );
+    default:
+      // Without a key it was this call that has recorded it, whichever copy of it.
+      return run.request.idempotencyKey === undefined ? "recorded" : said;
+  }
+}

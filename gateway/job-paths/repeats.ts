@@ -1,0 +1,23 @@
+/** Which failures of a job are worth another attempt, and when that is made. */
+import { errorKinds, isErrorCode } from "#shared/errors.js";
+import { keptShare } from "#shared/queue/kept.js";
+import { repeatsText } from "#shared/queue/job.js";
+import type { EnqueueSettings } from "../admission/enqueue.js";
+import type { JobOptions } from "./options.js";
+
+/** Failures of the fleet. Of these, some would only happen again, and some are not failures. */
+export const repeatedCodes: readonly string[] = Object.entries(errorKinds)
+  .filter(([code, { status }]) => status >= 500 && !code.startsWith("state_"))
+  .map(([code]) => code)
+  .filter((code) => isErrorCode(code) && code !== "poison_request" && code !== "expired");
+
+/** @returns as the scripts read it; undefined where the job is tried once */
+export function repeatsOf(
+  { attempts, backoff }: JobOptions,
+  { redis, buckets, limits }: EnqueueSettings,
+): string | undefined {
+  if (backoff === undefined) return undefined;
+  const mostBytes = keptShare(limits?.laterBytes, redis.isCluster ? buckets : 1);
+  const { type, delay: delayMs, max: mostMs } = backoff;
+  return repeatsText({ attempts, delayMs, factor: type === "fixed" ? 1 : 2, mostMs, mostBytes, codes: repeatedCodes });
+}

@@ -1,0 +1,136 @@
+/**
+ * Timers of jobs that are to be queued later, as delayed jobs of BullMQ: one for each run of a job.
+ * They only say when to look. That a job is due, and that it is queued once, is known where its
+ * record is; a timer that is lost, or that fires twice, does no harm. Its processor computes
+ * nothing: it queues the job and returns.
+ */
+import { DelayedError, Queue, Worker, type ConnectionOptions, type Job } from "bullmq";
+import type { Logger } from "pino";
+import { parseRequestName, requestName } from "#shared/queue/address.js";
+import { QUEUE_PREFIX } from "#shared/queue/keys.js";
+import { readDue, readOverdue, type DueJob } from "#shared/queue/later.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import { delay } from "#shared/retry.js";
+import type { RunDue } from "../job-paths/due.js";
+import { encodeJobId } from "../job-paths/view.js";
+
+export interface DueTimersSettings {
+  readonly redis: RedisClient;
+  readonly buckets: number;
+  /** As BullMQ wants it (`connectForQueue`). */
+  readonly connection: ConnectionOptions;
+  readonly run: RunDue;
+  readonly log: Logger;
+}
+
+/** What a timer holds: the address of the job, in short. */
+interface Timer {
+  readonly bucket: number;
+  readonly model: string;
+  readonly name: string;
+}
+
+const QUEUE = "due";
+/** Jobs that a process queues at a time. */
+const AT_ONCE = 64;
+/** A process that does not renew the lock of a timer for this long has lost it. */
+const LOCK_MS = 5_000;
+/** At this interval timers are looked for whose process is gone. */
+const STALLED_EVERY_MS = 2_500;
+/** After an error of Redis a timer fires again after this time. */
+const RETRY_MS = 1_000;
+/** Errors of Redis, and processes that die, end no timer. */
+const WITHOUT_END = 1_000_000;
+/** At this interval it is asked which jobs should have been queued some time ago. */
+const LOOK_EVERY_MS = 5_000;
+/** Where there were more than one look takes, the next one follows after this. */
+const LOOK_ON_MS = 1_000;
+/** A timer that is there has fired within this time. */
+const LATE_MS = 2_000;
+/** Jobs of one look at one key. */
+const PAGE = 500;
+
+export class DueTimers {
+  readonly #settings: DueTimersSettings;
+  readonly #queue: Queue<Timer>;
+  readonly #worker: Worker<Timer>;
+
+  constructor(settings: DueTimersSettings) {
+    const { connection, log } = settings;
+    this.#settings = settings;
+    this.#queue = new Queue(QUEUE, { connection, prefix: QUEUE_PREFIX, skipMetasUpdate: true });
+    this.#worker = new Worker<Timer>(QUEUE, (timer, token) => this.#fire(timer, token), {
+      connection,
+      prefix: QUEUE_PREFIX,
+      concurrency: AT_ONCE,
+      lockDuration: LOCK_MS,
+      stalledInterval: STALLED_EVERY_MS,
+      maxStalledCount: WITHOUT_END,
+      runRetryDelay: RETRY_MS,
+    });
+    const onError = (error: Error) => log.debug({ error: error.message }, "the queue of due jobs has an error");
+    this.#queue.on("error", onError);
+    this.#worker.on("error", onError);
+    this.#worker.on("stalled", (id) => log.warn({ job: id }, "a due job is looked at again: its process is gone"));
+  }
+
+  whenReady(): Promise<unknown> {
+    return Promise.all([this.#queue.waitUntilReady(), this.#worker.waitUntilReady()]);
+  }
+
+  /** Sets the timer of a job that waits, unless it is set; takes it back where the job does not. */
+  async set(due: DueJob): Promise<void> {
+    const at = await readDue(this.#settings.redis, due);
+    if (at === undefined) {
+      // One that fires now finds nothing to do.
+      await this.#queue.remove(nameOf(due));
+      return;
+    }
+    const { bucket, model, ...request } = due.job;
+    const timer = { bucket, model, name: requestName(request) };
+    await this.#queue.add("queue", timer, {
+      jobId: nameOf(due),
+      delay: Math.max(at - Date.now(), 0),
+      attempts: WITHOUT_END,
+      backoff: { type: "fixed", delay: RETRY_MS },
+      removeOnComplete: true,
+      removeOnFail: true,
+      stackTraceLimit: 1,
+    });
+  }
+
+  /** Looks now and then for jobs whose timers were lost, until `signal` aborts. */
+  async watch(signal: AbortSignal): Promise<void> {
+    const { redis, buckets, log } = this.#settings;
+    for (let restMs = LOOK_EVERY_MS; !signal.aborted;) {
+      await delay(restMs * (0.8 + Math.random() * 0.4), signal);
+      restMs = LOOK_EVERY_MS;
+      if (signal.aborted || redis.status !== "ready") continue;
+      try {
+        const overdue = await readOverdue(redis, buckets, Date.now() - LATE_MS, PAGE);
+        await Promise.all(overdue.map((due) => this.set(due)));
+        if (overdue.length >= PAGE) restMs = LOOK_ON_MS;
+      } catch (error) {
+        log.debug({ error: String(error) }, "overdue jobs cannot be looked for now");
+      }
+    }
+  }
+
+  /** Takes no more, and waits until those that fire now are done. */
+  async close(): Promise<void> {
+    await this.#worker.close();
+    await this.#queue.close();
+  }
+
+  async #fire(timer: Job<Timer>, token: string | undefined): Promise<void> {
+    const { bucket, model, name } = timer.data;
+    const againInMs = await this.#settings.run({ bucket, model, ...parseRequestName(name) });
+    if (againInMs === undefined) return;
+    await timer.moveToDelayed(Date.now() + againInMs, token);
+    throw new DelayedError();
+  }
+}
+
+function nameOf({ job, run }: DueJob): string {
+  return `${encodeJobId(job)}.${run}`;
+}

@@ -1,0 +1,27 @@
+/** The typed wrapper of end-later.lua: ends a job while it waits for its time. */
+import { storeOutcome } from "../../contract/outcome.js";
+import type { ErrorCode } from "../../errors.js";
+import type { RedisClient } from "../../redis/connect.js";
+import { defineScript, integer } from "../../redis/script.js";
+import { requestName, type RequestAddress } from "../address.js";
+import { stageText, type Stage } from "../job.js";
+import { jobKey, modelTag } from "../keys.js";
+import { loadKeyOf } from "../load.js";
+
+const script = defineScript(new URL("./end-later.lua", import.meta.url), integer, { durable: true });
+
+/**
+ * @param stage at which it is ended, and at no other
+ * @param ttlMs how long it is known from now on
+ */
+export async function endLater(
+  redis: RedisClient,
+  job: RequestAddress,
+  stage: Stage,
+  error: { readonly code: ErrorCode; readonly message: string },
+  ttlMs: number,
+): Promise<void> {
+  const { body } = storeOutcome({ kind: "error", code: error.code, message: error.message });
+  const keys = [jobKey(job), loadKeyOf(redis, job.bucket)];
+  await script(redis, keys, [modelTag(job), requestName(job), stageText(stage), body, ttlMs]);
+}

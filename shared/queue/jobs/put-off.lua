@@ -1,0 +1,22 @@
+#!lua flags=allow-oom
+-- put-off.lua: a job is due, and there is no room for it now: it comes again, each time after a
+-- longer wait. Nothing happens where it is at another stage.
+--   KEYS[1] record of the job   KEYS[2] what is counted (load.lua)
+--   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] name of the job
+--   ARGV[3] its stage (job.lua)   ARGV[4] ms of the first wait   ARGV[5] most ms
+--   ARGV[6] what the wait is multiplied by, so that not all come together
+--   Returns ms after which it is due, or -1 where it is at another stage
+local load = KEYS[2]
+-- include ../job.lua
+local base, name = ARGV[1], ARGV[2]
+local stage, made = stageOf(KEYS[1])
+if stage ~= ARGV[3] or stage:sub(-1) == '|' then return -1 end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local times = redis.call('HINCRBY', KEYS[1], 'refused', 1)
+local wait = math.ceil(math.min(ARGV[4] * 2 ^ math.min(times - 1, 30), tonumber(ARGV[5])) * ARGV[6])
+local bytes = redis.call('HSTRLEN', KEYS[1], 'body')
+local at = string.format('%.0f', now + wait)
+redis.call('HSET', KEYS[1], 'next', at .. '|' .. made)
+redis.pcall('ZADD', laterKey(load), 'XX', at, bytes + LATER_BYTES .. '|' .. base .. ':' .. name)
+return wait

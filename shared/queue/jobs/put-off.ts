@@ -1,0 +1,33 @@
+/** The typed wrapper of put-off.lua: a job that is due finds no room, and comes again. */
+import type { RedisClient } from "../../redis/connect.js";
+import { defineScript, integer } from "../../redis/script.js";
+import { requestName, type RequestAddress } from "../address.js";
+import { stageText, type Stage } from "../job.js";
+import { jobKey, modelTag } from "../keys.js";
+import { loadKeyOf } from "../load.js";
+
+/** The first wait, and the longest one but for chance, in ms. */
+const WAITS_MS = { first: 500, most: 30_000 };
+
+const script = defineScript(
+  new URL("./put-off.lua", import.meta.url),
+  (reply) => (integer(reply) < 0 ? undefined : integer(reply)),
+  { durable: true },
+);
+
+/**
+ * @param stage at which it is put off, and at no other
+ * @param mostMs it does not wait for much longer than this
+ * @returns after how many ms it is due; undefined where it is at another stage
+ */
+export function putOff(
+  redis: RedisClient,
+  job: RequestAddress,
+  stage: Stage,
+  mostMs: number,
+): Promise<number | undefined> {
+  const keys = [jobKey(job), loadKeyOf(redis, job.bucket)];
+  const factor = 1 + Math.random() / 2;
+  const most = Math.max(Math.min(mostMs, WAITS_MS.most), 1);
+  return script(redis, keys, [modelTag(job), requestName(job), stageText(stage), WAITS_MS.first, most, factor]);
+}

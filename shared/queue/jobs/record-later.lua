@@ -1,0 +1,36 @@
+#!lua
+-- record-later.lua: record a job that is to be queued later (later.lua). Redis does not begin it
+-- while it is full.
+--   KEYS[1] record of the job   KEYS[2] what is counted (load.lua)   KEYS[3] record of its first
+--           request (outcome.lua), which a job under the same key may have that was queued at once
+--   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] name of the job
+--   ARGV[3] when it is due: Redis ms, or '+' and ms from now   ARGV[4] digest of what was asked
+--   ARGV[5] ms for which it is known after its end
+--   ARGV[6] most jobs of a tenant that may wait, and ARGV[7] most bytes of all; -1: no limit
+--   ARGV[8] … fields of its record, and their values; `wait` is among them
+--   Returns 'recorded', 'known' where it is there already, 'mismatch' where something else is, or
+--           'too-many' and 'too-large', by the limit that is in the way; then nothing is written
+local load = KEYS[2]
+-- include ../job.lua
+local base, name = ARGV[1], ARGV[2]
+local asked = redis.call('HGET', KEYS[1], 'digest') or redis.call('HGET', KEYS[3], 'digest')
+if asked then return asked == ARGV[4] and 'known' or 'mismatch' end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local fields, wait, bytes = {'digest', ARGV[4], 'request', '', 'made', '0'}, 0, 0
+for a = 8, #ARGV, 2 do
+  fields[#fields + 1], fields[#fields + 2] = ARGV[a], ARGV[a + 1]
+  if ARGV[a] == 'wait' then wait = tonumber(ARGV[a + 1]) end
+  if ARGV[a] == 'body' then bytes = #ARGV[a + 1] end
+end
+local tenant = 'l:' .. name:match('^[^:]*')
+local sums = readLoads(load, {'later', tenant})
+local most, mostBytes = tonumber(ARGV[6]), tonumber(ARGV[7])
+if most >= 0 and sums[tenant].items >= most then return 'too-many' end
+if mostBytes >= 0 and sums.later.bytes + bytes + LATER_BYTES > mostBytes then return 'too-large' end
+local at = ARGV[3]:sub(1, 1) == '+' and now + ARGV[3]:sub(2) or tonumber(ARGV[3])
+fields[#fields + 1], fields[#fields + 2] = 'run', string.format('%.0f', at)
+recordJob(base, name, fields, string.format('%.0f', now))
+putLater(load, base, name, bytes, '0', at)
+keepJob(base, name, math.max(at - now, 0) + wait + ARGV[5] + 86400000)
+return 'recorded'

@@ -1,0 +1,40 @@
+/** The typed wrapper of record-later.lua: records a job that is to be queued later. */
+import type { RedisClient } from "../../redis/connect.js";
+import { defineScript, word, type Arg } from "../../redis/script.js";
+import { requestName, type RequestAddress } from "../address.js";
+import type { JobRecord } from "../job.js";
+import { jobKey, modelTag, outcomeKey } from "../keys.js";
+import { loadKeyOf } from "../load.js";
+
+export interface LaterJob {
+  readonly job: RequestAddress;
+  readonly due: { readonly atMs: number } | { readonly inMs: number };
+  /** Of all that makes two uses of one key the same job. */
+  readonly digest: string;
+  /** How long it is known after its end, in ms. */
+  readonly ttlMs: number;
+  readonly record: JobRecord;
+}
+
+/** What may wait at most; undefined for no limit. */
+export interface LaterLimits {
+  /** Jobs of a tenant. */
+  readonly jobs: number | undefined;
+  /** Bytes of all jobs. */
+  readonly bytes: number | undefined;
+}
+
+const script = defineScript(
+  new URL("./record-later.lua", import.meta.url),
+  (reply) => word(reply, ["recorded", "known", "mismatch", "too-many", "too-large"]),
+  { durable: true },
+);
+
+/** Safe to repeat: what an earlier call has recorded reads as `known`. */
+export function recordLater(redis: RedisClient, { job, due, digest, ttlMs, record }: LaterJob, limits: LaterLimits) {
+  const keys = [jobKey(job), loadKeyOf(redis, job.bucket), outcomeKey(job)];
+  const at = "atMs" in due ? due.atMs : `+${due.inMs}`;
+  const fields = Object.entries(record).flat() as Arg[];
+  const most = [limits.jobs ?? -1, limits.bytes ?? -1];
+  return script(redis, keys, [modelTag(job), requestName(job), at, digest, ttlMs, ...most, ...fields]);
+}
