@@ -27,6 +27,7 @@ import { defaultLimits } from "./http/limits.js";
 import { parseWeights, type TenantOf } from "./http/tenant.js";
 import { Jobs } from "./job-paths/jobs.js";
 import { ParseThread } from "./kserve/http/parse-thread.js";
+import { RequestReader } from "./kserve/http/request-reader.js";
 import { TensorPrinter } from "./kserve/http/tensor-printer.js";
 import { PendingRequests } from "./outcomes/pending.js";
 import { OutcomeSweeper } from "./outcomes/sweep.js";
@@ -174,11 +175,21 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
   lifecycle.onClose("parse threads", async () => {
     await Promise.all([parseThread.close(), printThread.close()]);
   });
+  const bodies = new Bodies(config.BATON_BODY_MEMORY_BYTES);
+  const bodyLimits = {
+    ...defaultLimits,
+    jsonBytes: config.BATON_MAX_JSON_BYTES,
+    binaryBytes: config.BATON_MAX_BODY_BYTES,
+    stateBytes: config.BATON_MAX_STATE_BYTES,
+  };
   const jobs = new Jobs({
     queue,
     pending,
     deadlines,
     bus,
+    fleet,
+    reader: new RequestReader(bodies, parseThread),
+    limits: bodyLimits,
     printer: new TensorPrinter(printThread),
     jobTtlMs: config.BATON_JOB_TTL_MS,
     resultTtlMs: config.BATON_RESULT_TTL_MS,
@@ -202,15 +213,10 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     isReady: () => !stopping() && fleet.canAdmit && !loads.isFull,
     serverName,
     version,
-    bodies: new Bodies(config.BATON_BODY_MEMORY_BYTES),
+    bodies,
     parseThread,
     printThread,
-    limits: {
-      ...defaultLimits,
-      jsonBytes: config.BATON_MAX_JSON_BYTES,
-      binaryBytes: config.BATON_MAX_BODY_BYTES,
-      stateBytes: config.BATON_MAX_STATE_BYTES,
-    },
+    limits: bodyLimits,
     log: (fields, line) => log.error(fields, line),
   });
   return { link, redis, bus, deployment, requests, jobs, webhooks, box, app };

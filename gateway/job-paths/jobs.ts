@@ -14,21 +14,47 @@ import { askRedis } from "../admission/ask-redis.js";
 import { endRequest } from "../admission/end-request.js";
 import { jobAddress } from "../admission/request-id.js";
 import { submitJob, type JobSettings } from "../admission/submit-job.js";
+import type { ModelDirectory } from "../fleet/models.js";
 import { errorReply } from "../http/errors.js";
+import type { Limits } from "../http/limits.js";
 import type { Reply } from "../http/reply.js";
+import type { RequestReader } from "../kserve/http/request-reader.js";
 import type { TensorPrinter } from "../kserve/http/tensor-printer.js";
-import type { JobType } from "./envelope.js";
-import { waitOf, type JobOptions } from "./options.js";
+import { readEnvelope, type JobType } from "./envelope.js";
+import { checkedWait, readOptions, waitOf, type JobOptions } from "./options.js";
 import { indexId, listPage } from "./pages.js";
-import type { Prepared, Shown } from "./prepare.js";
+import { prepare, type Prepared, type Preparing, type Shown } from "./prepare.js";
 import { isKept, renderResult } from "./result.js";
 import { encodeJobId, renderView, requestOf } from "./view.js";
 
 export interface JobsSettings extends JobSettings {
   readonly bus: Bus;
+  readonly fleet: { readonly directory: ModelDirectory };
+  readonly reader: RequestReader;
+  readonly limits: Limits;
   readonly printer: TensorPrinter;
   /** How long a result is kept where its job does not say, in ms. */
   readonly resultTtlMs: number;
+}
+
+/** Which model a job is for, and whose it is. */
+export interface JobPlace {
+  readonly tenant: string;
+  readonly model: string;
+  /** Undefined: the latest. */
+  readonly version: string | undefined;
+}
+
+/** A job that is kept as bytes until it is time, such as that of a schedule. */
+export interface StoredJob extends JobPlace {
+  /** As a client sends it. */
+  readonly body: Buffer;
+  /**
+   * Names the job for ever: its id is made of it. With a line break in it, no client has the same.
+   */
+  readonly key: string;
+  /** Which schedule it is of, and at which of its times, in ms since 1970. */
+  readonly tick: { readonly schedule: string; readonly at: number };
 }
 
 /** A job as its client has sent it. */
@@ -58,8 +84,41 @@ export class Jobs {
     this.#settings = settings;
   }
 
-  get ttls(): Pick<JobsSettings, "resultTtlMs" | "jobTtlMs"> {
-    return this.#settings;
+  /**
+   * What the body of a job is read for.
+   * @param stillWanted absent where nobody waits for it
+   * @throws InferenceError where no such model is served
+   */
+  target({ tenant, model: name, version }: JobPlace, idempotencyKey?: string, stillWanted?: () => void): Preparing {
+    const { fleet, reader, limits } = this.#settings;
+    const { directory } = fleet;
+    const model = directory.find(name, version);
+    const others = directory.others(model);
+    const wanted = stillWanted && { stillWanted };
+    return { tenant, model, version, others, directory, reader, limits, idempotencyKey, ...wanted };
+  }
+
+  /** @throws InferenceError */
+  async read(target: Preparing, body: Buffer): Promise<SentJob> {
+    const envelope = readEnvelope(body);
+    const options = readOptions(envelope.options, this.#settings, target.version);
+    const prepared = await prepare(target, envelope, options, checkedWait(options, Date.now()));
+    return { type: envelope.type, options, prepared, body };
+  }
+
+  /**
+   * Queues and records a job that was kept until now, unless that was done before under its key.
+   * @throws InferenceError
+   */
+  async submitStored({ body, key, tick, ...place }: StoredJob): Promise<ToldJob> {
+    const sent = await this.read(this.target(place, key), body);
+    try {
+      return await this.submit(sent, tick);
+    } catch (error) {
+      if (!(error instanceof InferenceError && error.code === "idempotency_mismatch")) throw error;
+      // It was submitted for another version of the model, or in another one's words.
+      return this.#tell(jobAddress(sent.prepared.run.request, this.#settings.queue));
+    }
   }
 
   /**
@@ -67,10 +126,14 @@ export class Jobs {
    * @returns `isReplayed`: it was there before, under the same key
    * @throws InferenceError
    */
-  async submit({ type, options, prepared, body }: SentJob): Promise<ToldJob & { readonly isReplayed: boolean }> {
+  async submit(
+    { type, options, prepared, body }: SentJob,
+    tick?: StoredJob["tick"],
+  ): Promise<ToldJob & { readonly isReplayed: boolean }> {
     const { run, shown, timeoutMs } = prepared;
     const address = jobAddress(run.request, this.#settings.queue);
-    const record = { type, options: JSON.stringify(options), shown: JSON.stringify(shown), body };
+    const ofTick = tick && { schedule: tick.schedule, tick: String(tick.at) };
+    const record = { type, options: JSON.stringify(options), shown: JSON.stringify(shown), body, ...ofTick };
     const part = { keptMs: options.result_ttl, record };
     const asked = JSON.stringify([type, options, shown, timeoutMs]);
     const said = await submitJob(this.#settings, run, address, { part, asked });
@@ -113,10 +176,11 @@ export class Jobs {
   }
 
   /**
-   * What is needed to run a job once more.
-   * @throws InferenceError `unknown_job`, `job_not_retryable` or `unavailable`
+   * Queues a new request for a job that has failed or expired, unless somebody else has done so
+   * meanwhile.
+   * @throws InferenceError
    */
-  async retryable(tenant: string, id: string): Promise<RetryableJob> {
+  async retry(tenant: string, id: string): Promise<ToldJob> {
     const job = addressOf(tenant, id);
     const view = await this.#read(job);
     if (view.state !== "failed" && view.state !== "expired") throw fixedError("job_not_retryable", "usual");
@@ -125,14 +189,8 @@ export class Jobs {
     if (waitMs === undefined) throw fixedError("job_not_retryable", "deadline");
     const body = await askRedis(() => this.#settings.queue.redis.hgetBuffer(jobKey(job), "body"));
     if (body === null) throw fixedError("job_not_retryable", "body");
-    return { job, view, options, waitMs, body };
-  }
-
-  /**
-   * Queues a new request for a job, unless somebody else has done so meanwhile.
-   * @throws InferenceError
-   */
-  async retry({ job, view, options }: RetryableJob, { run }: Prepared): Promise<ToldJob> {
+    const target = this.target({ tenant, model: job.model, version: options.version ?? undefined });
+    const { run } = await prepare(target, readEnvelope(body), options, waitMs);
     const again = { job: requestName(job), was: view.request };
     const part = { keptMs: options.result_ttl, record: undefined, again };
     // The bucket is that of the job; for a step it is that of its sequence anyway.
@@ -232,16 +290,6 @@ export class Jobs {
       throw error;
     }
   }
-}
-
-export interface RetryableJob {
-  /** The address of its first request. */
-  readonly job: RequestAddress;
-  readonly view: JobView;
-  readonly options: JobOptions;
-  readonly waitMs: number;
-  /** As its client has sent it. */
-  readonly body: Buffer;
 }
 
 function failureReply({ failure, type }: JobView): Reply {

@@ -2,7 +2,6 @@
  * Makes the request of a job from its body, with the readers of the path that answers at once, and
  * says how its result will be rendered.
  */
-import type { IncomingMessage } from "node:http";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { InferenceError } from "#shared/errors.js";
 import { parseRequestJson } from "#shared/json/members.js";
@@ -52,9 +51,10 @@ export interface Prepared {
 
 /** All that says for what and for whom a job is read. */
 export interface Preparing {
-  readonly incoming: IncomingMessage;
   readonly tenant: string;
   readonly model: ServedModel;
+  /** That the client named; undefined where it named none. */
+  readonly version: string | undefined;
   /** What a step may turn out to be for instead, since its sequence began with it. */
   readonly others: readonly ServedModel[];
   readonly directory: ModelDirectory;
@@ -62,6 +62,8 @@ export interface Preparing {
   readonly limits: Limits;
   /** Undefined for a job that is run once more. */
   readonly idempotencyKey: string | undefined;
+  /** Throws where nobody waits for it any more; absent where nobody has to. */
+  readonly stillWanted?: () => void;
 }
 
 /**
@@ -75,14 +77,13 @@ export async function prepare(
   waitMs: number,
 ): Promise<Prepared> {
   if (type === "chat" || type === "completion") return prepareOpenAi(context, { type, body }, options, waitMs);
-  const { incoming, model, others, reader } = context;
+  const { model, others, reader, stillWanted = () => undefined } = context;
   const limits = { ...context.limits, defaultDeadlineMs: LONGEST_WAIT_MS };
   const reading = { path: type, headerLength: undefined, model, others, limits };
-  const read = await reader.readBody(incoming, body, {}, reading);
+  const read = await reader.readBody(body, {}, reading, stillWanted);
   if (model.generator !== undefined) return prepareText({ ...context, limits }, type, read, options, waitMs);
   const leveled = withLevel(read, model, options);
-  const version = options.version ?? undefined;
-  const request = tensorRequest({ ...context, limits, version }, leveled, context.idempotencyKey);
+  const request = tensorRequest({ ...context, limits }, leveled, context.idempotencyKey);
   const shown = { as: "tensors", id: read.id, outputs: type === "infer" ? read.valid.outputs : [] } as const;
   const run = { kind: "tensors", request: onTerms(request, options, waitMs) } as const;
   return { run, shown, timeoutMs: request.deadlineMs };

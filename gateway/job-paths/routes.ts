@@ -1,9 +1,8 @@
 /** `/v2/models/<m>[/versions/<v>]/jobs` and `/v2/jobs`: requests whose clients come back. */
 import type { Context } from "hono";
-import { errorKinds, InferenceError } from "#shared/errors.js";
+import { errorKinds, fixedError, InferenceError } from "#shared/errors.js";
 import type { JobFilters } from "#shared/queue/jobs/list.js";
 import { jobStates, type JobState } from "#shared/queue/jobs/view.js";
-import type { ModelDirectory } from "../fleet/models.js";
 import type { Bodies } from "../http/bodies.js";
 import { readIdempotencyKey } from "../http/headers.js";
 import type { Limits } from "../http/limits.js";
@@ -11,17 +10,12 @@ import { withHeaders, type Reply } from "../http/reply.js";
 import type { GatewayEnv, Router } from "../http/router.js";
 import type { TenantOf } from "../http/tenant.js";
 import { modelName, modelPaths, modelVersion } from "../kserve/http/path.js";
-import type { RequestReader } from "../kserve/http/request-reader.js";
-import { readEnvelope } from "./envelope.js";
-import type { Jobs, SentJob } from "./jobs.js";
-import { checkedWait, isLabelName, readOptions } from "./options.js";
-import { prepare, type Preparing } from "./prepare.js";
+import type { Jobs } from "./jobs.js";
+import { isLabelName } from "./options.js";
 
 export interface JobRoutesOptions {
-  readonly fleet: { readonly directory: ModelDirectory };
   readonly jobs: Jobs;
   readonly bodies: Bodies;
-  readonly reader: RequestReader;
   readonly limits: Limits;
   readonly tenantOf: TenantOf;
 }
@@ -30,39 +24,19 @@ const DEFAULT_PAGE = 20;
 const LONGEST_PAGE = 100;
 
 export function addJobRoutes(router: Router, options: JobRoutesOptions): void {
-  const { fleet, jobs, bodies, reader, limits, tenantOf } = options;
-
-  const preparing = (c: Context<GatewayEnv>, name: string, version: string | undefined): Preparing => {
-    const { incoming } = c.env;
-    const { directory } = fleet;
-    const model = directory.find(name, version);
-    const tenant = tenantOf(incoming);
-    return {
-      incoming,
-      tenant,
-      model,
-      others: directory.others(model),
-      directory,
-      reader,
-      limits,
-      idempotencyKey: undefined,
-    };
-  };
+  const { jobs, bodies, limits, tenantOf } = options;
 
   for (const path of modelPaths) {
     router.add(`${path}/jobs`, {
       POST: async (c) => {
         const { incoming } = c.env;
         const version = modelVersion(c);
-        const idempotencyKey = readIdempotencyKey(incoming.headers);
-        const context = { ...preparing(c, modelName(c), version), idempotencyKey };
-        const accepted = { maxBytes: limits.controlBytes, encoding: incoming.headers["content-encoding"] };
-        const sent = await bodies.use(incoming, accepted, async (body): Promise<SentJob> => {
-          const envelope = readEnvelope(body);
-          const asked = readOptions(envelope.options, jobs.ttls, version);
-          const prepared = await prepare(context, envelope, asked, checkedWait(asked, Date.now()));
-          return { type: envelope.type, options: asked, prepared, body };
+        const key = readIdempotencyKey(incoming.headers);
+        const target = jobs.target({ tenant: tenantOf(incoming), model: modelName(c), version }, key, () => {
+          if (incoming.socket.destroyed) throw fixedError("cancelled", "clientGone");
         });
+        const accepted = { maxBytes: limits.controlBytes, encoding: incoming.headers["content-encoding"] };
+        const sent = await bodies.use(incoming, accepted, (body) => jobs.read(target, body));
         const { id, view, isReplayed } = await jobs.submit(sent);
         const headers = { location: `/v2/jobs/${id}`, ...(isReplayed && { "idempotent-replayed": "true" }) };
         return withHeaders(json(view, 202), headers);
@@ -90,10 +64,7 @@ export function addJobRoutes(router: Router, options: JobRoutesOptions): void {
   router.add("/v2/jobs/:id/result", { GET: (c) => jobs.result(tenantOf(c.env.incoming), idOf(c)) });
   router.add("/v2/jobs/:id/retry", {
     POST: async (c) => {
-      const retryable = await jobs.retryable(tenantOf(c.env.incoming), idOf(c));
-      const { job, options: asked, waitMs, body } = retryable;
-      const context = preparing(c, job.model, asked.version ?? undefined);
-      const { id, view } = await jobs.retry(retryable, await prepare(context, readEnvelope(body), asked, waitMs));
+      const { id, view } = await jobs.retry(tenantOf(c.env.incoming), idOf(c));
       return withHeaders(json(view, 202), { location: `/v2/jobs/${id}` });
     },
   });

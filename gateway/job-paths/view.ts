@@ -46,8 +46,8 @@ export function renderView(job: RequestAddress, view: JobView, result: string | 
     labels,
     position: view.position ?? null,
     progress: progressOf(view),
-    schedule: null,
-    scheduled_for: null,
+    schedule: view.schedule ?? null,
+    scheduled_for: isoTime(view.scheduledFor),
     request_id: encodeRequestId(requestOf(job, view)),
   };
   const tail = { result_url: `/v2/jobs/${id}/result`, error: errorOf(view) };

@@ -8,8 +8,8 @@
 --     request   name of the request that runs it now   made  how many requests it has had
 --     due       Redis ms: that request is not begun after this
 --     sequence  of that request, and its number `step` there; '' and '0' for none
---     and what the gateway says of it: `type`, `options`, `shown`, and `body`, which is there only
---     while the job may be run once more
+--     and what the gateway says of it: `type`, `options`, `shown`; `schedule` and `tick` of one
+--     that a schedule has made; and `body`, which is there only while the job may be run once more
 --   key `jobs:{b}:<tenant>`  sorted set: `m:r` of the tenant's jobs in the bucket, by `at`
 -- The bodies of jobs that have failed or expired are counted with the results that are kept
 -- (kept.lua), and go as these do: anybody can make jobs fail faster than their records expire.

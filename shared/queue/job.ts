@@ -21,6 +21,9 @@ export interface JobRecord {
   readonly shown: string;
   /** All that its client has sent; kept as long as the job may be run once more. */
   readonly body: Buffer;
+  /** Which schedule has made it, and at which of its times, in ms since 1970. */
+  readonly schedule?: string;
+  readonly tick?: string;
 }
 
 /** What a request takes in the queue, in bytes, with the record of the job that it runs. */

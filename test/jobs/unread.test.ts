@@ -4,7 +4,11 @@ import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { connectRedis } from "#shared/redis/connect.js";
 import { AdmissionBatcher } from "../../gateway/admission/batcher.js";
 import { Deadlines } from "../../gateway/admission/deadlines.js";
+import { directoryOf } from "../../gateway/fleet/models.js";
+import { Bodies } from "../../gateway/http/bodies.js";
+import { defaultLimits } from "../../gateway/http/limits.js";
 import { Jobs } from "../../gateway/job-paths/jobs.js";
+import { RequestReader } from "../../gateway/kserve/http/request-reader.js";
 import { TensorPrinter } from "../../gateway/kserve/http/tensor-printer.js";
 import { PendingRequests } from "../../gateway/outcomes/pending.js";
 import { servedModel } from "../fixtures/served-models.js";
@@ -30,6 +34,9 @@ it("says that it may have been accepted", async () => {
     pending: new PendingRequests({ redis: lab.redis, bus, gateway: "gw", secret, log }),
     deadlines: new Deadlines({ redis: lab.redis, bus, log }),
     bus,
+    fleet: { directory: directoryOf([]) },
+    reader: new RequestReader(new Bodies()),
+    limits: defaultLimits,
     printer: new TensorPrinter(),
     jobTtlMs: 60_000,
     resultTtlMs: 60_000,

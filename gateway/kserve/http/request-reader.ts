@@ -23,25 +23,27 @@ export class RequestReader {
 
   /** @throws InferenceError */
   read(incoming: IncomingMessage, terms: BodyTerms, reading: Reading): Promise<ReadRequest> {
-    return this.#bodies.use(incoming, terms, (body) => this.readBody(incoming, body, terms, reading));
+    const stillWanted = (): void => {
+      if (incoming.socket.destroyed) throw fixedError("cancelled", "clientGone");
+    };
+    return this.#bodies.use(incoming, terms, (body) => this.readBody(body, terms, reading, stillWanted));
   }
 
   /**
    * Reads a body that has been received. Its memory is not the caller's any more.
+   * @param stillWanted is called before a long body is read, and throws where nobody waits any more
    * @throws InferenceError
    */
   readBody(
-    incoming: IncomingMessage,
     body: Buffer,
     terms: Pick<BodyTerms, "jsonBytes">,
     reading: Reading,
+    stillWanted: () => void,
   ): ReadRequest | Promise<ReadRequest> {
     if (this.#thread === undefined || bytesToRead(body, terms, reading) <= largeBytes) {
       return readRequest(body, reading);
     }
-    return this.#thread.read(body, reading, () => {
-      if (incoming.socket.destroyed) throw fixedError("cancelled", "clientGone");
-    });
+    return this.#thread.read(body, reading, stillWanted);
   }
 }
 

@@ -8,7 +8,8 @@
 --   or nobody knows), and has ended ('' if it has not); ms until it is not begun any more
 --   pin; ms for which its result is kept; outcome body of an error, else ''
 --   about how many requests are before it where it is queued, else ''; how many bytes of a result
---   are there, and records of its log
+--   are there, and records of its log; the schedule that has made it and for which Redis ms, else
+--   '' and ''
 -- include ../outcome.lua
 -- include ../kept.lua
 
@@ -63,7 +64,8 @@ end
 --   `buckets`  how many there are, over which requests are spread evenly; nil: it does not say how
 --   many requests are before it
 local function viewOf(load, group, now, base, name, buckets)
-  local job = redis.pcall('HMGET', jobKey(base, name), 'type', 'options', 'shown', 'request', 'made', 'at', 'due', 'sequence', 'step')
+  local job = redis.pcall('HMGET', jobKey(base, name), 'type', 'options', 'shown', 'request', 'made', 'at', 'due', 'sequence', 'step',
+    'schedule', 'tick')
   if job.err or not job[4] then return nil end
   local request, sequence = job[4], job[8] or ''
   local out = 'out:' .. base .. ':' .. request
@@ -98,5 +100,5 @@ local function viewOf(load, group, now, base, name, buckets)
   local kept = string.format('%.0f', keptFor(found[8] or '0', found[7]))
   return {name, state, job[1] or '', job[2] or '', job[3] or '', request, job[5] or '1', job[6] or '0', found[3] or '0',
     began, found[5] or '', string.format('%.0f', tonumber(job[7] or '0') - now), found[6] or '', kept, failure, place, bytes,
-    redis.call('LLEN', 'log:' .. out:sub(5))}
+    redis.call('LLEN', 'log:' .. out:sub(5)), job[10] or '', job[11] or ''}
 end

@@ -38,13 +38,16 @@ export interface JobView {
   /** How many bytes of a result are there, and how many records its log has. */
   readonly resultBytes: number;
   readonly records: number;
+  /** The schedule that has made it, and for which of its times, in ms since 1970. */
+  readonly schedule: string | undefined;
+  readonly scheduledFor: number | undefined;
 }
 
 /** Decodes a view. */
 export function viewOf(reply: unknown): JobView {
   const [name, state, type, options, shown, request, made, at, queued, began, ended, due, pin, kept, failure, ...rest] =
     list(reply);
-  const [place, resultBytes, records] = rest;
+  const [place, resultBytes, records, schedule, tick] = rest;
   return {
     name: text(name),
     state: word(state, jobStates),
@@ -65,6 +68,8 @@ export function viewOf(reply: unknown): JobView {
     position: optional(place),
     resultBytes: integer(resultBytes),
     records: integer(records),
+    schedule: text(schedule) === "" ? undefined : text(schedule),
+    scheduledFor: optional(tick),
   };
 }
 
