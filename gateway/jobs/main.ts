@@ -18,6 +18,7 @@ import { parseRanges } from "../webhooks/addresses.js";
 import { jobsConfig, parseWaits, type JobsConfig } from "./config.js";
 import { Deliveries } from "./deliveries.js";
 import { Outbox } from "./outbox.js";
+import { ScheduleRuns } from "./schedule-runs.js";
 import { Sender } from "./sender.js";
 
 const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
@@ -26,7 +27,7 @@ const TOUCH_EVERY_MS = 2_000;
 async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   const lifecycle = new Lifecycle(log);
   const name = `jobs-${randomBytes(8).toString("hex")}`;
-  const { link, redis, deployment, webhooks, box } = await assemble(
+  const { link, redis, deployment, jobs, schedules, webhooks, box } = await assemble(
     {
       kind: "jobs",
       name,
@@ -59,6 +60,9 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   });
   lifecycle.onClose("deliveries", () => deliveries.close());
   await deliveries.whenReady();
+  const scheduleRuns = new ScheduleRuns({ connection, schedules, jobs, log });
+  lifecycle.onClose("schedules", () => scheduleRuns.close());
+  await scheduleRuns.whenReady();
   const outbox = new Outbox({
     redis,
     openReader: (key) => connectBlockingReader(link, { key, commands: redis }),
@@ -69,11 +73,16 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     secret,
     deliver: (run) => deliveries.add(run),
     withdraw: (run) => deliveries.remove(run),
+    notice: (schedule) => scheduleRuns.notice(schedule),
     log,
   });
   const closing = new AbortController();
   const { signal } = closing;
-  const background = Promise.all([outbox.run(signal), touchWhileOpen(config.BATON_HEALTH_FILE, redis, signal)]);
+  const background = Promise.all([
+    outbox.run(signal),
+    scheduleRuns.watch(signal),
+    touchWhileOpen(config.BATON_HEALTH_FILE, redis, signal),
+  ]);
   lifecycle.onClose("outbox", async () => {
     closing.abort();
     await background;

@@ -11,6 +11,7 @@ import {
   readEvents,
   removeIdleConsumers,
   REPLAY,
+  SCHEDULED,
   takeOverEvents,
   type OutboxEntry,
 } from "#shared/queue/events.js";
@@ -43,6 +44,8 @@ export interface OutboxSettings {
   readonly deliver: (run: DeliveryRun) => Promise<void>;
   /** Told of runs that nobody has to make any more. */
   readonly withdraw: (run: DeliveryRun) => Promise<void>;
+  /** Told of schedules that are due from now on. */
+  readonly notice: (schedule: { readonly tenant: string; readonly id: string }) => Promise<void>;
   readonly log: Logger;
 }
 
@@ -171,6 +174,7 @@ export class Outbox {
   async #handle(entry: OutboxEntry): Promise<Error | undefined> {
     try {
       if (entry.type === REPLAY) await this.#replay(entry);
+      else if (entry.type === SCHEDULED) await this.#notice(entry);
       else await this.#spread(entry);
       await acknowledgeEvent(this.#settings.redis, entry);
       return undefined;
@@ -180,8 +184,13 @@ export class Outbox {
   }
 
   async #replay({ id, tenant, facts }: OutboxEntry): Promise<void> {
-    const message = replayed(facts);
+    const message = named(facts, "message");
     if (message !== undefined) await this.#begin({ tenant, message, run: id }, undefined);
+  }
+
+  async #notice({ tenant, facts }: OutboxEntry): Promise<void> {
+    const id = named(facts, "id");
+    if (id !== undefined) await this.#settings.notice({ tenant, id });
   }
 
   async #spread(entry: OutboxEntry): Promise<void> {
@@ -215,11 +224,11 @@ export class Outbox {
   }
 }
 
-/** @returns the message that is to be sent once more; undefined where none is named */
-function replayed(facts: string): string | undefined {
+/** @returns what an entry names; undefined where it names nothing */
+function named(facts: string, member: "message" | "id"): string | undefined {
   try {
-    const { message } = JSON.parse(facts) as { message?: unknown };
-    return typeof message === "string" ? message : undefined;
+    const { [member]: name } = JSON.parse(facts) as { readonly [member: string]: unknown };
+    return typeof name === "string" ? name : undefined;
   } catch {
     return undefined;
   }

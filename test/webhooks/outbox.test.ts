@@ -51,6 +51,7 @@ describe("the outbox", () => {
         return Promise.resolve();
       },
       withdraw: () => Promise.resolve(),
+      notice: () => Promise.resolve(),
       log: silentLog,
     }).run(closing.signal);
     stop = () => {
