@@ -23,6 +23,7 @@ import { onlyTenant, type TenantOf } from "./http/tenant.js";
 import type { ParseThread } from "./kserve/http/parse-thread.js";
 import { RequestReader } from "./kserve/http/request-reader.js";
 import { TensorPrinter } from "./kserve/http/tensor-printer.js";
+import { addScheduleRoutes, type ScheduleRoutesOptions } from "./schedules/routes.js";
 import { addWebhookRoutes, type WebhookRoutesOptions } from "./webhooks/routes.js";
 import { addKserveRoutes, type KserveRoutesOptions } from "./kserve/http/routes.js";
 
@@ -36,6 +37,8 @@ export interface AppOptions extends Omit<KserveRoutesOptions, "bodies" | "reader
   readonly sequences?: Sequences;
   /** Absent where no jobs are taken. */
   readonly jobs?: Jobs;
+  /** Absent where jobs are not submitted again and again. */
+  readonly schedules?: ScheduleRoutesOptions;
   /** Absent where nobody is told of events. */
   readonly webhooks?: WebhookRoutesOptions;
   readonly bodies?: Bodies;
@@ -77,6 +80,9 @@ export function buildApp(options: AppOptions): GatewayApp {
     addSequenceRoutes(router, { ...options, sequences: options.sequences, bodies, tenantOf });
   }
   if (options.jobs !== undefined) addJobRoutes(router, { ...options, jobs: options.jobs, bodies, tenantOf });
+  if (options.jobs !== undefined && options.schedules !== undefined) {
+    addScheduleRoutes(router, options.schedules, { ...options, jobs: options.jobs, bodies, tenantOf });
+  }
   if (options.webhooks !== undefined) {
     addWebhookRoutes(router, options.webhooks, { bodies, limits: options.limits, tenantOf });
   }

@@ -37,6 +37,7 @@ import { Readers } from "./stream/readers.js";
 import { Relay } from "./stream/relay.js";
 import { parseRanges } from "./webhooks/addresses.js";
 import { parseKey, SecretBox } from "./webhooks/secrets.js";
+import { Schedules } from "./schedules/schedules.js";
 import { Webhooks } from "./webhooks/webhooks.js";
 
 const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
@@ -64,6 +65,7 @@ export interface Assembly {
   readonly deployment: Deployment;
   readonly requests: Requests;
   readonly jobs: Jobs;
+  readonly schedules: Schedules;
   readonly webhooks: Webhooks;
   readonly box: SecretBox;
   readonly app: GatewayApp;
@@ -196,6 +198,7 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     jobTtlMs: config.BATON_JOB_TTL_MS,
     resultTtlMs: config.BATON_RESULT_TTL_MS,
   });
+  const schedules = new Schedules(redis);
   const webhooks = new Webhooks({ redis, buckets });
   const secretsKey = config.BATON_SECRETS_KEY === undefined ? undefined : parseKey(config.BATON_SECRETS_KEY);
   const box = new SecretBox(secretsKey);
@@ -206,6 +209,7 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     requests,
     sequences,
     jobs,
+    schedules: { schedules, secret: deployment.secret },
     webhooks: {
       redis,
       webhooks,
@@ -221,5 +225,5 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     limits: bodyLimits,
     log: (fields, line) => log.error(fields, line),
   });
-  return { link, redis, bus, deployment, requests, jobs, webhooks, box, app };
+  return { link, redis, bus, deployment, requests, jobs, schedules, webhooks, box, app };
 }

@@ -159,6 +159,7 @@ export const errorKinds = {
       queue: "the fleet takes no requests now: its queue cannot be written to",
       versionLeft: "the version of the model that took the request is served no longer: send it again",
       fleet: "the fleet cannot be asked now",
+      schedules: "the schedules of all take as much memory as they may; try again later",
       lookUp: "the request cannot be looked up now",
       stream: "the stream cannot be read now",
       asleep:
@@ -257,6 +258,11 @@ export const errorKinds = {
   /** A webhook's URL leads where nothing may be sent to. */
   url_not_allowed: { status: 400, retry: false },
   webhook_limit: { status: 429, retry: false },
+  unknown_schedule: { status: 404, retry: false, texts: { usual: "no such schedule" } },
+  /** A schedule that has ended can be neither paused nor resumed. */
+  schedule_ended: { status: 409, retry: false, texts: { usual: "the schedule has ended" } },
+  /** A tenant has as many schedules, or as much in them, as it may. */
+  schedule_limit: { status: 429, retry: false },
   /**
    * A client says which step of its sequence a request is, and the sequence has not come so far:
    * the fleet has lost steps that were answered, or the client guesses.

@@ -133,6 +133,17 @@ export class Jobs {
   }
 
   /**
+   * Whether a stored job was submitted.
+   * @returns its id; undefined where it was not, or is known no more
+   * @throws InferenceError
+   */
+  async findStored({ body, key, ...place }: StoredJob): Promise<string | undefined> {
+    const { prepared } = await this.read(this.target(place, key), body);
+    const job = jobAddress(prepared.run.request, this.#settings.queue);
+    return (await this.#look(job)) === undefined ? undefined : encodeJobId(job);
+  }
+
+  /**
    * Records a job and queues it, in one step, or notes in that step when it is due.
    * @returns `isReplayed`: it was there before, under the same key
    * @throws InferenceError

@@ -90,7 +90,7 @@ interface Query {
   readonly after: string | undefined;
 }
 
-const queryNames = ["state", "model", "label", "limit", "after"];
+const queryNames = ["state", "model", "label", "schedule", "limit", "after"];
 
 /**
  * Reads which jobs are to be listed.
@@ -110,7 +110,12 @@ function readQuery(url: string): Query {
     else known.set(name, value);
   }
   const states = known.get("state")?.split(",").map(readState);
-  const filters = { states, model: known.get("model"), ...(labels.length > 0 && { labels }) };
+  const filters = {
+    states,
+    model: known.get("model"),
+    schedule: known.get("schedule"),
+    ...(labels.length > 0 && { labels }),
+  };
   return { filters, limit: readLimit(known.get("limit")), after: known.get("after") };
 }
 

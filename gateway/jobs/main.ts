@@ -20,6 +20,7 @@ import { jobsConfig, parseWaits, type JobsConfig } from "./config.js";
 import { Deliveries } from "./deliveries.js";
 import { DueTimers } from "./due-timers.js";
 import { Outbox } from "./outbox.js";
+import { ScheduleRuns } from "./schedule-runs.js";
 import { Sender } from "./sender.js";
 
 const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
@@ -28,7 +29,7 @@ const TOUCH_EVERY_MS = 2_000;
 async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   const lifecycle = new Lifecycle(log);
   const name = `jobs-${randomBytes(8).toString("hex")}`;
-  const { link, redis, deployment, jobs, webhooks, box } = await assemble(
+  const { link, redis, deployment, jobs, schedules, webhooks, box } = await assemble(
     {
       kind: "jobs",
       name,
@@ -64,6 +65,9 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   const due = new DueTimers({ redis, buckets, connection, run: dueJobRunner(jobs), log });
   lifecycle.onClose("due jobs", () => due.close());
   await due.whenReady();
+  const scheduleRuns = new ScheduleRuns({ connection, schedules, jobs, log });
+  lifecycle.onClose("schedules", () => scheduleRuns.close());
+  await scheduleRuns.whenReady();
   const outbox = new Outbox({
     redis,
     openReader: (key) => connectBlockingReader(link, { key, commands: redis }),
@@ -75,6 +79,7 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     deliver: (run) => deliveries.add(run),
     withdraw: (run) => deliveries.remove(run),
     schedule: (job) => due.set(job),
+    notice: (schedule) => scheduleRuns.notice(schedule),
     log,
   });
   const closing = new AbortController();
@@ -82,6 +87,7 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   const background = Promise.all([
     outbox.run(signal),
     due.watch(signal),
+    scheduleRuns.watch(signal),
     touchWhileOpen(config.BATON_HEALTH_FILE, redis, signal),
   ]);
   lifecycle.onClose("outbox", async () => {

@@ -11,6 +11,7 @@ import {
   readEvents,
   removeIdleConsumers,
   REPLAY,
+  SCHEDULED,
   takeOverEvents,
   type OutboxEntry,
 } from "#shared/queue/events.js";
@@ -46,6 +47,8 @@ export interface OutboxSettings {
   readonly withdraw: (run: DeliveryRun) => Promise<void>;
   /** Sees to it that the job is queued when it is due, if it still waits, once. */
   readonly schedule: (due: DueJob) => Promise<void>;
+  /** Told of schedules that are due from now on. */
+  readonly notice: (schedule: { readonly tenant: string; readonly id: string }) => Promise<void>;
   readonly log: Logger;
 }
 
@@ -175,6 +178,7 @@ export class Outbox {
     try {
       if (entry.type === REPLAY) await this.#replay(entry);
       else if (entry.type === DUE) await this.#schedule(entry);
+      else if (entry.type === SCHEDULED) await this.#notice(entry);
       else await this.#spread(entry);
       await acknowledgeEvent(this.#settings.redis, entry);
       return undefined;
@@ -184,13 +188,18 @@ export class Outbox {
   }
 
   async #replay({ id, tenant, facts }: OutboxEntry): Promise<void> {
-    const message = replayed(facts);
+    const message = named(facts, "message");
     if (message !== undefined) await this.#begin({ tenant, message, run: id }, undefined);
   }
 
   async #schedule({ key, facts }: OutboxEntry): Promise<void> {
     const due = dueJobOf(this.#keys.indexOf(key), facts);
     if (due !== undefined) await this.#settings.schedule(due);
+  }
+
+  async #notice({ tenant, facts }: OutboxEntry): Promise<void> {
+    const id = named(facts, "id");
+    if (id !== undefined) await this.#settings.notice({ tenant, id });
   }
 
   async #spread(entry: OutboxEntry): Promise<void> {
@@ -224,11 +233,11 @@ export class Outbox {
   }
 }
 
-/** @returns the message that is to be sent once more; undefined where none is named */
-function replayed(facts: string): string | undefined {
+/** @returns what an entry names; undefined where it names nothing */
+function named(facts: string, member: "message" | "id"): string | undefined {
   try {
-    const { message } = JSON.parse(facts) as { message?: unknown };
-    return typeof message === "string" ? message : undefined;
+    const { [member]: name } = JSON.parse(facts) as { readonly [member: string]: unknown };
+    return typeof name === "string" ? name : undefined;
   } catch {
     return undefined;
   }

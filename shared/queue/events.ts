@@ -14,6 +14,9 @@ export type EventType = (typeof eventTypes)[number];
 /** That somebody asks for a delivery once more: no event, but it takes the same way. */
 export const REPLAY = "replay";
 
+/** That a schedule was made or goes on: no event either. */
+export const SCHEDULED = "schedule";
+
 export interface OutboxEntry {
   readonly key: string;
   /** Of the stream: Redis's time in ms, and a count. */
@@ -103,6 +106,11 @@ export async function removeIdleConsumers(redis: RedisClient, key: string, idleM
 /** Asks for a delivery once more. */
 export async function askForReplay(redis: RedisClient, tenant: string, message: string): Promise<void> {
   await redis.xadd(eventsKey(0), "*", "t", tenant, "e", REPLAY, "d", JSON.stringify({ message }));
+}
+
+/** Tells a jobs process of a schedule that is due from now on. */
+export async function announceSchedule(redis: RedisClient, tenant: string, id: string): Promise<void> {
+  await redis.xadd(eventsKey(0), "*", "t", tenant, "e", SCHEDULED, "d", JSON.stringify({ id }));
 }
 
 /** An entry whose fields were deleted, or that has others, tells nothing. */

@@ -226,6 +226,18 @@ export const webhookKeys = {
   delivery: (tenant: string, message: string) => `{hooks}:delivery:${tenant}:${message}`,
 };
 
+/** The keys of schedules; all lie in one slot. make-schedule.lua has their fields. */
+export const scheduleKeys = {
+  /** hash: one schedule */
+  schedule: (tenant: string, id: string) => `{schedules}:schedule:${tenant}:${id}`,
+  /** zset of the tenant's schedules: id → Redis ms at which it was made */
+  ids: (tenant: string) => `{schedules}:ids:${tenant}`,
+  /** hash: bytes of the schedules of each tenant, and of all under '' */
+  bytes: "{schedules}:bytes",
+  /** zset of schedules that are active: `tenant:id` → Redis ms at which each is due next */
+  due: "{schedules}:due",
+};
+
 /** What the keys of BullMQ's queues begin with: one hash tag, since its scripts take many. */
 export const QUEUE_PREFIX = "{jobs}";
 

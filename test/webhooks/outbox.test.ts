@@ -52,6 +52,7 @@ describe("the outbox", () => {
       },
       withdraw: () => Promise.resolve(),
       schedule: () => Promise.resolve(),
+      notice: () => Promise.resolve(),
       log: silentLog,
     }).run(closing.signal);
     stop = () => {

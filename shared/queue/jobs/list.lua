@@ -7,8 +7,8 @@
 --   ARGV[3] Redis ms, and ARGV[4] id: it begins behind the job that was recorded then under this
 --           id; '+inf' and '' to begin with the newest
 --   ARGV[5] most jobs to tell of
---   ARGV[6] filters, JSON: `states`, a list; `model`, a name; `labels`, each a name, a value, and
---           both as they stand in JSON. Absent: any
+--   ARGV[6] filters, JSON: `states`, a list; `model`, a name; `schedule`, an id; `labels`, each a
+--           name, a value, and both as they stand in JSON. Absent: any
 --   Returns {views, at, id}  views as view.lua has them; where to go on, '' and '' where no more
 --                            are left
 local load = KEYS[2]
@@ -49,8 +49,10 @@ repeat
       nextAt, nextId, looked = score, one, looked + 1
       local model, name = one:match('^([^:]*):(.*)$')
       if not filters.model or filters.model == model then
-        local options = redis.pcall('HGET', jobKey(tag .. ':' .. model, name), 'options')
-        local fits = type(options) ~= 'string' or hasLabels(options)
+        local noted = redis.pcall('HMGET', jobKey(tag .. ':' .. model, name), 'options', 'schedule')
+        local options = not noted.err and noted[1]
+        local fits = type(options) ~= 'string' or
+          (not filters.schedule or filters.schedule == noted[2]) and hasLabels(options)
         local view = fits and viewOf(load, group, now, tag .. ':' .. model, name)
         if fits and not view then
           gone[#gone + 1] = one

@@ -20,6 +20,8 @@ export interface JobFilters {
   /** Absent: any. */
   readonly states?: readonly JobState[] | undefined;
   readonly model?: string | undefined;
+  /** The schedule that has made them. */
+  readonly schedule?: string | undefined;
   /** Pairs of which a job must have all. */
   readonly labels?: readonly (readonly [name: string, value: string])[] | undefined;
 }

@@ -1,0 +1,219 @@
+/**
+ * Submits the jobs of schedules when they are due. The record of a schedule says what is due and
+ * what was done; BullMQ only wakes us, with one job for each schedule that is due soon, so that one
+ * process at a time looks after it. All that BullMQ has can be lost: each process looks into the
+ * records every few seconds, and has BullMQ wake us for what is due before it looks again.
+ *
+ * The id of a job is made of its schedule and its time, so whoever submits it a second time finds
+ * that it is there. Before a job is submitted its time is noted as begun, so that who comes after a
+ * process that died knows of which job it has to ask.
+ */
+import { DelayedError, Queue, Worker, type ConnectionOptions, type Job } from "bullmq";
+import type { Logger } from "pino";
+import { errorKinds, InferenceError } from "#shared/errors.js";
+import { QUEUE_PREFIX } from "#shared/queue/keys.js";
+import type { DueSchedule, ScheduleName } from "#shared/queue/schedules/schedules.js";
+import { delay } from "#shared/retry.js";
+import type { Jobs, StoredJob } from "../job-paths/jobs.js";
+import { dueTick, fired, triedUntil, withMiss, withRun, type Schedule } from "../schedules/schedule.js";
+import type { Schedules, StoredSchedule } from "../schedules/schedules.js";
+
+export interface ScheduleRunsSettings {
+  /** As BullMQ wants it (`connectForQueue`). */
+  readonly connection: ConnectionOptions;
+  readonly schedules: Schedules;
+  readonly jobs: Jobs;
+  readonly log: Logger;
+}
+
+const QUEUE = "schedules";
+const AT_ONCE = 100;
+/** As for deliveries: a living process renews the lock in time, since it only waits. */
+const LOCK_MS = 5_000;
+const STALLED_EVERY_MS = 2_500;
+const RETRY_MS = 1_000;
+const WITHOUT_END = 1_000_000;
+/** The records are looked into at this interval. */
+const LOOK_EVERY_MS = 10_000;
+/** A look has us woken for what is due within this time; the next one comes before that. */
+const LOOK_AHEAD_MS = 20_000;
+/** BullMQ keeps what is due within this time. A look would otherwise miss what just leaves it. */
+const KEPT_MS = 60_000;
+/** Most that one look takes, and what one call to BullMQ does. */
+const MOST_AT_A_LOOK = 10_000;
+const AT_A_CALL = 500;
+/** A job that finds no room is tried again after half of the time for which that has lasted. */
+const AGAIN_MS = { least: 1_000, most: 30_000 };
+/** In so many steps a schedule has come to rest, unless others change it meanwhile. */
+const MOST_STEPS = 10;
+
+export class ScheduleRuns {
+  readonly #settings: ScheduleRunsSettings;
+  readonly #queue: Queue<ScheduleName>;
+  readonly #worker: Worker<ScheduleName>;
+
+  constructor(settings: ScheduleRunsSettings) {
+    const { connection, log } = settings;
+    this.#settings = settings;
+    this.#queue = new Queue(QUEUE, { connection, prefix: QUEUE_PREFIX, skipMetasUpdate: true });
+    this.#worker = new Worker<ScheduleName>(QUEUE, (job, token) => this.#run(job, token), {
+      connection,
+      prefix: QUEUE_PREFIX,
+      concurrency: AT_ONCE,
+      lockDuration: LOCK_MS,
+      stalledInterval: STALLED_EVERY_MS,
+      maxStalledCount: WITHOUT_END,
+      runRetryDelay: RETRY_MS,
+    });
+    const onError = (error: Error) => log.debug({ error: error.message }, "the queue of schedules has an error");
+    this.#queue.on("error", onError);
+    this.#worker.on("error", onError);
+    this.#worker.on("stalled", (id) => log.warn({ schedule: id }, "a schedule is taken over: its process is gone"));
+  }
+
+  whenReady(): Promise<unknown> {
+    return Promise.all([this.#queue.waitUntilReady(), this.#worker.waitUntilReady()]);
+  }
+
+  /** Has us woken for a schedule that is new, or goes on. */
+  async notice(name: ScheduleName): Promise<void> {
+    const { schedules } = this.#settings;
+    const next = (await schedules.find(name))?.schedule.next ?? null;
+    if (next !== null) await this.#wakeFor([{ ...name, at: next }], await schedules.now(), KEPT_MS);
+  }
+
+  /** Looks again and again for what is due soon, until `signal` aborts. */
+  async watch(signal: AbortSignal): Promise<void> {
+    const { schedules, log } = this.#settings;
+    while (!signal.aborted) {
+      try {
+        const now = await schedules.now();
+        await this.#wakeFor(await schedules.due(now + LOOK_AHEAD_MS, MOST_AT_A_LOOK), now, LOOK_AHEAD_MS);
+      } catch (error) {
+        log.debug({ error: String(error) }, "schedules cannot be looked at now");
+      }
+      await delay(LOOK_EVERY_MS * (0.8 + Math.random() * 0.2), signal);
+    }
+  }
+
+  /** Takes no more, and waits until what is under way has ended. */
+  async close(): Promise<void> {
+    await this.#worker.close();
+    await this.#queue.close();
+  }
+
+  /** Changes nothing where BullMQ knows of the schedule. */
+  async #wakeFor(due: readonly DueSchedule[], now: number, within: number): Promise<void> {
+    const wakes = due
+      .filter(({ at }) => at - now <= within)
+      .map(({ tenant, id, at }) => ({
+        name: "tick",
+        data: { tenant, id },
+        opts: {
+          jobId: id,
+          delay: Math.max(0, Math.ceil(at - now)),
+          attempts: WITHOUT_END,
+          backoff: { type: "fixed", delay: RETRY_MS },
+          removeOnComplete: true,
+          removeOnFail: true,
+          stackTraceLimit: 1,
+        },
+      }));
+    for (let from = 0; from < wakes.length; from += AT_A_CALL) {
+      await this.#queue.addBulk(wakes.slice(from, from + AT_A_CALL));
+    }
+  }
+
+  async #run(job: Job<ScheduleName>, token: string | undefined): Promise<void> {
+    const { log } = this.#settings;
+    const { tenant, id } = job.data;
+    for (let step = 0; step < MOST_STEPS; step++) {
+      const after = await this.#step({ tenant, id });
+      if (after === "rests") return;
+      if (after === "goes on") continue;
+      await job.moveToDelayed(Math.max(Date.now(), Math.ceil(after.wakeAt)), token);
+      throw new DelayedError();
+    }
+    log.warn({ schedule: id }, "a schedule does not come to rest; it is tried again");
+    throw new Error("it does not come to rest");
+  }
+
+  /** Does what is to be done next for a schedule. */
+  async #step(name: ScheduleName): Promise<Step> {
+    const { schedules } = this.#settings;
+    const stored = await schedules.find(name);
+    if (stored === undefined) return "rests";
+    const { schedule } = stored;
+    const now = await schedules.now();
+    const clock = { now, aheadMs: Date.now() - now };
+    const tick = dueTick(schedule, now);
+    if (schedule.firing !== null && schedule.firing !== tick) return this.#askFor(stored, schedule.firing);
+    if (tick === undefined) return waitFor(schedule, clock);
+    if (schedule.firing === null) {
+      const begin = (one: Schedule) => (one.firing === null && one.next === schedule.next ? fired(one, tick) : one);
+      const begun = await schedules.change(name, begin);
+      // Somebody else was faster, such as who has paused it.
+      if (begun?.schedule.firing !== tick || begun.schedule.state !== "active") return "goes on";
+    }
+    return this.#submit(stored, tick, clock);
+  }
+
+  async #submit({ schedule, job }: StoredSchedule, tick: number, clock: Clock): Promise<Step> {
+    const { schedules, jobs, log } = this.#settings;
+    const { id: scheduleId } = schedule;
+    try {
+      const { id } = await jobs.submitStored(storedJob(schedule, job, tick));
+      const settled = await schedules.change(schedule, (one) => withRun(one, tick, id));
+      log.debug({ schedule: scheduleId, job: id }, "a schedule has made a job");
+      return settled === undefined ? "rests" : waitFor(settled.schedule, clock);
+    } catch (error) {
+      if (!(error instanceof InferenceError)) throw error;
+      const { code, message } = error;
+      if (errorKinds[code].retry) {
+        const waitMs = Math.min(Math.max((clock.now - tick) / 2, AGAIN_MS.least), AGAIN_MS.most);
+        const until = triedUntil(schedule, tick) + clock.aheadMs;
+        return { wakeAt: Math.min(Date.now() + waitMs, until) };
+      }
+      log.info({ schedule: scheduleId, code }, "a schedule could not make a job");
+      await schedules.change(schedule, (one) => withMiss(one, tick, { at: tick, code, message }));
+      return "goes on";
+    }
+  }
+
+  /** Finds out whether the job is there whose time was begun, but neither done nor given up. */
+  async #askFor({ schedule, job }: StoredSchedule, tick: number): Promise<Step> {
+    const { schedules, jobs } = this.#settings;
+    const missed: Schedule["error"] = { at: tick, code: "missed", message: "no job could be made until the next time" };
+    let id: string | undefined;
+    try {
+      id = await jobs.findStored(storedJob(schedule, job, tick));
+    } catch (error) {
+      if (!(error instanceof InferenceError)) throw error;
+      if (errorKinds[error.code].retry) return { wakeAt: Date.now() + RETRY_MS };
+    }
+    await schedules.change(schedule, (one) =>
+      id === undefined ? withMiss(one, tick, missed) : withRun(one, tick, id),
+    );
+    return "goes on";
+  }
+}
+
+/** What is known after a step: nothing is left to do, or more at once, or at a time of ours. */
+type Step = "rests" | "goes on" | { readonly wakeAt: number };
+
+/** Redis's clock as it was just read, and by how much ours was ahead of it. */
+interface Clock {
+  readonly now: number;
+  readonly aheadMs: number;
+}
+
+function waitFor({ next }: Schedule, { now, aheadMs }: Clock): Step {
+  if (next === null || next - now > KEPT_MS) return "rests";
+  return { wakeAt: next + aheadMs };
+}
+
+/** The same for one time of a schedule, whoever submits it. */
+function storedJob({ id, tenant, model, version }: Schedule, body: Buffer, tick: number): StoredJob {
+  const key = `\nschedule\n${id}\n${tick}`;
+  return { tenant, model, version: version ?? undefined, body, key, tick: { schedule: id, at: tick } };
+}

@@ -1,0 +1,38 @@
+/** The typed wrapper of make-schedule.lua: records a new schedule. */
+import type { RedisClient } from "../../redis/connect.js";
+import { defineScript, word } from "../../redis/script.js";
+import { keysOf, type ScheduleName } from "./schedules.js";
+
+export interface NewSchedule extends ScheduleName {
+  /** JSON. */
+  readonly facts: string;
+  /** As its client has sent it. */
+  readonly job: Buffer;
+  /** Digest of all that its client asked for. */
+  readonly asked: string;
+  /** Redis ms. */
+  readonly madeAt: number;
+  readonly dueAt: number;
+}
+
+/** What schedules may take, for each tenant and together. */
+export interface ScheduleLimits {
+  readonly most: number;
+  readonly mostBytes: number;
+  readonly mostBytesOfAll: number;
+}
+
+const said = ["made", "known", "mismatch", "full", "too-large", "no-room"] as const;
+
+const script = defineScript(new URL("./make-schedule.lua", import.meta.url), (reply) => word(reply, said), {
+  durable: true,
+});
+
+export function makeSchedule(
+  redis: RedisClient,
+  { facts, job, asked, madeAt, dueAt, ...name }: NewSchedule,
+  { most, mostBytes, mostBytesOfAll }: ScheduleLimits,
+): Promise<(typeof said)[number]> {
+  const args = [name.tenant, name.id, facts, job, asked, madeAt, dueAt, most, mostBytes, mostBytesOfAll];
+  return script(redis, keysOf(name), args);
+}

@@ -1,0 +1,58 @@
+/** Schedules, read with plain commands. make-schedule.lua has their fields. */
+import type { RedisClient } from "../../redis/connect.js";
+import { scheduleKeys } from "../keys.js";
+
+export interface ScheduleName {
+  readonly tenant: string;
+  readonly id: string;
+}
+
+export interface StoredSchedule {
+  /** JSON. */
+  readonly facts: string;
+  /** As its client has sent it. */
+  readonly job: Buffer;
+}
+
+/** The keys that the scripts take. */
+export function keysOf({ tenant, id }: ScheduleName): readonly string[] {
+  const { schedule, ids, bytes, due } = scheduleKeys;
+  return [schedule(tenant, id), ids(tenant), bytes, due];
+}
+
+export async function readSchedule(
+  redis: RedisClient,
+  { tenant, id }: ScheduleName,
+): Promise<StoredSchedule | undefined> {
+  const [facts, job] = await redis.hmgetBuffer(scheduleKeys.schedule(tenant, id), "facts", "job");
+  return facts && job ? { facts: facts.toString("utf8"), job } : undefined;
+}
+
+/**
+ * The tenant's schedules, newest first.
+ * @param from how many are passed over
+ */
+export function listSchedules(redis: RedisClient, tenant: string, from: number, count: number): Promise<string[]> {
+  return redis.zrevrange(scheduleKeys.ids(tenant), from, from + count - 1);
+}
+
+/** How many of the tenant's schedules are newer; undefined for one that is not among them. */
+export async function placeOfSchedule(redis: RedisClient, { tenant, id }: ScheduleName): Promise<number | undefined> {
+  return (await redis.zrevrank(scheduleKeys.ids(tenant), id)) ?? undefined;
+}
+
+export interface DueSchedule extends ScheduleName {
+  /** Redis ms. */
+  readonly at: number;
+}
+
+/** Those that are due up to a time, the most overdue first. */
+export async function dueSchedules(redis: RedisClient, until: number, most: number): Promise<DueSchedule[]> {
+  const found = await redis.zrangebyscore(scheduleKeys.due, "-inf", until, "WITHSCORES", "LIMIT", 0, most);
+  const due: DueSchedule[] = [];
+  for (let i = 0; i + 1 < found.length; i += 2) {
+    const [tenant = "", id = ""] = (found[i] ?? "").split(":");
+    due.push({ tenant, id, at: Number(found[i + 1]) });
+  }
+  return due;
+}
