@@ -76,7 +76,10 @@ export function buildApp(options: AppOptions): GatewayApp {
   if (options.sequences !== undefined) {
     addSequenceRoutes(router, { ...options, sequences: options.sequences, bodies, tenantOf });
   }
-  if (options.jobs !== undefined) addJobRoutes(router, { ...options, jobs: options.jobs, bodies, reader, tenantOf });
+  if (options.jobs !== undefined && options.webhooks !== undefined) {
+    const { jobs, webhooks: hooks } = options;
+    addJobRoutes(router, { ...options, jobs, hooks, bodies, reader, tenantOf });
+  }
   if (options.webhooks !== undefined) {
     addWebhookRoutes(router, options.webhooks, { bodies, limits: options.limits, tenantOf });
   }

@@ -174,6 +174,9 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
   lifecycle.onClose("parse threads", async () => {
     await Promise.all([parseThread.close(), printThread.close()]);
   });
+  const webhooks = new Webhooks({ redis, buckets });
+  const secretsKey = config.BATON_SECRETS_KEY === undefined ? undefined : parseKey(config.BATON_SECRETS_KEY);
+  const box = new SecretBox(secretsKey);
   const jobs = new Jobs({
     queue,
     pending,
@@ -182,10 +185,8 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     printer: new TensorPrinter(printThread),
     jobTtlMs: config.BATON_JOB_TTL_MS,
     resultTtlMs: config.BATON_RESULT_TTL_MS,
+    box,
   });
-  const webhooks = new Webhooks({ redis, buckets });
-  const secretsKey = config.BATON_SECRETS_KEY === undefined ? undefined : parseKey(config.BATON_SECRETS_KEY);
-  const box = new SecretBox(secretsKey);
   const app = buildApp({
     fleet,
     tenantOf,

@@ -4,8 +4,9 @@
  */
 import { outcomeOf, readOutcome } from "#shared/contract/outcome.js";
 import { errorKinds, fixedError, InferenceError } from "#shared/errors.js";
-import { decodeRequestId, requestName, type RequestAddress } from "#shared/queue/address.js";
-import { jobKey } from "#shared/queue/keys.js";
+import { decodeRequestId, parseRequestName, requestName, type RequestAddress } from "#shared/queue/address.js";
+import type { NotedJob } from "#shared/queue/job-events.js";
+import { jobKey, logKey, outcomeKey } from "#shared/queue/keys.js";
 import { newestJobs, type JobFilters } from "#shared/queue/jobs/list.js";
 import { readJob } from "#shared/queue/jobs/read.js";
 import type { JobView } from "#shared/queue/jobs/view.js";
@@ -22,13 +23,18 @@ import { waitOf, type JobOptions } from "./options.js";
 import { indexId, listPage } from "./pages.js";
 import type { Prepared, Shown } from "./prepare.js";
 import { isKept, renderResult } from "./result.js";
-import { encodeJobId, renderView, requestOf } from "./view.js";
+import { SealedError, type SecretBox } from "../webhooks/secrets.js";
+import { parseTarget } from "../webhooks/target.js";
+import { ownerOf, UnreadableError } from "../webhooks/webhook.js";
+import { encodeJobId, renderView, requestOf, viewOfNoted } from "./view.js";
+import { recordedWebhook, type GivenWebhook } from "./webhook.js";
 
 export interface JobsSettings extends JobSettings {
   readonly bus: Bus;
   readonly printer: TensorPrinter;
   /** How long a result is kept where its job does not say, in ms. */
   readonly resultTtlMs: number;
+  readonly box: SecretBox;
 }
 
 /** A job as its client has sent it. */
@@ -36,8 +42,10 @@ export interface SentJob {
   readonly type: JobType;
   readonly options: JobOptions;
   readonly prepared: Prepared;
-  /** All of the body. */
+  /** What is kept of the body. */
   readonly body: Buffer;
+  /** Of its own. */
+  readonly webhook?: GivenWebhook | undefined;
 }
 
 export interface ToldJob {
@@ -48,8 +56,10 @@ export interface ToldJob {
 
 /** Longer results are not told with the view, in bytes of JSON. */
 const LONGEST_INLINE = 65_536;
-/** No shorter JSON comes of a result of more bytes than this. */
-const LONGEST_RAW = 8 * LONGEST_INLINE;
+/** The same of the view in an event. */
+const LONGEST_IN_EVENT = 16_384;
+/** No JSON comes of a result that is shorter than one of its bytes in so many. */
+const RAW_FACTOR = 8;
 
 export class Jobs {
   readonly #settings: JobsSettings;
@@ -67,14 +77,35 @@ export class Jobs {
    * @returns `isReplayed`: it was there before, under the same key
    * @throws InferenceError
    */
-  async submit({ type, options, prepared, body }: SentJob): Promise<ToldJob & { readonly isReplayed: boolean }> {
+  async submit(sent: SentJob): Promise<ToldJob & { readonly isReplayed: boolean }> {
+    const { type, options, prepared, body, webhook } = sent;
     const { run, shown, timeoutMs } = prepared;
-    const address = jobAddress(run.request, this.#settings.queue);
-    const record = { type, options: JSON.stringify(options), shown: JSON.stringify(shown), body };
+    const { queue, box } = this.#settings;
+    const address = jobAddress(run.request, queue);
+    const own = webhook && recordedWebhook(box, address.tenant, encodeJobId(address), webhook);
+    const record = { type, options: JSON.stringify(options), shown: JSON.stringify(shown), body, ...own };
     const part = { keptMs: options.result_ttl, record };
-    const asked = JSON.stringify([type, options, shown, timeoutMs]);
+    const asked = JSON.stringify([type, options, shown, timeoutMs, ...(webhook ? [webhook.digest] : [])]);
     const said = await submitJob(this.#settings, run, address, { part, asked });
-    return { ...(await this.#tellQueued(address)), isReplayed: said === "known" };
+    const secret = webhook && "url" in webhook.shown ? await this.#secretOf(address) : undefined;
+    return { ...(await this.#tellQueued(address, secret)), isReplayed: said === "known" };
+  }
+
+  /**
+   * How a job stood when something happened to it, for webhooks.
+   * @returns its id, and its view as JSON; without the result where that is long, or is gone
+   */
+  async toldOf(job: RequestAddress, noted: NotedJob): Promise<ToldJob> {
+    const { redis } = this.#settings.queue;
+    const request = { ...job, ...parseRequestName(noted.request) };
+    const [shown, resultBytes, records] = await Promise.all([
+      redis.hget(jobKey(job), "shown"),
+      redis.hstrlen(outcomeKey(request), "body"),
+      redis.llen(logKey(request)),
+    ]);
+    const view = viewOfNoted(noted, { shown: shown ?? undefined, resultBytes, records });
+    const result = shown === null ? undefined : await this.#inline(job, view, LONGEST_IN_EVENT);
+    return { id: encodeJobId(job), view: renderView(job, view, { result }) };
   }
 
   /** @throws InferenceError `unknown_job` or `unavailable` */
@@ -155,7 +186,7 @@ export class Jobs {
     const { redis, buckets } = this.#settings.queue;
     const from = after === undefined ? newestJobs : await this.#placeOf(tenant, after);
     const { jobs, hasMore, last } = await askRedis(() => listPage(redis, buckets, tenant, from, most, filters));
-    const told = jobs.map(({ job, view }) => ({ id: encodeJobId(job), view: renderView(job, view, undefined) }));
+    const told = jobs.map(({ job, view }) => ({ id: encodeJobId(job), view: renderView(job, view, {}) }));
     return { jobs: told, hasMore, last: last === undefined ? null : encodeJobId(last) };
   }
 
@@ -173,12 +204,30 @@ export class Jobs {
    * nothing was queued: it would send the job again, and have two.
    * @throws InferenceError `outcome_unknown`
    */
-  async #tellQueued(job: RequestAddress): Promise<ToldJob> {
+  async #tellQueued(job: RequestAddress, secret?: string): Promise<ToldJob> {
     try {
-      return await this.#tell(job);
+      return await this.#render(job, await this.#read(job), secret);
     } catch (cause) {
       if (!(cause instanceof InferenceError)) throw cause;
       throw fixedError("outcome_unknown", "admission", { cause });
+    }
+  }
+
+  /**
+   * The secret of a job's own webhook, as the submission has written it that came first. Only who
+   * submits the job, or repeats that under its key, is told.
+   */
+  async #secretOf(job: RequestAddress): Promise<string | undefined> {
+    const { queue, box } = this.#settings;
+    try {
+      const text = await askRedis(() => queue.redis.hget(jobKey(job), "target"));
+      const target = parseTarget(text ?? "");
+      return "url" in target ? box.open(target.secret, ownerOf({ ...job, id: encodeJobId(job) })) : undefined;
+    } catch (cause) {
+      // It is queued, and without the secret its client could verify nothing.
+      if (cause instanceof InferenceError) throw fixedError("outcome_unknown", "admission", { cause });
+      if (cause instanceof SealedError || cause instanceof UnreadableError) return undefined;
+      throw cause;
     }
   }
 
@@ -211,21 +260,22 @@ export class Jobs {
     await askRedis(() => endRequest({ redis: queue.redis, bus }, requestOf(job, view), ending));
   }
 
-  async #render(job: RequestAddress, view: JobView): Promise<ToldJob> {
-    return { id: encodeJobId(job), view: renderView(job, view, await this.#inline(job, view)) };
+  async #render(job: RequestAddress, view: JobView, secret?: string): Promise<ToldJob> {
+    const result = await this.#inline(job, view, LONGEST_INLINE);
+    return { id: encodeJobId(job), view: renderView(job, view, { result, secret, showsWebhook: true }) };
   }
 
-  /** The result as JSON where it is short. */
-  async #inline(job: RequestAddress, view: JobView): Promise<string | undefined> {
-    if (view.state !== "completed" || !isKept(view, Date.now()) || view.resultBytes > LONGEST_RAW) return undefined;
-    if (view.records > LONGEST_INLINE) return undefined;
+  /** The result as JSON where that takes no more than `most` bytes. */
+  async #inline(job: RequestAddress, view: JobView, most: number): Promise<string | undefined> {
+    if (view.state !== "completed" || !isKept(view, Date.now())) return undefined;
+    if (view.resultBytes > RAW_FACTOR * most || view.records > most) return undefined;
     const { queue, printer } = this.#settings;
     const rendering = () => renderResult({ redis: queue.redis, printer }, view, requestOf(job, view));
     try {
       const { headers, body } = await askRedis(rendering);
       const text = body.join("");
       const isJson = headers["content-type"] === "application/json";
-      return isJson && Buffer.byteLength(text) <= LONGEST_INLINE ? text : undefined;
+      return isJson && Buffer.byteLength(text) <= most ? text : undefined;
     } catch (error) {
       // It may have expired meanwhile, or be no JSON.
       if (error instanceof InferenceError && error.code !== "unavailable") return undefined;

@@ -3,6 +3,7 @@ import { InferenceError } from "#shared/errors.js";
 import { isObject } from "#shared/json/members.js";
 import type { JsonObject, JsonValue } from "#shared/json/parse.js";
 import { preview } from "../generation/parameters.js";
+import type { JobWebhook } from "./webhook.js";
 
 /**
  * The longest that a job may wait until it is begun, in ms, and so long it waits where it says
@@ -31,6 +32,8 @@ export interface JobOptions {
   readonly attempts: number;
   /** The version of the model that its client named; null where it named none. */
   readonly version: string | null;
+  /** Who is told of it, beside the webhooks of its tenant. */
+  readonly webhook?: JobWebhook;
 }
 
 export interface TtlTerms {
@@ -40,18 +43,20 @@ export interface TtlTerms {
   readonly jobTtlMs: number;
 }
 
-const names = ["priority", "deadline", "attempts", "result_ttl", "labels"];
+const names = ["priority", "deadline", "attempts", "result_ttl", "labels", "webhook"];
 /** Those that are known, and that nothing here carries out yet. */
-const unbuilt = ["delay", "run_at", "backoff", "webhook"];
+const unbuilt = ["delay", "run_at", "backoff"];
 
 /**
  * @param version that the path names
+ * @param webhook as it was read already
  * @throws InferenceError that names the wrong option
  */
 export function readOptions(
   given: JsonObject,
   { resultTtlMs, jobTtlMs }: TtlTerms,
   version: string | undefined,
+  webhook: JobWebhook | undefined,
 ): JobOptions {
   for (const name in given) {
     if (unbuilt.includes(name)) throw refused(`${name} is not supported yet`);
@@ -70,6 +75,7 @@ export function readOptions(
     labels: readLabels(option("labels")),
     attempts,
     version: version ?? null,
+    ...(webhook !== undefined && { webhook }),
   };
 }
 

@@ -12,14 +12,16 @@ import type { GatewayEnv, Router } from "../http/router.js";
 import type { TenantOf } from "../http/tenant.js";
 import { modelName, modelPaths, modelVersion } from "../kserve/http/path.js";
 import type { RequestReader } from "../kserve/http/request-reader.js";
-import { readEnvelope } from "./envelope.js";
+import { keptBody, readEnvelope } from "./envelope.js";
 import type { Jobs, SentJob } from "./jobs.js";
 import { checkedWait, isLabelName, readOptions } from "./options.js";
 import { prepare, type Preparing } from "./prepare.js";
+import { readJobWebhook, type WebhookTerms } from "./webhook.js";
 
 export interface JobRoutesOptions {
   readonly fleet: { readonly directory: ModelDirectory };
   readonly jobs: Jobs;
+  readonly hooks: WebhookTerms;
   readonly bodies: Bodies;
   readonly reader: RequestReader;
   readonly limits: Limits;
@@ -30,7 +32,7 @@ const DEFAULT_PAGE = 20;
 const LONGEST_PAGE = 100;
 
 export function addJobRoutes(router: Router, options: JobRoutesOptions): void {
-  const { fleet, jobs, bodies, reader, limits, tenantOf } = options;
+  const { fleet, jobs, hooks, bodies, reader, limits, tenantOf } = options;
 
   const preparing = (c: Context<GatewayEnv>, name: string, version: string | undefined): Preparing => {
     const { incoming } = c.env;
@@ -59,9 +61,11 @@ export function addJobRoutes(router: Router, options: JobRoutesOptions): void {
         const accepted = { maxBytes: limits.controlBytes, encoding: incoming.headers["content-encoding"] };
         const sent = await bodies.use(incoming, accepted, async (body): Promise<SentJob> => {
           const envelope = readEnvelope(body);
-          const asked = readOptions(envelope.options, jobs.ttls, version);
+          const own = envelope.options["webhook"] ?? undefined;
+          const webhook = own === undefined ? undefined : await readJobWebhook(own, context.tenant, hooks);
+          const asked = readOptions(envelope.options, jobs.ttls, version, webhook?.shown);
           const prepared = await prepare(context, envelope, asked, checkedWait(asked, Date.now()));
-          return { type: envelope.type, options: asked, prepared, body };
+          return { type: envelope.type, options: asked, prepared, body: keptBody(envelope, body), webhook };
         });
         const { id, view, isReplayed } = await jobs.submit(sent);
         const headers = { location: `/v2/jobs/${id}`, ...(isReplayed && { "idempotent-replayed": "true" }) };

@@ -28,8 +28,8 @@ export const order = [
   "gateway/openai",
   "gateway/requests",
   "gateway/sequences",
-  "gateway/job-paths",
   "gateway/webhooks",
+  "gateway/job-paths",
   "gateway",
   "gateway/jobs",
 

@@ -9,12 +9,14 @@
 --     due       Redis ms: that request is not begun after this
 --     sequence  of that request, and its number `step` there; '' and '0' for none
 --     and what the gateway says of it: `type`, `options`, `shown`, and `body`, which is there only
---     while the job may be run once more
+--     while the job may be run once more; where it has a webhook of its own, `tell` and `target`
+--     (job-events.lua)
 --   key `jobs:{b}:<tenant>`  sorted set: `m:r` of the tenant's jobs in the bucket, by `at`
 -- The bodies of jobs that have failed or expired are counted with the results that are kept
 -- (kept.lua), and go as these do: anybody can make jobs fail faster than their records expire.
 -- include load.lua
 -- include kept.lua
+-- include job-events.lua
 local function jobKey(base, job) return 'job:' .. base .. ':' .. job end
 
 -- The index of a tenant's jobs; `base` is `{tag}:model`.
@@ -44,16 +46,17 @@ local function writeJob(base, name, fields, request, at, due, life, sequence, st
   redis.call('PEXPIRE', key, life)
 end
 
--- The request of a job has ended: its record is kept for as long as the request's, in ms, and its
--- body only if it may be run once more. `now` is Redis ms, as text.
+-- The request of a job has ended, and its record says so: the job's is kept for as long as the
+-- request's, in ms, and its body only if it may be run once more. `now` is Redis ms, as text.
 local function endJob(load, base, name, kind, body, ttl, now)
   local key = jobKey(base, name)
-  local bytes = redis.call('HSTRLEN', key, 'body')
-  if kind == 'result' or body:find('"code":"cancelled"', 1, true) == 2 then
+  local bytes, state = redis.call('HSTRLEN', key, 'body'), endedAs(kind, body)
+  if state == 'completed' or state == 'cancelled' then
     redis.call('HDEL', key, 'body')
     dropBody(load, key, bytes)
   else
     keepBody(load, key, bytes, string.format('%.0f', now + ttl))
   end
   redis.call('PEXPIRE', key, ttl)
+  noteJobEvent(base, name, state, body, now)
 end

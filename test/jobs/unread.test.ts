@@ -7,6 +7,7 @@ import { Deadlines } from "../../gateway/admission/deadlines.js";
 import { Jobs } from "../../gateway/job-paths/jobs.js";
 import { TensorPrinter } from "../../gateway/kserve/http/tensor-printer.js";
 import { PendingRequests } from "../../gateway/outcomes/pending.js";
+import { SecretBox } from "../../gateway/webhooks/secrets.js";
 import { servedModel } from "../fixtures/served-models.js";
 import { LIMITS, secret, take, useLab } from "../support/queue/lab.js";
 import { silentBus as bus, silentLog as log } from "../support/silent.js";
@@ -33,6 +34,7 @@ it("says that it may have been accepted", async () => {
     printer: new TensorPrinter(),
     jobTtlMs: 60_000,
     resultTtlMs: 60_000,
+    box: new SecretBox(undefined),
   });
   const options = { priority: null, deadline: null, result_ttl: 60_000, labels: {}, attempts: 1, version: null };
   const request = {
