@@ -103,7 +103,9 @@ export class Jobs {
       redis.hstrlen(outcomeKey(request), "body"),
       redis.llen(logKey(request)),
     ]);
-    const view = viewOfNoted(noted, { shown: shown ?? undefined, resultBytes, records });
+    // What it has generated since it began is not how it stood then.
+    const then = noted.state === "running" ? 0 : records;
+    const view = viewOfNoted(noted, { shown: shown ?? undefined, resultBytes, records: then });
     const result = shown === null ? undefined : await this.#inline(job, view, LONGEST_IN_EVENT);
     return { id: encodeJobId(job), view: renderView(job, view, { result }) };
   }

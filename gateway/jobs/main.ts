@@ -75,7 +75,11 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   const closing = new AbortController();
   const { signal } = closing;
   const looking = deliveries.lookForLost(signal);
-  const background = Promise.all([outbox.run(signal), looking, touchWhileOpen(config.BATON_HEALTH_FILE, redis, signal)]);
+  const background = Promise.all([
+    outbox.run(signal),
+    looking,
+    touchWhileOpen(config.BATON_HEALTH_FILE, redis, signal),
+  ]);
   lifecycle.onClose("outbox", async () => {
     closing.abort();
     await background;

@@ -1,13 +1,7 @@
 /** What webhooks are told of jobs, as job-events.lua notes it. */
 import { z } from "zod";
 
-export const jobEventTypes = [
-  "job.started",
-  "job.completed",
-  "job.failed",
-  "job.cancelled",
-  "job.expired",
-] as const;
+export const jobEventTypes = ["job.started", "job.completed", "job.failed", "job.cancelled", "job.expired"] as const;
 
 export type JobEventType = (typeof jobEventTypes)[number];
 
