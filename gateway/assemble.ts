@@ -186,6 +186,10 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     binaryBytes: config.BATON_MAX_BODY_BYTES,
     stateBytes: config.BATON_MAX_STATE_BYTES,
   };
+  const webhooks = new Webhooks({ redis, buckets });
+  const secretsKey = config.BATON_SECRETS_KEY === undefined ? undefined : parseKey(config.BATON_SECRETS_KEY);
+  const box = new SecretBox(secretsKey);
+  const hooks = { redis, webhooks, box, allowed: parseRanges(config.BATON_WEBHOOK_ALLOW) ?? [] };
   const jobs = new Jobs({
     queue,
     pending,
@@ -197,11 +201,10 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     printer: new TensorPrinter(printThread),
     jobTtlMs: config.BATON_JOB_TTL_MS,
     resultTtlMs: config.BATON_RESULT_TTL_MS,
+    box,
+    hooks,
   });
   const schedules = new Schedules(redis);
-  const webhooks = new Webhooks({ redis, buckets });
-  const secretsKey = config.BATON_SECRETS_KEY === undefined ? undefined : parseKey(config.BATON_SECRETS_KEY);
-  const box = new SecretBox(secretsKey);
   const app = buildApp({
     fleet,
     tenantOf,
@@ -210,12 +213,7 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     sequences,
     jobs,
     schedules: { schedules, secret: deployment.secret },
-    webhooks: {
-      redis,
-      webhooks,
-      allowed: parseRanges(config.BATON_WEBHOOK_ALLOW) ?? [],
-      box,
-    },
+    webhooks: hooks,
     isReady: () => !stopping() && fleet.canAdmit && !loads.isFull,
     serverName,
     version,

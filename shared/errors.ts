@@ -263,6 +263,8 @@ export const errorKinds = {
   schedule_ended: { status: 409, retry: false, texts: { usual: "the schedule has ended" } },
   /** A tenant has as many schedules, or as much in them, as it may. */
   schedule_limit: { status: 429, retry: false },
+  /** A delivery, or a tenant's deliveries together, were replayed too often. */
+  replay_limit: { status: 429, retry: true },
   /**
    * A client says which step of its sequence a request is, and the sequence has not come so far:
    * the fleet has lost steps that were answered, or the client guesses.

@@ -4,8 +4,9 @@
  */
 import { outcomeOf, readOutcome } from "#shared/contract/outcome.js";
 import { errorKinds, fixedError, InferenceError } from "#shared/errors.js";
-import { decodeRequestId, requestName, type RequestAddress } from "#shared/queue/address.js";
-import { jobKey } from "#shared/queue/keys.js";
+import { decodeRequestId, parseRequestName, requestName, type RequestAddress } from "#shared/queue/address.js";
+import type { NotedJob } from "#shared/queue/job-events.js";
+import { jobKey, logKey, outcomeKey } from "#shared/queue/keys.js";
 import { stageText, type JobRecord } from "#shared/queue/job.js";
 import { endLater } from "#shared/queue/jobs/end-later.js";
 import { putOff } from "#shared/queue/jobs/put-off.js";
@@ -24,13 +25,17 @@ import type { Limits } from "../http/limits.js";
 import type { Reply } from "../http/reply.js";
 import type { RequestReader } from "../kserve/http/request-reader.js";
 import type { TensorPrinter } from "../kserve/http/tensor-printer.js";
-import { readEnvelope, type JobType } from "./envelope.js";
+import { keptBody, readEnvelope, type JobType } from "./envelope.js";
 import { checkedWait, dueOf, readOptions, waitOf, type JobOptions } from "./options.js";
 import { indexId, listPage } from "./pages.js";
 import { prepare, type Prepared, type Preparing, type Shown } from "./prepare.js";
 import { isKept, renderResult } from "./result.js";
+import { SealedError, type SecretBox } from "../webhooks/secrets.js";
+import { parseTarget } from "../webhooks/target.js";
+import { ownerOf, UnreadableError } from "../webhooks/webhook.js";
 import { repeatsOf } from "./repeats.js";
-import { encodeJobId, renderView, requestOf, stageOf } from "./view.js";
+import { encodeJobId, renderView, requestOf, stageOf, viewOfNoted } from "./view.js";
+import { readJobWebhook, recordedWebhook, type GivenWebhook, type WebhookTerms } from "./webhook.js";
 
 export interface JobsSettings extends JobSettings {
   readonly bus: Bus;
@@ -40,6 +45,8 @@ export interface JobsSettings extends JobSettings {
   readonly printer: TensorPrinter;
   /** How long a result is kept where its job does not say, in ms. */
   readonly resultTtlMs: number;
+  readonly box: SecretBox;
+  readonly hooks: WebhookTerms;
 }
 
 /** Which model a job is for, and whose it is. */
@@ -67,12 +74,14 @@ export interface SentJob {
   readonly type: JobType;
   readonly options: JobOptions;
   readonly prepared: Prepared;
-  /** All of the body. */
+  /** What is kept of the body. */
   readonly body: Buffer;
   /** How long it may wait from when it is first due, in ms. */
   readonly waitMs: number;
   /** Its times cannot be kept, so it only counts where it was submitted in time under its key. */
   readonly tooLate: InferenceError | undefined;
+  /** Of its own. */
+  readonly webhook?: GivenWebhook | undefined;
 }
 
 export interface ToldJob {
@@ -83,8 +92,10 @@ export interface ToldJob {
 
 /** Longer results are not told with the view, in bytes of JSON. */
 const LONGEST_INLINE = 65_536;
-/** No shorter JSON comes of a result of more bytes than this. */
-const LONGEST_RAW = 8 * LONGEST_INLINE;
+/** The same of the view in an event. */
+const LONGEST_IN_EVENT = 16_384;
+/** No JSON comes of a result that is shorter than one of its bytes in so many. */
+const RAW_FACTOR = 8;
 
 export class Jobs {
   readonly #settings: JobsSettings;
@@ -110,11 +121,13 @@ export class Jobs {
   /** @throws InferenceError */
   async read(target: Preparing, body: Buffer): Promise<SentJob> {
     const envelope = readEnvelope(body);
-    const options = readOptions(envelope.options, this.#settings, target.version);
+    const own = envelope.options["webhook"] ?? undefined;
+    const webhook = own === undefined ? undefined : await readJobWebhook(own, target.tenant, this.#settings.hooks);
+    const options = readOptions(envelope.options, this.#settings, target.version, webhook?.shown);
     const { waitMs, tooLate } = waitOrRefusal(options);
     if (tooLate !== undefined && target.idempotencyKey === undefined) throw tooLate;
     const prepared = await prepare(target, envelope, options, waitMs);
-    return { type: envelope.type, options, prepared, body, waitMs, tooLate };
+    return { type: envelope.type, options, prepared, body: keptBody(envelope, body), waitMs, tooLate, webhook };
   }
 
   /**
@@ -140,7 +153,7 @@ export class Jobs {
   async findStored({ body, key, ...place }: StoredJob): Promise<string | undefined> {
     const { prepared } = await this.read(this.target(place, key), body);
     const job = jobAddress(prepared.run.request, this.#settings.queue);
-    return (await this.#look(job)) === undefined ? undefined : encodeJobId(job);
+    return (await this.look(job)) === undefined ? undefined : encodeJobId(job);
   }
 
   /**
@@ -149,31 +162,54 @@ export class Jobs {
    * @throws InferenceError
    */
   async submit(
-    { type, options, prepared, body, waitMs, tooLate }: SentJob,
+    { type, options, prepared, body, waitMs, tooLate, webhook }: SentJob,
     tick?: StoredJob["tick"],
   ): Promise<ToldJob & { readonly isReplayed: boolean }> {
     const { run, shown, timeoutMs } = prepared;
-    const address = jobAddress(run.request, this.#settings.queue);
+    const { queue, box } = this.#settings;
+    const address = jobAddress(run.request, queue);
     const ofTick = tick && { schedule: tick.schedule, tick: String(tick.at) };
+    const own = webhook && recordedWebhook(box, address.tenant, encodeJobId(address), webhook);
     const due = dueOf(options);
-    const repeats = repeatsOf(options, this.#settings.queue);
+    const repeats = repeatsOf(options, queue);
     const record: JobRecord = {
       type,
       options: JSON.stringify(options),
       shown: JSON.stringify(shown),
       body,
       ...ofTick,
+      ...own,
       ...(repeats !== undefined && { repeats }),
       ...((repeats ?? due) !== undefined && { wait: String(waitMs) }),
     };
     if (tooLate !== undefined && (await this.look(address)) === undefined) throw tooLate;
     const part = { keptMs: options.result_ttl, record };
-    const asked = JSON.stringify([type, options, shown, timeoutMs]);
+    const asked = JSON.stringify([type, options, shown, timeoutMs, ...(webhook ? [webhook.digest] : [])]);
     const said =
       due === undefined
         ? await submitJob(this.#settings, run, address, { part, asked })
         : await submitLater(this.#settings, run, address, { record, asked, due });
-    return { ...(await this.#tellQueued(address)), isReplayed: said === "known" };
+    const secret = webhook && "url" in webhook.shown ? await this.#secretOf(address) : undefined;
+    return { ...(await this.#tellQueued(address, secret)), isReplayed: said === "known" };
+  }
+
+  /**
+   * How a job stood when something happened to it, for webhooks.
+   * @returns its id, and its view as JSON; without the result where that is long, or is gone
+   */
+  async toldOf(job: RequestAddress, noted: NotedJob): Promise<ToldJob> {
+    const { redis } = this.#settings.queue;
+    const request = { ...job, ...parseRequestName(noted.request) };
+    const [shown, resultBytes, records] = await Promise.all([
+      redis.hget(jobKey(job), "shown"),
+      redis.hstrlen(outcomeKey(request), "body"),
+      redis.llen(logKey(request)),
+    ]);
+    // What it has generated since it began is not how it stood then.
+    const then = noted.state === "running" ? 0 : records;
+    const view = viewOfNoted(noted, { shown: shown ?? undefined, resultBytes, records: then });
+    const result = shown === null ? undefined : await this.#inline(job, view, LONGEST_IN_EVENT);
+    return { id: encodeJobId(job), view: renderView(job, view, { result }) };
   }
 
   /** @throws InferenceError `unknown_job` or `unavailable` */
@@ -261,7 +297,7 @@ export class Jobs {
     const { redis, buckets } = this.#settings.queue;
     const from = after === undefined ? newestJobs : await this.#placeOf(tenant, after);
     const { jobs, hasMore, last } = await askRedis(() => listPage(redis, buckets, tenant, from, most, filters));
-    const told = jobs.map(({ job, view }) => ({ id: encodeJobId(job), view: renderView(job, view, undefined) }));
+    const told = jobs.map(({ job, view }) => ({ id: encodeJobId(job), view: renderView(job, view, {}) }));
     return { jobs: told, hasMore, last: last === undefined ? null : encodeJobId(last) };
   }
 
@@ -279,12 +315,30 @@ export class Jobs {
    * nothing was queued: it would send the job again, and have two.
    * @throws InferenceError `outcome_unknown`
    */
-  async #tellQueued(job: RequestAddress): Promise<ToldJob> {
+  async #tellQueued(job: RequestAddress, secret?: string): Promise<ToldJob> {
     try {
-      return await this.#tell(job);
+      return await this.#render(job, await this.#read(job), secret);
     } catch (cause) {
       if (!(cause instanceof InferenceError)) throw cause;
       throw fixedError("outcome_unknown", "admission", { cause });
+    }
+  }
+
+  /**
+   * The secret of a job's own webhook, as the submission has written it that came first. Only who
+   * submits the job, or repeats that under its key, is told.
+   */
+  async #secretOf(job: RequestAddress): Promise<string | undefined> {
+    const { queue, box } = this.#settings;
+    try {
+      const text = await askRedis(() => queue.redis.hget(jobKey(job), "target"));
+      const target = parseTarget(text ?? "");
+      return "url" in target ? box.open(target.secret, ownerOf({ ...job, id: encodeJobId(job) })) : undefined;
+    } catch (cause) {
+      // It is queued, and without the secret its client could verify nothing.
+      if (cause instanceof InferenceError) throw fixedError("outcome_unknown", "admission", { cause });
+      if (cause instanceof SealedError || cause instanceof UnreadableError) return undefined;
+      throw cause;
     }
   }
 
@@ -341,21 +395,22 @@ export class Jobs {
     return errorKinds[code].retry || (code === "unknown_model" && isFleetAway);
   }
 
-  async #render(job: RequestAddress, view: JobView): Promise<ToldJob> {
-    return { id: encodeJobId(job), view: renderView(job, view, await this.#inline(job, view)) };
+  async #render(job: RequestAddress, view: JobView, secret?: string): Promise<ToldJob> {
+    const result = await this.#inline(job, view, LONGEST_INLINE);
+    return { id: encodeJobId(job), view: renderView(job, view, { result, secret, showsWebhook: true }) };
   }
 
-  /** The result as JSON where it is short. */
-  async #inline(job: RequestAddress, view: JobView): Promise<string | undefined> {
-    if (view.state !== "completed" || !isKept(view, Date.now()) || view.resultBytes > LONGEST_RAW) return undefined;
-    if (view.records > LONGEST_INLINE) return undefined;
+  /** The result as JSON where that takes no more than `most` bytes. */
+  async #inline(job: RequestAddress, view: JobView, most: number): Promise<string | undefined> {
+    if (view.state !== "completed" || !isKept(view, Date.now())) return undefined;
+    if (view.resultBytes > RAW_FACTOR * most || view.records > most) return undefined;
     const { queue, printer } = this.#settings;
     const rendering = () => renderResult({ redis: queue.redis, printer }, view, requestOf(job, view));
     try {
       const { headers, body } = await askRedis(rendering);
       const text = body.join("");
       const isJson = headers["content-type"] === "application/json";
-      return isJson && Buffer.byteLength(text) <= LONGEST_INLINE ? text : undefined;
+      return isJson && Buffer.byteLength(text) <= most ? text : undefined;
     } catch (error) {
       // It may have expired meanwhile, or be no JSON.
       if (error instanceof InferenceError && error.code !== "unavailable") return undefined;

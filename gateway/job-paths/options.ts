@@ -3,6 +3,7 @@ import { InferenceError } from "#shared/errors.js";
 import { isObject } from "#shared/json/members.js";
 import type { JsonObject, JsonValue } from "#shared/json/parse.js";
 import { preview } from "../generation/parameters.js";
+import type { JobWebhook } from "./webhook.js";
 
 /**
  * The longest that a job may wait until it is begun, in ms, and so long it waits where it says
@@ -54,6 +55,8 @@ export interface JobOptions {
   readonly run_at?: string;
   /** Absent where it is tried once. */
   readonly backoff?: Backoff;
+  /** Who is told of it, beside the webhooks of its tenant. */
+  readonly webhook?: JobWebhook;
 }
 
 export interface TtlTerms {
@@ -63,21 +66,20 @@ export interface TtlTerms {
   readonly jobTtlMs: number;
 }
 
-const names = ["delay", "run_at", "priority", "deadline", "attempts", "backoff", "result_ttl", "labels"];
-/** Those that are known, and that nothing here carries out yet. */
-const unbuilt = ["webhook"];
+const names = ["delay", "run_at", "priority", "deadline", "attempts", "backoff", "result_ttl", "labels", "webhook"];
 
 /**
  * @param version that the path names
+ * @param webhook as it was read already
  * @throws InferenceError that names the wrong option
  */
 export function readOptions(
   given: JsonObject,
   { resultTtlMs, jobTtlMs }: TtlTerms,
   version: string | undefined,
+  webhook: JobWebhook | undefined,
 ): JobOptions {
   for (const name in given) {
-    if (unbuilt.includes(name)) throw refused(`${name} is not supported yet`);
     if (!names.includes(name)) {
       throw refused(`unknown member '${name.slice(0, 64)}' of a job; beside its body there are: ${names.join(", ")}`);
     }
@@ -101,6 +103,7 @@ export function readOptions(
     ...(delay !== undefined && { delay }),
     ...(runAt !== undefined && { run_at: runAt }),
     ...(attempts > 1 && { backoff }),
+    ...(webhook !== undefined && { webhook }),
   };
 }
 

@@ -2,6 +2,7 @@
 import { readOutcome } from "#shared/contract/outcome.js";
 import { encodeRequestId, parsePin, parseRequestName, type RequestAddress } from "#shared/queue/address.js";
 import type { Stage } from "#shared/queue/job.js";
+import type { NotedJob } from "#shared/queue/job-events.js";
 import type { JobView } from "#shared/queue/jobs/view.js";
 import { instantOf, USUAL_PRIORITY, type JobOptions } from "./options.js";
 import type { Shown } from "./prepare.js";
@@ -22,15 +23,50 @@ export function requestOf({ bucket, model }: RequestAddress, { request }: JobVie
   return { bucket, model, ...parseRequestName(request) };
 }
 
+/** What a view has beside what is known of the job by itself. */
+export interface Beside {
+  /** As JSON; absent where it has none, or none that is told here. */
+  readonly result?: string | undefined;
+  /** Whether it says who is told of the job. Those who are told need not know of each other. */
+  readonly showsWebhook?: boolean;
+  /** Of a webhook of the job's own, for who has submitted it. */
+  readonly secret?: string | undefined;
+}
+
+/** What of a job an event does not carry. */
+export interface Unnoted {
+  /** Undefined where the job is gone: then nothing is told of its result. */
+  readonly shown: string | undefined;
+  readonly resultBytes: number;
+  readonly records: number;
+}
+
+const UNKNOWN: Shown = { as: "tensors", id: "", outputs: [] };
+
+/** How a job stood when something happened to it. */
+export function viewOfNoted(noted: NotedJob, { shown, resultBytes, records }: Unnoted): JobView {
+  const { job, type, options, request, state, made, at, queued, began, ended, pin, keep, failure } = noted;
+  const { schedule, tick, run, wait } = noted;
+  const how = { name: job, state, type, options, shown: shown ?? JSON.stringify(UNKNOWN), request, made };
+  const times = { recordedAt: at, queuedAt: queued, beganAt: began, endedAt: ended, leftMs: 0, keptMs: keep };
+  const due = { dueAt: undefined, dueInMs: undefined, firstDueAt: run, lastAt: wait && (run ?? at) + wait };
+  const body = failure === undefined ? undefined : Buffer.from(failure);
+  const ofTick = { schedule, scheduledFor: tick };
+  return { ...how, ...times, ...due, ...ofTick, pin, failure: body, position: undefined, resultBytes, records };
+}
+
 /**
  * @param job the address of its first request
- * @param result as JSON; undefined where it has none, or none that is told here
  * @returns JSON
  */
-export function renderView(job: RequestAddress, view: JobView, result: string | undefined): string {
+export function renderView(
+  job: RequestAddress,
+  view: JobView,
+  { result, showsWebhook = false, secret }: Beside,
+): string {
   const id = encodeJobId(job);
   const { state, queuedAt, beganAt, endedAt } = view;
-  const { priority, deadline, labels, attempts, version: named } = JSON.parse(view.options) as JobOptions;
+  const { priority, deadline, labels, attempts, version: named, webhook } = JSON.parse(view.options) as JobOptions;
   const version = view.pin === "" ? named : parsePin(view.pin).version;
   const head = {
     id,
@@ -56,7 +92,8 @@ export function renderView(job: RequestAddress, view: JobView, result: string | 
     scheduled_for: isoTime(view.scheduledFor),
     request_id: view.request === "" ? null : encodeRequestId(requestOf(job, view)),
   };
-  const tail = { result_url: `/v2/jobs/${id}/result`, error: errorOf(view) };
+  const told = showsWebhook && webhook !== undefined && { webhook: { ...webhook, ...(secret && { secret }) } };
+  const tail = { result_url: `/v2/jobs/${id}/result`, error: errorOf(view), ...told };
   // The result is JSON already.
   return `${JSON.stringify(head).slice(0, -1)},"result":${result ?? "null"},${JSON.stringify(tail).slice(1)}`;
 }

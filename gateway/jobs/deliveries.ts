@@ -6,12 +6,21 @@
 import { DelayedError, Queue, Worker, type ConnectionOptions, type Job } from "bullmq";
 import type { Logger } from "pino";
 import { Webhook as Signer } from "standardwebhooks";
-import { readDelivery, type Delivery } from "#shared/queue/webhooks/deliveries.js";
+import {
+  noteLooked,
+  overdueDeliveries,
+  readDelivery,
+  readSummary,
+  type Delivery,
+  type NamedDelivery,
+} from "#shared/queue/webhooks/deliveries.js";
 import type { DeliveryRun, Kept } from "#shared/queue/webhooks/begin-delivery.js";
 import { noteAttempt, type Noted } from "#shared/queue/webhooks/note-attempt.js";
 import { QUEUE_PREFIX } from "#shared/queue/keys.js";
 import type { RedisClient } from "#shared/redis/connect.js";
+import { delay } from "#shared/retry.js";
 import { SealedError, type SecretBox } from "../webhooks/secrets.js";
+import { parseTarget, webhookOfJob } from "../webhooks/target.js";
 import { secretsOf, type Webhook } from "../webhooks/webhook.js";
 import type { Webhooks } from "../webhooks/webhooks.js";
 import type { Sender } from "./sender.js";
@@ -33,8 +42,21 @@ export interface DeliveriesSettings {
 }
 
 const QUEUE = "deliveries";
-/** Attempts at a time: of all, of a tenant, and of a webhook. */
-const AT_ONCE = { all: 400, tenant: 100, webhook: 4 };
+/**
+ * Attempts at a time: of all, of a tenant, at a host, and at an endpoint of it. Many jobs may name
+ * an endpoint of their own at one host.
+ */
+const AT_ONCE = { all: 400, tenant: 100, host: 16, endpoint: 4 };
+/** What these errors name has kept a slot for long without an answer. */
+const HANGING: readonly (string | null)[] = ["timeout", "connect_timeout"];
+/**
+ * At this interval pending deliveries are looked for that nobody attempts: a failover may lose what
+ * BullMQ had, and keep what we know.
+ */
+const LOST_EVERY_MS = 10_000;
+/** A delivery that should have been attempted so long ago may be lost. */
+const LOST_AFTER_MS = 30_000;
+const LOST_AT_ONCE = 100;
 /**
  * A process that does not renew the lock of a job for this long has lost it. Attempts only wait, so
  * a living one renews it in time.
@@ -51,7 +73,11 @@ export class Deliveries {
   readonly #settings: DeliveriesSettings;
   readonly #queue: Queue<DeliveryRun>;
   readonly #worker: Worker<DeliveryRun>;
-  readonly #slots = { tenant: new Slots(AT_ONCE.tenant), webhook: new Slots(AT_ONCE.webhook) };
+  readonly #slots = {
+    tenant: new Slots(AT_ONCE.tenant),
+    host: new Slots(AT_ONCE.host, { breaks: true }),
+    endpoint: new Slots(AT_ONCE.endpoint, { breaks: true }),
+  };
 
   constructor(settings: DeliveriesSettings) {
     const { connection, log } = settings;
@@ -97,6 +123,36 @@ export class Deliveries {
     await this.#queue.remove(nameOf(run));
   }
 
+  /** Looks for pending deliveries whose run BullMQ has lost, until `signal` aborts. */
+  async lookForLost(signal: AbortSignal): Promise<void> {
+    const { redis, log } = this.#settings;
+    while (!signal.aborted) {
+      await delay(LOST_EVERY_MS * (0.8 + Math.random() * 0.4), signal);
+      if (signal.aborted || redis.status !== "ready") continue;
+      try {
+        const overdue = await overdueDeliveries(redis, LOST_AFTER_MS, LOST_AT_ONCE);
+        for (const one of overdue) await this.#lookAt(one);
+      } catch (error) {
+        log.debug({ error: String(error) }, "lost deliveries cannot be looked for now");
+      }
+    }
+  }
+
+  /** A run that BullMQ has is not added a second time. */
+  async #lookAt({ tenant, message }: NamedDelivery): Promise<void> {
+    const { redis, log } = this.#settings;
+    const delivery = await readSummary(redis, tenant, message);
+    const isPending = delivery?.state === "pending";
+    if (isPending) {
+      const run = { tenant, message, run: delivery.run };
+      if ((await this.#queue.getJob(nameOf(run))) === undefined) {
+        log.warn({ delivery: message }, "a delivery is attempted again: its run was lost");
+        await this.add(run);
+      }
+    }
+    await noteLooked(redis, { tenant, message }, isPending);
+  }
+
   /** Takes no more, and waits until the attempts under way have ended. */
   async close(): Promise<void> {
     await this.#worker.close();
@@ -109,7 +165,9 @@ export class Deliveries {
     const delivery = await readDelivery(redis, run.tenant, run.message);
     // It has passed, or a replay came after this run.
     if (delivery === undefined || delivery.run !== run.run || delivery.state !== "pending") return;
-    const webhook = await webhooks.find(run.tenant, delivery.webhook);
+    const webhook = isOfJob(delivery)
+      ? webhookOfDelivery(run.tenant, delivery)
+      : await webhooks.find(run.tenant, delivery.webhook);
     if (webhook === undefined || !webhook.enabled) {
       const error = webhook === undefined ? "webhook_deleted" : "webhook_disabled";
       await this.#note(run, {
@@ -121,16 +179,15 @@ export class Deliveries {
     }
     const waitMs = this.#take(webhook);
     if (waitMs !== undefined) return this.#postpone(job, token, waitMs);
-    let tookMs: number | undefined;
+    let answered: Answered | undefined;
     try {
-      const answered = await this.#attempt(webhook, delivery);
-      tookMs = answered.ms;
+      answered = await this.#attempt(webhook, delivery);
       const verdict = verdictOn(answered, delivery.tries + 1, this.#settings.waits, Math.random(), Date.now());
-      if (verdict.said === "gone") await this.#disable(webhook);
+      if (verdict.said === "gone" && !isOfJob(delivery)) await this.#disable(webhook);
       await this.#note(run, notedOf(verdict, answered));
       if (verdict.said === "again") await this.#postpone(job, token, verdict.inMs);
     } finally {
-      this.#release(webhook, tookMs);
+      this.#release(webhook, answered);
     }
   }
 
@@ -171,20 +228,44 @@ export class Deliveries {
     throw new DelayedError();
   }
 
-  #take({ tenant, id }: Webhook): number | undefined {
+  #take(webhook: Webhook): number | undefined {
     const now = performance.now();
-    const waitMs = this.#slots.tenant.take(tenant, now);
-    if (waitMs !== undefined) return waitMs;
-    const waitsForMs = this.#slots.webhook.take(id, now);
-    if (waitsForMs !== undefined) this.#slots.tenant.release(tenant, now);
-    return waitsForMs;
+    const taken: [Slots, string][] = [];
+    for (const [slots, name] of this.#slotsOf(webhook)) {
+      const waitMs = slots.take(name, now);
+      if (waitMs !== undefined) {
+        for (const [others, theirs] of taken) others.release(theirs, now);
+        return waitMs;
+      }
+      taken.push([slots, name]);
+    }
+    return undefined;
   }
 
-  #release({ tenant, id }: Webhook, tookMs: number | undefined): void {
+  #release(webhook: Webhook, answered: Answered | undefined): void {
     const now = performance.now();
-    this.#slots.webhook.release(id, now, tookMs);
-    this.#slots.tenant.release(tenant, now, tookMs);
+    const took = answered && { ms: answered.ms, hung: HANGING.includes(answered.error) };
+    for (const [slots, name] of this.#slotsOf(webhook)) slots.release(name, now, took);
   }
+
+  #slotsOf({ tenant, url }: Webhook): [Slots, string][] {
+    const { origin, pathname } = new URL(url);
+    const host = `${tenant} ${origin}`;
+    return [
+      [this.#slots.tenant, tenant],
+      [this.#slots.host, host],
+      [this.#slots.endpoint, host + pathname],
+    ];
+  }
+}
+
+function isOfJob({ target }: Delivery): boolean {
+  return target !== "";
+}
+
+function webhookOfDelivery(tenant: string, { job, target }: Delivery): Webhook | undefined {
+  const own = parseTarget(target);
+  return "url" in own ? webhookOfJob(tenant, job, own) : undefined;
 }
 
 function nameOf({ message, run }: DeliveryRun): string {

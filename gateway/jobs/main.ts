@@ -74,6 +74,7 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     buckets,
     consumer: name,
     webhooks,
+    jobs,
     kept,
     secret,
     deliver: (run) => deliveries.add(run),
@@ -86,6 +87,7 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   const { signal } = closing;
   const background = Promise.all([
     outbox.run(signal),
+    deliveries.lookForLost(signal),
     due.watch(signal),
     scheduleRuns.watch(signal),
     touchWhileOpen(config.BATON_HEALTH_FILE, redis, signal),

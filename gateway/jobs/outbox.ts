@@ -5,6 +5,7 @@
  */
 import { createHmac } from "node:crypto";
 import type { Logger } from "pino";
+import { ZodError } from "zod";
 import {
   acknowledgeEvent,
   createEventsGroup,
@@ -28,7 +29,8 @@ import { isReplyError } from "#shared/redis/script.js";
 import { delay, within } from "#shared/retry.js";
 import type { Webhooks } from "../webhooks/webhooks.js";
 import { UnreadableError } from "../webhooks/webhook.js";
-import { eventToSend, noticedAt } from "./event-body.js";
+import { targetText } from "../webhooks/target.js";
+import { eventToSend, noticedAt, type EventToSend, type JobTeller } from "./event-body.js";
 
 export interface OutboxSettings {
   readonly redis: RedisClient;
@@ -38,6 +40,7 @@ export interface OutboxSettings {
   /** This process among its replicas. */
   readonly consumer: string;
   readonly webhooks: Webhooks;
+  readonly jobs: JobTeller;
   readonly kept: Kept;
   /** The deployment's: nobody can guess the name of a message. */
   readonly secret: () => Buffer;
@@ -203,21 +206,33 @@ export class Outbox {
   }
 
   async #spread(entry: OutboxEntry): Promise<void> {
-    const { webhooks, log } = this.#settings;
     const { key, id, tenant } = entry;
-    let event;
-    try {
-      event = eventToSend(entry);
-    } catch (error) {
-      if (error instanceof UnreadableError && Date.now() - noticedAt(entry) < LEFT_FOR_MS) throw error;
-      log.error({ event: id, type: entry.type, error: String(error) }, "an event that cannot be read is dropped");
-      return;
+    const event = await this.#readEvent(entry);
+    if (event === undefined) return;
+    const { type, job, own, body } = event;
+    const begin = async (name: string, where: Pick<DeliveryContent, "webhook" | "target">) => {
+      const run = { tenant, message: this.#messageOf(`${key} ${id} ${name}`), run: id };
+      await this.#begin(run, { event: type, job, ...where, body });
+    };
+    const named = own !== undefined && "id" in own ? own.id : undefined;
+    for (const webhook of await this.#settings.webhooks.list(tenant)) {
+      const isWanted = webhook.events.includes(type) || webhook.id === named;
+      if (webhook.enabled && isWanted) await begin(webhook.id, { webhook: webhook.id, target: "" });
     }
-    const { type, body } = event;
-    for (const webhook of await webhooks.list(tenant)) {
-      if (!webhook.enabled || !webhook.events.includes(type)) continue;
-      const run = { tenant, message: this.#messageOf(`${key} ${id} ${webhook.id}`), run: id };
-      await this.#begin(run, { event: type, job: "", webhook: webhook.id, body });
+    if (own !== undefined && "url" in own) await begin(job, { webhook: "", target: targetText(own) });
+  }
+
+  /** @returns undefined for what nobody will ever read; it is dropped */
+  async #readEvent(entry: OutboxEntry): Promise<EventToSend | undefined> {
+    const { jobs, log } = this.#settings;
+    try {
+      return await eventToSend(this.#keys.indexOf(entry.key), entry, jobs);
+    } catch (error) {
+      const isLeft = error instanceof UnreadableError && Date.now() - noticedAt(entry) < LEFT_FOR_MS;
+      if (isLeft || !(error instanceof UnreadableError || isUnreadable(error))) throw error;
+      const { id: event, type } = entry;
+      log.error({ event, type, error: String(error) }, "an event that cannot be read is dropped");
+      return undefined;
     }
   }
 
@@ -231,6 +246,11 @@ export class Outbox {
   #messageOf(what: string): string {
     return `msg_${createHmac("sha256", this.#settings.secret()).update(what).digest().subarray(0, 18).toString("base64url")}`;
   }
+}
+
+/** What no script has noted so; any other error may be gone at the next look. */
+function isUnreadable(error: unknown): boolean {
+  return error instanceof SyntaxError || error instanceof ZodError;
 }
 
 /** @returns what an entry names; undefined where it names nothing */

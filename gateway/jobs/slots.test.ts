@@ -9,7 +9,7 @@ it("has so many for each name, and sends others away, each for a little longer",
   expect(first).toBeGreaterThan(0);
   expect(second).toBeGreaterThan(first);
   expect(slots.take("b", 0)).toBeUndefined();
-  slots.release("a", 10, 10);
+  slots.release("a", 10, { ms: 10, hung: false });
   expect(slots.take("a", 10)).toBeUndefined();
 });
 
@@ -18,7 +18,7 @@ it("sends away for longer where attempts take long", () => {
     const slots = new Slots(1);
     for (let i = 0; i < 20; i++) {
       slots.take("a", 0);
-      slots.release("a", 0, tookMs);
+      slots.release("a", 0, { ms: tookMs, hung: false });
     }
     slots.take("a", 0);
     return slots.take("a", 0) ?? 0;
@@ -26,4 +26,32 @@ it("sends away for longer where attempts take long", () => {
   expect(wait(4_000)).toBeGreaterThan(3_000);
   expect(wait(100)).toBeLessThan(300);
   expect(wait(1e9)).toBe(5_000);
+});
+
+it("lets nobody in for a while where as many as it has have hung, and then one at a time", () => {
+  const slots = new Slots(2, { breaks: true });
+  const attempt = (now: number, hung: boolean) => {
+    expect(slots.take("a", now)).toBeUndefined();
+    slots.release("a", now, { ms: 10, hung });
+  };
+  attempt(0, true);
+  attempt(0, true);
+  expect(slots.take("a", 0)).toBeGreaterThanOrEqual(5_000);
+  expect(slots.take("b", 0)).toBeUndefined();
+  attempt(5_000, true);
+  expect(slots.take("a", 5_000)).toBeGreaterThanOrEqual(10_000);
+  expect(slots.take("a", 15_000)).toBeUndefined();
+  expect(slots.take("a", 15_000)).toBeGreaterThan(0);
+  slots.release("a", 15_000, { ms: 10, hung: false });
+  // It is well again.
+  expect([slots.take("a", 15_000), slots.take("a", 15_000)]).toEqual([undefined, undefined]);
+});
+
+it("sends nobody away for longer than five minutes", () => {
+  const slots = new Slots(1);
+  slots.take("a", 0);
+  slots.release("a", 0, { ms: 1e9, hung: true });
+  slots.take("a", 0);
+  const waits = Array.from({ length: 1_000 }, () => slots.take("a", 0) ?? 0);
+  expect(Math.max(...waits)).toBe(300_000);
 });

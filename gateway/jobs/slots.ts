@@ -1,7 +1,8 @@
 /**
  * How many attempts may run at a time, of each name: a receiver that is slow has so many of its
  * own waiting, and takes no room from others. Who finds none is told when to come again, each a
- * little later than the one before, so that hardly anybody has to come twice.
+ * little later than the one before, so that hardly anybody has to come twice. Where all that were
+ * tried last have hung, nobody is let in for a while, and then one to see whether it still does.
  */
 interface Turn {
   running: number;
@@ -9,6 +10,17 @@ interface Turn {
   nextAt: number;
   /** How long an attempt takes, by those of late. */
   msEach: number;
+  /** How many attempts have hung since one did not. */
+  hung: number;
+  /** Until then nobody is let in; in the past where nothing hangs. */
+  shutUntil: number;
+}
+
+/** What an attempt came to. */
+interface Took {
+  readonly ms: number;
+  /** Whether there was no answer within its time. */
+  readonly hung: boolean;
 }
 
 /** What is believed before the first attempt has ended: most receivers are quick. */
@@ -19,14 +31,23 @@ const MOST_KNOWN = 10_000;
 const NEWEST = 0.3;
 /** Of what lies between two that are sent away. */
 const BOUNDS_MS = { least: 2, most: 5_000 };
+/** Nobody is sent away for longer: a receiver that is well again need not wait for more. */
+const LONGEST_MS = 300_000;
+/** For how long nobody is let in at first; it doubles each time that it hangs again. */
+const SHUT_MS = 5_000;
 
 export class Slots {
   readonly #limit: number;
+  readonly #breaks: boolean;
   readonly #turns = new Map<string, Turn>();
 
-  /** @param limit attempts of one name at a time */
-  constructor(limit: number) {
+  /**
+   * @param limit attempts of one name at a time
+   * @param breaks whether nobody is let in for a while where so many have hung, one after another
+   */
+  constructor(limit: number, { breaks = false } = {}) {
     this.#limit = limit;
+    this.#breaks = breaks;
   }
 
   /**
@@ -34,28 +55,38 @@ export class Slots {
    * @returns after how many ms to come again; undefined where there is one
    */
   take(name: string, now: number): number | undefined {
-    const turn = this.#turns.get(name) ?? { running: 0, nextAt: now, msEach: USUAL_MS };
+    const fresh = { running: 0, nextAt: now, msEach: USUAL_MS, hung: 0, shutUntil: 0 };
+    const turn = this.#turns.get(name) ?? fresh;
     this.#turns.set(name, turn);
-    if (turn.running < this.#limit) {
+    const isBroken = this.#isBroken(turn);
+    const isOpen = isBroken ? turn.running === 0 && now >= turn.shutUntil : turn.running < this.#limit;
+    if (isOpen) {
       turn.running++;
       return undefined;
     }
-    turn.nextAt = Math.max(turn.nextAt, now) + this.#apart(turn);
+    turn.nextAt = Math.max(turn.nextAt, now, isBroken ? turn.shutUntil : 0) + this.#apart(turn);
+    turn.nextAt = Math.min(turn.nextAt, now + LONGEST_MS);
     return turn.nextAt - now;
   }
 
-  /** @param tookMs how long the attempt took; undefined where none was made */
-  release(name: string, now: number, tookMs?: number): void {
+  /** @param took undefined where no attempt was made */
+  release(name: string, now: number, took?: Took): void {
     const turn = this.#turns.get(name);
     if (turn === undefined) return;
     turn.running--;
-    if (tookMs !== undefined) {
+    if (took !== undefined) {
       const before = this.#apart(turn);
-      turn.msEach += NEWEST * (tookMs - turn.msEach);
+      turn.msEach += NEWEST * (took.ms - turn.msEach);
+      turn.hung = took.hung ? turn.hung + 1 : 0;
+      if (this.#isBroken(turn)) turn.shutUntil = now + Math.min(SHUT_MS * 2 ** (turn.hung - this.#limit), LONGEST_MS);
       // As if those who were sent away had been told what is known now.
       turn.nextAt = now + Math.max(turn.nextAt - now, 0) * (this.#apart(turn) / before);
     }
     if (turn.running === 0 && this.#turns.size > MOST_KNOWN) this.#turns.delete(name);
+  }
+
+  #isBroken({ hung }: Turn): boolean {
+    return this.#breaks && hung >= this.#limit;
   }
 
   #apart({ msEach }: Turn): number {

@@ -1,7 +1,7 @@
 /** `/v2/models/<m>/schedules` and `/v2/schedules`: jobs that are submitted again and again. */
 import { createHash, createHmac, randomBytes } from "node:crypto";
 import type { Context } from "hono";
-import { fixedError } from "#shared/errors.js";
+import { fixedError, InferenceError } from "#shared/errors.js";
 import { askRedis, changeInRedis } from "../admission/ask-redis.js";
 import type { Bodies } from "../http/bodies.js";
 import { readIdempotencyKey } from "../http/headers.js";
@@ -65,7 +65,9 @@ export function addScheduleRoutes(
         const accepted = { maxBytes: limits.controlBytes, encoding: incoming.headers["content-encoding"] };
         const { asked, job } = await bodies.use(incoming, accepted, async (body) => {
           const read = readSchedule(body, { model, version }, now);
-          await jobs.read(target, read.job);
+          const { webhook } = await jobs.read(target, read.job);
+          // The schedule is kept as it was sent, where a secret must not lie.
+          if (webhook !== undefined && "url" in webhook.shown) throw hasOwnUrl();
           return read;
         });
         const schedule = newSchedule(asked, { id: idFor(tenant, key), tenant }, now);
@@ -125,4 +127,11 @@ function shown(stored: StoredSchedule | undefined, status = 200): Reply {
 
 function json(body: string, status = 200): Reply {
   return { status, headers: { "content-type": "application/json" }, body: [body] };
+}
+
+function hasOwnUrl(): InferenceError {
+  return new InferenceError(
+    "invalid_argument",
+    "the webhook of a schedule's job must be named by its id, not by a url",
+  );
 }

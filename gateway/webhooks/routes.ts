@@ -2,16 +2,18 @@
 import { randomBytes } from "node:crypto";
 import type { Context } from "hono";
 import { fixedError, InferenceError } from "#shared/errors.js";
-import { asArray, asBoolean, asSize, asString, parseRequestJson, required } from "#shared/json/members.js";
-import type { JsonObject, JsonValue } from "#shared/json/parse.js";
-import { askForReplay, eventTypes, type EventType } from "#shared/queue/events.js";
+import { asBoolean, asSize, parseRequestJson, required } from "#shared/json/members.js";
+import type { JsonObject } from "#shared/json/parse.js";
+import { askForReplay, eventTypes } from "#shared/queue/events.js";
 import {
   deliveryStates,
   listDeliveries,
   placeOf,
-  readDelivery,
-  type Delivery,
+  readSummary,
+  type DeliverySummary,
+  type Messages,
 } from "#shared/queue/webhooks/deliveries.js";
+import { noteReplay, replayLimits } from "#shared/queue/webhooks/note-replay.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { askRedis, changeInRedis } from "../admission/ask-redis.js";
 import type { Bodies } from "../http/bodies.js";
@@ -20,9 +22,10 @@ import { readQuery, withoutOthers } from "../http/query.js";
 import { jsonReply, noContent, withHeaders } from "../http/reply.js";
 import type { GatewayEnv, Router } from "../http/router.js";
 import type { TenantOf } from "../http/tenant.js";
-import { destinationFault, type AddressRanges } from "./addresses.js";
+import type { AddressRanges } from "./addresses.js";
 import { listOf, readLimit, unknownPlace } from "./page.js";
-import { isSecret, newSecret, type SecretBox } from "./secrets.js";
+import { readEvents, readSecret, readUrl } from "./read.js";
+import { newSecret, type SecretBox } from "./secrets.js";
 import { ownerOf, viewOf, type Webhook } from "./webhook.js";
 import type { Webhooks } from "./webhooks.js";
 
@@ -45,6 +48,11 @@ const MOST_OVERLAP_MS = 30 * 86_400_000;
 /** Deliveries that are looked at together where a list wants some of them only. */
 const LOOKED_AT = 100;
 const ID_BYTES = 16;
+const tooOften = {
+  spent: `the delivery was replayed ${replayLimits.delivery} times, and it may not be more often`,
+  often: `the delivery was replayed ${replayLimits.lately} times in this minute: ask again in the next one`,
+  tenant: `${replayLimits.tenant} replays were asked for within a minute: ask again in the next one`,
+};
 
 export function addWebhookRoutes(
   router: Router,
@@ -71,13 +79,6 @@ export function addWebhookRoutes(
     const tenant = tenantOf(c.env.incoming);
     return changeInRedis(() => webhooks.change(tenant, c.req.param("id") ?? "", how));
   };
-  const readUrl = async (value: JsonValue): Promise<string> => {
-    const text = asString(value, "url");
-    const fault = await destinationFault(text, allowed);
-    if (fault !== undefined) throw new InferenceError("url_not_allowed", fault);
-    // As it is read by everybody from now on.
-    return new URL(text).href;
-  };
 
   router.add("/v2/webhooks", {
     GET: async (c) => {
@@ -97,10 +98,10 @@ export function addWebhookRoutes(
     POST: async (c) => {
       const tenant = tenantOf(c.env.incoming);
       const given = await body(c, ["url", "events", "secret"]);
-      const events = readEvents(required(given, "events"));
+      const events = readEvents(required(given, "events"), eventTypes);
       const { secret: chosen } = given;
       const secret = chosen === undefined ? newSecret() : readSecret(chosen);
-      const url = await readUrl(required(given, "url"));
+      const url = await readUrl(required(given, "url"), allowed);
       const id = `wh_${randomBytes(ID_BYTES).toString("base64url")}`;
       const sealed = box.seal(secret, ownerOf({ tenant, id }));
       const webhook: Webhook = { id, tenant, url, events, enabled: true, createdAt: Date.now(), secret: sealed };
@@ -114,9 +115,9 @@ export function addWebhookRoutes(
       const { url: href, events, enabled } = await body(c, ["url", "events", "enabled"]);
       // What it is changed to is checked before it is known whether there is one to change.
       const changed = {
-        ...(events !== undefined && { events: readEvents(events) }),
+        ...(events !== undefined && { events: readEvents(events, eventTypes) }),
         ...(enabled !== undefined && { enabled: asBoolean(enabled, "enabled") }),
-        ...(href !== undefined && { url: await readUrl(href) }),
+        ...(href !== undefined && { url: await readUrl(href, allowed) }),
       };
       const webhook = await change(c, (one) => {
         const { disabledReason, ...rest } = { ...one, ...changed };
@@ -170,12 +171,11 @@ export function addWebhookRoutes(
         const known = deliveryStates.join(", ");
         throw new InferenceError("invalid_argument", `there is no state '${wrong}'; there are: ${known}`);
       }
-      const isWanted = (one: Delivery) =>
+      const isWanted = (one: DeliverySummary) =>
         (states === undefined || states.includes(one.state)) &&
-        (filter.webhook === undefined || filter.webhook === one.webhook) &&
-        (filter.job === undefined || filter.job === one.job);
-      const tenant = tenantOf(c.env.incoming);
-      const found = await askRedis(() => findDeliveries(redis, tenant, after, most + 1, isWanted));
+        (filter.webhook === undefined || filter.webhook === one.webhook);
+      const of = { tenant: tenantOf(c.env.incoming), job: filter.job };
+      const found = await askRedis(() => findDeliveries(redis, of, after, most + 1, isWanted));
       return jsonReply(listOf(found.slice(0, most).map(deliveryView), found.length > most));
     },
   });
@@ -184,8 +184,11 @@ export function addWebhookRoutes(
       const tenant = tenantOf(c.env.incoming);
       await body(c, [], true);
       const message = c.req.param("message") ?? "";
-      const delivery = await askRedis(() => readDelivery(redis, tenant, message));
-      if (delivery === undefined) throw fixedError("unknown_delivery", "usual");
+      const name = randomBytes(ID_BYTES).toString("base64url");
+      const said = await changeInRedis(() => noteReplay(redis, tenant, message, name));
+      const delivery = said === "unknown" ? undefined : await askRedis(() => readSummary(redis, tenant, message));
+      if (said === "unknown" || delivery === undefined) throw fixedError("unknown_delivery", "usual");
+      if (said !== "granted") throw new InferenceError("replay_limit", tooOften[said]);
       await changeInRedis(() => askForReplay(redis, tenant, message));
       return jsonReply(deliveryView({ ...delivery, state: "pending", nextAt: Date.now() }), 202);
     },
@@ -194,48 +197,33 @@ export function addWebhookRoutes(
 
 async function findDeliveries(
   redis: RedisClient,
-  tenant: string,
+  of: Messages,
   after: string | undefined,
   most: number,
-  isWanted: (delivery: Delivery) => boolean,
-): Promise<Delivery[]> {
-  const place = after === undefined ? -1 : await placeOf(redis, tenant, after);
+  isWanted: (delivery: DeliverySummary) => boolean,
+): Promise<DeliverySummary[]> {
+  const place = after === undefined ? -1 : await placeOf(redis, of, after);
   if (place === undefined) throw unknownPlace();
-  const found: Delivery[] = [];
+  const found: DeliverySummary[] = [];
   for (let from = place + 1; found.length < most; from += LOOKED_AT) {
-    const messages = await listDeliveries(redis, tenant, from, LOOKED_AT);
-    const deliveries = await Promise.all(messages.map((message) => readDelivery(redis, tenant, message)));
+    const messages = await listDeliveries(redis, of, from, LOOKED_AT);
+    const deliveries = await Promise.all(messages.map((message) => readSummary(redis, of.tenant, message)));
     found.push(...deliveries.filter((one) => one !== undefined).filter(isWanted));
     if (messages.length < LOOKED_AT) break;
   }
   return found.slice(0, most);
 }
 
-function deliveryView({ message, event, job, webhook, state, attempts, nextAt }: Delivery) {
+function deliveryView({ message, event, job, webhook, state, attempts, nextAt }: DeliverySummary) {
   return {
     id: message,
     object: "delivery",
     event,
     job: job === "" ? null : job,
-    webhook,
+    // A job's own has no id.
+    webhook: webhook === "" ? null : webhook,
     state,
     attempts,
     next_attempt_at: state === "pending" && nextAt !== undefined ? new Date(nextAt).toISOString() : null,
   };
-}
-
-function readEvents(value: JsonValue): EventType[] {
-  const given = asArray(value, "events").map((one) => asString(one, "events"));
-  const wrong = given.find((one) => !eventTypes.some((type) => type === one));
-  if (wrong !== undefined) {
-    throw new InferenceError("invalid_argument", `there is no event '${wrong}'; there are: ${eventTypes.join(", ")}`);
-  }
-  if (given.length === 0) throw new InferenceError("invalid_argument", "events must name at least one event");
-  return eventTypes.filter((type) => given.includes(type));
-}
-
-/** The text is not repeated: it may be a secret. */
-function readSecret(value: JsonValue): string {
-  if (typeof value === "string" && isSecret(value)) return value;
-  throw new InferenceError("invalid_argument", "secret must be whsec_ and the base64 of 24 to 64 bytes");
 }

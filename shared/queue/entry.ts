@@ -6,7 +6,9 @@
  *
  *     tenant:request | sequence | step | flags | deadline | gateway | outcome TTL | number | from
  *
- * The facts are those of `Delivery`; the flags are START 1 + END 2 + brief 4.
+ * The facts are those of `Delivery`; the flags are START 1 + END 2 + brief 4. The number has a 0
+ * before it where somebody wants to be told that the request has begun: versions of Baton that do
+ * not know this read the same number.
  */
 import { z } from "zod";
 import { parseRequestName, type Lane, type RequestAddress } from "./address.js";
@@ -27,6 +29,8 @@ export interface Delivery extends RequestAddress {
   readonly step: number;
   /** Number of the step as clients count: a START is 1, also that of a live sequence. */
   readonly number: number;
+  /** Whether it runs a job of which somebody wants to be told that it has begun. */
+  readonly tellsBegin: boolean;
   readonly start: boolean;
   readonly end: boolean;
   /** Whether its request is brief (load.lua). */
@@ -56,9 +60,13 @@ const flags = z
   .regex(/^[0-7]$/)
   .transform(Number);
 const whole = z.string().regex(/^\d+$/).transform(Number);
+const numbered = z
+  .string()
+  .regex(/^\d+$/)
+  .transform((text) => ({ number: Number(text), tellsBegin: text.length > 1 && text.startsWith("0") }));
 /** As `requestName` makes it. */
 const name = z.string().regex(/^[A-Za-z0-9_-]+:[A-Za-z0-9_-]+$/);
-const facts = z.tuple([name, z.string(), whole, flags, whole, z.string().min(1), whole, whole, z.string()]);
+const facts = z.tuple([name, z.string(), whole, flags, whole, z.string().min(1), whole, numbered, z.string()]);
 
 /** @returns undefined for what is no entry of Baton: its fields are gone or do not parse. */
 export function decodeEntry(lane: Lane, id: Buffer, fields: readonly Buffer[] | null): Delivery | undefined {
@@ -77,7 +85,7 @@ export function decodeEntry(lane: Lane, id: Buffer, fields: readonly Buffer[] | 
     ...parseRequestName(request),
     sequence: sequence === "" ? undefined : sequence,
     step,
-    number,
+    ...number,
     start: (flag & 1) !== 0,
     end: (flag & 2) !== 0,
     brief: (flag & 4) !== 0,

@@ -5,10 +5,11 @@
  */
 import type { BlockingReader, RedisClient } from "../redis/connect.js";
 import { integer, isReplyError, list, text } from "../redis/script.js";
+import { jobEventTypes } from "./job-events.js";
 import { eventsKey } from "./keys.js";
 
 /** What webhooks can be told of. */
-export const eventTypes = ["sequence.expired"] as const;
+export const eventTypes = [...jobEventTypes, "sequence.expired"] as const;
 export type EventType = (typeof eventTypes)[number];
 
 /** That somebody asks for a delivery once more: no event, but it takes the same way. */

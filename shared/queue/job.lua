@@ -17,13 +17,15 @@
 --     ended     Redis ms at which it has ended while it waited for its time (later.lua), and the
 --               outcome's body as `failure`; of one that has ended so no request says how it stands
 --     and what the gateway says of it: `type`, `options`, `shown`; `schedule` and `tick` of one
---     that a schedule has made; and `body`, which is there only while the job may be run once more
+--     that a schedule has made; `tell` and `target` of one with a webhook of its own
+--     (job-events.lua); and `body`, which is there only while the job may be run once more
 --   key `jobs:{b}:<tenant>`  sorted set: `m:r` of the tenant's jobs in the bucket, by `at`
 -- The bodies of jobs that have failed or expired are counted with the results that are kept
 -- (kept.lua), and go as these do: anybody can make jobs fail faster than their records expire.
 -- include load.lua
 -- include kept.lua
 -- include later.lua
+-- include job-events.lua
 local function jobKey(base, job) return 'job:' .. base .. ':' .. job end
 
 -- The index of a tenant's jobs; `base` is `{tag}:model`.
@@ -87,14 +89,17 @@ local function nextTry(load, key, body, now)
 end
 
 -- A job has ended: its record is kept for `ttl` ms, and its body only if it may be run once more.
-local function closeJob(load, key, bytes, kind, body, ttl, now)
-  if kind == 'result' or body:find('"code":"cancelled"', 1, true) == 2 then
+-- `bytes` are those of its body.
+local function closeJob(load, base, name, bytes, kind, body, ttl, now)
+  local key, state = jobKey(base, name), endedAs(kind, body)
+  if state == 'completed' or state == 'cancelled' then
     redis.call('HDEL', key, 'body')
     dropBody(load, key, bytes)
   else
     keepBody(load, key, bytes, string.format('%.0f', now + ttl))
   end
   redis.call('PEXPIRE', key, ttl)
+  noteJobEvent(base, name, state, body, now)
 end
 
 -- The request of a job has ended, and so has the job, unless it is tried once more. Its record is
@@ -108,5 +113,5 @@ local function endJob(load, base, name, kind, body, ttl, now)
     putLater(load, base, name, bytes, made, at)
     return keepJob(base, name, left + ttl + 86400000)
   end
-  closeJob(load, key, bytes, kind, body, ttl, now)
+  closeJob(load, base, name, bytes, kind, body, ttl, now)
 end

@@ -32,7 +32,7 @@ export interface JobRecord {
   readonly options: string;
   /** How its result is rendered, as JSON. */
   readonly shown: string;
-  /** All that its client has sent; kept as long as the job may be run once more. */
+  /** What its client has sent; kept as long as the job may be run once more. */
   readonly body: Buffer;
   /** Which schedule has made it, and at which of its times, in ms since 1970. */
   readonly schedule?: string;
@@ -41,6 +41,9 @@ export interface JobRecord {
   readonly wait?: string;
   /** How it is tried more than once, as `repeatsText` has it; absent: it is not. */
   readonly repeats?: string;
+  /** Of a webhook of its own: its events, with spaces between, and where they go (JSON). */
+  readonly tell?: string;
+  readonly target?: string;
 }
 
 /** How a job is tried more than once. */
@@ -61,11 +64,12 @@ export function repeatsText({ attempts, delayMs, factor, mostMs, mostBytes, code
   return `${attempts} ${delayMs} ${factor} ${mostMs} ${mostBytes} ${codes.join(" ")} `;
 }
 
+const nothing: JobRecord = { type: "", options: "", shown: "", body: Buffer.alloc(0) };
+
 /** What a request takes in the queue, in bytes, with the record of the job that it runs. */
 export function bytesOf({ frame, job }: { readonly frame: Buffer; readonly job?: JobPart | undefined }): number {
-  const record = job?.record;
-  const recorded = record === undefined ? 0 : record.body.length + record.options.length + record.shown.length;
-  return frame.length + recorded;
+  const { body, options, shown, target = "" } = job?.record ?? nothing;
+  return frame.length + body.length + options.length + shown.length + target.length;
 }
 
 /** The arguments that say this of the request with this number, counted from 1 in its call. */

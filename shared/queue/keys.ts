@@ -222,6 +222,12 @@ export const webhookKeys = {
   deliveries: (tenant: string) => `{hooks}:deliveries:${tenant}`,
   /** zset: those of them that have ended, message id → Redis ms at which each did */
   ended: (tenant: string) => `{hooks}:ended:${tenant}`,
+  /** zset: what is pending of all tenants, `tenant:message` → Redis ms at which it is attempted */
+  pending: "{hooks}:pending",
+  /** zset: the messages that tell of one job → Redis ms at which each began */
+  ofJob: (tenant: string, job: string) => `{hooks}:of-job:${tenant}:${job}`,
+  /** string: how many replays the tenant has asked for in this minute */
+  replays: (tenant: string) => `{hooks}:replays:${tenant}`,
   /** hash: one message to one webhook, and the attempts at it; see webhooks/begin-delivery.lua */
   delivery: (tenant: string, message: string) => `{hooks}:delivery:${tenant}:${message}`,
 };

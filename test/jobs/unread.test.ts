@@ -11,6 +11,8 @@ import { Jobs } from "../../gateway/job-paths/jobs.js";
 import { RequestReader } from "../../gateway/kserve/http/request-reader.js";
 import { TensorPrinter } from "../../gateway/kserve/http/tensor-printer.js";
 import { PendingRequests } from "../../gateway/outcomes/pending.js";
+import { SecretBox } from "../../gateway/webhooks/secrets.js";
+import { Webhooks } from "../../gateway/webhooks/webhooks.js";
 import { servedModel } from "../fixtures/served-models.js";
 import { LIMITS, secret, take, useLab } from "../support/queue/lab.js";
 import { silentBus as bus, silentLog as log } from "../support/silent.js";
@@ -40,6 +42,8 @@ it("says that it may have been accepted", async () => {
     printer: new TensorPrinter(),
     jobTtlMs: 60_000,
     resultTtlMs: 60_000,
+    box: new SecretBox(undefined),
+    hooks: { webhooks: new Webhooks({ redis: lab.redis, buckets: 1 }), allowed: [] },
   });
   const options = { priority: null, deadline: null, result_ttl: 60_000, labels: {}, attempts: 1, version: null };
   const request = {

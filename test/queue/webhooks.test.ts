@@ -38,7 +38,7 @@ describe("writeWebhook", () => {
 describe("a delivery", () => {
   const lab = useLab();
   const kept = { ttlMs: MINUTE, most: 3 };
-  const content = { event: "sequence.expired", job: "", webhook: "wh_1", body: "{}" };
+  const content = { event: "sequence.expired", job: "", webhook: "wh_1", target: "", body: "{}" };
   const attempt = { at: "2026-11-22T00:00:00Z", status: 500, error: "http_500", ms: 5 };
   const named = (tenant: string, message: string, run = "1-0"): DeliveryRun => ({ tenant, message, run });
   const begin = async (run: DeliveryRun) => (await beginDelivery(lab.redis, run, kept, content)).said;
@@ -114,7 +114,7 @@ describe("a delivery", () => {
   it("is forgotten where too many have ended, and where its time has passed", async () => {
     const messages = ["msg_1", "msg_2", "msg_3", "msg_4", "msg_5"];
     for (const message of messages) await begin(named("many", message));
-    const listed = async () => (await listDeliveries(lab.redis, "many", 0, 10)).sort();
+    const listed = async () => (await listDeliveries(lab.redis, { tenant: "many" }, 0, 10)).sort();
     expect(await listed()).toEqual(messages);
     for (const message of ["msg_4", "msg_1", "msg_2", "msg_3"]) await end(named("many", message));
     expect(await listed()).toEqual(["msg_1", "msg_2", "msg_3", "msg_5"]);

@@ -42,6 +42,7 @@ describe("the outbox", () => {
       buckets: 1,
       consumer: "this",
       webhooks: webhooks(),
+      jobs: { toldOf: () => Promise.reject(new Error("nothing tells of a job here")) },
       kept: { ttlMs: 60_000, most: 10_000 },
       secret: () => secret,
       deliver: (one) => {

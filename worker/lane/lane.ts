@@ -11,6 +11,7 @@ import { bury } from "#shared/queue/work/bury.js";
 import { discard } from "#shared/queue/work/discard.js";
 import { deliveryKey, type Delivery } from "#shared/queue/entry.js";
 import { lanesOf, type Located, type ModelQueue } from "#shared/queue/work/lane.js";
+import { noteBegun } from "#shared/queue/work/note-begun.js";
 import { ownedByLane } from "#shared/queue/work/owned.js";
 import { release } from "#shared/queue/work/release.js";
 import { lanesByKey, readOwned, type Taken } from "#shared/queue/work/stream.js";
@@ -169,6 +170,7 @@ export class RunningLane implements Intake {
     const { holdings } = this.#context;
     const unseen = deliveries.filter(({ key }) => !holdings.has(key));
     holdings.hold(this.#parse(unseen), arrival);
+    this.#noteBegun(unseen.filter(({ tellsBegin }) => tellsBegin));
     if (unreadable.length > 0) this.#setAside(unreadable);
   }
 
@@ -216,6 +218,15 @@ export class RunningLane implements Intake {
         this.#setAside([delivery]);
         return [];
       }
+    });
+  }
+
+  /** Where it cannot be noted now, the script that ends the request notes it. */
+  #noteBegun(deliveries: readonly Delivery[]): void {
+    const { queue, log } = this.#context;
+    if (deliveries.length === 0) return;
+    noteBegun(queue, deliveries).catch((error: unknown) => {
+      log.debug({ error: String(error) }, "that jobs have begun cannot be noted now");
     });
   }
 

@@ -65,6 +65,7 @@ export function madeUp(
       sequence: remembers && sequenceName(request, id),
       step,
       number: step,
+      tellsBegin: false,
       start: step === 1,
       end: step === last,
       brief: false,

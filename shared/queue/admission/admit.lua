@@ -230,6 +230,14 @@ local function noteJob(lane, request, job, ttl, left, due, sequence, step, diges
   writeJob(lane.base, job.name, job.fields, request, at, due, life, sequence, step)
 end
 
+-- Whether somebody wants to be told when the job's request begins. The entry says so (entry.ts), so
+-- that a worker need not ask for others.
+local function tellsBegin(base, job)
+  local tell = job.tell
+  if job.again then tell = redis.call('HGET', jobKey(base, job.name), 'tell') end
+  return wantsJobEvent(base, job.name, 'job.started', tell)
+end
+
 -- The terms with the time after which the request goes behind all others of its level.
 local function termsAt(terms)
   if terms == '' then return terms end
@@ -308,8 +316,9 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
 
   local left = tonumber(deadline)
   deadline = string.format('%.0f', now + left)
+  local tells = job and tellsBegin(lane.base, job) and '0' or ''
   if not isStep then
-    local facts = table.concat({request, '', '0', isBrief and '4' or '0', deadline, gateway, ttl, '0', ''}, '|')
+    local facts = table.concat({request, '', '0', isBrief and '4' or '0', deadline, gateway, ttl, tells .. '0', ''}, '|')
     local entry = queueUp(lane, facts, frame, terms)
     -- With `entry` the request can be taken out of the queue (withdraw.lua). For a step of a
     -- sequence none is noted: others may wait for it.
@@ -333,7 +342,7 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   if not start then keptUntil = renewVersions(lane.base, name, seq.at, seq.kept, keptUntil, now + left + DAY) end
   local step = string.format('%.0f', seq.next + 1)
   local ended = (flags == '2' or flags == '3') and '1' or '0'
-  local number = string.format('%.0f', start and 1 or numberOf(seq))
+  local number = tells .. string.format('%.0f', start and 1 or numberOf(seq))
   local facts = table.concat({request, name, step, isBrief and BRIEF_FLAGS[flags] or flags, deadline, gateway, ttl, number}, '|')
   local entry
   if running then
@@ -399,6 +408,7 @@ local function jobsOf()
     for i = 1, count do
       job.fields[i] = ARGV[a + 4 + i]
       job.bytes = job.bytes + #job.fields[i]
+      if i % 2 == 1 and job.fields[i] == 'tell' then job.tell = ARGV[a + 5 + i] end
     end
     jobs[tonumber(ARGV[a])] = job
     a = a + 5 + count

@@ -16,7 +16,7 @@ local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 local bytes = redis.call('HSTRLEN', KEYS[1], 'body')
 dropLater(load, base, name, bytes)
 redis.call('HSET', KEYS[1], 'ended', now, 'failure', ARGV[4])
-closeJob(load, KEYS[1], bytes, 'error', ARGV[4], ARGV[5], now)
+closeJob(load, base, name, bytes, 'error', ARGV[4], ARGV[5], now)
 -- A timer that is set for it is taken back.
 tellLater(base, name, made)
 return 1

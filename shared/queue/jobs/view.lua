@@ -92,8 +92,7 @@ local function viewOf(load, group, now, base, name, buckets)
     state, bytes = 'completed', redis.call('HSTRLEN', out, 'body')
   elseif found[2] then
     failure = redis.call('HGET', out, 'body') or ''
-    local code = failure:match('^{"code":"([a-z_]*)"')
-    state = (code == 'cancelled' or code == 'expired') and code or 'failed'
+    state = endedAs(found[2], failure)
   elseif began ~= '' or found[9] then
     state = 'running'
   else

@@ -3,19 +3,26 @@
 -- for that once more. A delivery runs once for its event and once for each replay; a run is named
 -- by the entry of the outbox that asks for it.
 --   KEYS[1] deliveries of the tenant   KEYS[3] those that have ended, by when
+--   KEYS[4] what is pending of all tenants   KEYS[5] messages that tell of the job; only where the
+--   event does
 --   KEYS[2] the delivery, a hash:
---     event, job, webhook, body   what is sent, and where; never changed
+--     event, job, webhook, target, body   what is sent, and where; never changed. `target` is a
+--              job's own webhook, and `webhook` is '' then
 --     created   Redis ms           state  pending, delivered or failed
 --     run       the newest run     tries  how many attempts it has had
 --     attempts  each as JSON, a line each; the newest   next  Redis ms of the next one, or ''
+--     and what note-replay.lua notes of replays
 --   ARGV[1] message   ARGV[2] run   ARGV[3] TTL ms   ARGV[4] most deliveries, pending or not
---   ARGV[5] event   ARGV[6] job   ARGV[7] webhook   ARGV[8] body; of a replay none of the four
+--   ARGV[5] tenant
+--   ARGV[6] event   ARGV[7] job   ARGV[8] webhook   ARGV[9] target   ARGV[10] body; of a replay
+--   none of the five
 --   Returns {'begun', message, run, message, run, …}   the run is to be made: this call or an
 --                       earlier one has begun it; and which pending runs this call has ended, as
 --                       they are replaced, or too old where there are too many
 --           {'ended'}   the run has ended
 --           {'unknown'}  there is no such delivery to be replayed
-local log, key, ended, message, run, ttl = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], ARGV[3]
+local log, key, ended, pending = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local message, run, ttl, tenant = ARGV[1], ARGV[2], ARGV[3], ARGV[5]
 local time = redis.call('TIME')
 local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 local known = redis.call('HMGET', key, 'run', 'state')
@@ -41,22 +48,29 @@ local function forget(messages)
     redis.call('UNLINK', keyOf(messages[i]))
     redis.call('ZREM', log, messages[i])
     redis.call('ZREM', ended, messages[i])
+    redis.call('ZREM', pending, tenant .. ':' .. messages[i])
   end
 end
 
 if known[1] then
   if known[1] == run then return {known[2] == 'pending' and 'begun' or 'ended'} end
-  if #ARGV > 4 then return {'ended'} end
+  if #ARGV > 5 then return {'ended'} end
   noteEnded(message, known[1], known[2])
   redis.call('HSET', key, 'run', run, 'state', 'pending', 'tries', '0', 'next', now)
   redis.call('ZREM', ended, message)
+  redis.call('ZADD', pending, now, tenant .. ':' .. message)
   keepKnown()
   return reply
 end
-if #ARGV == 4 then return {'unknown'} end
+if #ARGV == 5 then return {'unknown'} end
 redis.call('HSET', key, 'run', run, 'state', 'pending', 'tries', '0', 'next', now, 'created', now, 'attempts', '',
-  'event', ARGV[5], 'job', ARGV[6], 'webhook', ARGV[7], 'body', ARGV[8])
+  'event', ARGV[6], 'job', ARGV[7], 'webhook', ARGV[8], 'target', ARGV[9], 'body', ARGV[10])
 redis.call('ZADD', log, now, message)
+redis.call('ZADD', pending, now, tenant .. ':' .. message)
+if KEYS[5] then
+  redis.call('ZADD', KEYS[5], now, message)
+  redis.call('PEXPIRE', KEYS[5], ttl)
+end
 keepKnown()
 -- The oldest go: those whose time has passed, and what there is too much of.
 local oldest, passed = redis.call('ZRANGE', log, 0, 9), {}

@@ -15,7 +15,10 @@ export interface DeliveryContent {
   readonly event: string;
   /** The job that it tells of, or "". */
   readonly job: string;
+  /** The id of one of the tenant's; "" for a job's own. */
   readonly webhook: string;
+  /** Where a job's own leads, as its record has it; else "". */
+  readonly target: string;
   /** The bytes that are sent, at every attempt. */
   readonly body: string;
 }
@@ -62,10 +65,12 @@ export async function beginDelivery(
   kept: Kept,
   content: DeliveryContent | undefined,
 ): Promise<Begun> {
-  const { deliveries, delivery, ended } = webhookKeys;
-  const keys = [deliveries(tenant), delivery(tenant, message), ended(tenant)];
-  const what = content === undefined ? [] : [content.event, content.job, content.webhook, content.body];
-  const args = [message, run, pendingTtlMs(kept), kept.most * MOST_FACTOR, ...what];
+  const { deliveries, delivery, ended, pending, ofJob } = webhookKeys;
+  const keys = [deliveries(tenant), delivery(tenant, message), ended(tenant), pending];
+  const { event, job = "", webhook, target, body } = content ?? {};
+  if (job !== "") keys.push(ofJob(tenant, job));
+  const what = content === undefined ? [] : [event, job, webhook, target, body].map((one) => one ?? "");
+  const args = [message, run, pendingTtlMs(kept), kept.most * MOST_FACTOR, tenant, ...what];
   const { said, names } = await script(redis, keys, args);
   const replaced: DeliveryRun[] = [];
   for (let i = 0; i + 1 < names.length; i += 2) {

@@ -3,15 +3,20 @@
 -- ended, or was replaced by a newer one, only adds its attempt: two processes may have made one at
 -- the same time.
 --   KEYS[1] the delivery (begin-delivery.lua)   KEYS[2] deliveries of the tenant
---   KEYS[3] those that have ended, by when
+--   KEYS[3] those that have ended, by when   KEYS[4] what is pending of all tenants
 --   ARGV[1] run   ARGV[2] state from now on   ARGV[3] the attempt as JSON; '' where none was made
 --   ARGV[4] ms until the next one; '' where none comes   ARGV[5] TTL ms
 --   ARGV[6] most attempts kept   ARGV[7] message   ARGV[8] most deliveries that have ended
+--   ARGV[9] tenant
 --   Returns 'noted', or 'gone' where the delivery is not known any more
 local MOST_FORGOTTEN = 10
 local key, log, ended, message = KEYS[1], KEYS[2], KEYS[3], ARGV[7]
 local run, tries, attempts, state = unpack(redis.call('HMGET', key, 'run', 'tries', 'attempts', 'state'))
-if not run then return 'gone' end
+local member = ARGV[9] .. ':' .. message
+if not run then
+  redis.call('ZREM', KEYS[4], member)
+  return 'gone'
+end
 if ARGV[3] ~= '' then
   attempts = (attempts or '') .. ARGV[3] .. '\n'
   local _, count = attempts:gsub('\n', '\n')
@@ -30,7 +35,11 @@ redis.call('HSET', key, 'state', ARGV[2], 'next', next, 'tries', tonumber(tries 
 local ttl = string.format('%.0f', ARGV[5] + (tonumber(ARGV[4]) or 0))
 redis.call('PEXPIRE', key, ttl)
 if redis.call('PTTL', log) < tonumber(ttl) then redis.call('PEXPIRE', log, ttl) end
-if ARGV[2] == 'pending' then return 'noted' end
+if ARGV[2] == 'pending' then
+  redis.call('ZADD', KEYS[4], next, member)
+  return 'noted'
+end
+redis.call('ZREM', KEYS[4], member)
 
 redis.call('ZADD', ended, string.format('%.0f', now), message)
 redis.call('PEXPIRE', ended, ttl)

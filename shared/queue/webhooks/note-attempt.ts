@@ -24,9 +24,9 @@ export function noteAttempt(
   { state, attempt, nextInMs }: Noted,
   kept: Kept,
 ): Promise<"noted" | "gone"> {
-  const { delivery, deliveries, ended } = webhookKeys;
-  const keys = [delivery(tenant, message), deliveries(tenant), ended(tenant)];
+  const { delivery, deliveries, ended, pending } = webhookKeys;
+  const keys = [delivery(tenant, message), deliveries(tenant), ended(tenant), pending];
   const line = attempt === undefined ? "" : JSON.stringify(attempt);
   const ttlMs = state === "pending" ? pendingTtlMs(kept) : kept.ttlMs;
-  return script(redis, keys, [run, state, line, nextInMs ?? "", ttlMs, MOST_ATTEMPTS, message, kept.most]);
+  return script(redis, keys, [run, state, line, nextInMs ?? "", ttlMs, MOST_ATTEMPTS, message, kept.most, tenant]);
 }

@@ -94,7 +94,9 @@ export interface WebhookView {
 export interface DeliveryView {
   readonly id: string;
   readonly event: string;
-  readonly webhook: string;
+  readonly job: string | null;
+  /** Null for a job's own. */
+  readonly webhook: string | null;
   readonly state: string;
   readonly attempts: readonly { readonly at: string; readonly status: number | null; readonly error: string | null }[];
   readonly next_attempt_at: string | null;
