@@ -17,6 +17,7 @@ import { submitJob, type JobSettings } from "../admission/submit-job.js";
 import { errorReply } from "../http/errors.js";
 import type { Reply } from "../http/reply.js";
 import type { TensorPrinter } from "../kserve/http/tensor-printer.js";
+import { DeadRequests } from "./dead.js";
 import type { JobType } from "./envelope.js";
 import { waitOf, type JobOptions } from "./options.js";
 import { indexId, listPage } from "./pages.js";
@@ -52,10 +53,13 @@ const LONGEST_INLINE = 65_536;
 const LONGEST_RAW = 8 * LONGEST_INLINE;
 
 export class Jobs {
+  /** Requests that were set aside, of jobs and of others. */
+  readonly dead: DeadRequests;
   readonly #settings: JobsSettings;
 
   constructor(settings: JobsSettings) {
     this.#settings = settings;
+    this.dead = new DeadRequests(settings.queue);
   }
 
   get ttls(): Pick<JobsSettings, "resultTtlMs" | "jobTtlMs"> {

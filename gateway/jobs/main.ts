@@ -5,6 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { createRequire } from "node:module";
 import { closeSync, openSync, utimesSync } from "node:fs";
+import type { Queue } from "bullmq";
 import type { Logger } from "pino";
 import { exitCodeOf } from "#shared/exit.js";
 import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
@@ -15,6 +16,7 @@ import { settingsOrExit } from "#shared/settings.js";
 import { assemble } from "../assemble.js";
 import { onlyTenant } from "../http/tenant.js";
 import { parseRanges } from "../webhooks/addresses.js";
+import { startBoard } from "./board.js";
 import { jobsConfig, parseWaits, type JobsConfig } from "./config.js";
 import { Deliveries } from "./deliveries.js";
 import { Outbox } from "./outbox.js";
@@ -22,6 +24,8 @@ import { Sender } from "./sender.js";
 
 const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
 const TOUCH_EVERY_MS = 2_000;
+/** What operators have asked for may take so long when the process stops. */
+const BOARD_GRACE_MS = 2_000;
 
 async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   const lifecycle = new Lifecycle(log);
@@ -71,6 +75,7 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     withdraw: (run) => deliveries.remove(run),
     log,
   });
+  await openBoard(config, [deliveries.queue], lifecycle, log);
   const closing = new AbortController();
   const { signal } = closing;
   const background = Promise.all([outbox.run(signal), touchWhileOpen(config.BATON_HEALTH_FILE, redis, signal)]);
@@ -80,6 +85,20 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   });
   log.info({ jobs: name }, "jobs ready");
   return lifecycle;
+}
+
+/** @param queues all that there are: what makes one more adds it here */
+async function openBoard(
+  config: JobsConfig,
+  queues: readonly Queue[],
+  lifecycle: Lifecycle,
+  log: Logger,
+): Promise<void> {
+  const { BATON_JOBS_ADMIN_PORT: port, BATON_JOBS_ADMIN_HOST: host, BATON_ADMIN_TOKEN: token } = config;
+  if (port === undefined || token === undefined) return;
+  const board = await startBoard({ port, host, token, queues, log: (fields, line) => log.error(fields, line) });
+  lifecycle.onClose("board", () => board.close(BOARD_GRACE_MS));
+  log.info({ host, port: board.port }, "board listening");
 }
 
 /** Touches the file while Redis answers: a fresh one means that the process is alive, too. */

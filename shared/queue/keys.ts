@@ -61,6 +61,11 @@ export function jobsKey(bucket: number, tenant: string): string {
   return `jobs:${bucketTag(bucket)}:${tenant}`;
 }
 
+/** sorted set: the models of which requests were set aside, by when; see set-aside.lua. */
+export function setAsideKey(bucket: number): string {
+  return `aside:${bucketTag(bucket)}`;
+}
+
 /**
  * list: a stream's records, in order; the index in the list is the record's. It is kept as long as
  * the outcome.
