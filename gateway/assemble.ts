@@ -61,6 +61,7 @@ export interface Assembly {
   readonly redis: RedisClient;
   readonly bus: Bus;
   readonly deployment: Deployment;
+  readonly fleet: FleetWatch;
   readonly requests: Requests;
   readonly jobs: Jobs;
   readonly webhooks: Webhooks;
@@ -213,5 +214,5 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     },
     log: (fields, line) => log.error(fields, line),
   });
-  return { link, redis, bus, deployment, requests, jobs, webhooks, box, app };
+  return { link, redis, bus, deployment, fleet, requests, jobs, webhooks, box, app };
 }

@@ -10,17 +10,20 @@ import type { Logger } from "pino";
 import { exitCodeOf } from "#shared/exit.js";
 import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
 import { createLog } from "#shared/log.js";
+import type { RequestAddress } from "#shared/queue/address.js";
 import { connectBlockingReader, connectForQueue, type RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import { settingsOrExit } from "#shared/settings.js";
 import { assemble } from "../assemble.js";
 import { onlyTenant } from "../http/tenant.js";
+import { encodeJobId } from "../job-paths/view.js";
 import { parseRanges } from "../webhooks/addresses.js";
 import { startBoard } from "./board.js";
 import { jobsConfig, parseWaits, type JobsConfig } from "./config.js";
 import { Deliveries } from "./deliveries.js";
 import { Outbox } from "./outbox.js";
 import { Sender } from "./sender.js";
+import { lookAfterAll } from "./upkeep.js";
 
 const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
 const TOUCH_EVERY_MS = 2_000;
@@ -30,7 +33,7 @@ const BOARD_GRACE_MS = 2_000;
 async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   const lifecycle = new Lifecycle(log);
   const name = `jobs-${randomBytes(8).toString("hex")}`;
-  const { link, redis, deployment, webhooks, box } = await assemble(
+  const { link, redis, deployment, fleet, jobs, webhooks, box } = await assemble(
     {
       kind: "jobs",
       name,
@@ -78,7 +81,19 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   await openBoard(config, [deliveries.queue], lifecycle, log);
   const closing = new AbortController();
   const { signal } = closing;
-  const background = Promise.all([outbox.run(signal), touchWhileOpen(config.BATON_HEALTH_FILE, redis, signal)]);
+  const upkeep = {
+    redis,
+    buckets,
+    name,
+    served: () => new Set(fleet.directory.all().map((model) => model.name)),
+    look: async (job: RequestAddress) => void (await jobs.view(job.tenant, encodeJobId(job))),
+    log,
+  };
+  const background = Promise.all([
+    outbox.run(signal),
+    touchWhileOpen(config.BATON_HEALTH_FILE, redis, signal),
+    lookAfterAll(upkeep, signal),
+  ]);
   lifecycle.onClose("outbox", async () => {
     closing.abort();
     await background;

@@ -11,6 +11,7 @@
 --     and what the gateway says of it: `type`, `options`, `shown`, and `body`, which is there only
 --     while the job may be run once more
 --   key `jobs:{b}:<tenant>`  sorted set: `m:r` of the tenant's jobs in the bucket, by `at`
+--   key `tenants:{b}`        set: the tenants that have jobs in the bucket (jobs/tidy.lua)
 -- The bodies of jobs that have failed or expired are counted with the results that are kept
 -- (kept.lua), and go as these do: anybody can make jobs fail faster than their records expire.
 -- include load.lua
@@ -36,6 +37,7 @@ local function writeJob(base, name, fields, request, at, due, life, sequence, st
       if redis.call('EXISTS', 'job:' .. base:match('^{[^}]*}') .. ':' .. old) == 0 then redis.call('ZREM', index, old) end
     end
     redis.call('ZADD', index, at, base:match(':(.*)$') .. ':' .. name)
+    redis.pcall('SADD', 'tenants:' .. base:match('^{[^}]*}'), name:match('^[^:]*'))
   end
   -- It lives as long as the job in it that may live longest.
   if redis.call('PTTL', index) < life then redis.call('PEXPIRE', index, life) end
