@@ -1,4 +1,5 @@
 /** Bull Board, as an operator reaches it: on a port of its own, with the token, and never without. */
+import { get } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { freePort } from "../support/fleet/port.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
@@ -33,6 +34,17 @@ async function ask(path: string, { method = "GET", headers = basic(TOKEN) }: Ask
   return { status: answer.status, headers: answer.headers, text: await answer.text() };
 }
 
+/** The status of a look under this name; fetch sends none but its own. */
+function statusUnder(host: string): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const headers = { ...basic(TOKEN), host };
+    get({ port, path: "/api/queues", headers }, (answer) => {
+      answer.resume();
+      resolve(answer.statusCode);
+    }).once("error", reject);
+  });
+}
+
 describe("Bull Board", () => {
   it("is a page with its scripts, for who has the token", async () => {
     const page = await ask("/");
@@ -65,8 +77,8 @@ describe("Bull Board", () => {
     expect(await ask(pause, { method: "PUT", headers: foreign })).toMatchObject({ status: 403 });
     const near = { ...basic(TOKEN), origin: "http://localhost:3000" };
     expect(await ask(pause, { method: "PUT", headers: near })).toMatchObject({ status: 403 });
-    const rebound = { ...basic(TOKEN), host: "evil.example" };
-    expect(await ask("/api/queues", { headers: rebound })).toMatchObject({ status: 403 });
+    expect(await statusUnder("evil.example")).toBe(403);
+    expect(await statusUnder("localhost")).toBe(200);
   });
 
   it("adds, changes and removes nothing", async () => {
