@@ -1,6 +1,7 @@
 /** The program: its verbs, its general options, and how it speaks about wrong arguments. */
 import { Command } from "commander";
 import { addCompletion } from "./verbs/completion.js";
+import { addDead } from "./verbs/dead.js";
 import { addFleet } from "./verbs/fleet.js";
 import { addGenerate } from "./verbs/generate.js";
 import { addInfer } from "./verbs/infer.js";
@@ -41,7 +42,7 @@ export function buildProgram(version: string, open: OpenSession, complain: (text
     .option("--json", "print results as JSON")
     .configureHelp({ showGlobalOptions: true })
     .addHelpText("after", AFTER_HELP);
-  for (const add of [addModels, addInfer, addGenerate, addJobs, addSequences, addFleet, addCompletion])
+  for (const add of [addModels, addInfer, addGenerate, addJobs, addDead, addSequences, addFleet, addCompletion])
     add(program, open);
   speakPlainly(program, "baton", complain);
   return program;

@@ -63,6 +63,7 @@ export interface Assembly {
   readonly redis: RedisClient;
   readonly bus: Bus;
   readonly deployment: Deployment;
+  readonly fleet: FleetWatch;
   readonly requests: Requests;
   readonly jobs: Jobs;
   readonly schedules: Schedules;
@@ -223,5 +224,5 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     limits: bodyLimits,
     log: (fields, line) => log.error(fields, line),
   });
-  return { link, redis, bus, deployment, requests, jobs, schedules, webhooks, box, app };
+  return { link, redis, bus, deployment, fleet, requests, jobs, schedules, webhooks, box, app };
 }

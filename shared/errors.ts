@@ -72,6 +72,7 @@ export const errorKinds = {
     texts: {
       otherOrigin: "a page of another origin may not do this; BATON_ALLOWED_ORIGINS names the origins that may",
       noTenant: "the request does not say whose it is: the header that this gateway takes the tenant from is missing",
+      board: "the board can only look, try again, try now, pause and resume",
     },
   },
   not_found: { status: 404, retry: false, texts: { usual: "Not Found" } },
@@ -250,6 +251,20 @@ export const errorKinds = {
       usual: "only a job that has failed or expired can be run once more",
       deadline: "the job's deadline has passed, so it cannot be run once more",
       body: "what the job was sent is kept no longer, so it cannot be run once more",
+    },
+  },
+  unknown_dead: {
+    status: 404,
+    retry: false,
+    texts: { usual: "no such request was set aside, or it is kept no longer" },
+  },
+  dead_not_retryable: {
+    status: 409,
+    retry: false,
+    texts: {
+      usual:
+        "only what ran for a job can be run once more; its client was told that it failed, and can send it again: " +
+        "of a sequence, from the step with START on",
     },
   },
   unknown_request: { status: 404, retry: false, texts: { usual: "no such request" } },

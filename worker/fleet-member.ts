@@ -12,7 +12,7 @@ import { RedisClocks } from "#shared/redis/clock.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { lanesOf } from "#shared/queue/work/lane.js";
 import { notePins } from "#shared/queue/work/note-pins.js";
-import type { ServedPin } from "#shared/queue/work/pins.js";
+import type { ServedPin } from "#shared/queue/pins.js";
 import { setAsideEntries } from "#shared/queue/set-aside.js";
 import { joinDeployment, type Deployment } from "#shared/queue/deployment.js";
 import { checkServer } from "#shared/redis/server.js";

@@ -96,7 +96,7 @@ export function addJobs(program: Command, open: OpenSession): void {
       .action((id: string, _: object, command: Command) => work(open(command), id));
 
   onJob("show", "show one job, and its result", async (session, id) => {
-    await show(session, jsonOf(await session.gateway.get(pathOf(id)), session.gateway));
+    await showJob(session, jsonOf(await session.gateway.get(pathOf(id)), session.gateway));
   });
   onJob("watch", "show each change of a job until its end; with --json, each on a line", async (session, id) => {
     const { terminal } = session;
@@ -105,11 +105,11 @@ export function addJobs(program: Command, open: OpenSession): void {
     throwIfAny(failureOf(readJob(await watch(session, id, print))));
   });
   onJob("cancel", "cancel a job", async (session, id) => {
-    await show(session, jsonOf(await session.gateway.change(pathOf(id), { method: "DELETE" }), session.gateway));
+    await showJob(session, jsonOf(await session.gateway.change(pathOf(id), { method: "DELETE" }), session.gateway));
   });
   onJob("retry", "run a job again that has failed or expired", async (session, id) => {
     const answer = await session.gateway.change(pathOf(id, "/retry"), { method: "POST" });
-    await show(session, jsonOf(answer, session.gateway));
+    await showJob(session, jsonOf(answer, session.gateway));
   });
 }
 
@@ -137,7 +137,7 @@ async function submitJob(session: Session, model: string, options: SubmitOptions
     terminal.note(`the job goes on: npx baton jobs watch ${id}`);
     throw error;
   });
-  await show(session, last);
+  await showJob(session, last);
   throwIfAny(failureOf(readJob(last)));
 }
 
@@ -183,7 +183,7 @@ async function watch({ gateway, signal }: Session, id: string, onChange: (text: 
 }
 
 /** Shows a view to people with its result, although a large one is not in the view. */
-async function show({ gateway, terminal }: Session, text: string): Promise<void> {
+export async function showJob({ gateway, terminal }: Session, text: string): Promise<void> {
   if (terminal.json) return terminal.document(text);
   const job = readJob(text);
   for (const lines of jobLines(job)) terminal.print(lines);

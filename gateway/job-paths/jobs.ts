@@ -25,6 +25,7 @@ import type { Limits } from "../http/limits.js";
 import type { Reply } from "../http/reply.js";
 import type { RequestReader } from "../kserve/http/request-reader.js";
 import type { TensorPrinter } from "../kserve/http/tensor-printer.js";
+import { DeadRequests } from "./dead.js";
 import { keptBody, readEnvelope, type JobType } from "./envelope.js";
 import { checkedWait, dueOf, readOptions, waitOf, type JobOptions } from "./options.js";
 import { indexId, listPage } from "./pages.js";
@@ -98,10 +99,13 @@ const LONGEST_IN_EVENT = 16_384;
 const RAW_FACTOR = 8;
 
 export class Jobs {
+  /** Requests that were set aside, of jobs and of others. */
+  readonly dead: DeadRequests;
   readonly #settings: JobsSettings;
 
   constructor(settings: JobsSettings) {
     this.#settings = settings;
+    this.dead = new DeadRequests(settings.queue);
   }
 
   /**

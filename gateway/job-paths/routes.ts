@@ -1,6 +1,6 @@
 /** `/v2/models/<m>[/versions/<v>]/jobs` and `/v2/jobs`: requests whose clients come back. */
 import type { Context } from "hono";
-import { errorKinds, fixedError, InferenceError } from "#shared/errors.js";
+import { errorKinds, fixedError } from "#shared/errors.js";
 import type { JobFilters } from "#shared/queue/jobs/list.js";
 import { jobStates, type JobState } from "#shared/queue/jobs/view.js";
 import type { Bodies } from "../http/bodies.js";
@@ -10,8 +10,10 @@ import { withHeaders, type Reply } from "../http/reply.js";
 import type { GatewayEnv, Router } from "../http/router.js";
 import type { TenantOf } from "../http/tenant.js";
 import { modelName, modelPaths, modelVersion } from "../kserve/http/path.js";
+import { addDeadRoutes } from "./dead-routes.js";
 import type { Jobs } from "./jobs.js";
 import { isLabelName } from "./options.js";
+import { parametersOf, readLimit, refused, unknownParameter } from "./query.js";
 
 export interface JobRoutesOptions {
   readonly jobs: Jobs;
@@ -19,9 +21,6 @@ export interface JobRoutesOptions {
   readonly limits: Limits;
   readonly tenantOf: TenantOf;
 }
-
-const DEFAULT_PAGE = 20;
-const LONGEST_PAGE = 100;
 
 export function addJobRoutes(router: Router, options: JobRoutesOptions): void {
   const { jobs, bodies, limits, tenantOf } = options;
@@ -62,12 +61,12 @@ export function addJobRoutes(router: Router, options: JobRoutesOptions): void {
     },
   });
   router.add("/v2/jobs/:id/result", { GET: (c) => jobs.result(tenantOf(c.env.incoming), idOf(c)) });
-  router.add("/v2/jobs/:id/retry", {
-    POST: async (c) => {
-      const { id, view } = await jobs.retry(tenantOf(c.env.incoming), idOf(c));
-      return withHeaders(json(view, 202), { location: `/v2/jobs/${id}` });
-    },
-  });
+  const retry = async (c: Context<GatewayEnv>, name: string): Promise<Reply> => {
+    const { id, view } = await jobs.retry(tenantOf(c.env.incoming), name);
+    return withHeaders(json(view, 202), { location: `/v2/jobs/${id}` });
+  };
+  router.add("/v2/jobs/:id/retry", { POST: (c) => retry(c, idOf(c)) });
+  addDeadRoutes(router, { dead: jobs.dead, tenantOf, retry });
 }
 
 function idOf(c: Context<GatewayEnv>): string {
@@ -97,14 +96,10 @@ const queryNames = ["state", "model", "label", "schedule", "limit", "after"];
  * @throws InferenceError that names the wrong parameter
  */
 function readQuery(url: string): Query {
-  const from = url.indexOf("?");
-  const query = new URLSearchParams(from === -1 ? "" : url.slice(from + 1).replace(/#.*$/, ""));
   const known = new Map<string, string>();
   const labels: [string, string][] = [];
-  for (const [name, value] of query) {
-    if (!queryNames.includes(name)) {
-      throw refused(`unknown query parameter '${name.slice(0, 64)}'; there are: ${queryNames.join(", ")}`);
-    }
+  for (const [name, value] of parametersOf(url)) {
+    if (!queryNames.includes(name)) throw unknownParameter(name, queryNames);
     if (name === "label") labels.push(readLabel(value));
     else if (known.has(name)) throw refused(`'${name}' is given twice`);
     else known.set(name, value);
@@ -130,15 +125,4 @@ function readState(text: string): JobState {
   const state = jobStates.find((one) => one === text);
   if (state !== undefined) return state;
   throw refused(`state must be of ${jobStates.join(", ")}, with commas between several, not '${text.slice(0, 64)}'`);
-}
-
-function readLimit(text: string | undefined): number {
-  if (text === undefined) return DEFAULT_PAGE;
-  const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0;
-  if (limit >= 1 && limit <= LONGEST_PAGE) return limit;
-  throw refused(`limit must be an integer from 1 to ${LONGEST_PAGE}, not '${text.slice(0, 64)}'`);
-}
-
-function refused(message: string): InferenceError {
-  return new InferenceError("invalid_argument", message);
 }

@@ -9,6 +9,8 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 /** The waits of Svix, who wrote Standard Webhooks: ten attempts within three days. */
 const RETRIES_MS = [5_000, 5 * MINUTE, 30 * MINUTE, ...[2, 5, 10, 14, 20, 24].map((hours) => hours * HOUR)];
+/** Of the token that opens the board, in characters: nobody is to find it by trying. */
+const LEAST_TOKEN = 16;
 const LONGEST_WAIT_MS = 7 * 24 * HOUR;
 
 export const jobsSettings = admissionSettings
@@ -43,12 +45,31 @@ export const jobsSettings = admissionSettings
         "deliveries of a tenant that are kept after they have ended, the newest; with those that are pending there may be " +
           "ten times as many, and the oldest are not attempted any more",
       ),
+    BATON_JOBS_ADMIN_PORT: z.coerce
+      .number()
+      .int()
+      .min(0)
+      .max(65_535)
+      .optional()
+      .describe(
+        "port of Bull Board, a page on which operators see the queues of BullMQ; 0 takes a free one; off when unset",
+      ),
+    BATON_JOBS_ADMIN_HOST: z.string().default("127.0.0.1").describe("address on which Bull Board listens"),
+    BATON_ADMIN_TOKEN: z
+      .string()
+      .min(LEAST_TOKEN, `must have ${LEAST_TOKEN} characters or more`)
+      .optional()
+      .describe("the password for Bull Board, beside any user name; 16 characters or more"),
     BATON_HEALTH_FILE: z
       .string()
       .optional()
       .describe("a file that is touched every 2 s while Redis answers, for a health check that looks at its age"),
   })
-  .refine(holdsTwoBodies.holds, holdsTwoBodies.otherwise);
+  .refine(holdsTwoBodies.holds, holdsTwoBodies.otherwise)
+  .refine(({ BATON_JOBS_ADMIN_PORT: port, BATON_ADMIN_TOKEN: token }) => port === undefined || token !== undefined, {
+    path: ["BATON_ADMIN_TOKEN"],
+    message: "must be set where BATON_JOBS_ADMIN_PORT is",
+  });
 
 export type JobsConfig = z.infer<typeof jobsSettings>;
 

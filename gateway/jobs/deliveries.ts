@@ -98,6 +98,11 @@ export class Deliveries {
     this.#worker.on("stalled", (id) => log.warn({ job: id }, "a delivery is attempted again: its process is gone"));
   }
 
+  /** For who looks at it. */
+  get queue(): Queue {
+    return this.#queue;
+  }
+
   whenReady(): Promise<unknown> {
     return Promise.all([this.#queue.waitUntilReady(), this.#worker.waitUntilReady()]);
   }

@@ -52,13 +52,14 @@ const PAGE = 500;
 
 export class DueTimers {
   readonly #settings: DueTimersSettings;
-  readonly #queue: Queue<Timer>;
+  /** For people who look. */
+  readonly queue: Queue<Timer>;
   readonly #worker: Worker<Timer>;
 
   constructor(settings: DueTimersSettings) {
     const { connection, log } = settings;
     this.#settings = settings;
-    this.#queue = new Queue(QUEUE, { connection, prefix: QUEUE_PREFIX, skipMetasUpdate: true });
+    this.queue = new Queue(QUEUE, { connection, prefix: QUEUE_PREFIX, skipMetasUpdate: true });
     this.#worker = new Worker<Timer>(QUEUE, (timer, token) => this.#fire(timer, token), {
       connection,
       prefix: QUEUE_PREFIX,
@@ -69,13 +70,13 @@ export class DueTimers {
       runRetryDelay: RETRY_MS,
     });
     const onError = (error: Error) => log.debug({ error: error.message }, "the queue of due jobs has an error");
-    this.#queue.on("error", onError);
+    this.queue.on("error", onError);
     this.#worker.on("error", onError);
     this.#worker.on("stalled", (id) => log.warn({ job: id }, "a due job is looked at again: its process is gone"));
   }
 
   whenReady(): Promise<unknown> {
-    return Promise.all([this.#queue.waitUntilReady(), this.#worker.waitUntilReady()]);
+    return Promise.all([this.queue.waitUntilReady(), this.#worker.waitUntilReady()]);
   }
 
   /** Sets the timer of a job that waits, unless it is set; takes it back where the job does not. */
@@ -83,12 +84,12 @@ export class DueTimers {
     const at = await readDue(this.#settings.redis, due);
     if (at === undefined) {
       // One that fires now finds nothing to do.
-      await this.#queue.remove(nameOf(due));
+      await this.queue.remove(nameOf(due));
       return;
     }
     const { bucket, model, ...request } = due.job;
     const timer = { bucket, model, name: requestName(request) };
-    await this.#queue.add("queue", timer, {
+    await this.queue.add("queue", timer, {
       jobId: nameOf(due),
       delay: Math.max(at - Date.now(), 0),
       attempts: WITHOUT_END,
@@ -119,7 +120,7 @@ export class DueTimers {
   /** Takes no more, and waits until those that fire now are done. */
   async close(): Promise<void> {
     await this.#worker.close();
-    await this.#queue.close();
+    await this.queue.close();
   }
 
   async #fire(timer: Job<Timer>, token: string | undefined): Promise<void> {

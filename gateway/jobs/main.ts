@@ -5,31 +5,38 @@
 import { randomBytes } from "node:crypto";
 import { createRequire } from "node:module";
 import { closeSync, openSync, utimesSync } from "node:fs";
+import type { Queue } from "bullmq";
 import type { Logger } from "pino";
 import { exitCodeOf } from "#shared/exit.js";
 import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
 import { createLog } from "#shared/log.js";
+import type { RequestAddress } from "#shared/queue/address.js";
 import { connectBlockingReader, connectForQueue, type RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import { settingsOrExit } from "#shared/settings.js";
 import { assemble } from "../assemble.js";
 import { onlyTenant } from "../http/tenant.js";
 import { dueJobRunner } from "../job-paths/due.js";
+import { encodeJobId } from "../job-paths/view.js";
 import { parseRanges } from "../webhooks/addresses.js";
+import { startBoard } from "./board.js";
 import { jobsConfig, parseWaits, type JobsConfig } from "./config.js";
 import { Deliveries } from "./deliveries.js";
 import { DueTimers } from "./due-timers.js";
 import { Outbox } from "./outbox.js";
 import { ScheduleRuns } from "./schedule-runs.js";
 import { Sender } from "./sender.js";
+import { lookAfterAll } from "./upkeep.js";
 
 const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
 const TOUCH_EVERY_MS = 2_000;
+/** What operators have asked for may take so long when the process stops. */
+const BOARD_GRACE_MS = 2_000;
 
 async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   const lifecycle = new Lifecycle(log);
   const name = `jobs-${randomBytes(8).toString("hex")}`;
-  const { link, redis, deployment, jobs, schedules, webhooks, box } = await assemble(
+  const { link, redis, deployment, fleet, jobs, schedules, webhooks, box } = await assemble(
     {
       kind: "jobs",
       name,
@@ -83,14 +90,24 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     notice: (schedule) => scheduleRuns.notice(schedule),
     log,
   });
+  await openBoard(config, [deliveries.queue, due.queue, scheduleRuns.queue], lifecycle, log);
   const closing = new AbortController();
   const { signal } = closing;
+  const upkeep = {
+    redis,
+    buckets,
+    name,
+    served: () => new Set(fleet.directory.all().map((model) => model.name)),
+    look: async (job: RequestAddress) => void (await jobs.view(job.tenant, encodeJobId(job))),
+    log,
+  };
   const background = Promise.all([
     outbox.run(signal),
     deliveries.lookForLost(signal),
     due.watch(signal),
     scheduleRuns.watch(signal),
     touchWhileOpen(config.BATON_HEALTH_FILE, redis, signal),
+    lookAfterAll(upkeep, signal),
   ]);
   lifecycle.onClose("outbox", async () => {
     closing.abort();
@@ -98,6 +115,20 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   });
   log.info({ jobs: name }, "jobs ready");
   return lifecycle;
+}
+
+/** @param queues all that there are: what makes one more adds it here */
+async function openBoard(
+  config: JobsConfig,
+  queues: readonly Queue[],
+  lifecycle: Lifecycle,
+  log: Logger,
+): Promise<void> {
+  const { BATON_JOBS_ADMIN_PORT: port, BATON_JOBS_ADMIN_HOST: host, BATON_ADMIN_TOKEN: token } = config;
+  if (port === undefined || token === undefined) return;
+  const board = await startBoard({ port, host, token, queues, log: (fields, line) => log.error(fields, line) });
+  lifecycle.onClose("board", () => board.close(BOARD_GRACE_MS));
+  log.info({ host, port: board.port }, "board listening");
 }
 
 /** Touches the file while Redis answers: a fresh one means that the process is alive, too. */

@@ -49,13 +49,14 @@ const MOST_STEPS = 10;
 
 export class ScheduleRuns {
   readonly #settings: ScheduleRunsSettings;
-  readonly #queue: Queue<ScheduleName>;
+  /** For people who look. */
+  readonly queue: Queue<ScheduleName>;
   readonly #worker: Worker<ScheduleName>;
 
   constructor(settings: ScheduleRunsSettings) {
     const { connection, log } = settings;
     this.#settings = settings;
-    this.#queue = new Queue(QUEUE, { connection, prefix: QUEUE_PREFIX, skipMetasUpdate: true });
+    this.queue = new Queue(QUEUE, { connection, prefix: QUEUE_PREFIX, skipMetasUpdate: true });
     this.#worker = new Worker<ScheduleName>(QUEUE, (job, token) => this.#run(job, token), {
       connection,
       prefix: QUEUE_PREFIX,
@@ -66,13 +67,13 @@ export class ScheduleRuns {
       runRetryDelay: RETRY_MS,
     });
     const onError = (error: Error) => log.debug({ error: error.message }, "the queue of schedules has an error");
-    this.#queue.on("error", onError);
+    this.queue.on("error", onError);
     this.#worker.on("error", onError);
     this.#worker.on("stalled", (id) => log.warn({ schedule: id }, "a schedule is taken over: its process is gone"));
   }
 
   whenReady(): Promise<unknown> {
-    return Promise.all([this.#queue.waitUntilReady(), this.#worker.waitUntilReady()]);
+    return Promise.all([this.queue.waitUntilReady(), this.#worker.waitUntilReady()]);
   }
 
   /** Has us woken for a schedule that is new, or goes on. */
@@ -99,7 +100,7 @@ export class ScheduleRuns {
   /** Takes no more, and waits until what is under way has ended. */
   async close(): Promise<void> {
     await this.#worker.close();
-    await this.#queue.close();
+    await this.queue.close();
   }
 
   /** Changes nothing where BullMQ knows of the schedule. */
@@ -120,7 +121,7 @@ export class ScheduleRuns {
         },
       }));
     for (let from = 0; from < wakes.length; from += AT_A_CALL) {
-      await this.#queue.addBulk(wakes.slice(from, from + AT_A_CALL));
+      await this.queue.addBulk(wakes.slice(from, from + AT_A_CALL));
     }
   }
 

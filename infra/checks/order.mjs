@@ -15,6 +15,7 @@ export const order = [
   "shared/queue/work",
   "shared/queue/sequences",
   "shared/queue/jobs",
+  "shared/queue/dead",
   "shared/queue/webhooks",
   "shared/queue/schedules",
 

@@ -20,6 +20,7 @@
 --     that a schedule has made; `tell` and `target` of one with a webhook of its own
 --     (job-events.lua); and `body`, which is there only while the job may be run once more
 --   key `jobs:{b}:<tenant>`  sorted set: `m:r` of the tenant's jobs in the bucket, by `at`
+--   key `tenants:{b}`        set: the tenants that have jobs in the bucket (jobs/tidy.lua)
 -- The bodies of jobs that have failed or expired are counted with the results that are kept
 -- (kept.lua), and go as these do: anybody can make jobs fail faster than their records expire.
 -- include load.lua
@@ -51,6 +52,7 @@ local function recordJob(base, name, fields, at)
     if redis.call('EXISTS', 'job:' .. base:match('^{[^}]*}') .. ':' .. old) == 0 then redis.call('ZREM', index, old) end
   end
   redis.call('ZADD', index, at, base:match(':(.*)$') .. ':' .. name)
+  redis.pcall('SADD', 'tenants:' .. base:match('^{[^}]*}'), name:match('^[^:]*'))
 end
 
 -- Note a request that runs a job.

@@ -33,7 +33,7 @@ export function laneKeys(lane: Lane) {
      * zset of the names of the model's sequences: the Redis ms at which each expires idle, or +inf
      * while it has queued work
      */
-    live: `live:${model}`,
+    live: liveKey(lane),
     /** hash entry → how many runs alone have not ended in a commit, and the name of the last */
     runs: `runs:${pinned}`,
     /** stream: requests set aside, with the reason */
@@ -41,6 +41,11 @@ export function laneKeys(lane: Lane) {
     /** string: held by the one worker that reconciles the lane in this round */
     reconciler: `reconciler:${pinned}`,
   };
+}
+
+/** sorted set: the sequences of a model in a bucket, by when they expire idle; see `laneKeys`. */
+export function liveKey(lane: Pick<Lane, "bucket" | "model">): string {
+  return `live:${modelTag(lane)}`;
 }
 
 /** A request's record; see outcome.lua. It is what recognises a retry. */
@@ -59,6 +64,16 @@ export function jobKey(job: RequestAddress): string {
 /** sorted set: the jobs of a tenant in a bucket, by when they were recorded; see job.lua. */
 export function jobsKey(bucket: number, tenant: string): string {
   return `jobs:${bucketTag(bucket)}:${tenant}`;
+}
+
+/** set: the tenants that have jobs in a bucket; see job.lua. */
+export function jobTenantsKey(bucket: number): string {
+  return `tenants:${bucketTag(bucket)}`;
+}
+
+/** sorted set: the models of which requests were set aside, by when; see set-aside.lua. */
+export function setAsideKey(bucket: number): string {
+  return `aside:${bucketTag(bucket)}`;
 }
 
 /**
@@ -134,6 +149,8 @@ export const registryKeys = {
   pins: "{registry}:pins",
   /** string: the worker that looks after retired pins in this round */
   upkeep: "{registry}:upkeep",
+  /** string: the jobs process that tidies in this round */
+  tidying: "{registry}:tidying",
   /** string: the `version` at which no pin was retired */
   settled: "{registry}:settled",
   /** zset of gateways and jobs processes, each as JSON → Redis ms until which it is listed */

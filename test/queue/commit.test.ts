@@ -146,6 +146,10 @@ describe("commit of a sequence's steps", () => {
     await commit(lab.queue, [result(deadly, { action: "fail" }, "poison_request")], IDLE_MS);
     const [[, fields] = []] = await lab.redis.xrange(laneKeys(lab.lane).dead, "-", "+");
     expect(fields).toEqual([
+      "request",
+      "default:r1",
+      "job",
+      "",
       "sequence",
       SEQUENCE,
       "step",

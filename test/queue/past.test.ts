@@ -5,7 +5,7 @@ import { endSequence } from "#shared/queue/sequences/end.js";
 import { commit } from "#shared/queue/work/commit.js";
 import { mendSequence } from "#shared/queue/work/mend-sequence.js";
 import { laneKeys } from "#shared/queue/keys.js";
-import { reapIdle } from "#shared/queue/work/reap-idle.js";
+import { reapIdle } from "#shared/queue/reap-idle.js";
 import type { StateChange } from "#shared/queue/work/settlement.js";
 import { changeFacts } from "../support/queue/facts.js";
 import { admitStep, giveError, IDLE_MS, put, result, SEQUENCE, takeOne, useLab } from "../support/queue/lab.js";

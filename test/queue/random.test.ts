@@ -29,7 +29,7 @@ import { pinText, type Lane } from "#shared/queue/address.js";
 import { commit } from "#shared/queue/work/commit.js";
 import { createGroup } from "#shared/queue/work/create-group.js";
 import { mendSequence } from "#shared/queue/work/mend-sequence.js";
-import { reapIdle } from "#shared/queue/work/reap-idle.js";
+import { reapIdle } from "#shared/queue/reap-idle.js";
 import { refill } from "#shared/queue/work/refill.js";
 import { release } from "#shared/queue/work/release.js";
 import { requeue } from "#shared/queue/work/requeue.js";

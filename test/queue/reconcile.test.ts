@@ -5,7 +5,7 @@ import { commit } from "#shared/queue/work/commit.js";
 import { mendSequence } from "#shared/queue/work/mend-sequence.js";
 import { orphans } from "#shared/queue/work/orphans.js";
 import { reapConsumers } from "#shared/queue/work/reap-consumers.js";
-import { reapIdle } from "#shared/queue/work/reap-idle.js";
+import { reapIdle } from "#shared/queue/reap-idle.js";
 import { requeue } from "#shared/queue/work/requeue.js";
 import {
   addressOf,

@@ -10,7 +10,7 @@ import { bury } from "#shared/queue/work/bury.js";
 import { commit } from "#shared/queue/work/commit.js";
 import { createGroup } from "#shared/queue/work/create-group.js";
 import { notePins } from "#shared/queue/work/note-pins.js";
-import { readPins } from "#shared/queue/work/pins.js";
+import { readPins } from "#shared/queue/pins.js";
 import { removeLane } from "#shared/queue/work/remove-lane.js";
 import { RedisClocks } from "#shared/redis/clock.js";
 import { delay } from "#shared/retry.js";

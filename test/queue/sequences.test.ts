@@ -7,7 +7,7 @@ import { fork } from "#shared/queue/sequences/fork.js";
 import { importSequence, stampForImport } from "#shared/queue/sequences/import.js";
 import { rewind } from "#shared/queue/sequences/rewind.js";
 import { commit } from "#shared/queue/work/commit.js";
-import { reapIdle } from "#shared/queue/work/reap-idle.js";
+import { reapIdle } from "#shared/queue/reap-idle.js";
 import type { StateChange } from "#shared/queue/work/settlement.js";
 import {
   IDLE_MS,

@@ -14,13 +14,13 @@ import { inLane, lanesOf, type LaneQueue, type ModelQueue } from "#shared/queue/
 import { beginRound } from "#shared/queue/work/begin-round.js";
 import { mendSequence } from "#shared/queue/work/mend-sequence.js";
 import { pinsElsewhere } from "#shared/queue/work/other-lanes.js";
-import { notePinInUse } from "#shared/queue/work/pins.js";
+import { notePinInUse } from "#shared/queue/pins.js";
 import { orphans } from "#shared/queue/work/orphans.js";
 import { readProgress } from "#shared/queue/work/read-progress.js";
 import { reapConsumers } from "#shared/queue/work/reap-consumers.js";
 import { refill } from "#shared/queue/work/refill.js";
 import { lanesByKey } from "#shared/queue/work/stream.js";
-import { reapIdle } from "#shared/queue/work/reap-idle.js";
+import { reapIdle } from "#shared/queue/reap-idle.js";
 import { requeue } from "#shared/queue/work/requeue.js";
 import { sealedOutcome } from "#shared/queue/work/sealed-outcome.js";
 import { owners, strays } from "#shared/queue/work/strays.js";

@@ -1,7 +1,7 @@
 /** Where a pin stands in the fleet: who serves it, or since when nobody does. Pure. */
 import { pinOf, pinText } from "#shared/queue/address.js";
 import type { AnnouncedModel } from "#shared/queue/work/announced-lanes.js";
-import type { ServedPin } from "#shared/queue/work/pins.js";
+import type { ServedPin } from "#shared/queue/pins.js";
 
 /** What the workers of a fleet serve. */
 export interface Serving {

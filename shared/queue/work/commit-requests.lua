@@ -54,7 +54,8 @@ local function commit(lane, entry, request, kind, body, ttl, apart, reason)
   end
   ending.give(name, brief, keep, owned, kind, body, ttl, apart)
   if reason ~= '' then
-    setAside('dead:' .. lane.base, ARGV[3], now, 'sequence', '', 'step', '0', 'reason', reason,
+    setAside('dead:' .. lane.base, ARGV[3], now, 'request', requestIn(name), 'job', jobIn(name), 'sequence', '', 'step', '0',
+      'reason', reason,
       'runs', (redis.call('HGET', lane.runs, entry) or '0'):match('^%d+'), 'frame', frameOf(lane.ready, entry))
   end
   return 'committed'

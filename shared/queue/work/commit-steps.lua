@@ -136,7 +136,8 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
   else
     ending.give(counted, brief, keep, mine, kind, body, ttl, apart)
     if reason ~= '' then
-      setAside('dead:' .. lane.base, ARGV[4], now, 'sequence', name, 'step', string.format('%.0f', step), 'reason', reason,
+      setAside('dead:' .. lane.base, ARGV[4], now, 'request', requestIn(counted), 'job', jobIn(counted), 'sequence', name,
+        'step', string.format('%.0f', step), 'reason', reason,
         'runs', (redis.call('HGET', lane.runs, entry) or '0'):match('^%d+'), 'frame', frameOf(lane.ready, entry))
     end
   end

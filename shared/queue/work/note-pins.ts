@@ -2,7 +2,7 @@
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer } from "../../redis/script.js";
 import { registryKeys } from "../keys.js";
-import { pinField, pinValue, type ServedPin } from "./pins.js";
+import { pinField, pinValue, type ServedPin } from "../pins.js";
 
 const script = defineScript(new URL("./note-pins.lua", import.meta.url), integer);
 

@@ -3,9 +3,9 @@
  * keys of lanes are not listed anywhere else.
  */
 import { z } from "zod";
-import type { RedisClient } from "../../redis/connect.js";
-import type { Pin } from "../address.js";
-import { registryKeys } from "../keys.js";
+import type { RedisClient } from "../redis/connect.js";
+import type { Pin } from "./address.js";
+import { registryKeys } from "./keys.js";
 
 /** One version of a model, as one set of files, with what clearing its lanes takes. */
 export interface ServedPin extends Pin {

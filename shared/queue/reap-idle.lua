@@ -4,12 +4,12 @@
 -- live.
 --   KEYS[1] live zset
 --   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] most sequences of one call
---   ARGV[3] how long the model's sequences are kept idle, in ms
+--   ARGV[3] how long the model's sequences are kept idle, in ms; '' where the caller does not know
 --   Returns how many it looked at: with fewer than asked for, none is left
--- include ../version.lua
--- include ../sequence.lua
--- include ../past.lua
--- include ../events.lua
+-- include version.lua
+-- include sequence.lua
+-- include past.lua
+-- include events.lua
 local live, base = KEYS[1], ARGV[1]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

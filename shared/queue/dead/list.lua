@@ -1,0 +1,69 @@
+#!lua flags=allow-oom,no-writes
+-- list.lua: tell of some of a tenant's requests that were set aside in a bucket: the newest first,
+-- and of one moment by model. What one call costs goes by how many it looks at, which is bounded.
+--   KEYS[1] the models that have some (set-aside.lua)
+--   ARGV[1] tag of the bucket   ARGV[2] tenant
+--   ARGV[3] entry with which it begins, '+' for the newest   ARGV[4] of the entries with this very
+--           id it tells those of models that come after this name
+--   ARGV[5] most to tell of
+--   Returns {entries, entry, model}  of each entry: model, id, length of its frame, and its other
+--                                    fields; where to go on, '' and '' where no more are left
+local tag, tenant, from, behind, most = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
+-- Frames come with their entries, so few are looked at.
+local LOOKED, LEAST = 256, 8
+
+local noted = redis.pcall('ZRANGE', KEYS[1], 0, -1)
+local models = noted.err and {} or noted
+
+local function comesFirst(one, other)
+  if one.ms ~= other.ms then return one.ms > other.ms end
+  if one.seq ~= other.seq then return one.seq > other.seq end
+  return one.model < other.model
+end
+
+-- Returns the fields but for the frame, and how long that is.
+local function withoutFrame(fields)
+  local rest, length = {}, nil
+  for i = 1, #fields, 2 do
+    if fields[i] == 'frame' then length = length or #fields[i + 1]
+    elseif fields[i] == 'bytes of frame' then length = tonumber(fields[i + 1])
+    else
+      rest[#rest + 1] = fields[i]
+      rest[#rest + 1] = fields[i + 1]
+    end
+  end
+  return rest, length or 0
+end
+
+local function tenantOf(fields)
+  local named = {}
+  for i = 1, #fields, 2 do named[fields[i]] = fields[i + 1] end
+  return ((named.request or named.sequence or ''):match('^([^:]*):'))
+end
+
+local found, reached = {}, nil
+local each = math.max(LEAST, math.floor(LOOKED / math.max(1, #models)))
+for _, model in ipairs(models) do
+  local entries = redis.pcall('XREVRANGE', 'dead:' .. tag .. ':' .. model, from, '-', 'COUNT', each)
+  for i = 1, entries.err and 0 or #entries do
+    local id, fields = entries[i][1], entries[i][2]
+    local ms, seq = id:match('^(%d+)-(%d+)$')
+    local one = {ms = tonumber(ms), seq = tonumber(seq), model = model, id = id, fields = fields}
+    if (id ~= from or model > behind) and tenantOf(fields) == tenant then found[#found + 1] = one end
+    -- There may be more behind the last one.
+    if i == each and (not reached or comesFirst(one, reached)) then reached = one end
+  end
+end
+table.sort(found, comesFirst)
+
+local told = {}
+for _, one in ipairs(found) do
+  if #told == most then
+    reached = told[most].from
+    break
+  end
+  if reached and comesFirst(reached, one) then break end
+  local rest, length = withoutFrame(one.fields)
+  told[#told + 1] = {one.model, one.id, length, rest, from = one}
+end
+return {told, reached and reached.id or '', reached and reached.model or ''}

@@ -1,0 +1,56 @@
+/** The typed wrapper of list.lua: tells of requests of a tenant that were set aside in a bucket. */
+import { bucketTag } from "../bucket-tag.js";
+import { setAsideKey } from "../keys.js";
+import type { RedisClient } from "../../redis/connect.js";
+import { defineScript, integer, list, text } from "../../redis/script.js";
+import { deadRequestOf, type DeadPlace, type DeadRequest } from "./dead-request.js";
+
+export interface DeadPage {
+  /** The newest first; may be none although there are more. */
+  readonly found: readonly DeadRequest[];
+  /** Up to where it has looked; undefined where the bucket has no more. */
+  readonly next: DeadPlace | undefined;
+}
+
+/** Comes after the name of any model. */
+const AFTER_ALL = "~";
+
+const script = defineScript(
+  new URL("./list.lua", import.meta.url),
+  (reply) => {
+    const [entries, entry, model] = list(reply);
+    const found = list(entries).map((one) => {
+      const [name, id, length, fields] = list(one);
+      return { model: text(name), entry: text(id), frame: integer(length), fields: list(fields) };
+    });
+    return { found, entry: text(entry), model: text(model) };
+  },
+  { durable: true },
+);
+
+export interface DeadQuery {
+  readonly tenant: string;
+  /** Behind which one the page begins; undefined: with the newest. */
+  readonly from: DeadPlace | undefined;
+  readonly most: number;
+}
+
+export async function listDeadRequests(
+  redis: RedisClient,
+  bucket: number,
+  { tenant, from, most }: DeadQuery,
+): Promise<DeadPage> {
+  const begin = from === undefined ? ["+", ""] : [from.entry, behindIn(bucket, from)];
+  const args = [bucketTag(bucket), tenant, ...begin, most];
+  const { found, entry, model } = await script(redis, [setAsideKey(bucket)], args);
+  return {
+    found: found.flatMap((one) => deadRequestOf({ bucket, ...one }, one.fields, one.frame) ?? []),
+    next: entry === "" ? undefined : { bucket, entry, model },
+  };
+}
+
+/** Entries of one moment are told by bucket, and then by model. */
+function behindIn(bucket: number, { bucket: last, model }: DeadPlace): string {
+  if (bucket === last) return model;
+  return bucket > last ? "" : AFTER_ALL;
+}

@@ -1,0 +1,28 @@
+#!lua flags=allow-oom
+-- tidy.lua: forget the requests that were set aside too long ago, and note the models that have
+-- some.
+--   KEYS[1] the models that have some (set-aside.lua)
+--   ARGV[1] tag of the bucket   ARGV[2..] models that may have some: an earlier version of Baton has
+--           set them aside and not noted it
+--   Returns how many models have some
+local tag = ARGV[1]
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+for i = 2, #ARGV do
+  local newest = redis.pcall('XREVRANGE', 'dead:' .. tag .. ':' .. ARGV[i], '+', '-', 'COUNT', 1)
+  if not newest.err and newest[1] then redis.call('ZADD', KEYS[1], newest[1][1]:match('^%d+'), ARGV[i]) end
+end
+for _, model in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+  local dead = 'dead:' .. tag .. ':' .. model
+  local newest = redis.pcall('XREVRANGE', dead, '+', '-', 'COUNT', 1)
+  if newest.err or not newest[1] then
+    redis.call('ZREM', KEYS[1], model)
+  else
+    -- The stream goes when its newest entry has been there for as long as any is kept.
+    local left = redis.call('PTTL', dead)
+    local age = now + left - tonumber(newest[1][1]:match('^%d+'))
+    if left > 0 and age > 0 then redis.call('XTRIM', dead, 'MINID', string.format('%.0f', now - age)) end
+  end
+end
+return redis.call('ZCARD', KEYS[1])

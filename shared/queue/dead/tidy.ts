@@ -1,0 +1,15 @@
+/** The typed wrapper of tidy.lua: forgets requests that were set aside too long ago. */
+import { bucketTag } from "../bucket-tag.js";
+import { setAsideKey } from "../keys.js";
+import type { RedisClient } from "../../redis/connect.js";
+import { defineScript, integer } from "../../redis/script.js";
+
+const script = defineScript(new URL("./tidy.lua", import.meta.url), integer);
+
+/**
+ * @param models that may have some without being noted
+ * @returns how many models have some in the bucket
+ */
+export function tidyDeadRequests(redis: RedisClient, bucket: number, models: readonly string[]): Promise<number> {
+  return script(redis, [setAsideKey(bucket)], [bucketTag(bucket), ...models]);
+}
