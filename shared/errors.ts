@@ -257,6 +257,9 @@ export const errorKinds = {
   /** A webhook's URL leads where nothing may be sent to. */
   url_not_allowed: { status: 400, retry: false },
   webhook_limit: { status: 429, retry: false },
+  unknown_batch: { status: 404, retry: false, texts: { usual: "no such batch" } },
+  /** A tenant has as many batches as it may that have not ended. */
+  batch_limit: { status: 429, retry: true },
   /**
    * A client says which step of its sequence a request is, and the sequence has not come so far:
    * the fleet has lost steps that were answered, or the client guesses.

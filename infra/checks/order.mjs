@@ -16,6 +16,7 @@ export const order = [
   "shared/queue/sequences",
   "shared/queue/jobs",
   "shared/queue/webhooks",
+  "shared/queue/batches",
 
   "gateway/fleet",
   "gateway/stream",
@@ -30,7 +31,9 @@ export const order = [
   "gateway/sequences",
   "gateway/job-paths",
   "gateway/webhooks",
+  "gateway/batches",
   "gateway",
+  "gateway/jobs/batch-runs",
   "gateway/jobs",
 
   "worker/thread",

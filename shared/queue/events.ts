@@ -8,7 +8,13 @@ import { integer, isReplyError, list, text } from "../redis/script.js";
 import { eventsKey } from "./keys.js";
 
 /** What webhooks can be told of. */
-export const eventTypes = ["sequence.expired"] as const;
+export const eventTypes = [
+  "sequence.expired",
+  "batch.completed",
+  "batch.failed",
+  "batch.cancelled",
+  "batch.expired",
+] as const;
 export type EventType = (typeof eventTypes)[number];
 
 /** That somebody asks for a delivery once more: no event, but it takes the same way. */

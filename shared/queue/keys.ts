@@ -221,6 +221,21 @@ export const webhookKeys = {
   delivery: (tenant: string, message: string) => `{hooks}:delivery:${tenant}:${message}`,
 };
 
+/** The keys of batches; all lie in one slot. batches/README.md says what each is. */
+export const batchKeys = {
+  batch: (tenant: string, id: string) => `{batches}:batch:${tenant}:${id}`,
+  openOfAll: "{batches}:open",
+  all: (tenant: string) => `{batches}:all:${tenant}`,
+  openOf: (tenant: string) => `{batches}:open:${tenant}`,
+  reading: (tenant: string, file: string) => `{batches}:reading:${tenant}:${file}`,
+  duplicates: (tenant: string, id: string) => `{batches}:again:${tenant}:${id}`,
+};
+
+/** string: that the end of a batch was noted in the outbox of a bucket, which is another slot. */
+export function batchToldKey(bucket: number, id: string): string {
+  return `told:${bucketTag(bucket)}:${id}`;
+}
+
 /** What the keys of BullMQ's queues begin with: one hash tag, since its scripts take many. */
 export const QUEUE_PREFIX = "{jobs}";
 
