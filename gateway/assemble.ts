@@ -16,10 +16,15 @@ import { SleepingStates } from "#shared/sleeping-states.js";
 import { AdmissionBatcher } from "./admission/batcher.js";
 import { Deadlines } from "./admission/deadlines.js";
 import type { EnqueueSettings } from "./admission/enqueue.js";
+import type { Inference } from "./admission/inference.js";
 import { QueueLoads } from "./admission/loads.js";
+import type { AddressTerms } from "./admission/request-id.js";
 import { QueuedInference } from "./admission/submit.js";
 import { buildApp, type GatewayApp } from "./app.js";
+import { Batches } from "./batches/batches.js";
 import type { AdmissionConfig } from "./config.js";
+import { Files } from "./files/files.js";
+import { openStore } from "./files/open-store.js";
 import { GoneBack } from "./fleet/gone-back.js";
 import { FleetWatch } from "./fleet/watch.js";
 import { Bodies } from "./http/bodies.js";
@@ -53,7 +58,17 @@ export interface AssemblyOptions {
   readonly tenantOf: TenantOf;
   /** Whether the process takes no further requests. */
   readonly stopping: () => boolean;
+  /** Absent where the app's requests are those of clients that wait. */
+  readonly unattended?: Unattended;
   readonly log: Logger;
+}
+
+/** What differs for an app that only this process asks. */
+export interface Unattended {
+  /** How long a request may take that does not say it, in ms. */
+  readonly deadlineMs: number;
+  /** Stands between the app's paths and admission. */
+  wrap(inner: Inference, addresses: AddressTerms, sweeper: OutcomeSweeper): Inference;
 }
 
 export interface Assembly {
@@ -64,13 +79,15 @@ export interface Assembly {
   readonly requests: Requests;
   readonly jobs: Jobs;
   readonly webhooks: Webhooks;
+  readonly files: Files;
+  readonly batches: Batches;
   readonly box: SecretBox;
   readonly app: GatewayApp;
 }
 
 /** Opens all parts in order; `lifecycle` closes them. */
 export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): Promise<Assembly> {
-  const { kind, name: gateway, config, serverName, tenantOf, stopping, log } = options;
+  const { kind, name: gateway, config, serverName, tenantOf, stopping, unattended, log } = options;
   const closing = new AbortController();
   setMaxListeners(LOOPS, closing.signal);
   const link = { url: config.BATON_REDIS_URL, name: gateway, durability: config.BATON_DURABILITY, log };
@@ -184,12 +201,29 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     resultTtlMs: config.BATON_RESULT_TTL_MS,
   });
   const webhooks = new Webhooks({ redis, buckets });
+  const store = openStore({
+    url: config.BATON_FILES_URL,
+    natsUrl: config.BATON_NATS_URL,
+    replicas: config.BATON_FILE_REPLICAS,
+    name: gateway,
+    secret: deployment.secret(),
+  });
+  lifecycle.onClose("files", () => store.close());
+  const fileLimits = {
+    fileBytes: config.BATON_FILE_BYTES,
+    tenantBytes: config.BATON_TENANT_FILE_BYTES,
+    allBytes: config.BATON_TOTAL_FILE_BYTES,
+    tenantFiles: config.BATON_TENANT_FILES,
+    allFiles: config.BATON_TOTAL_FILES,
+  };
+  const files = new Files({ redis, store, limits: fileLimits, ttlMs: config.BATON_FILE_TTL_MS, log });
   const secretsKey = config.BATON_SECRETS_KEY === undefined ? undefined : parseKey(config.BATON_SECRETS_KEY);
   const box = new SecretBox(secretsKey);
+  const batches = new Batches(redis);
   const app = buildApp({
     fleet,
     tenantOf,
-    inference,
+    inference: unattended?.wrap(inference, queue, sweeper) ?? inference,
     requests,
     sequences,
     jobs,
@@ -199,6 +233,8 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
       allowed: parseRanges(config.BATON_WEBHOOK_ALLOW) ?? [],
       box,
     },
+    batches: { batches, files, secret: deployment.secret },
+    files,
     isReady: () => !stopping() && fleet.canAdmit && !loads.isFull,
     serverName,
     version,
@@ -210,8 +246,9 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
       jsonBytes: config.BATON_MAX_JSON_BYTES,
       binaryBytes: config.BATON_MAX_BODY_BYTES,
       stateBytes: config.BATON_MAX_STATE_BYTES,
+      ...(unattended !== undefined && { defaultDeadlineMs: unattended.deadlineMs }),
     },
     log: (fields, line) => log.error(fields, line),
   });
-  return { link, redis, bus, deployment, requests, jobs, webhooks, box, app };
+  return { link, redis, bus, deployment, requests, jobs, webhooks, files, batches, box, app };
 }

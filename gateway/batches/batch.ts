@@ -48,6 +48,8 @@ const batch = z.object({
   run: z.number(),
   output: pieces,
   errors: pieces,
+  /** Of all pieces together. */
+  bytes: z.number(),
   /** The files of what came of it. */
   outputFile: z.string().optional(),
   errorFile: z.string().optional(),
@@ -97,6 +99,7 @@ export function newBatch(given: NewBatch, now: number, windowMs: number): Batch 
     run: 0,
     output: [],
     errors: [],
+    bytes: 0,
     faults: [],
   };
 }
@@ -138,14 +141,17 @@ export interface Advance {
   /** Whether this run has written one more piece of each. */
   readonly output: boolean;
   readonly errors: boolean;
+  /** Of these pieces. */
+  readonly bytes: number;
 }
 
-export function advanced(one: Batch, { checkpoint, completed, failed, output, errors }: Advance): Batch {
+export function advanced(one: Batch, { checkpoint, completed, failed, output, errors, bytes }: Advance): Batch {
   return {
     ...one,
     checkpoint: { ...checkpoint, beyond: [...checkpoint.beyond] },
     completed: one.completed + completed,
     failed: one.failed + failed,
+    bytes: one.bytes + bytes,
     output: output ? withPiece(one.output, one.run) : one.output,
     errors: errors ? withPiece(one.errors, one.run) : one.errors,
   };

@@ -87,7 +87,7 @@ export class Batches {
   }
 
   #write(batch: Batch, from: string | undefined, isOpen = true) {
-    const { tenant, id, inputFile: file } = batch;
-    return writeBatch(this.#redis, { tenant, id, file, from, to: batchText(batch), isOpen }, limits);
+    const { tenant, id } = batch;
+    return writeBatch(this.#redis, { tenant, id, from, to: batchText(batch), isOpen }, limits);
   }
 }

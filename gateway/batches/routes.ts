@@ -1,10 +1,13 @@
 /** `/v1/batches`: OpenAI's, for every endpoint that is served here. */
 import { createHash, createHmac, randomBytes } from "node:crypto";
 import type { Context } from "hono";
-import { fixedError, InferenceError } from "#shared/errors.js";
+import { fixedError } from "#shared/errors.js";
 import { parseRequestJson } from "#shared/json/members.js";
 import { askRedis, changeInRedis } from "../admission/ask-redis.js";
+import type { Files } from "../files/files.js";
 import type { Bodies } from "../http/bodies.js";
+import { ParameterError } from "../generation/parameters.js";
+import { isRefusal } from "../http/errors.js";
 import { readIdempotencyKey } from "../http/headers.js";
 import type { Limits } from "../http/limits.js";
 import { readQuery, withoutOthers } from "../http/query.js";
@@ -16,15 +19,9 @@ import { newBatch, viewOf } from "./batch.js";
 import type { Batches } from "./batches.js";
 import { readCreate } from "./create.js";
 
-/** What is asked of files here. */
-export interface InputFiles {
-  /** @returns undefined where the tenant has no such file */
-  find(tenant: string, id: string): Promise<{ readonly purpose: string } | undefined>;
-}
-
 export interface BatchRoutesOptions {
   readonly batches: Batches;
-  readonly files: InputFiles;
+  readonly files: Files;
   /** The deployment's: the id of a batch is made of its client's key with it. */
   readonly secret: () => Buffer;
 }
@@ -74,12 +71,22 @@ export function addBatchRoutes(
       const { windowMs, ...given } = asked;
       const id = idOf(tenant, key);
       const digest = createHash("sha256").update(JSON.stringify(asked)).digest("base64url");
-      const before = key === undefined ? undefined : await askRedis(() => batches.read(tenant, id));
+      const input = { tenant, id: asked.inputFile };
       // A batch that is there already may have outlived its file.
-      if (before === undefined) checkInput(asked.inputFile, await files.find(tenant, asked.inputFile));
+      const isThere = key !== undefined && (await askRedis(() => batches.read(tenant, id))) !== undefined;
+      if (!isThere) {
+        checkPurpose(asked.inputFile, await files.find(input));
+        if (!(await files.use(input, id))) checkPurpose(asked.inputFile, undefined);
+      }
       const batch = newBatch({ ...given, id, tenant, digest }, Date.now(), windowMs);
-      const { batch: made, isReplayed } = await changeInRedis(() => batches.make(batch));
-      return withHeaders(jsonReply(viewOf(made)), isReplayed ? { "idempotent-replayed": "true" } : {});
+      try {
+        const { batch: made, isReplayed } = await changeInRedis(() => batches.make(batch));
+        return withHeaders(jsonReply(viewOf(made)), isReplayed ? { "idempotent-replayed": "true" } : {});
+      } catch (error) {
+        // Where it may have been made after all, whoever runs it releases the file.
+        if (isRefusal(error) && error.code === "batch_limit") await files.release(input, id);
+        throw error;
+      }
     },
   });
   router.add("/v1/batches/:id", { GET: async (c) => jsonReply(viewOf(await named(c))) });
@@ -92,9 +99,8 @@ export function addBatchRoutes(
 }
 
 /** @throws InferenceError */
-function checkInput(id: string, found: { readonly purpose: string } | undefined): void {
-  if (found === undefined) throw new InferenceError("invalid_argument", `there is no file '${id}'`);
-  if (found.purpose !== "batch") {
-    throw new InferenceError("invalid_argument", `the purpose of file '${id}' must be batch, not ${found.purpose}`);
-  }
+function checkPurpose(id: string, found: { readonly purpose: string } | undefined): void {
+  if (found === undefined) throw new ParameterError("input_file_id", `there is no file '${id}'`);
+  if (found.purpose === "batch") return;
+  throw new ParameterError("input_file_id", `the purpose of file '${id}' must be batch, not ${found.purpose}`);
 }

@@ -28,6 +28,11 @@ const dataOf: Readonly<Record<EventType, (facts: unknown) => unknown>> = {
       last_step_at: last === undefined ? null : new Date(Number(last)).toISOString(),
     };
   },
+  // What is noted of a batch is what its tenant reads of it.
+  "batch.completed": (facts) => facts,
+  "batch.failed": (facts) => facts,
+  "batch.cancelled": (facts) => facts,
+  "batch.expired": (facts) => facts,
 };
 
 export interface EventToSend {

@@ -13,8 +13,11 @@ import { connectBlockingReader, connectForQueue, type RedisClient } from "#share
 import { delay } from "#shared/retry.js";
 import { settingsOrExit } from "#shared/settings.js";
 import { assemble } from "../assemble.js";
-import { onlyTenant } from "../http/tenant.js";
 import { parseRanges } from "../webhooks/addresses.js";
+import { BatchFiles } from "./batch-runs/batch-files.js";
+import { BatchQueue } from "./batch-runs/batch-queue.js";
+import { LINE_DEADLINE_MS, LineAsker, tenantOfLine } from "./batch-runs/ask-line.js";
+import { LineInference } from "./batch-runs/line-inference.js";
 import { jobsConfig, parseWaits, type JobsConfig } from "./config.js";
 import { Deliveries } from "./deliveries.js";
 import { Outbox } from "./outbox.js";
@@ -26,13 +29,15 @@ const TOUCH_EVERY_MS = 2_000;
 async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   const lifecycle = new Lifecycle(log);
   const name = `jobs-${randomBytes(8).toString("hex")}`;
-  const { link, redis, deployment, webhooks, box } = await assemble(
+  const lines = new LineInference();
+  const { link, redis, deployment, webhooks, files, batches, box, app } = await assemble(
     {
       kind: "jobs",
       name,
       config,
       serverName: "baton",
-      tenantOf: onlyTenant,
+      tenantOf: tenantOfLine,
+      unattended: { deadlineMs: LINE_DEADLINE_MS, wrap: (...parts) => lines.over(...parts) },
       stopping: () => false,
       log,
     },
@@ -71,9 +76,25 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     withdraw: (run) => deliveries.remove(run),
     log,
   });
+  const queue = new BatchQueue({
+    redis,
+    connection,
+    batches,
+    files: new BatchFiles(files),
+    asker: new LineAsker(app),
+    inference: lines,
+    queueLimit: config.BATON_QUEUE_LIMIT,
+    log,
+  });
+  lifecycle.onClose("batches", () => queue.close());
+  await queue.whenReady();
   const closing = new AbortController();
   const { signal } = closing;
-  const background = Promise.all([outbox.run(signal), touchWhileOpen(config.BATON_HEALTH_FILE, redis, signal)]);
+  const background = Promise.all([
+    outbox.run(signal),
+    files.tidy(signal),
+    touchWhileOpen(config.BATON_HEALTH_FILE, redis, signal),
+  ]);
   lifecycle.onClose("outbox", async () => {
     closing.abort();
     await background;

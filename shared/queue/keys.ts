@@ -227,7 +227,6 @@ export const batchKeys = {
   openOfAll: "{batches}:open",
   all: (tenant: string) => `{batches}:all:${tenant}`,
   openOf: (tenant: string) => `{batches}:open:${tenant}`,
-  reading: (tenant: string, file: string) => `{batches}:reading:${tenant}:${file}`,
   duplicates: (tenant: string, id: string) => `{batches}:again:${tenant}:${id}`,
 };
 

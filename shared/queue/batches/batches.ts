@@ -33,11 +33,6 @@ export async function openBatches(redis: RedisClient): Promise<OpenBatch[]> {
   });
 }
 
-/** Whether a batch that has not ended reads this file. */
-export async function isBeingRead(redis: RedisClient, tenant: string, file: string): Promise<boolean> {
-  return (await redis.scard(batchKeys.reading(tenant, file))) > 0;
-}
-
 /** Notes which lines of a batch have an id that an earlier one has: a bit for each line. */
 export async function writeDuplicates(redis: RedisClient, one: OpenBatch, bits: Buffer, ttlMs: number): Promise<void> {
   await redis.set(batchKeys.duplicates(one.tenant, one.id), bits, "PX", ttlMs);

@@ -2,7 +2,7 @@
 -- write-batch.lua: make or change a batch, unless somebody was faster. All that a batch is lies in
 -- one text, so a change is made of the very text that was read, or not at all.
 --   KEYS[1] the batch   KEYS[2] open batches of all   KEYS[3] batches of the tenant, by when made
---   KEYS[4] open ones of the tenant   KEYS[5] open ones that read the same file
+--   KEYS[4] open ones of the tenant
 --   ARGV[1] tenant   ARGV[2] id   ARGV[3] the text as it was read, '' where it is to be made
 --   ARGV[4] the text as it is to be   ARGV[5] '1' while there is something to be done for it
 --   ARGV[6] ms for which it is known after that   ARGV[7] most open ones of a tenant
@@ -10,7 +10,7 @@
 --   Returns 'written'    by this call, or by an earlier one
 --           'conflict'   it is not as it was read any more
 --           'full'       the tenant has as many open ones as it may
-local key, open, all, ofTenant, ofFile = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local key, open, all, ofTenant = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local tenant, id, from, to, isOpen = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1'
 local now = redis.call('GET', key) or ''
 if now ~= to and now ~= from then return 'conflict' end
@@ -24,13 +24,11 @@ if isOpen then
   redis.call('SET', key, to)
   redis.call('HSET', open, member, '1')
   redis.call('SADD', ofTenant, id)
-  redis.call('SADD', ofFile, id)
   return 'written'
 end
 redis.call('SET', key, to, 'PX', ARGV[6])
 redis.call('HDEL', open, member)
 redis.call('SREM', ofTenant, id)
-redis.call('SREM', ofFile, id)
 -- Of the oldest those are forgotten that are gone, and those that are too many.
 local oldest = redis.call('ZRANGE', all, 0, 9)
 local spare = redis.call('ZCARD', all) - tonumber(ARGV[8])

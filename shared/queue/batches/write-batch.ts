@@ -6,8 +6,6 @@ import { batchKeys } from "../keys.js";
 export interface BatchChange {
   readonly tenant: string;
   readonly id: string;
-  /** The file that it reads. */
-  readonly file: string;
   /** As it was read; undefined where it is to be made. */
   readonly from: string | undefined;
   readonly to: string;
@@ -32,10 +30,10 @@ const script = defineScript(
 
 export function writeBatch(
   redis: RedisClient,
-  { tenant, id, file, from, to, isOpen }: BatchChange,
+  { tenant, id, from, to, isOpen }: BatchChange,
   { keptMs, open, known }: BatchLimits,
 ): Promise<"written" | "conflict" | "full"> {
-  const { batch, openOfAll, all, openOf, reading } = batchKeys;
-  const keys = [batch(tenant, id), openOfAll, all(tenant), openOf(tenant), reading(tenant, file)];
+  const { batch, openOfAll, all, openOf } = batchKeys;
+  const keys = [batch(tenant, id), openOfAll, all(tenant), openOf(tenant)];
   return script(redis, keys, [tenant, id, from ?? "", to, isOpen ? "1" : "0", keptMs, open, known]);
 }
