@@ -23,6 +23,8 @@ import { onlyTenant, type TenantOf } from "./http/tenant.js";
 import type { ParseThread } from "./kserve/http/parse-thread.js";
 import { RequestReader } from "./kserve/http/request-reader.js";
 import { TensorPrinter } from "./kserve/http/tensor-printer.js";
+import type { Files } from "./files/files.js";
+import { addFileRoutes } from "./files/routes.js";
 import { addWebhookRoutes, type WebhookRoutesOptions } from "./webhooks/routes.js";
 import { addKserveRoutes, type KserveRoutesOptions } from "./kserve/http/routes.js";
 
@@ -38,6 +40,8 @@ export interface AppOptions extends Omit<KserveRoutesOptions, "bodies" | "reader
   readonly jobs?: Jobs;
   /** Absent where nobody is told of events. */
   readonly webhooks?: WebhookRoutesOptions;
+  /** Absent where no files are kept. */
+  readonly files?: Files;
   readonly bodies?: Bodies;
   /** Where it is absent, all bodies are parsed on the main thread. */
   readonly parseThread?: ParseThread;
@@ -80,6 +84,7 @@ export function buildApp(options: AppOptions): GatewayApp {
   if (options.webhooks !== undefined) {
     addWebhookRoutes(router, options.webhooks, { bodies, limits: options.limits, tenantOf });
   }
+  if (options.files !== undefined) addFileRoutes(router, options.files, tenantOf);
   addOpenAiRoutes(router, { ...options, bodies, tenantOf });
   app.notFound((c) => send(c.env.outgoing, errorReply(fixedError("not_found", "usual"))));
   app.onError((error, c) => router.refuse(error, c));

@@ -20,6 +20,8 @@ import { QueueLoads } from "./admission/loads.js";
 import { QueuedInference } from "./admission/submit.js";
 import { buildApp, type GatewayApp } from "./app.js";
 import type { AdmissionConfig } from "./config.js";
+import { Files } from "./files/files.js";
+import { openStore } from "./files/open-store.js";
 import { GoneBack } from "./fleet/gone-back.js";
 import { FleetWatch } from "./fleet/watch.js";
 import { Bodies } from "./http/bodies.js";
@@ -64,6 +66,7 @@ export interface Assembly {
   readonly requests: Requests;
   readonly jobs: Jobs;
   readonly webhooks: Webhooks;
+  readonly files: Files;
   readonly box: SecretBox;
   readonly app: GatewayApp;
 }
@@ -184,6 +187,22 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     resultTtlMs: config.BATON_RESULT_TTL_MS,
   });
   const webhooks = new Webhooks({ redis, buckets });
+  const store = openStore({
+    url: config.BATON_FILES_URL,
+    natsUrl: config.BATON_NATS_URL,
+    replicas: config.BATON_FILE_REPLICAS,
+    name: gateway,
+    secret: deployment.secret(),
+  });
+  lifecycle.onClose("files", () => store.close());
+  const fileLimits = {
+    fileBytes: config.BATON_FILE_BYTES,
+    tenantBytes: config.BATON_TENANT_FILE_BYTES,
+    allBytes: config.BATON_TOTAL_FILE_BYTES,
+    tenantFiles: config.BATON_TENANT_FILES,
+    allFiles: config.BATON_TOTAL_FILES,
+  };
+  const files = new Files({ redis, store, limits: fileLimits, ttlMs: config.BATON_FILE_TTL_MS, log });
   const secretsKey = config.BATON_SECRETS_KEY === undefined ? undefined : parseKey(config.BATON_SECRETS_KEY);
   const box = new SecretBox(secretsKey);
   const app = buildApp({
@@ -199,6 +218,7 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
       allowed: parseRanges(config.BATON_WEBHOOK_ALLOW) ?? [],
       box,
     },
+    files,
     isReady: () => !stopping() && fleet.canAdmit && !loads.isFull,
     serverName,
     version,
@@ -213,5 +233,5 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     },
     log: (fields, line) => log.error(fields, line),
   });
-  return { link, redis, bus, deployment, requests, jobs, webhooks, box, app };
+  return { link, redis, bus, deployment, requests, jobs, webhooks, files, box, app };
 }

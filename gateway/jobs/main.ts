@@ -26,7 +26,7 @@ const TOUCH_EVERY_MS = 2_000;
 async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   const lifecycle = new Lifecycle(log);
   const name = `jobs-${randomBytes(8).toString("hex")}`;
-  const { link, redis, deployment, webhooks, box } = await assemble(
+  const { link, redis, deployment, webhooks, files, box } = await assemble(
     {
       kind: "jobs",
       name,
@@ -73,7 +73,11 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   });
   const closing = new AbortController();
   const { signal } = closing;
-  const background = Promise.all([outbox.run(signal), touchWhileOpen(config.BATON_HEALTH_FILE, redis, signal)]);
+  const background = Promise.all([
+    outbox.run(signal),
+    files.tidy(signal),
+    touchWhileOpen(config.BATON_HEALTH_FILE, redis, signal),
+  ]);
   lifecycle.onClose("outbox", async () => {
     closing.abort();
     await background;
