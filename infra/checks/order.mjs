@@ -16,6 +16,7 @@ export const order = [
   "shared/queue/sequences",
   "shared/queue/jobs",
   "shared/queue/webhooks",
+  "shared/queue/files",
   "shared/queue/batches",
 
   "gateway/fleet",
@@ -31,6 +32,7 @@ export const order = [
   "gateway/sequences",
   "gateway/job-paths",
   "gateway/webhooks",
+  "gateway/files",
   "gateway/batches",
   "gateway",
   "gateway/jobs/batch-runs",

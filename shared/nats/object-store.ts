@@ -234,7 +234,7 @@ class Writer {
   }
 
   async add(piece: Uint8Array): Promise<void> {
-    for (let taken = 0; taken < piece.length; ) {
+    for (let taken = 0; taken < piece.length;) {
       const part = piece.subarray(taken, taken + CHUNK_BYTES - this.#filled);
       this.#chunk.set(part, this.#filled);
       this.#filled += part.length;
