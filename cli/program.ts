@@ -1,5 +1,6 @@
 /** The program: its verbs, its general options, and how it speaks about wrong arguments. */
 import { Command } from "commander";
+import { addBatch } from "./verbs/batch.js";
 import { addCompletion } from "./verbs/completion.js";
 import { addDead } from "./verbs/dead.js";
 import { addFleet } from "./verbs/fleet.js";
@@ -42,7 +43,17 @@ export function buildProgram(version: string, open: OpenSession, complain: (text
     .option("--json", "print results as JSON")
     .configureHelp({ showGlobalOptions: true })
     .addHelpText("after", AFTER_HELP);
-  for (const add of [addModels, addInfer, addGenerate, addJobs, addDead, addSequences, addFleet, addCompletion])
+  for (const add of [
+    addModels,
+    addInfer,
+    addGenerate,
+    addJobs,
+    addBatch,
+    addDead,
+    addSequences,
+    addFleet,
+    addCompletion,
+  ])
     add(program, open);
   speakPlainly(program, "baton", complain);
   return program;

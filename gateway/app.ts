@@ -6,6 +6,7 @@
  */
 import { Hono } from "hono";
 import { fixedError } from "#shared/errors.js";
+import { addBatchRoutes, type BatchRoutesOptions } from "./batches/routes.js";
 import { addOpenAiRoutes } from "./openai/routes.js";
 import type { Requests } from "./requests/requests.js";
 import type { Jobs } from "./job-paths/jobs.js";
@@ -23,6 +24,8 @@ import { onlyTenant, type TenantOf } from "./http/tenant.js";
 import type { ParseThread } from "./kserve/http/parse-thread.js";
 import { RequestReader } from "./kserve/http/request-reader.js";
 import { TensorPrinter } from "./kserve/http/tensor-printer.js";
+import type { Files } from "./files/files.js";
+import { addFileRoutes } from "./files/routes.js";
 import { addScheduleRoutes, type ScheduleRoutesOptions } from "./schedules/routes.js";
 import { addWebhookRoutes, type WebhookRoutesOptions } from "./webhooks/routes.js";
 import { addKserveRoutes, type KserveRoutesOptions } from "./kserve/http/routes.js";
@@ -41,6 +44,10 @@ export interface AppOptions extends Omit<KserveRoutesOptions, "bodies" | "reader
   readonly schedules?: ScheduleRoutesOptions;
   /** Absent where nobody is told of events. */
   readonly webhooks?: WebhookRoutesOptions;
+  /** Absent where no files are kept. */
+  readonly files?: Files;
+  /** Absent where no batches are taken. */
+  readonly batches?: BatchRoutesOptions;
   readonly bodies?: Bodies;
   /** Where it is absent, all bodies are parsed on the main thread. */
   readonly parseThread?: ParseThread;
@@ -86,6 +93,10 @@ export function buildApp(options: AppOptions): GatewayApp {
   if (options.webhooks !== undefined) {
     addWebhookRoutes(router, options.webhooks, { bodies, limits: options.limits, tenantOf });
   }
+  if (options.batches !== undefined) {
+    addBatchRoutes(router, options.batches, { bodies, limits: options.limits, tenantOf });
+  }
+  if (options.files !== undefined) addFileRoutes(router, options.files, tenantOf);
   addOpenAiRoutes(router, { ...options, bodies, tenantOf });
   app.notFound((c) => send(c.env.outgoing, errorReply(fixedError("not_found", "usual"))));
   app.onError((error, c) => router.refuse(error, c));

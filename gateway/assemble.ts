@@ -16,10 +16,15 @@ import { SleepingStates } from "#shared/sleeping-states.js";
 import { AdmissionBatcher } from "./admission/batcher.js";
 import { Deadlines } from "./admission/deadlines.js";
 import type { EnqueueSettings } from "./admission/enqueue.js";
+import type { Inference } from "./admission/inference.js";
 import { QueueLoads } from "./admission/loads.js";
+import type { AddressTerms } from "./admission/request-id.js";
 import { QueuedInference } from "./admission/submit.js";
 import { buildApp, type GatewayApp } from "./app.js";
+import { Batches } from "./batches/batches.js";
 import type { AdmissionConfig } from "./config.js";
+import { Files } from "./files/files.js";
+import { openStore } from "./files/open-store.js";
 import { GoneBack } from "./fleet/gone-back.js";
 import { FleetWatch } from "./fleet/watch.js";
 import { Bodies } from "./http/bodies.js";
@@ -55,7 +60,17 @@ export interface AssemblyOptions {
   readonly tenantOf: TenantOf;
   /** Whether the process takes no further requests. */
   readonly stopping: () => boolean;
+  /** Absent where the app's requests are those of clients that wait. */
+  readonly unattended?: Unattended;
   readonly log: Logger;
+}
+
+/** What differs for an app that only this process asks. */
+export interface Unattended {
+  /** How long a request may take that does not say it, in ms. */
+  readonly deadlineMs: number;
+  /** Stands between the app's paths and admission. */
+  wrap(inner: Inference, addresses: AddressTerms, sweeper: OutcomeSweeper): Inference;
 }
 
 export interface Assembly {
@@ -68,13 +83,15 @@ export interface Assembly {
   readonly jobs: Jobs;
   readonly schedules: Schedules;
   readonly webhooks: Webhooks;
+  readonly files: Files;
+  readonly batches: Batches;
   readonly box: SecretBox;
   readonly app: GatewayApp;
 }
 
 /** Opens all parts in order; `lifecycle` closes them. */
 export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): Promise<Assembly> {
-  const { kind, name: gateway, config, serverName, tenantOf, stopping, log } = options;
+  const { kind, name: gateway, config, serverName, tenantOf, stopping, unattended, log } = options;
   const closing = new AbortController();
   setMaxListeners(LOOPS, closing.signal);
   const link = { url: config.BATON_REDIS_URL, name: gateway, durability: config.BATON_DURABILITY, log };
@@ -206,23 +223,43 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     hooks,
   });
   const schedules = new Schedules(redis);
+  const store = openStore({
+    url: config.BATON_FILES_URL,
+    natsUrl: config.BATON_NATS_URL,
+    replicas: config.BATON_FILE_REPLICAS,
+    name: gateway,
+    secret: deployment.secret(),
+  });
+  lifecycle.onClose("files", () => store.close());
+  const fileLimits = {
+    fileBytes: config.BATON_FILE_BYTES,
+    tenantBytes: config.BATON_TENANT_FILE_BYTES,
+    allBytes: config.BATON_TOTAL_FILE_BYTES,
+    tenantFiles: config.BATON_TENANT_FILES,
+    allFiles: config.BATON_TOTAL_FILES,
+  };
+  const files = new Files({ redis, store, limits: fileLimits, ttlMs: config.BATON_FILE_TTL_MS, log });
+  const batches = new Batches(redis);
   const app = buildApp({
     fleet,
     tenantOf,
-    inference,
+    inference: unattended?.wrap(inference, queue, sweeper) ?? inference,
     requests,
     sequences,
     jobs,
     schedules: { schedules, secret: deployment.secret },
     webhooks: hooks,
+    batches: { batches, files, secret: deployment.secret },
+    files,
     isReady: () => !stopping() && fleet.canAdmit && !loads.isFull,
     serverName,
     version,
     bodies,
     parseThread,
     printThread,
-    limits: bodyLimits,
+    limits: { ...bodyLimits, ...(unattended !== undefined && { defaultDeadlineMs: unattended.deadlineMs }) },
     log: (fields, line) => log.error(fields, line),
   });
-  return { link, redis, bus, deployment, fleet, requests, jobs, schedules, webhooks, box, app };
+  const opened = { link, redis, bus, deployment, fleet, requests, jobs, schedules, webhooks, files, batches, box };
+  return { ...opened, app };
 }

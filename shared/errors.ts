@@ -5,7 +5,7 @@
  */
 export interface ErrorKind {
   /** HTTP status on KServe paths. */
-  readonly status: 400 | 403 | 404 | 405 | 408 | 409 | 410 | 413 | 415 | 422 | 429 | 500 | 501 | 503;
+  readonly status: 400 | 403 | 404 | 405 | 408 | 409 | 410 | 413 | 415 | 422 | 429 | 500 | 501 | 503 | 507;
   /** The same request may succeed later, unchanged. Adds `Retry-After`. */
   readonly retry: boolean;
   /**
@@ -163,6 +163,8 @@ export const errorKinds = {
       schedules: "the schedules of all take as much memory as they may; try again later",
       lookUp: "the request cannot be looked up now",
       stream: "the stream cannot be read now",
+      files: "files cannot be read or written now",
+      uploads: "as many files are coming or going now as this gateway can carry",
       asleep:
         "the sequence's state lies on disk, where this gateway cannot read it: BATON_HIBERNATE_DIR names the folder",
     },
@@ -270,6 +272,13 @@ export const errorKinds = {
   unknown_request: { status: 404, retry: false, texts: { usual: "no such request" } },
   unknown_webhook: { status: 404, retry: false, texts: { usual: "no such webhook" } },
   unknown_delivery: { status: 404, retry: false, texts: { usual: "no such delivery" } },
+  unknown_file: { status: 404, retry: false, texts: { usual: "no such file" } },
+  /** Somebody uses the file, such as a batch that has not ended. */
+  file_in_use: { status: 409, retry: false, texts: { usual: "a batch that has not ended reads this file" } },
+  /** A tenant has as many files, or as much in them, as it may. */
+  file_limit: { status: 429, retry: false },
+  /** All files together are as large as they may be, or the store has no room. */
+  storage_full: { status: 507, retry: false, texts: { usual: "there is no room for more files" } },
   /** A webhook's URL leads where nothing may be sent to. */
   url_not_allowed: { status: 400, retry: false },
   webhook_limit: { status: 429, retry: false },
@@ -280,6 +289,9 @@ export const errorKinds = {
   schedule_limit: { status: 429, retry: false },
   /** A delivery, or a tenant's deliveries together, were replayed too often. */
   replay_limit: { status: 429, retry: true },
+  unknown_batch: { status: 404, retry: false, texts: { usual: "no such batch" } },
+  /** A tenant has as many batches as it may that have not ended. */
+  batch_limit: { status: 429, retry: true },
   /**
    * A client says which step of its sequence a request is, and the sequence has not come so far:
    * the fleet has lost steps that were answered, or the client guesses.

@@ -7,7 +7,7 @@ import { persistently } from "./persist.js";
 export interface Question {
   readonly method?: "GET" | "POST" | "PUT" | "DELETE";
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string | Uint8Array;
+  readonly body?: string | Uint8Array | FormData;
 }
 
 export interface Answer {

@@ -21,6 +21,8 @@ export class Terminal {
   readonly #stdout: NodeJS.WriteStream;
   readonly #stderr: NodeJS.WriteStream;
   readonly #env: NodeJS.ProcessEnv;
+  /** Whether the last line of a watched standard error is a progress that the next one replaces. */
+  #hasProgress = false;
 
   constructor({ stdout, stderr, json, env }: TerminalSettings) {
     this.#stdout = stdout;
@@ -72,7 +74,21 @@ export class Terminal {
     this.#tell(text, "red");
   }
 
+  /** Whether a person looks at what goes on as it does. */
+  get isWatched(): boolean {
+    return this.#stderr.isTTY;
+  }
+
+  /** Says how far something is. On a screen it takes the place of what was said before of it. */
+  progress(text: string): void {
+    if (!this.isWatched) return this.note(text);
+    this.#stderr.write(`${this.#hasProgress ? "\r\u001b[2K" : ""}${harmless(text)}`);
+    this.#hasProgress = true;
+  }
+
   #tell(text: string, style: Style): void {
+    if (this.#hasProgress) this.#stderr.write("\n");
+    this.#hasProgress = false;
     const line = `baton: ${this.#stderr.isTTY ? harmless(text) : text}`;
     this.#stderr.write(`${hasColours(this.#stderr, this.#env) ? styleText(style, line) : line}\n`);
   }

@@ -94,10 +94,10 @@ export type Enqueued = (
  */
 export function outcomeTtlOf(
   { idempotencyTtlMs }: EnqueueSettings,
-  { idempotencyKey }: AnyRequest,
+  { idempotencyKey, keyTtlMs = idempotencyTtlMs }: AnyRequest,
   usualMs: number,
 ): number {
-  return idempotencyKey === undefined ? usualMs : Math.max(idempotencyTtlMs, usualMs);
+  return idempotencyKey === undefined ? usualMs : Math.max(keyTtlMs, usualMs);
 }
 
 /**

@@ -31,6 +31,8 @@ export interface AnyRequest {
   readonly sequence: SequenceStep | undefined;
   /** A retry under the same key gets the outcome of the first try. */
   readonly idempotencyKey: string | undefined;
+  /** How long the key is remembered, in ms; absent for as long as the deployment says. */
+  readonly keyTtlMs?: number;
   /** How long after its admission the outcome must be there; for a generation, its first token. */
   readonly deadlineMs: number;
   /** Absent where its model has no queue policies. */

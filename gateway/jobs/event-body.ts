@@ -4,7 +4,7 @@ import { decodeCorrelationId } from "#shared/contract/sequence.js";
 import { printJson } from "#shared/json/print.js";
 import { parseRequestName, type RequestAddress } from "#shared/queue/address.js";
 import { eventTypes, type EventType, type OutboxEntry } from "#shared/queue/events.js";
-import { isJobEvent, notedJob, type NotedJob } from "#shared/queue/job-events.js";
+import { isJobEvent, notedJob, type JobEventType, type NotedJob } from "#shared/queue/job-events.js";
 import type { ToldJob } from "../job-paths/jobs.js";
 import { parseTarget, type Target } from "../webhooks/target.js";
 import { UnreadableError } from "../webhooks/webhook.js";
@@ -52,6 +52,11 @@ function toldOfSequence(facts: unknown): Told {
   return { data: printJson(data), job: "" };
 }
 
+function toldOf(type: Exclude<EventType, JobEventType>, facts: unknown): Told {
+  // What is noted of a batch is what its tenant reads of it.
+  return type === "sequence.expired" ? toldOfSequence(facts) : { data: printJson(facts), job: "" };
+}
+
 async function toldOfJob(bucket: number, facts: unknown, jobs: JobTeller): Promise<Told> {
   const noted = notedJob.parse(facts);
   const { id, view } = await jobs.toldOf({ bucket, model: noted.model, ...parseRequestName(noted.job) }, noted);
@@ -73,7 +78,7 @@ export async function eventToSend(bucket: number, entry: OutboxEntry, jobs: JobT
   const known = eventTypes.find((one) => one === type);
   if (known === undefined) throw new UnreadableError(`an event of an unknown type '${type}'`);
   const given = JSON.parse(facts) as unknown;
-  const { data, job, own } = isJobEvent(known) ? await toldOfJob(bucket, given, jobs) : toldOfSequence(given);
+  const { data, job, own } = isJobEvent(known) ? await toldOfJob(bucket, given, jobs) : toldOf(known, given);
   const head = printJson({ type, timestamp: new Date(noticedAt(entry)).toISOString() });
   // The data is JSON already.
   return { type: known, job, own, body: `${head.slice(0, -1)},"data":${data}}` };

@@ -15,10 +15,13 @@ import { connectBlockingReader, connectForQueue, type RedisClient } from "#share
 import { delay } from "#shared/retry.js";
 import { settingsOrExit } from "#shared/settings.js";
 import { assemble } from "../assemble.js";
-import { onlyTenant } from "../http/tenant.js";
 import { dueJobRunner } from "../job-paths/due.js";
 import { encodeJobId } from "../job-paths/view.js";
 import { parseRanges } from "../webhooks/addresses.js";
+import { BatchFiles } from "./batch-runs/batch-files.js";
+import { BatchQueue } from "./batch-runs/batch-queue.js";
+import { LINE_DEADLINE_MS, LineAsker, tenantOfLine } from "./batch-runs/ask-line.js";
+import { LineInference } from "./batch-runs/line-inference.js";
 import { startBoard } from "./board.js";
 import { jobsConfig, parseWaits, type JobsConfig } from "./config.js";
 import { Deliveries } from "./deliveries.js";
@@ -36,13 +39,15 @@ const BOARD_GRACE_MS = 2_000;
 async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   const lifecycle = new Lifecycle(log);
   const name = `jobs-${randomBytes(8).toString("hex")}`;
-  const { link, redis, deployment, fleet, jobs, schedules, webhooks, box } = await assemble(
+  const lines = new LineInference();
+  const { link, redis, deployment, fleet, jobs, schedules, webhooks, files, batches, box, app } = await assemble(
     {
       kind: "jobs",
       name,
       config,
       serverName: "baton",
-      tenantOf: onlyTenant,
+      tenantOf: tenantOfLine,
+      unattended: { deadlineMs: LINE_DEADLINE_MS, wrap: (...parts) => lines.over(...parts) },
       stopping: () => false,
       log,
     },
@@ -90,7 +95,19 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     notice: (schedule) => scheduleRuns.notice(schedule),
     log,
   });
-  await openBoard(config, [deliveries.queue, due.queue, scheduleRuns.queue], lifecycle, log);
+  const batchRuns = new BatchQueue({
+    redis,
+    connection,
+    batches,
+    files: new BatchFiles(files),
+    asker: new LineAsker(app),
+    inference: lines,
+    queueLimit: config.BATON_QUEUE_LIMIT,
+    log,
+  });
+  lifecycle.onClose("batches", () => batchRuns.close());
+  await batchRuns.whenReady();
+  await openBoard(config, [deliveries.queue, due.queue, scheduleRuns.queue, batchRuns.queue], lifecycle, log);
   const closing = new AbortController();
   const { signal } = closing;
   const upkeep = {
@@ -106,6 +123,7 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     deliveries.lookForLost(signal),
     due.watch(signal),
     scheduleRuns.watch(signal),
+    files.tidy(signal),
     touchWhileOpen(config.BATON_HEALTH_FILE, redis, signal),
     lookAfterAll(upkeep, signal),
   ]);

@@ -18,6 +18,8 @@ export const order = [
   "shared/queue/dead",
   "shared/queue/webhooks",
   "shared/queue/schedules",
+  "shared/queue/files",
+  "shared/queue/batches",
 
   "gateway/fleet",
   "gateway/stream",
@@ -33,7 +35,10 @@ export const order = [
   "gateway/webhooks",
   "gateway/job-paths",
   "gateway/schedules",
+  "gateway/files",
+  "gateway/batches",
   "gateway",
+  "gateway/jobs/batch-runs",
   "gateway/jobs",
 
   "worker/thread",

@@ -7,6 +7,8 @@ import type { Logger } from "pino";
 import { natsServers } from "../broker-url.js";
 import { delay } from "../retry.js";
 
+export { headers, StorageType, DiscardPolicy, type Msg, type NatsConnection, type StreamConfig } from "nats";
+
 export interface Bus {
   /**
    * Never throws. Without a connection the message is dropped: what it says is in Redis already.
@@ -161,4 +163,22 @@ export function connectBus({ url, name, log }: BusSettings): Bus {
       await connection.close();
     },
   };
+}
+
+/**
+ * Opens a connection of its own for what is large: on the one of the bus, answers would wait behind
+ * it.
+ * @throws Error where no server answers now; once it is open, it reconnects by itself
+ */
+export function connectForBulk(url: string, name: string): Promise<NatsConnection> {
+  return connect({
+    servers: natsServers(url),
+    name,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 100,
+    reconnectJitter: 50,
+    pingInterval: 2_000,
+    maxPingOut: 2,
+    timeout: 2_000,
+  });
 }

@@ -9,7 +9,14 @@ import { jobEventTypes } from "./job-events.js";
 import { eventsKey } from "./keys.js";
 
 /** What webhooks can be told of. */
-export const eventTypes = [...jobEventTypes, "sequence.expired"] as const;
+export const eventTypes = [
+  ...jobEventTypes,
+  "sequence.expired",
+  "batch.completed",
+  "batch.failed",
+  "batch.cancelled",
+  "batch.expired",
+] as const;
 export type EventType = (typeof eventTypes)[number];
 
 /** That somebody asks for a delivery once more: no event, but it takes the same way. */

@@ -261,6 +261,34 @@ export const scheduleKeys = {
   due: "{schedules}:due",
 };
 
+/** The keys of batches; all lie in one slot. batches/README.md says what each is. */
+export const batchKeys = {
+  batch: (tenant: string, id: string) => `{batches}:batch:${tenant}:${id}`,
+  openOfAll: "{batches}:open",
+  all: (tenant: string) => `{batches}:all:${tenant}`,
+  openOf: (tenant: string) => `{batches}:open:${tenant}`,
+  duplicates: (tenant: string, id: string) => `{batches}:again:${tenant}:${id}`,
+};
+
+/** string: that the end of a batch was noted in the outbox of a bucket, which is another slot. */
+export function batchToldKey(bucket: number, id: string): string {
+  return `told:${bucketTag(bucket)}:${id}`;
+}
+
+/** The keys of files, whose bytes are elsewhere; all lie in one slot. files/README.md says more. */
+export const fileKeys = {
+  /** hash: one file; see files/reserve-file.lua */
+  file: (tenant: string, id: string) => `{files}:file:${tenant}:${id}`,
+  /** zset: the tenant's files that are whole, id → Redis ms at which each was made */
+  all: (tenant: string) => `{files}:all:${tenant}`,
+  /** set: who uses a file, which is not removed meanwhile */
+  users: (tenant: string, id: string) => `{files}:users:${tenant}:${id}`,
+  /** hash: bytes and numbers of files, of each tenant and of all */
+  sums: "{files}:sums",
+  /** zset `tenant:id` → Redis ms from which on upkeep looks at the file */
+  due: "{files}:due",
+};
+
 /** What the keys of BullMQ's queues begin with: one hash tag, since its scripts take many. */
 export const QUEUE_PREFIX = "{jobs}";
 

@@ -1,0 +1,277 @@
+/**
+ * The files of tenants: their records are in Redis, and their bytes in a store. A file is begun in
+ * Redis before its first byte is kept, so what is left of one that was not finished can be found.
+ */
+import { randomBytes } from "node:crypto";
+import type { Logger } from "pino";
+import { fixedError, InferenceError } from "#shared/errors.js";
+import { MissingObject, StoreFull, StoreUnavailable, type ObjectStore } from "#shared/object-store.js";
+import { dropFile } from "#shared/queue/files/drop-file.js";
+import { dueFiles } from "#shared/queue/files/due-files.js";
+import {
+  listFiles,
+  placeOfFile,
+  readFile,
+  readFiles,
+  readSums,
+  readUsedFile,
+  type StoredFile,
+} from "#shared/queue/files/files.js";
+import { forgetFile } from "#shared/queue/files/forget-file.js";
+import { keepFile, type FilePurpose } from "#shared/queue/files/keep-file.js";
+import { reserveFile, type FileAddress, type FileLimits, type Reserved } from "#shared/queue/files/reserve-file.js";
+import { useFile } from "#shared/queue/files/use-file.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import { delay } from "#shared/retry.js";
+import { askRedis, changeInRedis } from "../admission/ask-redis.js";
+
+export interface FilesSettings {
+  readonly redis: RedisClient;
+  readonly store: ObjectStore;
+  readonly limits: FileLimits & { readonly fileBytes: number };
+  readonly ttlMs: number;
+  readonly log: Logger;
+}
+
+/** What is known of a file when all of it has come. */
+export interface FileTerms {
+  readonly name: string;
+  readonly purpose: FilePurpose;
+  /** How long it lives; undefined for the usual time. */
+  readonly ttlMs?: number | undefined;
+}
+
+export interface FileQuery {
+  /** Id of the file after which the page begins. */
+  readonly after: string | undefined;
+  readonly count: number;
+  readonly isNewestFirst: boolean;
+  readonly purpose: string | undefined;
+}
+
+/** Bytes that come between two looks at the limits. */
+const STEP_BYTES = 8 * 1024 * 1024;
+/** A writer that keeps nothing for this long is lost. It tells of itself more often. */
+const LEASE_MS = 120_000;
+const RENEW_MS = 30_000;
+/** Files that are looked at together where a list wants some of them only. */
+const LOOKED_AT = 100;
+/** How often upkeep looks, and after how long it tries again what it could not remove. */
+const TIDY_EVERY_MS = 10_000;
+const AGAIN_MS = 60_000;
+const TIDIED_AT_ONCE = 20;
+const ID_BYTES = 18;
+
+export function newFileId(): string {
+  return `file-${randomBytes(ID_BYTES).toString("base64url")}`;
+}
+
+export class Files {
+  readonly store: ObjectStore;
+  readonly #settings: FilesSettings;
+
+  constructor(settings: FilesSettings) {
+    this.#settings = settings;
+    this.store = settings.store;
+  }
+
+  get limits() {
+    return this.#settings.limits;
+  }
+
+  /**
+   * Keeps a file. Where it fails, nothing is left of it. To write one again that is kept already
+   * changes nothing.
+   * @param terms is asked for when all of `source` was taken
+   * @throws InferenceError, and whatever `source` and `terms` throw
+   */
+  async write(
+    address: FileAddress,
+    source: AsyncIterable<Uint8Array>,
+    terms: () => Promise<FileTerms> | FileTerms,
+  ): Promise<StoredFile> {
+    const said = await this.#reserve(address, 0, true);
+    if (said !== "reserved") {
+      const kept = said === "gone" ? await this.find(address) : undefined;
+      if (kept !== undefined) return kept;
+      throw await this.#refusal(address.tenant, said);
+    }
+    try {
+      const bytes = await this.store.put(address.id, this.#counted(address, source));
+      const { ttlMs = this.#settings.ttlMs, ...given } = await terms();
+      const kept = await changeInRedis(() => keepFile(this.#settings.redis, address, { ...given, ttlMs }));
+      if (kept === undefined) throw fixedError("unavailable", "files");
+      return { ...address, ...given, ...kept, bytes };
+    } catch (error) {
+      // Where that is not known to be so, it is left to upkeep.
+      if (!(error instanceof InferenceError && error.code === "outcome_unknown")) await this.#abandon(address);
+      throw refusalOf(error);
+    }
+  }
+
+  /** @returns undefined where the tenant has no such file */
+  find(address: FileAddress): Promise<StoredFile | undefined> {
+    return askRedis(() => readFile(this.#settings.redis, address));
+  }
+
+  /** The same for one that somebody uses, which does not expire meanwhile. */
+  findUsed(address: FileAddress): Promise<StoredFile | undefined> {
+    return askRedis(() => readUsedFile(this.#settings.redis, address));
+  }
+
+  /**
+   * Yields the file's bytes from one of them on. A reader that takes nothing holds two pieces of
+   * some 100 KiB.
+   * @throws InferenceError
+   */
+  async *read({ id }: FileAddress, from = 0): AsyncGenerator<Buffer> {
+    try {
+      yield* this.store.read(id, from);
+    } catch (error) {
+      throw refusalOf(error);
+    }
+  }
+
+  /**
+   * A page of the tenant's files.
+   * @returns undefined where `after` is none of them
+   */
+  async list(tenant: string, { after, count, isNewestFirst, purpose }: FileQuery): Promise<StoredFile[] | undefined> {
+    const { redis } = this.#settings;
+    const place = after === undefined ? -1 : await placeOfFile(redis, { tenant, id: after }, isNewestFirst);
+    if (place === undefined) return undefined;
+    const found: StoredFile[] = [];
+    for (let from = place + 1; found.length < count; from += LOOKED_AT) {
+      const ids = await listFiles(redis, tenant, { from, count: LOOKED_AT, isNewestFirst });
+      const files = await readFiles(redis, tenant, ids);
+      found.push(...files.filter((one) => purpose === undefined || one.purpose === purpose));
+      if (ids.length < LOOKED_AT) break;
+    }
+    return found.slice(0, count);
+  }
+
+  /** Removes the file; its bytes are removed later where the store cannot be asked now. */
+  async remove(address: FileAddress): Promise<"dropped" | "in_use" | "unknown"> {
+    if ((await this.find(address)) === undefined) return "unknown";
+    const said = await changeInRedis(() => dropFile(this.#settings.redis, address));
+    if (said === "in_use") return said;
+    await this.#erase(address).catch(() => undefined);
+    return "dropped";
+  }
+
+  /**
+   * Until `release`, the file is neither deleted nor does it expire.
+   * @param user of which there may be many; the same one may ask again
+   * @returns whether there is such a file
+   */
+  async use(address: FileAddress, user: string): Promise<boolean> {
+    return (await changeInRedis(() => useFile(this.#settings.redis, address, user, true))) === "noted";
+  }
+
+  async release(address: FileAddress, user: string): Promise<void> {
+    await changeInRedis(() => useFile(this.#settings.redis, address, user, false));
+  }
+
+  /**
+   * Refuses early what would be refused in the end.
+   * @throws InferenceError
+   */
+  async needRoom(tenant: string, bytes: number): Promise<void> {
+    const { fileBytes, tenantBytes, allBytes } = this.limits;
+    if (bytes > fileBytes) throw tooLarge(fileBytes);
+    const { own, all } = await askRedis(() => readSums(this.#settings.redis, tenant));
+    if (own + bytes > tenantBytes) throw await this.#refusal(tenant, "tenant_bytes");
+    if (all + bytes > allBytes) throw await this.#refusal(tenant, "all_bytes");
+  }
+
+  /** Removes what has expired, was dropped, or was begun and not finished, until `signal` aborts. */
+  async tidy(signal: AbortSignal): Promise<void> {
+    const { redis, log } = this.#settings;
+    while (!signal.aborted) {
+      try {
+        const due = await dueFiles(redis, TIDIED_AT_ONCE, AGAIN_MS);
+        for (const address of due) await this.#erase(address);
+        if (due.length > 0) log.info({ files: due.length }, "files removed");
+        if (due.length === TIDIED_AT_ONCE) continue;
+      } catch (error) {
+        log.debug({ error: String(error) }, "files cannot be removed now");
+      }
+      await delay(TIDY_EVERY_MS, signal);
+    }
+  }
+
+  /** Counts what comes, and tells from time to time that it still does. */
+  async *#counted(address: FileAddress, source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    const { fileBytes } = this.limits;
+    let bytes = 0;
+    let told = 0;
+    const tell = async () => {
+      const said = await this.#reserve(address, bytes, false);
+      if (said !== "reserved") throw await this.#refusal(address.tenant, said);
+    };
+    const renewing = setInterval(() => void tell().catch(() => undefined), RENEW_MS);
+    try {
+      for await (const piece of source) {
+        bytes += piece.length;
+        if (bytes > fileBytes) throw tooLarge(fileBytes);
+        if (bytes - told >= STEP_BYTES) {
+          await tell();
+          told = bytes;
+        }
+        yield piece;
+      }
+      await tell();
+    } finally {
+      clearInterval(renewing);
+    }
+  }
+
+  #reserve(address: FileAddress, bytes: number, isNew: boolean): Promise<Reserved> {
+    const { redis, limits } = this.#settings;
+    return changeInRedis(() => reserveFile(redis, address, { bytes, leaseMs: LEASE_MS, isNew }, limits));
+  }
+
+  async #abandon(address: FileAddress): Promise<void> {
+    try {
+      await dropFile(this.#settings.redis, address);
+      await this.#erase(address);
+    } catch {
+      // Upkeep finds it when its lease is over.
+    }
+  }
+
+  async #erase(address: FileAddress): Promise<void> {
+    await this.store.remove(address.id);
+    await forgetFile(this.#settings.redis, address);
+  }
+
+  async #refusal(tenant: string, said: Exclude<Reserved, "reserved">): Promise<InferenceError> {
+    const { tenantBytes, allBytes, tenantFiles, allFiles } = this.limits;
+    if (said === "gone") return fixedError("unavailable", "files");
+    if (said === "tenant_files")
+      return new InferenceError("file_limit", `${tenantFiles} files are as many as are allowed`);
+    if (said === "all_files")
+      return new InferenceError("storage_full", `${allFiles} files are kept, and no more can be`);
+    const { own } = await askRedis(() => readSums(this.#settings.redis, tenant));
+    if (said === "all_bytes") {
+      return new InferenceError(
+        "storage_full",
+        `all files together would be larger than the limit of ${allBytes} bytes`,
+      );
+    }
+    const text = `the files would be larger together than the limit of ${tenantBytes} bytes; they have ${own} now`;
+    return new InferenceError("file_limit", text);
+  }
+}
+
+export function tooLarge(fileBytes: number): InferenceError {
+  return new InferenceError("payload_too_large", `the file is larger than the limit of ${fileBytes} bytes`);
+}
+
+/** What the client is told of a failure of the store. */
+function refusalOf(cause: unknown): unknown {
+  if (cause instanceof StoreUnavailable) return fixedError("unavailable", "files", { cause });
+  if (cause instanceof StoreFull) return fixedError("storage_full", "usual", { cause });
+  if (cause instanceof MissingObject) return fixedError("unknown_file", "usual", { cause });
+  return cause;
+}

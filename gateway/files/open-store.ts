@@ -1,0 +1,46 @@
+/**
+ * Opens the store that the settings name. S3's client is loaded only where it is used, since it is
+ * large.
+ */
+import { createHash } from "node:crypto";
+import { NatsObjectStore } from "#shared/nats/object-store.js";
+import type { ObjectStore } from "#shared/object-store.js";
+import { parseFilesUrl } from "./settings.js";
+
+export interface StoreTerms {
+  /** `BATON_FILES_URL`. */
+  readonly url: string;
+  readonly natsUrl: string;
+  readonly replicas: number;
+  /** Of this process. */
+  readonly name: string;
+  /** Of the deployment: two that share a NATS or a bucket of S3 keep their files apart. */
+  readonly secret: Buffer;
+}
+
+/** It connects when it is first used. */
+export function openStore({ url, natsUrl, replicas, name, secret }: StoreTerms): ObjectStore {
+  const place = parseFilesUrl(url) ?? "nats";
+  const deployment = createHash("sha256").update("files").update(secret).digest("hex").slice(0, 12);
+  if (place === "nats") {
+    return new NatsObjectStore({ url: natsUrl, name: `${name}-files`, bucket: `baton-files-${deployment}`, replicas });
+  }
+  const { bucket, prefix } = place;
+  return lazily(async () => {
+    const { S3ObjectStore } = await import("./s3-store.js");
+    return new S3ObjectStore(bucket, [prefix, deployment].filter((part) => part !== "").join("/"));
+  });
+}
+
+function lazily(open: () => Promise<ObjectStore>): ObjectStore {
+  let opened: Promise<ObjectStore> | undefined;
+  const store = () => (opened ??= open());
+  return {
+    put: async (name, source) => (await store()).put(name, source),
+    async *read(name, from) {
+      yield* (await store()).read(name, from);
+    },
+    remove: async (name) => (await store()).remove(name),
+    close: async () => (await opened)?.close(),
+  };
+}

@@ -1,0 +1,151 @@
+/**
+ * Objects in S3, or in what speaks its protocol. Region, credentials and endpoint are found as every
+ * program with Amazon's SDK finds them.
+ */
+import {
+  AbortMultipartUploadCommand,
+  CompleteMultipartUploadCommand,
+  CreateMultipartUploadCommand,
+  DeleteObjectCommand,
+  GetObjectCommand,
+  ListMultipartUploadsCommand,
+  NoSuchKey,
+  PutObjectCommand,
+  S3Client,
+  S3ServiceException,
+  UploadPartCommand,
+  type CompletedPart,
+} from "@aws-sdk/client-s3";
+import { MissingObject, StoreFull, StoreUnavailable, type ObjectStore } from "#shared/object-store.js";
+
+/** S3 takes up to 10 000 parts, and none but the last of less than 5 MiB. */
+const PART_BYTES = 8 * 1024 * 1024;
+/** What a reader is given at a time. */
+const PIECE_BYTES = 131_072;
+const REQUEST_MS = 30_000;
+
+export class S3ObjectStore implements ObjectStore {
+  readonly #client: S3Client;
+  readonly #bucket: string;
+  readonly #prefix: string;
+
+  constructor(bucket: string, prefix: string) {
+    this.#bucket = bucket;
+    this.#prefix = prefix;
+    const { AWS_ENDPOINT_URL_S3: own, AWS_ENDPOINT_URL: all } = process.env;
+    this.#client = new S3Client({
+      // A name before that of a server of one's own leads nowhere.
+      forcePathStyle: (own ?? all) !== undefined,
+      requestHandler: { requestTimeout: REQUEST_MS, connectionTimeout: 5_000 },
+    });
+  }
+
+  async put(name: string, source: AsyncIterable<Uint8Array>): Promise<number> {
+    const place = this.#place(name);
+    const parts: CompletedPart[] = [];
+    let upload: string | undefined;
+    let size = 0;
+    const send = async (bytes: Buffer) => {
+      upload ??= (await this.#ask(() => this.#client.send(new CreateMultipartUploadCommand(place)))).UploadId;
+      const part = { ...place, UploadId: upload, PartNumber: parts.length + 1, Body: bytes };
+      const { ETag } = await this.#ask(() => this.#client.send(new UploadPartCommand(part)));
+      parts.push({ ETag, PartNumber: part.PartNumber });
+    };
+    try {
+      let rest: Buffer = Buffer.alloc(0);
+      for await (const part of inParts(source)) {
+        size += part.length;
+        if (part.length < PART_BYTES) rest = part;
+        else await send(part);
+      }
+      if (parts.length === 0) {
+        await this.#ask(() => this.#client.send(new PutObjectCommand({ ...place, Body: rest })));
+        return size;
+      }
+      if (rest.length > 0) await send(rest);
+      const whole = { ...place, UploadId: upload, MultipartUpload: { Parts: parts } };
+      await this.#ask(() => this.#client.send(new CompleteMultipartUploadCommand(whole)));
+      return size;
+    } catch (error) {
+      // Upkeep removes what cannot be removed now.
+      await this.remove(name).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async *read(name: string, from = 0): AsyncGenerator<Buffer> {
+    const place = this.#place(name);
+    const range = from === 0 ? {} : { Range: `bytes=${from}-` };
+    let body;
+    try {
+      ({ Body: body } = await this.#client.send(new GetObjectCommand({ ...place, ...range })));
+    } catch (error) {
+      if (error instanceof NoSuchKey) throw new MissingObject(`there is no object ${name}`, { cause: error });
+      if (error instanceof S3ServiceException && error.$metadata.httpStatusCode === 416) return;
+      throw failure(error);
+    }
+    try {
+      for await (const chunk of (body ?? []) as AsyncIterable<Uint8Array>) {
+        const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+        for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES);
+      }
+    } catch (error) {
+      throw failure(error);
+    }
+  }
+
+  async remove(name: string): Promise<void> {
+    const place = this.#place(name);
+    const begun = { Bucket: this.#bucket, Prefix: place.Key };
+    const { Uploads = [] } = await this.#ask(() => this.#client.send(new ListMultipartUploadsCommand(begun)));
+    for (const { UploadId, Key } of Uploads) {
+      if (Key !== place.Key) continue;
+      const abort = new AbortMultipartUploadCommand({ ...place, UploadId });
+      await this.#ask(() => this.#client.send(abort));
+    }
+    await this.#ask(() => this.#client.send(new DeleteObjectCommand(place)));
+  }
+
+  close(): Promise<void> {
+    this.#client.destroy();
+    return Promise.resolve();
+  }
+
+  #place(name: string) {
+    return { Bucket: this.#bucket, Key: `${this.#prefix}/${name}` };
+  }
+
+  async #ask<T>(call: () => Promise<T>): Promise<T> {
+    try {
+      return await call();
+    } catch (error) {
+      throw failure(error);
+    }
+  }
+}
+
+function failure(cause: unknown): Error {
+  const isFull = cause instanceof S3ServiceException && /quota|storage.?full|507/i.test(cause.name);
+  return isFull
+    ? new StoreFull("S3 has no room", { cause })
+    : new StoreUnavailable("S3 cannot be asked now", { cause });
+}
+
+/** Yields parts of one size, and the rest, which may be empty, last. */
+async function* inParts(source: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
+  let part = Buffer.allocUnsafeSlow(PART_BYTES);
+  let filled = 0;
+  for await (const piece of source) {
+    for (let taken = 0; taken < piece.length;) {
+      const some = piece.subarray(taken, taken + PART_BYTES - filled);
+      part.set(some, filled);
+      filled += some.length;
+      taken += some.length;
+      if (filled < PART_BYTES) continue;
+      yield part;
+      part = Buffer.allocUnsafeSlow(PART_BYTES);
+      filled = 0;
+    }
+  }
+  yield part.subarray(0, filled);
+}

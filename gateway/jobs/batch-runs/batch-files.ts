@@ -1,0 +1,69 @@
+/** The files of a batch: the one that it reads, the pieces that it writes, and what they become. */
+import { createHash } from "node:crypto";
+import { MissingObject } from "#shared/object-store.js";
+import type { Batch } from "../../batches/batch.js";
+import type { Files } from "../../files/files.js";
+
+export class BatchFiles {
+  readonly #files: Files;
+
+  constructor(files: Files) {
+    this.#files = files;
+  }
+
+  /** @returns the bytes from one of them on; undefined where there is no such file */
+  async read({ tenant, inputFile: id }: Batch, from: number): Promise<AsyncIterable<Buffer> | undefined> {
+    const address = { tenant, id };
+    return (await this.#files.findUsed(address)) === undefined ? undefined : this.#files.read(address, from);
+  }
+
+  /**
+   * What comes of a batch is limited like files that are sent, before it becomes one.
+   * @throws InferenceError
+   */
+  async needRoom({ tenant }: Batch, bytes: number): Promise<void> {
+    await this.#files.needRoom(tenant, bytes);
+  }
+
+  async writePiece({ id }: Batch, piece: string, texts: readonly Buffer[]): Promise<void> {
+    await this.#files.store.put(objectOf(id, piece), each(texts));
+  }
+
+  /**
+   * Makes a file of pieces, once, however often it is told.
+   * @returns its id
+   * @throws InferenceError
+   */
+  async makeFile({ id, tenant }: Batch, kind: string, name: string, pieces: readonly string[]): Promise<string> {
+    const file = `file-${createHash("sha256").update(`${id} ${kind}`).digest().subarray(0, 18).toString("base64url")}`;
+    const terms = { name, purpose: "batch_output" } as const;
+    await this.#files.write({ tenant, id: file }, this.#joined(id, pieces), () => terms);
+    return file;
+  }
+
+  async removePieces({ id }: Batch, pieces: readonly string[]): Promise<void> {
+    for (const piece of pieces) await this.#files.store.remove(objectOf(id, piece));
+  }
+
+  /** Nobody but the batch may delete its input while it runs. */
+  async release({ id, tenant, inputFile }: Batch): Promise<void> {
+    await this.#files.release({ tenant, id: inputFile }, id);
+  }
+
+  async *#joined(batch: string, pieces: readonly string[]): AsyncGenerator<Buffer> {
+    for (const piece of pieces) yield* this.#files.store.read(objectOf(batch, piece));
+  }
+}
+
+/** Whether a piece is gone that the batch's record names: the store has lost it. */
+export function isLoss(error: unknown): boolean {
+  return error instanceof MissingObject;
+}
+
+function objectOf(batch: string, piece: string): string {
+  return `${batch}/${piece}`;
+}
+
+async function* each(texts: readonly Buffer[]): AsyncGenerator<Buffer> {
+  yield* texts;
+}

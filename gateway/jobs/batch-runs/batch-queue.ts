@@ -1,0 +1,145 @@
+/**
+ * Which process runs which batch, as jobs of BullMQ: one for each batch that is open. The record of
+ * a batch is the truth. All open ones are looked through at an interval, and one whose job is gone
+ * gets another; two runs of one batch do no harm, since the later one ends the earlier.
+ */
+import { DelayedError, Queue, Worker, type ConnectionOptions, type Job } from "bullmq";
+import type { Logger } from "pino";
+import { openBatches, type OpenBatch } from "#shared/queue/batches/batches.js";
+import { QUEUE_PREFIX } from "#shared/queue/keys.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import { delay } from "#shared/retry.js";
+import { Slots } from "../slots.js";
+import { Shares } from "./shares.js";
+import { BatchRun, LostRun, type RunSettings } from "./batch-run.js";
+
+export interface BatchQueueSettings extends Omit<RunSettings, "lines" | "validations" | "mostLines"> {
+  readonly redis: RedisClient;
+  /** As BullMQ wants it (`connectForQueue`). */
+  readonly connection: ConnectionOptions;
+  /** Requests of a model that may wait or run. */
+  readonly queueLimit: number;
+  readonly log: Logger;
+}
+
+const QUEUE = "batches";
+/** Batches that a process runs at a time: of all, and of a tenant. */
+const AT_ONCE = { all: 32, tenant: 4 };
+/** Lines under way in a process; there would be no more answers in a second with more. */
+const MOST_LINES = 256;
+/** Of what a model may have in the queue, what is left is for those whose clients wait. */
+const SHARE = 0.9;
+/** A process that does not renew the lock of a batch for this long has lost it. */
+const LOCK_MS = 10_000;
+const STALLED_EVERY_MS = 2_500;
+const RETRY_MS = 1_000;
+const WITHOUT_END = 1_000_000;
+/** A new batch is noticed so soon. */
+const LOOK_EVERY_MS = 500;
+/** A job that is gone is noticed so soon. */
+const ADD_EVERY_MS = 5_000;
+
+export class BatchQueue {
+  readonly #settings: RunSettings;
+  /** For people who look. */
+  readonly queue: Queue<OpenBatch>;
+  readonly #worker: Worker<OpenBatch>;
+  readonly #slots = new Slots(AT_ONCE.tenant);
+  readonly #closing = new AbortController();
+  readonly #looking: Promise<void>;
+  /** When this process has last added each job, on `performance.now()`'s clock. */
+  #added = new Map<string, number>();
+
+  constructor(settings: BatchQueueSettings) {
+    const { connection, log } = settings;
+    const mostLines = Math.max(1, Math.min(MOST_LINES, Math.floor(SHARE * settings.queueLimit)));
+    this.#settings = { ...settings, mostLines, lines: new Shares(mostLines), validations: new Shares(1) };
+    this.queue = new Queue(QUEUE, { connection, prefix: QUEUE_PREFIX, skipMetasUpdate: true });
+    this.#worker = new Worker<OpenBatch>(QUEUE, (job, token) => this.#run(job, token), {
+      connection,
+      prefix: QUEUE_PREFIX,
+      concurrency: AT_ONCE.all,
+      lockDuration: LOCK_MS,
+      stalledInterval: STALLED_EVERY_MS,
+      maxStalledCount: WITHOUT_END,
+      runRetryDelay: RETRY_MS,
+    });
+    const onError = (error: Error) => log.debug({ error: error.message }, "the queue of batches has an error");
+    this.queue.on("error", onError);
+    this.#worker.on("error", onError);
+    this.#worker.on("stalled", (id) => log.warn({ job: id }, "a batch is gone on with: its process is gone"));
+    this.#looking = this.#look();
+  }
+
+  whenReady(): Promise<unknown> {
+    return Promise.all([this.queue.waitUntilReady(), this.#worker.waitUntilReady()]);
+  }
+
+  /** Begins no further line, keeps what has ended, and leaves the rest to other processes. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#looking;
+    await this.#worker.close();
+    await this.queue.close();
+  }
+
+  async #look(): Promise<void> {
+    const { redis, log } = this.#settings;
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      try {
+        if (redis.status === "ready") await this.#addAll(await openBatches(redis));
+      } catch (error) {
+        log.debug({ error: String(error) }, "open batches cannot be looked through now");
+      }
+      await delay(LOOK_EVERY_MS, signal);
+    }
+  }
+
+  async #addAll(open: readonly OpenBatch[]): Promise<void> {
+    const now = performance.now();
+    const before = this.#added;
+    this.#added = new Map(open.map(({ id }) => [id, before.get(id) ?? -Infinity]));
+    for (const one of open) {
+      if (now - (this.#added.get(one.id) ?? 0) < ADD_EVERY_MS) continue;
+      await this.#add(one);
+      this.#added.set(one.id, now);
+    }
+  }
+
+  /** Adds its job, unless it is there. */
+  async #add(one: OpenBatch): Promise<void> {
+    await this.queue.add("run", one, {
+      jobId: one.id,
+      attempts: WITHOUT_END,
+      backoff: { type: "fixed", delay: RETRY_MS },
+      removeOnComplete: true,
+      removeOnFail: true,
+      stackTraceLimit: 1,
+    });
+  }
+
+  async #run(job: Job<OpenBatch>, token: string | undefined): Promise<void> {
+    const { log } = this.#settings;
+    const { tenant, id } = job.data;
+    const { signal } = this.#closing;
+    const waitMs = this.#slots.take(tenant, performance.now());
+    if (waitMs !== undefined) return this.#postpone(job, token, waitMs);
+    try {
+      const run = await BatchRun.begin(this.#settings, tenant, id);
+      await run?.run(signal);
+    } catch (error) {
+      if (error instanceof LostRun) return;
+      log.warn({ batch: id, error: String(error) }, "a batch cannot go on now; it is tried again");
+      throw error;
+    } finally {
+      this.#slots.release(tenant, performance.now());
+    }
+    if (signal.aborted) await this.#postpone(job, token, 0);
+  }
+
+  async #postpone(job: Job<OpenBatch>, token: string | undefined, inMs: number): Promise<never> {
+    await job.moveToDelayed(Date.now() + inMs, token);
+    throw new DelayedError();
+  }
+}

@@ -1,0 +1,114 @@
+/**
+ * What the lines of a batch have given and that is not written yet. It goes into the store in
+ * pieces, which count only when the batch's record says so, and which become files in the end.
+ */
+import { piecesOf, type Batch, type Pieces } from "../../batches/batch.js";
+import type { BatchFiles } from "./batch-files.js";
+
+/** A piece of so many bytes is written at once. */
+const LARGE_BYTES = 1024 * 1024;
+/** No further line is begun while so many bytes wait. */
+const FULL_BYTES = 16 * LARGE_BYTES;
+/** What is smaller is written at this interval, in ms, which grows with the pieces there are. */
+const DUE_MS = { first: 500, each: 20, most: 10_000 };
+
+export interface Taken {
+  readonly output: readonly Buffer[];
+  readonly errors: readonly Buffer[];
+  readonly completed: number;
+  readonly failed: number;
+  readonly bytes: number;
+  /** Keys of the requests that nobody asks for any more when this is kept. */
+  readonly keys: readonly string[];
+}
+
+export class Kept {
+  readonly #files: BatchFiles;
+  #output: Buffer[] = [];
+  #errors: Buffer[] = [];
+  #keys: string[] = [];
+  #bytes = 0;
+  #takenAt = performance.now();
+  #pieces: number;
+
+  constructor(files: BatchFiles, { output, errors }: Batch) {
+    this.#files = files;
+    this.#pieces = namesOf("o", output).length + namesOf("e", errors).length;
+  }
+
+  get isLarge(): boolean {
+    return this.#bytes >= LARGE_BYTES;
+  }
+
+  get isFull(): boolean {
+    return this.#bytes >= FULL_BYTES;
+  }
+
+  isDue(now: number): boolean {
+    if (this.#bytes === 0) return false;
+    return this.isLarge || now - this.#takenAt >= Math.min(DUE_MS.first + DUE_MS.each * this.#pieces, DUE_MS.most);
+  }
+
+  add(text: Buffer, isGood: boolean, key: string | undefined): void {
+    (isGood ? this.#output : this.#errors).push(text);
+    this.#bytes += text.length;
+    if (key !== undefined) this.#keys.push(key);
+  }
+
+  /** @returns undefined where there is nothing */
+  take(): Taken | undefined {
+    this.#takenAt = performance.now();
+    if (this.#bytes === 0) return undefined;
+    const [output, errors, keys, bytes] = [this.#output, this.#errors, this.#keys, this.#bytes];
+    this.#output = [];
+    this.#errors = [];
+    this.#keys = [];
+    this.#bytes = 0;
+    return { output, errors, keys, bytes, completed: output.length, failed: errors.length };
+  }
+
+  /**
+   * @returns of which of the two a piece was written
+   * @throws InferenceError where the batch has written as much as it may
+   */
+  async write(batch: Batch, { output, errors, bytes }: Taken): Promise<{ output: boolean; errors: boolean }> {
+    await this.#files.needRoom(batch, batch.bytes + bytes);
+    const write = async (kind: "o" | "e", list: Pieces, texts: readonly Buffer[]) => {
+      if (texts.length === 0) return false;
+      await this.#files.writePiece(batch, `${kind}.${batch.run}.${piecesOf(list, batch.run)}`, texts);
+      this.#pieces++;
+      return true;
+    };
+    const [hasOutput, hasErrors] = await Promise.all([
+      write("o", batch.output, output),
+      write("e", batch.errors, errors),
+    ]);
+    return { output: hasOutput, errors: hasErrors };
+  }
+
+  /** Makes the files of all pieces. @returns their ids */
+  async finish(batch: Batch): Promise<{ outputFile: string | undefined; errorFile: string | undefined }> {
+    const make = (kind: "o" | "e", list: Pieces, name: string) =>
+      list.length === 0 ? undefined : this.#files.makeFile(batch, kind, name, namesOf(kind, list));
+    return {
+      outputFile: await make("o", batch.output, `${batch.id}_output.jsonl`),
+      errorFile: await make("e", batch.errors, `${batch.id}_error.jsonl`),
+    };
+  }
+
+  /** The run before may have died between writing a piece and noting it. */
+  async forgetUnnoted(batch: Batch): Promise<void> {
+    const run = batch.run - 1;
+    const names = [`o.${run}.${piecesOf(batch.output, run)}`, `e.${run}.${piecesOf(batch.errors, run)}`];
+    if (run > 0) await this.#files.removePieces(batch, names);
+  }
+
+  /** The batch has ended: its pieces are needed no longer. */
+  async forget(batch: Batch): Promise<void> {
+    await this.#files.removePieces(batch, [...namesOf("o", batch.output), ...namesOf("e", batch.errors)]);
+  }
+}
+
+function namesOf(kind: "o" | "e", list: Pieces): string[] {
+  return list.flatMap(([run, count]) => Array.from({ length: count }, (_, i) => `${kind}.${run}.${i}`));
+}

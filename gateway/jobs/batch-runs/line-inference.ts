@@ -1,0 +1,82 @@
+/**
+ * Stands between the paths that lines name and admission: a line waits behind all whose clients
+ * wait, and what is known of its request is forgotten as soon as its answer is kept in the batch's
+ * output.
+ */
+import { logKey, outcomeKey } from "#shared/queue/keys.js";
+import type {
+  AnyRequest,
+  GenerationRequest,
+  Inference,
+  InferenceOutcome,
+  InferenceRequest,
+} from "../../admission/inference.js";
+import { requestAddress, type AddressTerms } from "../../admission/request-id.js";
+import { jobLevel } from "../../kserve/queue-policy.js";
+import type { OutcomeSweeper } from "../../outcomes/sweep.js";
+import type { OpenStream } from "../../stream/open-stream.js";
+
+/** As a job's, from 1 to 9: the last. */
+const PRIORITY = 9;
+/**
+ * How long what a line gave is known, in ms, if the process dies before it is kept. Longer than
+ * that nobody may be away who runs the batch, or the last lines are run once more. It is less than
+ * the usual time for which results are kept for clients, so these do not count in their budget.
+ */
+const KEY_TTL_MS = 3_000_000;
+
+export class LineInference implements Inference {
+  #parts: { readonly inner: Inference; readonly addresses: AddressTerms; readonly sweeper: OutcomeSweeper } | undefined;
+  /** The keys in Redis of the requests that each line has made, by the line's own key. */
+  readonly #made = new Map<string, string[]>();
+
+  /** To be called once, before the first request. */
+  over(inner: Inference, addresses: AddressTerms, sweeper: OutcomeSweeper): this {
+    this.#parts = { inner, addresses, sweeper };
+    return this;
+  }
+
+  infer(request: InferenceRequest): Promise<InferenceOutcome> {
+    this.#note(request);
+    return this.#opened.inner.infer(inLine(request));
+  }
+
+  inferLater(request: InferenceRequest): Promise<string> {
+    this.#note(request);
+    return this.#opened.inner.inferLater(inLine(request));
+  }
+
+  generate(request: GenerationRequest): Promise<OpenStream> {
+    this.#note(request);
+    return this.#opened.inner.generate({ ...request, ...termsOf(request) });
+  }
+
+  /** Nobody asks for what this line gave any more. */
+  release(line: string): void {
+    for (const key of this.#made.get(line) ?? []) this.#opened.sweeper.discard(key);
+    this.#made.delete(line);
+  }
+
+  get #opened() {
+    if (this.#parts === undefined) throw new TypeError("a line was asked before there was a queue");
+    return this.#parts;
+  }
+
+  #note(request: AnyRequest): void {
+    const [line = ""] = (request.idempotencyKey ?? "").split("\n", 1);
+    const address = requestAddress(request, this.#opened.addresses);
+    const keys = this.#made.get(line) ?? [];
+    keys.push(outcomeKey(address), logKey(address));
+    this.#made.set(line, keys);
+  }
+}
+
+function inLine(request: InferenceRequest): InferenceRequest {
+  return { ...request, ...termsOf(request), under: (model) => inLine(request.under(model)) };
+}
+
+function termsOf({ model, queue }: AnyRequest): Pick<AnyRequest, "queue" | "keyTtlMs"> {
+  const level = jobLevel(PRIORITY, model);
+  const usual = { rejectMs: undefined, delayMs: undefined, mostQueued: undefined };
+  return { keyTtlMs: KEY_TTL_MS, queue: { ...(queue ?? usual), level } };
+}

@@ -1,0 +1,16 @@
+import { expect, it } from "vitest";
+import { Shares } from "./shares.js";
+
+it("gives one that is alone all slots, and others the next ones until each has as many", async () => {
+  const shares = new Shares(4);
+  const got: string[] = [];
+  const take = (name: string) => void shares.take(name).then(() => got.push(name));
+  for (let i = 0; i < 8; i++) take("a");
+  await Promise.resolve();
+  expect(got).toEqual(["a", "a", "a", "a"]);
+  for (let i = 0; i < 3; i++) take("b");
+  for (let i = 0; i < 4; i++) shares.release("a");
+  await Promise.resolve();
+  await Promise.resolve();
+  expect(got.slice(4).sort()).toEqual(["a", "a", "b", "b"]);
+});

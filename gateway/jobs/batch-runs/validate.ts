@@ -1,0 +1,71 @@
+/**
+ * Looks through the whole file of a batch before any of it is run: how many requests it has, and
+ * which lines repeat the `custom_id` of an earlier one. So a run that begins in the middle of the
+ * file knows all that came before without reading it.
+ */
+import { setImmediate } from "node:timers/promises";
+import type { Batch } from "../../batches/batch.js";
+import { IdSet } from "../../batches/id-set.js";
+import { LineCutter, type Line } from "../../batches/json-lines.js";
+import { customIdOf } from "../../batches/line.js";
+
+/** Longest line of a file, in bytes. */
+export const MOST_LINE_BYTES = 16 * 1024 * 1024;
+/** Most requests of a file. The ids of so many take 32 MiB while it is looked through. */
+const MOST_LINES = 1_000_000;
+
+export interface Validated {
+  readonly total: number;
+  /** A bit for each line, by its number; undefined where no id comes twice. */
+  readonly duplicates: Buffer | undefined;
+}
+
+/** @returns what is wrong with the file as a whole, or what is in it */
+export async function validate(file: AsyncIterable<Buffer>): Promise<Validated | { fault: Batch["faults"][number] }> {
+  const cutter = new LineCutter({ offset: 0, line: 0 }, MOST_LINE_BYTES);
+  const found = new Found();
+  for await (const chunk of file) {
+    const tooMany = found.add(cutter.push(chunk));
+    if (tooMany !== undefined) return { fault: tooManyLines(tooMany) };
+    // Other work of the process goes on between the pieces of a large file.
+    await setImmediate();
+  }
+  const tooMany = found.add(cutter.end());
+  if (tooMany !== undefined) return { fault: tooManyLines(tooMany) };
+  if (found.total === 0) return { fault: { code: "empty_file", message: "the file has no requests", line: null } };
+  return { total: found.total, duplicates: found.duplicates };
+}
+
+class Found {
+  total = 0;
+  duplicates: Buffer | undefined;
+  readonly #ids = new IdSet();
+
+  /** @returns the first line that is one too many, if there is one */
+  add(lines: readonly Line[]): number | undefined {
+    for (const { number, bytes } of lines) {
+      this.total++;
+      if (this.total > MOST_LINES) return number;
+      const id = bytes && customIdOf(bytes);
+      if (id !== undefined && !this.#ids.add(id)) this.#mark(number);
+    }
+    return undefined;
+  }
+
+  #mark(number: number): void {
+    const byte = number >> 3;
+    let bits = this.duplicates ?? Buffer.alloc(1024);
+    if (byte >= bits.length) bits = Buffer.concat([bits, Buffer.alloc(byte + bits.length)]);
+    bits[byte] = (bits[byte] ?? 0) | (1 << (number & 7));
+    this.duplicates = bits;
+  }
+}
+
+/** Whether a line's bit is set. */
+export function isMarked(bits: Buffer | undefined, number: number): boolean {
+  return bits !== undefined && ((bits[number >> 3] ?? 0) & (1 << (number & 7))) !== 0;
+}
+
+function tooManyLines(line: number): Batch["faults"][number] {
+  return { code: "too_many_lines", message: `a file may have ${MOST_LINES} requests at most`, line };
+}

@@ -1,0 +1,346 @@
+/**
+ * Objects in JetStream's object store, laid out as every client of NATS reads them (ADR-20 of NATS):
+ * an object is the messages on one subject, and a last message that describes them. The client's own
+ * object store reads and writes without heeding how fast the other side is, and cannot begin in the
+ * middle. So messages are written one after the other here, and each is fetched when it is needed.
+ */
+import { createHash, randomBytes, type Hash } from "node:crypto";
+import { MissingObject, StoreFull, StoreUnavailable, type ObjectStore } from "../object-store.js";
+import { delay } from "../retry.js";
+import {
+  connectForBulk,
+  DiscardPolicy,
+  headers,
+  StorageType,
+  type Msg,
+  type NatsConnection,
+  type StreamConfig,
+} from "./connect.js";
+
+export interface NatsStoreSettings {
+  readonly url: string;
+  /** Of the connection. */
+  readonly name: string;
+  /** `[A-Za-z0-9_-]+`. It is made where there is none. */
+  readonly bucket: string;
+  /** How many servers of a NATS cluster keep each object. */
+  readonly replicas: number;
+}
+
+/** Bytes of a message: what the clients of NATS take, too. */
+const CHUNK_BYTES = 131_072;
+/** Says where in the object a chunk begins, so that reading can begin anywhere. */
+const OFFSET = "Baton-Offset";
+/** How long one request to JetStream may take, in ms. */
+const REQUEST_MS = 5_000;
+/** How long a message is tried again while NATS is away, in ms. */
+const BUDGET_MS = 15_000;
+const PAUSE_MS = 100;
+/** Of JetStream's error codes, those that say that there is no room. */
+const NO_ROOM: ReadonlySet<number> = new Set([10_023, 10_047, 10_077, 10_028]);
+/** That the subject has another last message than a writer wrote: there are two writers. */
+const WRONG_LAST = 10_071;
+
+/** What the message that describes an object says; other members are the clients' own. */
+interface Description {
+  readonly size: number;
+  readonly chunks: number;
+  readonly nuid: string;
+  readonly metadata?: { readonly first?: string; readonly last?: string };
+}
+
+export class NatsObjectStore implements ObjectStore {
+  readonly #settings: NatsStoreSettings;
+  readonly #stream: string;
+  #opening: Promise<NatsConnection> | undefined;
+  #made = false;
+
+  constructor(settings: NatsStoreSettings) {
+    this.#settings = settings;
+    this.#stream = `OBJ_${settings.bucket}`;
+  }
+
+  async put(name: string, source: AsyncIterable<Uint8Array>): Promise<number> {
+    const nc = await this.#ready();
+    await this.remove(name);
+    const writer = new Writer(nc, this.#stream, this.#chunks(name));
+    try {
+      for await (const piece of source) await writer.add(piece);
+      const whole = await writer.end();
+      const description = {
+        name,
+        bucket: this.#settings.bucket,
+        nuid: nuidOf(name),
+        mtime: new Date().toISOString(),
+        options: { max_chunk_size: CHUNK_BYTES },
+        ...whole,
+      };
+      const options = { headers: headers(), timeout: REQUEST_MS };
+      options.headers.set("Nats-Rollup", "sub");
+      const text = Buffer.from(JSON.stringify(description));
+      await retrying(() => nc.jetstream().publish(this.#meta(name), text, options));
+      return whole.size;
+    } catch (error) {
+      // Upkeep removes what cannot be removed now.
+      await this.remove(name).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async *read(name: string, from = 0): AsyncGenerator<Buffer> {
+    const nc = await this.#ready();
+    const { size, nuid, metadata = {} } = await this.#describe(nc, name);
+    if (from >= size) return;
+    const subject = `$O.${this.#settings.bucket}.C.${nuid}`;
+    const fetch = (seq: number) => this.#fetch(nc, subject, seq);
+    let at = from;
+    let next = await seek(fetch, from, { size, first: Number(metadata.first ?? 1), last: Number(metadata.last ?? 1) });
+    for (;;) {
+      const { seq, bytes, offset } = next;
+      if (offset > at) throw new StoreUnavailable(`bytes of ${name} are missing`);
+      const end = offset + bytes.length;
+      const piece = bytes.subarray(at - offset);
+      at = end;
+      if (end >= size) {
+        yield piece;
+        return;
+      }
+      // It is fetched while the reader is busy with the one before.
+      const fetching = fetch(seq + 1);
+      fetching.catch(() => undefined);
+      yield piece;
+      next = await fetching;
+    }
+  }
+
+  async remove(name: string): Promise<void> {
+    const nc = await this.#ready();
+    await retrying(async () => {
+      const { streams } = await this.#manager(nc);
+      await streams.purge(this.#stream, { filter: this.#meta(name) });
+      await streams.purge(this.#stream, { filter: this.#chunks(name) });
+    });
+  }
+
+  async close(): Promise<void> {
+    const nc = await this.#opening?.catch(() => undefined);
+    await nc?.close();
+  }
+
+  #chunks(name: string): string {
+    return `$O.${this.#settings.bucket}.C.${nuidOf(name)}`;
+  }
+
+  #meta(name: string): string {
+    return `$O.${this.#settings.bucket}.M.${padded(Buffer.from(name).toString("base64url"))}`;
+  }
+
+  async #describe(nc: NatsConnection, name: string): Promise<Description> {
+    const found = await retrying(() => this.#ask(nc, { last_by_subj: this.#meta(name) }));
+    if (found === undefined) throw new MissingObject(`there is no object ${name}`);
+    return JSON.parse(Buffer.from(found.data).toString()) as Description;
+  }
+
+  /** The first chunk with this sequence number or a higher one. */
+  async #fetch(nc: NatsConnection, subject: string, seq: number): Promise<Chunk> {
+    const found = await retrying(async () => {
+      const message = await this.#ask(nc, { seq, next_by_subj: subject });
+      // A server that is behind the others may not have it yet.
+      if (message === undefined) throw new StoreUnavailable("bytes of an object are missing");
+      return message;
+    });
+    const { data } = found;
+    const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+    return { seq: headerOf(found, "Nats-Sequence"), bytes, offset: headerOf(found, OFFSET) };
+  }
+
+  /** @returns undefined where there is no such message */
+  async #ask(
+    nc: NatsConnection,
+    query: { readonly last_by_subj: string } | { readonly seq: number; readonly next_by_subj: string },
+  ): Promise<Msg | undefined> {
+    const subject = `$JS.API.DIRECT.GET.${this.#stream}`;
+    const answer = await nc.request(subject, JSON.stringify(query), { timeout: REQUEST_MS });
+    const status = answer.headers?.code ?? 0;
+    if (status === 404) return undefined;
+    if (status >= 400) throw new StoreUnavailable(`JetStream answers ${status} ${answer.headers?.description ?? ""}`);
+    return answer;
+  }
+
+  #manager(nc: NatsConnection) {
+    return nc.jetstreamManager({ timeout: REQUEST_MS, checkAPI: false });
+  }
+
+  /** @throws StoreUnavailable */
+  async #ready(): Promise<NatsConnection> {
+    const { url, name, replicas, bucket } = this.#settings;
+    try {
+      this.#opening ??= connectForBulk(url, name);
+      const nc = await this.#opening;
+      if (!this.#made) {
+        const { streams } = await this.#manager(nc);
+        const known = await streams.info(this.#stream).catch(() => undefined);
+        if (known === undefined) await streams.add(streamConfig(bucket, this.#stream, replicas));
+        this.#made = true;
+      }
+      return nc;
+    } catch (cause) {
+      const nc = await this.#opening?.catch(() => undefined);
+      if (nc === undefined) this.#opening = undefined;
+      throw new StoreUnavailable("NATS or its JetStream cannot be asked now", { cause });
+    }
+  }
+}
+
+function streamConfig(bucket: string, name: string, replicas: number): Partial<StreamConfig> & { name: string } {
+  return {
+    name,
+    description: "files of Baton",
+    subjects: [`$O.${bucket}.C.>`, `$O.${bucket}.M.>`],
+    storage: StorageType.File,
+    discard: DiscardPolicy.New,
+    allow_rollup_hdrs: true,
+    allow_direct: true,
+    num_replicas: replicas,
+  };
+}
+
+interface Chunk {
+  readonly seq: number;
+  readonly offset: number;
+  readonly bytes: Buffer;
+}
+
+/** The chunks of one object: each is acknowledged before the next one is sent. */
+class Writer {
+  readonly #nc: NatsConnection;
+  readonly #stream: string;
+  readonly #subject: string;
+  /** Two writers of one object have two. */
+  readonly #attempt = randomBytes(12).toString("base64url");
+  readonly #hash: Hash = createHash("sha256");
+  #chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES);
+  #filled = 0;
+  #size = 0;
+  #chunks = 0;
+  #first = 0;
+  #last = 0;
+  #sending: Promise<void> = Promise.resolve();
+
+  constructor(nc: NatsConnection, stream: string, subject: string) {
+    this.#nc = nc;
+    this.#stream = stream;
+    this.#subject = subject;
+  }
+
+  async add(piece: Uint8Array): Promise<void> {
+    for (let taken = 0; taken < piece.length;) {
+      const part = piece.subarray(taken, taken + CHUNK_BYTES - this.#filled);
+      this.#chunk.set(part, this.#filled);
+      this.#filled += part.length;
+      taken += part.length;
+      if (this.#filled === CHUNK_BYTES) await this.#send();
+    }
+  }
+
+  async end() {
+    if (this.#filled > 0) await this.#send();
+    await this.#sending;
+    return {
+      size: this.#size,
+      chunks: this.#chunks,
+      digest: `SHA-256=${padded(this.#hash.digest("base64url"))}`,
+      metadata: { first: String(this.#first), last: String(this.#last) },
+    };
+  }
+
+  /** One chunk is under way while the next one is filled. */
+  async #send(): Promise<void> {
+    const bytes = this.#chunk.subarray(0, this.#filled);
+    this.#chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES);
+    this.#filled = 0;
+    this.#hash.update(bytes);
+    await this.#sending;
+    this.#sending = this.#publish(bytes, this.#size);
+    // It is thrown where it is waited for.
+    this.#sending.catch(() => undefined);
+    this.#size += bytes.length;
+    this.#chunks++;
+  }
+
+  async #publish(bytes: Buffer, offset: number): Promise<void> {
+    const options = {
+      headers: headers(),
+      timeout: REQUEST_MS,
+      // A copy of a message whose acknowledgement was lost is known by its id.
+      msgID: `${this.#attempt}-${offset}`,
+      // Where somebody else writes, too, one of the two fails.
+      expect: { streamName: this.#stream, lastSubjectSequence: this.#last },
+    };
+    options.headers.set(OFFSET, String(offset));
+    const { seq } = await retrying(() => this.#nc.jetstream().publish(this.#subject, bytes, options));
+    if (this.#first === 0) this.#first = seq;
+    this.#last = seq;
+  }
+}
+
+/**
+ * Finds the chunk with a byte. Chunks of one writer mostly follow one another, so the first guess is
+ * mostly right; where others wrote meanwhile, it is found by halves.
+ */
+export async function seek(
+  fetch: (seq: number) => Promise<Chunk>,
+  at: number,
+  { size, first, last }: { readonly size: number; readonly first: number; readonly last: number },
+): Promise<Chunk> {
+  let low = first;
+  let high = last;
+  let guess = first + Math.floor((at / size) * (last - first + 1));
+  for (;;) {
+    const chunk = await fetch(Math.min(Math.max(guess, low), high));
+    if (chunk.offset <= at && at < chunk.offset + chunk.bytes.length) return chunk;
+    if (chunk.offset > at) high = Math.min(guess, chunk.seq) - 1;
+    else low = chunk.seq + 1;
+    if (low > high) throw new StoreUnavailable("bytes of an object are missing");
+    guess = Math.floor((low + high) / 2);
+  }
+}
+
+/**
+ * Calls again while NATS is away.
+ * @throws StoreUnavailable, StoreFull
+ */
+async function retrying<T>(call: () => Promise<T>): Promise<T> {
+  const giveUpAt = performance.now() + BUDGET_MS;
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      const code = jetStreamCode(error);
+      if (code !== undefined && NO_ROOM.has(code)) throw new StoreFull("JetStream has no room", { cause: error });
+      if (code === WRONG_LAST) throw new StoreUnavailable("somebody else writes this object", { cause: error });
+      if (performance.now() > giveUpAt) throw new StoreUnavailable("JetStream does not answer", { cause: error });
+    }
+    await delay(PAUSE_MS);
+  }
+}
+
+function jetStreamCode(error: unknown): number | undefined {
+  if (!(error instanceof Error) || !("api_error" in error)) return undefined;
+  const { api_error: told } = error as { readonly api_error?: { readonly err_code?: number } };
+  return told?.err_code;
+}
+
+function headerOf(message: Msg, name: string): number {
+  return Number(message.headers?.get(name) ?? Number.NaN);
+}
+
+/** The clients choose one at random; this one lets a writer that died be cleaned up after. */
+function nuidOf(name: string): string {
+  return Buffer.from(name).toString("base64url");
+}
+
+/** The clients pad base64, which Node does not. */
+function padded(text: string): string {
+  return text.padEnd(Math.ceil(text.length / 4) * 4, "=");
+}

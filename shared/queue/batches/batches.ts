@@ -1,0 +1,47 @@
+/** Batches, read with plain commands. What one is, says who writes it. */
+import type { RedisClient } from "../../redis/connect.js";
+import { batchKeys } from "../keys.js";
+
+/** @returns the batch as it was written; undefined where there is none */
+export async function readBatch(redis: RedisClient, tenant: string, id: string): Promise<string | undefined> {
+  return (await redis.get(batchKeys.batch(tenant, id))) ?? undefined;
+}
+
+/**
+ * The ids of a tenant's batches, newest first.
+ * @param from how many are passed over
+ */
+export function listBatches(redis: RedisClient, tenant: string, from: number, count: number): Promise<string[]> {
+  return redis.zrevrange(batchKeys.all(tenant), from, from + count - 1);
+}
+
+/** How many of the tenant's batches are newer; undefined for one that is not among them. */
+export async function placeOfBatch(redis: RedisClient, tenant: string, id: string): Promise<number | undefined> {
+  return (await redis.zrevrank(batchKeys.all(tenant), id)) ?? undefined;
+}
+
+export interface OpenBatch {
+  readonly tenant: string;
+  readonly id: string;
+}
+
+/** All batches for which something is still to be done. */
+export async function openBatches(redis: RedisClient): Promise<OpenBatch[]> {
+  return (await redis.hkeys(batchKeys.openOfAll)).map((member) => {
+    const [tenant = "", id = ""] = member.split(" ");
+    return { tenant, id };
+  });
+}
+
+/** Notes which lines of a batch have an id that an earlier one has: a bit for each line. */
+export async function writeDuplicates(redis: RedisClient, one: OpenBatch, bits: Buffer, ttlMs: number): Promise<void> {
+  await redis.set(batchKeys.duplicates(one.tenant, one.id), bits, "PX", ttlMs);
+}
+
+export async function readDuplicates(redis: RedisClient, { tenant, id }: OpenBatch): Promise<Buffer | undefined> {
+  return (await redis.getBuffer(batchKeys.duplicates(tenant, id))) ?? undefined;
+}
+
+export async function forgetDuplicates(redis: RedisClient, { tenant, id }: OpenBatch): Promise<void> {
+  await redis.unlink(batchKeys.duplicates(tenant, id));
+}

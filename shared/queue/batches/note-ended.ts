@@ -1,0 +1,24 @@
+/** The typed wrapper of note-ended.lua: notes the event that a batch has ended, once. */
+import type { RedisClient } from "../../redis/connect.js";
+import { defineScript } from "../../redis/script.js";
+import { bucketTag } from "../bucket-tag.js";
+import type { EventType } from "../events.js";
+import { batchToldKey, eventsKey, wantedKey } from "../keys.js";
+
+/** Whoever finds it not yet closed tells it again, at most for so long. */
+const TOLD_MS = 7 * 86_400_000;
+/** Any bucket's outbox would do: a batch lies in none. */
+const BUCKET = 0;
+
+const script = defineScript(new URL("./note-ended.lua", import.meta.url), () => undefined, { durable: true });
+
+export function noteEnded(
+  redis: RedisClient,
+  tenant: string,
+  id: string,
+  type: EventType,
+  facts: object,
+): Promise<void> {
+  const keys = [batchToldKey(BUCKET, id), wantedKey(BUCKET), eventsKey(BUCKET)];
+  return script(redis, keys, [bucketTag(BUCKET), tenant, type, JSON.stringify(facts), TOLD_MS]);
+}

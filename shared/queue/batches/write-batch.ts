@@ -1,0 +1,39 @@
+/** The typed wrapper of write-batch.lua: makes or changes a batch, unless somebody was faster. */
+import type { RedisClient } from "../../redis/connect.js";
+import { defineScript, word } from "../../redis/script.js";
+import { batchKeys } from "../keys.js";
+
+export interface BatchChange {
+  readonly tenant: string;
+  readonly id: string;
+  /** As it was read; undefined where it is to be made. */
+  readonly from: string | undefined;
+  readonly to: string;
+  /** Whether something is still to be done for it. */
+  readonly isOpen: boolean;
+}
+
+export interface BatchLimits {
+  /** How long a batch is known after its end, in ms. */
+  readonly keptMs: number;
+  /** Most batches of a tenant for which something is still to be done. */
+  readonly open: number;
+  /** Most batches of a tenant that are known. */
+  readonly known: number;
+}
+
+const script = defineScript(
+  new URL("./write-batch.lua", import.meta.url),
+  (reply) => word(reply, ["written", "conflict", "full"]),
+  { durable: true },
+);
+
+export function writeBatch(
+  redis: RedisClient,
+  { tenant, id, from, to, isOpen }: BatchChange,
+  { keptMs, open, known }: BatchLimits,
+): Promise<"written" | "conflict" | "full"> {
+  const { batch, openOfAll, all, openOf } = batchKeys;
+  const keys = [batch(tenant, id), openOfAll, all(tenant), openOf(tenant)];
+  return script(redis, keys, [tenant, id, from ?? "", to, isOpen ? "1" : "0", keptMs, open, known]);
+}

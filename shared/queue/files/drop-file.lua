@@ -1,0 +1,16 @@
+#!lua flags=allow-oom
+-- drop-file.lua: nobody sees the file any more, unless somebody uses it. Upkeep removes its bytes if
+-- whoever drops it does not.
+--   KEYS[1] the file (reserve-file.lua)   KEYS[2] all files of the tenant   KEYS[3] its users
+--   KEYS[4] due   ARGV[1] tenant   ARGV[2] id   ARGV[3] ms until upkeep looks at it
+--   Returns 'dropped', 'in_use', or 'unknown' where there is none
+local key, id = KEYS[1], ARGV[2]
+local state = redis.call('HGET', key, 'state')
+if not state or state == 'gone' then return 'unknown' end
+if redis.call('EXISTS', KEYS[3]) == 1 then return 'in_use' end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('HSET', key, 'state', 'gone')
+redis.call('ZREM', KEYS[2], id)
+redis.call('ZADD', KEYS[4], string.format('%.0f', now + ARGV[3]), ARGV[1] .. ':' .. id)
+return 'dropped'

@@ -1,0 +1,27 @@
+#!lua flags=allow-oom
+-- due-files.lua: take files whose bytes are to be removed: those whose writer is lost, those that
+-- have expired and that nobody uses, and those that were dropped. What is taken is given to nobody
+-- else for a while, and again after that.
+--   KEYS[1] due   ARGV[1] most files   ARGV[2] ms until they are given again
+--   Returns {tenant, id, tenant, id, …}
+local due = KEYS[1]
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local taken = {}
+local members = redis.call('ZRANGEBYSCORE', due, '-inf', now, 'LIMIT', 0, ARGV[1])
+for i = 1, #members do
+  local tenant, id = members[i]:match('^([^:]*):(.*)$')
+  local key = '{files}:file:' .. members[i]
+  local state = redis.call('HGET', key, 'state')
+  local isUsed = redis.call('EXISTS', '{files}:users:' .. members[i]) == 1
+  redis.call('ZADD', due, string.format('%.0f', now + ARGV[2]), members[i])
+  if not state then
+    redis.call('ZREM', due, members[i])
+  elseif state == 'gone' or not isUsed then
+    redis.call('HSET', key, 'state', 'gone')
+    redis.call('ZREM', '{files}:all:' .. tenant, id)
+    taken[#taken + 1] = tenant
+    taken[#taken + 1] = id
+  end
+end
+return taken

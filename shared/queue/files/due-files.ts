@@ -1,0 +1,15 @@
+/** The typed wrapper of due-files.lua: takes files whose bytes are to be removed. */
+import type { RedisClient } from "../../redis/connect.js";
+import { defineScript, list, text } from "../../redis/script.js";
+import { fileKeys } from "../keys.js";
+import type { FileAddress } from "./reserve-file.js";
+
+const script = defineScript(new URL("./due-files.lua", import.meta.url), (reply) => list(reply).map(text));
+
+/** @param againMs what is not forgotten by then is given once more, to anybody */
+export async function dueFiles(redis: RedisClient, most: number, againMs: number): Promise<FileAddress[]> {
+  const names = await script(redis, [fileKeys.due], [most, againMs]);
+  const files: FileAddress[] = [];
+  for (let i = 0; i + 1 < names.length; i += 2) files.push({ tenant: names[i] ?? "", id: names[i + 1] ?? "" });
+  return files;
+}

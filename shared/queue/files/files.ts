@@ -1,0 +1,76 @@
+/** Files, read with plain commands. reserve-file.lua has the fields. */
+import { timeAt } from "../../redis/clock.js";
+import type { RedisClient } from "../../redis/connect.js";
+import { fileKeys } from "../keys.js";
+import { filePurposes, type FilePurpose, type KeptFile } from "./keep-file.js";
+import type { FileAddress } from "./reserve-file.js";
+
+export interface StoredFile extends FileAddress, KeptFile {
+  readonly bytes: number;
+  readonly name: string;
+  readonly purpose: FilePurpose;
+}
+
+/** @returns undefined where the tenant has no such file, or none that is whole and has not expired */
+export async function readFile(redis: RedisClient, { tenant, id }: FileAddress): Promise<StoredFile | undefined> {
+  const key = fileKeys.file(tenant, id);
+  const [fields, now] = await Promise.all([redis.hgetall(key), timeAt(redis, key)]);
+  return unexpired(fileOf({ tenant, id }, fields), now);
+}
+
+/** Those of the files that are there. */
+export async function readFiles(redis: RedisClient, tenant: string, ids: readonly string[]): Promise<StoredFile[]> {
+  if (ids.length === 0) return [];
+  const now = await timeAt(redis, fileKeys.all(tenant));
+  const read = async (id: string) => fileOf({ tenant, id }, await redis.hgetall(fileKeys.file(tenant, id)));
+  const found = await Promise.all(ids.map(read));
+  return found.map((file) => unexpired(file, now)).filter((file) => file !== undefined);
+}
+
+/** The same for one that somebody uses, which does not expire meanwhile. */
+export async function readUsedFile(redis: RedisClient, address: FileAddress): Promise<StoredFile | undefined> {
+  return fileOf(address, await redis.hgetall(fileKeys.file(address.tenant, address.id)));
+}
+
+/**
+ * Ids of the tenant's files, in the order in which they were made.
+ * @param from how many are passed over
+ */
+export function listFiles(
+  redis: RedisClient,
+  tenant: string,
+  { from, count, isNewestFirst }: { readonly from: number; readonly count: number; readonly isNewestFirst: boolean },
+): Promise<string[]> {
+  const key = fileKeys.all(tenant);
+  const to = from + count - 1;
+  return isNewestFirst ? redis.zrevrange(key, from, to) : redis.zrange(key, String(from), String(to));
+}
+
+/** How many files come before it in that order; undefined for one that is not among them. */
+export async function placeOfFile(
+  redis: RedisClient,
+  { tenant, id }: FileAddress,
+  isNewestFirst: boolean,
+): Promise<number | undefined> {
+  const key = fileKeys.all(tenant);
+  const place = isNewestFirst ? await redis.zrevrank(key, id) : await redis.zrank(key, id);
+  return place ?? undefined;
+}
+
+/** How many bytes the tenant's files have, and those of all. */
+export async function readSums(redis: RedisClient, tenant: string): Promise<{ own: number; all: number }> {
+  const [own, all] = await redis.hmget(fileKeys.sums, `bytes:${tenant}`, "bytes");
+  return { own: Number(own ?? 0), all: Number(all ?? 0) };
+}
+
+function unexpired(file: StoredFile | undefined, now: number): StoredFile | undefined {
+  return file?.expiresAt !== undefined && file.expiresAt <= now ? undefined : file;
+}
+
+function fileOf(address: FileAddress, fields: Readonly<Record<string, string>>): StoredFile | undefined {
+  const { state, bytes, created, expires = "", name } = fields;
+  const purpose = filePurposes.find((known) => known === fields["purpose"]);
+  if (state !== "kept" || purpose === undefined || name === undefined) return undefined;
+  const expiresAt = expires === "" ? undefined : Number(expires);
+  return { ...address, bytes: Number(bytes), name, purpose, createdAt: Number(created), expiresAt };
+}

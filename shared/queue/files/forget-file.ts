@@ -1,0 +1,11 @@
+/** The typed wrapper of forget-file.lua: the bytes of a file are removed, and count no longer. */
+import type { RedisClient } from "../../redis/connect.js";
+import { defineScript } from "../../redis/script.js";
+import { fileKeys } from "../keys.js";
+import type { FileAddress } from "./reserve-file.js";
+
+const script = defineScript(new URL("./forget-file.lua", import.meta.url), () => undefined);
+
+export async function forgetFile(redis: RedisClient, { tenant, id }: FileAddress): Promise<void> {
+  await script(redis, [fileKeys.file(tenant, id), fileKeys.sums, fileKeys.due], [tenant, id]);
+}

@@ -1,0 +1,37 @@
+/** The typed wrapper of reserve-file.lua: begins a file, and counts what of it has come. */
+import type { RedisClient } from "../../redis/connect.js";
+import { defineScript, word } from "../../redis/script.js";
+import { fileKeys } from "../keys.js";
+
+/** Names a file. */
+export interface FileAddress {
+  readonly tenant: string;
+  readonly id: string;
+}
+
+export interface FileLimits {
+  readonly tenantBytes: number;
+  readonly allBytes: number;
+  readonly tenantFiles: number;
+  readonly allFiles: number;
+}
+
+const said = ["reserved", "tenant_bytes", "all_bytes", "tenant_files", "all_files", "gone"] as const;
+export type Reserved = (typeof said)[number];
+
+const script = defineScript(new URL("./reserve-file.lua", import.meta.url), (reply) => word(reply, said));
+
+/**
+ * @param bytes that it has so far, the first of which are about to be written
+ * @param leaseMs after this long without a further call its writer counts as lost
+ */
+export function reserveFile(
+  redis: RedisClient,
+  { tenant, id }: FileAddress,
+  { bytes, leaseMs, isNew }: { readonly bytes: number; readonly leaseMs: number; readonly isNew: boolean },
+  { tenantBytes, allBytes, tenantFiles, allFiles }: FileLimits,
+): Promise<Reserved> {
+  const keys = [fileKeys.file(tenant, id), fileKeys.sums, fileKeys.due];
+  const args = [tenant, id, bytes, leaseMs, tenantBytes, allBytes, isNew ? tenantFiles : "", allFiles];
+  return script(redis, keys, args);
+}
