@@ -4,12 +4,14 @@
 import { z } from "zod";
 import { areHosts, originsFault } from "./http/browsers.js";
 import { parseWeights } from "./http/tenant.js";
+import { subscriptionSettings } from "./subscriptions/settings.js";
 import { webhookSettings } from "./webhooks/settings.js";
 import { parseSettings, sharedSettings } from "#shared/settings.js";
 
 /** What takes requests in needs to know, in the process that listens and in the jobs process. */
 export const admissionSettings = sharedSettings.extend({
   ...webhookSettings,
+  ...subscriptionSettings,
   BATON_TENANT_WEIGHTS: z
     .string()
     .default("")

@@ -16,6 +16,7 @@ export const order = [
   "shared/queue/sequences",
   "shared/queue/jobs",
   "shared/queue/webhooks",
+  "shared/capture",
 
   "gateway/fleet",
   "gateway/stream",
@@ -30,6 +31,7 @@ export const order = [
   "gateway/sequences",
   "gateway/job-paths",
   "gateway/webhooks",
+  "gateway/subscriptions",
   "gateway",
   "gateway/jobs",
 
