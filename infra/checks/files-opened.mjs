@@ -31,7 +31,7 @@ const [redisPort, natsPort, httpPort] = await Promise.all([freePort(), freePort(
 // Processes refuse a Redis that does not keep what it acknowledges.
 const kept = ["--appendonly", "yes", "--appendfsync", "always"];
 launch("redis-server", ["--port", String(redisPort), "--dir", folder, "--save", "", ...kept]);
-launch("nats-server", ["--port", String(natsPort), "--addr", "127.0.0.1"]);
+launch("nats-server", ["--port", String(natsPort), "--addr", "127.0.0.1", "--jetstream", "--store_dir", folder]);
 const env = {
   ...process.env,
   BATON_REDIS_URL: `redis://127.0.0.1:${redisPort}`,

@@ -33,7 +33,7 @@ import { LOCAL } from "./ports.mjs";
 const STOP_ORDER = { gateway: 1, jobs: 1, worker: 2, nats: 3, redis: 4 };
 /** More than the 25 s of BATON_DRAIN_MS, so that a drain ends by itself. */
 const DRAIN_GRACE_MS = 35_000;
-/** Redis writes what it holds before it ends; NATS holds nothing. */
+/** Redis writes what it holds before it ends; what NATS keeps is in its files already. */
 const BROKER_GRACE_MS = { redis: 15_000, nats: 5_000 };
 const CONFIG = { redis: join(root, "infra/redis.conf"), nats: join(root, "infra/nats.conf") };
 /** Where the brokers' images listen. */
@@ -94,7 +94,7 @@ export function processPlans(settings, urls) {
  */
 export function brokerPlan(name, found, port, home) {
   const data = join(home, name);
-  needWritable(data, "Redis keeps its data there, and NATS its process; make it writable, or set BATON_HOME.");
+  needWritable(data, "Redis and NATS keep their data there; make it writable, or set BATON_HOME.");
   const plan = { name, order: STOP_ORDER[name], graceMs: BROKER_GRACE_MS[name], cwd: data, env: process.env };
   if ("program" in found) return { ...plan, program: found.program, args: programArgs(name, port, data) };
   // The name carries the folder, since two checkouts need two containers.
@@ -108,7 +108,7 @@ export function brokerPlan(name, found, port, home) {
  * @param {string} data
  */
 function programArgs(name, port, data) {
-  if (name === "nats") return ["--config", CONFIG.nats, "--addr", LOCAL, "--port", String(port)];
+  if (name === "nats") return ["--config", CONFIG.nats, "--addr", LOCAL, "--port", String(port), "--store_dir", data];
   return [CONFIG.redis, "--port", String(port), "--bind", LOCAL, "--protected-mode", "yes", "--dir", data];
 }
 
@@ -126,9 +126,10 @@ function dockerArgs(name, image, port, data, container) {
       ? []
       : ["--user", `${process.getuid()}:${process.getgid()}`];
   const common = ["run", "--rm", "--init", "--name", container, "--publish", `${LOCAL}:${port}:${inside}`, ...user];
-  const config = ["--volume", `${CONFIG[name]}:/etc/baton.conf:ro`];
-  if (name === "nats")
-    return [...common, ...config, image, "nats-server", "--config", "/etc/baton.conf", "--port", String(inside)];
-  const server = ["redis-server", "/etc/baton.conf", "--dir", "/data", "--protected-mode", "no"];
-  return [...common, ...config, "--volume", `${data}:/data`, image, ...server];
+  const volumes = ["--volume", `${CONFIG[name]}:/etc/baton.conf:ro`, "--volume", `${data}:/data`];
+  const server =
+    name === "nats"
+      ? ["nats-server", "--config", "/etc/baton.conf", "--port", String(inside), "--store_dir", "/data"]
+      : ["redis-server", "/etc/baton.conf", "--dir", "/data", "--protected-mode", "no"];
+  return [...common, ...volumes, image, ...server];
 }

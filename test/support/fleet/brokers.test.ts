@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "nats";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { until } from "../until.js";
 import { startNats } from "./nats.js";
 import { RunningProcess } from "./process.js";
 import { startRedis } from "./redis.js";
@@ -62,6 +63,22 @@ describe("startNats", () => {
       expect(await nats.pendingBytes()).toEqual([0]);
       await nats.kill();
       await expect(nats.pendingBytes()).rejects.toThrow();
+    } finally {
+      await client.close();
+      await nats.dispose();
+    }
+  });
+
+  it("has what JetStream has acknowledged after kill -9", async () => {
+    const nats = await startNats(folder);
+    const client = await connect({ servers: nats.url, waitOnFirstConnect: true, maxReconnectAttempts: -1 });
+    try {
+      const manager = await client.jetstreamManager();
+      await manager.streams.add({ name: "KEPT", subjects: ["kept"] });
+      await client.jetstream().publish("kept", "one");
+      await nats.kill();
+      await nats.restart();
+      await until(async () => (await manager.streams.info("KEPT").catch(() => undefined))?.state.messages === 1);
     } finally {
       await client.close();
       await nats.dispose();

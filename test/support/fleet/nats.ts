@@ -1,6 +1,8 @@
 /**
- * A real nats-server. Messages that it loses when it is killed are lost for good, as in production.
+ * A real nats-server with JetStream. Messages that it loses when it is killed are lost for good, as
+ * in production; what JetStream has acknowledged is there again when it comes back.
  */
+import { join } from "node:path";
 import { startBroker, type Broker } from "./broker.js";
 import { freePort } from "./port.js";
 
@@ -13,14 +15,17 @@ export interface NatsServer extends Broker {
   pendingBytes(): Promise<readonly number[]>;
 }
 
-/** @param folder where its log goes; without it, it goes to a folder of its own */
+/** @param folder where its log and data go; without it, they go to a folder of its own */
 export async function startNats(folder?: string): Promise<NatsServer> {
   const monitor = await freePort();
   const broker = await startBroker(
     {
       name: "nats",
       command: "nats-server",
-      argumentsFor: (port) => ["--addr", "127.0.0.1", "--port", String(port), "--http_port", String(monitor)],
+      argumentsFor: (port, place) => {
+        const ports = ["--addr", "127.0.0.1", "--port", String(port), "--http_port", String(monitor)];
+        return ports.concat("--jetstream", "--store_dir", join(place, "nats"));
+      },
       ready: /Server is ready/,
     },
     folder,
