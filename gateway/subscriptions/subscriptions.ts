@@ -5,6 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { TOKEN_STREAM } from "#shared/capture/captured.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
+import { isRefused } from "#shared/nats/connect.js";
 import { decodeRequestId } from "#shared/queue/address.js";
 import { subjectsOf, tokenSubject } from "#shared/queue/keys.js";
 import type { Requests } from "../requests/requests.js";
@@ -137,12 +138,15 @@ function isGone(error: unknown): boolean {
   return error instanceof InferenceError && ["unknown_request", "resume_window_passed"].includes(error.code);
 }
 
-/** @throws InferenceError `unavailable` where JetStream does not answer */
+/**
+ * @throws InferenceError `unavailable` where JetStream does not answer; what it refuses is thrown as
+ *   it is, for a bug
+ */
 async function inJetStream<T>(ask: () => Promise<T>): Promise<T> {
   try {
     return await ask();
   } catch (cause) {
-    if (cause instanceof InferenceError) throw cause;
+    if (cause instanceof InferenceError || isRefused(cause)) throw cause;
     throw fixedError("unavailable", "jetStream", { cause });
   }
 }

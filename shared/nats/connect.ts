@@ -126,6 +126,11 @@ export function isNotFound(error: unknown): boolean {
   return error instanceof NatsError && error.api_error?.code === 404;
 }
 
+/** Whether JetStream has said that it will not do that, now or later: a bug of ours. */
+export function isRefused(error: unknown): boolean {
+  return error instanceof NatsError && error.api_error?.code === 400;
+}
+
 /**
  * Authenticates by the file as it is at each connection, so that it can be replaced while the
  * process runs.

@@ -242,7 +242,7 @@ export function tokenSubject({ model, tenant, request }: RequestAddress): string
  * @param model undefined: to any model
  */
 export function subjectsOf(tenant: string, model: string | undefined): string {
-  return `baton.v1.${tenant}.${model === undefined ? ">" : `${modelToken(model)}.*`}`;
+  return `baton.v1.${tenant}.${model === undefined ? "*" : modelToken(model)}.*`;
 }
 
 /** The subjects of all requests of all tenants. */

@@ -137,9 +137,10 @@ export async function readCaptured(told: Subscription, most = Infinity): Promise
       const batch = await consumer.fetch({ max_messages: Math.min(100, most - records.texts.length), expires: 1_000 });
       for await (const message of batch as AsyncIterable<JsMsg>) {
         isOver ||= records.take(message.string()) || records.texts.length >= most;
-        await message.ackAck();
+        message.ack();
       }
     }
+    await connection.flush();
     return records;
   } finally {
     await connection.close();
