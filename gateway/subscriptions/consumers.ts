@@ -7,7 +7,14 @@ import { createHash, randomBytes } from "node:crypto";
 import { capture } from "#shared/capture/capture.js";
 import { findCaptured, lastCaptured, nextIndex, TOKEN_STREAM } from "#shared/capture/captured.js";
 import { fixedError } from "#shared/errors.js";
-import { AckPolicy, DeliverPolicy, isNotFound, type Bus, type JetStreamManager } from "#shared/nats/connect.js";
+import {
+  AckPolicy,
+  DeliverPolicy,
+  isNotFound,
+  type Bus,
+  type ConsumerInfo,
+  type JetStreamManager,
+} from "#shared/nats/connect.js";
 import type { RequestAddress } from "#shared/queue/address.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
@@ -83,8 +90,8 @@ export class Consumers {
     const manager = await bus.jetStream();
     const name = nameOf(terms);
     if (from === undefined && terms.durable !== undefined) {
-      const standing = await this.#standsAt(manager, name, address);
-      if (standing !== undefined) return { name, from: standing };
+      const seq = await this.#resume(manager, name, terms);
+      if (seq !== undefined) return { name, from: await nextIndex(bus, address, seq) };
     }
     const start = await this.#startAt(address, from ?? 0, tail);
     await this.#make(manager, name, terms, start.seq);
@@ -95,7 +102,8 @@ export class Consumers {
   async ofMany(terms: ConsumerTerms): Promise<Consumer> {
     const manager = await this.#settings.bus.jetStream();
     const name = nameOf(terms);
-    if (terms.durable === undefined || !(await exists(manager, name))) await this.#make(manager, name, terms, 1);
+    const isThere = terms.durable !== undefined && (await this.#resume(manager, name, terms)) !== undefined;
+    if (!isThere) await this.#make(manager, name, terms, 1);
     return { name, from: 0 };
   }
 
@@ -120,17 +128,17 @@ export class Consumers {
     }
   }
 
-  /** @returns the index that an existing consumer gives next; undefined where there is none */
-  async #standsAt(manager: JetStreamManager, name: string, address: RequestAddress): Promise<number | undefined> {
-    const { bus } = this.#settings;
-    try {
-      const { ack_floor: floor, config } = await manager.consumers.info(TOKEN_STREAM, name);
-      const seq = Math.max(floor.stream_seq + 1, config.opt_start_seq ?? 1);
-      return await nextIndex(bus, address, seq);
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+  /**
+   * Has a durable consumer go on behind what its reader has acknowledged. What the reader was given
+   * beyond that would come again after a while, behind what follows it; so the consumer is made anew.
+   * @returns the place that it goes on at; undefined where there is none of this name
+   */
+  async #resume(manager: JetStreamManager, name: string, terms: ConsumerTerms): Promise<number | undefined> {
+    const info = await find(manager, name);
+    if (info === undefined) return undefined;
+    const seq = Math.max(info.ack_floor.stream_seq + 1, info.config.opt_start_seq ?? 1);
+    if (info.num_ack_pending > 0) await this.#make(manager, name, terms, seq);
+    return seq;
   }
 
   /** @throws InferenceError `subscription_limit` */
@@ -138,7 +146,8 @@ export class Consumers {
     const { keptMs, limit } = this.#settings;
     const { tenant, subject, durable, ttlMs } = terms;
     const { config, state } = await manager.streams.info(TOKEN_STREAM);
-    if (durable !== undefined && (await exists(manager, name))) await manager.consumers.delete(TOKEN_STREAM, name);
+    if (durable !== undefined && (await find(manager, name)) !== undefined)
+      await manager.consumers.delete(TOKEN_STREAM, name);
     else if (state.consumer_count >= Math.min(limit, config.max_consumers)) {
       const isFull = state.consumer_count >= config.max_consumers && config.max_consumers > 0;
       if (isFull || (await countOf(manager, tenant)) >= limit) throw fixedError("subscription_limit", "usual");
@@ -171,12 +180,11 @@ function digestOf(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-async function exists(manager: JetStreamManager, name: string): Promise<boolean> {
+async function find(manager: JetStreamManager, name: string): Promise<ConsumerInfo | undefined> {
   try {
-    await manager.consumers.info(TOKEN_STREAM, name);
-    return true;
+    return await manager.consumers.info(TOKEN_STREAM, name);
   } catch (error) {
-    if (isNotFound(error)) return false;
+    if (isNotFound(error)) return undefined;
     throw error;
   }
 }

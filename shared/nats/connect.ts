@@ -57,7 +57,7 @@ export interface Bus {
 }
 
 export { AckPolicy, DeliverPolicy } from "nats";
-export type { JetStreamManager, StoredMsg } from "nats";
+export type { ConsumerInfo, JetStreamManager, StoredMsg } from "nats";
 
 /** The header by which JetStream knows a message again, and readers find its index. */
 export const ID_HEADER = "Nats-Msg-Id";

@@ -124,9 +124,10 @@ export async function listen(
 
 /**
  * Reads from JetStream, from where the consumer begins.
- * @param most it leaves when it has read and acknowledged this many records
+ * @param most it leaves when it has read this many records
+ * @param acknowledged how many of them it acknowledges
  */
-export async function readCaptured(told: Subscription, most = Infinity): Promise<Read> {
+export async function readCaptured(told: Subscription, most = Infinity, acknowledged = most): Promise<Read> {
   const { jetstream } = told;
   if (jetstream === null) throw new Error("nothing is captured");
   const connection = await openNats(told);
@@ -136,8 +137,9 @@ export async function readCaptured(told: Subscription, most = Infinity): Promise
     for (let isOver = false; !isOver;) {
       const batch = await consumer.fetch({ max_messages: Math.min(100, most - records.texts.length), expires: 1_000 });
       for await (const message of batch as AsyncIterable<JsMsg>) {
-        isOver ||= records.take(message.string()) || records.texts.length >= most;
-        message.ack();
+        isOver = records.take(message.string()) || records.texts.length >= most;
+        if (records.texts.length <= acknowledged) message.ack();
+        if (isOver) break;
       }
     }
     await connection.flush();
