@@ -27,6 +27,8 @@ import { TensorPrinter } from "./kserve/http/tensor-printer.js";
 import type { Files } from "./files/files.js";
 import { addFileRoutes } from "./files/routes.js";
 import { addScheduleRoutes, type ScheduleRoutesOptions } from "./schedules/routes.js";
+import { addSubscriptionRoutes } from "./subscriptions/routes.js";
+import type { Subscriptions } from "./subscriptions/subscriptions.js";
 import { addWebhookRoutes, type WebhookRoutesOptions } from "./webhooks/routes.js";
 import { addKserveRoutes, type KserveRoutesOptions } from "./kserve/http/routes.js";
 
@@ -36,6 +38,8 @@ export interface AppOptions extends Omit<KserveRoutesOptions, "bodies" | "reader
   readonly log: Log;
   /** Absent where no request outlives its answer. */
   readonly requests?: Requests;
+  /** Absent where nobody reads from NATS. */
+  readonly subscriptions?: Subscriptions;
   /** Absent where there are no sequences to look at. */
   readonly sequences?: Sequences;
   /** Absent where no jobs are taken. */
@@ -82,6 +86,9 @@ export function buildApp(options: AppOptions): GatewayApp {
   const printer = new TensorPrinter(options.printThread);
   addKserveRoutes(router, { ...options, bodies, reader, printer, tenantOf });
   if (options.requests !== undefined) addRequestRoutes(router, options.requests, tenantOf);
+  if (options.subscriptions !== undefined) {
+    addSubscriptionRoutes(router, { ...options, subscriptions: options.subscriptions, bodies, tenantOf });
+  }
   addAsyncApiRoute(router, options.version);
   if (options.sequences !== undefined) {
     addSequenceRoutes(router, { ...options, sequences: options.sequences, bodies, tenantOf });

@@ -40,6 +40,8 @@ import { Requests } from "./requests/requests.js";
 import { Sequences } from "./sequences/sequences.js";
 import { Readers } from "./stream/readers.js";
 import { Relay } from "./stream/relay.js";
+import { captureTerms, openSubscriptions } from "./subscriptions/open.js";
+import { TokenStream } from "./subscriptions/token-stream.js";
 import { parseRanges } from "./webhooks/addresses.js";
 import { parseKey, SecretBox } from "./webhooks/secrets.js";
 import { Schedules } from "./schedules/schedules.js";
@@ -105,7 +107,9 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
   await checkServer(redis, log);
   const terms = { redis, buckets: config.BATON_BUCKETS, log, signal: closing.signal };
   const deployment = await joinDeployment(terms);
-  const bus = connectBus({ url: config.BATON_NATS_URL, name: gateway, log });
+  const captures = config.BATON_CAPTURE_TTL_MS > 0;
+  const natsLink = { url: config.BATON_NATS_URL, creds: config.BATON_NATS_CREDS, captures };
+  const bus = connectBus({ ...natsLink, name: gateway, log });
   lifecycle.onClose("nats", () => bus.close());
 
   const pending = new PendingRequests({ redis, bus, gateway, secret: deployment.secret, log });
@@ -150,6 +154,7 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     deadlines.watch(closing.signal),
     loads.watch(closing.signal),
     listProcess(redis, { kind, name: gateway }, closing.signal),
+    captures ? new TokenStream({ bus, ...captureTerms(config), log }).watch(closing.signal) : undefined,
   ]);
   lifecycle.onClose("background", async () => {
     closing.abort();
@@ -182,6 +187,7 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     log,
   });
   const requests = new Requests({ redis, bus, relay, outcomeTtlMs: streamTtlMs });
+  const subscriptions = openSubscriptions(config, { redis, bus, requests, models: fleet });
   const sequences = new Sequences({
     redis,
     forLarge,
@@ -245,6 +251,7 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     tenantOf,
     inference: unattended?.wrap(inference, queue, sweeper) ?? inference,
     requests,
+    subscriptions,
     sequences,
     jobs,
     schedules: { schedules, secret: deployment.secret },

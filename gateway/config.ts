@@ -5,6 +5,7 @@ import { z } from "zod";
 import { areHosts, originsFault } from "./http/browsers.js";
 import { parseWeights } from "./http/tenant.js";
 import { fileSettings } from "./files/settings.js";
+import { subscriptionSettings } from "./subscriptions/settings.js";
 import { webhookSettings } from "./webhooks/settings.js";
 import { parseSettings, sharedSettings } from "#shared/settings.js";
 
@@ -12,6 +13,7 @@ import { parseSettings, sharedSettings } from "#shared/settings.js";
 export const admissionSettings = sharedSettings.extend({
   ...webhookSettings,
   ...fileSettings,
+  ...subscriptionSettings,
   BATON_TENANT_WEIGHTS: z
     .string()
     .default("")

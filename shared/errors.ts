@@ -45,6 +45,10 @@ export const errorKinds = {
       takesTooMuchMemory: "the prompt takes too much memory to tokenise",
       emptyPrompt: "the prompt is empty",
       oneChoicePerTurn: "a conversation's turn has one choice: n must be 1",
+      durableWithoutCapture:
+        "'durable' is not supported: this deployment captures no records (BATON_CAPTURE_TTL_MS is 0)",
+      subscriptionByLabel:
+        "'label' is not supported: subjects do not tell labels; subscribe to a model or to all, or to the request of each job",
     },
   },
   /** Triton answers 500 where a JSON tensor's element count differs from its shape. */
@@ -91,6 +95,8 @@ export const errorKinds = {
       compression: "Unsupported compression type",
       repositoryName: "'repository_name' specification is not supported",
       modelControl: "explicit model load / unload is not allowed if polling is enabled",
+      natsCredentials:
+        "this deployment gives no credentials for NATS: BATON_NATS_CREDS and BATON_NATS_SIGNING_SEED switch that on",
       sharedMemory: "Client shared memory is disabled. Send tensors in the request and take them from the response.",
     },
   },
@@ -162,6 +168,7 @@ export const errorKinds = {
       fleet: "the fleet cannot be asked now",
       schedules: "the schedules of all take as much memory as they may; try again later",
       lookUp: "the request cannot be looked up now",
+      jetStream: "JetStream cannot be asked now",
       stream: "the stream cannot be read now",
       files: "files cannot be read or written now",
       uploads: "as many files are coming or going now as this gateway can carry",
@@ -281,6 +288,12 @@ export const errorKinds = {
   storage_full: { status: 507, retry: false, texts: { usual: "there is no room for more files" } },
   /** A webhook's URL leads where nothing may be sent to. */
   url_not_allowed: { status: 400, retry: false },
+  /** A tenant, or all together, have as many consumers of JetStream as there may be. */
+  subscription_limit: {
+    status: 429,
+    retry: true,
+    texts: { usual: "too many subscriptions: those that nobody reads go away by themselves" },
+  },
   webhook_limit: { status: 429, retry: false },
   unknown_schedule: { status: 404, retry: false, texts: { usual: "no such schedule" } },
   /** A schedule that has ended can be neither paused nor resumed. */
@@ -312,7 +325,10 @@ export const errorKinds = {
   not_a_stream: {
     status: 409,
     retry: false,
-    texts: { usual: "the request gives tensors and has no stream: GET /v2/requests/<id> gives its outcome" },
+    texts: {
+      usual: "the request gives tensors and has no stream: GET /v2/requests/<id> gives its outcome",
+      model: "the model gives tensors, and its requests have no streams",
+    },
   },
   /** A request that has ended by itself cannot be cancelled. */
   already_ended: { status: 409, retry: false, texts: { usual: "the request has ended" } },

@@ -31,6 +31,20 @@ export const sharedSettings = z.object({
     .default("nats://127.0.0.1:4222")
     .superRefine(named(natsUrlFault))
     .describe("NATS servers, comma-separated: `nats://host:port`"),
+  BATON_NATS_CREDS: z
+    .string()
+    .optional()
+    .describe("path of the credentials file with which this process connects to NATS; unset where NATS asks for none"),
+  BATON_CAPTURE_TTL_MS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(0)
+    .refine((ms) => ms === 0 || ms >= 10_000, "must be 0 or at least 10000")
+    .describe(
+      "how long JetStream keeps the records of streams for those who read them from NATS late; 0: not at all. " +
+        "The same in gateways, jobs processes and workers",
+    ),
   BATON_LEASE_MS: z.coerce
     .number()
     .int()

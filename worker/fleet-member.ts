@@ -66,7 +66,13 @@ export class FleetMember {
     lifecycle.onClose("redis", () => this.redis.disconnect());
     this.clocks = new RedisClocks(this.redis);
     this.outageGuard = new OutageGuard(config.BATON_LEASE_MS, performance.now());
-    this.bus = connectBus({ url: config.BATON_NATS_URL, name: this.worker, log });
+    this.bus = connectBus({
+      url: config.BATON_NATS_URL,
+      creds: config.BATON_NATS_CREDS,
+      captures: config.BATON_CAPTURE_TTL_MS > 0,
+      name: this.worker,
+      log,
+    });
     lifecycle.onClose("nats", () => this.bus.close());
   }
 

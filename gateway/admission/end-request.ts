@@ -1,4 +1,5 @@
 /** Ends a request from outside of a worker: a client cancels it, or its deadline passes. */
+import { capture } from "#shared/capture/capture.js";
 import type { RequestAddress } from "#shared/queue/address.js";
 import { tokenSubject } from "#shared/queue/keys.js";
 import type { Bus } from "#shared/nats/connect.js";
@@ -24,10 +25,28 @@ export async function endRequest(
 ): Promise<Cancellation> {
   const cancelled = await retrying(() => cancelRequest(redis, address, ending), { budgetMs });
   if (cancelled.said === "given" && cancelled.record !== undefined) {
-    bus.publish(tokenSubject(address), cancelled.record);
+    void publishEnd({ redis, bus }, address, cancelled.record);
   }
   if (cancelled.said === "given" || cancelled.said === "known") {
     await retrying(() => withdraw(redis, address), { budgetMs });
   }
   return cancelled;
+}
+
+/**
+ * Where records are captured, those before the last must come before it, and its worker may just be
+ * about to publish them.
+ */
+async function publishEnd(
+  parts: { readonly redis: RedisClient; readonly bus: Bus },
+  address: RequestAddress,
+  record: Buffer,
+): Promise<void> {
+  const { bus } = parts;
+  try {
+    if (bus.captures && bus.isUp()) return void (await capture(parts, address));
+  } catch {
+    // Whoever has the request, or asks for a subscription to it, captures it later.
+  }
+  bus.publish(tokenSubject(address), record);
 }

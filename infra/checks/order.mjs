@@ -20,6 +20,7 @@ export const order = [
   "shared/queue/schedules",
   "shared/queue/files",
   "shared/queue/batches",
+  "shared/capture",
 
   "gateway/fleet",
   "gateway/stream",
@@ -37,6 +38,7 @@ export const order = [
   "gateway/schedules",
   "gateway/files",
   "gateway/batches",
+  "gateway/subscriptions",
   "gateway",
   "gateway/jobs/batch-runs",
   "gateway/jobs",

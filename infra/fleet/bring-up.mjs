@@ -5,6 +5,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { Refusal, step } from "../setup/terminal.mjs";
 import { startMember } from "./member.mjs";
+import { natsOrigins, prepareNats } from "./nats-accounts.mjs";
 import { chooseBrokerPort, isServing, LOCAL, needAnswer } from "./ports.mjs";
 import { brokerPlan, processPlans } from "./processes.mjs";
 
@@ -46,7 +47,9 @@ export async function bringUp({ fleet, settings, brokers, home, models }) {
   ]);
 
   const since = Date.now();
-  const members = processPlans(settings, { redis: redis.url, nats: nats.url }).map((plan) => startMember(plan, fleet));
+  const members = processPlans(settings, { redis: redis.url, nats: nats.url }, nats.env).map((plan) =>
+    startMember(plan, fleet),
+  );
   const { host, httpPort } = settings;
   const own = `http://${host === "0.0.0.0" || host === "::" ? LOCAL : host}:${httpPort}`;
   const count = `${settings.workers} worker${settings.workers === 1 ? "" : "s"}`;
@@ -74,20 +77,29 @@ export async function bringUp({ fleet, settings, brokers, home, models }) {
  * @param {BrokerName} name
  * @param {FoundBroker} found
  * @param {Pick<BringUp, "fleet" | "settings" | "home">} plan
- * @returns {Promise<{ url: string, told: string }>} its URL, and what the banner says about it
+ * @returns {Promise<{ url: string, told: string, env: import("./nats-accounts.mjs").NatsEnv }>} its URL,
+ *   what the banner says about it, and settings with which it lets the fleet in
  */
 async function bringUpBroker(name, found, { fleet, settings, home }) {
+  const none = { all: {}, gateway: {} };
   if ("url" in found) {
     await needAnswer(`BATON_${name.toUpperCase()}_URL`, found.url, USUAL_PORTS[name]);
-    return { url: found.url, told: "at the given URL" };
+    return { url: found.url, told: "at the given URL", env: none };
   }
   const port = await chooseBrokerPort(name, settings[name]);
-  const member = startMember(brokerPlan(name, found, port, home), fleet);
+  let webSocketPort = 0;
+  let env = none;
+  if (name === "nats") {
+    const origins = natsOrigins(process.env, settings.httpPort);
+    webSocketPort = await chooseBrokerPort("nats for browsers", settings.natsWebSocket, "BATON_NATS_WS_PORT");
+    env = await prepareNats({ inContainer: "image" in found, home, port, webSocketPort, origins });
+  }
+  const member = startMember(brokerPlan(name, found, port, home, webSocketPort), fleet);
   const problem = `${name} did not answer; see ${fleet.logs}`;
   await step(`Starting ${name}`, () => until(fleet, BROKER_MS, () => isServing(name, port), problem));
   member.setUp();
   const what = "version" in found ? found.version : found.image;
-  return { url: `${name}://${LOCAL}:${port}`, told: `${what} on port ${port}` };
+  return { url: `${name}://${LOCAL}:${port}`, told: `${what} on port ${port}`, env };
 }
 
 /**

@@ -36,13 +36,13 @@ export async function needHttpPort({ httpPort, host }) {
  * A broker's port: the one that the user asked for, or, where nobody asked, another one when the
  * usual one is taken.
  *
- * @param {BrokerName} name
+ * @param {string} name
  * @param {{ port: number, fixed: boolean }} setting
+ * @param {string} variable names the port
  * @throws {Refusal} if the port that the user asked for is taken
  */
-export async function chooseBrokerPort(name, { port, fixed }) {
+export async function chooseBrokerPort(name, { port, fixed }, variable = `BATON_${name.toUpperCase()}_PORT`) {
   if ((await whyNotFree(port, LOCAL)) === undefined) return port;
-  const variable = `BATON_${name.toUpperCase()}_PORT`;
   if (fixed)
     throw new Refusal(
       `Port ${port} for ${name} (${variable}) is taken by another program: set ${variable} to a free one.`,

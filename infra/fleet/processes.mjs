@@ -6,6 +6,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { needWritable, root } from "../setup/paths.mjs";
+import { IN_CONTAINER, NATS_CONFIG } from "./nats-accounts.mjs";
 import { LOCAL } from "./ports.mjs";
 
 /** @typedef {import("../setup/broker-kinds.mjs").BrokerName} BrokerName */
@@ -42,11 +43,13 @@ const PORT_IN_CONTAINER = { redis: 6379, nats: 4222 };
 /**
  * @param {import("./settings.mjs").Settings} settings
  * @param {Record<BrokerName, string>} urls
+ * @param {import("./nats-accounts.mjs").NatsEnv} natsEnv
  * @returns {Plan[]} the gateway's, that of the jobs process, then the workers'
  */
-export function processPlans(settings, urls) {
+export function processPlans(settings, urls, natsEnv) {
   const env = {
     ...process.env,
+    ...natsEnv.all,
     BATON_REDIS_URL: urls.redis,
     BATON_NATS_URL: urls.nats,
     BATON_HOST: settings.host,
@@ -61,7 +64,7 @@ export function processPlans(settings, urls) {
     name: "gateway",
     order: STOP_ORDER.gateway,
     args: [join(root, "dist/gateway/main.js")],
-    env,
+    env: { ...env, ...natsEnv.gateway },
     readyMessage: "gateway listening",
   };
   const jobs = {
@@ -90,16 +93,22 @@ export function processPlans(settings, urls) {
  * @param {import("../setup/brokers.mjs").PrivateBroker} found
  * @param {number} port
  * @param {string} home
+ * @param {number} webSocketPort of NATS, for browsers
  * @returns {Plan}
  */
-export function brokerPlan(name, found, port, home) {
+export function brokerPlan(name, found, port, home, webSocketPort) {
   const data = join(home, name);
   needWritable(data, "Redis and NATS keep their data there; make it writable, or set BATON_HOME.");
   const plan = { name, order: STOP_ORDER[name], graceMs: BROKER_GRACE_MS[name], cwd: data, env: process.env };
   if ("program" in found) return { ...plan, program: found.program, args: programArgs(name, port, data) };
   // The name carries the folder, since two checkouts need two containers.
   const container = `baton-${name}-${createHash("sha256").update(home).digest("hex").slice(0, 12)}`;
-  return { ...plan, container, program: "docker", args: dockerArgs(name, found.image, port, data, container) };
+  return {
+    ...plan,
+    container,
+    program: "docker",
+    args: dockerArgs(name, found.image, port, data, container, webSocketPort),
+  };
 }
 
 /**
@@ -108,7 +117,9 @@ export function brokerPlan(name, found, port, home) {
  * @param {string} data
  */
 function programArgs(name, port, data) {
-  if (name === "nats") return ["--config", CONFIG.nats, "--addr", LOCAL, "--port", String(port), "--store_dir", data];
+  if (name === "nats") {
+    return ["--config", join(data, NATS_CONFIG), "--addr", LOCAL, "--port", String(port), "--store_dir", data];
+  }
   return [CONFIG.redis, "--port", String(port), "--bind", LOCAL, "--protected-mode", "yes", "--dir", data];
 }
 
@@ -118,18 +129,21 @@ function programArgs(name, port, data) {
  * @param {number} port on this machine
  * @param {string} data
  * @param {string} container
+ * @param {number} webSocketPort of NATS, the same inside
  */
-function dockerArgs(name, image, port, data, container) {
+function dockerArgs(name, image, port, data, container, webSocketPort) {
   const inside = PORT_IN_CONTAINER[name];
   const user =
     process.getuid === undefined || process.getgid === undefined
       ? []
       : ["--user", `${process.getuid()}:${process.getgid()}`];
   const common = ["run", "--rm", "--init", "--name", container, "--publish", `${LOCAL}:${port}:${inside}`, ...user];
-  const volumes = ["--volume", `${CONFIG[name]}:/etc/baton.conf:ro`, "--volume", `${data}:/data`];
-  const server =
-    name === "nats"
-      ? ["nats-server", "--config", "/etc/baton.conf", "--port", String(inside), "--store_dir", "/data"]
-      : ["redis-server", "/etc/baton.conf", "--dir", "/data", "--protected-mode", "no"];
-  return [...common, ...volumes, image, ...server];
+  const { common: config, data: folder } = IN_CONTAINER;
+  const volumes = ["--volume", `${CONFIG[name]}:${config}:ro`, "--volume", `${data}:${folder}`];
+  if (name === "redis") {
+    return [...common, ...volumes, image, "redis-server", config, "--dir", folder, "--protected-mode", "no"];
+  }
+  const publish = ["--publish", `${LOCAL}:${webSocketPort}:${webSocketPort}`];
+  const server = ["nats-server", "--config", `${folder}/${NATS_CONFIG}`, "--port", String(inside)];
+  return [...common, ...publish, ...volumes, image, ...server, "--store_dir", folder];
 }

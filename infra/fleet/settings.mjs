@@ -10,7 +10,7 @@ import { codeOf, Refusal } from "../setup/terminal.mjs";
 /** @typedef {ReturnType<typeof startSettings>} Settings */
 
 /** These are not the servers' usual ports, where a system's own Redis may well run. */
-const DEFAULT_PORTS = { redis: 16_379, nats: 14_222 };
+const DEFAULT_PORTS = { redis: 16_379, nats: 14_222, natsWebSocket: 14_223 };
 
 /**
  * @param {NodeJS.ProcessEnv} env
@@ -32,6 +32,11 @@ export function startSettings(env) {
     nats: {
       port: wholeNumber(env, "BATON_NATS_PORT", DEFAULT_PORTS.nats, 65_535),
       fixed: Boolean(env["BATON_NATS_PORT"]),
+    },
+    /** Where browsers reach NATS. */
+    natsWebSocket: {
+      port: wholeNumber(env, "BATON_NATS_WS_PORT", DEFAULT_PORTS.natsWebSocket, 65_535),
+      fixed: Boolean(env["BATON_NATS_WS_PORT"]),
     },
   };
 }

@@ -2,7 +2,20 @@
  * The connection to NATS; no other file imports its client. NATS is the fast path: while it is
  * down, publishing does nothing and readers look into Redis.
  */
-import { connect, DebugEvents, Events, type NatsConnection, type Subscription } from "nats";
+import { readFileSync } from "node:fs";
+import {
+  connect,
+  credsAuthenticator,
+  DebugEvents,
+  Events,
+  headers,
+  JSONCodec,
+  NatsError,
+  type Authenticator,
+  type JetStreamManager,
+  type NatsConnection,
+  type Subscription,
+} from "nats";
 import type { Logger } from "pino";
 import { natsServers } from "../broker-url.js";
 import { delay } from "../retry.js";
@@ -12,8 +25,19 @@ export { headers, StorageType, DiscardPolicy, type Msg, type NatsConnection, typ
 export interface Bus {
   /**
    * Never throws. Without a connection the message is dropped: what it says is in Redis already.
+   * @param id in a header, by which JetStream knows a message again that it has
    */
-  publish(subject: string, message: Buffer): void;
+  publish(subject: string, message: Buffer, id?: string): void;
+  /**
+   * Publishes what a JetStream stream is to keep.
+   * @throws Error where the stream has not said in time that it does
+   */
+  store(stream: string, subject: string, message: Buffer, id: string): Promise<void>;
+  /**
+   * What JetStream is managed with.
+   * @throws Error without a connection
+   */
+  jetStream(): Promise<JetStreamManager>;
   /**
    * Resolves when the server surely has the subscription, or is too slow to say so. Messages are
    * handled as they are parsed, so there is no queue that could grow.
@@ -29,8 +53,19 @@ export interface Bus {
   connections(): number;
   /** The largest message that the server takes. */
   maxBytes(): number;
+  /** Whether JetStream is to keep the records of streams. */
+  readonly captures: boolean;
   close(): Promise<void>;
 }
+
+export { AckPolicy, DeliverPolicy } from "nats";
+export type { ConsumerInfo, JetStreamManager, StoredMsg } from "nats";
+
+/** The header by which JetStream knows a message again, and readers find its index. */
+export const ID_HEADER = "Nats-Msg-Id";
+
+/** How long JetStream may take to answer. */
+const JETSTREAM_MS = 2_000;
 
 /** The longest wait for a connected server to confirm that it has read what was sent. */
 const FLUSH_MS = 500;
@@ -47,6 +82,14 @@ async function flushed(connection: NatsConnection): Promise<boolean> {
   } catch {
     return false;
   }
+}
+
+const answers = JSONCodec();
+
+function idHeader(id: string) {
+  const made = headers();
+  made.set(ID_HEADER, id);
+  return made;
 }
 
 function viewOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
@@ -70,11 +113,45 @@ interface Interest {
 export interface BusSettings {
   readonly url: string;
   readonly name: string;
+  /** Path of a file with credentials; undefined where the server asks for none. */
+  readonly creds?: string | undefined;
+  /** Whether JetStream is to keep the records of streams; not, unless it is said. */
+  readonly captures?: boolean;
   readonly log: Logger;
 }
 
+/**
+ * Whether JetStream has said that it has no such thing, as opposed to not answering.
+ * @param error what a call of the manager has thrown
+ */
+export function isNotFound(error: unknown): boolean {
+  return error instanceof NatsError && error.api_error?.code === 404;
+}
+
+/** Whether JetStream has said that it will not do that, now or later: a bug of ours. */
+export function isRefused(error: unknown): boolean {
+  return error instanceof NatsError && error.api_error?.code === 400;
+}
+
+/**
+ * Authenticates by the file as it is at each connection, so that it can be replaced while the
+ * process runs.
+ * @throws Error where it cannot be read now
+ */
+function authenticatorOf(path: string): Authenticator {
+  let creds = credsAuthenticator(readFileSync(path));
+  return (nonce) => {
+    try {
+      creds = credsAuthenticator(readFileSync(path));
+    } catch {
+      // It is being replaced, or is gone: what it held last may still do.
+    }
+    return creds(nonce);
+  };
+}
+
 /** Returns at once, connected or not: neither gateway nor worker may wait for NATS to start. */
-export function connectBus({ url, name, log }: BusSettings): Bus {
+export function connectBus({ url, name, creds, captures = false, log }: BusSettings): Bus {
   let connection: NatsConnection | undefined;
   let up = false;
   let connections = 0;
@@ -88,6 +165,11 @@ export function connectBus({ url, name, log }: BusSettings): Bus {
         else log.warn({ error: error.message }, "nats subscription failed");
       },
     });
+  }
+
+  function connected(): NatsConnection {
+    if (!up || connection === undefined) throw new Error("not connected to NATS");
+    return connection;
   }
 
   async function watch(nc: NatsConnection): Promise<void> {
@@ -115,6 +197,7 @@ export function connectBus({ url, name, log }: BusSettings): Bus {
     pingInterval: 2_000,
     maxPingOut: 2,
     timeout: 2_000,
+    ...(creds === undefined ? {} : { authenticator: authenticatorOf(creds), ignoreAuthErrorAbort: true }),
   }).then(
     async (nc) => {
       if (closed) return nc.close();
@@ -132,10 +215,11 @@ export function connectBus({ url, name, log }: BusSettings): Bus {
   ready.catch((error: unknown) => log.error({ error: String(error) }, "nats connection ended"));
 
   return {
-    publish(subject, message) {
+    publish(subject, message, id) {
       if (!up || connection === undefined) return;
       try {
-        connection.publish(subject, message);
+        if (id === undefined) connection.publish(subject, message);
+        else connection.publish(subject, message, { headers: idHeader(id) });
       } catch (error) {
         log.warn({ error: String(error) }, "nats publish failed");
       }
@@ -152,6 +236,16 @@ export function connectBus({ url, name, log }: BusSettings): Bus {
         interest.subscription?.unsubscribe();
       };
     },
+    async store(stream, subject, message, id) {
+      const nc = connected();
+      const answer = await nc.request(subject, message, { headers: idHeader(id), timeout: JETSTREAM_MS });
+      const said = answers.decode(answer.data) as { stream?: unknown };
+      if (said.stream !== stream) throw new Error(`${stream} has not stored a message: ${answer.string()}`);
+    },
+    async jetStream() {
+      return connected().jetstreamManager({ checkAPI: false, timeout: JETSTREAM_MS });
+    },
+    captures,
     isUp: () => up,
     connections: () => connections,
     maxBytes: () => connection?.info?.max_payload ?? 1_048_576,

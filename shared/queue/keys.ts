@@ -302,7 +302,22 @@ export function replySubject(gateway: string): string {
  * of a subject, so those of the model's name are written as `%2E`; a name never holds a `%`.
  */
 export function tokenSubject({ model, tenant, request }: RequestAddress): string {
-  return `baton.v1.${tenant}.${model.replaceAll(".", "%2E")}.${request}`;
+  return `baton.v1.${tenant}.${modelToken(model)}.${request}`;
+}
+
+/**
+ * The subjects of all requests of a tenant.
+ * @param model undefined: to any model
+ */
+export function subjectsOf(tenant: string, model: string | undefined): string {
+  return `baton.v1.${tenant}.${model === undefined ? "*" : modelToken(model)}.*`;
+}
+
+/** The subjects of all requests of all tenants. */
+export const ALL_TOKENS_SUBJECT = "baton.v1.*.*.*";
+
+function modelToken(model: string): string {
+  return model.replaceAll(".", "%2E");
 }
 
 /** NATS subject: in which lanes graves were just opened (worker/liveness/grave-calls.ts). */

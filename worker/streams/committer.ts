@@ -6,10 +6,7 @@
 import type { Logger } from "pino";
 import { storeOutcome, outcomeOf } from "#shared/contract/outcome.js";
 import { fixedError, type InferenceError } from "#shared/errors.js";
-import type { Bus } from "#shared/nats/connect.js";
-import type { RequestAddress } from "#shared/queue/address.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
-import { tokenSubject } from "#shared/queue/keys.js";
 import { callGroups } from "#shared/redis/slots.js";
 import { retrying } from "#shared/retry.js";
 import { Signal } from "#shared/signal.js";
@@ -17,6 +14,7 @@ import { settle, type Settled, type Settler } from "../lane/settle.js";
 import { appendTokens, type Appended } from "#shared/queue/work/append-tokens.js";
 import type { StreamQueue } from "#shared/queue/work/lane.js";
 import type { OutageGuard } from "../lane/outage-guard.js";
+import type { TokenPublisher } from "./publisher.js";
 import type { Stream } from "./stream.js";
 import { errorRecord, failed, succeeded } from "./settlement.js";
 import { marksCount, nobodyReads } from "./unread.js";
@@ -49,6 +47,7 @@ export interface StreamOwner {
 export interface CommitterSettings {
   readonly queue: StreamQueue;
   readonly settler: Settler;
+  readonly publisher: TokenPublisher;
   readonly outageGuard: OutageGuard;
   readonly owner: StreamOwner;
   readonly log: Logger;
@@ -114,9 +113,10 @@ export class Committer {
   /** Commits the outcome of a stream whose log is complete, or that needs none. */
   settle(stream: Stream, settled: Settled): void {
     this.#settings.owner.close(stream);
-    const { settler, owner, log } = this.#settings;
+    const { settler, publisher, owner, log } = this.#settings;
     const commit = async () => {
       try {
+        await publisher.complete(stream);
         await settle(settler, [settled]);
         owner.release(stream);
       } catch (error) {
@@ -197,10 +197,10 @@ export class Committer {
   }
 
   #handle(word: Appended, stream: Stream, { first, records, ending }: Pending): void {
-    const { settler, owner, log } = this.#settings;
+    const { owner, publisher, log } = this.#settings;
     const { request } = stream.held.delivery;
     if (word === "appended") {
-      publishTokens(settler.bus, stream.held.delivery, records);
+      publisher.publish(stream, first, records, ending !== undefined);
       if (ending !== undefined) this.settle(stream, ending);
       return;
     }
@@ -222,16 +222,3 @@ export class Committer {
 }
 
 /** An empty message tells readers to look into the log: the record is larger than NATS takes. */
-const LOOK = Buffer.alloc(0);
-
-/**
- * Sends committed records to the readers of the stream. NATS is the fast path: a lost message costs
- * a reader a look into the log.
- */
-function publishTokens(bus: Bus, address: RequestAddress, records: readonly (string | Buffer)[]): void {
-  const subject = tokenSubject(address);
-  for (const record of records) {
-    const message = typeof record === "string" ? Buffer.from(record) : record;
-    bus.publish(subject, message.length <= bus.maxBytes() ? message : LOOK);
-  }
-}

@@ -23,6 +23,7 @@ import { mayAskAhead, nextMove, slotsFor, type LoopFacts } from "./plan.js";
 import { prepareAll, type Prepared } from "./prepare.js";
 import type { Iteration, NewGeneration } from "../engine/protocol.js";
 import type { ServingGenerator } from "./load.js";
+import { TokenPublisher } from "./publisher.js";
 import { sealed, succeeded } from "./settlement.js";
 import { choicesOf, expiryOf, streamOf, type Stream } from "./stream.js";
 import { Takeovers, type Turn } from "./takeover.js";
@@ -53,6 +54,7 @@ const INSPECT_MS = 1_000;
 
 export class StreamLoop implements StreamOwner {
   readonly #parts: StreamLoopParts;
+  readonly #publisher: TokenPublisher;
   readonly #committer: Committer;
   readonly #takeovers: Takeovers;
   /** Every stream that has come to this worker and has not left it, by its key. */
@@ -71,8 +73,9 @@ export class StreamLoop implements StreamOwner {
   constructor(parts: StreamLoopParts) {
     this.#parts = parts;
     const { queue, settler, outageGuard, log } = parts;
+    this.#publisher = new TokenPublisher({ redis: queue.redis, bus: settler.bus, log });
     this.#takeovers = new Takeovers({ queue, log, begun: (turn, verdict) => this.#begin(turn, verdict) });
-    this.#committer = new Committer({ queue, settler, outageGuard, log, owner: this });
+    this.#committer = new Committer({ queue, settler, publisher: this.#publisher, outageGuard, log, owner: this });
   }
 
   /** Choices that this worker is busy with. */
@@ -114,6 +117,7 @@ export class StreamLoop implements StreamOwner {
     }
     while (this.#asked.length > 0) await this.#hearNext(signal);
     await this.#committer.drained();
+    this.#publisher.close();
   }
 
   /**

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { readUntil } from "../until.js";
 import { Member } from "./member.js";
 import { RunningProcess } from "./process.js";
-import { startNats, type NatsServer } from "./nats.js";
+import { startGuardedNats, startNats, type NatsServer } from "./nats.js";
 import { BUCKETS } from "./buckets.js";
 import { freePort } from "./port.js";
 import { Proxy } from "./proxy.js";
@@ -39,6 +39,8 @@ export interface FleetPlan {
    * every byte.
    */
   readonly direct?: boolean;
+  /** NATS lets in nobody without credentials, and takes WebSockets. */
+  readonly guarded?: boolean;
   readonly env?: Readonly<Record<string, string>>;
   /** Settings for the workers alone. */
   readonly workerEnv?: Readonly<Record<string, string>>;
@@ -109,7 +111,7 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
   try {
     const repository = plan.repository ?? makeRepository(join(folder, "models"), models, plan.configs);
     const store = await opened(plan.store === undefined ? singleStore(folder, direct) : Promise.resolve(plan.store));
-    const nats = await opened(startNats(folder));
+    const nats = await opened(plan.guarded === true ? startGuardedNats(folder) : startNats(folder));
     const [redis] = store.servers;
     const [[gatewayRedis], [workerRedis]] = [store.lines.gatewayRedis, store.lines.workerRedis];
     const buckets = { BATON_BUCKETS: String(BUCKETS) };
@@ -120,7 +122,7 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
         name,
         command: process.execPath,
         args: [...flags(name), join(root, "dist", entry)],
-        env: { BATON_NATS_URL: natsUrl, ...buckets, ...store.env, ...plan.env, ...env },
+        env: { BATON_NATS_URL: natsUrl, ...nats.guard?.env, ...buckets, ...store.env, ...plan.env, ...env },
         logFile: join(folder, `${name}.log`),
       };
       const made = new Member(launch, ready);

@@ -2,12 +2,16 @@
  * A real nats-server with JetStream. Messages that it loses when it is killed are lost for good, as
  * in production; what JetStream has acknowledged is there again when it comes back.
  */
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { makeNatsAccounts } from "../../../gateway/subscriptions/nats-accounts.js";
 import { startBroker, type Broker } from "./broker.js";
 import { freePort } from "./port.js";
 
 export interface NatsServer extends Broker {
   readonly url: string;
+  /** Undefined where everybody is let in. */
+  readonly guard?: Guard;
   /**
    * How many bytes it holds back for each of its clients.
    * @throws Error while it is down
@@ -15,8 +19,39 @@ export interface NatsServer extends Broker {
   pendingBytes(): Promise<readonly number[]>;
 }
 
+/** What it takes to be let in by a server that lets in nobody without credentials. */
+export interface Guard {
+  /** It takes WebSockets, too. */
+  readonly webSocketUrl: string;
+  /** Settings with which processes connect, and gateways make credentials for subscriptions. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/**
+ * A server with the accounts of a deployment.
+ * @param folder where its log, data and keys go
+ */
+export async function startGuardedNats(folder: string): Promise<NatsServer & { readonly guard: Guard }> {
+  const { creds, seed } = await makeNatsAccounts({ server: folder, processes: folder, gateways: folder });
+  const config = join(folder, "nats.conf");
+  const port = await freePort();
+  writeFileSync(config, `include "accounts.conf"\nwebsocket { host: "127.0.0.1", port: ${port}, no_tls: true }\n`);
+  const nats = await start(folder, ["--config", config]);
+  const webSocketUrl = `ws://127.0.0.1:${port}`;
+  const env = {
+    BATON_NATS_CREDS: creds,
+    BATON_NATS_SIGNING_SEED: seed,
+    BATON_NATS_PUBLIC_URLS: `${nats.url},${webSocketUrl}`,
+  };
+  return Object.assign(nats, { guard: { webSocketUrl, env } });
+}
+
 /** @param folder where its log and data go; without it, they go to a folder of its own */
-export async function startNats(folder?: string): Promise<NatsServer> {
+export function startNats(folder?: string): Promise<NatsServer> {
+  return start(folder, []);
+}
+
+async function start(folder: string | undefined, more: readonly string[]): Promise<NatsServer> {
   const monitor = await freePort();
   const broker = await startBroker(
     {
@@ -24,7 +59,7 @@ export async function startNats(folder?: string): Promise<NatsServer> {
       command: "nats-server",
       argumentsFor: (port, place) => {
         const ports = ["--addr", "127.0.0.1", "--port", String(port), "--http_port", String(monitor)];
-        return ports.concat("--jetstream", "--store_dir", join(place, "nats"));
+        return ports.concat("--jetstream", "--store_dir", join(place, "nats"), ...more);
       },
       ready: /Server is ready/,
     },

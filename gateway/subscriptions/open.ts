@@ -1,0 +1,56 @@
+/** Makes what answers for subscriptions from the settings of a process. */
+import { natsServers } from "#shared/broker-url.js";
+import type { Bus } from "#shared/nats/connect.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import type { Requests } from "../requests/requests.js";
+import type { GeneratorLookup } from "../stream/live-stream.js";
+import { Consumers } from "./consumers.js";
+import { CredentialMaker } from "./credentials.js";
+import { publicUrls } from "./settings.js";
+import { Subscriptions } from "./subscriptions.js";
+
+export interface SubscriptionConfig {
+  readonly BATON_NATS_URL: string;
+  readonly BATON_NATS_CREDS?: string | undefined;
+  readonly BATON_NATS_SIGNING_SEED?: string | undefined;
+  readonly BATON_NATS_PUBLIC_URLS: string;
+  readonly BATON_CAPTURE_TTL_MS: number;
+  readonly BATON_CAPTURE_BYTES: number;
+  readonly BATON_SUBSCRIPTION_LIMIT: number;
+}
+
+/** All tenants together may have so many times the consumers of one. */
+const TENANTS = 10;
+
+/** The terms of the JetStream stream. */
+export function captureTerms(config: SubscriptionConfig) {
+  return {
+    ttlMs: config.BATON_CAPTURE_TTL_MS,
+    bytes: config.BATON_CAPTURE_BYTES,
+    consumers: config.BATON_SUBSCRIPTION_LIMIT * TENANTS,
+  };
+}
+
+/** @throws Error where credentials are set that cannot be read */
+export function openSubscriptions(
+  config: SubscriptionConfig,
+  parts: {
+    readonly redis: RedisClient;
+    readonly bus: Bus;
+    readonly requests: Requests;
+    readonly models: GeneratorLookup;
+  },
+): Subscriptions {
+  const { redis, bus, requests, models } = parts;
+  const { BATON_NATS_CREDS: creds, BATON_NATS_SIGNING_SEED: seed, BATON_CAPTURE_TTL_MS: keptMs } = config;
+  const given = publicUrls(config.BATON_NATS_PUBLIC_URLS);
+  const usual = natsServers(config.BATON_NATS_URL).map((url) => (url.includes("://") ? url : `nats://${url}`));
+  const limit = config.BATON_SUBSCRIPTION_LIMIT;
+  return new Subscriptions({
+    requests,
+    models,
+    servers: given.length > 0 ? given : usual,
+    credentials: seed === undefined || creds === undefined ? undefined : new CredentialMaker(seed, creds),
+    consumers: bus.captures ? new Consumers({ redis, bus, keptMs, limit }) : undefined,
+  });
+}

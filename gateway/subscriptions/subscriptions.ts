@@ -1,0 +1,152 @@
+/**
+ * What a client needs to read from NATS by itself: the subject, the servers, credentials for just
+ * that, and where records are captured, a consumer that begins at an index.
+ */
+import { randomBytes } from "node:crypto";
+import { TOKEN_STREAM } from "#shared/capture/captured.js";
+import { fixedError, InferenceError } from "#shared/errors.js";
+import { isRefused } from "#shared/nats/connect.js";
+import { decodeRequestId } from "#shared/queue/address.js";
+import { subjectsOf, tokenSubject } from "#shared/queue/keys.js";
+import type { Requests } from "../requests/requests.js";
+import type { GeneratorLookup } from "../stream/live-stream.js";
+import type { Tail } from "../stream/page-status.js";
+import type { Consumer, Consumers, ConsumerTerms } from "./consumers.js";
+import type { CredentialMaker, Credentials, Permissions } from "./credentials.js";
+
+export interface SubscriptionsSettings {
+  readonly requests: Requests;
+  readonly models: GeneratorLookup;
+  /** Where clients reach NATS. */
+  readonly servers: readonly string[];
+  /** Undefined where the deployment has no key to sign credentials with. */
+  readonly credentials: CredentialMaker | undefined;
+  /** Undefined where records are not captured. */
+  readonly consumers: Consumers | undefined;
+}
+
+export interface SubscriptionTerms {
+  /** The index of the first record that is wanted; undefined where the client has said nothing. */
+  readonly from: number | undefined;
+  /** The client's name for its place, under which it comes back to it. */
+  readonly durable: string | undefined;
+  /** How long the credentials are good for. */
+  readonly ttlMs: number;
+}
+
+/** As clients get it. */
+export interface Subscription {
+  readonly subject: string;
+  readonly servers: readonly string[];
+  readonly inbox_prefix: string;
+  readonly expires_at: string;
+  readonly credentials: Credentials;
+  readonly jetstream: { readonly stream: string; readonly consumer: string; readonly from: number } | null;
+}
+
+export class Subscriptions {
+  readonly #settings: SubscriptionsSettings;
+
+  constructor(settings: SubscriptionsSettings) {
+    this.#settings = settings;
+  }
+
+  /**
+   * Gives what it takes to read one request.
+   * @throws InferenceError `unknown_request`, `not_a_stream`, `ahead_of_log`,
+   * `resume_window_passed`, `subscription_limit`, `unsupported` or `unavailable`
+   */
+  async toRequest(tenant: string, id: string, terms: SubscriptionTerms): Promise<Subscription> {
+    const { requests, consumers } = this.#settings;
+    this.#need(terms);
+    const log = await requests.log(tenant, id);
+    const address = decodeRequestId(id, tenant);
+    if (address === undefined) throw fixedError("unknown_request", "usual");
+    let tail: Tail;
+    try {
+      tail = await log.tail();
+    } catch (error) {
+      // The log is kept no longer; what was captured may be.
+      const captured = isGone(error) && consumers && (await inJetStream(() => consumers.capturedTail(address)));
+      if (captured === undefined || captured === false) throw error;
+      tail = captured;
+    }
+    if (terms.from !== undefined && terms.from > tail.next) throw fixedError("ahead_of_log", "usual");
+    const subject = tokenSubject(address);
+    const wanted = { tenant, subject, durable: terms.durable, ttlMs: terms.ttlMs };
+    const consumer = consumers && (await inJetStream(() => consumers.ofRequest(address, wanted, terms.from, tail)));
+    return this.#answer(wanted, consumer);
+  }
+
+  /**
+   * Gives what it takes to read all requests of a tenant, or those to one model.
+   * @throws InferenceError `unknown_model`, `not_a_stream`, `subscription_limit`, `unsupported` or
+   * `unavailable`
+   */
+  async toMany(
+    tenant: string,
+    model: string | undefined,
+    terms: Omit<SubscriptionTerms, "from">,
+  ): Promise<Subscription> {
+    const { models, consumers } = this.#settings;
+    this.#need(terms);
+    if (model !== undefined) {
+      const isGenerator = models.isGenerator(model);
+      if (isGenerator === undefined) throw new InferenceError("unknown_model", `Request for unknown model: '${model}'`);
+      if (!isGenerator) throw fixedError("not_a_stream", "model");
+    }
+    const wanted = { tenant, subject: subjectsOf(tenant, model), durable: terms.durable, ttlMs: terms.ttlMs };
+    const consumer = consumers && (await inJetStream(() => consumers.ofMany(wanted)));
+    return this.#answer(wanted, consumer);
+  }
+
+  /** @throws InferenceError for what this deployment is not set up for */
+  #need({ durable }: Pick<SubscriptionTerms, "durable">): void {
+    if (this.#settings.credentials === undefined) throw fixedError("unsupported", "natsCredentials");
+    if (durable !== undefined && this.#settings.consumers === undefined) {
+      throw fixedError("invalid_argument", "durableWithoutCapture");
+    }
+  }
+
+  async #answer({ tenant, subject, ttlMs }: ConsumerTerms, consumer: Consumer | undefined): Promise<Subscription> {
+    const { servers, credentials } = this.#settings;
+    if (credentials === undefined) throw fixedError("unsupported", "natsCredentials");
+    const inbox = `_INBOX_${randomBytes(16).toString("hex")}`;
+    const expiresAt = Math.ceil((Date.now() + ttlMs) / 1_000);
+    const permissions = {
+      subscribe: [subject, `${inbox}.>`],
+      publish: consumer === undefined ? [] : apiOf(consumer),
+    } satisfies Permissions;
+    return {
+      subject,
+      servers,
+      inbox_prefix: inbox,
+      expires_at: new Date(expiresAt * 1_000).toISOString(),
+      credentials: await credentials.make(`subscription of ${tenant}`, permissions, expiresAt),
+      jetstream: consumer === undefined ? null : { stream: TOKEN_STREAM, consumer: consumer.name, from: consumer.from },
+    };
+  }
+}
+
+/** What the reader of a consumer publishes: its requests to JetStream. */
+function apiOf({ name }: Consumer): string[] {
+  const place = `${TOKEN_STREAM}.${name}`;
+  return [`$JS.API.CONSUMER.INFO.${place}`, `$JS.API.CONSUMER.MSG.NEXT.${place}`, `$JS.ACK.${place}.>`];
+}
+
+function isGone(error: unknown): boolean {
+  return error instanceof InferenceError && ["unknown_request", "resume_window_passed"].includes(error.code);
+}
+
+/**
+ * @throws InferenceError `unavailable` where JetStream does not answer; what it refuses is thrown as
+ *   it is, for a bug
+ */
+async function inJetStream<T>(ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (cause) {
+    if (cause instanceof InferenceError || isRefused(cause)) throw cause;
+    throw fixedError("unavailable", "jetStream", { cause });
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * The JetStream stream over the subjects of all requests. Every gateway makes it where it is
+ * missing, and sees when it starts that it is as its settings say. So of gateways with different
+ * settings, as during a roll-out, the one that started last decides.
+ */
+import type { Logger } from "pino";
+import { TOKEN_STREAM } from "#shared/capture/captured.js";
+import { isNotFound, type Bus } from "#shared/nats/connect.js";
+import { ALL_TOKENS_SUBJECT } from "#shared/queue/keys.js";
+import { delay } from "#shared/retry.js";
+
+export interface TokenStreamSettings {
+  readonly bus: Bus;
+  readonly ttlMs: number;
+  readonly bytes: number;
+  /** Consumers of all tenants together. */
+  readonly consumers: number;
+  readonly log: Logger;
+}
+
+/** A record that is published twice within this time is stored once, but this costs memory. */
+const TWICE_MS = 30_000;
+const NS_PER_MS = 1_000_000;
+/** How often it is looked whether there is a new connection to NATS, which may have lost it. */
+const LOOK_MS = 500;
+
+export class TokenStream {
+  readonly #settings: TokenStreamSettings;
+  /** Whether it was once as the settings say. */
+  #wasSet = false;
+
+  constructor(settings: TokenStreamSettings) {
+    this.#settings = settings;
+  }
+
+  /** Makes it again whenever NATS may have lost it, until `signal` aborts. */
+  async watch(signal: AbortSignal): Promise<void> {
+    const { bus, log } = this.#settings;
+    let madeAt = 0;
+    let hasWarned = false;
+    while (!signal.aborted) {
+      const connection = bus.connections();
+      if (bus.isUp() && connection !== madeAt) {
+        try {
+          await this.#make();
+          madeAt = connection;
+          hasWarned = false;
+        } catch (error) {
+          if (!hasWarned)
+            log.warn({ error: String(error) }, "records cannot be captured: JetStream refuses the stream");
+          hasWarned = true;
+        }
+      }
+      await delay(LOOK_MS, signal);
+    }
+  }
+
+  async #make(): Promise<void> {
+    const { bus, ttlMs, bytes, consumers, log } = this.#settings;
+    const { streams } = await bus.jetStream();
+    const terms = {
+      subjects: [ALL_TOKENS_SUBJECT],
+      max_age: ttlMs * NS_PER_MS,
+      max_bytes: bytes,
+      duplicate_window: Math.min(TWICE_MS, ttlMs) * NS_PER_MS,
+    };
+    try {
+      const { config } = await streams.info(TOKEN_STREAM);
+      const isSet = config.max_age === terms.max_age && config.max_bytes === terms.max_bytes;
+      if (!isSet && !this.#wasSet) {
+        await streams.update(TOKEN_STREAM, terms);
+        log.info({ ttlMs, bytes }, "the capture of records was changed to these settings");
+      }
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+      // Where another gateway makes it at the same time, both ask for the same, which is no fault.
+      await streams.add({ name: TOKEN_STREAM, ...terms, max_consumers: consumers });
+      log.info({ ttlMs, bytes }, "records are captured");
+    }
+    this.#wasSet = true;
+  }
+}

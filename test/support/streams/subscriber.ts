@@ -1,0 +1,150 @@
+/**
+ * Applications that read streams from NATS alone, by what a gateway has told them once: with plain
+ * clients, over WebSockets, and from JetStream. They follow the AsyncAPI document: a message below
+ * the next index is dropped. A message above it would be a gap, and makes them fail.
+ */
+import {
+  connect,
+  jwtAuthenticator,
+  type Authenticator,
+  type ConnectionOptions,
+  type JsMsg,
+  type NatsConnection,
+} from "nats";
+import { connect as connectWebSocket } from "nats.ws";
+import { WebSocket } from "ws";
+
+/** What the gateway answers. */
+export interface Subscription {
+  readonly subject: string;
+  readonly servers: readonly string[];
+  readonly inbox_prefix: string;
+  readonly expires_at: string;
+  readonly credentials: { readonly jwt: string; readonly seed: string };
+  readonly jetstream: { readonly stream: string; readonly consumer: string; readonly from: number } | null;
+}
+
+export interface Asked {
+  readonly status: number;
+  readonly body: Subscription & { readonly code?: string; readonly error?: string };
+}
+
+/** @param path `/v2/subscriptions`, or that of one request */
+export async function askToSubscribe(
+  gateway: string,
+  path: string,
+  body: unknown = {},
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Asked> {
+  const answer = await fetch(gateway + path, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify(body),
+  });
+  return { status: answer.status, body: (await answer.json()) as Asked["body"] };
+}
+
+/** @throws Error where the gateway refuses */
+export async function subscribe(gateway: string, path: string, body: unknown = {}): Promise<Subscription> {
+  const { status, body: told } = await askToSubscribe(gateway, path, body);
+  if (status !== 200) throw new Error(`answered with ${status}: ${JSON.stringify(told)}`);
+  return told;
+}
+
+export function subscription(gateway: string, id: string, body: unknown = {}): Promise<Subscription> {
+  return subscribe(gateway, `/v2/requests/${id}/subscription`, body);
+}
+
+/** @param scheme which of the servers is taken */
+export function openNats(told: Subscription, scheme: "nats" | "ws" = "nats", options: ConnectionOptions = {}) {
+  const seed = new TextEncoder().encode(told.credentials.seed);
+  const authenticator: Authenticator = jwtAuthenticator(told.credentials.jwt, seed);
+  const servers = told.servers.filter((url) => url.startsWith(`${scheme}:`));
+  const usual = { maxReconnectAttempts: -1, reconnectTimeWait: 20, inboxPrefix: told.inbox_prefix };
+  const terms = { ...usual, servers, authenticator, ...options };
+  if (scheme === "nats") return connect(terms);
+  // Node 20 has no WebSocket of its own, which this client takes from browsers.
+  Object.assign(globalThis, { WebSocket });
+  return connectWebSocket(terms);
+}
+
+/** Takes the records of one stream in order. */
+class Records {
+  readonly texts: string[] = [];
+  readonly #first: number;
+  /** Messages that had come before. */
+  doubled = 0;
+
+  constructor(first: number) {
+    this.#first = first;
+  }
+
+  /** @returns whether it was the last one */
+  take(text: string): boolean {
+    const record = JSON.parse(text) as { index: number; final?: true };
+    const next = this.#first + this.texts.length;
+    if (record.index > next) throw new Error(`record ${record.index} came where ${next} was due`);
+    if (record.index < next) {
+      this.doubled++;
+      return false;
+    }
+    this.texts.push(text);
+    return record.final === true;
+  }
+}
+
+export interface Read {
+  readonly texts: readonly string[];
+  readonly doubled: number;
+}
+
+/**
+ * Reads with a plain subscription what is published from now on of one request.
+ * @param told may be of more requests
+ */
+export async function listen(
+  told: Subscription,
+  scheme: "nats" | "ws" = "nats",
+): Promise<{ of(subject: string): Promise<Read> }> {
+  const connection: NatsConnection = await openNats(told, scheme);
+  const messages = connection.subscribe(told.subject);
+  await connection.flush();
+  return {
+    async of(subject) {
+      const records = new Records(0);
+      for await (const message of messages) {
+        if (message.subject !== subject || !records.take(message.string())) continue;
+        await connection.close();
+        return records;
+      }
+      throw new Error(`the subscription has ended after ${records.texts.length} records`);
+    },
+  };
+}
+
+/**
+ * Reads from JetStream, from where the consumer begins.
+ * @param most it leaves when it has read this many records
+ * @param acknowledged how many of them it acknowledges
+ */
+export async function readCaptured(told: Subscription, most = Infinity, acknowledged = most): Promise<Read> {
+  const { jetstream } = told;
+  if (jetstream === null) throw new Error("nothing is captured");
+  const connection = await openNats(told);
+  const records = new Records(jetstream.from);
+  try {
+    const consumer = await connection.jetstream().consumers.get(jetstream.stream, jetstream.consumer);
+    for (let isOver = false; !isOver;) {
+      const batch = await consumer.fetch({ max_messages: Math.min(100, most - records.texts.length), expires: 1_000 });
+      for await (const message of batch as AsyncIterable<JsMsg>) {
+        isOver = records.take(message.string()) || records.texts.length >= most;
+        if (records.texts.length <= acknowledged) message.ack();
+        if (isOver) break;
+      }
+    }
+    await connection.flush();
+    return records;
+  } finally {
+    await connection.close();
+  }
+}

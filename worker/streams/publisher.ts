@@ -1,0 +1,183 @@
+/**
+ * Sends committed records to those who read them from NATS. NATS is the fast path: gateways read
+ * from the log what they miss. Others have NATS alone, so what may be missing there is published
+ * again: by the worker that goes on with another one's stream, and after the connection was lost.
+ * Where records are captured, JetStream says what is missing, and a stream's request is not over
+ * before JetStream has its last record.
+ */
+import type { Logger } from "pino";
+import { capture, messageOf, publishAgain } from "#shared/capture/capture.js";
+import { recordId, TOKEN_STREAM } from "#shared/capture/captured.js";
+import type { Bus } from "#shared/nats/connect.js";
+import { tokenSubject } from "#shared/queue/keys.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import { delay, within } from "#shared/retry.js";
+import type { Stream } from "./stream.js";
+
+export interface TokenPublisherSettings {
+  readonly redis: RedisClient;
+  readonly bus: Bus;
+  readonly log: Logger;
+}
+
+/**
+ * Without capture nobody knows what has arrived. A worker that dies has appended no more than these
+ * records of a stream without publishing them: the engine waits for Redis after eight iterations.
+ */
+const UNSURE = 16;
+/** The end of a request waits no longer than this for JetStream. */
+const STORED_MS = 1_500;
+/** Pauses before it is tried again, which double. */
+const RETRY_MS = { first: 50, most: 5_000 };
+/** What JetStream does not take for this long is left to whoever asks for a subscription. */
+const GIVE_UP_MS = 300_000;
+
+/** So many ended requests wait for JetStream at a time; more are given up at once. */
+const MOST_WAITING = 1_000;
+
+/** What is known of the messages of one stream. */
+interface Sent {
+  /** The connection over which they go; `NONE` where some may not have arrived. */
+  connection: number;
+  /** The index behind the newest record that was published, here or before. */
+  next: number;
+  /** The index behind the newest record that this worker has appended. */
+  tail: number;
+  /** Publishes from the log; until it resolves nothing else does. It says whether all arrived. */
+  filling: Promise<boolean> | undefined;
+  /** Whether JetStream has the final record, and with it all before. */
+  stored: Promise<boolean> | undefined;
+}
+
+const NONE = -1;
+
+export class TokenPublisher {
+  readonly #settings: TokenPublisherSettings;
+  readonly #sent = new WeakMap<Stream, Sent>();
+  readonly #closing = new AbortController();
+  /** Ended requests that wait for JetStream. */
+  #waiting = 0;
+  /** Whether JetStream took what it was last given: otherwise no end waits for it. */
+  #isStoring = true;
+
+  constructor(settings: TokenPublisherSettings) {
+    this.#settings = settings;
+  }
+
+  /**
+   * Publishes records that have been appended.
+   * @param first index of the first of them
+   * @param isOver whether the last of them is the final one
+   */
+  publish(stream: Stream, first: number, records: readonly string[], isOver: boolean): void {
+    const { bus } = this.#settings;
+    // Records before the first may be another worker's, which published them or did not.
+    const sent = this.#sentOf(stream, first === 0 ? bus.connections() : NONE, first);
+    sent.tail = first + records.length;
+    if (sent.filling !== undefined) return;
+    if (!bus.isUp() || sent.connection !== bus.connections()) {
+      void this.#fill(stream, sent);
+      return;
+    }
+    sent.next = sent.tail;
+    const address = stream.held.delivery;
+    const subject = tokenSubject(address);
+    for (const [i, record] of records.entries()) {
+      const message = messageOf(bus, record);
+      if (!bus.captures) bus.publish(subject, message);
+      else if (!isOver || first + i < sent.tail - 1) bus.publish(subject, message, recordId(address, first + i));
+      else sent.stored = this.#store(subject, message, recordId(address, first + i));
+    }
+  }
+
+  /**
+   * To be called before the outcome is committed, after which no worker goes on with the stream.
+   * Resolves when JetStream has all records, or cannot say so soon.
+   */
+  async complete(stream: Stream): Promise<void> {
+    const { bus, log } = this.#settings;
+    if (!bus.captures) {
+      if (stream.takenOver && !this.#sent.has(stream)) void this.#fill(stream, this.#sentOf(stream, NONE, 0));
+      return;
+    }
+    if (this.#waiting >= MOST_WAITING) return;
+    this.#waiting++;
+    const whole = this.#whole(stream).finally(() => this.#waiting--);
+    if (!this.#isStoring) return;
+    const inTime = await within(STORED_MS, whole);
+    if (inTime === true) return;
+    this.#isStoring = false;
+    log.warn("JetStream does not store records; they are offered to it again later");
+  }
+
+  /** What has not arrived is left to others. */
+  close(): void {
+    this.#closing.abort();
+  }
+
+  async #whole(stream: Stream): Promise<boolean> {
+    const sent = this.#sentOf(stream, NONE, 0);
+    if ((await sent.stored) === true) return (this.#isStoring = true);
+    return sent.filling ?? this.#fill(stream, sent);
+  }
+
+  #sentOf(stream: Stream, connection: number, next: number): Sent {
+    let sent = this.#sent.get(stream);
+    if (sent === undefined) {
+      sent = { connection, next, tail: next, filling: undefined, stored: undefined };
+      this.#sent.set(stream, sent);
+    }
+    return sent;
+  }
+
+  async #store(subject: string, message: Buffer, id: string): Promise<boolean> {
+    const { bus } = this.#settings;
+    const connection = bus.connections();
+    try {
+      await bus.store(TOKEN_STREAM, subject, message, id);
+      return bus.connections() === connection;
+    } catch {
+      return false;
+    }
+  }
+
+  #fill(stream: Stream, sent: Sent): Promise<boolean> {
+    sent.filling = this.#publishRest(stream, sent).finally(() => {
+      sent.filling = undefined;
+    });
+    return sent.filling;
+  }
+
+  async #publishRest(stream: Stream, sent: Sent): Promise<boolean> {
+    const { bus, log } = this.#settings;
+    const { signal } = this.#closing;
+    const giveUpAt = performance.now() + GIVE_UP_MS;
+    for (let pauseMs = RETRY_MS.first; !signal.aborted && performance.now() < giveUpAt;) {
+      const connection = bus.connections();
+      try {
+        const next = bus.isUp() ? await this.#publishFromLog(stream, sent) : 0;
+        if (bus.isUp() && bus.connections() === connection && next >= sent.tail) {
+          sent.connection = connection;
+          sent.next = next;
+          this.#isStoring = true;
+          return true;
+        }
+      } catch (error) {
+        log.debug({ error: String(error) }, "records could not be published again");
+      }
+      await delay(pauseMs, signal);
+      pauseMs = Math.min(pauseMs * 2, RETRY_MS.most);
+    }
+    sent.connection = NONE;
+    return false;
+  }
+
+  /** @returns the index behind the last record that was published */
+  async #publishFromLog({ held }: Stream, { next, tail }: Sent): Promise<number> {
+    if (this.#settings.bus.captures) return capture(this.#settings, held.delivery);
+    // Nothing was appended here: all that there is was another worker's.
+    if (tail === 0) return publishAgain(this.#settings, held.delivery, -UNSURE);
+    const from = Math.max(0, next - UNSURE);
+    return from + (await publishAgain(this.#settings, held.delivery, from));
+  }
+}
