@@ -102,7 +102,8 @@ end
 local function endJob(load, base, name, kind, body, ttl, now)
   local key = jobKey(base, name)
   local bytes = redis.call('HSTRLEN', key, 'body')
-  local at, left, made = nextTry(load, key, kind == 'result' and '' or body, now)
+  local at, left, made
+  if kind ~= 'result' then at, left, made = nextTry(load, key, body, now) end
   if at then
     dropBody(load, key, bytes)
     putLater(load, base, name, bytes, made, at)

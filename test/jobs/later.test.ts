@@ -117,7 +117,8 @@ describe("a job that is run later", () => {
 
   it("comes again where its timer was lost", async () => {
     const views: Body[] = [];
-    for (let i = 0; i < 5; i++) views.push(await accepted(served.url, "simple", { infer: simpleBody(i), delay: 2_000 }));
+    for (let i = 0; i < 5; i++)
+      views.push(await accepted(served.url, "simple", { infer: simpleBody(i), delay: 2_000 }));
     await expect.poll(timers).toBeGreaterThanOrEqual(5);
     const keys = await redis.keys("{jobs}:due:*");
     await redis.unlink(keys);
@@ -152,7 +153,12 @@ describe("a job that is tried more than once", () => {
 
   it("is not tried again after its deadline", async () => {
     const backoff = { type: "fixed", delay: HOUR, max: HOUR };
-    const { id } = await accepted(served.url, "picky", { infer: refusedByModel, attempts: 9, backoff, deadline: 60_000 });
+    const { id } = await accepted(served.url, "picky", {
+      infer: refusedByModel,
+      attempts: 9,
+      backoff,
+      deadline: 60_000,
+    });
     expect(await ended(other(), id)).toMatchObject({ state: "failed", attempts_made: 1 });
   });
 
