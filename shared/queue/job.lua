@@ -63,8 +63,8 @@ local function writeJob(base, name, fields, request, at, due, life, sequence, st
   keepJob(base, name, life)
 end
 
--- Returns which request a job has, and when it is due if it waits, with '|' between: whoever changes
--- that has to know it. And how many requests it has had. Nil where there is no such job.
+-- Returns which request a job has, and when it is due if it waits, with '|' between: whoever
+-- changes that has to know it. And how many requests it has had. Nil where there is no such job.
 local function stageOf(key)
   local found = redis.call('HMGET', key, 'request', 'next', 'made', 'at')
   if not found[4] then return nil end
