@@ -133,11 +133,13 @@ async function describeQueue({ redis, buckets, unserved, tenant }: Described, li
     [...sums].flatMap(([field, sum]) => (field.startsWith(kind) ? [{ name: field.slice(kind.length), ...sum }] : []));
   const none = { requests: 0, bytes: 0 };
   const results = sums.get("kept") ?? none;
+  const delayed = sums.get("later") ?? none;
   return {
     ...(sums.get("all") ?? none),
     models: named("m:"),
     tenants: named("t:").filter(({ name }) => name === tenant),
     results: { count: results.requests, bytes: results.bytes },
+    delayed: { jobs: delayed.requests, bytes: delayed.bytes },
     limits: limits && {
       model_requests: limits.queue,
       model_bytes: limits.queueBytes,
@@ -146,6 +148,8 @@ async function describeQueue({ redis, buckets, unserved, tenant }: Described, li
       tenant_bytes: limits.tenantQueueBytes,
       bytes: limits.totalBytes,
       result_bytes: limits.keptBytes,
+      tenant_delayed: limits.laterJobs,
+      delayed_bytes: limits.laterBytes,
     },
   };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { instantOf, LONGEST_WAIT_MS, waitOf } from "./options.js";
+import { checkedWait, instantOf, LONGEST_DELAY_MS, LONGEST_WAIT_MS, waitOf } from "./options.js";
 
 const at = (text: string) => Date.parse(text);
 
@@ -34,5 +34,26 @@ describe("how long a job may wait", () => {
     expect(waitOf({ deadline: 5 }, now)).toBe(5);
     expect(waitOf({ deadline: "2026-12-01T00:00:01Z" }, now)).toBe(1_000);
     expect(waitOf({ deadline: "2026-12-01T00:00:00Z" }, now)).toBeUndefined();
+  });
+});
+
+describe("how long a job that is delayed may wait", () => {
+  const now = at("2026-12-01T00:00:00Z");
+  it("counts from when it is due", () => {
+    expect(checkedWait({ deadline: 5, delay: 60_000 }, now)).toBe(5);
+    expect(checkedWait({ deadline: null, delay: LONGEST_DELAY_MS }, now)).toBe(LONGEST_WAIT_MS);
+    const deadline = "2026-12-01T00:01:01Z";
+    expect(checkedWait({ deadline, delay: 60_000 }, now)).toBe(1_000);
+    expect(checkedWait({ deadline, run_at: "2026-12-01T01:01:00+01:00" }, now)).toBe(1_000);
+  });
+
+  it.each([
+    [{ deadline: "2026-12-01T00:01:00Z", delay: 60_000 }, /before the job is due/],
+    [{ deadline: "2026-11-01T00:01:00Z", delay: 60_000 }, /in the past/],
+    [{ deadline: null, run_at: "2026-11-30T23:59:59Z" }, /run_at must not lie in the past/],
+    [{ deadline: null, run_at: "2027-12-03T00:00:00Z" }, /run_at must be at most/],
+    [{ deadline: "2026-12-09T00:00:00Z", delay: 60_000 }, /from when the job is due/],
+  ])("and %o cannot be kept", (times, words) => {
+    expect(() => checkedWait(times, now)).toThrow(words);
   });
 });

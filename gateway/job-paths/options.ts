@@ -21,7 +21,7 @@ export const LONGEST_DELAY_MS = 366 * 86_400_000;
 const MOST_ATTEMPTS = 100;
 /** The longest wait before another attempt, in ms. */
 const LONGEST_BACKOFF_MS = 86_400_000;
-/** Of a job that is tried more than once and does not say how; BullMQ's own defaults do not wait. */
+/** Of a job that is tried more than once and does not say how. */
 const USUAL_BACKOFF: Backoff = { type: "exponential", delay: 1_000, max: 60_000 };
 
 const MOST_LABELS = 16;
@@ -50,7 +50,7 @@ export interface JobOptions {
   readonly attempts: number;
   /** The version of the model that its client named; null where it named none. */
   readonly version: string | null;
-  /** After how many ms, or at what time as its client wrote it, it is to be queued; else at once. */
+  /** After how many ms it is to be queued, or at what time as its client wrote it; else at once. */
   readonly delay?: number;
   readonly run_at?: string;
   /** Absent where it is tried once. */

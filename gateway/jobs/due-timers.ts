@@ -8,7 +8,9 @@ import { DelayedError, Queue, Worker, type ConnectionOptions, type Job } from "b
 import type { Logger } from "pino";
 import { parseRequestName, requestName } from "#shared/queue/address.js";
 import { QUEUE_PREFIX } from "#shared/queue/keys.js";
-import { readDue, readOverdue, type DueJob } from "#shared/queue/later.js";
+import { overdueJobs } from "#shared/queue/jobs/overdue.js";
+import { readDue } from "#shared/queue/jobs/read-due.js";
+import type { DueJob } from "#shared/queue/later.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import type { RunDue } from "../job-paths/due.js";
@@ -81,8 +83,8 @@ export class DueTimers {
 
   /** Sets the timer of a job that waits, unless it is set; takes it back where the job does not. */
   async set(due: DueJob): Promise<void> {
-    const at = await readDue(this.#settings.redis, due);
-    if (at === undefined) {
+    const inMs = await readDue(this.#settings.redis, due);
+    if (inMs === undefined) {
       // One that fires now finds nothing to do.
       await this.queue.remove(nameOf(due));
       return;
@@ -91,7 +93,7 @@ export class DueTimers {
     const timer = { bucket, model, name: requestName(request) };
     await this.queue.add("queue", timer, {
       jobId: nameOf(due),
-      delay: Math.max(at - Date.now(), 0),
+      delay: Math.max(inMs, 0),
       attempts: WITHOUT_END,
       backoff: { type: "fixed", delay: RETRY_MS },
       removeOnComplete: true,
@@ -108,7 +110,7 @@ export class DueTimers {
       restMs = LOOK_EVERY_MS;
       if (signal.aborted || redis.status !== "ready") continue;
       try {
-        const overdue = await readOverdue(redis, buckets, Date.now() - LATE_MS, PAGE);
+        const overdue = await overdueJobs(redis, buckets, LATE_MS, PAGE);
         await Promise.all(overdue.map((due) => this.set(due)));
         if (overdue.length >= PAGE) restMs = LOOK_ON_MS;
       } catch (error) {

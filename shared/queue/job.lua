@@ -67,8 +67,8 @@ local function writeJob(base, name, fields, request, at, due, life, sequence, st
   keepJob(base, name, life)
 end
 
--- Returns which request a job has, and when it is due if it waits, with '|' between: whoever changes
--- that has to know it. And how many requests it has had. Nil where there is no such job.
+-- Returns which request a job has, and when it is due if it waits, with '|' between: whoever
+-- changes that has to know it. And how many requests it has had. Nil where there is no such job.
 local function stageOf(key)
   local found = redis.call('HMGET', key, 'request', 'next', 'made', 'at')
   if not found[4] then return nil end
@@ -109,7 +109,8 @@ end
 local function endJob(load, base, name, kind, body, ttl, now)
   local key = jobKey(base, name)
   local bytes = redis.call('HSTRLEN', key, 'body')
-  local at, left, made = nextTry(load, key, kind == 'result' and '' or body, now)
+  local at, left, made
+  if kind ~= 'result' then at, left, made = nextTry(load, key, body, now) end
   if at then
     dropBody(load, key, bytes)
     putLater(load, base, name, bytes, made, at)

@@ -1,9 +1,5 @@
-/** The jobs that are to be queued later, as later.lua notes them, for who queues them. */
-import type { RedisClient } from "../redis/connect.js";
+/** How the outbox tells of jobs that are to be queued later, as later.lua notes them. */
 import type { RequestAddress } from "./address.js";
-import { bucketTag } from "./bucket-tag.js";
-import { jobKey, laterKey } from "./keys.js";
-import { loadKeyOf } from "./load.js";
 
 /** In the outbox: somebody is to look at when a job is due. No webhook is told of it. */
 export const DUE = "due";
@@ -29,46 +25,4 @@ export function dueJobOf(bucket: number, facts: string): DueJob | undefined {
   } catch {
     return undefined;
   }
-}
-
-/**
- * When a job is due.
- * @returns Redis ms; undefined where it does not wait, or not for this run
- */
-export async function readDue(redis: RedisClient, { job, run }: DueJob): Promise<number | undefined> {
-  const [next, made] = await redis.hmget(jobKey(job), "next", "made");
-  const [at, after] = (next ?? "").split("|");
-  return at !== "" && after === String(run) && made === after ? Number(at) : undefined;
-}
-
-/**
- * Reads which jobs have been due since before `before`, in Redis ms, the oldest first.
- * @param most of those that lie under one key
- */
-export async function readOverdue(
-  redis: RedisClient,
-  buckets: number,
-  before: number,
-  most: number,
-): Promise<DueJob[]> {
-  const numbers = Array.from({ length: buckets }, (_, bucket) => bucket);
-  const byTag = new Map(numbers.map((bucket) => [bucketTag(bucket), bucket]));
-  const keys = new Set(numbers.map((bucket) => laterKey(loadKeyOf(redis, bucket))));
-  const found = await Promise.all(
-    [...keys].map(async (key) => {
-      const members = await redis.zrange(key, "-inf", String(before), "BYSCORE", "LIMIT", 0, most);
-      return Promise.all(
-        members.map(async (member): Promise<DueJob[]> => {
-          const [tag = "", model = "", tenant = "", request = ""] = member.slice(member.indexOf("|") + 1).split(":");
-          const job = { bucket: byTag.get(tag) ?? 0, model, tenant, request };
-          const made = await redis.hget(jobKey(job), "made");
-          if (made !== null) return [{ job, run: Number(made) }];
-          // Its record has gone, by somebody's hand. What is counted is put right by a recount.
-          await redis.zrem(key, member);
-          return [];
-        }),
-      );
-    }),
-  );
-  return found.flat(2);
 }

@@ -9,7 +9,14 @@ describe("jobs over a Redis Cluster", () => {
   beforeAll(async () => {
     const store = await clusterStore();
     const env = { BATON_BUCKETS: "8" };
-    fleet = await startFleet({ gateways: 2, workers: 1, models: ["simple", "picky", "gen-cheap"], store, env });
+    fleet = await startFleet({
+      gateways: 2,
+      workers: 1,
+      jobs: 1,
+      models: ["simple", "picky", "gen-cheap"],
+      store,
+      env,
+    });
     await fleet.whenServing(60_000);
   }, 240_000);
   afterAll(() => fleet.dispose());
@@ -39,5 +46,25 @@ describe("jobs over a Redis Cluster", () => {
     expect(listed.toSorted()).toEqual(ids.toSorted());
     expect((await ask(`${other}/v2/jobs/${ids[0]}/retry`, { method: "POST" })).status).toBe(202);
     expect(await ended(url, ids[0] ?? "")).toMatchObject({ state: "failed", attempts_made: 2 });
+  });
+  it("run later, are tried more than once, and are cancelled while they wait", { timeout: 120_000 }, async () => {
+    const [url = "", other = ""] = fleet.urls;
+    const picky = { inputs: [{ name: "INPUT", datatype: "INT64", shape: [1, 1], data: [1_000_000] }] };
+    const backoff = { type: "fixed", delay: 100 };
+    const submitted = await Promise.all(
+      Array.from({ length: 24 }, (_, i) => {
+        if (i % 3 === 0) return accepted(url, "picky", { infer: picky, attempts: 2, backoff, delay: 100 });
+        return accepted(url, "simple", { infer: simpleBody(i), delay: i % 3 === 1 ? 1_000 : 3_600_000 });
+      }),
+    );
+    const ids = submitted.map(({ id }) => id);
+    expect(new Set(ids.map((id) => id.split(".")[1])).size).toBeGreaterThan(3);
+    for (const id of ids.filter((_, i) => i % 3 === 2)) {
+      expect((await ask(`${other}/v2/jobs/${id}`, { method: "DELETE" })).status).toBe(200);
+    }
+    const ends = await Promise.all(ids.map((id) => ended(other, id)));
+    expect(ends.map(({ state, attempts_made: made }) => `${state} ${made}`)).toEqual(
+      ids.map((_, i) => ["failed 2", "completed 1", "cancelled 0"][i % 3]),
+    );
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Jobs that are run later, and jobs that are tried more than once, at a fleet of real processes with
- * two jobs processes, each of which might queue a job that is due.
+ * Jobs that are run later, and jobs that are tried more than once, at a fleet of real processes
+ * with two jobs processes, each of which might queue a job that is due.
  */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -117,7 +117,8 @@ describe("a job that is run later", () => {
 
   it("comes again where its timer was lost", async () => {
     const views: Body[] = [];
-    for (let i = 0; i < 5; i++) views.push(await accepted(served.url, "simple", { infer: simpleBody(i), delay: 2_000 }));
+    for (let i = 0; i < 5; i++)
+      views.push(await accepted(served.url, "simple", { infer: simpleBody(i), delay: 2_000 }));
     await expect.poll(timers).toBeGreaterThanOrEqual(5);
     const keys = await redis.keys("{jobs}:due:*");
     await redis.unlink(keys);
@@ -132,7 +133,7 @@ describe("a job that is tried more than once", () => {
     const { id } = await accepted(served.url, "picky", { infer: refusedByModel, attempts: 3, backoff });
     const end = await ended(other(), id);
     expect(end).toMatchObject({ state: "failed", attempts: 3, attempts_made: 3, error: { code: "model_error" } });
-    expect(end.request_id).toBe(`${id.slice("job_".length).replace(".", "-3.")}`);
+    expect(end.request_id).toBe(id.slice("job_".length).replace(".", "-3."));
     // Its client may have it run once more.
     expect((await ask(`${other()}/v2/jobs/${id}/retry`, { method: "POST" })).status).toBe(202);
     expect(await ended(served.url, id)).toMatchObject({ state: "failed", attempts_made: 4 });
@@ -152,7 +153,12 @@ describe("a job that is tried more than once", () => {
 
   it("is not tried again after its deadline", async () => {
     const backoff = { type: "fixed", delay: HOUR, max: HOUR };
-    const { id } = await accepted(served.url, "picky", { infer: refusedByModel, attempts: 9, backoff, deadline: 60_000 });
+    const { id } = await accepted(served.url, "picky", {
+      infer: refusedByModel,
+      attempts: 9,
+      backoff,
+      deadline: 60_000,
+    });
     expect(await ended(other(), id)).toMatchObject({ state: "failed", attempts_made: 1 });
   });
 

@@ -7,6 +7,8 @@ const served = useFleet({ gateways: 1, workers: 1, models: ["simple", "gen-mha",
 
 const infer = simpleBody(1);
 const generate = { text_input: "Once" };
+const HOUR = 3_600_000;
+const inFuture = (ms: number) => new Date(Date.now() + ms).toISOString();
 const labels = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`l${i}`, "v"]));
 
 const wrong: [what: object | string, words: RegExp][] = [
@@ -16,11 +18,28 @@ const wrong: [what: object | string, words: RegExp][] = [
   ['{"infer":{},"infer":{}}', /Duplicate name of object member/],
   ['{"infer":', /failed to parse/],
   [{ infer, colour: 1 }, /unknown member 'colour'/],
-  [{ infer, delay: 5 }, /delay is not supported yet/],
-  [{ infer, run_at: "2099-01-01T00:00:00Z" }, /run_at is not supported yet/],
+  [{ infer, delay: -1 }, /delay must be a whole number from 0 to 31622400000, got -1/],
+  [{ infer, delay: 1.5 }, /delay must be a whole number/],
+  [{ infer, delay: "5s" }, /delay must be a whole number/],
+  [`{"infer":{},"delay":9223372036854775808}`, /delay must be a whole number/],
+  [{ infer, delay: 1, run_at: "2099-01-01T00:00:00Z" }, /delay and run_at are both given/],
+  [{ infer, run_at: "2020-01-01T00:00:00Z" }, /run_at must not lie in the past/],
+  [{ infer, run_at: "9999-01-01T00:00:00Z" }, /run_at must be at most 31622400000 ms from now/],
+  [{ infer, run_at: "2099-02-30T00:00:00Z" }, /run_at must be a time .* with its zone/],
+  [{ infer, run_at: 1_790_000_000 }, /run_at must be a time/],
+  [{ infer, delay: HOUR, deadline: inFuture(HOUR / 2) }, /deadline must not lie before the job is due/],
+  [
+    { infer, delay: HOUR, deadline: inFuture(24 * 8 * HOUR) },
+    /deadline must be at most .* ms from when the job is due/,
+  ],
   [{ infer, webhook: { url: "https://example.com" } }, /webhook is not supported yet/],
-  [{ infer, backoff: { type: "fixed", delay: 1 } }, /backoff is not supported yet/],
-  [{ infer, attempts: 2 }, /attempts must be 1/],
+  [{ infer, backoff: 5 }, /backoff must be an object/],
+  [{ infer, backoff: { kind: "fixed" } }, /unknown member 'kind' of backoff/],
+  [{ infer, backoff: { type: "linear" } }, /backoff\.type must be exponential or fixed/],
+  [{ infer, backoff: { delay: 0 } }, /backoff\.delay must be a whole number/],
+  [{ infer, backoff: { max: 1e9 } }, /backoff\.max must be a whole number/],
+  [{ infer, backoff: { delay: 10, max: 5 } }, /backoff\.max must be at least backoff\.delay/],
+  [{ infer, attempts: 101 }, /attempts must be a whole number from 1 to 100/],
   [{ infer, attempts: 0 }, /attempts must be a whole number/],
   [{ infer, priority: 0 }, /priority must be a whole number from 1 to 9, got 0/],
   [{ infer, priority: 10 }, /priority must be/],

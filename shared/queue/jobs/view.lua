@@ -2,11 +2,12 @@
 -- A piece of the scripts that tell of jobs.
 --   `group`  the consumer group of the ready streams   `now`  Redis ms
 -- A view is a list of
---   name of the job; state: 'scheduled' 'queued' 'running' 'completed' 'failed' 'cancelled' 'expired'
+--   name of the job; state: 'scheduled' 'queued' 'running' 'completed' 'failed' 'cancelled'
+--   'expired'
 --   type; options; how its result is rendered; name of its request; how many requests it has had;
---   Redis ms at which it was recorded; at which its request was admitted ('' where it waits for its
---   time, or has ended there), begun ('' if it was not or nobody knows), and has ended ('' if it has
---   not); ms until it is not begun any more
+--   Redis ms at which it was recorded; at which its request was admitted ('' where it waits for
+--   its time, or has ended there), begun ('' if it was not or nobody knows), and has ended ('' if
+--   it has not); ms until it is not begun any more
 --   pin; ms for which its result is kept; outcome body of an error, else ''
 --   about how many requests are before it where it is queued, else ''; how many bytes of a result
 --   are there, and records of its log; the schedule that has made it and for which Redis ms, else

@@ -1,0 +1,24 @@
+#!lua flags=allow-oom
+-- overdue.lua: find jobs that have been due for some time. What is noted of jobs that are gone, by
+-- somebody's hand, is taken out.
+--   KEYS[1] what is counted (load.lua)   ARGV[1] ms   ARGV[2] most jobs
+--   Returns a list of name, as in the job's key, and how many requests it has had
+local load = KEYS[1]
+-- include ../later.lua
+local time = redis.call('TIME')
+local before = time[1] * 1000 + math.floor(time[2] / 1000) - ARGV[1]
+local found = redis.pcall('ZRANGE', laterKey(load), '-inf', string.format('%.0f', before), 'BYSCORE', 'LIMIT', 0, ARGV[2])
+if found.err then return {} end
+local told = {}
+for _, member in ipairs(found) do
+  local size, name = member:match('^(%d+)|(.*)$')
+  local made = name and redis.call('HGET', 'job:' .. name, 'made')
+  if made then
+    told[#told + 1] = name
+    told[#told + 1] = made
+  else
+    redis.call('ZREM', laterKey(load), member)
+    if name and name:find('^[^:]*:[^:]*:[^:]*:') then countLater(load, name, -1, -size) end
+  end
+end
+return told

@@ -1,0 +1,14 @@
+/** The typed wrapper of read-due.lua: tells when a job is due that waits. */
+import type { RedisClient } from "../../redis/connect.js";
+import { defineScript, integer } from "../../redis/script.js";
+import { jobKey } from "../keys.js";
+import type { DueJob } from "../later.js";
+
+const script = defineScript(new URL("./read-due.lua", import.meta.url), (reply) =>
+  reply === null ? undefined : integer(reply),
+);
+
+/** @returns after how many ms; undefined where it does not wait, or for a later run */
+export function readDue(redis: RedisClient, { job, run }: DueJob): Promise<number | undefined> {
+  return script(redis, [jobKey(job)], [run]);
+}
