@@ -6,6 +6,7 @@ import { addGenerate } from "./verbs/generate.js";
 import { addInfer } from "./verbs/infer.js";
 import { addJobs } from "./verbs/jobs.js";
 import { addModels } from "./verbs/models.js";
+import { addSchedules } from "./verbs/schedules.js";
 import { addSequences } from "./verbs/sequences.js";
 import type { OpenSession } from "./verbs/session.js";
 
@@ -41,7 +42,7 @@ export function buildProgram(version: string, open: OpenSession, complain: (text
     .option("--json", "print results as JSON")
     .configureHelp({ showGlobalOptions: true })
     .addHelpText("after", AFTER_HELP);
-  for (const add of [addModels, addInfer, addGenerate, addJobs, addSequences, addFleet, addCompletion])
+  for (const add of [addModels, addInfer, addGenerate, addJobs, addSchedules, addSequences, addFleet, addCompletion])
     add(program, open);
   speakPlainly(program, "baton", complain);
   return program;
