@@ -8,15 +8,27 @@ it("the body of a schedule holds the file as it stands", () => {
   const options = { cron: "0 9 * * *", timezone: "Europe/Berlin", limit: 2, endAt: "2027-01-01T00:00:00Z" };
   const terms = { priority: 5, deadline: 60_000, label: { team: "blue" } };
   expect(JSON.parse(scheduleBody("chat", "f", Buffer.from("{}"), { ...options, ...terms }))).toEqual({
-    ...{ cron: "0 9 * * *", timezone: "Europe/Berlin", end_at: "2027-01-01T00:00:00Z", limit: 2 },
+    cron: "0 9 * * *",
+    timezone: "Europe/Berlin",
+    end_at: "2027-01-01T00:00:00Z",
+    limit: 2,
     job: { chat: {}, priority: 5, deadline: 60_000, labels: { team: "blue" } },
   });
   expect(() => scheduleBody("infer", "a file", Buffer.from("[]"), { every: 5_000 })).toThrow("not a JSON object");
 });
 
 const view = {
-  ...{ id: "sched_1", object: "schedule", model: "m", version: null, state: "active", cron: "0 9 * * *", every: null },
-  ...{ timezone: "UTC", next_run_at: "2026-12-01T09:00:00.000Z", next_runs: ["2026-12-01T09:00:00.000Z"], runs: 3 },
+  id: "sched_1",
+  object: "schedule",
+  model: "m",
+  version: null,
+  state: "active",
+  cron: "0 9 * * *",
+  every: null,
+  timezone: "UTC",
+  next_run_at: "2026-12-01T09:00:00.000Z",
+  next_runs: ["2026-12-01T09:00:00.000Z"],
+  runs: 3,
   last_error: { at: "2026-11-30T09:00:00.000Z", code: "unknown_model", message: "no\nmodel" },
   job: { infer: {} },
 };

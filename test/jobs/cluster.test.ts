@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { clusterStore } from "../support/fleet/cluster-store.js";
 import { startFleet, type Fleet } from "../support/fleet/fleet.js";
+import { find, jobsOf, made } from "../schedules/ask.js";
 import { accepted, ask, ended, simpleBody } from "./ask.js";
 
 describe("jobs over a Redis Cluster", () => {
@@ -9,7 +10,14 @@ describe("jobs over a Redis Cluster", () => {
   beforeAll(async () => {
     const store = await clusterStore();
     const env = { BATON_BUCKETS: "8" };
-    fleet = await startFleet({ gateways: 2, workers: 1, models: ["simple", "picky", "gen-cheap"], store, env });
+    fleet = await startFleet({
+      gateways: 2,
+      workers: 1,
+      jobs: 1,
+      models: ["simple", "picky", "gen-cheap"],
+      store,
+      env,
+    });
     await fleet.whenServing(60_000);
   }, 240_000);
   afterAll(() => fleet.dispose());
@@ -39,5 +47,14 @@ describe("jobs over a Redis Cluster", () => {
     expect(listed.toSorted()).toEqual(ids.toSorted());
     expect((await ask(`${other}/v2/jobs/${ids[0]}/retry`, { method: "POST" })).status).toBe(202);
     expect(await ended(url, ids[0] ?? "")).toMatchObject({ state: "failed", attempts_made: 2 });
+  });
+
+  it("are made by schedules", { timeout: 120_000 }, async () => {
+    const [url = "", other = ""] = fleet.urls;
+    const { id } = await made(url, "simple", { every: 1_000, limit: 3, job: { infer: simpleBody(1) } });
+    await expect.poll(async () => (await find(other, id)).state, { timeout: 60_000 }).toBe("ended");
+    const jobs = await jobsOf(other, id);
+    expect(new Set(jobs.map((one) => one.scheduled_for)).size).toBe(3);
+    for (const one of jobs) expect(await ended(url, one.id)).toMatchObject({ state: "completed" });
   });
 });
