@@ -8,6 +8,7 @@ import { addGenerate } from "./verbs/generate.js";
 import { addInfer } from "./verbs/infer.js";
 import { addJobs } from "./verbs/jobs.js";
 import { addModels } from "./verbs/models.js";
+import { addSchedules } from "./verbs/schedules.js";
 import { addSequences } from "./verbs/sequences.js";
 import type { OpenSession } from "./verbs/session.js";
 
@@ -49,6 +50,7 @@ export function buildProgram(version: string, open: OpenSession, complain: (text
     addGenerate,
     addJobs,
     addBatch,
+    addSchedules,
     addDead,
     addSequences,
     addFleet,

@@ -26,16 +26,19 @@ import type { OpenSession, Session } from "./session.js";
 
 type Labels = Readonly<Record<string, string>>;
 
-interface SubmitOptions {
-  readonly infer?: string;
-  readonly generate?: string;
-  readonly chat?: string;
+export interface JobBodyOptions {
   readonly delay?: number;
   readonly runAt?: string;
   readonly priority?: number;
   readonly deadline?: number | string;
   readonly attempts?: number;
   readonly label?: Labels;
+}
+
+interface SubmitOptions extends JobBodyOptions {
+  readonly infer?: string;
+  readonly generate?: string;
+  readonly chat?: string;
   readonly idempotencyKey?: string;
   readonly wait?: true;
 }
@@ -46,7 +49,8 @@ interface ListOptions {
   readonly label?: Labels;
 }
 
-const kinds = ["infer", "generate", "chat"] as const;
+/** What the body of a job may be for. */
+export const kinds = ["infer", "generate", "chat"] as const;
 const PAGE = 100;
 const SHORTEST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 1_000;
@@ -146,7 +150,7 @@ async function submitJob(session: Session, model: string, options: SubmitOptions
  * of it is rounded.
  * @throws Failure for a file that is no JSON object
  */
-export function jobBody(kind: string, file: string, content: Buffer, options: SubmitOptions): string {
+export function jobBody(kind: string, file: string, content: Buffer, options: JobBodyOptions): string {
   checkJson(file, content);
   const { delay, runAt, priority, deadline, attempts, label: labels } = options;
   const terms = printJson({ delay, run_at: runAt, priority, deadline, attempts, labels });

@@ -1,7 +1,7 @@
 /**
  * When a schedule is due (pure). The fields of a cron expression are read by cron-parser. Its walk
- * over time is not used: it fires twice for `15,45 2 * * *` where that hour is skipped, and gives up
- * for ever at a midnight that is skipped.
+ * over time is not used: it fires twice for `15,45 2 * * *` where that hour is skipped, and gives
+ * up for ever at a midnight that is skipped.
  *
  * A time of day that is skipped, since clocks are set forward, comes at the moment when they are:
  * all skipped times of a day together once. One that comes twice counts the first time. Only where

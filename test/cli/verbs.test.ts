@@ -233,7 +233,7 @@ describe("exit codes", () => {
 
   it.each([
     [[], "Usage: baton"],
-    [["schedules", "list"], "unknown command 'schedules'"],
+    [["nonsense", "list"], "unknown command 'nonsense'"],
     [["models", "--nonsense"], "unknown option '--nonsense'"],
     [["infer", "simple", "/no/such/file"], "cannot read /no/such/file (ENOENT)"],
     [["models", "--url", "http://me:secret@localhost"], "without user, password"],

@@ -24,8 +24,8 @@ describe("the README's first requests", () => {
     return stdout;
   }
 
-  it("are twelve", () => {
-    expect(commands).toHaveLength(12);
+  it("are thirteen", () => {
+    expect(commands).toHaveLength(13);
   });
 
   it("add and subtract", async () => {
@@ -83,6 +83,13 @@ describe("the README's first requests", () => {
     expect(said).toContain('"state":"completed"');
   });
 
+  it("make a schedule, look at it and its jobs, and remove it", async () => {
+    const said = await paste(commands[10] ?? "");
+    expect(said).toMatch(/^\{"id":"sched_[^"]*","object":"schedule","model":"tale-gpt"/);
+    expect(said).toContain('"state":"active"');
+    expect(said).toContain('{"object":"list","data":[],');
+  });
+
   it("look at a sequence, fork it, carry it and end it", async () => {
     const said = (await paste(commands[8] ?? "")).replaceAll("}{", "}\n{").split("\n");
     const ids = said.slice(1).map((line) => (JSON.parse(line) as { sequence_id: number }).sequence_id);
@@ -90,12 +97,12 @@ describe("the README's first requests", () => {
   });
 
   it("make a webhook, which shows its secret", async () => {
-    const made = JSON.parse(await paste(commands[10] ?? "")) as { id: string; secret: string };
+    const made = JSON.parse(await paste(commands[11] ?? "")) as { id: string; secret: string };
     expect([made.id, made.secret]).toEqual([expect.stringMatching(/^wh_/), expect.stringMatching(/^whsec_/)]);
   });
 
   it("are shorter with the command line", { timeout: 120_000 }, async () => {
-    const said = await paste(commands[11] ?? "");
+    const said = await paste(commands[12] ?? "");
     expect(said).toMatch(/\bcat\b/i);
     expect(said).toMatch(/^OUTPUT +INT32 +\[1,1\] +20$/m);
     expect(said).toMatch(/^5 +1 +1 /m);

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { clusterStore } from "../support/fleet/cluster-store.js";
 import { startFleet, type Fleet } from "../support/fleet/fleet.js";
+import { find, jobsOf, made } from "../schedules/ask.js";
 import { accepted, ask, ended, simpleBody } from "./ask.js";
 
 describe("jobs over a Redis Cluster", () => {
@@ -66,5 +67,14 @@ describe("jobs over a Redis Cluster", () => {
     expect(ends.map(({ state, attempts_made: made }) => `${state} ${made}`)).toEqual(
       ids.map((_, i) => ["failed 2", "completed 1", "cancelled 0"][i % 3]),
     );
+  });
+
+  it("are made by schedules", { timeout: 120_000 }, async () => {
+    const [url = "", other = ""] = fleet.urls;
+    const { id } = await made(url, "simple", { every: 1_000, limit: 3, job: { infer: simpleBody(1) } });
+    await expect.poll(async () => (await find(other, id)).state, { timeout: 60_000 }).toBe("ended");
+    const jobs = await jobsOf(other, id);
+    expect(new Set(jobs.map((one) => one.scheduled_for)).size).toBe(3);
+    for (const one of jobs) expect(await ended(url, one.id)).toMatchObject({ state: "completed" });
   });
 });

@@ -29,9 +29,21 @@ describe("a schedule", () => {
     expect(headers.get("location")).toBe(`/v2/schedules/${body.id}`);
     expect(body.id).toMatch(/^sched_[\w-]{22,}$/);
     expect(body).toMatchObject({
-      ...{ object: "schedule", model: "simple", version: null, cron: "30 9 * * 1-5", timezone: "Europe/Berlin" },
-      ...{ every: null, start_at: null, end_at: null, limit: 12, state: "active", runs: 0, job },
-      ...{ last_run_at: null, last_job_id: null, last_error: null },
+      object: "schedule",
+      model: "simple",
+      version: null,
+      cron: "30 9 * * 1-5",
+      timezone: "Europe/Berlin",
+      every: null,
+      start_at: null,
+      end_at: null,
+      limit: 12,
+      state: "active",
+      last_run_at: null,
+      last_job_id: null,
+      last_error: null,
+      runs: 0,
+      job,
     });
     expect(body.next_runs).toHaveLength(5);
     expect(body.next_run_at).toBe(body.next_runs[0]);
