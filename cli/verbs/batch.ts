@@ -30,7 +30,7 @@ interface RunOptions {
 const SHORTEST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 1_000;
 /** Where nobody looks at a screen, the progress is told on a line at this interval, in ms. */
-const TELL_EVERY_MS = 5_000;
+const TELL_EVERY_MS = 2_000;
 const WINDOW = "24h";
 
 export function addBatch(program: Command, open: OpenSession): void {

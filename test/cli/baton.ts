@@ -13,6 +13,8 @@ export interface Running {
   readonly ended: Promise<Ended>;
   /** What it has printed so far. */
   printed(): string;
+  /** What it has said on standard error so far. */
+  complained(): string;
   kill(signal: NodeJS.Signals): void;
   /** Closes the reading end of its standard output. */
   stopReading(): void;
@@ -47,6 +49,7 @@ export function startBaton(args: readonly string[], { url, env, stdin, cwd }: Su
       child.once("close", (code) => resolve({ code, stdout: text(stdout), stderr: text(stderr) }));
     }),
     printed: () => text(stdout),
+    complained: () => text(stderr),
     kill: (signal) => void child.kill(signal),
     stopReading: () => void child.stdout.destroy(),
   };
