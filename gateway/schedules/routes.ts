@@ -66,7 +66,7 @@ export function addScheduleRoutes(
         const { asked, job } = await bodies.use(incoming, accepted, async (body) => {
           const read = readSchedule(body, { model, version }, now);
           const { webhook } = await jobs.read(target, read.job);
-          // The schedule is kept as it was sent, where a secret must not lie.
+          // Nobody would be shown the secret that each of the jobs draws.
           if (webhook !== undefined && "url" in webhook.shown) throw hasOwnUrl();
           return read;
         });
@@ -132,6 +132,6 @@ function json(body: string, status = 200): Reply {
 function hasOwnUrl(): InferenceError {
   return new InferenceError(
     "invalid_argument",
-    "the webhook of a schedule's job must be named by its id, not by a url",
+    "job.webhook must name a webhook by its id: the secret of a url is shown to nobody here",
   );
 }

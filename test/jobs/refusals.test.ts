@@ -32,7 +32,6 @@ const wrong: [what: object | string, words: RegExp][] = [
     { infer, delay: HOUR, deadline: inFuture(24 * 8 * HOUR) },
     /deadline must be at most .* ms from when the job is due/,
   ],
-  [{ infer, webhook: { url: "https://example.com" } }, /webhook is not supported yet/],
   [{ infer, backoff: 5 }, /backoff must be an object/],
   [{ infer, backoff: { kind: "fixed" } }, /unknown member 'kind' of backoff/],
   [{ infer, backoff: { type: "linear" } }, /backoff\.type must be exponential or fixed/],
