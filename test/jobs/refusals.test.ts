@@ -140,7 +140,6 @@ describe("what is wrong with a job", () => {
     ["state=done", /state must be of/],
     ["label=team", /label must be a name and a value/],
     ["after=job_none", /after must be the id of a job/],
-    ["schedule=sched_x", /unknown query parameter 'schedule'/],
   ])("is a list by %s", async (query, words) => {
     const { status, body } = await ask(`${served.url}/v2/jobs?${query}`);
     expect([status, body.error]).toEqual([400, expect.stringMatching(words)]);
