@@ -127,9 +127,9 @@ export const admissionSettings = sharedSettings.extend({
     .number()
     .int()
     .positive()
-    .default(268_435_456)
+    .default(536_870_912)
     .describe(
-      "bytes of all such jobs, some 2 KiB of each beside its body, before further delayed ones get 503; " +
+      "bytes of all such jobs, some 3 KiB of each beside its body, before further delayed ones get 503; " +
         "above it jobs that fail are not tried again",
     ),
   BATON_RECONNECT_GRACE_MS: z.coerce

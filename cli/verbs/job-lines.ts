@@ -52,8 +52,9 @@ export function failureOf(job: JsonObject): Failure | undefined {
 }
 
 /** One line that says how far a job is. */
-export function progressLine({ state, position, progress, error }: JsonObject): string {
+export function progressLine({ state, position, progress, error, run_at: runAt }: JsonObject): string {
   const said = shown(state);
+  if (state === "scheduled" && typeof runAt === "string") return `${said} for ${onOneLine(runAt)}`;
   if (state === "queued" && typeof position === "number") return `${said}, ${position} before it`;
   if (state === "running" && isObject(progress)) return `${said}, ${progressText(progress)}`;
   return error === undefined || error === null ? said : `${said}: ${errorText(error)}`;

@@ -125,6 +125,7 @@ describe("a job", () => {
     [{ state: "running", progress: null }, "running"],
     [{ state: "cancelled", progress: { tokens: 1, max_tokens: null } }, "cancelled"],
     [{ state: "failed", error }, "failed: set aside (poison_request)"],
+    [{ state: "scheduled", run_at: "2026-12-01T09:00:00.000Z" }, "scheduled for 2026-12-01T09:00:00.000Z"],
   ])("%j is as far as '%s'", (job, line) => expect(progressLine(readJob(JSON.stringify(job)))).toBe(line));
 
   it.each([

@@ -11,7 +11,7 @@
 local function laterKey(load) return 'later:' .. load:sub(6) end
 
 -- What such a job takes beside its body: its record, its places here and in the index, and a timer.
-local LATER_BYTES = 2048
+local LATER_BYTES = 3072
 
 -- Returns when a job is due, by two fields of its record; nil if it does not wait.
 local function dueOf(due, made)

@@ -3,7 +3,7 @@ import { useFleet } from "../support/fleet/use-fleet.js";
 import { until } from "../support/until.js";
 import { baton, startBaton, type Surroundings } from "./baton.js";
 
-const served = useFleet({ gateways: 1, workers: 1, models: ["simple", "tale-gpt"] });
+const served = useFleet({ gateways: 1, workers: 1, jobs: 1, models: ["simple", "tale-gpt"] });
 const ask = (args: readonly string[], more: Surroundings = {}) =>
   baton(["jobs", ...args], { url: served.url, ...more });
 
@@ -29,6 +29,14 @@ async function stateOf(id: string): Promise<unknown> {
 }
 
 describe("jobs submit", () => {
+  it("waits for a job that is delayed, too", async () => {
+    const terms = ["--delay", "300ms", "--attempts", "2", "--wait"];
+    const { code, stdout, stderr } = await ask(["submit", "simple", "--infer", "-", ...terms], { stdin: sum });
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^attempts_made +1$/m);
+    expect(stderr).toMatch(/baton: scheduled for 20\S+Z\n/);
+  });
+
   it("waits for the result where it is told to", async () => {
     const args = ["submit", "simple", "--infer", "-", "--wait"];
     const { code, stdout, stderr } = await ask(args, { stdin: sum });

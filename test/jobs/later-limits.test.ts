@@ -15,7 +15,7 @@ const served = useFleet({
   direct: true,
   env: {
     BATON_DELAYED_LIMIT: "3",
-    BATON_DELAYED_BYTES: "9000",
+    BATON_DELAYED_BYTES: "13000",
     BATON_QUEUE_LIMIT: "2",
     BATON_TENANT_HEADER: "x-tenant",
   },

@@ -76,7 +76,7 @@ describe("a job that is to be queued later", () => {
     expect(await record(job("r1"))).toBe("known");
     expect(await record(job("r1"), { digest: "other" })).toBe("mismatch");
     expect(await view("r1")).toMatchObject({ state: "scheduled", made: 0, request: "", queuedAt: undefined });
-    expect(await counted()).toEqual({ later: [1, 3_048], "l:default": [1, 3_048] });
+    expect(await counted()).toEqual({ later: [1, 4_072], "l:default": [1, 4_072] });
     const facts = { job: `${lab.lane.model}:${TENANT}:r1`, run: "0" };
     const found = await entries();
     expect(found.map(([, tenant, , event]) => [tenant, event])).toEqual([[TENANT, "due"]]);
@@ -91,10 +91,10 @@ describe("a job that is to be queued later", () => {
     expect(await record(job("r2"), {}, two)).toBe("recorded");
     expect(await record(job("r3"), {}, two)).toBe("too-many");
     expect(await record(job("r3", "other"), {}, two)).toBe("recorded");
-    expect(await record(job("r4"), {}, { jobs: undefined, bytes: 4 * 3_048 - 1 })).toBe("too-large");
-    expect(await record(job("r4"), {}, { jobs: undefined, bytes: 4 * 3_048 })).toBe("recorded");
+    expect(await record(job("r4"), {}, { jobs: undefined, bytes: 4 * 4_072 - 1 })).toBe("too-large");
+    expect(await record(job("r4"), {}, { jobs: undefined, bytes: 4 * 4_072 })).toBe("recorded");
     expect(await view("r3")).toBeUndefined();
-    expect(await counted()).toEqual({ later: [4, 12_192], "l:default": [3, 9_144], "l:other": [1, 3_048] });
+    expect(await counted()).toEqual({ later: [4, 16_288], "l:default": [3, 12_216], "l:other": [1, 4_072] });
   });
 
   it("is queued by one of those who know when it is due, and by nobody who does not", async () => {
@@ -118,14 +118,14 @@ describe("a job that is to be queued later", () => {
     expect(await overdue(1)).toEqual(["r2"]);
     await lab.redis.unlink(jobKey(job("r2")));
     expect(await overdue()).toEqual(["r1"]);
-    expect(await counted()).toEqual({ later: [2, 6_096], "l:default": [2, 6_096] });
+    expect(await counted()).toEqual({ later: [2, 8_144], "l:default": [2, 8_144] });
   });
 
   it("is counted anew where the counts were changed by hand", async () => {
     await record(job("r1"));
     await lab.redis.hset(loadKey(undefined), "later", "7 7", "l:default", "7 7", "l:other", "7 7");
     await recount(lab.redis, loadKey(undefined), 1, new AbortController().signal);
-    expect(await counted()).toEqual({ later: [1, 3_048], "l:default": [1, 3_048] });
+    expect(await counted()).toEqual({ later: [1, 4_072], "l:default": [1, 4_072] });
   });
 
   it("is ended once, at the stage that was looked at, and keeps its body unless it was cancelled", async () => {
@@ -165,7 +165,7 @@ describe("a job that is to be queued later", () => {
     }
     expect(await putOff(lab.redis, job("r1"), await stage("r1"), 10)).toBeLessThanOrEqual(15);
     expect(await overdueJobs(lab.redis, 1, 0, 10)).toEqual([]);
-    expect(await counted()).toEqual({ later: [1, 3_048], "l:default": [1, 3_048] });
+    expect(await counted()).toEqual({ later: [1, 4_072], "l:default": [1, 4_072] });
   });
 });
 
@@ -176,7 +176,7 @@ describe("a job that is tried more than once", () => {
       const request = made === 1 ? "r1" : `r1-${made}`;
       await fail(request);
       expect(await view("r1")).toMatchObject({ state: "scheduled", made, queuedAt: undefined, failure: undefined });
-      expect(await counted()).toEqual({ later: [1, 3_048], "l:default": [1, 3_048] });
+      expect(await counted()).toEqual({ later: [1, 4_072], "l:default": [1, 4_072] });
       expect(await admitted(again("r1", await stage("r1"), `r1-${made + 1}`))).toEqual(["admitted"]);
     }
     await fail("r1-3");
