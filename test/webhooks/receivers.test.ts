@@ -212,6 +212,39 @@ describe("a receiver", () => {
     }
     const runs = async () => (await redis.keys("{jobs}:deliveries:msg_*")).filter((key) => key.includes(message));
     await expect.poll(async () => (await runs()).length).toBe(1);
+    // A minute may end meanwhile.
+    const statuses: number[] = [];
+    for (let i = 0; i < 21 && statuses.at(-1) !== 429; i++) {
+      const { status, body } = await client.ask<{ code?: string }>("POST", `/deliveries/${message}/replay`);
+      expect(body.code).toBe(status === 429 ? "replay_limit" : undefined);
+      statuses.push(status);
+    }
+    expect(statuses.at(-1)).toBe(429);
+  });
+
+  it("gets what BullMQ has lost all the same", { timeout: 60_000 }, async () => {
+    let isDown = true;
+    const url = receiver.on("/lost", (_, response) => {
+      if (!isDown) return 204;
+      response.writeHead(503, { "retry-after": "3600" }).end();
+      return undefined;
+    });
+    const client = newClient();
+    await client.register(url);
+    await noteExpiries(redis, tenant);
+    await expect.poll(async () => (await client.deliveries())[0]?.attempts.length).toBe(1);
+    const message = (await client.deliveries())[0]?.id ?? "";
+    isDown = false;
+    // As a failover of the master that has BullMQ's keys leaves it, an hour later.
+    const lost = (await redis.keys("{jobs}:deliveries:msg_*")).filter((key) => key.includes(message));
+    expect(lost).toHaveLength(1);
+    for (const key of lost) {
+      await redis.del(key);
+      await redis.zrem("{jobs}:deliveries:delayed", key.slice("{jobs}:deliveries:".length));
+    }
+    await redis.zadd(webhookKeys.pending, 1, `${tenant}:${message}`);
+    await expect.poll(async () => (await client.deliveries())[0]?.state, { timeout: 40_000 }).toBe("delivered");
+    expect(receiver.at("/lost")).toHaveLength(2);
   });
 
   it("has a webhook that cannot be read: its run goes on trying, and does not grow", async () => {
