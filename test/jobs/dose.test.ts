@@ -11,13 +11,13 @@ import { ask, simpleBody, submit, type Body } from "./ask.js";
 
 const full = process.env["BATON_FULL"] === "1";
 const dose = {
-  jobs: full ? 10_000 : 300,
+  jobs: full ? 10_000 : 200,
   clients: full ? 16 : 8,
   /** How often each kind of part is killed, and the ms between two kills of a kind. */
   kills: full ? 12 : 2,
-  everyMs: full ? [7_000, 6_000, 5_000, 9_000, 8_000] : [700, 900, 800, 1_200, 1_000],
+  everyMs: full ? [7_000, 6_000, 5_000, 9_000, 8_000] : [500, 700, 400, 600, 300],
   /** For so long, in ms, jobs are submitted. */
-  spreadMs: full ? 120_000 : 4_000,
+  spreadMs: full ? 120_000 : 3_000,
   /** One job in so many is submitted again under its key although it was answered. */
   repeated: 10,
   /** One in so many has a webhook of its own. */
