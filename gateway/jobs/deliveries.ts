@@ -64,6 +64,9 @@ const LOST_AT_ONCE = 100;
 const LOCK_MS = 5_000;
 /** At this interval jobs are looked for whose process is gone. */
 const STALLED_EVERY_MS = 2_500;
+/** A run that is called may be on its way still to where it waits. */
+const CALLS = 5;
+const CALL_AGAIN_MS = 100;
 /** After an error of Redis a job, or the worker, tries again after this time. */
 const RETRY_MS = 1_000;
 /** Errors of Redis, and processes that die, end no delivery. */
@@ -182,7 +185,7 @@ export class Deliveries {
       });
       return;
     }
-    const waitMs = this.#take(webhook);
+    const waitMs = this.#take(webhook, nameOf(run));
     if (waitMs !== undefined) return this.#postpone(job, token, waitMs);
     let answered: Answered | undefined;
     try {
@@ -233,11 +236,11 @@ export class Deliveries {
     throw new DelayedError();
   }
 
-  #take(webhook: Webhook): number | undefined {
+  #take(webhook: Webhook, run: string): number | undefined {
     const now = performance.now();
     const taken: [Slots, string][] = [];
     for (const [slots, name] of this.#slotsOf(webhook)) {
-      const waitMs = slots.take(name, now);
+      const waitMs = slots.take(name, now, run);
       if (waitMs !== undefined) {
         for (const [others, theirs] of taken) others.release(theirs, now);
         return waitMs;
@@ -250,7 +253,26 @@ export class Deliveries {
   #release(webhook: Webhook, answered: Answered | undefined): void {
     const now = performance.now();
     const took = answered && { ms: answered.ms, hung: HANGING.includes(answered.error) };
-    for (const [slots, name] of this.#slotsOf(webhook)) slots.release(name, now, took);
+    for (const [slots, name] of this.#slotsOf(webhook)) {
+      for (let calls = slots.release(name, now, took); calls > 0; calls--) void this.#callNext(slots, name);
+    }
+  }
+
+  /** A run that waits for a slot need not wait for as long as it was told. */
+  async #callNext(slots: Slots, name: string): Promise<void> {
+    for (let run = slots.next(name); run !== undefined; run = slots.next(name)) {
+      for (let tries = 0; tries < CALLS; tries++) {
+        try {
+          const job = await this.#queue.getJob(run);
+          // Another process may have made it.
+          if (job === undefined) break;
+          return await job.promote();
+        } catch {
+          // It has come by itself, or is about to be put where it waits.
+          await delay(CALL_AGAIN_MS);
+        }
+      }
+    }
   }
 
   #slotsOf({ tenant, url }: Webhook): [Slots, string][] {

@@ -1,8 +1,9 @@
 /**
  * How many attempts may run at a time, of each name: a receiver that is slow has so many of its
  * own waiting, and takes no room from others. Who finds none is told when to come again, each a
- * little later than the one before, so that hardly anybody has to come twice. Where all that were
- * tried last have hung, nobody is let in for a while, and then one to see whether it still does.
+ * little later than the one before, so that hardly anybody has to come twice; and is called sooner
+ * where a slot is given back. Where all that were tried last have hung, nobody is let in for a
+ * while, and then one to see whether it still does.
  */
 interface Turn {
   running: number;
@@ -14,6 +15,8 @@ interface Turn {
   hung: number;
   /** Until then nobody is let in; in the past where nothing hangs. */
   shutUntil: number;
+  /** Those that were sent away, in their order. */
+  readonly away: Set<string>;
 }
 
 /** What an attempt came to. */
@@ -25,6 +28,8 @@ interface Took {
 
 /** What is believed before the first attempt has ended: most receivers are quick. */
 const USUAL_MS = 20;
+/** So many of those that were sent away are called; others come when they were told. */
+const MOST_AWAY = 1_000;
 /** Above this many names, those with nothing under way are forgotten. */
 const MOST_KNOWN = 10_000;
 /** How much the newest attempt counts. */
@@ -52,27 +57,34 @@ export class Slots {
 
   /**
    * Takes a slot, which `release` gives back.
+   * @param who is to be called where there is none
    * @returns after how many ms to come again; undefined where there is one
    */
-  take(name: string, now: number): number | undefined {
-    const fresh = { running: 0, nextAt: now, msEach: USUAL_MS, hung: 0, shutUntil: 0 };
+  take(name: string, now: number, who: string): number | undefined {
+    const fresh = { running: 0, nextAt: now, msEach: USUAL_MS, hung: 0, shutUntil: 0, away: new Set<string>() };
     const turn = this.#turns.get(name) ?? fresh;
     this.#turns.set(name, turn);
     const isBroken = this.#isBroken(turn);
     const isOpen = isBroken ? turn.running === 0 && now >= turn.shutUntil : turn.running < this.#limit;
     if (isOpen) {
       turn.running++;
+      turn.away.delete(who);
       return undefined;
     }
     turn.nextAt = Math.max(turn.nextAt, now, isBroken ? turn.shutUntil : 0) + this.#apart(turn);
     turn.nextAt = Math.min(turn.nextAt, now + LONGEST_MS);
+    if (turn.away.size < MOST_AWAY) turn.away.add(who);
     return turn.nextAt - now;
   }
 
-  /** @param took undefined where no attempt was made */
-  release(name: string, now: number, took?: Took): void {
+  /**
+   * @param took undefined where no attempt was made
+   * @returns how many may be called now: one for the slot, and for all where it is well again
+   */
+  release(name: string, now: number, took?: Took): number {
     const turn = this.#turns.get(name);
-    if (turn === undefined) return;
+    if (turn === undefined) return 0;
+    const wasBroken = this.#isBroken(turn);
     turn.running--;
     if (took !== undefined) {
       const before = this.#apart(turn);
@@ -82,7 +94,17 @@ export class Slots {
       // As if those who were sent away had been told what is known now.
       turn.nextAt = now + Math.max(turn.nextAt - now, 0) * (this.#apart(turn) / before);
     }
-    if (turn.running === 0 && this.#turns.size > MOST_KNOWN) this.#turns.delete(name);
+    if (turn.running === 0 && turn.away.size === 0 && this.#turns.size > MOST_KNOWN) this.#turns.delete(name);
+    if (this.#isBroken(turn)) return 0;
+    return Math.min(wasBroken ? this.#limit : 1, turn.away.size);
+  }
+
+  /** @returns who was sent away first of those that were not called yet */
+  next(name: string): string | undefined {
+    const away = this.#turns.get(name)?.away;
+    const [first] = away ?? [];
+    if (first !== undefined) away?.delete(first);
+    return first;
   }
 
   #isBroken({ hung }: Turn): boolean {

@@ -53,7 +53,7 @@ describe("urlFault", () => {
     "//example.com",
     "",
     `https://example.com/${"a".repeat(2_048)}`,
-  ])("refuses %s", (url) => {
+  ])("refuses %s (A61)", (url) => {
     expect(urlFault(url, none)).toBeTypeOf("string");
   });
 

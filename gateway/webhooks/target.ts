@@ -33,7 +33,7 @@ export function parseTarget(text: string): Target {
   }
 }
 
-/** A URL of a job's own as if it were a webhook: it signs alike, and nothing can be changed of it. */
+/** A URL of a job's own as if it were a webhook: it signs alike, and nothing of it changes. */
 export function webhookOfJob(tenant: string, job: string, { url, secret }: Extract<Target, { url: string }>): Webhook {
   return { id: job, tenant, url, events: [], enabled: true, createdAt: 0, secret };
 }

@@ -101,6 +101,11 @@ describe("the README's first requests", () => {
     expect([made.id, made.secret]).toEqual([expect.stringMatching(/^wh_/), expect.stringMatching(/^whsec_/)]);
   });
 
+  it("submit a job with a webhook of its own, which shows its secret", async () => {
+    const job = JSON.parse(await paste(commands[11] ?? "")) as { id: string; webhook: { secret: string } };
+    expect([job.id, job.webhook.secret]).toEqual([expect.stringMatching(/^job_/), expect.stringMatching(/^whsec_/)]);
+  });
+
   it("are shorter with the command line", { timeout: 120_000 }, async () => {
     const said = await paste(commands[12] ?? "");
     expect(said).toMatch(/\bcat\b/i);

@@ -1,30 +1,34 @@
-/** Jobs over a Redis Cluster, where the buckets of a tenant's jobs lie at several masters. */
+/**
+ * Jobs over a Redis Cluster, where the buckets of a tenant's jobs lie at several masters, and what
+ * is told of them at yet another.
+ */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { clusterStore } from "../support/fleet/cluster-store.js";
 import { startFleet, type Fleet } from "../support/fleet/fleet.js";
 import { find, jobsOf, made } from "../schedules/ask.js";
+import { Receiver, WebhookClient } from "../support/jobs/webhooks.js";
 import { accepted, ask, ended, simpleBody } from "./ask.js";
 
 describe("jobs over a Redis Cluster", () => {
   let fleet: Fleet;
+  let receiver: Receiver;
   beforeAll(async () => {
     const store = await clusterStore();
-    const env = { BATON_BUCKETS: "8" };
-    fleet = await startFleet({
-      gateways: 2,
-      workers: 1,
-      jobs: 1,
-      models: ["simple", "picky", "gen-cheap"],
-      store,
-      env,
-    });
+    receiver = await Receiver.start();
+    const env = { BATON_BUCKETS: "8", BATON_WEBHOOK_ALLOW: "127.0.0.0/8" };
+    const models = ["simple", "picky", "gen-cheap"];
+    fleet = await startFleet({ gateways: 2, workers: 1, jobs: 1, models, store, env });
     await fleet.whenServing(60_000);
   }, 240_000);
-  afterAll(() => fleet.dispose());
+  afterAll(async () => {
+    await fleet.dispose();
+    await receiver.dispose();
+  });
 
-  it("run, are run once more, and are listed over all buckets", { timeout: 120_000 }, async () => {
+  it("run, are run once more, are listed over all buckets, and are told of", { timeout: 120_000 }, async () => {
     const [url = "", other = ""] = fleet.urls;
     const picky = { inputs: [{ name: "INPUT", datatype: "INT64", shape: [1, 1], data: [1_000_000] }] };
+    const webhook = { url: receiver.url("/told"), events: ["job.started", "job.completed", "job.failed"] };
     const ids: string[] = [];
     for (let i = 0; i < 24; i++) {
       const generate = { text_input: "Once", max_tokens: 3 };
@@ -34,7 +38,7 @@ describe("jobs over a Redis Cluster", () => {
           : i % 6 === 1
             ? (["gen-cheap", { generate }] as const)
             : (["simple", { infer: simpleBody(i) }] as const);
-      ids.push((await accepted(url, model, job)).id);
+      ids.push((await accepted(url, model, { ...job, webhook })).id);
     }
     const ends = await Promise.all(ids.map((id) => ended(other, id)));
     expect(ends.map(({ state }) => state)).toEqual(ids.map((_, i) => (i % 6 === 0 ? "failed" : "completed")));
@@ -47,6 +51,12 @@ describe("jobs over a Redis Cluster", () => {
     expect(listed.toSorted()).toEqual(ids.toSorted());
     expect((await ask(`${other}/v2/jobs/${ids[0]}/retry`, { method: "POST" })).status).toBe(202);
     expect(await ended(url, ids[0] ?? "")).toMatchObject({ state: "failed", attempts_made: 2 });
+    // That each has begun, and how it has ended; the one that was run twice, twice.
+    await expect.poll(() => new Set(receiver.at("/told").map(({ id }) => id)).size).toBe(2 * ids.length + 2);
+    const deliveries = () => new WebhookClient(other).deliveries(`?job=${ids[0]}`);
+    const delivered = ["job.failed", "job.failed", "job.started", "job.started"].map((event) => `${event} delivered`);
+    const told = async () => (await deliveries()).map(({ event, state }) => `${event} ${state}`).sort();
+    await expect.poll(told).toEqual(delivered);
   });
   it("run later, are tried more than once, and are cancelled while they wait", { timeout: 120_000 }, async () => {
     const [url = "", other = ""] = fleet.urls;

@@ -2,8 +2,9 @@
 import { describe, expect, it } from "vitest";
 import { webhookKeys } from "#shared/queue/keys.js";
 import { beginDelivery, type DeliveryRun } from "#shared/queue/webhooks/begin-delivery.js";
-import { listDeliveries, readDelivery } from "#shared/queue/webhooks/deliveries.js";
+import { listDeliveries, noteLooked, overdueDeliveries, readDelivery } from "#shared/queue/webhooks/deliveries.js";
 import { noteAttempt } from "#shared/queue/webhooks/note-attempt.js";
+import { noteReplay, replayLimits } from "#shared/queue/webhooks/note-replay.js";
 import { readRevisions, readWebhooks } from "#shared/queue/webhooks/webhooks.js";
 import { writeWebhook } from "#shared/queue/webhooks/write-webhook.js";
 import { useLab } from "../support/queue/lab.js";
@@ -138,5 +139,44 @@ describe("a delivery", () => {
     const newest = named("pending", "msg_newest");
     expect(await beginDelivery(lab.redis, newest, kept, content)).toEqual({ said: "begun", replaced: [again] });
     expect(await readDelivery(lab.redis, "pending", "msg_0")).toBeUndefined();
+  });
+
+  it("is replayed so often in all and in a minute, and a tenant's no more often together", async () => {
+    const ask = (tenant: string, name: string) => noteReplay(lab.redis, tenant, "msg_1", name);
+    const key = webhookKeys.delivery("replays", "msg_1");
+    expect(await ask("replays", "none")).toBe("unknown");
+    await begin(named("replays", "msg_1"));
+    const said: string[] = [];
+    // A minute may end meanwhile.
+    for (let i = 0; i < 2 * replayLimits.lately + 1 && said.at(-1) !== "often"; i++)
+      said.push(await ask("replays", `r${i}`));
+    expect(said.at(-1)).toBe("often");
+    expect(said.length).toBeGreaterThan(replayLimits.lately);
+    expect(await ask("replays", `r${said.length - 2}`)).toBe("granted");
+    await lab.redis.hset(key, "minute", "1");
+    expect(await ask("replays", "later")).toBe("granted");
+    expect(await lab.redis.hget(key, "replays")).toBe(String(said.length));
+    await lab.redis.set(webhookKeys.replays("replays"), replayLimits.tenant, "PX", MINUTE);
+    await lab.redis.hset(key, "minute", "1");
+    expect(await ask("replays", "others")).toBe("tenant");
+    await lab.redis.hset(key, "replays", replayLimits.delivery);
+    expect(await ask("replays", "last")).toBe("spent");
+  });
+
+  it("is found where it is pending for too long, and not once it has ended or is forgotten", async () => {
+    const overdue = async () =>
+      (await overdueDeliveries(lab.redis, 30_000, 100)).filter(({ tenant }) => tenant === "lost");
+    const [one, other] = [named("lost", "msg_1"), named("lost", "msg_2")];
+    for (const run of [one, other]) await begin(run);
+    expect(await overdue()).toEqual([]);
+    for (const { message } of [one, other]) await lab.redis.zadd(webhookKeys.pending, 1, `lost:${message}`);
+    expect((await overdue()).map(({ message }) => message)).toEqual(["msg_1", "msg_2"]);
+    await end(one);
+    await noteLooked(lab.redis, other, true);
+    expect(await overdue()).toEqual([]);
+    await noteLooked(lab.redis, other, false);
+    expect(await lab.redis.zscore(webhookKeys.pending, "lost:msg_2")).toBeNull();
+    await noteLooked(lab.redis, other, true);
+    expect(await lab.redis.zscore(webhookKeys.pending, "lost:msg_2")).toBeNull();
   });
 });

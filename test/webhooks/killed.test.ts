@@ -64,7 +64,7 @@ describe("two jobs processes", () => {
     await remove(id);
   });
 
-  it("are both killed in the middle of deliveries: each is made again, with the same id", async () => {
+  it("are both killed in the middle of deliveries: each is made again, with the same id (F31)", async () => {
     const MESSAGES = 4;
     let answers = false;
     const url = receiver.on("/killed", () => (answers ? 204 : undefined));

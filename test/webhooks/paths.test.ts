@@ -83,7 +83,7 @@ describe("/v2/webhooks", () => {
     "https://93.184.215.14:4222/",
     "http://93.184.215.14/",
     "no url",
-  ])("refuses %s", async (url) => {
+  ])("refuses %s (A61)", async (url) => {
     const client = newClient();
     const made = await client.ask<Refusal>("POST", "/webhooks", { url, events: EVENTS });
     expect([made.status, made.body.code]).toEqual([400, "url_not_allowed"]);

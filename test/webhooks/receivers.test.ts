@@ -23,7 +23,7 @@ const served = useFleet({
   direct: true,
 });
 
-describe("a receiver", () => {
+describe("a receiver (F33)", () => {
   let receiver: Receiver;
   let redis: Redis;
   let count = 0;
@@ -60,7 +60,7 @@ describe("a receiver", () => {
     attempts.map(({ error }) => error);
   const thrice = (error: string) => Array.from({ length: TRIES }, () => error);
 
-  it("answers 500 twice: it gets the same message again, signed anew", async () => {
+  it("answers 500 twice: it gets the same message again, signed anew (A65)", async () => {
     let left = 2;
     const url = receiver.on("/500", () => (left-- > 0 ? 500 : 200));
     const { delivery, secret } = await deliverTo(url);
@@ -73,9 +73,11 @@ describe("a receiver", () => {
     const [first] = received;
     if (first === undefined) throw new Error("nothing came");
     expect(() => verified({ ...first, body: first.body.replace("chain", "other") }, secret)).toThrow();
+    const stale = String(Number(first.headers["webhook-timestamp"]) - 600);
+    expect(() => verified({ ...first, headers: { ...first.headers, "webhook-timestamp": stale } }, secret)).toThrow();
   });
 
-  it("redirects inside: that is not followed", async () => {
+  it("redirects inside: that is not followed (A63)", async () => {
     const inside = receiver.url("/inside");
     const url = receiver.on("/301", (_, response) => {
       response.writeHead(301, { location: inside }).end();
@@ -126,7 +128,7 @@ describe("a receiver", () => {
     expect(reset).toEqual(thrice("connection_lost"));
   });
 
-  it("answers 200 without end, or what would be large if it were inflated: little of it is read", async () => {
+  it("answers 200 without end, or what would be large if it were inflated: little of it is read (A64)", async () => {
     let sent = 0;
     let cut = 0;
     const endless = receiver.on("/endless", (_, response, socket) => {
@@ -163,7 +165,7 @@ describe("a receiver", () => {
     await expect.poll(() => client.deliveries(`?webhook=${hanging.id}&state=pending`), { timeout: 30_000 }).toEqual([]);
   });
 
-  it("can be sent a message once more, delivered or not, and verifies by each secret of a rotation", async () => {
+  it("can be sent a message once more, delivered or not, and verifies by each secret of a rotation (A65)", async () => {
     let isBroken = true;
     const url = receiver.on("/replayed", () => (isBroken ? 400 : 204));
     const { client, id, secret, delivery } = await deliverTo(url);
@@ -212,6 +214,39 @@ describe("a receiver", () => {
     }
     const runs = async () => (await redis.keys("{jobs}:deliveries:msg_*")).filter((key) => key.includes(message));
     await expect.poll(async () => (await runs()).length).toBe(1);
+    // A minute may end meanwhile.
+    const statuses: number[] = [];
+    for (let i = 0; i < 21 && statuses.at(-1) !== 429; i++) {
+      const { status, body } = await client.ask<{ code?: string }>("POST", `/deliveries/${message}/replay`);
+      expect(body.code).toBe(status === 429 ? "replay_limit" : undefined);
+      statuses.push(status);
+    }
+    expect(statuses.at(-1)).toBe(429);
+  });
+
+  it("gets what BullMQ has lost all the same", { timeout: 60_000 }, async () => {
+    let isDown = true;
+    const url = receiver.on("/lost", (_, response) => {
+      if (!isDown) return 204;
+      response.writeHead(503, { "retry-after": "3600" }).end();
+      return undefined;
+    });
+    const client = newClient();
+    await client.register(url);
+    await noteExpiries(redis, tenant);
+    await expect.poll(async () => (await client.deliveries())[0]?.attempts.length).toBe(1);
+    const message = (await client.deliveries())[0]?.id ?? "";
+    isDown = false;
+    // As a failover of the master that has BullMQ's keys leaves it, an hour later.
+    const lost = (await redis.keys("{jobs}:deliveries:msg_*")).filter((key) => key.includes(message));
+    expect(lost).toHaveLength(1);
+    for (const key of lost) {
+      await redis.del(key);
+      await redis.zrem("{jobs}:deliveries:delayed", key.slice("{jobs}:deliveries:".length));
+    }
+    await redis.zadd(webhookKeys.pending, 1, `${tenant}:${message}`);
+    await expect.poll(async () => (await client.deliveries())[0]?.state, { timeout: 40_000 }).toBe("delivered");
+    expect(receiver.at("/lost")).toHaveLength(2);
   });
 
   it("has a webhook that cannot be read: its run goes on trying, and does not grow", async () => {
@@ -238,7 +273,7 @@ describe("a receiver", () => {
     await expect.poll(async () => (await client.deliveries())[0]?.attempts.length).toBe(2);
   });
 
-  it("has a secret that nobody reads a second time: not by the paths, in Redis or in a log", async () => {
+  it("has a secret that nobody reads a second time: not by the paths, in Redis or in a log (A66)", async () => {
     const { client, id, secret } = await deliverTo(receiver.url("/secret"));
     const paths = [`/webhooks/${id}`, "/webhooks", "/deliveries"];
     const shown = await Promise.all(paths.map(async (path) => (await client.ask("GET", path)).text));

@@ -58,7 +58,7 @@ describe("Sender", () => {
     "localhost",
     "localhost.",
     "169.254.169.254",
-  ])("connects to nothing inside: %s", async (host) => {
+  ])("connects to nothing inside: %s (A61)", async (host) => {
     for (const scheme of ["http", "https"]) {
       expect(await send(`${scheme}://${host}:${port}/`)).toEqual({ said: ["url_not_allowed"], connected: 0 });
     }
@@ -70,7 +70,7 @@ describe("Sender", () => {
     expect(await send(url, { allowed: "10.0.0.0/8" })).toEqual({ said: ["url_not_allowed"], connected: 0 });
   });
 
-  it("judges a name by each of its answers", async () => {
+  it("judges a name by each of its answers (A62)", async () => {
     const url = `http://hooks.example:${port}/`;
     const addresses = ["127.0.0.1", "127.0.0.2", "::ffff:127.0.0.2"];
     const { said, connected } = await send(url, { allowed: "127.0.0.1/32", addresses, times: 3 });

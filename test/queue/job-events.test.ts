@@ -1,0 +1,132 @@
+/** What scripts note of jobs, and only where somebody wants to be told. */
+import { describe, expect, it } from "vitest";
+import { eventsKey, outcomeKey, wantedKey } from "#shared/queue/keys.js";
+import type { EventType } from "#shared/queue/events.js";
+import { commit } from "#shared/queue/work/commit.js";
+import { noteBegun } from "#shared/queue/work/note-begun.js";
+import { release } from "#shared/queue/work/release.js";
+import { noteWanted } from "#shared/queue/webhooks/note-wanted.js";
+import {
+  addressOf,
+  admit,
+  applicant,
+  giveError,
+  IDLE_MS,
+  LIMITS,
+  put,
+  result,
+  SEQUENCE,
+  take,
+  takeOne,
+  useLab,
+} from "../support/queue/lab.js";
+
+const lab = useLab();
+let count = 0;
+const outbox = eventsKey(0);
+
+interface Facts {
+  readonly job: string;
+  readonly state: string;
+  readonly made: string;
+  readonly failure?: string;
+  readonly own?: string;
+}
+
+/** What was noted since the last call, in its order. */
+async function noted(): Promise<[type: string, facts: Facts][]> {
+  const entries = await lab.redis.xrange(outbox, "-", "+");
+  await lab.redis.del(outbox, wantedKey(0));
+  return entries.map(([, [, , , type, , facts]]) => [String(type), JSON.parse(String(facts)) as Facts]);
+}
+const want = (...events: EventType[]) => noteWanted(lab.redis, 1, { tenant: "default", revision: ++count, events });
+const types = async () => (await noted()).map(([type]) => type);
+
+async function admitJob(tell?: string, isStep = false): Promise<string> {
+  const request = `j${count++}`;
+  const own = tell !== undefined && { tell, target: '{"id":"wh_1"}' };
+  const record = { type: "infer", options: "{}", shown: "{}", body: Buffer.from("{}"), ...own };
+  const sequence = isStep ? { name: SEQUENCE, start: true, end: false } : undefined;
+  const one = { ...applicant(lab.lane, request, request), sequence, job: { keptMs: 60_000, record } };
+  expect(await admit(lab.redis, { gateway: "gw", limits: LIMITS }, [one])).toEqual([{ said: "admitted" }]);
+  return request;
+}
+const finish = async () => commit(lab.queue, [result(await takeOne(lab.queue), { action: "drop" })], IDLE_MS);
+
+describe("that a job has begun", () => {
+  it("is said by its entry where somebody wants to know, and noted once, by who owns it", async () => {
+    await want("job.started");
+    await admitJob();
+    const delivery = await takeOne(lab.queue);
+    expect(delivery).toMatchObject({ tellsBegin: true, number: 0 });
+    await noteBegun(lab.other, [delivery]);
+    expect(await lab.redis.xlen(outbox)).toBe(0);
+    await noteBegun(lab.queue, [delivery]);
+    await noteBegun(lab.queue, [delivery]);
+    await release(lab.queue, [delivery]);
+    const again = await takeOne(lab.other);
+    await noteBegun(lab.other, [again]);
+    await commit(lab.other, [result(again, { action: "drop" })], IDLE_MS);
+    expect((await noted()).map(([type, { state }]) => [type, state])).toEqual([["job.started", "running"]]);
+  });
+
+  it("is noted with its end where the worker could not, and not where none has run it", async () => {
+    await want("job.started", "job.completed", "job.cancelled");
+    await admitJob();
+    await finish();
+    expect(await types()).toEqual(["job.started", "job.completed"]);
+    await want("job.started", "job.cancelled");
+    await giveError(lab, await admitJob(), '{"code":"cancelled","message":"m"}');
+    expect(await types()).toEqual(["job.cancelled"]);
+  });
+
+  it("costs a step nothing that nobody wants to hear of", async () => {
+    await want("job.completed");
+    await admitJob();
+    expect((await takeOne(lab.queue)).tellsBegin).toBe(false);
+    await admitJob("job.started", true);
+    const [step] = await take(lab.queue);
+    expect(step).toMatchObject({ tellsBegin: true, number: 1, start: true });
+    if (step !== undefined) await commit(lab.queue, [result(step, put("s"))], IDLE_MS);
+    await noted();
+  });
+});
+
+describe("how a job has ended", () => {
+  it.each([
+    ["cancelled", "job.cancelled"],
+    ["expired", "job.expired"],
+    ["model_error", "job.failed"],
+  ] as const)("with %s is %s", async (code, type) => {
+    await want(type);
+    const request = await admitJob();
+    const failure = JSON.stringify({ code, message: "why" });
+    await giveError(lab, request, failure);
+    const [[told, facts] = []] = await noted();
+    expect([told, facts]).toEqual([type, expect.objectContaining({ job: `default:${request}`, made: "1", failure })]);
+  });
+
+  it("is told to a webhook of its own as well, and only of the events that it names", async () => {
+    await admitJob("job.completed job.failed");
+    await finish();
+    expect((await noted()).map(([type, { own }]) => [type, own])).toEqual([["job.completed", '{"id":"wh_1"}']]);
+    await admitJob("job.failed");
+    await finish();
+    expect(await noted()).toEqual([]);
+    await want("job.completed");
+    await admitJob("job.failed");
+    await finish();
+    expect((await noted()).map(([type, { own }]) => [type, own])).toEqual([["job.completed", undefined]]);
+  });
+
+  it("is noted in the call that ends it, and not by a second one", async () => {
+    await want("job.completed");
+    const request = await admitJob();
+    const delivery = await takeOne(lab.queue);
+    const settled = [result(delivery, { action: "drop" })];
+    expect(await commit(lab.queue, settled, IDLE_MS)).toEqual(["committed"]);
+    expect(await commit(lab.queue, settled, IDLE_MS)).toEqual(["already"]);
+    expect(await lab.redis.hget(outcomeKey(addressOf(lab, request)), "kind")).toBe("result");
+    expect(await types()).toEqual(["job.completed"]);
+  });
+});
