@@ -15,7 +15,15 @@ import { QUEUE_PREFIX } from "#shared/queue/keys.js";
 import type { DueSchedule, ScheduleName } from "#shared/queue/schedules/schedules.js";
 import { delay } from "#shared/retry.js";
 import type { Jobs, StoredJob } from "../job-paths/jobs.js";
-import { dueTick, fired, triedUntil, withMiss, withRun, type Schedule } from "../schedules/schedule.js";
+import {
+  dueTick,
+  fired,
+  triedUntil,
+  UnreadableScheduleError,
+  withMiss,
+  withRun,
+  type Schedule,
+} from "../schedules/schedule.js";
 import type { Schedules, StoredSchedule } from "../schedules/schedules.js";
 
 export interface ScheduleRunsSettings {
@@ -79,7 +87,8 @@ export class ScheduleRuns {
   /** Has us woken for a schedule that is new, or goes on. */
   async notice(name: ScheduleName): Promise<void> {
     const { schedules } = this.#settings;
-    const next = (await schedules.find(name))?.schedule.next ?? null;
+    const stored = await schedules.find(name).catch(unlessUnreadable);
+    const next = stored?.schedule.next ?? null;
     if (next !== null) await this.#wakeFor([{ ...name, at: next }], await schedules.now(), KEPT_MS);
   }
 
@@ -129,7 +138,11 @@ export class ScheduleRuns {
     const { log } = this.#settings;
     const { tenant, id } = job.data;
     for (let step = 0; step < MOST_STEPS; step++) {
-      const after = await this.#step({ tenant, id });
+      const after = await this.#step({ tenant, id }).catch((error: unknown): Step => {
+        unlessUnreadable(error);
+        // A newer version beside this one may have written it, and takes it sooner or later.
+        return { wakeAt: Date.now() + AGAIN_MS.most * Math.random() };
+      });
       if (after === "rests") return;
       if (after === "goes on") continue;
       await job.moveToDelayed(Math.max(Date.now(), Math.ceil(after.wakeAt)), token);
@@ -206,6 +219,11 @@ type Step = "rests" | "goes on" | { readonly wakeAt: number };
 interface Clock {
   readonly now: number;
   readonly aheadMs: number;
+}
+
+function unlessUnreadable(error: unknown): undefined {
+  if (!(error instanceof UnreadableScheduleError)) throw error;
+  return undefined;
 }
 
 function waitFor({ next }: Schedule, { now, aheadMs }: Clock): Step {

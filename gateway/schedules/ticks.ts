@@ -32,13 +32,13 @@ export function* ticksAfter(rhythm: Rhythm, after: number): Generator<number, vo
   let last = after;
   // A skipped time of one date may come on the next one.
   let date = zone.dateOf(after) - DAY_MS;
-  for (let days = 0; days < MOST_DAYS; days++, date += DAY_MS) {
+  for (let from = date; date - from < MOST_DAYS * DAY_MS; date = following(cron, date)) {
     if (!isDay(cron, date)) continue;
     for (const tick of ticksOf(cron, zone.day(date))) {
       if (tick <= last) continue;
       yield tick;
       last = tick;
-      days = 0;
+      from = date;
     }
   }
 }
@@ -166,6 +166,13 @@ function isDay({ months, days, weekdays, anyDay, anyWeekday }: Cron, date: Local
   const isOfMonth = days.has(day.getUTCDate());
   const isOfWeek = weekdays.has(day.getUTCDay());
   return anyDay || anyWeekday ? isOfMonth && isOfWeek : isOfMonth || isOfWeek;
+}
+
+/** The next date that may be one of its days: the rest of another month is none. */
+function following({ months }: Cron, date: LocalDate): LocalDate {
+  const day = new Date(date);
+  const month = day.getUTCMonth();
+  return months.has(month + 1) ? date + DAY_MS : Date.UTC(day.getUTCFullYear(), month + 1, 1);
 }
 
 function ticksOf({ times, isHourly }: Cron, day: LocalDay): number[] {

@@ -123,7 +123,7 @@ export class BatchQueue {
     const { log } = this.#settings;
     const { tenant, id } = job.data;
     const { signal } = this.#closing;
-    const waitMs = this.#slots.take(tenant, performance.now());
+    const waitMs = this.#slots.take(tenant, performance.now(), id);
     if (waitMs !== undefined) return this.#postpone(job, token, waitMs);
     try {
       const run = await BatchRun.begin(this.#settings, tenant, id);
