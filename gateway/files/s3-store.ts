@@ -1,6 +1,6 @@
 /**
- * Objects in S3, or in what speaks its protocol. Region, credentials and endpoint are found as every
- * program with Amazon's SDK finds them.
+ * Objects in S3, or in what speaks its protocol. Region, credentials and endpoint are found as
+ * every program with Amazon's SDK finds them.
  */
 import {
   AbortMultipartUploadCommand,
@@ -51,26 +51,20 @@ export class S3ObjectStore implements ObjectStore {
       const { ETag } = await this.#ask(() => this.#client.send(new UploadPartCommand(part)));
       parts.push({ ETag, PartNumber: part.PartNumber });
     };
-    try {
-      let rest: Buffer = Buffer.alloc(0);
-      for await (const part of inParts(source)) {
-        size += part.length;
-        if (part.length < PART_BYTES) rest = part;
-        else await send(part);
-      }
-      if (parts.length === 0) {
-        await this.#ask(() => this.#client.send(new PutObjectCommand({ ...place, Body: rest })));
-        return size;
-      }
-      if (rest.length > 0) await send(rest);
-      const whole = { ...place, UploadId: upload, MultipartUpload: { Parts: parts } };
-      await this.#ask(() => this.#client.send(new CompleteMultipartUploadCommand(whole)));
-      return size;
-    } catch (error) {
-      // Upkeep removes what cannot be removed now.
-      await this.remove(name).catch(() => undefined);
-      throw error;
+    let rest: Buffer = Buffer.alloc(0);
+    for await (const part of inParts(source)) {
+      size += part.length;
+      if (part.length < PART_BYTES) rest = part;
+      else await send(part);
     }
+    if (parts.length === 0) {
+      await this.#ask(() => this.#client.send(new PutObjectCommand({ ...place, Body: rest })));
+      return size;
+    }
+    if (rest.length > 0) await send(rest);
+    const whole = { ...place, UploadId: upload, MultipartUpload: { Parts: parts } };
+    await this.#ask(() => this.#client.send(new CompleteMultipartUploadCommand(whole)));
+    return size;
   }
 
   async *read(name: string, from = 0): AsyncGenerator<Buffer> {
