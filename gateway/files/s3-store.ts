@@ -90,14 +90,12 @@ export class S3ObjectStore implements ObjectStore {
 
   async remove(name: string): Promise<void> {
     const place = this.#place(name);
-    const begun = { Bucket: this.#bucket, Prefix: place.Key };
-    const { Uploads = [] } = await this.#ask(() => this.#client.send(new ListMultipartUploadsCommand(begun)));
-    for (const { UploadId, Key } of Uploads) {
+    await this.#ask(() => this.#client.send(new DeleteObjectCommand(place)));
+    for (const { UploadId, Key } of await this.#begun(place.Key)) {
       if (Key !== place.Key) continue;
       const abort = new AbortMultipartUploadCommand({ ...place, UploadId });
       await this.#ask(() => this.#client.send(abort));
     }
-    await this.#ask(() => this.#client.send(new DeleteObjectCommand(place)));
   }
 
   close(): Promise<void> {
@@ -107,6 +105,18 @@ export class S3ObjectStore implements ObjectStore {
 
   #place(name: string) {
     return { Bucket: this.#bucket, Key: `${this.#prefix}/${name}` };
+  }
+
+  /** The uploads of several parts that nobody has finished. */
+  async #begun(prefix: string) {
+    try {
+      const list = new ListMultipartUploadsCommand({ Bucket: this.#bucket, Prefix: prefix });
+      return (await this.#client.send(list)).Uploads ?? [];
+    } catch (error) {
+      // Not every server knows this; those that do not have ways of their own to forget them.
+      if (error instanceof S3ServiceException && error.$metadata.httpStatusCode === 501) return [];
+      throw failure(error);
+    }
   }
 
   async #ask<T>(call: () => Promise<T>): Promise<T> {

@@ -24,8 +24,8 @@ describe("the README's first requests", () => {
     return stdout;
   }
 
-  it("are twelve", () => {
-    expect(commands).toHaveLength(12);
+  it("are thirteen", () => {
+    expect(commands).toHaveLength(13);
   });
 
   it("add and subtract", async () => {
@@ -94,8 +94,13 @@ describe("the README's first requests", () => {
     expect([made.id, made.secret]).toEqual([expect.stringMatching(/^wh_/), expect.stringMatching(/^whsec_/)]);
   });
 
+  it("upload a file", async () => {
+    const said = JSON.parse(await paste(commands[11] ?? "")) as object;
+    expect(said).toMatchObject({ object: "file", filename: "lines.jsonl", purpose: "batch", bytes: 113 });
+  });
+
   it("are shorter with the command line", { timeout: 120_000 }, async () => {
-    const said = await paste(commands[11] ?? "");
+    const said = await paste(commands[12] ?? "");
     expect(said).toMatch(/\bcat\b/i);
     expect(said).toMatch(/^OUTPUT +INT32 +\[1,1\] +20$/m);
     expect(said).toMatch(/^5 +1 +1 /m);

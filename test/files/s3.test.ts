@@ -53,7 +53,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await fleet?.dispose();
   s3.destroy();
-  await server.close();
+  // The last test has closed the server.
   rmSync(folder, { recursive: true, force: true });
 });
 
