@@ -57,7 +57,7 @@ const RENEW_MS = 30_000;
 /** Files that are looked at together where a list wants some of them only. */
 const LOOKED_AT = 100;
 /** How often upkeep looks, and after how long it tries again what it could not remove. */
-const TIDY_EVERY_MS = 10_000;
+const TIDY_EVERY_MS = 5_000;
 const AGAIN_MS = 60_000;
 const TIDIED_AT_ONCE = 20;
 const ID_BYTES = 18;

@@ -33,9 +33,9 @@ const CHUNK_BYTES = 131_072;
 /** Says where in the object a chunk begins, so that reading can begin anywhere. */
 const OFFSET = "Baton-Offset";
 /** How long one request to JetStream may take, in ms. */
-const REQUEST_MS = 3_000;
+const REQUEST_MS = 2_000;
 /** How long a message is tried again while NATS is away, in ms. */
-const BUDGET_MS = 6_000;
+const BUDGET_MS = 4_000;
 const PAUSE_MS = 100;
 /** Of JetStream's error codes, those that say that there is no room. */
 const NO_ROOM: ReadonlySet<number> = new Set([10_023, 10_047, 10_077, 10_028]);
