@@ -188,6 +188,13 @@ const listeningSettings = {
     .positive()
     .default(536_870_912)
     .describe("replies that wait for all clients together; above it those that read nothing are cut"),
+  BATON_UPLOAD_MS: z.coerce
+    .number()
+    .int()
+    .min(120_000)
+    .max(86_400_000)
+    .default(300_000)
+    .describe("how long a file may take to arrive; any other request may take 120 s"),
   BATON_LINGER_MS: z.coerce
     .number()
     .int()

@@ -43,6 +43,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
       origins: splitList(config.BATON_ALLOWED_ORIGINS),
     },
     limits: { unreadBytes: config.BATON_MAX_UNREAD_BYTES },
+    uploadMs: config.BATON_UPLOAD_MS,
   });
   lifecycle.onClose("http", () => {
     stopping = true;

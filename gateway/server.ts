@@ -58,6 +58,8 @@ export interface ServerOptions {
    */
   readonly accepting?: number;
   readonly limits?: Partial<ConnectionLimits>;
+  /** How long an upload may take to arrive, in ms; as long as any request unless it is given. */
+  readonly uploadMs?: number;
   /** By default, pages of this machine may use the gateway and pages of other sites may not. */
   readonly browsers?: BrowserRules;
 }
@@ -78,11 +80,14 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
     overrideGlobalObjects: false,
     errorHandler: (error) => refuseTarget(error, options.log),
   });
-  const limits = { connections: maxConnections, stallMs, unreadBytes: usualUnreadBytes, ...options.limits };
-  const connections = new Connections(limits, (unreadBytes) =>
-    options.log({ unreadBytes }, "connection cut: its client takes nothing"),
+  const usual = { connections: maxConnections, stallMs, unreadBytes: usualUnreadBytes, requestMs: requestTimeoutMs };
+  const limits = { ...usual, ...options.limits };
+  const connections = new Connections(
+    limits,
+    (unreadBytes) => options.log({ unreadBytes }, "connection cut: its client takes nothing"),
+    (socket) => refuseConnection(socket, "ERR_HTTP_REQUEST_TIMEOUT", connections.firstReply(socket)),
   );
-  const { webSockets, accepting = 1, browsers = usualBrowsers } = options;
+  const { webSockets, accepting = 1, uploadMs = requestTimeoutMs, browsers = usualBrowsers } = options;
   let closing = false;
 
   const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
@@ -98,7 +103,7 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
     const server = createServer(
       {
         headersTimeout: headersTimeoutMs,
-        requestTimeout: requestTimeoutMs,
+        requestTimeout: Math.max(uploadMs, limits.requestMs),
         keepAliveTimeout: keepAliveTimeoutMs,
         connectionsCheckingInterval: checkEveryMs,
         // A request without Host is refused further on, where the reply has our form.

@@ -2,8 +2,9 @@
 
 export interface ObjectStore {
   /**
-   * Keeps what `source` yields under the name, with bounded memory, and resolves when it is kept. An
-   * object of that name is replaced; where it fails, there is none.
+   * Keeps what `source` yields under the name, with bounded memory, and resolves when it is kept.
+   * An object of that name is replaced. Where it fails there is none, and what is left of it goes
+   * with `remove`, or when it is put again.
    * @param name of letters, digits, `.`, `_`, `-` and `/`
    * @returns how many bytes it has
    * @throws StoreUnavailable, StoreFull, and whatever `source` throws

@@ -57,7 +57,7 @@ const RENEW_MS = 30_000;
 /** Files that are looked at together where a list wants some of them only. */
 const LOOKED_AT = 100;
 /** How often upkeep looks, and after how long it tries again what it could not remove. */
-const TIDY_EVERY_MS = 10_000;
+const TIDY_EVERY_MS = 5_000;
 const AGAIN_MS = 60_000;
 const TIDIED_AT_ONCE = 20;
 const ID_BYTES = 18;
@@ -104,7 +104,7 @@ export class Files {
       return { ...address, ...given, ...kept, bytes };
     } catch (error) {
       // Where that is not known to be so, it is left to upkeep.
-      if (!(error instanceof InferenceError && error.code === "outcome_unknown")) await this.#abandon(address);
+      if (!(error instanceof InferenceError && error.code === "outcome_unknown")) void this.#abandon(address);
       throw refusalOf(error);
     }
   }
@@ -184,7 +184,7 @@ export class Files {
     if (all + bytes > allBytes) throw await this.#refusal(tenant, "all_bytes");
   }
 
-  /** Removes what has expired, was dropped, or was begun and not finished, until `signal` aborts. */
+  /** Removes what has expired, was dropped, or was never finished, until `signal` aborts. */
   async tidy(signal: AbortSignal): Promise<void> {
     const { redis, log } = this.#settings;
     while (!signal.aborted) {

@@ -1,6 +1,6 @@
 /**
- * Reads the form of an upload as it comes: its fields, and one file, which is handed on without being
- * held. Fields may stand before or behind the file.
+ * Reads the form of an upload as it comes: its fields, and one file, which is handed on without
+ * being held. Fields may stand before or behind the file.
  */
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";

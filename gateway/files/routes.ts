@@ -15,7 +15,7 @@ import { newFileId, type Files, type FileTerms } from "./files.js";
 import { Form } from "./form.js";
 
 const FIELDS = ["purpose", "expires_after[anchor]", "expires_after[seconds]"];
-/** The usual page, and the largest; OpenAI's pages are longer, and their `has_more` says the same. */
+/** The usual page, and the largest; OpenAI's are longer, and their `has_more` says the same. */
 const USUAL_PAGE = 100;
 const MOST_PAGE = 1_000;
 /** Each holds up to half a MiB. */

@@ -1,6 +1,6 @@
 /**
- * Objects in S3, or in what speaks its protocol. Region, credentials and endpoint are found as every
- * program with Amazon's SDK finds them.
+ * Objects in S3, or in what speaks its protocol. Region, credentials and endpoint are found as
+ * every program with Amazon's SDK finds them.
  */
 import {
   AbortMultipartUploadCommand,
@@ -51,26 +51,20 @@ export class S3ObjectStore implements ObjectStore {
       const { ETag } = await this.#ask(() => this.#client.send(new UploadPartCommand(part)));
       parts.push({ ETag, PartNumber: part.PartNumber });
     };
-    try {
-      let rest: Buffer = Buffer.alloc(0);
-      for await (const part of inParts(source)) {
-        size += part.length;
-        if (part.length < PART_BYTES) rest = part;
-        else await send(part);
-      }
-      if (parts.length === 0) {
-        await this.#ask(() => this.#client.send(new PutObjectCommand({ ...place, Body: rest })));
-        return size;
-      }
-      if (rest.length > 0) await send(rest);
-      const whole = { ...place, UploadId: upload, MultipartUpload: { Parts: parts } };
-      await this.#ask(() => this.#client.send(new CompleteMultipartUploadCommand(whole)));
-      return size;
-    } catch (error) {
-      // Upkeep removes what cannot be removed now.
-      await this.remove(name).catch(() => undefined);
-      throw error;
+    let rest: Buffer = Buffer.alloc(0);
+    for await (const part of inParts(source)) {
+      size += part.length;
+      if (part.length < PART_BYTES) rest = part;
+      else await send(part);
     }
+    if (parts.length === 0) {
+      await this.#ask(() => this.#client.send(new PutObjectCommand({ ...place, Body: rest })));
+      return size;
+    }
+    if (rest.length > 0) await send(rest);
+    const whole = { ...place, UploadId: upload, MultipartUpload: { Parts: parts } };
+    await this.#ask(() => this.#client.send(new CompleteMultipartUploadCommand(whole)));
+    return size;
   }
 
   async *read(name: string, from = 0): AsyncGenerator<Buffer> {
@@ -96,14 +90,12 @@ export class S3ObjectStore implements ObjectStore {
 
   async remove(name: string): Promise<void> {
     const place = this.#place(name);
-    const begun = { Bucket: this.#bucket, Prefix: place.Key };
-    const { Uploads = [] } = await this.#ask(() => this.#client.send(new ListMultipartUploadsCommand(begun)));
-    for (const { UploadId, Key } of Uploads) {
+    await this.#ask(() => this.#client.send(new DeleteObjectCommand(place)));
+    for (const { UploadId, Key } of await this.#begun(place.Key)) {
       if (Key !== place.Key) continue;
       const abort = new AbortMultipartUploadCommand({ ...place, UploadId });
       await this.#ask(() => this.#client.send(abort));
     }
-    await this.#ask(() => this.#client.send(new DeleteObjectCommand(place)));
   }
 
   close(): Promise<void> {
@@ -113,6 +105,18 @@ export class S3ObjectStore implements ObjectStore {
 
   #place(name: string) {
     return { Bucket: this.#bucket, Key: `${this.#prefix}/${name}` };
+  }
+
+  /** The uploads of several parts that nobody has finished. */
+  async #begun(prefix: string) {
+    try {
+      const list = new ListMultipartUploadsCommand({ Bucket: this.#bucket, Prefix: prefix });
+      return (await this.#client.send(list)).Uploads ?? [];
+    } catch (error) {
+      // Not every server knows this; those that do not have ways of their own to forget them.
+      if (error instanceof S3ServiceException && error.$metadata.httpStatusCode === 501) return [];
+      throw failure(error);
+    }
   }
 
   async #ask<T>(call: () => Promise<T>): Promise<T> {

@@ -16,7 +16,12 @@ export interface ConnectionLimits {
    * sixth of `stallMs` are cut, the largest first, until the rest fits.
    */
   readonly unreadBytes: number;
+  /** How long a request may take to arrive that is no upload, in ms. Node limits uploads. */
+  readonly requestMs: number;
 }
+
+/** Is told of each connection whose request has not arrived in time; it refuses the request. */
+export type OnLate = (socket: Socket) => void;
 
 /** Is told of each connection that is cut, with the bytes that its client has not read. */
 export type OnCut = (unreadBytes: number) => void;
@@ -35,6 +40,8 @@ interface Connection {
    * ms on the clock of `performance.now()`.
    */
   movedAt: number;
+  /** The reply to a request that had not all arrived at the last look, and when that began. */
+  arriving: { readonly reply: ServerResponse; readonly since: number } | undefined;
 }
 
 /**
@@ -59,12 +66,14 @@ const PATIENCE = 1 / 6;
 export class Connections {
   readonly #limits: ConnectionLimits;
   readonly #onCut: OnCut;
+  readonly #onLate: OnLate;
   readonly #open = new Map<Socket, Connection>();
   readonly #looking: NodeJS.Timeout;
 
-  constructor(limits: ConnectionLimits, onCut: OnCut) {
+  constructor(limits: ConnectionLimits, onCut: OnCut, onLate: OnLate) {
     this.#limits = limits;
     this.#onCut = onCut;
+    this.#onLate = onLate;
     this.#looking = setInterval(() => this.look(performance.now()), limits.stallMs / LOOKS).unref();
   }
 
@@ -82,7 +91,7 @@ export class Connections {
       socket.destroy();
       return;
     }
-    const connection: Connection = { replies: [], later: [], taken: 0, queued: 0, movedAt: performance.now() };
+    const connection: Connection = { replies: [], later: [], taken: 0, queued: 0, movedAt: performance.now(), arriving: undefined };
     this.#open.set(socket, connection);
     // Between two parsers nobody else listens, and an error without a listener ends the process.
     socket.on("error", () => undefined);
@@ -159,13 +168,14 @@ export class Connections {
   }
 
   /**
-   * Cuts the connections that have stalled for too long.
+   * Cuts the connections that have stalled for too long, and those whose request is late.
    * @param now on the clock of `performance.now()`
    */
   look(now: number): void {
     const stalled: Stalled[] = [];
     let sum = 0;
     for (const [socket, connection] of this.#open) {
+      if (isLate(connection, now, this.#limits.requestMs)) this.#onLate(socket);
       const unread = unreadBytes(socket, connection);
       sum += unread;
       // Replies behind the first cannot be read yet: only the end of the first moves them.
@@ -209,6 +219,20 @@ function toCut(stalled: readonly Stalled[], sum: number, { stallMs, unreadBytes 
     left -= one.unread;
   }
   return cut;
+}
+
+/** The path on which a request may be large, and may take longer to arrive. */
+const UPLOAD = /^\/v1\/files\/?(?:\?|$)/;
+
+/** Whether the newest request has been arriving for too long. */
+function isLate(connection: Connection, now: number, requestMs: number): boolean {
+  const reply = connection.replies.at(-1);
+  if (reply === undefined || reply.req.complete || UPLOAD.test(reply.req.url ?? "")) {
+    connection.arriving = undefined;
+    return false;
+  }
+  if (connection.arriving?.reply !== reply) connection.arriving = { reply, since: now };
+  return now - connection.arriving.since >= requestMs;
 }
 
 /** Whether the kernel has taken anything since the last call. */

@@ -36,6 +36,8 @@ const STOP_ORDER = { gateway: 1, jobs: 1, worker: 2, nats: 3, redis: 4 };
 const DRAIN_GRACE_MS = 35_000;
 /** Redis writes what it holds before it ends; what NATS keeps is in its files already. */
 const BROKER_GRACE_MS = { redis: 15_000, nats: 5_000 };
+/** NATS keeps what it has just written in memory for a while, up to about so much. */
+const NATS_MEMORY = "512MiB";
 const CONFIG = { redis: join(root, "infra/redis.conf"), nats: join(root, "infra/nats.conf") };
 /** Where the brokers' images listen. */
 const PORT_IN_CONTAINER = { redis: 6379, nats: 4222 };
@@ -99,7 +101,8 @@ export function processPlans(settings, urls, natsEnv) {
 export function brokerPlan(name, found, port, home, webSocketPort) {
   const data = join(home, name);
   needWritable(data, "Redis and NATS keep their data there; make it writable, or set BATON_HOME.");
-  const plan = { name, order: STOP_ORDER[name], graceMs: BROKER_GRACE_MS[name], cwd: data, env: process.env };
+  const env = { GOMEMLIMIT: NATS_MEMORY, ...process.env };
+  const plan = { name, order: STOP_ORDER[name], graceMs: BROKER_GRACE_MS[name], cwd: data, env };
   if ("program" in found) return { ...plan, program: found.program, args: programArgs(name, port, data) };
   // The name carries the folder, since two checkouts need two containers.
   const container = `baton-${name}-${createHash("sha256").update(home).digest("hex").slice(0, 12)}`;

@@ -1,8 +1,9 @@
 /**
- * Objects in JetStream's object store, laid out as every client of NATS reads them (ADR-20 of NATS):
- * an object is the messages on one subject, and a last message that describes them. The client's own
- * object store reads and writes without heeding how fast the other side is, and cannot begin in the
- * middle. So messages are written one after the other here, and each is fetched when it is needed.
+ * Objects in JetStream's object store, laid out as every client of NATS reads them (ADR-20 of
+ * NATS): an object is the messages on one subject, and a last message that describes them. The
+ * client's own object store reads and writes without heeding how fast the other side is, and cannot
+ * begin in the middle. So messages are written one after the other here, and each is fetched when
+ * it is needed.
  */
 import { createHash, randomBytes, type Hash } from "node:crypto";
 import { MissingObject, StoreFull, StoreUnavailable, type ObjectStore } from "../object-store.js";
@@ -32,9 +33,9 @@ const CHUNK_BYTES = 131_072;
 /** Says where in the object a chunk begins, so that reading can begin anywhere. */
 const OFFSET = "Baton-Offset";
 /** How long one request to JetStream may take, in ms. */
-const REQUEST_MS = 5_000;
+const REQUEST_MS = 2_000;
 /** How long a message is tried again while NATS is away, in ms. */
-const BUDGET_MS = 15_000;
+const BUDGET_MS = 4_000;
 const PAUSE_MS = 100;
 /** Of JetStream's error codes, those that say that there is no room. */
 const NO_ROOM: ReadonlySet<number> = new Set([10_023, 10_047, 10_077, 10_028]);
@@ -64,27 +65,21 @@ export class NatsObjectStore implements ObjectStore {
     const nc = await this.#ready();
     await this.remove(name);
     const writer = new Writer(nc, this.#stream, this.#chunks(name));
-    try {
-      for await (const piece of source) await writer.add(piece);
-      const whole = await writer.end();
-      const description = {
-        name,
-        bucket: this.#settings.bucket,
-        nuid: nuidOf(name),
-        mtime: new Date().toISOString(),
-        options: { max_chunk_size: CHUNK_BYTES },
-        ...whole,
-      };
-      const options = { headers: headers(), timeout: REQUEST_MS };
-      options.headers.set("Nats-Rollup", "sub");
-      const text = Buffer.from(JSON.stringify(description));
-      await retrying(() => nc.jetstream().publish(this.#meta(name), text, options));
-      return whole.size;
-    } catch (error) {
-      // Upkeep removes what cannot be removed now.
-      await this.remove(name).catch(() => undefined);
-      throw error;
-    }
+    for await (const piece of source) await writer.add(piece);
+    const whole = await writer.end();
+    const description = {
+      name,
+      bucket: this.#settings.bucket,
+      nuid: nuidOf(name),
+      mtime: new Date().toISOString(),
+      options: { max_chunk_size: CHUNK_BYTES },
+      ...whole,
+    };
+    const options = { headers: headers(), timeout: REQUEST_MS };
+    options.headers.set("Nats-Rollup", "sub");
+    const text = Buffer.from(JSON.stringify(description));
+    await retrying(() => nc.jetstream().publish(this.#meta(name), text, options));
+    return whole.size;
   }
 
   async *read(name: string, from = 0): AsyncGenerator<Buffer> {
@@ -285,10 +280,10 @@ class Writer {
 }
 
 /**
- * Finds the chunk with a byte. Chunks of one writer mostly follow one another, so the first guess is
- * mostly right; where others wrote meanwhile, it is found by halves.
+ * Finds the chunk with a byte. Chunks of one writer mostly follow one another, so the first guess
+ * is mostly right; where others wrote meanwhile, it is found by halves.
  */
-export async function seek(
+async function seek(
   fetch: (seq: number) => Promise<Chunk>,
   at: number,
   { size, first, last }: { readonly size: number; readonly first: number; readonly last: number },

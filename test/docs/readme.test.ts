@@ -106,6 +106,11 @@ describe("the README's first requests", () => {
     expect([job.id, job.webhook.secret]).toEqual([expect.stringMatching(/^job_/), expect.stringMatching(/^whsec_/)]);
   });
 
+  it("upload a file", async () => {
+    const said = JSON.parse(await paste(commands[11] ?? "")) as object;
+    expect(said).toMatchObject({ object: "file", filename: "lines.jsonl", purpose: "batch", bytes: 113 });
+  });
+
   it("are shorter with the command line", { timeout: 120_000 }, async () => {
     const said = await paste(commands[12] ?? "");
     expect(said).toMatch(/\bcat\b/i);

@@ -11,7 +11,7 @@ export interface StoredFile extends FileAddress, KeptFile {
   readonly purpose: FilePurpose;
 }
 
-/** @returns undefined where the tenant has no such file, or none that is whole and has not expired */
+/** @returns undefined where the tenant has no such file that is whole and has not expired */
 export async function readFile(redis: RedisClient, { tenant, id }: FileAddress): Promise<StoredFile | undefined> {
   const key = fileKeys.file(tenant, id);
   const [fields, now] = await Promise.all([redis.hgetall(key), timeAt(redis, key)]);

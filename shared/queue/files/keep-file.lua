@@ -1,7 +1,8 @@
 #!lua
 -- keep-file.lua: a file is whole, and can be seen from now on.
 --   KEYS[1] the file (reserve-file.lua)   KEYS[2] all files of the tenant   KEYS[3] due
---   ARGV[1] tenant   ARGV[2] id   ARGV[3] name   ARGV[4] purpose   ARGV[5] ms that it lives, '' for ever
+--   ARGV[1] tenant   ARGV[2] id   ARGV[3] name   ARGV[4] purpose
+--   ARGV[5] ms that it lives, '' for ever
 --   Returns {'kept', created, expires}   by this call or an earlier one
 --           {'gone'}   it is not being written any more
 local key, id = KEYS[1], ARGV[2]

@@ -32,8 +32,8 @@ if not state then
   redis.call('HINCRBY', sums, 'files', 1)
 end
 if more > 0 then
-  redis.call('HINCRBY', sums, 'bytes:' .. tenant, more)
-  redis.call('HINCRBY', sums, 'bytes', more)
+  redis.call('HINCRBY', sums, 'bytes:' .. tenant, string.format('%.0f', more))
+  redis.call('HINCRBY', sums, 'bytes', string.format('%.0f', more))
 end
 redis.call('HSET', key, 'state', 'writing', 'bytes', string.format('%.0f', tonumber(had or '0') + more))
 redis.call('ZADD', due, string.format('%.0f', now + ARGV[4]), tenant .. ':' .. id)

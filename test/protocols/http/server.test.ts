@@ -87,6 +87,24 @@ describe("limits", () => {
     expect(statusesIn(replies)).toEqual([400, 200]);
   });
 
+  it("end a request whose body does not come in time, and no other", async () => {
+    const own = await TestGateway.start({ server: { limits: { requestMs: 500, stallMs: 3_000 } } });
+    try {
+      own.answer = async ({ outputs, inputs }) => {
+        await new Promise((resolve) => setTimeout(resolve, 1_500));
+        const [tensor = expect.fail("there is an input")] = inputs;
+        return { kind: "result", tensors: [{ ...tensor, name: outputs[0] ?? "" }], version: "1" };
+      };
+      const long = exchange(`${own.url}${path}`, body);
+      const late = await rawExchange(own.port, post(["Content-Length: 1000"], "{"));
+      expect(statusesIn(late)).toEqual([408]);
+      expect(late).toContain('"code":"request_timeout"');
+      expect((await long).status).toBe(200);
+    } finally {
+      await own.server.close(0);
+    }
+  });
+
   it("let others be served while a head comes slowly, and end it", async () => {
     const begun = Date.now();
     const slow = rawExchange(gateway.port, `POST ${path} HTTP/1.1\r\nHost: h\r\n`);
