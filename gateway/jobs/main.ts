@@ -15,7 +15,7 @@ import { settingsOrExit } from "#shared/settings.js";
 import { assemble } from "../assemble.js";
 import { parseRanges } from "../webhooks/addresses.js";
 import { BatchFiles } from "./batch-runs/batch-files.js";
-import { BatchQueue } from "./batch-runs/batch-queue.js";
+import { BatchQueue } from "./batch-queue.js";
 import { LINE_DEADLINE_MS, LineAsker, tenantOfLine } from "./batch-runs/ask-line.js";
 import { LineInference } from "./batch-runs/line-inference.js";
 import { jobsConfig, parseWaits, type JobsConfig } from "./config.js";

@@ -57,7 +57,7 @@ const MOST_BYTES = 32 * 1024 * 1024;
 const LOOK_EVERY_MS = 500;
 /** So often it is asked, in ms, whether what lines have given is to be written. */
 const KEEP_EVERY_MS = 100;
-/** What is under way when a batch is cancelled, or its time is over, may take so long to end, in ms. */
+/** What is under way when a batch is cancelled, or its time is over, has so long to end, in ms. */
 const GRACE_MS = 5_000;
 const MOST_TRIES = 20;
 

@@ -9,9 +9,9 @@ import { openBatches, type OpenBatch } from "#shared/queue/batches/batches.js";
 import { QUEUE_PREFIX } from "#shared/queue/keys.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
-import { Slots } from "../slots.js";
-import { Shares } from "./shares.js";
-import { BatchRun, LostRun, type RunSettings } from "./batch-run.js";
+import { Slots } from "./slots.js";
+import { Shares } from "./batch-runs/shares.js";
+import { BatchRun, LostRun, type RunSettings } from "./batch-runs/batch-run.js";
 
 export interface BatchQueueSettings extends Omit<RunSettings, "lines" | "validations" | "mostLines"> {
   readonly redis: RedisClient;
