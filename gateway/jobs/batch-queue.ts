@@ -35,7 +35,7 @@ const STALLED_EVERY_MS = 2_500;
 const RETRY_MS = 1_000;
 const WITHOUT_END = 1_000_000;
 /** A new batch is noticed so soon. */
-const LOOK_EVERY_MS = 500;
+const LOOK_EVERY_MS = 1_000;
 /** A job that is gone is noticed so soon. */
 const ADD_EVERY_MS = 5_000;
 

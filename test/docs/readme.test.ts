@@ -13,7 +13,7 @@ const section = readme.slice(readme.indexOf("## First requests"), readme.indexOf
 const commands = [...section.matchAll(/```sh\n([^]*?)```/g)].map(([, block = ""]) => block);
 
 describe("the README's first requests", () => {
-  const served = useFleet({ gateways: 1, workers: 2, models: demo });
+  const served = useFleet({ gateways: 1, workers: 2, jobs: 1, models: demo });
 
   /** Runs the block as if it was pasted into a shell, but for the port. */
   async function paste(block: string): Promise<string> {
@@ -24,8 +24,8 @@ describe("the README's first requests", () => {
     return stdout;
   }
 
-  it("are twelve", () => {
-    expect(commands).toHaveLength(12);
+  it("are thirteen", () => {
+    expect(commands).toHaveLength(13);
   });
 
   it("add and subtract", async () => {
@@ -89,13 +89,20 @@ describe("the README's first requests", () => {
     expect(ids).toEqual([7, 8, 9, 7]);
   });
 
+  it("have a file of requests answered", { timeout: 120_000 }, async () => {
+    const said = await paste(commands[10] ?? "");
+    expect(said).toMatch(/"object":"batch","endpoint":"\/v1\/completions"/);
+    expect(said).toMatch(/batch batch_\S+: completed, 3 answered, 0 failed$/m);
+    expect(said.match(/"status_code":200/g)).toHaveLength(3);
+  });
+
   it("make a webhook, which shows its secret", async () => {
-    const made = JSON.parse(await paste(commands[10] ?? "")) as { id: string; secret: string };
+    const made = JSON.parse(await paste(commands[11] ?? "")) as { id: string; secret: string };
     expect([made.id, made.secret]).toEqual([expect.stringMatching(/^wh_/), expect.stringMatching(/^whsec_/)]);
   });
 
   it("are shorter with the command line", { timeout: 120_000 }, async () => {
-    const said = await paste(commands[11] ?? "");
+    const said = await paste(commands[12] ?? "");
     expect(said).toMatch(/\bcat\b/i);
     expect(said).toMatch(/^OUTPUT +INT32 +\[1,1\] +20$/m);
     expect(said).toMatch(/^5 +1 +1 /m);
