@@ -50,7 +50,7 @@ describe("OpenAI's client", () => {
       }
       const output = await content(batch.output_file_id);
       expect(new Set(output.map((line) => line.custom_id))).toEqual(new Set(["chat-1", "chat-2", "chat-3"]));
-    expect(output).toHaveLength(3);
+      expect(output).toHaveLength(3);
       for (const { custom_id: id, response, error } of output) {
         const { choices, usage } = await openai.chat.completions.create(body(Number(id?.slice(-1))));
         expect(response).toMatchObject({ status_code: 200, body: { choices, usage } });
@@ -92,7 +92,7 @@ describe("OpenAI's client", () => {
       expect(batch).toMatchObject({ status: "completed", request_counts: { total: 10, completed: 2, failed: 8 } });
       const output = await content(batch.output_file_id);
       expect(new Set(output.map((line) => line.custom_id))).toEqual(new Set(["line-0", "line-6"]));
-    expect(output).toHaveLength(2);
+      expect(output).toHaveLength(2);
       for (const line of output) expect(line.response?.body).toMatchObject({ model_name: "simple" });
 
       const errors = await content(batch.error_file_id);

@@ -26,7 +26,7 @@ import { LineCutter, type Line } from "../../batches/json-lines.js";
 import { readLine, type LineFault } from "../../batches/line.js";
 import { Progress } from "../../batches/progress.js";
 import type { LineAsker } from "./ask-line.js";
-import { isLoss, type BatchFiles } from "./batch-files.js";
+import { storeFault, type BatchFiles } from "./batch-files.js";
 import type { LineInference } from "./line-inference.js";
 import { answerLine, faultLine, isForNow, lineId } from "./line-text.js";
 import { Kept } from "./kept.js";
@@ -387,8 +387,8 @@ export class BatchRun {
 
 /** @returns why the batch can never go on; undefined for what may pass */
 function faultOf(error: unknown): Batch["faults"][number] | undefined {
-  if (isLoss(error)) return { code: "output_lost", message: "what had come of the batch is gone", line: null };
-  if (!(error instanceof InferenceError) || !endless.includes(error.code)) return undefined;
+  if (!(error instanceof InferenceError)) return storeFault(error);
+  if (!endless.includes(error.code)) return undefined;
   return { code: error.code, message: error.message, line: null };
 }
 
