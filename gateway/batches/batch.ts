@@ -120,7 +120,7 @@ export function withStatus(one: Batch, status: BatchStatus, now: number): Batch 
   return { ...one, status, since: { ...one.since, [status]: now } };
 }
 
-/** @returns the batch as it is after somebody cancels it; undefined where it is too late for that */
+/** @returns as it is after somebody cancels it; undefined where it is too late for that */
 export function cancelled(one: Batch, now: number): Batch | undefined {
   if (one.status === "cancelling" || one.status === "cancelled") return one;
   if (one.status === "validating" || one.status === "in_progress") return withStatus(one, "cancelling", now);

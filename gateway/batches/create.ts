@@ -54,7 +54,7 @@ function readMetadata(value: JsonValue | undefined): Readonly<Record<string, str
     entries !== undefined &&
     entries.length <= pairs &&
     entries.every(([name, one]) => name.length <= longest && typeof one === "string" && one.length <= longestValue);
-  if (fits) return Object.fromEntries(entries.map(([name, one]) => [name, String(one)]));
+  if (fits) return Object.fromEntries(entries) as Readonly<Record<string, string>>;
   throw new ParameterError(
     "metadata",
     `metadata must be an object of at most ${pairs} texts, with names of up to ${longest} characters ` +

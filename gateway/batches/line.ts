@@ -78,7 +78,7 @@ function bodyFault(body: Buffer): string | undefined {
     return stream?.toString("latin1") === "true" ? "stream must be false: a batch has whole answers" : undefined;
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
-    // A body with more members than are told apart here may be a good one, which its endpoint reads.
+    // A body with more members than are told apart here may be a good one: its endpoint reads it.
     return /limit/.test(error.message) ? undefined : error.message;
   }
 }

@@ -19,7 +19,7 @@ import { dueJobRunner } from "../job-paths/due.js";
 import { encodeJobId } from "../job-paths/view.js";
 import { parseRanges } from "../webhooks/addresses.js";
 import { BatchFiles } from "./batch-runs/batch-files.js";
-import { BatchQueue } from "./batch-runs/batch-queue.js";
+import { BatchQueue } from "./batch-queue.js";
 import { LINE_DEADLINE_MS, LineAsker, tenantOfLine } from "./batch-runs/ask-line.js";
 import { LineInference } from "./batch-runs/line-inference.js";
 import { startBoard } from "./board.js";

@@ -64,68 +64,87 @@ describe("a batch", () => {
     return body.position ?? -1;
   };
 
-  it("is nobody else's", async () => {
-    const batch = await begin(blue, 1);
-    await expect(red.batches.retrieve(batch.id)).rejects.toMatchObject({ status: 404 });
-    await expect(red.batches.cancel(batch.id)).rejects.toMatchObject({ status: 404 });
-    expect((await red.batches.list()).data).toEqual([]);
-    const taken = red.batches.create({ input_file_id: batch.input_file_id, endpoint, completion_window: "24h" });
-    await expect(taken).rejects.toMatchObject({ status: 400 });
-    const { output_file_id: output } = await ended(blue, batch.id);
-    await expect(red.files.content(output ?? "")).rejects.toMatchObject({ status: 404 });
-    expect((await blue.batches.list()).data.map(({ id }) => id)).toEqual([batch.id]);
-  }, TIMEOUT_MS);
+  it(
+    "is nobody else's",
+    async () => {
+      const batch = await begin(blue, 1);
+      await expect(red.batches.retrieve(batch.id)).rejects.toMatchObject({ status: 404 });
+      await expect(red.batches.cancel(batch.id)).rejects.toMatchObject({ status: 404 });
+      expect((await red.batches.list()).data).toEqual([]);
+      const taken = red.batches.create({ input_file_id: batch.input_file_id, endpoint, completion_window: "24h" });
+      await expect(taken).rejects.toMatchObject({ status: 400 });
+      const { output_file_id: output } = await ended(blue, batch.id);
+      await expect(red.files.content(output ?? "")).rejects.toMatchObject({ status: 404 });
+      expect((await blue.batches.list()).data.map(({ id }) => id)).toEqual([batch.id]);
+    },
+    TIMEOUT_MS,
+  );
 
-  it("waits behind what comes later and has a client that waits", async () => {
-    const batch = await begin(blue, 10 * LINES);
-    // With each answer one more line is under way.
-    await until(async () => ((await blue.batches.retrieve(batch.id)).request_counts?.completed ?? 0) > LINES);
-    await whileHeld(async () => {
-      // As far as the workers can take them at once, requests are not ordered.
-      await until(async () => (await placeOf(9)) >= 100);
-      const last = await placeOf(9);
-      expect(await placeOf(1)).toBeLessThan(last);
-      expect(await placeOf(8)).toBeLessThan(last);
-      expect(await statusOf(batch)).toBe("in_progress");
-    });
-    const { request_counts: counts } = await ended(blue, batch.id);
-    expect(counts).toEqual({ total: 10 * LINES, completed: 10 * LINES, failed: 0 });
-  }, TIMEOUT_MS);
+  it(
+    "waits behind what comes later and has a client that waits",
+    async () => {
+      const batch = await begin(blue, 10 * LINES);
+      // With each answer one more line is under way.
+      await until(async () => ((await blue.batches.retrieve(batch.id)).request_counts?.completed ?? 0) > LINES);
+      await whileHeld(async () => {
+        // As far as the workers can take them at once, requests are not ordered.
+        await until(async () => (await placeOf(9)) >= 100);
+        const last = await placeOf(9);
+        expect(await placeOf(1)).toBeLessThan(last);
+        expect(await placeOf(8)).toBeLessThan(last);
+        expect(await statusOf(batch)).toBe("in_progress");
+      });
+      const { request_counts: counts } = await ended(blue, batch.id);
+      expect(counts).toEqual({ total: 10 * LINES, completed: 10 * LINES, failed: 0 });
+    },
+    TIMEOUT_MS,
+  );
 
-  it("is cancelled: what was done is in its files, and the rest is not run", async () => {
-    const webhooks = new WebhookClient(served.url, blueHeaders);
-    const wanted = { url: receiver.url("/cancelled"), events: ["batch.cancelled"] };
-    const { secret } = (await webhooks.ask<{ secret: string }>("POST", "/webhooks", wanted)).body;
-    const batch = await begin(blue, 20 * LINES);
-    await until(async () => ((await blue.batches.retrieve(batch.id)).request_counts?.completed ?? 0) > 0);
-    expect((await blue.batches.cancel(batch.id)).status).toBe("cancelling");
-    expect(["cancelling", "cancelled"]).toContain((await blue.batches.cancel(batch.id)).status);
-    const over = await ended(blue, batch.id);
-    expect(over.status).toBe("cancelled");
-    const { completed = 0, total } = over.request_counts ?? {};
-    expect(total).toBe(20 * LINES);
-    expect(completed).toBeGreaterThan(0);
-    expect(completed).toBeLessThan(20 * LINES);
-    const output = linesOf(await (await blue.files.content(over.output_file_id ?? "")).text());
-    expect(new Set(output.map((line) => line.custom_id)).size).toBe(completed);
-    expect(output).toHaveLength(completed);
-
-    await until(() => receiver.at("/cancelled").length > 0);
-    const [told] = receiver.at("/cancelled");
-    if (told === undefined) throw new Error("nobody was told");
-    expect(verified(told, secret)).toMatchObject({ type: "batch.cancelled", data: { id: batch.id, object: "batch" } });
-    expect(receiver.at("/cancelled")).toHaveLength(1);
-  }, TIMEOUT_MS);
-
-  it("expires: each line that was not run in time says so", async () => {
-    await whileHeld(async () => {
-      const batch = await begin(blue, LINES, "1s");
+  it(
+    "is cancelled: what was done is in its files, and the rest is not run",
+    async () => {
+      const webhooks = new WebhookClient(served.url, blueHeaders);
+      const wanted = { url: receiver.url("/cancelled"), events: ["batch.cancelled"] };
+      const { secret } = (await webhooks.ask<{ secret: string }>("POST", "/webhooks", wanted)).body;
+      const batch = await begin(blue, 20 * LINES);
+      await until(async () => ((await blue.batches.retrieve(batch.id)).request_counts?.completed ?? 0) > 0);
+      expect((await blue.batches.cancel(batch.id)).status).toBe("cancelling");
+      expect(["cancelling", "cancelled"]).toContain((await blue.batches.cancel(batch.id)).status);
       const over = await ended(blue, batch.id);
-      expect(over).toMatchObject({ status: "expired", output_file_id: null });
-      expect(over.request_counts).toEqual({ total: LINES, completed: 0, failed: LINES });
-      const errors = linesOf(await (await blue.files.content(over.error_file_id ?? "")).text());
-      expect(errors.map(({ error }) => error?.code)).toEqual(Array.from({ length: LINES }, () => "batch_expired"));
-      expect(new Set(errors.map((line) => line.custom_id)).size).toBe(LINES);
-    });
-  }, TIMEOUT_MS);
+      expect(over.status).toBe("cancelled");
+      const { completed = 0, total } = over.request_counts ?? {};
+      expect(total).toBe(20 * LINES);
+      expect(completed).toBeGreaterThan(0);
+      expect(completed).toBeLessThan(20 * LINES);
+      const output = linesOf(await (await blue.files.content(over.output_file_id ?? "")).text());
+      expect(new Set(output.map((line) => line.custom_id)).size).toBe(completed);
+      expect(output).toHaveLength(completed);
+
+      await until(() => receiver.at("/cancelled").length > 0);
+      const [told] = receiver.at("/cancelled");
+      if (told === undefined) throw new Error("nobody was told");
+      expect(verified(told, secret)).toMatchObject({
+        type: "batch.cancelled",
+        data: { id: batch.id, object: "batch" },
+      });
+      expect(receiver.at("/cancelled")).toHaveLength(1);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    "expires: each line that was not run in time says so",
+    async () => {
+      await whileHeld(async () => {
+        const batch = await begin(blue, LINES, "1s");
+        const over = await ended(blue, batch.id);
+        expect(over).toMatchObject({ status: "expired", output_file_id: null });
+        expect(over.request_counts).toEqual({ total: LINES, completed: 0, failed: LINES });
+        const errors = linesOf(await (await blue.files.content(over.error_file_id ?? "")).text());
+        expect(errors.map(({ error }) => error?.code)).toEqual(Array.from({ length: LINES }, () => "batch_expired"));
+        expect(new Set(errors.map((line) => line.custom_id)).size).toBe(LINES);
+      });
+    },
+    TIMEOUT_MS,
+  );
 });

@@ -22,56 +22,60 @@ function step(sequence: number, value: number, parameters: object = {}) {
   return { parameters: { sequence_id: sequence, ...parameters }, inputs };
 }
 
-it("no line is lost, none is doubled and none is run twice, whatever is killed", async () => {
-  const { fleet } = served;
-  const openai = new OpenAI({ baseURL: `${served.url}/v1`, apiKey: "none", maxRetries: 8 });
-  for (let sequence = 1; sequence <= SEQUENCES; sequence++) {
-    const body = JSON.stringify(step(sequence, 0, { sequence_start: true }));
-    expect((await fetch(served.url + url, { method: "POST", body })).status).toBe(200);
-  }
-  const lines = Array.from({ length: LINES }, (_, i) => {
-    const sequence = 1 + (i % SEQUENCES);
-    return JSON.stringify({ custom_id: `${i}`, method: "POST", url, body: step(sequence, 1) });
-  });
-  const file = await toFile(Buffer.from(lines.join("\n")), "steps.jsonl");
-  const input = await openai.files.create({ file, purpose: "batch" });
-  const endpoint = url as "/v1/completions";
-  const { id } = await openai.batches.create({ input_file_id: input.id, endpoint, completion_window: "24h" });
-  const once = { maxRetries: 0 };
-  await expect(openai.files.delete(input.id, once)).rejects.toMatchObject({ status: 409, code: "file_in_use" });
+it(
+  "no line is lost, none is doubled and none is run twice, whatever is killed",
+  async () => {
+    const { fleet } = served;
+    const openai = new OpenAI({ baseURL: `${served.url}/v1`, apiKey: "none", maxRetries: 8 });
+    for (let sequence = 1; sequence <= SEQUENCES; sequence++) {
+      const body = JSON.stringify(step(sequence, 0, { sequence_start: true }));
+      expect((await fetch(served.url + url, { method: "POST", body })).status).toBe(200);
+    }
+    const lines = Array.from({ length: LINES }, (_, i) => {
+      const sequence = 1 + (i % SEQUENCES);
+      return JSON.stringify({ custom_id: `${i}`, method: "POST", url, body: step(sequence, 1) });
+    });
+    const file = await toFile(Buffer.from(lines.join("\n")), "steps.jsonl");
+    const input = await openai.files.create({ file, purpose: "batch" });
+    const endpoint = url as "/v1/completions";
+    const { id } = await openai.batches.create({ input_file_id: input.id, endpoint, completion_window: "24h" });
+    const once = { maxRetries: 0 };
+    await expect(openai.files.delete(input.id, once)).rejects.toMatchObject({ status: 409, code: "file_in_use" });
 
-  const done = async () => (await openai.batches.retrieve(id)).request_counts?.completed ?? 0;
-  const [first, second] = fleet.jobs;
-  const [gateway] = fleet.gateways;
-  const [worker] = fleet.workers;
-  const kills = [
-    () => first?.restart(),
-    () => worker?.restart(),
-    () => second?.restart(),
-    () => fleet.redis.kill().then(() => fleet.redis.restart()),
-    () => fleet.nats.kill().then(() => fleet.nats.restart()),
-    () => gateway?.member.restart(),
-    () => Promise.all(fleet.jobs.map((one) => one.restart())),
-  ];
-  for (const [i, kill] of kills.entries()) {
-    await until(async () => (await done()) >= (LINES * i) / (kills.length + 1), 60_000);
-    await kill();
-  }
+    const done = async () => (await openai.batches.retrieve(id)).request_counts?.completed ?? 0;
+    const [first, second] = fleet.jobs;
+    const [gateway] = fleet.gateways;
+    const [worker] = fleet.workers;
+    const kills = [
+      () => first?.restart(),
+      () => worker?.restart(),
+      () => second?.restart(),
+      () => fleet.redis.kill().then(() => fleet.redis.restart()),
+      () => fleet.nats.kill().then(() => fleet.nats.restart()),
+      () => gateway?.member.restart(),
+      () => Promise.all(fleet.jobs.map((one) => one.restart())),
+    ];
+    for (const [i, kill] of kills.entries()) {
+      await until(async () => (await done()) >= (LINES * i) / (kills.length + 1), 60_000);
+      await kill();
+    }
 
-  const batch = await ended(openai, id, 120_000);
-  expect(batch).toMatchObject({
-    status: "completed",
-    request_counts: { total: LINES, completed: LINES, failed: 0 },
-    error_file_id: null,
-  });
-  const output = linesOf(await (await openai.files.content(batch.output_file_id ?? "")).text());
-  expect(output.map((line) => Number(line.custom_id)).sort((a, b) => a - b)).toEqual(lines.map((_, i) => i));
-  const sums = Array.from({ length: SEQUENCES }, (): number[] => []);
-  for (const { custom_id: line, response } of output) {
-    const { outputs } = response?.body as { outputs: { name: string; data: number[] }[] };
-    sums[Number(line) % SEQUENCES]?.push(outputs.find(({ name }) => name === "OUTPUT")?.data[0] ?? Number.NaN);
-  }
-  const each = Array.from({ length: STEPS }, (_, i) => i + 1);
-  for (const some of sums) expect(some.sort((a, b) => a - b)).toEqual(each);
-  expect(await openai.files.delete(input.id)).toMatchObject({ deleted: true });
-}, TIMEOUT_MS);
+    const batch = await ended(openai, id, 120_000);
+    expect(batch).toMatchObject({
+      status: "completed",
+      request_counts: { total: LINES, completed: LINES, failed: 0 },
+      error_file_id: null,
+    });
+    const output = linesOf(await (await openai.files.content(batch.output_file_id ?? "")).text());
+    expect(output.map((line) => Number(line.custom_id)).sort((a, b) => a - b)).toEqual(lines.map((_, i) => i));
+    const sums = Array.from({ length: SEQUENCES }, (): number[] => []);
+    for (const { custom_id: line, response } of output) {
+      const { outputs = [] } = (response?.body ?? {}) as { outputs?: { name: string; data: number[] }[] };
+      sums[Number(line) % SEQUENCES]?.push(outputs.find(({ name }) => name === "OUTPUT")?.data[0] ?? Number.NaN);
+    }
+    const each = Array.from({ length: STEPS }, (_, i) => i + 1);
+    for (const some of sums) expect(some.sort((a, b) => a - b)).toEqual(each);
+    expect(await openai.files.delete(input.id)).toMatchObject({ deleted: true });
+  },
+  TIMEOUT_MS,
+);

@@ -13,7 +13,7 @@ const section = readme.slice(readme.indexOf("## First requests"), readme.indexOf
 const commands = [...section.matchAll(/```sh\n([^]*?)```/g)].map(([, block = ""]) => block);
 
 describe("the README's first requests", () => {
-  const served = useFleet({ gateways: 1, workers: 2, models: demo });
+  const served = useFleet({ gateways: 1, workers: 2, jobs: 1, models: demo });
 
   /** Runs the block as if it was pasted into a shell, but for the port. */
   async function paste(block: string): Promise<string> {
@@ -94,6 +94,13 @@ describe("the README's first requests", () => {
     const said = (await paste(commands[8] ?? "")).replaceAll("}{", "}\n{").split("\n");
     const ids = said.slice(1).map((line) => (JSON.parse(line) as { sequence_id: number }).sequence_id);
     expect(ids).toEqual([7, 8, 9, 7]);
+  });
+
+  it("have a file of requests answered", { timeout: 120_000 }, async () => {
+    const said = await paste(commands[10] ?? "");
+    expect(said).toMatch(/"object":"batch","endpoint":"\/v1\/completions"/);
+    expect(said).toMatch(/batch batch_\S+: completed, 3 answered, 0 failed$/m);
+    expect(said.match(/"status_code":200/g)).toHaveLength(3);
   });
 
   it("make a webhook, which shows its secret", async () => {

@@ -42,7 +42,7 @@ export class LineAsker {
   }
 
   async ask({ tenant, path, requestId, key, body }: LineRequest): Promise<LineAnswer> {
-    const { statusCode, headers, rawPayload } = await inject(this.#dispatch as Parameters<typeof inject>[0], {
+    const { statusCode, headers, rawPayload } = await inject(this.#dispatch, {
       method: "POST",
       url: path,
       headers: {

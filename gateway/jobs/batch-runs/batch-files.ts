@@ -1,6 +1,6 @@
 /** The files of a batch: the one that it reads, the pieces that it writes, and what they become. */
 import { createHash } from "node:crypto";
-import { MissingObject } from "#shared/object-store.js";
+import { MissingObject, StoreFull } from "#shared/object-store.js";
 import type { Batch } from "../../batches/batch.js";
 import type { Files } from "../../files/files.js";
 
@@ -55,9 +55,13 @@ export class BatchFiles {
   }
 }
 
-/** Whether a piece is gone that the batch's record names: the store has lost it. */
-export function isLoss(error: unknown): boolean {
-  return error instanceof MissingObject;
+/** @returns why the store can never do what the batch needs; undefined for what may pass */
+export function storeFault(error: unknown): Batch["faults"][number] | undefined {
+  if (error instanceof MissingObject) {
+    return { code: "output_lost", message: "a part of what had come of the batch is gone", line: null };
+  }
+  if (!(error instanceof StoreFull)) return undefined;
+  return { code: "storage_full", message: "there is no room for what comes of the batch", line: null };
 }
 
 function objectOf(batch: string, piece: string): string {

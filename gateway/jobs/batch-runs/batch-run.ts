@@ -26,7 +26,7 @@ import { LineCutter, type Line } from "../../batches/json-lines.js";
 import { readLine, type LineFault } from "../../batches/line.js";
 import { Progress } from "../../batches/progress.js";
 import type { LineAsker } from "./ask-line.js";
-import { isLoss, type BatchFiles } from "./batch-files.js";
+import { storeFault, type BatchFiles } from "./batch-files.js";
 import type { LineInference } from "./line-inference.js";
 import { answerLine, faultLine, isForNow, lineId } from "./line-text.js";
 import { Kept } from "./kept.js";
@@ -57,7 +57,7 @@ const MOST_BYTES = 32 * 1024 * 1024;
 const LOOK_EVERY_MS = 500;
 /** So often it is asked, in ms, whether what lines have given is to be written. */
 const KEEP_EVERY_MS = 100;
-/** What is under way when a batch is cancelled, or its time is over, may take so long to end, in ms. */
+/** What is under way when a batch is cancelled, or its time is over, has so long to end, in ms. */
 const GRACE_MS = 5_000;
 const MOST_TRIES = 20;
 
@@ -387,8 +387,8 @@ export class BatchRun {
 
 /** @returns why the batch can never go on; undefined for what may pass */
 function faultOf(error: unknown): Batch["faults"][number] | undefined {
-  if (isLoss(error)) return { code: "output_lost", message: "what had come of the batch is gone", line: null };
-  if (!(error instanceof InferenceError) || !endless.includes(error.code)) return undefined;
+  if (!(error instanceof InferenceError)) return storeFault(error);
+  if (!endless.includes(error.code)) return undefined;
   return { code: error.code, message: error.message, line: null };
 }
 

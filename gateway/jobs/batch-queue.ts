@@ -9,9 +9,9 @@ import { openBatches, type OpenBatch } from "#shared/queue/batches/batches.js";
 import { QUEUE_PREFIX } from "#shared/queue/keys.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
-import { Slots } from "../slots.js";
-import { Shares } from "./shares.js";
-import { BatchRun, LostRun, type RunSettings } from "./batch-run.js";
+import { Slots } from "./slots.js";
+import { Shares } from "./batch-runs/shares.js";
+import { BatchRun, LostRun, type RunSettings } from "./batch-runs/batch-run.js";
 
 export interface BatchQueueSettings extends Omit<RunSettings, "lines" | "validations" | "mostLines"> {
   readonly redis: RedisClient;
@@ -35,7 +35,7 @@ const STALLED_EVERY_MS = 2_500;
 const RETRY_MS = 1_000;
 const WITHOUT_END = 1_000_000;
 /** A new batch is noticed so soon. */
-const LOOK_EVERY_MS = 500;
+const LOOK_EVERY_MS = 1_000;
 /** A job that is gone is noticed so soon. */
 const ADD_EVERY_MS = 5_000;
 
