@@ -1,6 +1,7 @@
 /**
- * What JetStream has of a request. Every message names its record by its id, as `<request>.<index>`,
- * so that JetStream drops one that it has, and an index is found without reading what a record says.
+ * What JetStream has of a request. Every message names its record by its id, as
+ * `<request>.<index>`, so that JetStream drops one that it has, and an index is found without
+ * reading what a record says.
  */
 import { ID_HEADER, isNotFound, type Bus, type JetStreamManager, type StoredMsg } from "../nats/connect.js";
 import type { RequestAddress } from "../queue/address.js";

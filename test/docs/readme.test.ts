@@ -13,7 +13,7 @@ const section = readme.slice(readme.indexOf("## First requests"), readme.indexOf
 const commands = [...section.matchAll(/```sh\n([^]*?)```/g)].map(([, block = ""]) => block);
 
 describe("the README's first requests", () => {
-  const served = useFleet({ gateways: 1, workers: 2, models: demo });
+  const served = useFleet({ gateways: 1, workers: 2, models: demo, guarded: true });
 
   /** Runs the block as if it was pasted into a shell, but for the port. */
   async function paste(block: string): Promise<string> {
@@ -24,8 +24,8 @@ describe("the README's first requests", () => {
     return stdout;
   }
 
-  it("are twelve", () => {
-    expect(commands).toHaveLength(12);
+  it("are thirteen", () => {
+    expect(commands).toHaveLength(13);
   });
 
   it("add and subtract", async () => {
@@ -76,26 +76,34 @@ describe("the README's first requests", () => {
     expect(said.trim()).toMatch(/event: control\ndata: {.*"streamClosed":true}$/);
   });
 
+  it("tell where and how a stream is read from NATS", async () => {
+    expect(JSON.parse(await paste(commands[8] ?? ""))).toMatchObject({
+      subject: expect.stringMatching(/^baton\.v1\.default\.tale-gpt\.[\w-]+$/) as string,
+      servers: served.fleet.nats.guard?.env["BATON_NATS_PUBLIC_URLS"]?.split(","),
+      jetstream: null,
+    });
+  });
+
   it("submit a job, fetch its result and find it by its label", async () => {
-    const said = await paste(commands[9] ?? "");
+    const said = await paste(commands[10] ?? "");
     expect(said).toContain('"text_output":"');
     expect(said).toMatch(/"object":"list","data":\[\{"id":"job_[^"]*","object":"job","type":"generate"/);
     expect(said).toContain('"state":"completed"');
   });
 
   it("look at a sequence, fork it, carry it and end it", async () => {
-    const said = (await paste(commands[8] ?? "")).replaceAll("}{", "}\n{").split("\n");
+    const said = (await paste(commands[9] ?? "")).replaceAll("}{", "}\n{").split("\n");
     const ids = said.slice(1).map((line) => (JSON.parse(line) as { sequence_id: number }).sequence_id);
     expect(ids).toEqual([7, 8, 9, 7]);
   });
 
   it("make a webhook, which shows its secret", async () => {
-    const made = JSON.parse(await paste(commands[10] ?? "")) as { id: string; secret: string };
+    const made = JSON.parse(await paste(commands[11] ?? "")) as { id: string; secret: string };
     expect([made.id, made.secret]).toEqual([expect.stringMatching(/^wh_/), expect.stringMatching(/^whsec_/)]);
   });
 
   it("are shorter with the command line", { timeout: 120_000 }, async () => {
-    const said = await paste(commands[11] ?? "");
+    const said = await paste(commands[12] ?? "");
     expect(said).toMatch(/\bcat\b/i);
     expect(said).toMatch(/^OUTPUT +INT32 +\[1,1\] +20$/m);
     expect(said).toMatch(/^5 +1 +1 /m);
