@@ -1,6 +1,8 @@
 import { schemasWithoutId } from "@asyncapi/specs";
 import { Ajv, type AnySchema } from "ajv";
 import { describe, expect, it } from "vitest";
+import { recordId, TOKEN_STREAM } from "#shared/capture/captured.js";
+import { ID_HEADER } from "#shared/nats/connect.js";
 import { tokenSubject } from "#shared/queue/keys.js";
 import { failedRecord, lastRecord, recordAt } from "../../test/fixtures/token-records.js";
 import { asyncApi } from "./asyncapi.js";
@@ -21,6 +23,13 @@ describe("the AsyncAPI document", () => {
     const subject = address.replace(/\{(\w+)\}/g, (_, name: string) => (names[name] ?? "").replaceAll(".", "%2E"));
     expect(subject).toBe(tokenSubject({ bucket: 3, tenant: "acme", model: "llama-3.2", request: "Yx3k" }));
     expect(Object.keys(parameters)).toEqual(Object.keys(names));
+  });
+
+  it("names the stream of JetStream, and the id by which a captured record is known", () => {
+    const { description } = document.channels.records;
+    const id = recordId({ request: "<request>" }, 7).replace("7", "<index>");
+    for (const name of [TOKEN_STREAM, id]) expect(description).toContain(`\`${name}\``);
+    expect(Object.keys(document.components.messages.record.headers.properties)).toEqual([ID_HEADER]);
   });
 
   it("describes what is a record, and nothing else", () => {

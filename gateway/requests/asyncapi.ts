@@ -4,6 +4,8 @@
  */
 import { z } from "zod";
 import { tokenRecord } from "#shared/contract/generation.js";
+import { TOKEN_STREAM } from "#shared/capture/captured.js";
+import { ID_HEADER } from "#shared/nats/connect.js";
 import { tokenSubject } from "#shared/queue/keys.js";
 import { offsetOf } from "./durable-form.js";
 
@@ -13,14 +15,25 @@ const parameters = {
   request: "The first part of the request's public id, which is `<request>.<bucket>.<model>`.",
 };
 
-const reading = `The records of one request, each published once after it is in the request's log. NATS keeps
-nothing and may lose messages: the log is the truth. A reader that misses nothing
+const reading = `The records of one request, each published after it is in the request's log, which is the truth.
+Records come in the order of their indexes. They may come twice: when another worker goes on with a
+stream, and when the connection of a worker to NATS was lost, records are published again from one
+that was published before on. So a reader
 
-1. subscribes, and then reads the log from its start: \`GET /v2/requests/<id>/stream\`;
-2. takes the message whose index is the next one, and drops those below it, which it has;
-3. reads the log from its next index on when a message has a greater one, or is empty (its record is
-   larger than a message may be), or when none has come for a second and the last was not \`final\`.
-   The offset of index 7 is \`${offsetOf(7)}\`: \`GET /v2/requests/<id>/stream?offset=${offsetOf(7)}\`.
+1. takes the message whose index is the next one, and drops those below it, which it has;
+2. drops messages that have another subject than it subscribed to, or are no record by this schema:
+   only workers and gateways may publish here, but whoever may ask JetStream can have answers sent to
+   any subject;
+3. reads the log from its next index on when a message has a greater one (it subscribed late, or was
+   away), when a message is empty (its record is larger than a message may be), and when none has
+   come for a second and the last was not \`final\`. The offset of index 7 is \`${offsetOf(7)}\`:
+   \`GET /v2/requests/<id>/stream?offset=${offsetOf(7)}\`.
+
+NATS itself keeps nothing. Where the deployment captures records (BATON_CAPTURE_TTL_MS), the
+JetStream stream \`${TOKEN_STREAM}\` keeps them, by the same rules and without a gap: the header
+\`${ID_HEADER}\` of each is \`<request>.<index>\`. \`POST /v2/requests/<id>/subscription\` answers with
+credentials for the subject and with a consumer that begins at an index, so such a reader needs no
+other way to the log, nor does one that was there from the first record on, unless NATS was away.
 
 Within \`v1\` members may be added to a record; none is removed or changes its meaning. Subjects may be
 subscribed to with wildcards, as \`baton.v1.default.tale-gpt.*\`.`;
@@ -61,6 +74,12 @@ export function asyncApi(version: string) {
           title: "A record",
           summary: "One step of an answer: its index, one token of each choice, and whether it is the last.",
           contentType: "application/json",
+          headers: {
+            type: "object",
+            properties: {
+              [ID_HEADER]: { type: "string", description: "Where records are captured: `<request>.<index>`." },
+            },
+          },
           payload: { schemaFormat: "application/schema+json;version=draft-07", schema },
         },
         look: {

@@ -1,7 +1,7 @@
 /**
- * Consumers of JetStream that begin at an index of a request's stream. JetStream counts the messages
- * of all requests together, so the place of an index is looked for. A consumer that nobody asks for
- * messages goes away by itself.
+ * Consumers of JetStream that begin at an index of a request's stream. JetStream counts the
+ * messages of all requests together, so the place of an index is looked for. A consumer that nobody
+ * asks for messages goes away by itself.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { capture } from "#shared/capture/capture.js";
@@ -130,7 +130,8 @@ export class Consumers {
 
   /**
    * Has a durable consumer go on behind what its reader has acknowledged. What the reader was given
-   * beyond that would come again after a while, behind what follows it; so the consumer is made anew.
+   * beyond that would come again after a while, behind what follows it; so the consumer is made
+   * anew.
    * @returns the place that it goes on at; undefined where there is none of this name
    */
   async #resume(manager: JetStreamManager, name: string, terms: ConsumerTerms): Promise<number | undefined> {
@@ -170,7 +171,7 @@ function prefixOf(tenant: string): string {
   return `c_${digestOf(tenant).slice(0, 12)}_`;
 }
 
-/** The name of a durable consumer says whose it is and of what, so no other tenant's can be meant. */
+/** The name of a durable one says whose it is and of what, so no other tenant's can be meant. */
 function nameOf({ tenant, subject, durable }: ConsumerTerms): string {
   const own = durable === undefined ? randomBytes(16).toString("hex") : digestOf(`${subject} ${durable}`).slice(0, 32);
   return `${prefixOf(tenant)}${own}`;

@@ -139,8 +139,8 @@ function isGone(error: unknown): boolean {
 }
 
 /**
- * @throws InferenceError `unavailable` where JetStream does not answer; what it refuses is thrown as
- *   it is, for a bug
+ * @throws InferenceError `unavailable` where JetStream does not answer; what it refuses is thrown
+ *   as it is, for a bug
  */
 async function inJetStream<T>(ask: () => Promise<T>): Promise<T> {
   try {

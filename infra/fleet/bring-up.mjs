@@ -11,6 +11,7 @@ import { brokerPlan, processPlans } from "./processes.mjs";
 
 /** @typedef {import("../setup/broker-kinds.mjs").BrokerName} BrokerName */
 /** @typedef {import("../setup/brokers.mjs").FoundBroker} FoundBroker */
+/** @typedef {import("./nats-accounts.mjs").NatsEnv} NatsEnv */
 /** @typedef {{ name: string, reason: string | undefined }} UnreadyModel */
 
 /**
@@ -77,8 +78,8 @@ export async function bringUp({ fleet, settings, brokers, home, models }) {
  * @param {BrokerName} name
  * @param {FoundBroker} found
  * @param {Pick<BringUp, "fleet" | "settings" | "home">} plan
- * @returns {Promise<{ url: string, told: string, env: import("./nats-accounts.mjs").NatsEnv }>} its URL,
- *   what the banner says about it, and settings with which it lets the fleet in
+ * @returns {Promise<{ url: string, told: string, env: NatsEnv }>} its URL, what the banner says
+ *   about it, and settings with which it lets the fleet in
  */
 async function bringUpBroker(name, found, { fleet, settings, home }) {
   const none = { all: {}, gateway: {} };

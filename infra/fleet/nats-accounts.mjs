@@ -65,8 +65,8 @@ export async function prepareNats({ inContainer, home, port, webSocketPort, orig
 }
 
 /**
- * Whose pages may connect: those that the gateway itself has, and those that the user has named. NATS
- * wants each by its name.
+ * Whose pages may connect: those that the gateway itself has, and those that the user has named.
+ * NATS wants each by its name.
  *
  * @param {NodeJS.ProcessEnv} env
  * @param {number} httpPort

@@ -1,6 +1,7 @@
 /**
- * What JetStream has of a request. Every message names its record by its id, as `<request>.<index>`,
- * so that JetStream drops one that it has, and an index is found without reading what a record says.
+ * What JetStream has of a request. Every message names its record by its id, as
+ * `<request>.<index>`, so that JetStream drops one that it has, and an index is found without
+ * reading what a record says.
  */
 import { ID_HEADER, isNotFound, type Bus, type JetStreamManager, type StoredMsg } from "../nats/connect.js";
 import type { RequestAddress } from "../queue/address.js";
@@ -28,7 +29,7 @@ export interface Captured {
  */
 export async function lastCaptured(bus: Bus, address: RequestAddress): Promise<Captured | undefined> {
   const manager = await bus.jetStream();
-  return find(manager, { last_by_subj: tokenSubject(address) });
+  return find(manager, address, { last_by_subj: tokenSubject(address) });
 }
 
 /**
@@ -37,7 +38,7 @@ export async function lastCaptured(bus: Bus, address: RequestAddress): Promise<C
  */
 export async function nextIndex(bus: Bus, address: RequestAddress, seq: number): Promise<number> {
   const manager = await bus.jetStream();
-  const next = await find(manager, { seq, next_by_subj: tokenSubject(address) });
+  const next = await find(manager, address, { seq, next_by_subj: tokenSubject(address) });
   return next?.index ?? ((await lastCaptured(bus, address))?.index ?? -1) + 1;
 }
 
@@ -51,9 +52,9 @@ export async function nextIndex(bus: Bus, address: RequestAddress, seq: number):
 export async function findCaptured(bus: Bus, address: RequestAddress, from: number): Promise<Captured | undefined> {
   const manager = await bus.jetStream();
   const subject = tokenSubject(address);
-  const next = (seq: number) => find(manager, { seq, next_by_subj: subject });
+  const next = (seq: number) => find(manager, address, { seq, next_by_subj: subject });
   const first = await next(1);
-  const last = await find(manager, { last_by_subj: subject });
+  const last = await find(manager, address, { last_by_subj: subject });
   if (first === undefined || last === undefined) return undefined;
   return firstFrom(first, last, from, next);
 }
@@ -92,17 +93,19 @@ export async function firstFrom(
 
 async function find(
   manager: JetStreamManager,
+  address: RequestAddress,
   query: { readonly last_by_subj: string } | { readonly seq: number; readonly next_by_subj: string },
 ): Promise<Captured | undefined> {
   try {
-    return capturedOf(await manager.streams.getMessage(TOKEN_STREAM, query));
+    return capturedOf(address, await manager.streams.getMessage(TOKEN_STREAM, query));
   } catch (error) {
     if (isNotFound(error)) return undefined;
     throw error;
   }
 }
 
-function capturedOf({ seq, header }: StoredMsg): Captured {
-  const index = /\.(\d{1,9})$/.exec(header.get(ID_HEADER))?.[1];
-  return { seq, index: index === undefined ? -1 : Number(index) };
+function capturedOf({ request }: RequestAddress, { seq, header }: StoredMsg): Captured {
+  const [of, index = "", more] = header.get(ID_HEADER).split(".");
+  const isOurs = of === request && more === undefined && /^\d{1,9}$/.test(index);
+  return { seq, index: isOurs ? Number(index) : -1 };
 }

@@ -13,7 +13,7 @@ const section = readme.slice(readme.indexOf("## First requests"), readme.indexOf
 const commands = [...section.matchAll(/```sh\n([^]*?)```/g)].map(([, block = ""]) => block);
 
 describe("the README's first requests", () => {
-  const served = useFleet({ gateways: 1, workers: 2, jobs: 1, models: demo });
+  const served = useFleet({ gateways: 1, workers: 2, jobs: 1, models: demo, guarded: true });
 
   /** Runs the block as if it was pasted into a shell, but for the port. */
   async function paste(block: string): Promise<string> {
@@ -24,8 +24,8 @@ describe("the README's first requests", () => {
     return stdout;
   }
 
-  it("are thirteen", () => {
-    expect(commands).toHaveLength(13);
+  it("are eighteen", () => {
+    expect(commands).toHaveLength(18);
   });
 
   it("add and subtract", async () => {
@@ -76,50 +76,64 @@ describe("the README's first requests", () => {
     expect(said.trim()).toMatch(/event: control\ndata: {.*"streamClosed":true}$/);
   });
 
+  it("tell where and how a stream is read from NATS", async () => {
+    expect(JSON.parse(await paste(commands[8] ?? ""))).toMatchObject({
+      subject: expect.stringMatching(/^baton\.v1\.default\.tale-gpt\.[\w-]+$/) as string,
+      servers: served.fleet.nats.guard?.env["BATON_NATS_PUBLIC_URLS"]?.split(","),
+      jetstream: null,
+    });
+  });
+
   it("submit a job, fetch its result and find it by its label", async () => {
-    const said = await paste(commands[9] ?? "");
+    const said = await paste(commands[10] ?? "");
     expect(said).toContain('"text_output":"');
     expect(said).toMatch(/"object":"list","data":\[\{"id":"job_[^"]*","object":"job","type":"generate"/);
     expect(said).toContain('"state":"completed"');
   });
 
+  it("submit a job for later, which is listed until then", async () => {
+    const [submitted = "", listed = ""] = (await paste(commands[11] ?? "")).replace("}{", "}\n{").split("\n");
+    const { id } = JSON.parse(submitted) as { id: string };
+    expect(JSON.parse(listed)).toMatchObject({ data: [{ id, state: "scheduled", attempts: 3 }] });
+  });
+
   it("make a schedule, look at it and its jobs, and remove it", async () => {
-    const said = await paste(commands[10] ?? "");
+    const said = await paste(commands[12] ?? "");
     expect(said).toMatch(/^\{"id":"sched_[^"]*","object":"schedule","model":"tale-gpt"/);
     expect(said).toContain('"state":"active"');
     expect(said).toContain('{"object":"list","data":[],');
   });
 
   it("look at a sequence, fork it, carry it and end it", async () => {
-    const said = (await paste(commands[8] ?? "")).replaceAll("}{", "}\n{").split("\n");
+    const said = (await paste(commands[9] ?? "")).replaceAll("}{", "}\n{").split("\n");
     const ids = said.slice(1).map((line) => (JSON.parse(line) as { sequence_id: number }).sequence_id);
     expect(ids).toEqual([7, 8, 9, 7]);
   });
 
   it("have a file of requests answered", { timeout: 120_000 }, async () => {
-    const said = await paste(commands[10] ?? "");
+    const said = await paste(commands[13] ?? "");
     expect(said).toMatch(/"object":"batch","endpoint":"\/v1\/completions"/);
     expect(said).toMatch(/batch batch_\S+: completed, 3 answered, 0 failed$/m);
     expect(said.match(/"status_code":200/g)).toHaveLength(3);
   });
 
   it("make a webhook, which shows its secret", async () => {
-    const made = JSON.parse(await paste(commands[11] ?? "")) as { id: string; secret: string };
+    const made = JSON.parse(await paste(commands[14] ?? "")) as { id: string; secret: string };
     expect([made.id, made.secret]).toEqual([expect.stringMatching(/^wh_/), expect.stringMatching(/^whsec_/)]);
   });
 
   it("submit a job with a webhook of its own, which shows its secret", async () => {
-    const job = JSON.parse(await paste(commands[11] ?? "")) as { id: string; webhook: { secret: string } };
+    const job = JSON.parse(await paste(commands[15] ?? "")) as { id: string; webhook: { secret: string } };
     expect([job.id, job.webhook.secret]).toEqual([expect.stringMatching(/^job_/), expect.stringMatching(/^whsec_/)]);
   });
 
   it("upload a file", async () => {
-    const said = JSON.parse(await paste(commands[11] ?? "")) as object;
+    const said = JSON.parse(await paste(commands[16] ?? "")) as object;
     expect(said).toMatchObject({ object: "file", filename: "lines.jsonl", purpose: "batch", bytes: 113 });
   });
 
   it("are shorter with the command line", { timeout: 120_000 }, async () => {
-    const said = await paste(commands[12] ?? "");
+    const said = await paste(commands[17] ?? "");
     expect(said).toMatch(/\bcat\b/i);
     expect(said).toMatch(/^OUTPUT +INT32 +\[1,1\] +20$/m);
     expect(said).toMatch(/^5 +1 +1 /m);

@@ -1,6 +1,6 @@
 /** Reading straight from NATS: what gateways answer, and what their credentials are good for. */
 import { describe, expect, it } from "vitest";
-import type { NatsConnection, Subscription as NatsSubscription } from "nats";
+import { Events, type NatsConnection, type Subscription as NatsSubscription } from "nats";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { startFleet } from "../support/fleet/fleet.js";
 import { askToSubscribe, openNats, readCaptured, type Subscription } from "../support/streams/subscriber.js";
@@ -65,7 +65,7 @@ function refusals(connection: NatsConnection): string[] {
   const said: string[] = [];
   void (async () => {
     for await (const { type, permissionContext: context } of connection.status()) {
-      if (type === "error" && context !== undefined) said.push(`${context.operation} ${context.subject}`);
+      if (type === Events.Error && context !== undefined) said.push(`${context.operation} ${context.subject}`);
     }
   })();
   return said;

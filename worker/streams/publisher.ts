@@ -104,8 +104,7 @@ export class TokenPublisher {
     this.#waiting++;
     const whole = this.#whole(stream).finally(() => this.#waiting--);
     if (!this.#isStoring) return;
-    const inTime = await within(STORED_MS, whole);
-    if (inTime === true) return;
+    if (await within(STORED_MS, whole)) return;
     this.#isStoring = false;
     log.warn("JetStream does not store records; they are offered to it again later");
   }
