@@ -5,7 +5,7 @@
 import { outcomeOf, readOutcome } from "#shared/contract/outcome.js";
 import { errorKinds, fixedError, InferenceError } from "#shared/errors.js";
 import { decodeRequestId, requestName, type RequestAddress } from "#shared/queue/address.js";
-import { jobKey } from "#shared/queue/keys.js";
+import { jobKey, jobsKey } from "#shared/queue/keys.js";
 import { newestJobs, type JobFilters } from "#shared/queue/jobs/list.js";
 import { readJob } from "#shared/queue/jobs/read.js";
 import type { JobView } from "#shared/queue/jobs/view.js";
@@ -165,11 +165,13 @@ export class Jobs {
 
   async #placeOf(tenant: string, after: string) {
     const job = decodeJobId(tenant, after);
-    const view = job && (await this.#look(job));
-    if (job === undefined || view === undefined) {
+    const { redis } = this.#settings.queue;
+    // The index has its place for a while after the job is gone, so that lists go on.
+    const at = job && (await askRedis(() => redis.zscore(jobsKey(job.bucket, tenant), indexId(job))));
+    if (job === undefined || at === undefined || at === null) {
       throw new InferenceError("invalid_argument", "after must be the id of a job that is still known");
     }
-    return { at: view.recordedAt, id: indexId(job) };
+    return { at: Number(at), id: indexId(job) };
   }
 
   /**

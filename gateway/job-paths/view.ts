@@ -40,7 +40,7 @@ export function renderView(job: RequestAddress, view: JobView, result: string | 
     ended_at: isoTime(endedAt),
     result_expires_at: isoTime(resultExpiresAt(view)),
     attempts,
-    attempts_made: state === "queued" ? view.made - 1 : view.made,
+    attempts_made: hasBegun(view) ? view.made : view.made - 1,
     priority: priority ?? USUAL_PRIORITY,
     deadline: isoTime(typeof deadline === "number" ? queuedAt + deadline : instantOf(deadline ?? "")),
     labels,
@@ -53,6 +53,12 @@ export function renderView(job: RequestAddress, view: JobView, result: string | 
   const tail = { result_url: `/v2/jobs/${id}/result`, error: errorOf(view) };
   // The result is JSON already.
   return `${JSON.stringify(head).slice(0, -1)},"result":${result ?? "null"},${JSON.stringify(tail).slice(1)}`;
+}
+
+/** Whether the request that runs the job now was begun, as far as anybody knows. */
+function hasBegun({ state, beganAt }: JobView): boolean {
+  if (state === "queued" || state === "expired") return false;
+  return state !== "cancelled" || beganAt !== undefined;
 }
 
 /**
