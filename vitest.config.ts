@@ -1,5 +1,14 @@
 import { defineConfig } from "vitest/config";
 
+/**
+ * Suites whose tests mostly wait, for timers and for processes to die and start: two files at a
+ * time would leave two cores idle for a third of the time. The others compute, or look closely at
+ * how long things take.
+ */
+const waiting = ["cli", "clients", "docs", "edition", "jobs", "redis", "spec", "webhooks"].map(
+  (suite) => `test/${suite}/**/*.test.ts`,
+);
+
 export default defineConfig({
   resolve: { conditions: ["baton-source"] },
   ssr: { resolve: { conditions: ["baton-source"] } },
@@ -10,9 +19,6 @@ export default defineConfig({
     // than a slow machine takes to connect anew.
     expect: { poll: { timeout: 20_000 } },
     pool: "forks",
-    // The tests that take longest wait for timers and for processes to die and start, so two at a
-    // time leave a machine of two cores idle for a quarter of the time.
-    maxWorkers: 3,
     globalSetup: ["test/support/fleet/global.ts"],
     projects: [
       {
@@ -23,9 +29,21 @@ export default defineConfig({
           name: "beside",
           include: ["{cli,gateway,worker,shared,infra}/**/*.test.ts"],
           isolate: false,
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
         },
       },
-      { extends: true, test: { name: "test", include: ["test/**/*.test.ts"] } },
+      { extends: true, test: { name: "waiting", include: waiting, maxWorkers: 3, sequence: { groupOrder: 1 } } },
+      {
+        extends: true,
+        test: {
+          name: "breaking",
+          include: ["test/**/*.test.ts"],
+          exclude: waiting,
+          maxWorkers: 2,
+          sequence: { groupOrder: 2 },
+        },
+      },
     ],
   },
 });
