@@ -58,7 +58,10 @@ async function listAll({ gateway }: Session, model: string | undefined): Promise
       ...(model !== undefined && { model }),
       ...(next !== undefined && { after: next }),
     });
-    const page = parseJson(Buffer.from(jsonOf(await gateway.get(`/v2/dead?${query.toString()}`), gateway)), () => false);
+    const page = parseJson(
+      Buffer.from(jsonOf(await gateway.get(`/v2/dead?${query.toString()}`), gateway)),
+      () => false,
+    );
     const { data, has_more: more, last_id: last } = isObject(page) ? page : {};
     found.push(...(Array.isArray(data) ? data : []).filter(isObject));
     next = more === true && typeof last === "string" ? last : undefined;

@@ -6,7 +6,7 @@ import { outcomeOf, readOutcome } from "#shared/contract/outcome.js";
 import { errorKinds, fixedError, InferenceError } from "#shared/errors.js";
 import { decodeRequestId, parseRequestName, requestName, type RequestAddress } from "#shared/queue/address.js";
 import type { NotedJob } from "#shared/queue/job-events.js";
-import { jobKey, logKey, outcomeKey } from "#shared/queue/keys.js";
+import { jobKey, jobsKey, logKey, outcomeKey } from "#shared/queue/keys.js";
 import { stageText, type JobRecord } from "#shared/queue/job.js";
 import { endLater } from "#shared/queue/jobs/end-later.js";
 import { putOff } from "#shared/queue/jobs/put-off.js";
@@ -307,11 +307,13 @@ export class Jobs {
 
   async #placeOf(tenant: string, after: string) {
     const job = decodeJobId(tenant, after);
-    const view = job && (await this.look(job));
-    if (job === undefined || view === undefined) {
+    const { redis } = this.#settings.queue;
+    // The index has its place for a while after the job is gone, so that lists go on.
+    const at = job && (await askRedis(() => redis.zscore(jobsKey(job.bucket, tenant), indexId(job))));
+    if (job === undefined || at === undefined || at === null) {
       throw new InferenceError("invalid_argument", "after must be the id of a job that is still known");
     }
-    return { at: view.recordedAt, id: indexId(job) };
+    return { at: Number(at), id: indexId(job) };
   }
 
   /**

@@ -82,7 +82,7 @@ export function renderView(
     ended_at: isoTime(endedAt),
     result_expires_at: isoTime(resultExpiresAt(view)),
     attempts,
-    attempts_made: state === "queued" ? view.made - 1 : view.made,
+    attempts_made: hasBegun(view) ? view.made : view.made - 1,
     priority: priority ?? USUAL_PRIORITY,
     deadline: isoTime(deadlineOf(view, deadline)),
     labels,
@@ -102,6 +102,14 @@ export function renderView(
 function deadlineOf({ lastAt, queuedAt, recordedAt }: JobView, deadline: JobOptions["deadline"]): number | undefined {
   if (typeof deadline !== "number") return instantOf(deadline ?? "");
   return lastAt ?? (queuedAt ?? recordedAt) + deadline;
+}
+
+/** Whether the request that it has had last was begun, as far as anybody knows. */
+function hasBegun({ state, queuedAt, beganAt }: JobView): boolean {
+  // One that waits, or has ended so, has had no request but those that have ended.
+  if (queuedAt === undefined) return true;
+  if (state === "queued" || state === "expired") return false;
+  return state !== "cancelled" || beganAt !== undefined;
 }
 
 /**

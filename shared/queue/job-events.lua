@@ -32,12 +32,14 @@ local function noteJobEvent(base, name, state, body, now)
   local isLate = state ~= 'running' and wantsJobEvent(base, name, 'job.started', tell)
   if not isWanted and not isLate then return end
   local job = redis.call('HMGET', key, 'type', 'options', 'at', 'made', 'request', 'target',
-    'schedule', 'tick', 'run', 'wait')
+    'schedule', 'tick', 'run', 'wait', 'ended')
   if not job[5] then return end
-  local request = redis.call('HMGET', 'out:' .. base .. ':' .. job[5], 'at', 'began', 'told', 'pin', 'keep')
+  -- One that has ended while it waited for its time has no request that says how.
+  local waited = job[5] == '' or job[11]
+  local request = waited and {} or redis.call('HMGET', 'out:' .. base .. ':' .. job[5], 'at', 'began', 'told', 'pin', 'keep')
   local facts = {
     model = base:match(':(.*)$'), job = name, type = job[1], options = job[2], at = job[3], made = job[4], request = job[5],
-    queued = request[1] or job[5] ~= '' and job[3] or nil, began = request[2] or request[3] or nil, pin = request[4] or nil, keep = request[5] or nil,
+    queued = request[1] or not waited and job[3] or nil, began = request[2] or request[3] or nil, pin = request[4] or nil, keep = request[5] or nil,
     schedule = job[7] or nil, tick = job[8] or nil, run = job[9] or nil, wait = job[10] or nil,
   }
   local function note(what, how)

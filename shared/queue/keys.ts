@@ -145,7 +145,7 @@ export const registryKeys = {
   left: "{registry}:left",
   /** string: another one whenever a worker joins, leaves or is declared dead */
   version: "{registry}:version",
-  /** hash of pins that were served, with what clearing their lanes takes; see work/pins.ts */
+  /** hash of pins that were served, with what clearing their lanes takes; see pins.ts */
   pins: "{registry}:pins",
   /** string: the worker that looks after retired pins in this round */
   upkeep: "{registry}:upkeep",

@@ -1,4 +1,4 @@
-/** Bull Board, as an operator reaches it: on a port of its own, with the token, and never without. */
+/** Bull Board, as operators reach it: on a port of its own, and never without the token. */
 import { get } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { freePort } from "../support/fleet/port.js";
@@ -108,7 +108,7 @@ describe("an operator", () => {
     const client = new WebhookClient(served.url);
     let status = 500;
     const url = receiver.on("/later", () => status);
-    const { id, secret = "" } = await client.register(url);
+    const { id, secret } = await client.register(url);
     const redis = served.fleet.redis.connect();
     try {
       await noteExpiries(redis, "default", 1);

@@ -51,7 +51,7 @@ describe("a job that fails", () => {
 });
 
 describe("a job", () => {
-  it("belongs to its tenant", async () => {
+  it("belongs to its tenant (row A69)", async () => {
     const { id } = await accepted(served.url, "simple", { infer: simpleBody(1) }, blue);
     for (const path of [`/v2/jobs/${id}`, `/v2/jobs/${id}/result`, "/v2/jobs/job_none", "/v2/jobs/job_AAAA.0.simple"]) {
       expect(await get(path, { "x-tenant": "red" })).toMatchObject({ status: 404, body: { code: "unknown_job" } });
@@ -66,7 +66,7 @@ describe("a job", () => {
     await ended(other(), id, blue);
   });
 
-  it("is known longer than its result is kept", async () => {
+  it("is known longer than its result is kept (row A69)", async () => {
     const { id } = await accepted(served.url, "simple", { infer: simpleBody(1), result_ttl: 1_000 }, blue);
     await ended(other(), id, blue);
     await until(async () => (await get(`/v2/jobs/${id}/result`)).status === 410);
@@ -99,6 +99,37 @@ describe("a job", () => {
       expect([200, 409]).toContain(stopped.status);
     }
     await ended(other(), id, blue);
+  });
+});
+
+describe("an id or a delay of another form (row A68)", () => {
+  it("names no job, and no key of Redis", async () => {
+    const { id } = await accepted(served.url, "simple", { infer: simpleBody(1) }, blue);
+    const [, request = "", where = ""] = /^job_([^.]+)\.(.*)$/.exec(id) ?? [];
+    for (const wrong of [
+      `job_blue:${request}.${where}`,
+      `job_${request}:${request}.${where}`,
+      `job_${request}.${where}:simple`,
+      `job_${request}.0:1.simple`,
+      `job_${request}.99999.simple`,
+      `job_{0}:simple:blue:${request}`,
+      `job_:${request}.${where}`,
+      id.slice("job_".length),
+    ]) {
+      const path = `/v2/jobs/${encodeURIComponent(wrong)}`;
+      for (const answer of [get(path), get(`${path}/result`), post(`${path}/retry`), remove(path)]) {
+        expect([wrong, await answer]).toMatchObject([wrong, { status: 404, body: { code: "unknown_job" } }]);
+      }
+      expect((await get(`/v2/jobs?after=${encodeURIComponent(wrong)}`)).status).toBe(400);
+    }
+    await ended(other(), id, blue);
+  });
+
+  it("is no time to wait", async () => {
+    for (const delay of ["9223372036854775808", "-1", "1e400", "0.5", "253402300800000"]) {
+      const body = `{"infer":${JSON.stringify(simpleBody(1))},"delay":${delay}}`;
+      expect([delay, (await submit(served.url, "simple", body, blue)).status]).toEqual([delay, 400]);
+    }
   });
 });
 

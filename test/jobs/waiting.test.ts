@@ -46,7 +46,7 @@ describe("a job that waits", () => {
     });
     const views = await Promise.all(ids.map((id) => ended(other(), id, blue)));
     expect(views.map(({ state }) => state)).toEqual(["cancelled", "completed", "completed"]);
-    expect(views[0]).toMatchObject({ error: { code: "cancelled" }, attempts_made: 1, result: null });
+    expect(views[0]).toMatchObject({ error: { code: "cancelled" }, attempts_made: 0, result: null });
     expect(await remove(`/v2/jobs/${ids[1]}`)).toMatchObject({
       status: 409,
       body: { code: "already_ended", state: "completed" },
@@ -65,7 +65,7 @@ describe("a job that waits", () => {
       return job.id;
     });
     // A deadline that is a time does not come back; one in ms counts anew.
-    expect((await get(`/v2/jobs/${id}`)).body).toMatchObject({ state: "expired", attempts_made: 2 });
+    expect((await get(`/v2/jobs/${id}`)).body).toMatchObject({ state: "expired", attempts_made: 1 });
   });
 
   it("goes by its priority where there is no room", { timeout: 120_000 }, async () => {

@@ -2,10 +2,10 @@
  * A jobs process that freezes for longer than its locks last, and then wakes: what it had was done
  * by the other one, and stays so.
  */
-import { afterAll, beforeAll, expect, it } from "vitest";
-import type { Redis } from "ioredis";
+import { expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
-import { noteExpiries, Receiver, WebhookClient } from "../support/jobs/webhooks.js";
+import { useReceiver } from "../support/jobs/use-receiver.js";
+import { noteExpiries } from "../support/jobs/webhooks.js";
 
 /** A lock that nobody renews, and an outbox entry that nobody acknowledges, take up to 15 s. */
 const TAKEN_OVER = { timeout: 60_000 };
@@ -19,45 +19,32 @@ const served = useFleet({
   jobsEnv: { BATON_WEBHOOK_RETRY_MS: "100,200,400,800", BATON_WEBHOOK_TIMEOUT_MS: "2000" },
   direct: true,
 });
-let receiver: Receiver;
-let redis: Redis;
-let client: WebhookClient;
-beforeAll(async () => {
-  receiver = await Receiver.start();
-  redis = served.fleet.redis.connect();
-  client = new WebhookClient(served.url);
-});
-afterAll(async () => {
-  redis.disconnect();
-  await receiver.dispose();
-});
-const states = async (webhook: string) =>
-  (await client.deliveries(`?webhook=${webhook}&limit=100`)).map(({ state }) => state);
+const own = useReceiver(served);
 const all = (count: number, state: string) => Array.from({ length: count }, () => state);
 
 it("goes on with what the other one has, while that is frozen in the middle of attempts (F32)", async () => {
   const MESSAGES = 6;
   const seen = new Set<string>();
   // The first attempts are never answered.
-  const url = receiver.on("/frozen", ({ id }) => {
+  const url = own.receiver.on("/frozen", ({ id }) => {
     if (seen.has(id)) return 204;
     seen.add(id);
     return undefined;
   });
-  const { id } = await client.register(url);
+  const { id } = await own.client.register(url);
   // Each has some of them: both wait for the next one, in turn.
-  await noteExpiries(redis, "default", MESSAGES);
+  await noteExpiries(own.redis, "default", MESSAGES);
   await expect.poll(() => seen.size).toBe(MESSAGES);
   const [one] = served.fleet.jobs;
   one?.freeze();
-  await noteExpiries(redis, "default", MESSAGES);
+  await noteExpiries(own.redis, "default", MESSAGES);
   await expect.poll(() => seen.size, TAKEN_OVER).toBe(2 * MESSAGES);
-  await expect.poll(() => states(id), TAKEN_OVER).toEqual(all(2 * MESSAGES, "delivered"));
+  await expect.poll(() => own.states(id), TAKEN_OVER).toEqual(all(2 * MESSAGES, "delivered"));
   one?.thaw();
   // It learns that others have done its work, and goes on with new work.
-  const after = await client.register(receiver.url("/thawed"));
-  await noteExpiries(redis, "default", MESSAGES);
-  await expect.poll(() => states(after.id), TAKEN_OVER).toEqual(all(MESSAGES, "delivered"));
-  await expect.poll(() => states(id), TAKEN_OVER).toEqual(all(3 * MESSAGES, "delivered"));
+  const after = await own.client.register(own.receiver.url("/thawed"));
+  await noteExpiries(own.redis, "default", MESSAGES);
+  await expect.poll(() => own.states(after.id), TAKEN_OVER).toEqual(all(MESSAGES, "delivered"));
+  await expect.poll(() => own.states(id), TAKEN_OVER).toEqual(all(3 * MESSAGES, "delivered"));
   expect(seen.size).toBe(3 * MESSAGES);
 }, 120_000);

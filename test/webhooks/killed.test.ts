@@ -2,10 +2,10 @@
  * Jobs processes that die or stop in the middle of deliveries. Every message arrives at
  * least once, under one id.
  */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Redis } from "ioredis";
+import { describe, expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
-import { noteExpiries, Receiver, verified, WebhookClient } from "../support/jobs/webhooks.js";
+import { useReceiver } from "../support/jobs/use-receiver.js";
+import { noteExpiries, verified } from "../support/jobs/webhooks.js";
 
 /** A lock that nobody renews, and an outbox entry that nobody acknowledges, take up to 15 s. */
 const TAKEN_OVER = { timeout: 45_000 };
@@ -21,23 +21,10 @@ const served = useFleet({
 });
 
 describe("two jobs processes", () => {
-  let receiver: Receiver;
-  let redis: Redis;
-  let client: WebhookClient;
-  beforeAll(async () => {
-    receiver = await Receiver.start();
-    redis = served.fleet.redis.connect();
-    client = new WebhookClient(served.url);
-  });
-  afterAll(async () => {
-    redis.disconnect();
-    await receiver.dispose();
-  });
-  const idsAt = (path: string) => receiver.at(path).map(({ id }) => id);
-  const states = async (webhook: string) =>
-    (await client.deliveries(`?webhook=${webhook}&limit=100`)).map(({ state }) => state);
+  const own = useReceiver(served);
+  const idsAt = (path: string) => own.receiver.at(path).map(({ id }) => id);
   const all = (count: number, state: string) => Array.from({ length: count }, () => state);
-  const remove = (webhook: string) => client.ask("DELETE", `/webhooks/${webhook}`);
+  const remove = (webhook: string) => own.client.ask("DELETE", `/webhooks/${webhook}`);
 
   it("are listed in the fleet, beside the gateway", async () => {
     interface Started {
@@ -46,7 +33,7 @@ describe("two jobs processes", () => {
     interface Listed extends Started {
       readonly started_at: string;
     }
-    const fleet = async () => (await client.ask<{ gateways: Listed[]; jobs: Listed[] }>("GET", "/fleet")).body;
+    const fleet = async () => (await own.client.ask<{ gateways: Listed[]; jobs: Listed[] }>("GET", "/fleet")).body;
     const { jobs, gateways } = served.fleet;
     const pids = (members: readonly Started[]) => members.map(({ pid }) => pid).sort((a, b) => a - b);
     await expect.poll(async () => pids((await fleet()).jobs)).toEqual(pids(jobs.map(({ process }) => process)));
@@ -56,9 +43,9 @@ describe("two jobs processes", () => {
 
   it("share the messages: each is sent once", async () => {
     const MESSAGES = 60;
-    const { id } = await client.register(receiver.url("/shared"));
-    await noteExpiries(redis, "default", MESSAGES);
-    await expect.poll(() => states(id)).toEqual(all(MESSAGES, "delivered"));
+    const { id } = await own.client.register(own.receiver.url("/shared"));
+    await noteExpiries(own.redis, "default", MESSAGES);
+    await expect.poll(() => own.states(id)).toEqual(all(MESSAGES, "delivered"));
     expect(new Set(idsAt("/shared")).size).toBe(MESSAGES);
     expect(idsAt("/shared")).toHaveLength(MESSAGES);
     await remove(id);
@@ -67,30 +54,30 @@ describe("two jobs processes", () => {
   it("are both killed in the middle of deliveries: each is made again, with the same id (F31)", async () => {
     const MESSAGES = 4;
     let answers = false;
-    const url = receiver.on("/killed", () => (answers ? 204 : undefined));
-    const { id, secret } = await client.register(url);
-    await noteExpiries(redis, "default", MESSAGES);
+    const url = own.receiver.on("/killed", () => (answers ? 204 : undefined));
+    const { id, secret } = await own.client.register(url);
+    await noteExpiries(own.redis, "default", MESSAGES);
     await expect.poll(() => idsAt("/killed").length).toBe(MESSAGES);
     await Promise.all(served.fleet.jobs.map((one) => one.kill()));
     answers = true;
-    await noteExpiries(redis, "default", 1);
+    await noteExpiries(own.redis, "default", 1);
     await Promise.all(served.fleet.jobs.map((one) => one.start()));
-    await expect.poll(() => states(id), TAKEN_OVER).toEqual(all(MESSAGES + 1, "delivered"));
+    await expect.poll(() => own.states(id), TAKEN_OVER).toEqual(all(MESSAGES + 1, "delivered"));
     const ids = idsAt("/killed");
     expect(new Set(ids).size).toBe(MESSAGES + 1);
-    for (const one of receiver.at("/killed")) verified(one, secret);
+    for (const one of own.receiver.at("/killed")) verified(one, secret);
     for (const one of new Set(ids.slice(0, MESSAGES))) expect(ids.filter((other) => other === one)).toHaveLength(2);
     await remove(id);
   }, 90_000);
 
   it("are told to stop while they send: what was begun is finished first, once", async () => {
     const pending: (() => void)[] = [];
-    const url = receiver.on("/drained", (_, response) => {
+    const url = own.receiver.on("/drained", (_, response) => {
       pending.push(() => response.writeHead(204).end());
       return undefined;
     });
-    const { id } = await client.register(url);
-    await noteExpiries(redis, "default", 2);
+    const { id } = await own.client.register(url);
+    await noteExpiries(own.redis, "default", 2);
     await expect.poll(() => pending.length).toBe(2);
     const ends = served.fleet.jobs.map((one) => one.terminate(20_000));
     await Promise.all(served.fleet.jobs.map(({ process }) => process.waitForMessage("stopping")));
@@ -99,10 +86,10 @@ describe("two jobs processes", () => {
       { code: 0, signal: null },
       { code: 0, signal: null },
     ]);
-    expect(await states(id)).toEqual(all(2, "delivered"));
+    expect(await own.states(id)).toEqual(all(2, "delivered"));
     expect(idsAt("/drained")).toHaveLength(2);
     // Those that were killed before are listed for some seconds more.
-    const { body } = await client.ask<{ jobs: readonly { pid: number }[] }>("GET", "/fleet");
+    const { body } = await own.client.ask<{ jobs: readonly { pid: number }[] }>("GET", "/fleet");
     const listed = new Set(body.jobs.map(({ pid }) => pid));
     expect(served.fleet.jobs.filter(({ process }) => listed.has(process.pid))).toEqual([]);
   }, 60_000);

@@ -2,8 +2,8 @@
 -- tidy.lua: forget the requests that were set aside too long ago, and note the models that have
 -- some.
 --   KEYS[1] the models that have some (set-aside.lua)
---   ARGV[1] tag of the bucket   ARGV[2..] models that may have some: an earlier version of Baton has
---           set them aside and not noted it
+--   ARGV[1] tag of the bucket   ARGV[2..] models that may have some: an earlier version of Baton
+--           has set them aside and not noted it
 --   Returns how many models have some
 local tag = ARGV[1]
 local time = redis.call('TIME')

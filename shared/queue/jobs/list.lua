@@ -1,7 +1,7 @@
-#!lua flags=allow-oom
+#!lua flags=allow-oom,no-writes
 -- list.lua: tell of some of a tenant's jobs in a bucket, the newest first. What one call costs goes
 -- by how many it looks at, which is bounded, not by how many there are. Jobs that are gone are
--- taken out of the index.
+-- left to tidy.lua, so that a Redis that takes no writes can be asked, too.
 --   KEYS[1] the tenant's jobs (job.lua)   KEYS[2] what is counted (load.lua)
 --   ARGV[1] tag of the bucket   ARGV[2] group
 --   ARGV[3] Redis ms, and ARGV[4] id: it begins behind the job that was recorded then under this
@@ -38,7 +38,7 @@ local function hasLabels(options)
   return true
 end
 
-local views, gone, looked, skipped = {}, {}, 0, 0
+local views, looked, skipped = {}, 0, 0
 local nextAt, nextId = at, id
 repeat
   local found = redis.call('ZRANGE', KEYS[1], at, '-inf', 'BYSCORE', 'REV', 'LIMIT', skipped, AT_ONCE, 'WITHSCORES')
@@ -54,9 +54,7 @@ repeat
         local fits = type(options) ~= 'string' or
           (not filters.schedule or filters.schedule == noted[2]) and hasLabels(options)
         local view = fits and viewOf(load, group, now, tag .. ':' .. model, name)
-        if fits and not view then
-          gone[#gone + 1] = one
-        elseif fits and (not states or states[view[2]]) then
+        if fits and view and (not states or states[view[2]]) then
           view[1] = one
           views[#views + 1] = view
         end
@@ -66,5 +64,4 @@ repeat
   skipped = skipped + AT_ONCE
   if #found < 2 * AT_ONCE and #views < most then nextAt, nextId = '', '' end
 until nextAt == '' or #views == most or looked >= MOST_LOOKED
-if #gone > 0 then redis.call('ZREM', KEYS[1], unpack(gone)) end
 return {views, nextAt, nextId}
