@@ -91,7 +91,14 @@ export class Connections {
       socket.destroy();
       return;
     }
-    const connection: Connection = { replies: [], later: [], taken: 0, queued: 0, movedAt: performance.now(), arriving: undefined };
+    const connection: Connection = {
+      replies: [],
+      later: [],
+      taken: 0,
+      queued: 0,
+      movedAt: performance.now(),
+      arriving: undefined,
+    };
     this.#open.set(socket, connection);
     // Between two parsers nobody else listens, and an error without a listener ends the process.
     socket.on("error", () => undefined);

@@ -5,6 +5,7 @@
 import { get } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Redis } from "ioredis";
+import { within } from "#shared/retry.js";
 import { resourcesOf } from "../support/fleet/resources.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { readUntil, until } from "../support/until.js";
@@ -45,13 +46,7 @@ async function rssOf(pid: number): Promise<number> {
 async function growthDuring(pid: number, work: Promise<unknown>): Promise<number> {
   const before = await rssOf(pid);
   let most = before;
-  let isDone = false;
-  const done = work.finally(() => (isDone = true));
-  while (!isDone) {
-    most = Math.max(most, await rssOf(pid));
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  await done;
+  while (!(await within(50, work))) most = Math.max(most, await rssOf(pid));
   return most - before;
 }
 

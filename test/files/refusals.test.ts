@@ -1,6 +1,7 @@
 /** What a gateway refuses of files, in OpenAI's form, and what it leaves behind then: nothing. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Redis } from "ioredis";
+import { within } from "#shared/retry.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { messagesIn } from "./objects.js";
 import { answerTo, beginUpload, FORM_END, formOf, upload, type Part } from "./upload.js";
@@ -107,11 +108,9 @@ describe("an upload", () => {
   it("that is too long, and does not say how long it is, is refused as soon as it is", async () => {
     const sent = beginUpload(served.url, of("one"));
     const answer = answerTo(sent);
-    let isAnswered = false;
-    void answer.then(() => (isAnswered = true));
     const piece = Buffer.alloc(MIB, "x");
-    while (!isAnswered)
-      await new Promise<void>((resolve) => sent.write(piece, () => resolve()) || setTimeout(resolve, 100));
+    do sent.write(piece);
+    while (!(await within(20, answer)));
     expect((await answer).status).toBe(413);
     sent.destroy();
     await nothingIsLeft();
