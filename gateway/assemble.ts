@@ -231,7 +231,7 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
   const schedules = new Schedules(redis);
   const store = openStore({
     url: config.BATON_FILES_URL,
-    natsUrl: config.BATON_NATS_URL,
+    nats: natsLink,
     replicas: config.BATON_FILE_REPLICAS,
     name: gateway,
     secret: deployment.secret(),

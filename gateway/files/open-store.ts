@@ -10,7 +10,7 @@ import { parseFilesUrl } from "./settings.js";
 export interface StoreTerms {
   /** `BATON_FILES_URL`. */
   readonly url: string;
-  readonly natsUrl: string;
+  readonly nats: { readonly url: string; readonly creds?: string | undefined };
   readonly replicas: number;
   /** Of this process. */
   readonly name: string;
@@ -19,11 +19,17 @@ export interface StoreTerms {
 }
 
 /** It connects when it is first used. */
-export function openStore({ url, natsUrl, replicas, name, secret }: StoreTerms): ObjectStore {
+export function openStore({ url, nats, replicas, name, secret }: StoreTerms): ObjectStore {
   const place = parseFilesUrl(url) ?? "nats";
   const deployment = createHash("sha256").update("files").update(secret).digest("hex").slice(0, 12);
   if (place === "nats") {
-    return new NatsObjectStore({ url: natsUrl, name: `${name}-files`, bucket: `baton-files-${deployment}`, replicas });
+    return new NatsObjectStore({
+      url: nats.url,
+      creds: nats.creds,
+      name: `${name}-files`,
+      bucket: `baton-files-${deployment}`,
+      replicas,
+    });
   }
   const { bucket, prefix } = place;
   return lazily(async () => {

@@ -150,6 +150,10 @@ function authenticatorOf(path: string): Authenticator {
   };
 }
 
+function authentication(creds: string | undefined) {
+  return creds === undefined ? {} : { authenticator: authenticatorOf(creds), ignoreAuthErrorAbort: true };
+}
+
 /** Returns at once, connected or not: neither gateway nor worker may wait for NATS to start. */
 export function connectBus({ url, name, creds, captures = false, log }: BusSettings): Bus {
   let connection: NatsConnection | undefined;
@@ -197,7 +201,7 @@ export function connectBus({ url, name, creds, captures = false, log }: BusSetti
     pingInterval: 2_000,
     maxPingOut: 2,
     timeout: 2_000,
-    ...(creds === undefined ? {} : { authenticator: authenticatorOf(creds), ignoreAuthErrorAbort: true }),
+    ...authentication(creds),
   }).then(
     async (nc) => {
       if (closed) return nc.close();
@@ -264,7 +268,11 @@ export function connectBus({ url, name, creds, captures = false, log }: BusSetti
  * it.
  * @throws Error where no server answers now; once it is open, it reconnects by itself
  */
-export function connectForBulk(url: string, name: string): Promise<NatsConnection> {
+export function connectForBulk({
+  url,
+  name,
+  creds,
+}: Pick<BusSettings, "url" | "name" | "creds">): Promise<NatsConnection> {
   return connect({
     servers: natsServers(url),
     name,
@@ -274,5 +282,6 @@ export function connectForBulk(url: string, name: string): Promise<NatsConnectio
     pingInterval: 2_000,
     maxPingOut: 2,
     timeout: 2_000,
+    ...authentication(creds),
   });
 }

@@ -20,6 +20,8 @@ import {
 
 export interface NatsStoreSettings {
   readonly url: string;
+  /** As in `BusSettings`. */
+  readonly creds?: string | undefined;
   /** Of the connection. */
   readonly name: string;
   /** `[A-Za-z0-9_-]+`. It is made where there is none. */
@@ -168,9 +170,9 @@ export class NatsObjectStore implements ObjectStore {
 
   /** @throws StoreUnavailable */
   async #ready(): Promise<NatsConnection> {
-    const { url, name, replicas, bucket } = this.#settings;
+    const { url, creds, name, replicas, bucket } = this.#settings;
     try {
-      this.#opening ??= connectForBulk(url, name);
+      this.#opening ??= connectForBulk({ url, creds, name });
       const nc = await this.#opening;
       if (!this.#made) {
         const { streams } = await this.#manager(nc);
