@@ -18,7 +18,7 @@ it.each([
   ["nonsense", "unknown command 'nonsense'", "baton"],
   ["generat", "unknown command 'generat' (Did you mean generate?)", "baton"],
   ["sequences nonsense", "unknown command 'nonsense'", "baton sequences"],
-  ["schedules list", "unknown command 'schedules'", "baton"],
+  ["webhooks list", "unknown command 'webhooks'", "baton"],
   ["models --nonsense", "unknown option '--nonsense'", "baton models"],
   ["models too many", "too many arguments for 'models'. Expected 0 arguments but got 2.", "baton models"],
   ["infer simple", "missing required argument 'file'", "baton infer"],

@@ -9,7 +9,7 @@ import { fork } from "node:child_process";
 import { EXIT_UNUSABLE } from "#shared/exit.js";
 import type { CrashRelease } from "./crash-release.js";
 
-/** `main.ts` and all that it imports, in a few files (infra/bundle-worker.mjs). */
+/** `main.ts` and all that it imports, in a few files (infra/bundle.mjs). */
 const PROGRAM = new URL("../bundled/worker/main.js", import.meta.url);
 
 /**

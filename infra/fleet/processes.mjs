@@ -65,7 +65,7 @@ export function processPlans(settings, urls, natsEnv) {
     ...common,
     name: "gateway",
     order: STOP_ORDER.gateway,
-    args: [join(root, "dist/gateway/main.js")],
+    args: [join(root, "dist/bundled/gateway/main.js")],
     env: { ...env, ...natsEnv.gateway },
     readyMessage: "gateway listening",
   };
@@ -73,7 +73,7 @@ export function processPlans(settings, urls, natsEnv) {
     ...common,
     name: "jobs",
     order: STOP_ORDER.jobs,
-    args: [join(root, "dist/gateway/jobs/main.js")],
+    args: [join(root, "dist/bundled/gateway/jobs.js")],
     // Names are looked up in threads, and one that is slow must not keep others waiting.
     env: { UV_THREADPOOL_SIZE: "64", ...env },
     readyMessage: "jobs ready",

@@ -17,12 +17,12 @@ const FILES = [
   "tsconfig.json",
   "tsconfig.build.json",
   "infra/copy-scripts.mjs",
-  "infra/bundle-worker.mjs",
+  "infra/bundle.mjs",
 ];
 const FOLDERS = ["cli", "gateway", "worker", "shared", "test/bench"];
 const PRODUCTS = [
   "dist/cli/main.js",
-  "dist/gateway/main.js",
+  "dist/bundled/gateway/main.js",
   "dist/worker/supervisor.js",
   "dist/bundled/worker/main.js",
 ];

@@ -8,7 +8,7 @@ describe("a deployment that was started with 16 buckets", () => {
   const served = useFleet({ gateways: 1, workers: 1, models: ["accumulate"], env: buckets(16), direct: true });
 
   it.each([
-    ["gateway/main.js", { ...buckets(4), BATON_HTTP_PORT: "0" }],
+    ["bundled/gateway/main.js", { ...buckets(4), BATON_HTTP_PORT: "0" }],
     ["worker/supervisor.js", buckets(4)],
   ])("refuses %s with four, for good and in words", async (entry, env) => {
     const process = served.fleet.launch(entry, env);
@@ -30,7 +30,7 @@ describe("a deployment that was started without a number", () => {
   const served = useFleet({ gateways: 1, workers: 1, models: ["accumulate"], direct: true });
 
   it("has 16 buckets", async () => {
-    const process = served.fleet.launch("gateway/main.js", { ...buckets(4), BATON_HTTP_PORT: "0" });
+    const process = served.fleet.launch("bundled/gateway/main.js", { ...buckets(4), BATON_HTTP_PORT: "0" });
     const { fields } = await process.waitForLine("cannot start", ({ fields }) => fields["level"] === 60);
     expect(fields["error"]).toMatch(/BATON_BUCKETS is 4 here, but 16 in the rest of this deployment/);
   });

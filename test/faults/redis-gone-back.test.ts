@@ -86,7 +86,7 @@ describe("a replica that is promoted without what its primary has acknowledged",
     // The address of the primary leads to the replica once it is promoted.
     const line = await startLine(primary.port);
     const env = { BATON_REDIS_URL: `redis://127.0.0.1:${line.port}`, BATON_HTTP_PORT: port };
-    const gateway = fleet.launch("gateway/main.js", env);
+    const gateway = fleet.launch("bundled/gateway/main.js", env);
     fleet.launch("worker/supervisor.js", env);
     await until(async () => (await add(url, { sequence: 1, value: 1, start: true })).output === 1, 60_000);
     const offsetOf = (node: RedisNode) => infoOf(node.admin, "master_repl_offset");

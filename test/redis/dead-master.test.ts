@@ -45,7 +45,7 @@ describe("a fleet over a Cluster with a dead master", () => {
     url = `http://127.0.0.1:${port}`;
     const env = { BATON_REDIS_URL: cluster.url, BATON_DURABILITY: "replicated" };
     processes = [
-      fleet.launch("gateway/main.js", { ...env, BATON_HOST: "127.0.0.1", BATON_HTTP_PORT: port }),
+      fleet.launch("bundled/gateway/main.js", { ...env, BATON_HOST: "127.0.0.1", BATON_HTTP_PORT: port }),
       fleet.launch("worker/supervisor.js", env),
       fleet.launch("worker/supervisor.js", env),
     ];

@@ -28,7 +28,7 @@ describe.each(replaceables)("a fleet over %s", (kind) => {
     const port = String(await freePort());
     url = `http://127.0.0.1:${port}`;
     const env = { BATON_REDIS_URL: redis.url, BATON_DURABILITY: "replicated" };
-    fleet.launch("gateway/main.js", { ...env, BATON_HOST: "127.0.0.1", BATON_HTTP_PORT: port });
+    fleet.launch("bundled/gateway/main.js", { ...env, BATON_HOST: "127.0.0.1", BATON_HTTP_PORT: port });
     fleet.launch("worker/supervisor.js", env);
     fleet.launch("worker/supervisor.js", env);
     await until(async () => (await described()).workers.length === 2, PATIENCE_MS);

@@ -33,7 +33,7 @@ beforeAll(async () => {
   for (let i = 0; i < 2; i++) {
     const port = String(await freePort());
     urls.push(`http://127.0.0.1:${port}`);
-    fleet.launch("gateway/main.js", { ...env, BATON_HOST: "127.0.0.1", BATON_HTTP_PORT: port });
+    fleet.launch("bundled/gateway/main.js", { ...env, BATON_HOST: "127.0.0.1", BATON_HTTP_PORT: port });
     fleet.launch("worker/supervisor.js", env);
   }
   for (const url of urls) {

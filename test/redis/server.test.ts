@@ -97,7 +97,7 @@ describe("the check of a server", () => {
 
 describe("a process", () => {
   it.each([
-    ["gateway/main.js", { BATON_DURABILITY: "replicated" }, "min-replicas-to-write"],
+    ["bundled/gateway/main.js", { BATON_DURABILITY: "replicated" }, "min-replicas-to-write"],
     ["worker/supervisor.js", { BATON_DURABILITY: "replicated" }, "min-replicas-to-write"],
   ])("of %s with %o ends for good where Redis does not fit", async (entry, env, words) => {
     const fleet = await startFleet({ gateways: 0, workers: 0, models: ["simple"] });

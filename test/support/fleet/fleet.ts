@@ -146,7 +146,7 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
     };
     const addGateway = async () => {
       const port = await freePort();
-      const gateway = member(`gateway-${gateways.length + 1}`, "gateway/main.js", "gateway listening", {
+      const gateway = member(`gateway-${gateways.length + 1}`, "bundled/gateway/main.js", "gateway listening", {
         BATON_REDIS_URL: store.urls.gateway,
         BATON_HOST: "127.0.0.1",
         BATON_HTTP_PORT: String(port),
@@ -169,7 +169,7 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
       return started;
     };
     const addJobs = async () => {
-      const one = member(`jobs-${jobs.length + 1}`, "gateway/jobs/main.js", "jobs ready", {
+      const one = member(`jobs-${jobs.length + 1}`, "bundled/gateway/jobs.js", "jobs ready", {
         BATON_REDIS_URL: store.urls.gateway,
         ...plan.jobsEnv,
       });
