@@ -394,11 +394,16 @@ export class Jobs {
     return askRedis(() => putOff(this.#settings.queue.redis, job, stageOf(view), view.leftMs));
   }
 
-  /** Whether a job that was refused so now may be taken later, as it is. */
-  mayFitLater({ code }: InferenceError): boolean {
-    // Where no worker lives, nothing says which models there will be.
-    const isFleetAway = this.#settings.fleet.directory.all().length === 0;
-    return errorKinds[code].retry || (code === "unknown_model" && isFleetAway);
+  /**
+   * Whether a job that was refused so now may be taken later, as it is.
+   * @param isLate it was refused for some time
+   */
+  mayFitLater({ code }: InferenceError, { model }: Pick<JobPlace, "model">, isLate: boolean): boolean {
+    if (code !== "unknown_model") return errorKinds[code].retry;
+    const served = this.#settings.fleet.directory.all();
+    // Where no worker lives, nothing says which models there will be; and the only worker of one
+    // may just be started anew.
+    return served.length === 0 || (!isLate && !served.some(({ name }) => name === model));
   }
 
   async #render(job: RequestAddress, view: JobView, secret?: string): Promise<ToldJob> {

@@ -52,6 +52,8 @@ const MOST_AT_A_LOOK = 10_000;
 const AT_A_CALL = 500;
 /** A job that finds no room is tried again after half of the time for which that has lasted. */
 const AGAIN_MS = { least: 1_000, most: 30_000 };
+/** Where nobody has served its model for this long, a job is not tried again. */
+const LATE_MS = 90_000;
 /** In so many steps a schedule has come to rest, unless others change it meanwhile. */
 const MOST_STEPS = 10;
 
@@ -183,7 +185,7 @@ export class ScheduleRuns {
     } catch (error) {
       if (!(error instanceof InferenceError)) throw error;
       const { code, message } = error;
-      if (errorKinds[code].retry) {
+      if (jobs.mayFitLater(error, schedule, clock.now - tick > LATE_MS)) {
         const waitMs = Math.min(Math.max((clock.now - tick) / 2, AGAIN_MS.least), AGAIN_MS.most);
         const until = triedUntil(schedule, tick) + clock.aheadMs;
         return { wakeAt: Math.min(Date.now() + waitMs, until) };

@@ -1,5 +1,7 @@
 /** What scripts note of jobs, and only where somebody wants to be told. */
 import { describe, expect, it } from "vitest";
+import { storeOutcome } from "#shared/contract/outcome.js";
+import { repeatsText } from "#shared/queue/job.js";
 import { eventsKey, outcomeKey, wantedKey } from "#shared/queue/keys.js";
 import type { EventType } from "#shared/queue/events.js";
 import { commit } from "#shared/queue/work/commit.js";
@@ -42,10 +44,11 @@ async function noted(): Promise<[type: string, facts: Facts][]> {
 const want = (...events: EventType[]) => noteWanted(lab.redis, 1, { tenant: "default", revision: ++count, events });
 const types = async () => (await noted()).map(([type]) => type);
 
-async function admitJob(tell?: string, isStep = false): Promise<string> {
+async function admitJob(tell?: string, isStep = false, repeats?: string): Promise<string> {
   const request = `j${count++}`;
   const own = tell !== undefined && { tell, target: '{"id":"wh_1"}' };
-  const record = { type: "infer", options: "{}", shown: "{}", body: Buffer.from("{}"), ...own };
+  const more = repeats !== undefined && { repeats, wait: "60000" };
+  const record = { type: "infer", options: "{}", shown: "{}", body: Buffer.from("{}"), ...own, ...more };
   const sequence = isStep ? { name: SEQUENCE, start: true, end: false } : undefined;
   const one = { ...applicant(lab.lane, request, request), sequence, job: { keptMs: 60_000, record } };
   expect(await admit(lab.redis, { gateway: "gw", limits: LIMITS }, [one])).toEqual([{ said: "admitted" }]);
@@ -78,6 +81,17 @@ describe("that a job has begun", () => {
     await want("job.started", "job.cancelled");
     await giveError(lab, await admitJob(), '{"code":"cancelled","message":"m"}');
     expect(await types()).toEqual(["job.cancelled"]);
+  });
+
+  it("is noted where it has failed as well, although it is tried once more, and its end is not", async () => {
+    const failure = storeOutcome({ kind: "error", code: "model_error", message: "no" });
+    const repeats = { attempts: 2, delayMs: 1, factor: 1, mostMs: 1, mostBytes: -1, codes: ["model_error"] };
+    await admitJob("job.started job.failed", false, repeatsText(repeats));
+    await commit(lab.queue, [{ ...result(await takeOne(lab.queue), { action: "drop" }), outcome: failure }], IDLE_MS);
+    const all = (await noted()).filter(([type]) => type !== "due");
+    expect(all.map(([type, { state, made, own }]) => [type, state, made, own])).toEqual([
+      ["job.started", "running", "1", '{"id":"wh_1"}'],
+    ]);
   });
 
   it("costs a step nothing that nobody wants to hear of", async () => {
