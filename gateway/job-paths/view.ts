@@ -41,6 +41,13 @@ export interface Unnoted {
   readonly records: number;
 }
 
+/** What its client is told of a job. */
+export interface ToldJob {
+  readonly id: string;
+  /** JSON. */
+  readonly view: string;
+}
+
 const UNKNOWN: Shown = { as: "tensors", id: "", outputs: [] };
 
 /** How a job stood when something happened to it. */

@@ -14,7 +14,8 @@ import { errorKinds, InferenceError } from "#shared/errors.js";
 import { QUEUE_PREFIX } from "#shared/queue/keys.js";
 import type { DueSchedule, ScheduleName } from "#shared/queue/schedules/schedules.js";
 import { delay } from "#shared/retry.js";
-import type { Jobs, StoredJob } from "../job-paths/jobs.js";
+import type { Jobs } from "../job-paths/jobs.js";
+import type { StoredJob } from "../job-paths/submissions.js";
 import {
   dueTick,
   fired,
@@ -178,7 +179,7 @@ export class ScheduleRuns {
     const { schedules, jobs, log } = this.#settings;
     const { id: scheduleId } = schedule;
     try {
-      const { id } = await jobs.submitStored(storedJob(schedule, job, tick));
+      const { id } = await jobs.submissions.submitStored(storedJob(schedule, job, tick));
       const settled = await schedules.change(schedule, (one) => withRun(one, tick, id));
       log.debug({ schedule: scheduleId, job: id }, "a schedule has made a job");
       return settled === undefined ? "rests" : waitFor(settled.schedule, clock);
@@ -202,7 +203,7 @@ export class ScheduleRuns {
     const missed: Schedule["error"] = { at: tick, code: "missed", message: "no job could be made until the next time" };
     let id: string | undefined;
     try {
-      id = await jobs.findStored(storedJob(schedule, job, tick));
+      id = await jobs.submissions.findStored(storedJob(schedule, job, tick));
     } catch (error) {
       if (!(error instanceof InferenceError)) throw error;
       if (errorKinds[error.code].retry) return { wakeAt: Date.now() + RETRY_MS };

@@ -4,6 +4,7 @@ import { storeOutcome } from "#shared/contract/outcome.js";
 import { repeatsText } from "#shared/queue/job.js";
 import { eventsKey, outcomeKey, wantedKey } from "#shared/queue/keys.js";
 import type { EventType } from "#shared/queue/events.js";
+import { readJob } from "#shared/queue/jobs/read.js";
 import { commit } from "#shared/queue/work/commit.js";
 import { noteBegun } from "#shared/queue/work/note-begun.js";
 import { release } from "#shared/queue/work/release.js";
@@ -32,6 +33,7 @@ interface Facts {
   readonly state: string;
   readonly made: string;
   readonly failure?: string;
+  readonly began?: string;
   readonly own?: string;
 }
 
@@ -81,6 +83,18 @@ describe("that a job has begun", () => {
     await want("job.started", "job.cancelled");
     await giveError(lab, await admitJob(), '{"code":"cancelled","message":"m"}');
     expect(await types()).toEqual(["job.cancelled"]);
+  });
+
+  it("is known of one that is cancelled then, as it was told, and not of one that was handed back", async () => {
+    const request = await admitJob("job.started job.cancelled");
+    const began = async () => (await readJob(lab.redis, addressOf(lab, request), 1))?.beganAt;
+    const delivery = await takeOne(lab.queue);
+    await noteBegun(lab.queue, [delivery]);
+    await release(lab.queue, [delivery]);
+    expect(await began()).toBeUndefined();
+    await giveError(lab, request, '{"code":"cancelled","message":"m"}');
+    const [[, first] = [], [, last] = []] = await noted();
+    expect([first?.began, last?.began]).toEqual(Array(2).fill(String(await began())));
   });
 
   it("is noted where it has failed as well, although it is tried once more, and its end is not", async () => {
