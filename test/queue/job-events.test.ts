@@ -97,6 +97,18 @@ describe("that a job has begun", () => {
     expect([first?.began, last?.began]).toEqual(Array(2).fill(String(await began())));
   });
 
+  it("is noted with its end where a worker has it that could not, and it is ended from elsewhere", async () => {
+    const request = await admitJob("job.started job.cancelled");
+    await takeOne(lab.queue);
+    await giveError(lab, request, '{"code":"cancelled","message":"m"}');
+    const all = await noted();
+    expect(all.map(([type, { state }]) => [type, state])).toEqual([
+      ["job.started", "running"],
+      ["job.cancelled", "cancelled"],
+    ]);
+    expect((await readJob(lab.redis, addressOf(lab, request), 1))?.beganAt).toBe(Number(all[1]?.[1].began));
+  });
+
   it("is noted where it has failed as well, although it is tried once more, and its end is not", async () => {
     const failure = storeOutcome({ kind: "error", code: "model_error", message: "no" });
     const repeats = { attempts: 2, delayMs: 1, factor: 1, mostMs: 1, mostBytes: -1, codes: ["model_error"] };
