@@ -11,6 +11,9 @@ import type { Jobs } from "./jobs.js";
  */
 export type RunDue = (job: RequestAddress) => Promise<number | undefined>;
 
+/** A job that was put off so often has been due for about a minute and a half. */
+const OFTEN = 8;
+
 export function dueJobRunner(jobs: Jobs): RunDue {
   return async (job) => {
     const view = await jobs.look(job);
@@ -22,7 +25,7 @@ export function dueJobRunner(jobs: Jobs): RunDue {
       return undefined;
     } catch (error) {
       if (!(error instanceof InferenceError)) throw error;
-      if (!jobs.mayFitLater(error)) {
+      if (!jobs.mayFitLater(error, job, view.refused >= OFTEN)) {
         await jobs.endWaiting(job, view, error);
         return undefined;
       }

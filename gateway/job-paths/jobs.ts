@@ -1,13 +1,13 @@
 /**
- * The operations on a job: submit, look, fetch, cancel, run once more, list. Every gateway offers
- * them for every job, whichever gateway took it, since all that is known of one is in Redis.
+ * The operations on a job that is there: look, fetch, cancel, run once more, list. Every gateway
+ * offers them for every job, whichever gateway took it, since all that is known of one is in Redis.
  */
 import { outcomeOf, readOutcome } from "#shared/contract/outcome.js";
 import { errorKinds, fixedError, InferenceError } from "#shared/errors.js";
 import { decodeRequestId, parseRequestName, requestName, type RequestAddress } from "#shared/queue/address.js";
 import type { NotedJob } from "#shared/queue/job-events.js";
 import { jobKey, jobsKey, logKey, outcomeKey } from "#shared/queue/keys.js";
-import { stageText, type JobRecord } from "#shared/queue/job.js";
+import { stageText } from "#shared/queue/job.js";
 import { endLater } from "#shared/queue/jobs/end-later.js";
 import { putOff } from "#shared/queue/jobs/put-off.js";
 import { newestJobs, type JobFilters } from "#shared/queue/jobs/list.js";
@@ -16,79 +16,23 @@ import type { JobView } from "#shared/queue/jobs/view.js";
 import type { Bus } from "#shared/nats/connect.js";
 import { askRedis } from "../admission/ask-redis.js";
 import { endRequest } from "../admission/end-request.js";
-import { jobAddress } from "../admission/request-id.js";
-import { submitJob, type JobSettings } from "../admission/submit-job.js";
-import { submitLater } from "../admission/submit-later.js";
-import type { ModelDirectory } from "../fleet/models.js";
+import { submitJob } from "../admission/submit-job.js";
 import { errorReply } from "../http/errors.js";
-import type { Limits } from "../http/limits.js";
 import type { Reply } from "../http/reply.js";
-import type { RequestReader } from "../kserve/http/request-reader.js";
 import type { TensorPrinter } from "../kserve/http/tensor-printer.js";
 import { DeadRequests } from "./dead.js";
-import { keptBody, readEnvelope, type JobType } from "./envelope.js";
-import { checkedWait, dueOf, readOptions, waitOf, type JobOptions } from "./options.js";
+import { readEnvelope } from "./envelope.js";
+import { waitOf, type JobOptions } from "./options.js";
 import { indexId, listPage } from "./pages.js";
-import { prepare, type Prepared, type Preparing, type Shown } from "./prepare.js";
+import { prepare, type Shown } from "./prepare.js";
+import { mayFitLater } from "./repeats.js";
 import { isKept, renderResult } from "./result.js";
-import { SealedError, type SecretBox } from "../webhooks/secrets.js";
-import { parseTarget } from "../webhooks/target.js";
-import { ownerOf, UnreadableError } from "../webhooks/webhook.js";
-import { repeatsOf } from "./repeats.js";
-import { encodeJobId, renderView, requestOf, stageOf, viewOfNoted } from "./view.js";
-import { readJobWebhook, recordedWebhook, type GivenWebhook, type WebhookTerms } from "./webhook.js";
+import { Submissions, type JobLooks, type JobPlace, type SubmissionSettings } from "./submissions.js";
+import { encodeJobId, renderView, requestOf, stageOf, viewOfNoted, type ToldJob } from "./view.js";
 
-export interface JobsSettings extends JobSettings {
+export interface JobsSettings extends SubmissionSettings {
   readonly bus: Bus;
-  readonly fleet: { readonly directory: ModelDirectory };
-  readonly reader: RequestReader;
-  readonly limits: Limits;
   readonly printer: TensorPrinter;
-  /** How long a result is kept where its job does not say, in ms. */
-  readonly resultTtlMs: number;
-  readonly box: SecretBox;
-  readonly hooks: WebhookTerms;
-}
-
-/** Which model a job is for, and whose it is. */
-export interface JobPlace {
-  readonly tenant: string;
-  readonly model: string;
-  /** Undefined: the latest. */
-  readonly version: string | undefined;
-}
-
-/** A job that is kept as bytes until it is time, such as that of a schedule. */
-export interface StoredJob extends JobPlace {
-  /** As a client sends it. */
-  readonly body: Buffer;
-  /**
-   * Names the job for ever: its id is made of it. With a line break in it, no client has the same.
-   */
-  readonly key: string;
-  /** Which schedule it is of, and at which of its times, in ms since 1970. */
-  readonly tick: { readonly schedule: string; readonly at: number };
-}
-
-/** A job as its client has sent it. */
-export interface SentJob {
-  readonly type: JobType;
-  readonly options: JobOptions;
-  readonly prepared: Prepared;
-  /** What is kept of the body. */
-  readonly body: Buffer;
-  /** How long it may wait from when it is first due, in ms. */
-  readonly waitMs: number;
-  /** Its times cannot be kept, so it only counts where it was submitted in time under its key. */
-  readonly tooLate: InferenceError | undefined;
-  /** Of its own. */
-  readonly webhook?: GivenWebhook | undefined;
-}
-
-export interface ToldJob {
-  readonly id: string;
-  /** JSON. */
-  readonly view: string;
 }
 
 /** Longer results are not told with the view, in bytes of JSON. */
@@ -98,103 +42,16 @@ const LONGEST_IN_EVENT = 16_384;
 /** No JSON comes of a result that is shorter than one of its bytes in so many. */
 const RAW_FACTOR = 8;
 
-export class Jobs {
+export class Jobs implements JobLooks {
+  readonly submissions: Submissions;
   /** Requests that were set aside, of jobs and of others. */
   readonly dead: DeadRequests;
   readonly #settings: JobsSettings;
 
   constructor(settings: JobsSettings) {
     this.#settings = settings;
+    this.submissions = new Submissions(settings, this);
     this.dead = new DeadRequests(settings.queue);
-  }
-
-  /**
-   * What the body of a job is read for.
-   * @param stillWanted absent where nobody waits for it
-   * @throws InferenceError where no such model is served
-   */
-  target({ tenant, model: name, version }: JobPlace, idempotencyKey?: string, stillWanted?: () => void): Preparing {
-    const { fleet, reader, limits } = this.#settings;
-    const { directory } = fleet;
-    const model = directory.find(name, version);
-    const others = directory.others(model);
-    const wanted = stillWanted && { stillWanted };
-    return { tenant, model, version, others, directory, reader, limits, idempotencyKey, ...wanted };
-  }
-
-  /** @throws InferenceError */
-  async read(target: Preparing, body: Buffer): Promise<SentJob> {
-    const envelope = readEnvelope(body);
-    const own = envelope.options["webhook"] ?? undefined;
-    const webhook = own === undefined ? undefined : await readJobWebhook(own, target.tenant, this.#settings.hooks);
-    const options = readOptions(envelope.options, this.#settings, target.version, webhook?.shown);
-    const { waitMs, tooLate } = waitOrRefusal(options);
-    if (tooLate !== undefined && target.idempotencyKey === undefined) throw tooLate;
-    const prepared = await prepare(target, envelope, options, waitMs);
-    return { type: envelope.type, options, prepared, body: keptBody(envelope, body), waitMs, tooLate, webhook };
-  }
-
-  /**
-   * Queues and records a job that was kept until now, unless that was done before under its key.
-   * @throws InferenceError
-   */
-  async submitStored({ body, key, tick, ...place }: StoredJob): Promise<ToldJob> {
-    const sent = await this.read(this.target(place, key), body);
-    try {
-      return await this.submit(sent, tick);
-    } catch (error) {
-      if (!(error instanceof InferenceError && error.code === "idempotency_mismatch")) throw error;
-      // It was submitted for another version of the model, or in another one's words.
-      return this.#tell(jobAddress(sent.prepared.run.request, this.#settings.queue));
-    }
-  }
-
-  /**
-   * Whether a stored job was submitted.
-   * @returns its id; undefined where it was not, or is known no more
-   * @throws InferenceError
-   */
-  async findStored({ body, key, ...place }: StoredJob): Promise<string | undefined> {
-    const { prepared } = await this.read(this.target(place, key), body);
-    const job = jobAddress(prepared.run.request, this.#settings.queue);
-    return (await this.look(job)) === undefined ? undefined : encodeJobId(job);
-  }
-
-  /**
-   * Records a job and queues it, in one step, or notes in that step when it is due.
-   * @returns `isReplayed`: it was there before, under the same key
-   * @throws InferenceError
-   */
-  async submit(
-    { type, options, prepared, body, waitMs, tooLate, webhook }: SentJob,
-    tick?: StoredJob["tick"],
-  ): Promise<ToldJob & { readonly isReplayed: boolean }> {
-    const { run, shown, timeoutMs } = prepared;
-    const { queue, box } = this.#settings;
-    const address = jobAddress(run.request, queue);
-    const ofTick = tick && { schedule: tick.schedule, tick: String(tick.at) };
-    const own = webhook && recordedWebhook(box, address.tenant, encodeJobId(address), webhook);
-    const due = dueOf(options);
-    const repeats = repeatsOf(options, queue);
-    const record: JobRecord = {
-      type,
-      options: JSON.stringify(options),
-      shown: JSON.stringify(shown),
-      body,
-      ...ofTick,
-      ...own,
-      ...(repeats !== undefined && { repeats }),
-      ...((repeats ?? due) !== undefined && { wait: String(waitMs) }),
-    };
-    if (tooLate !== undefined && (await this.look(address)) === undefined) throw tooLate;
-    const part = { keptMs: options.result_ttl, record };
-    const asked = JSON.stringify([type, options, shown, timeoutMs, ...(webhook ? [webhook.digest] : [])]);
-    const said =
-      due === undefined
-        ? await submitJob(this.#settings, run, address, { part, asked })
-        : await submitLater(this.#settings, run, address, { record, asked, due });
-    const secret = webhook && "url" in webhook.shown ? await this.#secretOf(address) : undefined;
-    return { ...(await this.#tellQueued(address, secret)), isReplayed: said === "known" };
   }
 
   /**
@@ -218,7 +75,7 @@ export class Jobs {
 
   /** @throws InferenceError `unknown_job` or `unavailable` */
   view(tenant: string, id: string): Promise<ToldJob> {
-    return this.#tell(addressOf(tenant, id));
+    return this.tell(addressOf(tenant, id));
   }
 
   /**
@@ -264,7 +121,7 @@ export class Jobs {
     const waitMs = waitOf(JSON.parse(view.options) as JobOptions, Date.now());
     if (waitMs === undefined) throw fixedError("job_not_retryable", "deadline");
     await this.runAgain(job, view, waitMs);
-    return this.#tellQueued(job);
+    return this.tellQueued(job);
   }
 
   /**
@@ -276,7 +133,11 @@ export class Jobs {
     const options = JSON.parse(view.options) as JobOptions;
     const body = await askRedis(() => queue.redis.hgetBuffer(jobKey(job), "body"));
     if (body === null) throw fixedError("job_not_retryable", "body");
-    const target = this.target({ tenant: job.tenant, model: job.model, version: options.version ?? undefined });
+    const target = this.submissions.target({
+      tenant: job.tenant,
+      model: job.model,
+      version: options.version ?? undefined,
+    });
     const { run } = await prepare(target, readEnvelope(body), options, waitMs);
     const again = { job: requestName(job), ...stageOf(view) };
     const part = { keptMs: options.result_ttl, record: undefined, again };
@@ -321,7 +182,7 @@ export class Jobs {
    * nothing was queued: it would send the job again, and have two.
    * @throws InferenceError `outcome_unknown`
    */
-  async #tellQueued(job: RequestAddress, secret?: string): Promise<ToldJob> {
+  async tellQueued(job: RequestAddress, secret?: string): Promise<ToldJob> {
     try {
       return await this.#render(job, await this.#read(job), secret);
     } catch (cause) {
@@ -330,25 +191,7 @@ export class Jobs {
     }
   }
 
-  /**
-   * The secret of a job's own webhook, as the submission has written it that came first. Only who
-   * submits the job, or repeats that under its key, is told.
-   */
-  async #secretOf(job: RequestAddress): Promise<string | undefined> {
-    const { queue, box } = this.#settings;
-    try {
-      const text = await askRedis(() => queue.redis.hget(jobKey(job), "target"));
-      const target = parseTarget(text ?? "");
-      return "url" in target ? box.open(target.secret, ownerOf({ ...job, id: encodeJobId(job) })) : undefined;
-    } catch (cause) {
-      // It is queued, and without the secret its client could verify nothing.
-      if (cause instanceof InferenceError) throw fixedError("outcome_unknown", "admission", { cause });
-      if (cause instanceof SealedError || cause instanceof UnreadableError) return undefined;
-      throw cause;
-    }
-  }
-
-  async #tell(job: RequestAddress): Promise<ToldJob> {
+  async tell(job: RequestAddress): Promise<ToldJob> {
     return this.#render(job, await this.#read(job));
   }
 
@@ -394,11 +237,12 @@ export class Jobs {
     return askRedis(() => putOff(this.#settings.queue.redis, job, stageOf(view), view.leftMs));
   }
 
-  /** Whether a job that was refused so now may be taken later, as it is. */
-  mayFitLater({ code }: InferenceError): boolean {
-    // Where no worker lives, nothing says which models there will be.
-    const isFleetAway = this.#settings.fleet.directory.all().length === 0;
-    return errorKinds[code].retry || (code === "unknown_model" && isFleetAway);
+  /**
+   * Whether a job that was refused so now may be taken later, as it is.
+   * @param isLate it was refused for some time
+   */
+  mayFitLater({ code }: InferenceError, { model }: Pick<JobPlace, "model">, isLate: boolean): boolean {
+    return mayFitLater(code, model, this.#settings.fleet.directory.all(), isLate);
   }
 
   async #render(job: RequestAddress, view: JobView, secret?: string): Promise<ToldJob> {
@@ -422,15 +266,6 @@ export class Jobs {
       if (error instanceof InferenceError && error.code !== "unavailable") return undefined;
       throw error;
     }
-  }
-}
-
-function waitOrRefusal(options: JobOptions): Pick<SentJob, "waitMs" | "tooLate"> {
-  try {
-    return { waitMs: checkedWait(options, Date.now()), tooLate: undefined };
-  } catch (error) {
-    if (!(error instanceof InferenceError)) throw error;
-    return { waitMs: 1, tooLate: error };
   }
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { checkedWait, instantOf, LONGEST_DELAY_MS, LONGEST_WAIT_MS, waitOf } from "./options.js";
+import type { JsonObject } from "#shared/json/parse.js";
+import { checkedWait, instantOf, LONGEST_DELAY_MS, LONGEST_WAIT_MS, readOptions, waitOf } from "./options.js";
 
 const at = (text: string) => Date.parse(text);
 
@@ -56,4 +57,13 @@ describe("how long a job that is delayed may wait", () => {
   ])("and %o cannot be kept", (times, words) => {
     expect(() => checkedWait(times, now)).toThrow(words);
   });
+});
+
+it("options without those that came later are the text that earlier versions have digested", () => {
+  const terms = { resultTtlMs: 5_000, jobTtlMs: 9_000 };
+  const text = (given: JsonObject) => JSON.stringify(readOptions(given, terms, undefined, undefined));
+  const plain = '{"priority":null,"deadline":null,"result_ttl":5000,"labels":{},"attempts":1,"version":null}';
+  expect(text({})).toBe(plain);
+  expect(text({ attempts: 1, delay: null, run_at: null, backoff: null, webhook: null })).toBe(plain);
+  expect(text({ delay: 5 })).not.toBe(plain);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { errorKinds } from "#shared/errors.js";
-import { repeatedCodes } from "./repeats.js";
+import { mayFitLater, repeatedCodes } from "./repeats.js";
 
 describe("which failures are worth another attempt", () => {
   it("are those of class 5xx", () => {
@@ -16,4 +16,14 @@ describe("which failures are worth another attempt", () => {
       expect(repeatedCodes).not.toContain(code);
     }
   });
+});
+
+it("a job that is due waits where its model's only worker may just be started anew, for a while", () => {
+  const others = [{ name: "other" }];
+  const both = [...others, { name: "m" }];
+  const served = [[], others, both] as const;
+  expect(served.map((all) => mayFitLater("unknown_model", "m", all, false))).toEqual([true, true, false]);
+  expect(served.map((all) => mayFitLater("unknown_model", "m", all, true))).toEqual([true, false, false]);
+  expect(mayFitLater("queue_full", "m", both, true)).toBe(true);
+  expect(mayFitLater("sequence_start_required", "m", [], false)).toBe(false);
 });

@@ -31,12 +31,16 @@ export function addJobRoutes(router: Router, options: JobRoutesOptions): void {
         const { incoming } = c.env;
         const version = modelVersion(c);
         const key = readIdempotencyKey(incoming.headers);
-        const target = jobs.target({ tenant: tenantOf(incoming), model: modelName(c), version }, key, () => {
-          if (incoming.socket.destroyed) throw fixedError("cancelled", "clientGone");
-        });
+        const target = jobs.submissions.target(
+          { tenant: tenantOf(incoming), model: modelName(c), version },
+          key,
+          () => {
+            if (incoming.socket.destroyed) throw fixedError("cancelled", "clientGone");
+          },
+        );
         const accepted = { maxBytes: limits.controlBytes, encoding: incoming.headers["content-encoding"] };
-        const sent = await bodies.use(incoming, accepted, (body) => jobs.read(target, body));
-        const { id, view, isReplayed } = await jobs.submit(sent);
+        const sent = await bodies.use(incoming, accepted, (body) => jobs.submissions.read(target, body));
+        const { id, view, isReplayed } = await jobs.submissions.submit(sent);
         const headers = { location: `/v2/jobs/${id}`, ...(isReplayed && { "idempotent-replayed": "true" }) };
         return withHeaders(json(view, 202), headers);
       },

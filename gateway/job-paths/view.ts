@@ -41,6 +41,13 @@ export interface Unnoted {
   readonly records: number;
 }
 
+/** What its client is told of a job. */
+export interface ToldJob {
+  readonly id: string;
+  /** JSON. */
+  readonly view: string;
+}
+
 const UNKNOWN: Shown = { as: "tensors", id: "", outputs: [] };
 
 /** How a job stood when something happened to it. */
@@ -49,7 +56,7 @@ export function viewOfNoted(noted: NotedJob, { shown, resultBytes, records }: Un
   const { schedule, tick, run, wait } = noted;
   const how = { name: job, state, type, options, shown: shown ?? JSON.stringify(UNKNOWN), request, made };
   const times = { recordedAt: at, queuedAt: queued, beganAt: began, endedAt: ended, leftMs: 0, keptMs: keep };
-  const due = { dueAt: undefined, dueInMs: undefined, firstDueAt: run, lastAt: wait && (run ?? at) + wait };
+  const due = { dueAt: undefined, dueInMs: undefined, firstDueAt: run, lastAt: wait && (run ?? at) + wait, refused: 0 };
   const body = failure === undefined ? undefined : Buffer.from(failure);
   const ofTick = { schedule, scheduledFor: tick };
   return { ...how, ...times, ...due, ...ofTick, pin, failure: body, position: undefined, resultBytes, records };
@@ -108,8 +115,8 @@ function deadlineOf({ lastAt, queuedAt, recordedAt }: JobView, deadline: JobOpti
 function hasBegun({ state, queuedAt, beganAt }: JobView): boolean {
   // One that waits, or has ended so, has had no request but those that have ended.
   if (queuedAt === undefined) return true;
-  if (state === "queued" || state === "expired") return false;
-  return state !== "cancelled" || beganAt !== undefined;
+  if (state === "queued") return false;
+  return (state !== "expired" && state !== "cancelled") || beganAt !== undefined;
 }
 
 /**

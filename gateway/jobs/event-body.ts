@@ -5,7 +5,7 @@ import { printJson } from "#shared/json/print.js";
 import { parseRequestName, type RequestAddress } from "#shared/queue/address.js";
 import { eventTypes, type EventType, type OutboxEntry } from "#shared/queue/events.js";
 import { isJobEvent, notedJob, type JobEventType, type NotedJob } from "#shared/queue/job-events.js";
-import type { ToldJob } from "../job-paths/jobs.js";
+import type { ToldJob } from "../job-paths/view.js";
 import { parseTarget, type Target } from "../webhooks/target.js";
 import { UnreadableError } from "../webhooks/webhook.js";
 

@@ -14,7 +14,8 @@ import { errorKinds, InferenceError } from "#shared/errors.js";
 import { QUEUE_PREFIX } from "#shared/queue/keys.js";
 import type { DueSchedule, ScheduleName } from "#shared/queue/schedules/schedules.js";
 import { delay } from "#shared/retry.js";
-import type { Jobs, StoredJob } from "../job-paths/jobs.js";
+import type { Jobs } from "../job-paths/jobs.js";
+import type { StoredJob } from "../job-paths/submissions.js";
 import {
   dueTick,
   fired,
@@ -52,6 +53,8 @@ const MOST_AT_A_LOOK = 10_000;
 const AT_A_CALL = 500;
 /** A job that finds no room is tried again after half of the time for which that has lasted. */
 const AGAIN_MS = { least: 1_000, most: 30_000 };
+/** Where nobody has served its model for this long, a job is not tried again. */
+const LATE_MS = 90_000;
 /** In so many steps a schedule has come to rest, unless others change it meanwhile. */
 const MOST_STEPS = 10;
 
@@ -176,14 +179,14 @@ export class ScheduleRuns {
     const { schedules, jobs, log } = this.#settings;
     const { id: scheduleId } = schedule;
     try {
-      const { id } = await jobs.submitStored(storedJob(schedule, job, tick));
+      const { id } = await jobs.submissions.submitStored(storedJob(schedule, job, tick));
       const settled = await schedules.change(schedule, (one) => withRun(one, tick, id));
       log.debug({ schedule: scheduleId, job: id }, "a schedule has made a job");
       return settled === undefined ? "rests" : waitFor(settled.schedule, clock);
     } catch (error) {
       if (!(error instanceof InferenceError)) throw error;
       const { code, message } = error;
-      if (errorKinds[code].retry) {
+      if (jobs.mayFitLater(error, schedule, clock.now - tick > LATE_MS)) {
         const waitMs = Math.min(Math.max((clock.now - tick) / 2, AGAIN_MS.least), AGAIN_MS.most);
         const until = triedUntil(schedule, tick) + clock.aheadMs;
         return { wakeAt: Math.min(Date.now() + waitMs, until) };
@@ -200,7 +203,7 @@ export class ScheduleRuns {
     const missed: Schedule["error"] = { at: tick, code: "missed", message: "no job could be made until the next time" };
     let id: string | undefined;
     try {
-      id = await jobs.findStored(storedJob(schedule, job, tick));
+      id = await jobs.submissions.findStored(storedJob(schedule, job, tick));
     } catch (error) {
       if (!(error instanceof InferenceError)) throw error;
       if (errorKinds[error.code].retry) return { wakeAt: Date.now() + RETRY_MS };

@@ -60,12 +60,12 @@ export function addScheduleRoutes(
         const { incoming } = c.env;
         const [tenant, model, version] = [tenantOf(incoming), modelName(c), modelVersion(c)];
         const key = readIdempotencyKey(incoming.headers);
-        const target = jobs.target({ tenant, model, version });
+        const target = jobs.submissions.target({ tenant, model, version });
         const now = await askRedis(() => schedules.now());
         const accepted = { maxBytes: limits.controlBytes, encoding: incoming.headers["content-encoding"] };
         const { asked, job } = await bodies.use(incoming, accepted, async (body) => {
           const read = readSchedule(body, { model, version }, now);
-          const { webhook } = await jobs.read(target, read.job);
+          const { webhook } = await jobs.submissions.read(target, read.job);
           // Nobody would be shown the secret that each of the jobs draws.
           if (webhook !== undefined && "url" in webhook.shown) throw hasOwnUrl();
           return read;

@@ -23,7 +23,9 @@ end
 -- Note that a job stands so from now on, if somebody wants to be told. This is the one place from
 -- which all events of jobs come.
 --   `base`  `{tag}:model`   `name`  of the job, as in its key   `now`  Redis ms, as text
---   `state`  'running', or one in which it ends; `body`  then the outcome's, where that is an error
+--   `state`  'running', or one in which it ends, or 'scheduled', where it has failed and is tried
+--     once more, of which nobody is told by itself
+--   `body`  the outcome's, where that is an error
 local function noteJobEvent(base, name, state, body, now)
   local event = state == 'running' and 'job.started' or 'job.' .. state
   local key = 'job:' .. base .. ':' .. name

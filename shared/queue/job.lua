@@ -112,6 +112,7 @@ local function endJob(load, base, name, kind, body, ttl, now)
   local at, left, made
   if kind ~= 'result' then at, left, made = nextTry(load, key, body, now) end
   if at then
+    noteJobEvent(base, name, 'scheduled', body, now)
     dropBody(load, key, bytes)
     putLater(load, base, name, bytes, made, at)
     return keepJob(base, name, left + ttl + 86400000)

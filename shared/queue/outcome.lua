@@ -47,6 +47,15 @@ local function withdrawEntry(ready, group, entry)
   return true
 end
 
+-- Note when a worker took the request of a job that is ended while that worker has it. Of a step of
+-- a sequence nobody knows it here.
+local function noteTaken(out, record, group, now)
+  if not record.entry then return end
+  local pending = redis.pcall('XPENDING', readyOf(out, record.pin), group, record.entry, record.entry, 1)
+  if pending.err or not pending[1] then return end
+  redis.call('HSETNX', out, 'began', string.format('%.0f', now - pending[1][3]))
+end
+
 -- End a request from outside of a worker. `sealed` says that its log has the final record. A brief
 -- request is also taken out of the queue at once, since its record, now a string, does not say any
 -- more where it lies. For other requests withdraw.lua does that later.
@@ -64,6 +73,7 @@ local function endFromOutside(load, out, record, group, kind, body, ttl, now, se
   else
     local changes = {'kind', kind, 'body', body, 'ended', now}
     if sealed then changes[7], changes[8] = 'sealed', '1' end
+    if record.job then noteTaken(out, record, group, now) end
     redis.call('HSET', out, unpack(changes))
     redis.call('PEXPIRE', out, ttl)
     if record.job then endJob(load, out:match('^out:({[^}]*}:[^:]*)'), record.job, kind, body, ttl, now) end

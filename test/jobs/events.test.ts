@@ -240,6 +240,72 @@ describe("a webhook of a job's own", () => {
     expect([sent.status, sent.body.code]).toEqual([400, "invalid_argument"]);
   });
 
+  it("is told how a job that waits ends: once it has run, or when it is cancelled before", async () => {
+    const tenant = newTenant();
+    const hour = 3_600_000;
+    const started = { events: ["job.started", ...JOB_EVENTS.slice(1)] };
+    const sentTo = (path: string, delay: number) =>
+      submitted({ delay, deadline: hour, webhook: { url: receiver.url(path), ...started } }, tenant);
+    const [runs, waits] = [await sentTo("/delayed", 500), await sentTo("/undone", hour)];
+    const removed = await ask(`${other()}/v2/jobs/${waits.body.id}`, { method: "DELETE", headers: tenant });
+    expect(removed.body).toMatchObject({ state: "cancelled", attempts_made: 0 });
+    const { webhook: _, ...view } = removed.body as typeof removed.body & Own;
+    const [undone] = await events("/undone", 1);
+    expect([undone?.type, undone?.data]).toEqual(["job.cancelled", view]);
+    expect(view).toMatchObject({ queued_at: null, started_at: null, request_id: null, run_at: waits.body.run_at });
+    expect(view.deadline).toBe(new Date(Date.parse(view.run_at ?? "") + hour).toISOString());
+
+    const both = await events("/delayed", 2);
+    expect(both.map(({ type }) => type).toSorted()).toEqual(["job.completed", "job.started"]);
+    for (const { data } of both) expect(data).toMatchObject({ attempts_made: 1, run_at: runs.body.run_at });
+    const { webhook: __, ...end } = (await ended(other(), runs.body.id, tenant)) as typeof view & Own;
+    expect(both.find(({ type }) => type === "job.completed")?.data).toEqual({ ...end });
+    for (const one of receiver.at("/delayed")) verified(one, own(runs.body).secret ?? "");
+  });
+
+  it("is told of each run of a job that is tried again, and of one end; or that it was cancelled between two", async () => {
+    const tenant = newTenant();
+    const tried = async (path: string, delay: number) => {
+      const webhook = { url: receiver.url(path), events: JOB_EVENTS };
+      const backoff = { type: "fixed", delay, max: delay };
+      return accepted(served.url, "picky", { infer: picky(1_000_000), attempts: 3, backoff, webhook }, tenant);
+    };
+    const [fails, waits] = [await tried("/tried", 100), await tried("/between", 3_600_000)];
+    await standing(other(), waits.id, ({ state }) => state === "scheduled", tenant);
+    await ask(`${other()}/v2/jobs/${waits.id}`, { method: "DELETE", headers: tenant });
+    const cancelled = await events("/between", 2);
+    expect(cancelled.map(({ type }) => type).toSorted()).toEqual(["job.cancelled", "job.started"]);
+    for (const { type, data } of cancelled) {
+      const queued = type === "job.started" ? expect.any(String) : null;
+      expect(data).toMatchObject({ attempts: 3, attempts_made: 1, queued_at: queued, run_at: null });
+    }
+
+    await ended(other(), fails.id, tenant);
+    const all = await events("/tried", 4);
+    const runs = all.map(({ type, data }) => `${type} ${String(data["attempts_made"])}`).toSorted();
+    expect(runs).toEqual(["job.failed 3", "job.started 1", "job.started 2", "job.started 3"]);
+    const { webhook: _, ...view } = (await ended(other(), fails.id, tenant)) as typeof fails & Own;
+    expect(all.find(({ type }) => type === "job.failed")?.data).toEqual({ ...view });
+    const requests = new Set(all.map(({ data }) => data["request_id"]));
+    expect(requests.size).toBe(3);
+  });
+
+  it("that is named by its id is told of the jobs of a schedule, for which one with a url is refused", async () => {
+    const tenant = newTenant();
+    const { id: webhook, client } = await register(tenant, "/ticks", ["sequence.expired"]);
+    const path = "/models/simple/schedules";
+    const schedule = (hook: object) => ({ every: 1_000, limit: 1, job: { infer: simpleBody(1), webhook: hook } });
+    const refused = await client.ask<{ error: string }>("POST", path, schedule({ url: receiver.url("/ticks") }));
+    expect([refused.status, refused.body.error]).toEqual([400, expect.stringContaining("job.webhook must name")]);
+    const { body } = await client.ask<{ id: string }>("POST", path, schedule({ id: webhook }));
+    const [told] = await events("/ticks", 1);
+    const { data } = await client
+      .ask<{ data: { id: string; scheduled_for: string }[] }>("GET", `/jobs?schedule=${body.id}`)
+      .then(({ body: page }) => page);
+    expect([told?.type, told?.data.id]).toEqual(["job.completed", data[0]?.id]);
+    expect(told?.data).toMatchObject({ schedule: body.id, scheduled_for: data[0]?.scheduled_for });
+  });
+
   it("has a secret that nobody reads: not in Redis, a log or a view, while the job waits or has failed (A66)", async () => {
     const tenant = newTenant();
     const secret = `whsec_${Buffer.from(randomUUID()).toString("base64")}`;

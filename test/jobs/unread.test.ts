@@ -63,7 +63,7 @@ it("says that it may have been accepted", async () => {
     timeoutMs: 60_000,
   } as const;
   const terms = { waitMs: 60_000, tooLate: undefined };
-  const submitted = jobs.submit({ type: "infer", options, prepared, body: Buffer.from("{}"), ...terms });
+  const submitted = jobs.submissions.submit({ type: "infer", options, prepared, body: Buffer.from("{}"), ...terms });
   await expect(submitted).rejects.toMatchObject({ code: "outcome_unknown" });
   expect(await take(lab.queue)).toHaveLength(1);
 });

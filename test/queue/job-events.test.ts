@@ -1,7 +1,10 @@
 /** What scripts note of jobs, and only where somebody wants to be told. */
 import { describe, expect, it } from "vitest";
+import { storeOutcome } from "#shared/contract/outcome.js";
+import { repeatsText } from "#shared/queue/job.js";
 import { eventsKey, outcomeKey, wantedKey } from "#shared/queue/keys.js";
 import type { EventType } from "#shared/queue/events.js";
+import { readJob } from "#shared/queue/jobs/read.js";
 import { commit } from "#shared/queue/work/commit.js";
 import { noteBegun } from "#shared/queue/work/note-begun.js";
 import { release } from "#shared/queue/work/release.js";
@@ -30,6 +33,7 @@ interface Facts {
   readonly state: string;
   readonly made: string;
   readonly failure?: string;
+  readonly began?: string;
   readonly own?: string;
 }
 
@@ -42,10 +46,11 @@ async function noted(): Promise<[type: string, facts: Facts][]> {
 const want = (...events: EventType[]) => noteWanted(lab.redis, 1, { tenant: "default", revision: ++count, events });
 const types = async () => (await noted()).map(([type]) => type);
 
-async function admitJob(tell?: string, isStep = false): Promise<string> {
+async function admitJob(tell?: string, isStep = false, repeats?: string): Promise<string> {
   const request = `j${count++}`;
   const own = tell !== undefined && { tell, target: '{"id":"wh_1"}' };
-  const record = { type: "infer", options: "{}", shown: "{}", body: Buffer.from("{}"), ...own };
+  const more = repeats !== undefined && { repeats, wait: "60000" };
+  const record = { type: "infer", options: "{}", shown: "{}", body: Buffer.from("{}"), ...own, ...more };
   const sequence = isStep ? { name: SEQUENCE, start: true, end: false } : undefined;
   const one = { ...applicant(lab.lane, request, request), sequence, job: { keptMs: 60_000, record } };
   expect(await admit(lab.redis, { gateway: "gw", limits: LIMITS }, [one])).toEqual([{ said: "admitted" }]);
@@ -78,6 +83,41 @@ describe("that a job has begun", () => {
     await want("job.started", "job.cancelled");
     await giveError(lab, await admitJob(), '{"code":"cancelled","message":"m"}');
     expect(await types()).toEqual(["job.cancelled"]);
+  });
+
+  it("is known of one that is cancelled then, as it was told, and not of one that was handed back", async () => {
+    const request = await admitJob("job.started job.cancelled");
+    const began = async () => (await readJob(lab.redis, addressOf(lab, request), 1))?.beganAt;
+    const delivery = await takeOne(lab.queue);
+    await noteBegun(lab.queue, [delivery]);
+    await release(lab.queue, [delivery]);
+    expect(await began()).toBeUndefined();
+    await giveError(lab, request, '{"code":"cancelled","message":"m"}');
+    const [[, first] = [], [, last] = []] = await noted();
+    expect([first?.began, last?.began]).toEqual(Array(2).fill(String(await began())));
+  });
+
+  it("is noted with its end where a worker has it that could not, and it is ended from elsewhere", async () => {
+    const request = await admitJob("job.started job.cancelled");
+    await takeOne(lab.queue);
+    await giveError(lab, request, '{"code":"cancelled","message":"m"}');
+    const all = await noted();
+    expect(all.map(([type, { state }]) => [type, state])).toEqual([
+      ["job.started", "running"],
+      ["job.cancelled", "cancelled"],
+    ]);
+    expect((await readJob(lab.redis, addressOf(lab, request), 1))?.beganAt).toBe(Number(all[1]?.[1].began));
+  });
+
+  it("is noted where it has failed as well, although it is tried once more, and its end is not", async () => {
+    const failure = storeOutcome({ kind: "error", code: "model_error", message: "no" });
+    const repeats = { attempts: 2, delayMs: 1, factor: 1, mostMs: 1, mostBytes: -1, codes: ["model_error"] };
+    await admitJob("job.started job.failed", false, repeatsText(repeats));
+    await commit(lab.queue, [{ ...result(await takeOne(lab.queue), { action: "drop" }), outcome: failure }], IDLE_MS);
+    const all = (await noted()).filter(([type]) => type !== "due");
+    expect(all.map(([type, { state, made, own }]) => [type, state, made, own])).toEqual([
+      ["job.started", "running", "1", '{"id":"wh_1"}'],
+    ]);
   });
 
   it("costs a step nothing that nobody wants to hear of", async () => {

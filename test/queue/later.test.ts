@@ -116,7 +116,7 @@ describe("a job that is to be queued later", () => {
     const overdue = async (most = 10) => (await overdueJobs(lab.redis, 1, 0, most)).map((one) => one.job.request);
     expect(await overdue()).toEqual(["r2", "r1"]);
     expect(await overdue(1)).toEqual(["r2"]);
-    await lab.redis.unlink(jobKey(job("r2")));
+    await lab.redis.set(jobKey(job("r2")), "something else");
     expect(await overdue()).toEqual(["r1"]);
     expect(await counted()).toEqual({ later: [2, 8_144], "l:default": [2, 8_144] });
   });
@@ -164,6 +164,7 @@ describe("a job that is to be queued later", () => {
       expect(wait).toBeLessThanOrEqual(1.5 * Math.min(500 * 2 ** i, 30_000));
     }
     expect(await putOff(lab.redis, job("r1"), await stage("r1"), 10)).toBeLessThanOrEqual(15);
+    expect((await view("r1"))?.refused).toBe(11);
     expect(await overdueJobs(lab.redis, 1, 0, 10)).toEqual([]);
     expect(await counted()).toEqual({ later: [1, 4_072], "l:default": [1, 4_072] });
   });

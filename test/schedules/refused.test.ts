@@ -37,6 +37,25 @@ it(
   },
 );
 
+it(
+  "while no worker lives, they are tried again, and never found wrong for want of their model",
+  { timeout: 120_000 },
+  async () => {
+    const { url } = served;
+    const [worker] = served.fleet.workers;
+    const { id } = await made(url, "simple", { every: 1_000, job: { infer: simpleBody(1) } });
+    await askFor(url, `/schedules/${id}/pause`, { method: "POST" });
+    await worker?.kill();
+    await expect.poll(async () => (await submit(url, "simple", { infer: simpleBody(1) })).status).toBe(404);
+    const { runs } = await find(url, id);
+    await askFor(url, `/schedules/${id}/resume`, { method: "POST" });
+    await expect.poll(async () => (await find(url, id)).last_error?.code).toBe("missed");
+    await worker?.start();
+    await expect.poll(async () => (await find(url, id)).runs, { timeout: 60_000 }).toBeGreaterThan(runs);
+    await askFor(url, `/schedules/${id}`, { method: "DELETE" });
+  },
+);
+
 it("for good: the reason is shown, and they go on", { timeout: 120_000 }, async () => {
   const { url } = served;
   const step = (start: boolean) => ({

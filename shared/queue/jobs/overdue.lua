@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- overdue.lua: find jobs that have been due for some time. What is noted of jobs that are gone, by
--- somebody's hand, is taken out.
+-- overdue.lua: find jobs that have been due for some time. What is noted of jobs that are gone, or
+-- are no jobs, by somebody's hand, is taken out.
 --   KEYS[1] what is counted (load.lua)   ARGV[1] ms   ARGV[2] most jobs
 --   Returns a list of name, as in the job's key, and how many requests it has had
 local load = KEYS[1]
@@ -12,8 +12,8 @@ if found.err then return {} end
 local told = {}
 for _, member in ipairs(found) do
   local size, name = member:match('^(%d+)|(.*)$')
-  local made = name and redis.call('HGET', 'job:' .. name, 'made')
-  if made then
+  local made = name and redis.pcall('HGET', 'job:' .. name, 'made')
+  if type(made) == 'string' then
     told[#told + 1] = name
     told[#told + 1] = made
   else

@@ -12,8 +12,9 @@
 --   about how many requests are before it where it is queued, else ''; how many bytes of a result
 --   are there, and records of its log; the schedule that has made it and for which Redis ms, else
 --   '' and ''; Redis ms at which it is due, '' unless it waits for that, and
---   ms until then; at which it was first due, '' where it was queued at once; and at which it is
---   not begun any more, whichever request runs it, '' where nothing says so
+--   ms until then; at which it was first due, '' where it was queued at once; at which it is not
+--   begun any more, whichever request runs it, '' where nothing says so; and how often it was put
+--   off since it was due (put-off.lua)
 -- include ../outcome.lua
 -- include ../kept.lua
 
@@ -69,14 +70,14 @@ end
 --   many requests are before it
 local function viewOf(load, group, now, base, name, buckets)
   local job = redis.pcall('HMGET', jobKey(base, name), 'type', 'options', 'shown', 'request', 'made', 'at', 'due', 'sequence', 'step',
-    'schedule', 'tick', 'next', 'run', 'wait', 'ended', 'failure')
+    'schedule', 'tick', 'next', 'run', 'wait', 'ended', 'failure', 'refused')
   if job.err or not job[4] then return nil end
   local request, sequence, made = job[4], job[8] or '', job[5] or '1'
   local due = dueOf(job[12], made)
   local last = job[14] and tonumber(job[13] or job[6]) + job[14]
   local function number(ms) return ms and string.format('%.0f', ms) or '' end
   local function times()
-    return job[10] or '', job[11] or '', number(due), number(due and due - now), job[13] or '', number(last)
+    return job[10] or '', job[11] or '', number(due), number(due and due - now), job[13] or '', number(last), job[17] or '0'
   end
   if due or job[15] then
     local code = (job[16] or ''):match('^{"code":"([a-z_]*)"')
@@ -86,13 +87,14 @@ local function viewOf(load, group, now, base, name, buckets)
   end
   local out = 'out:' .. base .. ':' .. request
   local found = redis.pcall('HMGET', out, 'digest', 'kind', 'at', 'began', 'ended', 'pin', 'keep', 'ttl', 'sealed',
-    'entry', 'parked', 'terms')
+    'entry', 'parked', 'terms', 'told')
   if found.err or not found[1] then return nil end
   local state, began, place, failure, bytes = 'queued', found[4] or '', '', '', 0
   if found[2] == 'result' then
     state, bytes = 'completed', redis.call('HSTRLEN', out, 'body')
   elseif found[2] then
     failure = redis.call('HGET', out, 'body') or ''
+    began = found[4] or found[13] or ''
     state = endedAs(found[2], failure)
   elseif began ~= '' or found[9] then
     state = 'running'

@@ -48,13 +48,15 @@ export interface JobView {
   readonly firstDueAt: number | undefined;
   /** When it is not begun any more, whichever request runs it; undefined where nothing says so. */
   readonly lastAt: number | undefined;
+  /** How often it was put off since it was due. */
+  readonly refused: number;
 }
 
 /** Decodes a view. */
 export function viewOf(reply: unknown): JobView {
   const [name, state, type, options, shown, request, made, at, queued, began, ended, due, pin, kept, failure, ...rest] =
     list(reply);
-  const [place, resultBytes, records, schedule, tick, dueAt, dueIn, firstDue, last] = rest;
+  const [place, resultBytes, records, schedule, tick, dueAt, dueIn, firstDue, last, refused] = rest;
   return {
     name: text(name),
     state: word(state, jobStates),
@@ -81,6 +83,7 @@ export function viewOf(reply: unknown): JobView {
     dueInMs: optional(dueIn),
     firstDueAt: optional(firstDue),
     lastAt: optional(last),
+    refused: integer(refused),
   };
 }
 
