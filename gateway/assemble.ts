@@ -118,6 +118,7 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
   const goneBack = new GoneBack(log);
   const limits = {
     queue: config.BATON_QUEUE_LIMIT,
+    leavesRoom: unattended !== undefined,
     waitingPerSequence: config.BATON_SEQUENCE_BACKLOG,
     liveSequences: config.BATON_SEQUENCE_LIMIT,
     queueBytes: config.BATON_QUEUE_BYTES,

@@ -161,7 +161,7 @@ export async function enqueue<Request extends AnyRequest>(
       case "queue-full":
         if (admission.limit === "level") throw fixedError("queue_full", "usual");
         if (await comesAgain(queue, admission.limit, applicant, place)) break;
-        throw queueFull(admission.limit, request, bytesOf(applicant), queue.limits, applicant.job !== undefined);
+        throw queueFull(admission.limit, request, bytesOf(applicant), queue.limits, leavesRoom(queue, applicant));
       case "too-many-sequences":
         if (await comesAgain(queue, "sequences", applicant, place)) break;
         throw fixedError("sequence_limit", "usual");
@@ -257,6 +257,10 @@ async function comesAgain(
   if (heard === undefined) return false;
   await batcher.prepare(applicant, place, () => heard);
   return loads.hasRoom(limit, one);
+}
+
+function leavesRoom({ limits }: EnqueueSettings, { job }: Applicant): boolean {
+  return job !== undefined || limits?.leavesRoom === true;
 }
 
 async function admitInTurn(batcher: AdmissionBatcher, applicant: Applicant, place: Place) {

@@ -148,7 +148,7 @@ export class QueueLoads implements Shares {
       return false;
     }
     const sum = (field: string, of: "requests" | "bytes") => this.#view.sum(field, of);
-    const share = (most: number) => (isJob ? jobsShare(most) : most);
+    const share = (most: number) => (isJob || limits.leavesRoom === true ? jobsShare(most) : most);
     switch (limit) {
       case "total-bytes":
         return sum("all", "bytes") + bytes <= share(limits.totalBytes ?? Infinity);

@@ -1,5 +1,5 @@
 /** Says in words which limit of the queue is in the way of a request, and which setting it is. */
-import type { LimitName, QueueLimits } from "#shared/queue/admission/limits.js";
+import { jobsShare, type LimitName, type QueueLimits } from "#shared/queue/admission/limits.js";
 import { errorKinds, InferenceError } from "#shared/errors.js";
 import type { AnyRequest } from "./inference.js";
 
@@ -14,22 +14,25 @@ interface Told {
 
 /**
  * @param bytes what the request takes in the queue
- * @param isJob whether it runs a job, which leave some of the limits to others (limits.lua)
+ * @param leavesRoom whether it is a job or a line of a batch, which leave some of the limits to
+ *   others (limits.lua)
  */
 export function queueFull(
   limit: LimitName,
   { model, tenant }: Pick<AnyRequest, "model" | "tenant">,
   bytes: number,
   limits: QueueLimits | undefined,
-  isJob = false,
+  leavesRoom = false,
 ): InferenceError {
   const { setting, most, of } = told(limit, limits);
-  if (of === "bytes" && most !== undefined && bytes > most) {
-    const why = `the request takes ${bytes} bytes in the queue, which may hold ${most} (${setting})`;
+  const isShared = leavesRoom && !limit.startsWith("tenant");
+  const share = isShared ? ", of which jobs and batches may fill nine tenths" : "";
+  const largest = isShared && most !== undefined ? jobsShare(most) : most;
+  if (of === "bytes" && largest !== undefined && bytes > largest) {
+    const why = `the request takes ${bytes} bytes in the queue, which may hold ${String(most)} (${setting})${share}`;
     return new InferenceError("payload_too_large", why);
   }
   const what = `may have ${String(most)} ${of === "bytes" ? "bytes of requests" : "requests"} in the queue (${setting})`;
-  const share = isJob ? ", of which jobs may fill nine tenths" : "";
   switch (limit) {
     case "total-bytes":
       return new InferenceError("queue_full", `${FULL}: all models together ${what}${share}`);

@@ -50,6 +50,8 @@ const batch = z.object({
   errors: pieces,
   /** Of all pieces together. */
   bytes: z.number(),
+  /** Nothing is left of what runs up to this one had written without noting it. */
+  swept: z.number().optional(),
   /** The files of what came of it. */
   outputFile: z.string().optional(),
   errorFile: z.string().optional(),
@@ -59,6 +61,8 @@ const batch = z.object({
 
 export type Batch = Readonly<z.infer<typeof batch>>;
 export type Pieces = Batch["output"];
+
+const USED_AFTER_MS = 86_400_000;
 
 /** How it ends when all that runs of it has come to its end. */
 export type Ending = "completed" | "expired" | "cancelled";
@@ -125,6 +129,11 @@ export function cancelled(one: Batch, now: number): Batch | undefined {
   if (one.status === "cancelling" || one.status === "cancelled") return one;
   if (one.status === "validating" || one.status === "in_progress") return withStatus(one, "cancelling", now);
   return undefined;
+}
+
+/** The input is used until then at most, in ms from now, even if nobody is left to release it. */
+export function usedForMs({ expiresAt }: Batch, now: number): number {
+  return Math.max(expiresAt - now, 0) + USED_AFTER_MS;
 }
 
 /** How it will end, by what is known now. */

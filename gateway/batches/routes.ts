@@ -15,7 +15,7 @@ import { jsonReply, withHeaders } from "../http/reply.js";
 import type { GatewayEnv, Router } from "../http/router.js";
 import type { TenantOf } from "../http/tenant.js";
 import { listOf, readLimit, unknownPlace } from "../webhooks/page.js";
-import { newBatch, viewOf } from "./batch.js";
+import { newBatch, usedForMs, viewOf } from "./batch.js";
 import type { Batches } from "./batches.js";
 import { readCreate } from "./create.js";
 
@@ -74,11 +74,12 @@ export function addBatchRoutes(
       const input = { tenant, id: asked.inputFile };
       // A batch that is there already may have outlived its file.
       const isThere = key !== undefined && (await askRedis(() => batches.read(tenant, id))) !== undefined;
+      const now = Date.now();
+      const batch = newBatch({ ...given, id, tenant, digest }, now, windowMs);
       if (!isThere) {
         checkPurpose(asked.inputFile, await files.find(input));
-        if (!(await files.use(input, id))) checkPurpose(asked.inputFile, undefined);
+        if (!(await files.use(input, id, usedForMs(batch, now)))) checkPurpose(asked.inputFile, undefined);
       }
-      const batch = newBatch({ ...given, id, tenant, digest }, Date.now(), windowMs);
       try {
         const { batch: made, isReplayed } = await changeInRedis(() => batches.make(batch));
         return withHeaders(jsonReply(viewOf(made)), isReplayed ? { "idempotent-replayed": "true" } : {});

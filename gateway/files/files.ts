@@ -160,16 +160,16 @@ export class Files {
   }
 
   /**
-   * Until `release`, the file is neither deleted nor does it expire.
-   * @param user of which there may be many; the same one may ask again
+   * Until `release`, and no longer than `forMs`, the file is neither deleted nor does it expire.
+   * @param user of which there may be many; the same one may ask again, for longer
    * @returns whether there is such a file
    */
-  async use(address: FileAddress, user: string): Promise<boolean> {
-    return (await changeInRedis(() => useFile(this.#settings.redis, address, user, true))) === "noted";
+  async use(address: FileAddress, user: string, forMs: number): Promise<boolean> {
+    return (await changeInRedis(() => useFile(this.#settings.redis, address, user, forMs))) === "noted";
   }
 
   async release(address: FileAddress, user: string): Promise<void> {
-    await changeInRedis(() => useFile(this.#settings.redis, address, user, false));
+    await changeInRedis(() => useFile(this.#settings.redis, address, user, 0));
   }
 
   /**

@@ -18,7 +18,7 @@ const FIELDS = ["purpose", "expires_after[anchor]", "expires_after[seconds]"];
 /** The usual page, and the largest; OpenAI's are longer, and their `has_more` says the same. */
 const USUAL_PAGE = 100;
 const MOST_PAGE = 1_000;
-/** Each holds up to half a MiB. */
+/** Each holds up to half a MiB. A tenant may have half of them, so that others find some. */
 const MOST_UPLOADS = 64;
 const MOST_DOWNLOADS = 256;
 /** OpenAI's bounds of `expires_after`. */
@@ -49,9 +49,10 @@ export function addFileRoutes(router: Router, files: Files, tenantOf: TenantOf):
       return jsonReply({ object: "list", data, first_id, last_id, has_more: found.length > count });
     },
     POST: async ({ env: { incoming, outgoing } }) => {
-      const free = uploads.take();
+      const tenant = tenantOf(incoming);
+      const free = uploads.take(tenant);
       try {
-        const file = await upload(files, tenantOf(incoming), incoming);
+        const file = await upload(files, tenant, incoming);
         return jsonReply(viewOf(file));
       } catch (error) {
         if (!isRefusal(error)) throw error;
@@ -75,9 +76,10 @@ export function addFileRoutes(router: Router, files: Files, tenantOf: TenantOf):
   });
   router.add("/v1/files/:id/content", {
     GET: async (c) => {
-      const free = downloads.take();
+      const address = named(c);
+      const free = downloads.take(address.tenant);
       try {
-        const file = known(await files.find(named(c)));
+        const file = known(await files.find(address));
         return await answerWith(files, file, c.env.outgoing);
       } finally {
         free();
@@ -188,18 +190,28 @@ function readLimit(text: string | undefined): number {
   throw new ParameterError("limit", `limit must be an integer from 1 to ${10 * MOST_PAGE}, not '${text}'`);
 }
 
-/** How many may run at a time. */
+/** How many may run at a time: of all, and half as many of a tenant. */
 class Slots {
-  #free: number;
+  readonly #count: number;
+  #taken = 0;
+  readonly #ofTenants = new Map<string, number>();
 
   constructor(count: number) {
-    this.#free = count;
+    this.#count = count;
   }
 
   /** @throws InferenceError `unavailable` where as many run as may */
-  take(): () => void {
-    if (this.#free === 0) throw fixedError("unavailable", "uploads");
-    this.#free--;
-    return () => void this.#free++;
+  take(tenant: string): () => void {
+    const own = this.#ofTenants.get(tenant) ?? 0;
+    if (this.#taken === this.#count || own >= this.#count / 2) throw fixedError("unavailable", "uploads");
+    this.#add(tenant, 1);
+    return () => this.#add(tenant, -1);
+  }
+
+  #add(tenant: string, count: 1 | -1): void {
+    const own = (this.#ofTenants.get(tenant) ?? 0) + count;
+    this.#taken += count;
+    if (own === 0) this.#ofTenants.delete(tenant);
+    else this.#ofTenants.set(tenant, own);
   }
 }

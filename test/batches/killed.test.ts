@@ -7,12 +7,16 @@ import { expect, it } from "vitest";
 import { ended, linesOf } from "../support/batches/batches.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { until } from "../support/until.js";
+import { messagesIn, objectsIn } from "../files/objects.js";
 
 const full = process.env["BATON_FULL"] === "1";
 const SEQUENCES = 8;
 const STEPS = full ? 400 : 60;
 const LINES = SEQUENCES * STEPS;
 const TIMEOUT_MS = 240_000;
+const AWAY_MS = 8_000;
+/** Of an object's messages. */
+const CHUNK_BYTES = 131_072;
 
 const url = "/v2/models/accumulate/infer";
 const served = useFleet({ gateways: 1, workers: 2, jobs: 2, models: ["accumulate"] });
@@ -51,7 +55,12 @@ it(
       () => worker?.restart(),
       () => second?.restart(),
       () => fleet.redis.kill().then(() => fleet.redis.restart()),
-      () => fleet.nats.kill().then(() => fleet.nats.restart()),
+      // For long enough that several runs of the batch end because of it, one after the other.
+      async () => {
+        await fleet.nats.kill();
+        await new Promise((resolve) => setTimeout(resolve, AWAY_MS));
+        await fleet.nats.restart();
+      },
       () => gateway?.member.restart(),
       () => Promise.all(fleet.jobs.map((one) => one.restart())),
     ];
@@ -75,7 +84,27 @@ it(
     }
     const each = Array.from({ length: STEPS }, (_, i) => i + 1);
     for (const some of sums) expect(some.sort((a, b) => a - b)).toEqual(each);
-    expect(await openai.files.delete(input.id)).toMatchObject({ deleted: true });
+    // It is released when the batch is closed, which is after its end is seen.
+    await until(async () => {
+      const gone = await openai.files.delete(input.id).catch(() => ({ deleted: false }));
+      return gone.deleted;
+    }, 60_000);
+
+    // Nothing is left of pieces, nor of files that were not finished once their writers are lost.
+    const redis = fleet.redis.connect();
+    try {
+      const unfinished = (await redis.keys("{files}:file:*")).filter(
+        (key) => !key.endsWith(batch.output_file_id ?? ""),
+      );
+      for (const key of unfinished) await redis.zadd("{files}:due", "1", key.replace("{files}:file:", ""));
+    } finally {
+      redis.disconnect();
+    }
+    await until(async () => {
+      const objects = await objectsIn(fleet.nats.url);
+      const messages = objects.reduce((sum, { bytes }) => sum + Math.ceil(bytes / CHUNK_BYTES) + 1, 0);
+      return objects.length === 1 && (await messagesIn(fleet.nats.url)) === messages;
+    }, 30_000);
   },
   TIMEOUT_MS,
 );

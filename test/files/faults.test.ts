@@ -118,7 +118,7 @@ describe("files", () => {
     const kept = idOf(await upload(served.url, small));
     const expiring = idOf(await upload(served.url, small));
     const used = idOf(await upload(served.url, small));
-    await redis.sadd(`{files}:users:default:${used}`, "batch_1");
+    await redis.zadd(`{files}:users:default:${used}`, Date.now() + 3_600_000, "batch_1");
     const before = await messagesIn(served.fleet.nats.url);
     const sent = beginUpload(url);
     sent.write(Buffer.alloc(8 * MIB, "x"));
@@ -141,7 +141,7 @@ describe("files", () => {
     expect(there).not.toContain(expiring);
     // A chunk and a description of each that is kept, and nothing of the one that was broken off.
     await until(async () => (await messagesIn(served.fleet.nats.url)) === 2 * objects.length);
-    await redis.srem(`{files}:users:default:${used}`, "batch_1");
+    await redis.zrem(`{files}:users:default:${used}`, "batch_1");
     await makeAllDue();
     await until(async () => (await redis.hlen("{files}:sums")) === 0);
     expect(await messagesIn(served.fleet.nats.url)).toBe(0);

@@ -1,7 +1,7 @@
 /** The files of a batch: the one that it reads, the pieces that it writes, and what they become. */
 import { createHash } from "node:crypto";
 import { MissingObject, StoreFull } from "#shared/object-store.js";
-import type { Batch } from "../../batches/batch.js";
+import { usedForMs, type Batch } from "../../batches/batch.js";
 import type { Files } from "../../files/files.js";
 
 export class BatchFiles {
@@ -30,22 +30,33 @@ export class BatchFiles {
   }
 
   /**
-   * Makes a file of pieces, once, however often it is told.
+   * Makes a file of pieces, once for each run: two runs at once do not write the same one.
    * @returns its id
    * @throws InferenceError
    */
-  async makeFile({ id, tenant }: Batch, kind: string, name: string, pieces: readonly string[]): Promise<string> {
-    const file = `file-${createHash("sha256").update(`${id} ${kind}`).digest().subarray(0, 18).toString("base64url")}`;
+  async makeFile(batch: Batch, kind: string, name: string, pieces: readonly string[]): Promise<string> {
+    const address = { tenant: batch.tenant, id: fileOf(batch.id, kind, batch.run) };
     const terms = { name, purpose: "batch_output" } as const;
-    await this.#files.write({ tenant, id: file }, this.#joined(id, pieces), () => terms);
-    return file;
+    await this.#files.write(address, this.#joined(batch.id, pieces), () => terms);
+    return address.id;
+  }
+
+  /** Removes the file that a run has made, unless it is the batch's. */
+  async removeFile({ id, tenant, outputFile, errorFile }: Batch, kind: string, run: number): Promise<void> {
+    const file = fileOf(id, kind, run);
+    if (file !== outputFile && file !== errorFile) await this.#files.remove({ tenant, id: file });
   }
 
   async removePieces({ id }: Batch, pieces: readonly string[]): Promise<void> {
     for (const piece of pieces) await this.#files.store.remove(objectOf(id, piece));
   }
 
-  /** Nobody but the batch may delete its input while it runs. */
+  /** Nobody may delete the input of a batch while it runs. */
+  async use(batch: Batch): Promise<void> {
+    const { id, tenant, inputFile } = batch;
+    await this.#files.use({ tenant, id: inputFile }, id, usedForMs(batch, Date.now()));
+  }
+
   async release({ id, tenant, inputFile }: Batch): Promise<void> {
     await this.#files.release({ tenant, id: inputFile }, id);
   }
@@ -66,6 +77,11 @@ export function storeFault(error: unknown): Batch["faults"][number] | undefined 
 
 function objectOf(batch: string, piece: string): string {
   return `${batch}/${piece}`;
+}
+
+function fileOf(batch: string, kind: string, run: number): string {
+  const digest = createHash("sha256").update(`${batch} ${kind} ${run}`).digest();
+  return `file-${digest.subarray(0, 18).toString("base64url")}`;
 }
 
 async function* each(texts: readonly Buffer[]): AsyncGenerator<Buffer> {

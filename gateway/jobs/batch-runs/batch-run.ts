@@ -87,6 +87,8 @@ export class BatchRun {
   readonly #kept: Kept;
   /** Lines that are under way, by what makes them give up. */
   readonly #underWay = new Set<() => void>();
+  /** Keys of the lines that were asked and whose answers are not kept. */
+  readonly #asked = new Set<string>();
   #bytes = 0;
   /** Aborted when no further line is to be begun. */
   readonly #stop = new AbortController();
@@ -128,23 +130,47 @@ export class BatchRun {
    * @throws LostRun
    */
   async run(signal: AbortSignal): Promise<void> {
-    const { redis, batches } = this.#settings;
+    const { redis, batches, files } = this.#settings;
     try {
+      if (!hasEnded(this.batch)) await files.use(this.batch);
       if (this.batch.status === "validating") await this.#validate();
       if (signal.aborted) return;
       if (this.batch.status === "in_progress" || this.batch.status === "cancelling") await this.#runLines(signal);
       if (signal.aborted) return;
       if (!hasEnded(this.batch)) await this.#finish(endingOf(this.batch, Date.now()));
     } catch (error) {
+      if (error instanceof LostRun) await this.#forgetOwn();
       const fault = faultOf(error);
       if (fault === undefined) throw error;
       await this.#change((one) => ({ ...withStatus(one, "failed", Date.now()), faults: [fault] }));
+    } finally {
+      // What another run asks again is found under its key.
+      for (const key of this.#asked) this.#settings.inference.forget(key);
     }
     await this.#tell();
     await this.#kept.forget(this.batch);
-    await this.#settings.files.release(this.batch);
+    await this.#forgetUnnoted(this.batch.run);
+    await files.release(this.batch);
     await forgetDuplicates(redis, this.batch);
     await batches.close(this.#read);
+  }
+
+  /** Forgets what runs up to one of them have left that does not count. */
+  async #forgetUnnoted(last: number): Promise<void> {
+    const { swept = 0 } = this.batch;
+    for (let run = swept + 1; run <= last; run++) await this.#kept.forgetUnnoted(this.batch, run);
+  }
+
+  /** Forgets what this run has written since another one has begun, which cannot know of it. */
+  async #forgetOwn(): Promise<void> {
+    const { batches, log } = this.#settings;
+    const { tenant, id, run } = this.batch;
+    try {
+      const found = await batches.read(tenant, id);
+      if (found !== undefined) await this.#kept.forgetUnnoted(found.batch, run);
+    } catch (error) {
+      log.debug({ batch: id, error: String(error) }, "what a lost run has written is left to the next one");
+    }
   }
 
   async #validate(): Promise<void> {
@@ -178,7 +204,9 @@ export class BatchRun {
     const { batch } = this;
     const { redis, files } = this.#settings;
     const leave = () => this.#stopAll();
-    await this.#kept.forgetUnnoted(batch);
+    const last = batch.run - 1;
+    await this.#forgetUnnoted(last);
+    if (last > (batch.swept ?? 0)) await this.#change((one) => ({ ...one, swept: last }));
     if (batch.status === "cancelling") this.#stop.abort();
     signal.addEventListener("abort", leave, { once: true });
     const looking = this.#look().catch((error: unknown) => this.#fail(error));
@@ -253,6 +281,7 @@ export class BatchRun {
     const givenUp = new AbortController();
     const giveUp = () => givenUp.abort();
     this.#underWay.add(giveUp);
+    this.#asked.add(request.key);
     try {
       for (let tries = 0; !givenUp.signal.aborted; tries++) {
         const answer = await unlessAborted(this.#settings.asker.ask(request), givenUp.signal);
@@ -264,7 +293,7 @@ export class BatchRun {
           await delay(pauseBefore(tries, Math.random()), givenUp.signal);
           continue;
         }
-        this.#pace.answered();
+        this.#pace.answered(performance.now());
         if (answer.body === undefined) {
           this.#note(number, request.key, faultLine(name, customId, binary, number), false);
         } else {
@@ -302,7 +331,10 @@ export class BatchRun {
     const { completed, failed, bytes } = taken;
     const { output, errors } = await this.#kept.write(this.batch, taken);
     await this.#change((one) => advanced(one, { checkpoint, completed, failed, output, errors, bytes }));
-    for (const key of taken.keys) this.#settings.inference.release(key);
+    for (const key of taken.keys) {
+      this.#settings.inference.release(key);
+      this.#asked.delete(key);
+    }
     this.#wakeAll();
   }
 

@@ -96,11 +96,15 @@ export class Kept {
     };
   }
 
-  /** The run before may have died between writing a piece and noting it. */
-  async forgetUnnoted(batch: Batch): Promise<void> {
-    const run = batch.run - 1;
+  /**
+   * A run may have ended between writing a piece or a file and noting it.
+   * @param batch as its record is now
+   * @param run one that has ended
+   */
+  async forgetUnnoted(batch: Batch, run: number): Promise<void> {
     const names = [`o.${run}.${piecesOf(batch.output, run)}`, `e.${run}.${piecesOf(batch.errors, run)}`];
-    if (run > 0) await this.#files.removePieces(batch, names);
+    await this.#files.removePieces(batch, names);
+    for (const kind of ["o", "e"]) await this.#files.removeFile(batch, kind, run);
   }
 
   /** The batch has ended: its pieces are needed no longer. */

@@ -28,7 +28,7 @@ const KEY_TTL_MS = 3_000_000;
 export class LineInference implements Inference {
   #parts: { readonly inner: Inference; readonly addresses: AddressTerms; readonly sweeper: OutcomeSweeper } | undefined;
   /** The keys in Redis of the requests that each line has made, by the line's own key. */
-  readonly #made = new Map<string, string[]>();
+  readonly #made = new Map<string, Set<string>>();
 
   /** To be called once, before the first request. */
   over(inner: Inference, addresses: AddressTerms, sweeper: OutcomeSweeper): this {
@@ -57,6 +57,11 @@ export class LineInference implements Inference {
     this.#made.delete(line);
   }
 
+  /** Another run may ask for what this line gave. */
+  forget(line: string): void {
+    this.#made.delete(line);
+  }
+
   get #opened() {
     if (this.#parts === undefined) throw new TypeError("a line was asked before there was a queue");
     return this.#parts;
@@ -65,8 +70,8 @@ export class LineInference implements Inference {
   #note(request: AnyRequest): void {
     const [line = ""] = (request.idempotencyKey ?? "").split("\n", 1);
     const address = requestAddress(request, this.#opened.addresses);
-    const keys = this.#made.get(line) ?? [];
-    keys.push(outcomeKey(address), logKey(address));
+    const keys = this.#made.get(line) ?? new Set();
+    keys.add(outcomeKey(address)).add(logKey(address));
     this.#made.set(line, keys);
   }
 }

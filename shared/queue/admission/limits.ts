@@ -9,6 +9,8 @@ import type { Load } from "../load.js";
 export interface QueueLimits {
   /** Requests of one model. */
   readonly queue: number;
+  /** Whether all that this process admits leaves as much to others as jobs do. */
+  readonly leavesRoom?: boolean;
   /** Bytes of one model's requests. */
   readonly queueBytes?: number;
   /** Requests of one tenant, over all models. */
@@ -87,14 +89,15 @@ export function jobsShare(most: number): number {
 /** The limits of a call where all buckets are counted together. */
 export function limitsOf(limits: QueueLimits, { models, tenants }: CallNames): CallLimits {
   const { queue, queueBytes, tenantQueue, tenantQueueBytes, totalBytes, liveSequences } = limits;
-  const { keptBytes, keptMs } = limits;
-  const ofModel = [queue, queueBytes ?? UNLIMITED, liveSequences] as const;
+  const { keptBytes, keptMs, leavesRoom = false } = limits;
+  const share = leavesRoom ? jobsShare : (most: number) => most;
+  const ofModel = [share(queue), share(queueBytes ?? UNLIMITED), liveSequences] as const;
   const ofTenant = [tenantQueue ?? UNLIMITED, tenantQueueBytes ?? UNLIMITED] as const;
   const ofModelsJobs = [jobsShare(queue), jobsShare(queueBytes ?? UNLIMITED)] as const;
   return {
     models: Object.fromEntries(models.map((model) => [model, ofModel])),
     tenants: Object.fromEntries(tenants.map((tenant) => [tenant, ofTenant])),
-    all: totalBytes ?? UNLIMITED,
+    all: share(totalBytes ?? UNLIMITED),
     jobs: {
       models: Object.fromEntries(models.map((model) => [model, ofModelsJobs])),
       all: jobsShare(totalBytes ?? UNLIMITED),

@@ -7,9 +7,9 @@
 local key, id = KEYS[1], ARGV[2]
 local state = redis.call('HGET', key, 'state')
 if not state or state == 'gone' then return 'unknown' end
-if redis.call('EXISTS', KEYS[3]) == 1 then return 'in_use' end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+if redis.call('ZCOUNT', KEYS[3], string.format('(%.0f', now), '+inf') > 0 then return 'in_use' end
 redis.call('HSET', key, 'state', 'gone')
 redis.call('ZREM', KEYS[2], id)
 redis.call('ZADD', KEYS[4], string.format('%.0f', now + ARGV[3]), ARGV[1] .. ':' .. id)

@@ -13,7 +13,7 @@ for i = 1, #members do
   local tenant, id = members[i]:match('^([^:]*):(.*)$')
   local key = '{files}:file:' .. members[i]
   local state = redis.call('HGET', key, 'state')
-  local isUsed = redis.call('EXISTS', '{files}:users:' .. members[i]) == 1
+  local isUsed = redis.call('ZCOUNT', '{files}:users:' .. members[i], string.format('(%.0f', now), '+inf') > 0
   redis.call('ZADD', due, string.format('%.0f', now + ARGV[2]), members[i])
   if not state then
     redis.call('ZREM', due, members[i])

@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 -- forget-file.lua: the bytes of a file that was dropped are removed, and count no longer.
---   KEYS[1] the file (reserve-file.lua)   KEYS[2] sums   KEYS[3] due   ARGV[1] tenant   ARGV[2] id
+--   KEYS[1] the file (reserve-file.lua)   KEYS[2] sums   KEYS[3] due   KEYS[4] its users
+--   ARGV[1] tenant   ARGV[2] id
 --   Returns nothing
 local key, sums, tenant = KEYS[1], KEYS[2], ARGV[1]
 local state, bytes = unpack(redis.call('HMGET', key, 'state', 'bytes'))
@@ -15,5 +16,5 @@ less('files:' .. tenant, 1)
 less('files', 1)
 less('bytes:' .. tenant, tonumber(bytes or '0'))
 less('bytes', tonumber(bytes or '0'))
-redis.call('DEL', key)
+redis.call('DEL', key, KEYS[4])
 redis.call('ZREM', KEYS[3], tenant .. ':' .. ARGV[2])

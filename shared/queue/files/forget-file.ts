@@ -7,5 +7,6 @@ import type { FileAddress } from "./reserve-file.js";
 const script = defineScript(new URL("./forget-file.lua", import.meta.url), () => undefined);
 
 export async function forgetFile(redis: RedisClient, { tenant, id }: FileAddress): Promise<void> {
-  await script(redis, [fileKeys.file(tenant, id), fileKeys.sums, fileKeys.due], [tenant, id]);
+  const { file, sums, due, users } = fileKeys;
+  await script(redis, [file(tenant, id), sums, due, users(tenant, id)], [tenant, id]);
 }

@@ -1,4 +1,4 @@
-/** The typed wrapper of use-file.lua: somebody uses a file, or does no longer. */
+/** The typed wrapper of use-file.lua: somebody uses a file for a while, or does no longer. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, word } from "../../redis/script.js";
 import { fileKeys } from "../keys.js";
@@ -8,12 +8,15 @@ const script = defineScript(new URL("./use-file.lua", import.meta.url), (reply) 
   durable: true,
 });
 
-/** @param user of which a file may have many */
+/**
+ * @param user of which a file may have many
+ * @param forMs how long it is used at most; 0 where it is used no longer
+ */
 export function useFile(
   redis: RedisClient,
   { tenant, id }: FileAddress,
   user: string,
-  isUsed: boolean,
+  forMs: number,
 ): Promise<"noted" | "unknown"> {
-  return script(redis, [fileKeys.file(tenant, id), fileKeys.users(tenant, id)], [user, isUsed ? 1 : 0]);
+  return script(redis, [fileKeys.file(tenant, id), fileKeys.users(tenant, id)], [user, forMs]);
 }
