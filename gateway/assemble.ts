@@ -155,7 +155,9 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     deadlines.watch(closing.signal),
     loads.watch(closing.signal),
     listProcess(redis, { kind, name: gateway }, closing.signal),
-    captures ? new TokenStream({ bus, ...captureTerms(config), log }).watch(closing.signal) : undefined,
+    captures && kind === "gateway"
+      ? new TokenStream({ bus, ...captureTerms(config), log }).watch(closing.signal)
+      : undefined,
   ]);
   lifecycle.onClose("background", async () => {
     closing.abort();

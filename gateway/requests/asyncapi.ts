@@ -22,8 +22,8 @@ that was published before on. So a reader
 
 1. takes the message whose index is the next one, and drops those below it, which it has;
 2. drops messages that have another subject than it subscribed to, or are no record by this schema:
-   only workers and gateways may publish here, but whoever may ask JetStream can have answers sent to
-   any subject;
+   only workers and gateways may publish here, but a reader may ask JetStream to send what it answers
+   him to any subject that readers listen to;
 3. reads the log from its next index on when a message has a greater one (it subscribed late, or was
    away), when a message is empty (its record is larger than a message may be), and when none has
    come for a second and the last was not \`final\`. The offset of index 7 is \`${offsetOf(7)}\`:

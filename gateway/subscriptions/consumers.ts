@@ -11,6 +11,7 @@ import {
   AckPolicy,
   DeliverPolicy,
   isNotFound,
+  isRefused,
   type Bus,
   type ConsumerInfo,
   type JetStreamManager,
@@ -55,6 +56,8 @@ const NS_PER_MS = 1_000_000;
 /** JetStream may be behind the log for this long before a consumer begins below its index. */
 const BEHIND_MS = 1_000;
 const LOOK_MS = 20;
+/** So often a consumer is made anew that others make at the same time. */
+const RACES = 10;
 /** Messages that a reader may have and not have acknowledged, and its open requests for more. */
 const LIMITS = { max_ack_pending: 4_096, max_waiting: 16 };
 
@@ -147,13 +150,12 @@ export class Consumers {
     const { keptMs, limit } = this.#settings;
     const { tenant, subject, durable, ttlMs } = terms;
     const { config, state } = await manager.streams.info(TOKEN_STREAM);
-    if (durable !== undefined && (await find(manager, name)) !== undefined)
-      await manager.consumers.delete(TOKEN_STREAM, name);
-    else if (state.consumer_count >= Math.min(limit, config.max_consumers)) {
+    const isThere = durable !== undefined && (await find(manager, name)) !== undefined;
+    if (!isThere && state.consumer_count >= Math.min(limit, config.max_consumers)) {
       const isFull = state.consumer_count >= config.max_consumers && config.max_consumers > 0;
       if (isFull || (await countOf(manager, tenant)) >= limit) throw fixedError("subscription_limit", "usual");
     }
-    await manager.consumers.add(TOKEN_STREAM, {
+    const made = {
       durable_name: name,
       filter_subject: subject,
       ...(seq <= 1
@@ -162,7 +164,16 @@ export class Consumers {
       ack_policy: AckPolicy.Explicit,
       inactive_threshold: (durable === undefined ? ttlMs : Math.max(keptMs, ttlMs)) * NS_PER_MS,
       ...LIMITS,
-    });
+    };
+    for (let races = RACES; ; races--) {
+      if (durable !== undefined) await removeIfThere(manager, name);
+      try {
+        return void (await manager.consumers.add(TOKEN_STREAM, made));
+      } catch (error) {
+        // Another gateway has just made it, to begin elsewhere.
+        if (durable === undefined || races === 0 || !isRefused(error)) throw error;
+      }
+    }
   }
 }
 
@@ -187,6 +198,14 @@ async function find(manager: JetStreamManager, name: string): Promise<ConsumerIn
   } catch (error) {
     if (isNotFound(error)) return undefined;
     throw error;
+  }
+}
+
+async function removeIfThere(manager: JetStreamManager, name: string): Promise<void> {
+  try {
+    await manager.consumers.delete(TOKEN_STREAM, name);
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
   }
 }
 

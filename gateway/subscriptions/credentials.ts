@@ -1,10 +1,10 @@
 /**
  * Makes users of NATS: a key pair, and a JWT that says what its holder may do and until when. NATS
- * knows none of them beforehand; it trusts what a signing key of the account has signed, and closes
+ * knows none of them beforehand; it trusts what the key of their account has signed, and closes
  * their connections when they expire.
  */
-import { existsSync, readFileSync } from "node:fs";
-import { decode, encodeUser } from "nats-jwt";
+import { readFileSync } from "node:fs";
+import { encodeUser } from "nats-jwt";
 import { createUser, fromSeed, type KeyPair } from "nkeys.js";
 
 export interface Credentials {
@@ -23,18 +23,14 @@ const LIMITS = { subs: 64, payload: 4_096 };
 const seedForm = /^SA[A-Z2-7]{56}$/;
 
 export class CredentialMaker {
-  readonly #signer: KeyPair;
-  /** The public key of the account. */
-  readonly #account: string;
+  readonly #account: KeyPair;
 
   /**
-   * @param setting the seed of a signing key of the account, or the path of a file with it
-   * @param creds the path of the credentials of this process, which are of the same account
-   * @throws Error where one of them cannot be read
+   * @param setting the seed of the key of the readers' account, or the path of a file with it
+   * @throws Error where it cannot be read
    */
-  constructor(setting: string, creds: string) {
-    this.#signer = fromSeed(Buffer.from(seedOf(setting)));
-    this.#account = accountOf(readFileSync(creds, "utf8"));
+  constructor(setting: string) {
+    this.#account = fromSeed(Buffer.from(seedOf(setting)));
   }
 
   /** @param expiresAt in seconds since 1970 */
@@ -44,9 +40,8 @@ export class CredentialMaker {
     const jwt = await encodeUser(
       name,
       user,
-      this.#signer,
+      this.#account,
       {
-        issuer_account: this.#account,
         // An empty list would allow everything.
         pub: publish.length > 0 ? { allow: [...publish], deny: [] } : { allow: [], deny: [">"] },
         sub: { allow: [...subscribe], deny: [] },
@@ -62,17 +57,14 @@ export class CredentialMaker {
 }
 
 /** Whether it is a seed, or a file that holds one. */
-export function isSigningSeed(setting: string): boolean {
-  return seedForm.test(seedForm.test(setting) || !existsSync(setting) ? setting : seedOf(setting));
+export function isAccountSeed(setting: string): boolean {
+  try {
+    return seedForm.test(seedOf(setting));
+  } catch {
+    return false;
+  }
 }
 
 function seedOf(setting: string): string {
   return seedForm.test(setting) ? setting : readFileSync(setting, "utf8").trim();
-}
-
-function accountOf(creds: string): string {
-  const jwt = /-----BEGIN NATS USER JWT-----\s*(\S+)/.exec(creds)?.[1];
-  if (jwt === undefined) throw new Error("BATON_NATS_CREDS: the file holds no user's JWT");
-  const { iss, nats } = decode<{ issuer_account: string }>(jwt);
-  return nats.issuer_account ?? iss;
 }

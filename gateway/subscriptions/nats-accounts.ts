@@ -1,18 +1,20 @@
 /**
  * Makes what a nats-server of the deployment's own asks its clients for: an account that Baton's
- * processes share with those who subscribe, credentials for the processes, and the key by which
+ * processes have, one for those who subscribe, credentials for the processes, and the key by which
  * gateways make credentials for subscriptions. All is made once, and kept. It is also a program:
  *
  *     node dist/gateway/subscriptions/nats-accounts.js SERVER PROCESSES GATEWAYS
  *
  * The three folders get what the server, all processes, and gateways alone must have. The keys of
- * operator and account are not kept: who wants others empties the folders.
+ * operator and of Baton's account are not kept: who wants others empties the folders. What JetStream
+ * has is the account's, so with another account it is not found any more.
  */
 import { existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { encodeAccount, encodeOperator, encodeUser, fmtCreds } from "nats-jwt";
 import { createAccount, createOperator, createUser } from "nkeys.js";
+import { exportsToReaders, importsOfReaders, renamedByReaders } from "./reader-account.js";
 
 export interface AccountFolders {
   readonly server: string;
@@ -29,23 +31,31 @@ export interface AccountFiles {
   readonly seed: string;
 }
 
-const UNLIMITED = { streams: -1, consumer: -1, mem_storage: -1, disk_storage: -1, conn: -1, subs: -1, data: -1 };
+const CLIENTS = { conn: -1, subs: -1, data: -1, payload: -1, wildcards: true };
+const JETSTREAM = { streams: -1, consumer: -1, mem_storage: -1, disk_storage: -1 };
+/** Those who subscribe have no JetStream of their own. */
+const NO_JETSTREAM = { streams: 0, consumer: 0, mem_storage: 0, disk_storage: 0 };
 
 export async function makeNatsAccounts({ server, processes, gateways }: AccountFolders): Promise<AccountFiles> {
   const files = {
     config: join(server, "accounts.conf"),
     creds: join(processes, "baton.creds"),
-    seed: join(gateways, "signing.seed"),
+    seed: join(gateways, "readers.seed"),
   };
   if (Object.values(files).every((file) => existsSync(file))) return files;
   const [operator, user] = [createOperator(), createUser()];
-  const [account, system, signer] = [createAccount(), createAccount(), createAccount()];
-  const limits = { ...UNLIMITED, payload: -1, imports: 0, exports: 0, wildcards: true };
-  const terms = { limits, signing_keys: [signer.getPublicKey()] };
-  const accountJwt = await encodeAccount("baton", account, terms, { signer: operator });
+  const [account, readers, system] = [createAccount(), createAccount(), createAccount()];
+  const own = { limits: { ...CLIENTS, ...JETSTREAM, imports: 0, exports: -1 }, exports: exportsToReaders() };
+  const accountJwt = await encodeAccount("baton", account, own, { signer: operator });
+  const theirs = {
+    limits: { ...CLIENTS, ...NO_JETSTREAM, imports: -1, exports: 0 },
+    imports: importsOfReaders(account.getPublicKey()),
+    mappings: renamedByReaders(),
+  };
+  const readersJwt = await encodeAccount("readers", readers, theirs, { signer: operator });
   // JetStream does not start without one. Nobody can log in to it, since its key is forgotten.
   const systemJwt = await encodeAccount("system", system, {}, { signer: operator });
-  write(files.seed, Buffer.from(signer.getSeed()), 0o600);
+  write(files.seed, Buffer.from(readers.getSeed()), 0o600);
   write(files.creds, Buffer.from(fmtCreds(await encodeUser("baton", user, account, {}), user)), 0o600);
   const lines = [
     `operator: ${await encodeOperator("baton", operator)}`,
@@ -53,6 +63,7 @@ export async function makeNatsAccounts({ server, processes, gateways }: AccountF
     "resolver: MEMORY",
     "resolver_preload: {",
     `  ${account.getPublicKey()}: ${accountJwt}`,
+    `  ${readers.getPublicKey()}: ${readersJwt}`,
     `  ${system.getPublicKey()}: ${systemJwt}`,
     "}",
   ];

@@ -11,7 +11,6 @@ import { Subscriptions } from "./subscriptions.js";
 
 export interface SubscriptionConfig {
   readonly BATON_NATS_URL: string;
-  readonly BATON_NATS_CREDS?: string | undefined;
   readonly BATON_NATS_SIGNING_SEED?: string | undefined;
   readonly BATON_NATS_PUBLIC_URLS: string;
   readonly BATON_CAPTURE_TTL_MS: number;
@@ -42,7 +41,7 @@ export function openSubscriptions(
   },
 ): Subscriptions {
   const { redis, bus, requests, models } = parts;
-  const { BATON_NATS_CREDS: creds, BATON_NATS_SIGNING_SEED: seed, BATON_CAPTURE_TTL_MS: keptMs } = config;
+  const { BATON_NATS_SIGNING_SEED: seed, BATON_CAPTURE_TTL_MS: keptMs } = config;
   const given = publicUrls(config.BATON_NATS_PUBLIC_URLS);
   const usual = natsServers(config.BATON_NATS_URL).map((url) => (url.includes("://") ? url : `nats://${url}`));
   const limit = config.BATON_SUBSCRIPTION_LIMIT;
@@ -50,7 +49,7 @@ export function openSubscriptions(
     requests,
     models,
     servers: given.length > 0 ? given : usual,
-    credentials: seed === undefined || creds === undefined ? undefined : new CredentialMaker(seed, creds),
+    credentials: seed === undefined ? undefined : new CredentialMaker(seed),
     consumers: bus.captures ? new Consumers({ redis, bus, keptMs, limit }) : undefined,
   });
 }

@@ -1,18 +1,18 @@
 /** The settings of subscriptions. */
 import { z } from "zod";
-import { isSigningSeed } from "./credentials.js";
+import { isAccountSeed } from "./credentials.js";
 
 export const subscriptionSettings = {
   BATON_NATS_SIGNING_SEED: z
     .string()
     .optional()
     .refine(
-      (text) => text === undefined || isSigningSeed(text),
+      (text) => text === undefined || isAccountSeed(text),
       "must be the seed of an account's key, as `SA…`, or a file with it",
     )
     .describe(
-      "seed of a signing key of the account of BATON_NATS_CREDS, or the path of a file with it: with it gateways make " +
-        "the credentials of subscriptions. Unset: there are no subscriptions",
+      "seed of the key of the account in NATS that readers are in, or the path of a file with it: with it gateways " +
+        "make the credentials of subscriptions. Unset: there are no subscriptions",
     ),
   BATON_NATS_PUBLIC_URLS: z
     .string()

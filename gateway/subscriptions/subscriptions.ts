@@ -13,6 +13,7 @@ import type { GeneratorLookup } from "../stream/live-stream.js";
 import type { Tail } from "../stream/page-status.js";
 import type { Consumer, Consumers, ConsumerTerms } from "./consumers.js";
 import type { CredentialMaker, Credentials, Permissions } from "./credentials.js";
+import { subjectsOfReader } from "./reader-account.js";
 
 export interface SubscriptionsSettings {
   readonly requests: Requests;
@@ -115,7 +116,7 @@ export class Subscriptions {
     const expiresAt = Math.ceil((Date.now() + ttlMs) / 1_000);
     const permissions = {
       subscribe: [subject, `${inbox}.>`],
-      publish: consumer === undefined ? [] : apiOf(consumer),
+      publish: consumer === undefined ? [] : subjectsOfReader(consumer.name),
     } satisfies Permissions;
     return {
       subject,
@@ -126,12 +127,6 @@ export class Subscriptions {
       jetstream: consumer === undefined ? null : { stream: TOKEN_STREAM, consumer: consumer.name, from: consumer.from },
     };
   }
-}
-
-/** What the reader of a consumer publishes: its requests to JetStream. */
-function apiOf({ name }: Consumer): string[] {
-  const place = `${TOKEN_STREAM}.${name}`;
-  return [`$JS.API.CONSUMER.INFO.${place}`, `$JS.API.CONSUMER.MSG.NEXT.${place}`, `$JS.ACK.${place}.>`];
 }
 
 function isGone(error: unknown): boolean {

@@ -58,7 +58,7 @@ export async function prepareNats({ inContainer, home, port, webSocketPort, orig
   return {
     all: { BATON_NATS_CREDS: join(keys, "baton.creds") },
     gateway: {
-      BATON_NATS_SIGNING_SEED: join(keys, "signing.seed"),
+      BATON_NATS_SIGNING_SEED: join(keys, "readers.seed"),
       BATON_NATS_PUBLIC_URLS: process.env["BATON_NATS_PUBLIC_URLS"] || urls,
     },
   };

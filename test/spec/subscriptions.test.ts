@@ -1,6 +1,7 @@
 /** Reading straight from NATS: what gateways answer, and what their credentials are good for. */
 import { describe, expect, it } from "vitest";
-import { Events, type NatsConnection, type Subscription as NatsSubscription } from "nats";
+import { readFileSync } from "node:fs";
+import { connect, credsAuthenticator, Events, type NatsConnection, type Subscription as NatsSubscription } from "nats";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { startFleet } from "../support/fleet/fleet.js";
 import { askToSubscribe, openNats, readCaptured, type Subscription } from "../support/streams/subscriber.js";
@@ -10,9 +11,12 @@ const SECOND_MS = 1_000;
 const served = useFleet({
   gateways: 1,
   workers: 1,
+  jobs: 1,
   models: ["gen-mha", "simple"],
   direct: true,
   guarded: true,
+  // What only gateways are told. No other process may make the stream by settings of its own.
+  jobsEnv: { BATON_CAPTURE_BYTES: "1048576" },
   env: { BATON_CAPTURE_TTL_MS: "600000", BATON_TENANT_HEADER: "x-tenant", BATON_SUBSCRIPTION_LIMIT: "25" },
 });
 
@@ -59,6 +63,19 @@ const refusal = async (path: string, body: unknown, headers = acme) => {
   const { status, body: told } = await askToSubscribe(served.url, path, body, headers);
   return [status, told.code];
 };
+
+/** Connects as Baton's own processes do. */
+function openOwn(): Promise<NatsConnection> {
+  const { url, guard } = served.fleet.nats;
+  const creds = readFileSync(guard?.env["BATON_NATS_CREDS"] ?? "");
+  return connect({ servers: url, authenticator: credsAuthenticator(creds) });
+}
+
+/** The server looks at the new name of what readers ask JetStream for. */
+const asNamed = (subject: string) =>
+  subject
+    .replace("$JS.API.CONSUMER.INFO.BATON_TOKENS", "baton.jetstream.info")
+    .replace("$JS.API.CONSUMER.MSG.NEXT.BATON_TOKENS", "baton.jetstream.next");
 
 /** What the server says of something that the connection may not do. */
 function refusals(connection: NatsConnection): string[] {
@@ -131,6 +148,20 @@ describe("POST /v2/requests/<id>/subscription", () => {
     for (const body of [{ model: 1 }, { tenant: "globex" }, { from: 3 }]) {
       expect(await refusal("/v2/subscriptions", body)).toEqual([400, "invalid_argument"]);
     }
+  });
+
+  it("gives several who ask for one name at a time what all of them can read", async () => {
+    const id = await generate(acme);
+    const records = await log(id, acme);
+    const path = `/v2/requests/${id}/subscription`;
+    for (const round of [0, 1, 2]) {
+      const asked = Array.from({ length: 6 }, (_, i) =>
+        subscribe(path, { durable: "shared", from: 3 * round + i }, acme),
+      );
+      await Promise.all(asked);
+    }
+    const told = await subscribe(path, { durable: "shared", from: 5 }, acme);
+    expect((await readCaptured(told)).texts).toEqual(records.slice(5));
   });
 
   it("bounds how many consumers a tenant has", async () => {
@@ -221,7 +252,7 @@ describe("the credentials of a subscription", () => {
     for (const subject of published) connection.publish(subject, "{}");
     await until(() => said.length === subjects.length + published.length);
     expect(said.sort()).toEqual(
-      [...subjects.map((one) => `subscription ${one}`), ...published.map((one) => `publish ${one}`)].sort(),
+      [...subjects.map((one) => `subscription ${one}`), ...published.map((one) => `publish ${asNamed(one)}`)].sort(),
     );
     await generate(globex);
     expect((await readCaptured(other)).texts).toEqual(await log(theirs, globex));
@@ -229,6 +260,37 @@ describe("the credentials of a subscription", () => {
     expect(subscriptions.every((one) => one.isClosed())).toBe(true);
     expect((await readCaptured(told)).texts).toEqual(await log(mine, acme));
     await connection.close();
+  });
+
+  it("give their holder nobody else's power, wherever JetStream is told to send its answers", async () => {
+    const id = await generate(acme);
+    await log(id, acme);
+    const told = await subscribe(`/v2/requests/${id}/subscription`, {}, acme);
+    const own = await openOwn();
+    const manager = await own.jetstreamManager();
+    await manager.streams.add({ name: "OTHERS", subjects: ["others"] });
+    const targets = ["$JS.API.STREAM.DELETE.OTHERS", "$JS.API.STREAM.PURGE.BATON_TOKENS", "baton.reply.somebody"];
+    const heard: string[] = [];
+    for (const target of targets) own.subscribe(target, { callback: (_, { subject }) => void heard.push(subject) });
+    await own.flush();
+    const connection = await openNats(told);
+    const place = `BATON_TOKENS.${told.jetstream?.consumer}`;
+    for (const target of targets) {
+      const next = await connection.request(`$JS.API.CONSUMER.MSG.NEXT.${place}`, JSON.stringify({ batch: 1 }));
+      connection.publish(next.reply ?? "", "", { reply: target });
+      connection.publish(`$JS.API.CONSUMER.MSG.NEXT.${place}`, JSON.stringify({ batch: 1 }), { reply: target });
+      connection.publish(`$JS.API.CONSUMER.INFO.${place}`, "", { reply: target });
+    }
+    // JetStream has seen all of them when it has answered what came behind them.
+    const last = await connection.request(`$JS.API.CONSUMER.MSG.NEXT.${place}`, JSON.stringify({ batch: 1 }));
+    await connection.request(last.reply ?? "", "");
+    await connection.request(`$JS.API.CONSUMER.INFO.${place}`);
+    expect((await manager.streams.info("OTHERS")).config.name).toBe("OTHERS");
+    expect(heard).toEqual([]);
+    await manager.streams.delete("OTHERS");
+    await Promise.all([connection.close(), own.close()]);
+    const again = await subscribe(`/v2/requests/${id}/subscription`, { from: 0 }, acme);
+    expect((await readCaptured(again)).texts).toEqual(await log(id, acme));
   });
 
   it("end when they expire: the server closes the connection, and lets in nobody with them again", async () => {
@@ -261,6 +323,16 @@ describe("records that JetStream keeps", () => {
     const from = again.jetstream?.from ?? -1;
     expect([again.jetstream?.consumer, from >= 0 && from <= 10]).toEqual([first.jetstream?.consumer, true]);
     expect((await readCaptured(again)).texts).toEqual(records.slice(from));
+  });
+
+  it("are kept as gateways say, whatever the jobs process thinks", async () => {
+    const own = await openOwn();
+    const { config } = await (await own.jetstreamManager()).streams.info("BATON_TOKENS");
+    await own.close();
+    expect(config.max_bytes).toBe(268_435_456);
+    for (const said of ["records are captured", "the capture of records was changed to these settings"]) {
+      expect(served.fleet.jobs[0]?.logged(said)).toBe(0);
+    }
   });
 
   it("have the end of a request that was cancelled", async () => {
