@@ -1,7 +1,11 @@
 /** What NATS's own client finds in the object stores of a server. */
-import { connect } from "nats";
+import { connect, type ObjectStore } from "nats";
+import { within } from "#shared/retry.js";
 
-/** Every object, read and compared with its digest. */
+/** A read of what is removed meanwhile ends never. */
+const PATIENCE_MS = 5_000;
+
+/** Every object, read and compared with its digest; what is removed meanwhile has no bytes. */
 export async function objectsIn(url: string): Promise<{ name: string; bytes: number }[]> {
   const nc = await connect({ servers: url });
   try {
@@ -9,12 +13,23 @@ export async function objectsIn(url: string): Promise<{ name: string; bytes: num
     const found: { name: string; bytes: number }[] = [];
     for await (const { config } of manager.streams.list("$O.>")) {
       const store = await nc.jetstream().views.os(config.name.replace(/^OBJ_/, ""));
-      for (const { name } of await store.list()) found.push({ name, bytes: (await store.getBlob(name))?.length ?? 0 });
+      for (const { name } of await store.list()) found.push({ name, bytes: await bytesOf(store, name) });
     }
     return found;
   } finally {
     await nc.close();
   }
+}
+
+async function bytesOf(store: ObjectStore, name: string): Promise<number> {
+  let bytes = 0;
+  const reading = store.getBlob(name).then((blob) => {
+    bytes = blob?.length ?? 0;
+  });
+  // Without its answer the connection ends, and then the read does, too.
+  reading.catch(() => undefined);
+  await within(PATIENCE_MS, reading);
+  return bytes;
 }
 
 /** How many messages there are, of objects or of what was left of them. */

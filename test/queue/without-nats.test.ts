@@ -27,33 +27,37 @@ describe("many open requests whose gateway loses NATS", () => {
     await expect.poll(() => gateway.bus.isUp() || worker.bus.isUp()).toBe(false);
   }
 
-  it.each([600, 2_000, 10_000])("answers the last of %i as it asks about each of them as often", async (count) => {
-    const open = await gateway.open(count);
-    const looks = new Map(open.map(({ delivery }) => [outcomeKey(addressOf(lab, delivery.request)), 0]));
-    const monitor = await new Redis(lab.url, { lazyConnect: true }).monitor();
-    try {
-      monitor.on("monitor", (_time: string, [command, key = ""]: string[]) => {
-        if (command === "HMGET" && looks.has(key)) looks.set(key, (looks.get(key) ?? 0) + 1);
-      });
-      await killNats();
-      const last = open.slice(-100);
-      await worker.settle(last);
-      expect(await outcomesOf(last)).toEqual(answersTo(last));
-      expect(gateway.pending.size).toBe(count - 100);
+  it.each([600, 2_000, 10_000])(
+    "answers the last of %i as it asks about each of them as often",
+    { timeout: 120_000 },
+    async (count) => {
+      const open = await gateway.open(count);
+      const looks = new Map(open.map(({ delivery }) => [outcomeKey(addressOf(lab, delivery.request)), 0]));
+      const monitor = await new Redis(lab.url, { lazyConnect: true }).monitor();
+      try {
+        monitor.on("monitor", (_time: string, [command, key = ""]: string[]) => {
+          if (command === "HMGET" && looks.has(key)) looks.set(key, (looks.get(key) ?? 0) + 1);
+        });
+        await killNats();
+        const last = open.slice(-100);
+        await worker.settle(last);
+        expect(await outcomesOf(last)).toEqual(answersTo(last));
+        expect(gateway.pending.size).toBe(count - 100);
 
-      // By then the youngest is so old that all are looked at equally often.
-      await delay(1_000);
-      for (const key of looks.keys()) looks.set(key, 0);
-      const ofOpen = () => [...looks.values()].slice(0, -100);
-      await expect.poll(() => Math.min(...ofOpen())).toBeGreaterThan(10);
-      const counts = ofOpen();
-      console.log(`${count} open: looks ${Math.min(...counts)} to ${Math.max(...counts)}`);
-      // A round may have been under way at either end of the count.
-      expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(2);
-    } finally {
-      monitor.disconnect();
-    }
-  });
+        // By then the youngest is so old that all are looked at equally often.
+        await delay(1_000);
+        for (const key of looks.keys()) looks.set(key, 0);
+        const ofOpen = () => [...looks.values()].slice(0, -100);
+        await expect.poll(() => Math.min(...ofOpen()), { timeout: 60_000 }).toBeGreaterThan(10);
+        const counts = ofOpen();
+        console.log(`${count} open: looks ${Math.min(...counts)} to ${Math.max(...counts)}`);
+        // A round may have been under way at either end of the count.
+        expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(2);
+      } finally {
+        monitor.disconnect();
+      }
+    },
+  );
 
   it.each(["worker can leave word", "worker, too, believes in NATS"])(
     "sees each of 2 000 outcomes, whether its %s",

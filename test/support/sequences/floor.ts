@@ -10,7 +10,7 @@ import type { DeadLetter, Floor } from "./facts.js";
  * Kinds of keys that stay for ever by design. All other keys must have a TTL when nothing is
  * queued, or, as a sequence, a time at which it is reaped.
  */
-const lasting = new Set(["ready", "live", "load", "kept", "{registry}"]);
+const lasting = new Set(["ready", "live", "load", "kept", "aside", "{registry}"]);
 const passing = new Set([
   "seqs",
   "past",
