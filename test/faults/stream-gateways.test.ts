@@ -117,11 +117,13 @@ describe("a stream in the background whose gateway and then worker are killed", 
       expect(elsewhere.records).toEqual(log);
       expect(late).toEqual({ records: log, end: { kind: "ended" } });
       expect(live).toEqual({ records: log.slice(fromHere), end: { kind: "ended" } });
-      // What the dead worker had in the log and not yet on NATS is nowhere but in the log.
-      const heard = subscriber.records.map((record) => (JSON.parse(record) as { index: number }).index);
-      expect(heard).toEqual([...new Set(heard)].sort((a, b) => a - b));
-      expect(subscriber.records).toEqual(heard.map((index) => log[index]));
-      expect(heard.filter((index) => index >= (takenAt ?? 0))).toHaveLength(log.length - (takenAt ?? 0));
+      // The worker that took over told the last records once more, so none is missing from the
+      // first one that was heard.
+      const told = subscriber.records.map((text) => ({ text, index: (JSON.parse(text) as { index: number }).index }));
+      const heard = new Map(told.map(({ index, text }) => [index, text]));
+      for (const { index, text } of told) expect(text).toBe(log[index]);
+      const firstHeard = Math.min(...heard.keys());
+      expect([...heard.keys()].sort((a, b) => a - b)).toEqual(log.slice(firstHeard).map((_, i) => firstHeard + i));
       await subscriber.close();
       expect(await lab.leftOver()).toEqual([]);
     },
