@@ -47,6 +47,21 @@ it("lets nobody in for a while where as many as it has have hung, and then one a
   expect([slots.take("a", 15_000, "one"), slots.take("a", 15_000, "one")]).toEqual([undefined, undefined]);
 });
 
+it("calls as many as it has room for: another process may have taken those that it called before", () => {
+  const slots = new Slots(3);
+  for (let i = 0; i < 3; i++) slots.take("x", 0, `run-${i}`);
+  for (let i = 0; i < 5_000; i++) slots.take("x", 0, `away-${i}`);
+  const called = [1, 2, 3].map(() => {
+    const calls = slots.release("x", 0, { ms: 10, hung: false });
+    return Array.from({ length: calls }, () => slots.next("x"));
+  });
+  expect(called.map((all) => all.length)).toEqual([1, 2, 3]);
+  expect(called.flat()).toEqual(Array.from({ length: 6 }, (_, i) => `away-${i}`));
+  let left = 0;
+  while (slots.next("x") !== undefined) left++;
+  expect(left).toBe(5_000 - 6);
+});
+
 it("calls those that it has sent away, one for each slot, and as many as it has once it is well", () => {
   const slots = new Slots(2, { breaks: true });
   const took = (hung: boolean) => ({ ms: 10, hung });

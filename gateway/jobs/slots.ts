@@ -28,8 +28,11 @@ interface Took {
 
 /** What is believed before the first attempt has ended: most receivers are quick. */
 const USUAL_MS = 20;
-/** So many of those that were sent away are called; others come when they were told. */
-const MOST_AWAY = 1_000;
+/**
+ * So many of those that were sent away are called; others come when they were told, which may be
+ * minutes after there was room. A name takes some 100 bytes.
+ */
+const MOST_AWAY = 20_000;
 /** Above this many names, those with nothing under way are forgotten. */
 const MOST_KNOWN = 10_000;
 /** How much the newest attempt counts. */
@@ -79,12 +82,12 @@ export class Slots {
 
   /**
    * @param took undefined where no attempt was made
-   * @returns how many may be called now: one for the slot, and for all where it is well again
+   * @returns how many may be called now: as many as there is room for. Of those that were called
+   * before, another process may have taken some, and sent them away for want of room of its own
    */
   release(name: string, now: number, took?: Took): number {
     const turn = this.#turns.get(name);
     if (turn === undefined) return 0;
-    const wasBroken = this.#isBroken(turn);
     turn.running--;
     if (took !== undefined) {
       const before = this.#apart(turn);
@@ -96,7 +99,7 @@ export class Slots {
     }
     if (turn.running === 0 && turn.away.size === 0 && this.#turns.size > MOST_KNOWN) this.#turns.delete(name);
     if (this.#isBroken(turn)) return 0;
-    return Math.min(wasBroken ? this.#limit : 1, turn.away.size);
+    return Math.min(this.#limit - turn.running, turn.away.size);
   }
 
   /** @returns who was sent away first of those that were not called yet */

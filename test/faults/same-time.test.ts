@@ -1,6 +1,7 @@
 /**
- * Rows F29 and F30: clients that do the same at the same time, at two gateways: one key has one effect and one
- * answer, and requests that race on one sequence are answered as if they had come in some order.
+ * Rows F29 and F30: clients that do the same at the same time, at two gateways. One key has one
+ * effect and one answer, and requests that race on one sequence are answered as if they had come in
+ * some order.
  */
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";

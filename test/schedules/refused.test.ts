@@ -45,8 +45,9 @@ it(
     const [worker] = served.fleet.workers;
     const { id } = await made(url, "simple", { every: 1_000, job: { infer: simpleBody(1) } });
     await askFor(url, `/schedules/${id}/pause`, { method: "POST" });
-    await worker?.kill();
-    await expect.poll(async () => (await submit(url, "simple", { infer: simpleBody(1) })).status).toBe(404);
+    await worker?.terminate();
+    // A process that begins anew knows of no models then.
+    await served.fleet.jobs[0]?.restart();
     const { runs } = await find(url, id);
     await askFor(url, `/schedules/${id}/resume`, { method: "POST" });
     await expect.poll(async () => (await find(url, id)).last_error?.code).toBe("missed");
