@@ -293,7 +293,7 @@ export class BatchRun {
           await delay(pauseBefore(tries, Math.random()), givenUp.signal);
           continue;
         }
-        this.#pace.answered(performance.now());
+        this.#pace.answered();
         if (answer.body === undefined) {
           this.#note(number, request.key, faultLine(name, customId, binary, number), false);
         } else {
