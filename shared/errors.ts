@@ -95,8 +95,7 @@ export const errorKinds = {
       compression: "Unsupported compression type",
       repositoryName: "'repository_name' specification is not supported",
       modelControl: "explicit model load / unload is not allowed if polling is enabled",
-      natsCredentials:
-        "this deployment gives no credentials for NATS: BATON_NATS_SIGNING_SEED switches that on",
+      natsCredentials: "this deployment gives no credentials for NATS: BATON_NATS_SIGNING_SEED switches that on",
       sharedMemory: "Client shared memory is disabled. Send tensors in the request and take them from the response.",
     },
   },

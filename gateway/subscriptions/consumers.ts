@@ -10,8 +10,8 @@ import { fixedError } from "#shared/errors.js";
 import {
   AckPolicy,
   DeliverPolicy,
+  isAnswer,
   isNotFound,
-  isRefused,
   type Bus,
   type ConsumerInfo,
   type JetStreamManager,
@@ -171,7 +171,7 @@ export class Consumers {
         return void (await manager.consumers.add(TOKEN_STREAM, made));
       } catch (error) {
         // Another gateway has just made it, to begin elsewhere.
-        if (durable === undefined || races === 0 || !isRefused(error)) throw error;
+        if (durable === undefined || races === 0 || !isAnswer(error)) throw error;
       }
     }
   }

@@ -6,8 +6,8 @@
  *     node dist/gateway/subscriptions/nats-accounts.js SERVER PROCESSES GATEWAYS
  *
  * The three folders get what the server, all processes, and gateways alone must have. The keys of
- * operator and of Baton's account are not kept: who wants others empties the folders. What JetStream
- * has is the account's, so with another account it is not found any more.
+ * operator and of Baton's account are not kept: who wants others empties the folders. What
+ * JetStream has is the account's, so with another account it is not found any more.
  */
 import { existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -128,6 +128,11 @@ export function isNotFound(error: unknown): boolean {
   return error instanceof NatsError && error.api_error?.code === 404;
 }
 
+/** Whether JetStream has answered, and said no. */
+export function isAnswer(error: unknown): boolean {
+  return error instanceof NatsError && error.api_error !== undefined;
+}
+
 /** Whether JetStream has said that it will not do that, now or later: a bug of ours. */
 export function isRefused(error: unknown): boolean {
   return error instanceof NatsError && error.api_error?.code === 400;

@@ -4,15 +4,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
-import { root } from "../support/fleet/root.js";
 import { submitInBackground } from "../support/streams/front-doors.js";
-import { listen, readCaptured, subscribe, subscription } from "../support/streams/subscriber.js";
+import { askToSubscribe, listen, readCaptured, subscribe, subscription } from "../support/streams/subscriber.js";
+import { until } from "../support/until.js";
 import { seed, streamScale } from "./scale.js";
 
 const { timeoutMs } = streamScale;
 const folder = mkdtempSync(join(tmpdir(), "baton-unpublished-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+const program = new URL("../support/streams/die-before-publish.mjs", import.meta.url);
 const TOKENS = 120;
 const ask = {
   name: "unpublished",
@@ -42,7 +43,7 @@ describe.each([
     guarded: true,
     env: { BATON_CAPTURE_TTL_MS: captureMs },
     workerEnv: {
-      NODE_OPTIONS: `--import=${join(root, "test/support/streams/die-before-publish.mjs")}`,
+      NODE_OPTIONS: `--import=${program.href}`,
       DIE_BEFORE: dieBefore,
     },
   });
@@ -51,6 +52,7 @@ describe.each([
     "is published by who goes on: the first, one in the middle, and the last",
     async () => {
       const { url, fleet } = served;
+      await until(async () => (await askToSubscribe(url, "/v2/subscriptions")).status === 200);
       const undisturbed = await log(url, await submitInBackground(url, ask));
       const last = undisturbed.length - 1;
       expect(last).toBeGreaterThan(40);

@@ -1,7 +1,14 @@
 /** Reading straight from NATS: what gateways answer, and what their credentials are good for. */
 import { describe, expect, it } from "vitest";
 import { readFileSync } from "node:fs";
-import { connect, credsAuthenticator, Events, type NatsConnection, type Subscription as NatsSubscription } from "nats";
+import {
+  connect,
+  credsAuthenticator,
+  Events,
+  type Msg,
+  type NatsConnection,
+  type Subscription as NatsSubscription,
+} from "nats";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { startFleet } from "../support/fleet/fleet.js";
 import { askToSubscribe, openNats, readCaptured, type Subscription } from "../support/streams/subscriber.js";
@@ -275,15 +282,20 @@ describe("the credentials of a subscription", () => {
     await own.flush();
     const connection = await openNats(told);
     const place = `BATON_TOKENS.${told.jetstream?.consumer}`;
-    for (const target of targets) {
-      const next = await connection.request(`$JS.API.CONSUMER.MSG.NEXT.${place}`, JSON.stringify({ batch: 1 }));
-      connection.publish(next.reply ?? "", "", { reply: target });
-      connection.publish(`$JS.API.CONSUMER.MSG.NEXT.${place}`, JSON.stringify({ batch: 1 }), { reply: target });
+    const given: Msg[] = [];
+    const inbox = `${told.inbox_prefix}.given`;
+    connection.subscribe(inbox, { callback: (_, message) => void given.push(message) });
+    const ask = JSON.stringify({ batch: targets.length + 1 });
+    connection.publish(`$JS.API.CONSUMER.MSG.NEXT.${place}`, ask, { reply: inbox });
+    await until(() => given.length === targets.length + 1);
+    const [last = "", ...places] = given.map(({ reply }) => reply ?? "");
+    for (const [i, target] of targets.entries()) {
+      connection.publish(places[i] ?? "", "", { reply: target });
       connection.publish(`$JS.API.CONSUMER.INFO.${place}`, "", { reply: target });
+      connection.publish(`$JS.API.CONSUMER.MSG.NEXT.${place}`, JSON.stringify({ batch: 1 }), { reply: target });
     }
     // JetStream has seen all of them when it has answered what came behind them.
-    const last = await connection.request(`$JS.API.CONSUMER.MSG.NEXT.${place}`, JSON.stringify({ batch: 1 }));
-    await connection.request(last.reply ?? "", "");
+    await connection.request(last, "");
     await connection.request(`$JS.API.CONSUMER.INFO.${place}`);
     expect((await manager.streams.info("OTHERS")).config.name).toBe("OTHERS");
     expect(heard).toEqual([]);
@@ -300,6 +312,8 @@ describe("the credentials of a subscription", () => {
     const ended = await connection.closed();
     expect(ended?.message).toMatch(/Authentication Expired/i);
     expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(told.expires_at) - SECOND_MS);
+    // The server counts whole seconds, and credentials are good until the end of their last one.
+    await until(() => Date.now() > Date.parse(told.expires_at) + SECOND_MS);
     await expect(openNats(told, "nats", { reconnect: false })).rejects.toThrow(
       /Authentication Expired|Authorization Violation/i,
     );

@@ -7,7 +7,7 @@ import { readFileSync, unlinkSync } from "node:fs";
 import { Socket } from "node:net";
 
 const file = process.env["DIE_BEFORE"] ?? "";
-const write = Socket.prototype.write;
+const write = Reflect.get(Socket.prototype, "write");
 
 /** @returns {string | undefined} */
 function wanted() {
