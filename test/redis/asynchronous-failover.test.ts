@@ -50,7 +50,9 @@ describe.each(replaceables)("over %s", (kind) => {
     for (let i = 0; i < 2; i++) {
       const port = String(await freePort());
       urls.push(`http://127.0.0.1:${port}`);
-      gateways.push(fleet.launch("bundled/gateway/main.js", { ...env, BATON_HOST: "127.0.0.1", BATON_HTTP_PORT: port }));
+      gateways.push(
+        fleet.launch("bundled/gateway/main.js", { ...env, BATON_HOST: "127.0.0.1", BATON_HTTP_PORT: port }),
+      );
       fleet.launch("worker/supervisor.js", env);
     }
     for (const url of urls) await until(async () => (await fleetSays(url))?.workers.length === 2, PATIENCE_MS);

@@ -124,7 +124,11 @@ describe("a fleet", () => {
   });
 
   it.each([
-    ["bundled/gateway/main.js", { BATON_BUCKETS: "2", BATON_HTTP_PORT: "0" }, "BATON_BUCKETS is 2 here, but 16 in the rest"],
+    [
+      "bundled/gateway/main.js",
+      { BATON_BUCKETS: "2", BATON_HTTP_PORT: "0" },
+      "BATON_BUCKETS is 2 here, but 16 in the rest",
+    ],
     [
       "worker/supervisor.js",
       { BATON_BUCKETS: "2", BATON_MODELS: "accumulate" },
