@@ -13,7 +13,7 @@ import { expectUndisturbed } from "./verdict.js";
 const { running, fewerRunning, tokens, timeoutMs } = streamScale;
 const DRAINS = 3;
 /** Of a stream that is not over when its gateway stops, however quick the machine. */
-const MANY = 500;
+const MANY = 1_200;
 /** Who goes on with a stream that is not captured publishes so many of its records again. */
 const PUBLISHED_AGAIN = 16;
 let lab: StreamLab;
