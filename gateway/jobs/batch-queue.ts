@@ -3,15 +3,15 @@
  * a batch is the truth. All open ones are looked through at an interval, and one whose job is gone
  * gets another; two runs of one batch do no harm, since the later one ends the earlier.
  */
-import { DelayedError, Queue, Worker, type ConnectionOptions, type Job } from "bullmq";
+import { DelayedError, type ConnectionOptions, type Job, type Queue } from "bullmq";
 import type { Logger } from "pino";
 import { openBatches, type OpenBatch } from "#shared/queue/batches/batches.js";
-import { QUEUE_PREFIX } from "#shared/queue/keys.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import { Slots } from "./slots.js";
 import { Shares } from "./batch-runs/shares.js";
 import { BatchRun, LostRun, type RunSettings } from "./batch-runs/batch-run.js";
+import { WorkQueue } from "./work-queue.js";
 
 export interface BatchQueueSettings extends Omit<RunSettings, "lines" | "validations" | "mostLines"> {
   readonly redis: RedisClient;
@@ -31,9 +31,6 @@ const MOST_LINES = 256;
 const SHARE = 0.9;
 /** A process that does not renew the lock of a batch for this long has lost it. */
 const LOCK_MS = 10_000;
-const STALLED_EVERY_MS = 2_500;
-const RETRY_MS = 1_000;
-const WITHOUT_END = 1_000_000;
 /** A new batch is noticed so soon. */
 const LOOK_EVERY_MS = 1_000;
 /** A job that is gone is noticed so soon. */
@@ -41,9 +38,7 @@ const ADD_EVERY_MS = 5_000;
 
 export class BatchQueue {
   readonly #settings: RunSettings;
-  /** For people who look. */
-  readonly queue: Queue<OpenBatch>;
-  readonly #worker: Worker<OpenBatch>;
+  readonly #work: WorkQueue<OpenBatch>;
   readonly #slots = new Slots(AT_ONCE.tenant);
   readonly #closing = new AbortController();
   readonly #looking: Promise<void>;
@@ -54,33 +49,31 @@ export class BatchQueue {
     const { connection, log } = settings;
     const mostLines = Math.max(1, Math.min(MOST_LINES, Math.floor(SHARE * settings.queueLimit)));
     this.#settings = { ...settings, mostLines, lines: new Shares(mostLines), validations: new Shares(1) };
-    this.queue = new Queue(QUEUE, { connection, prefix: QUEUE_PREFIX, skipMetasUpdate: true });
-    this.#worker = new Worker<OpenBatch>(QUEUE, (job, token) => this.#run(job, token), {
+    this.#work = new WorkQueue({
+      name: QUEUE,
       connection,
-      prefix: QUEUE_PREFIX,
-      concurrency: AT_ONCE.all,
-      lockDuration: LOCK_MS,
-      stalledInterval: STALLED_EVERY_MS,
-      maxStalledCount: WITHOUT_END,
-      runRetryDelay: RETRY_MS,
+      atOnce: AT_ONCE.all,
+      lockMs: LOCK_MS,
+      run: (job, token) => this.#run(job, token),
+      log,
     });
-    const onError = (error: Error) => log.debug({ error: error.message }, "the queue of batches has an error");
-    this.queue.on("error", onError);
-    this.#worker.on("error", onError);
-    this.#worker.on("stalled", (id) => log.warn({ job: id }, "a batch is gone on with: its process is gone"));
     this.#looking = this.#look();
   }
 
+  /** For people who look. */
+  get queue(): Queue {
+    return this.#work.queue;
+  }
+
   whenReady(): Promise<unknown> {
-    return Promise.all([this.queue.waitUntilReady(), this.#worker.waitUntilReady()]);
+    return this.#work.whenReady();
   }
 
   /** Begins no further line, keeps what has ended, and leaves the rest to other processes. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#looking;
-    await this.#worker.close();
-    await this.queue.close();
+    await this.#work.close();
   }
 
   async #look(): Promise<void> {
@@ -109,13 +102,8 @@ export class BatchQueue {
 
   /** Adds its job, unless it is there. */
   async #add(one: OpenBatch): Promise<void> {
-    await this.queue.add("run", one, {
+    await this.#work.queue.add("run", one, {
       jobId: one.id,
-      attempts: WITHOUT_END,
-      backoff: { type: "fixed", delay: RETRY_MS },
-      removeOnComplete: true,
-      removeOnFail: true,
-      stackTraceLimit: 1,
     });
   }
 

@@ -3,7 +3,7 @@
  * attempt. Processors never compute; they send, and wait. One that lost its lock, or its process,
  * is run again by another one, and the receiver knows the message by its id.
  */
-import { DelayedError, Queue, Worker, type ConnectionOptions, type Job } from "bullmq";
+import { DelayedError, type ConnectionOptions, type Job, type Queue } from "bullmq";
 import type { Logger } from "pino";
 import { Webhook as Signer } from "standardwebhooks";
 import {
@@ -16,7 +16,6 @@ import {
 } from "#shared/queue/webhooks/deliveries.js";
 import type { DeliveryRun, Kept } from "#shared/queue/webhooks/begin-delivery.js";
 import { noteAttempt, type Noted } from "#shared/queue/webhooks/note-attempt.js";
-import { QUEUE_PREFIX } from "#shared/queue/keys.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import { SealedError, type SecretBox } from "../webhooks/secrets.js";
@@ -26,6 +25,7 @@ import type { Webhooks } from "../webhooks/webhooks.js";
 import type { Sender } from "./sender.js";
 import { Slots } from "./slots.js";
 import { verdictOn, type Answered, type Verdict } from "./verdict.js";
+import { WorkQueue } from "./work-queue.js";
 
 export interface DeliveriesSettings {
   readonly redis: RedisClient;
@@ -57,25 +57,13 @@ const LOST_EVERY_MS = 10_000;
 /** A delivery that should have been attempted so long ago may be lost. */
 const LOST_AFTER_MS = 30_000;
 const LOST_AT_ONCE = 100;
-/**
- * A process that does not renew the lock of a job for this long has lost it. Attempts only wait, so
- * a living one renews it in time.
- */
-const LOCK_MS = 5_000;
-/** At this interval jobs are looked for whose process is gone. */
-const STALLED_EVERY_MS = 2_500;
 /** A run that is called may be on its way still to where it waits. */
 const CALLS = 5;
 const CALL_AGAIN_MS = 100;
-/** After an error of Redis a job, or the worker, tries again after this time. */
-const RETRY_MS = 1_000;
-/** Errors of Redis, and processes that die, end no delivery. */
-const WITHOUT_END = 1_000_000;
 
 export class Deliveries {
   readonly #settings: DeliveriesSettings;
-  readonly #queue: Queue<DeliveryRun>;
-  readonly #worker: Worker<DeliveryRun>;
+  readonly #work: WorkQueue<DeliveryRun>;
   readonly #slots = {
     tenant: new Slots(AT_ONCE.tenant),
     host: new Slots(AT_ONCE.host, { breaks: true }),
@@ -85,41 +73,28 @@ export class Deliveries {
   constructor(settings: DeliveriesSettings) {
     const { connection, log } = settings;
     this.#settings = settings;
-    this.#queue = new Queue(QUEUE, { connection, prefix: QUEUE_PREFIX, skipMetasUpdate: true });
-    this.#worker = new Worker<DeliveryRun>(QUEUE, (job, token) => this.#run(job, token), {
+    this.#work = new WorkQueue({
+      name: QUEUE,
       connection,
-      prefix: QUEUE_PREFIX,
-      concurrency: AT_ONCE.all,
-      lockDuration: LOCK_MS,
-      stalledInterval: STALLED_EVERY_MS,
-      maxStalledCount: WITHOUT_END,
-      runRetryDelay: RETRY_MS,
+      atOnce: AT_ONCE.all,
+      run: (job, token) => this.#run(job, token),
+      log,
     });
-    const onError = (error: Error) => log.debug({ error: error.message }, "the queue of deliveries has an error");
-    this.#queue.on("error", onError);
-    this.#worker.on("error", onError);
-    this.#worker.on("stalled", (id) => log.warn({ job: id }, "a delivery is attempted again: its process is gone"));
   }
 
-  /** For who looks at it. */
+  /** For people who look. */
   get queue(): Queue {
-    return this.#queue;
+    return this.#work.queue;
   }
 
   whenReady(): Promise<unknown> {
-    return Promise.all([this.#queue.waitUntilReady(), this.#worker.waitUntilReady()]);
+    return this.#work.whenReady();
   }
 
   /** Adds a run, unless it is there. */
   async add(run: DeliveryRun): Promise<void> {
-    await this.#queue.add("deliver", run, {
+    await this.#work.queue.add("deliver", run, {
       jobId: nameOf(run),
-      attempts: WITHOUT_END,
-      backoff: { type: "fixed", delay: RETRY_MS },
-      removeOnComplete: true,
-      removeOnFail: true,
-      // Otherwise each failure of Redis would add to what is kept of the job.
-      stackTraceLimit: 1,
     });
   }
 
@@ -128,7 +103,7 @@ export class Deliveries {
    * that is left behind does when it is due.
    */
   async remove(run: DeliveryRun): Promise<void> {
-    await this.#queue.remove(nameOf(run));
+    await this.#work.queue.remove(nameOf(run));
   }
 
   /** Looks for pending deliveries whose run BullMQ has lost, until `signal` aborts. */
@@ -153,7 +128,7 @@ export class Deliveries {
     const isPending = delivery?.state === "pending";
     if (isPending) {
       const run = { tenant, message, run: delivery.run };
-      if ((await this.#queue.getJob(nameOf(run))) === undefined) {
+      if ((await this.#work.queue.getJob(nameOf(run))) === undefined) {
         log.warn({ delivery: message }, "a delivery is attempted again: its run was lost");
         await this.add(run);
       }
@@ -163,8 +138,7 @@ export class Deliveries {
 
   /** Takes no more, and waits until the attempts under way have ended. */
   async close(): Promise<void> {
-    await this.#worker.close();
-    await this.#queue.close();
+    await this.#work.close();
   }
 
   async #run(job: Job<DeliveryRun>, token: string | undefined): Promise<void> {
@@ -263,7 +237,7 @@ export class Deliveries {
     for (let run = slots.next(name); run !== undefined; run = slots.next(name)) {
       for (let tries = 0; tries < CALLS; tries++) {
         try {
-          const job = await this.#queue.getJob(run);
+          const job = await this.#work.queue.getJob(run);
           // Another process may have made it.
           if (job === undefined) break;
           return await job.promote();

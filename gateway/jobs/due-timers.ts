@@ -4,10 +4,9 @@
  * record is; a timer that is lost, or that fires twice, does no harm. Its processor computes
  * nothing: it queues the job and returns.
  */
-import { DelayedError, Queue, Worker, type ConnectionOptions, type Job } from "bullmq";
+import { DelayedError, type ConnectionOptions, type Job, type Queue } from "bullmq";
 import type { Logger } from "pino";
 import { parseRequestName, requestName } from "#shared/queue/address.js";
-import { QUEUE_PREFIX } from "#shared/queue/keys.js";
 import { overdueJobs } from "#shared/queue/jobs/overdue.js";
 import { readDue } from "#shared/queue/jobs/read-due.js";
 import type { DueJob } from "#shared/queue/later.js";
@@ -15,6 +14,7 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import type { RunDue } from "../job-paths/due.js";
 import { encodeJobId } from "../job-paths/view.js";
+import { WorkQueue } from "./work-queue.js";
 
 export interface DueTimersSettings {
   readonly redis: RedisClient;
@@ -35,14 +35,6 @@ interface Timer {
 const QUEUE = "due";
 /** Jobs that a process queues at a time. */
 const AT_ONCE = 64;
-/** A process that does not renew the lock of a timer for this long has lost it. */
-const LOCK_MS = 5_000;
-/** At this interval timers are looked for whose process is gone. */
-const STALLED_EVERY_MS = 2_500;
-/** After an error of Redis a timer fires again after this time. */
-const RETRY_MS = 1_000;
-/** Errors of Redis, and processes that die, end no timer. */
-const WITHOUT_END = 1_000_000;
 /** At this interval it is asked which jobs should have been queued some time ago. */
 const LOOK_EVERY_MS = 5_000;
 /** Where there were more than one look takes, the next one follows after this. */
@@ -54,31 +46,27 @@ const PAGE = 500;
 
 export class DueTimers {
   readonly #settings: DueTimersSettings;
-  /** For people who look. */
-  readonly queue: Queue<Timer>;
-  readonly #worker: Worker<Timer>;
+  readonly #work: WorkQueue<Timer>;
 
   constructor(settings: DueTimersSettings) {
     const { connection, log } = settings;
     this.#settings = settings;
-    this.queue = new Queue(QUEUE, { connection, prefix: QUEUE_PREFIX, skipMetasUpdate: true });
-    this.#worker = new Worker<Timer>(QUEUE, (timer, token) => this.#fire(timer, token), {
+    this.#work = new WorkQueue({
+      name: QUEUE,
       connection,
-      prefix: QUEUE_PREFIX,
-      concurrency: AT_ONCE,
-      lockDuration: LOCK_MS,
-      stalledInterval: STALLED_EVERY_MS,
-      maxStalledCount: WITHOUT_END,
-      runRetryDelay: RETRY_MS,
+      atOnce: AT_ONCE,
+      run: (job, token) => this.#fire(job, token),
+      log,
     });
-    const onError = (error: Error) => log.debug({ error: error.message }, "the queue of due jobs has an error");
-    this.queue.on("error", onError);
-    this.#worker.on("error", onError);
-    this.#worker.on("stalled", (id) => log.warn({ job: id }, "a due job is looked at again: its process is gone"));
+  }
+
+  /** For people who look. */
+  get queue(): Queue {
+    return this.#work.queue;
   }
 
   whenReady(): Promise<unknown> {
-    return Promise.all([this.queue.waitUntilReady(), this.#worker.waitUntilReady()]);
+    return this.#work.whenReady();
   }
 
   /** Sets the timer of a job that waits, unless it is set; takes it back where the job does not. */
@@ -86,19 +74,14 @@ export class DueTimers {
     const inMs = await readDue(this.#settings.redis, due);
     if (inMs === undefined) {
       // One that fires now finds nothing to do.
-      await this.queue.remove(nameOf(due));
+      await this.#work.queue.remove(nameOf(due));
       return;
     }
     const { bucket, model, ...request } = due.job;
     const timer = { bucket, model, name: requestName(request) };
-    await this.queue.add("queue", timer, {
+    await this.#work.queue.add("queue", timer, {
       jobId: nameOf(due),
       delay: Math.max(inMs, 0),
-      attempts: WITHOUT_END,
-      backoff: { type: "fixed", delay: RETRY_MS },
-      removeOnComplete: true,
-      removeOnFail: true,
-      stackTraceLimit: 1,
     });
   }
 
@@ -121,8 +104,7 @@ export class DueTimers {
 
   /** Takes no more, and waits until those that fire now are done. */
   async close(): Promise<void> {
-    await this.#worker.close();
-    await this.queue.close();
+    await this.#work.close();
   }
 
   async #fire(timer: Job<Timer>, token: string | undefined): Promise<void> {

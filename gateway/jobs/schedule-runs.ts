@@ -8,10 +8,9 @@
  * that it is there. Before a job is submitted its time is noted as begun, so that who comes after a
  * process that died knows of which job it has to ask.
  */
-import { DelayedError, Queue, Worker, type ConnectionOptions, type Job } from "bullmq";
+import { DelayedError, type ConnectionOptions, type Job, type Queue } from "bullmq";
 import type { Logger } from "pino";
 import { errorKinds, InferenceError } from "#shared/errors.js";
-import { QUEUE_PREFIX } from "#shared/queue/keys.js";
 import type { DueSchedule, ScheduleName } from "#shared/queue/schedules/schedules.js";
 import { delay } from "#shared/retry.js";
 import type { Jobs } from "../job-paths/jobs.js";
@@ -26,6 +25,7 @@ import {
   type Schedule,
 } from "../schedules/schedule.js";
 import type { Schedules, StoredSchedule } from "../schedules/schedules.js";
+import { WorkQueue } from "./work-queue.js";
 
 export interface ScheduleRunsSettings {
   /** As BullMQ wants it (`connectForQueue`). */
@@ -37,11 +37,7 @@ export interface ScheduleRunsSettings {
 
 const QUEUE = "schedules";
 const AT_ONCE = 100;
-/** As for deliveries: a living process renews the lock in time, since it only waits. */
-const LOCK_MS = 5_000;
-const STALLED_EVERY_MS = 2_500;
 const RETRY_MS = 1_000;
-const WITHOUT_END = 1_000_000;
 /** The records are looked into at this interval. */
 const LOOK_EVERY_MS = 10_000;
 /** A look has us woken for what is due within this time; the next one comes before that. */
@@ -60,31 +56,27 @@ const MOST_STEPS = 10;
 
 export class ScheduleRuns {
   readonly #settings: ScheduleRunsSettings;
-  /** For people who look. */
-  readonly queue: Queue<ScheduleName>;
-  readonly #worker: Worker<ScheduleName>;
+  readonly #work: WorkQueue<ScheduleName>;
 
   constructor(settings: ScheduleRunsSettings) {
     const { connection, log } = settings;
     this.#settings = settings;
-    this.queue = new Queue(QUEUE, { connection, prefix: QUEUE_PREFIX, skipMetasUpdate: true });
-    this.#worker = new Worker<ScheduleName>(QUEUE, (job, token) => this.#run(job, token), {
+    this.#work = new WorkQueue({
+      name: QUEUE,
       connection,
-      prefix: QUEUE_PREFIX,
-      concurrency: AT_ONCE,
-      lockDuration: LOCK_MS,
-      stalledInterval: STALLED_EVERY_MS,
-      maxStalledCount: WITHOUT_END,
-      runRetryDelay: RETRY_MS,
+      atOnce: AT_ONCE,
+      run: (job, token) => this.#run(job, token),
+      log,
     });
-    const onError = (error: Error) => log.debug({ error: error.message }, "the queue of schedules has an error");
-    this.queue.on("error", onError);
-    this.#worker.on("error", onError);
-    this.#worker.on("stalled", (id) => log.warn({ schedule: id }, "a schedule is taken over: its process is gone"));
+  }
+
+  /** For people who look. */
+  get queue(): Queue {
+    return this.#work.queue;
   }
 
   whenReady(): Promise<unknown> {
-    return Promise.all([this.queue.waitUntilReady(), this.#worker.waitUntilReady()]);
+    return this.#work.whenReady();
   }
 
   /** Has us woken for a schedule that is new, or goes on. */
@@ -111,8 +103,7 @@ export class ScheduleRuns {
 
   /** Takes no more, and waits until what is under way has ended. */
   async close(): Promise<void> {
-    await this.#worker.close();
-    await this.queue.close();
+    await this.#work.close();
   }
 
   /** Changes nothing where BullMQ knows of the schedule. */
@@ -125,15 +116,10 @@ export class ScheduleRuns {
         opts: {
           jobId: id,
           delay: Math.max(0, Math.ceil(at - now)),
-          attempts: WITHOUT_END,
-          backoff: { type: "fixed", delay: RETRY_MS },
-          removeOnComplete: true,
-          removeOnFail: true,
-          stackTraceLimit: 1,
         },
       }));
     for (let from = 0; from < wakes.length; from += AT_A_CALL) {
-      await this.queue.addBulk(wakes.slice(from, from + AT_A_CALL));
+      await this.#work.queue.addBulk(wakes.slice(from, from + AT_A_CALL));
     }
   }
 
