@@ -14,6 +14,7 @@ import { connectRedis, whenReady, type RedisClient, type RedisSettings } from "#
 import { checkServer } from "#shared/redis/server.js";
 import { SleepingStates } from "#shared/sleeping-states.js";
 import { AdmissionBatcher } from "./admission/batcher.js";
+import { CallingInference } from "./admission/client-calls.js";
 import { Deadlines } from "./admission/deadlines.js";
 import type { EnqueueSettings } from "./admission/enqueue.js";
 import type { Inference } from "./admission/inference.js";
@@ -252,7 +253,7 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
   const app = buildApp({
     fleet,
     tenantOf,
-    inference: unattended?.wrap(inference, queue, sweeper) ?? inference,
+    inference: unattended?.wrap(inference, queue, sweeper) ?? new CallingInference(inference, bus),
     requests,
     subscriptions,
     sequences,

@@ -25,8 +25,8 @@ export interface BatchQueueSettings extends Omit<RunSettings, "lines" | "validat
 const QUEUE = "batches";
 /** Batches that a process runs at a time: of all, and of a tenant. */
 const AT_ONCE = { all: 32, tenant: 4 };
-/** Lines under way in a process; there would be no more answers in a second with more. */
-const MOST_LINES = 256;
+/** Lines under way in a process, however many workers there are: each has a promise and a body. */
+const MOST_LINES = 512;
 /** Of what a model may have in the queue, what is left is for those whose clients wait. */
 const SHARE = 0.9;
 /** A process that does not renew the lock of a batch for this long has lost it. */

@@ -14,6 +14,7 @@ import type { RequestAddress } from "#shared/queue/address.js";
 import { connectBlockingReader, connectForQueue, type RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import { settingsOrExit } from "#shared/settings.js";
+import { WaitingClients } from "../admission/client-calls.js";
 import { assemble } from "../assemble.js";
 import { dueJobRunner } from "../job-paths/due.js";
 import { encodeJobId } from "../job-paths/view.js";
@@ -22,6 +23,7 @@ import { BatchFiles } from "./batch-runs/batch-files.js";
 import { BatchQueue } from "./batch-queue.js";
 import { LINE_DEADLINE_MS, LineAsker, tenantOfLine } from "./batch-runs/ask-line.js";
 import { LineInference } from "./batch-runs/line-inference.js";
+import { LineLimits } from "./batch-runs/line-limits.js";
 import { startBoard } from "./board.js";
 import { jobsConfig, parseWaits, type JobsConfig } from "./config.js";
 import { Deliveries } from "./deliveries.js";
@@ -39,8 +41,13 @@ const BOARD_GRACE_MS = 2_000;
 async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   const lifecycle = new Lifecycle(log);
   const name = `jobs-${randomBytes(8).toString("hex")}`;
-  const lines = new LineInference();
-  const { link, redis, deployment, fleet, jobs, schedules, webhooks, files, batches, box, app } = await assemble(
+  const clients = new WaitingClients();
+  const limits = new LineLimits({
+    takenAtOnce: (model) => fleet.takenAtOnce(model),
+    clientsWait: (model) => clients.waitFor(model),
+  });
+  const lines = new LineInference(limits);
+  const { link, redis, bus, deployment, fleet, jobs, schedules, webhooks, files, batches, box, app } = await assemble(
     {
       kind: "jobs",
       name,
@@ -95,6 +102,7 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     notice: (schedule) => scheduleRuns.notice(schedule),
     log,
   });
+  await clients.listen(bus);
   const batchRuns = new BatchQueue({
     redis,
     connection,
@@ -102,6 +110,7 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     files: new BatchFiles(files),
     asker: new LineAsker(app),
     inference: lines,
+    limits,
     queueLimit: config.BATON_QUEUE_LIMIT,
     log,
   });

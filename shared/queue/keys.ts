@@ -322,3 +322,6 @@ function modelToken(model: string): string {
 
 /** NATS subject: in which lanes graves were just opened (worker/liveness/grave-calls.ts). */
 export const GRAVES_SUBJECT = "baton.graves";
+
+/** NATS subject: for which models clients wait (gateway/admission/client-calls.ts). */
+export const CLIENTS_SUBJECT = "baton.clients";

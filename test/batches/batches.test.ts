@@ -4,11 +4,14 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ended, inferLine, linesOf } from "../support/batches/batches.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { Receiver, verified, WebhookClient } from "../support/jobs/webhooks.js";
+import { readLoads } from "#shared/queue/load.js";
 import { until } from "../support/until.js";
 import { accepted, ask } from "../jobs/ask.js";
 
 const TIMEOUT_MS = 120_000;
 const LINES = 300;
+/** Lines under way: twice what one worker has at once, and that is two batches of eight. */
+const MOST_LINES = 32;
 const endpoint = "/v2/models/simple/infer" as "/v1/completions";
 
 const served = useFleet({
@@ -83,19 +86,47 @@ describe("a batch", () => {
   it(
     "waits behind what comes later and has a client that waits",
     async () => {
-      const batch = await begin(blue, 10 * LINES);
-      // With each answer one more line is under way.
-      await until(async () => ((await blue.batches.retrieve(batch.id)).request_counts?.completed ?? 0) > LINES);
+      let batch: OpenAI.Batch | undefined;
       await whileHeld(async () => {
         // As far as the workers can take them at once, requests are not ordered.
-        await until(async () => (await placeOf(9)) >= 100);
+        const job = { infer: inferLine(0).body };
+        for (let i = 0; i < MOST_LINES; i++) await accepted(served.url, "simple", job, blueHeaders);
+        batch = await begin(blue, LINES);
+        await until(async () => (await placeOf(9)) >= 2 * MOST_LINES);
         const last = await placeOf(9);
         expect(await placeOf(1)).toBeLessThan(last);
         expect(await placeOf(8)).toBeLessThan(last);
         expect(await statusOf(batch)).toBe("in_progress");
       });
-      const { request_counts: counts } = await ended(blue, batch.id);
-      expect(counts).toEqual({ total: 10 * LINES, completed: 10 * LINES, failed: 0 });
+      const { request_counts: counts } = await ended(blue, batch?.id ?? "");
+      expect(counts).toEqual({ total: LINES, completed: LINES, failed: 0 });
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    "has fewer lines under way while clients wait for the same model",
+    async () => {
+      const redis = served.fleet.redis.connect();
+      const underWay = async () => (await readLoads(redis, undefined, ["m:simple"]))[0]?.requests ?? 0;
+      const batch = await begin(blue, 100 * LINES);
+      try {
+        await until(async () => (await underWay()) > MOST_LINES / 2);
+        let few = 0;
+        await until(async () => {
+          const body = JSON.stringify(inferLine(0).body);
+          const headers = { ...blueHeaders, "content-type": "application/json" };
+          expect((await ask(served.url + endpoint, { method: "POST", headers, body })).status).toBe(200);
+          few = (await underWay()) <= MOST_LINES / 4 ? few + 1 : 0;
+          return few === 20;
+        });
+        expect(await statusOf(batch)).toBe("in_progress");
+        await until(async () => (await underWay()) > MOST_LINES / 2);
+      } finally {
+        redis.disconnect();
+        await blue.batches.cancel(batch.id);
+      }
+      await ended(blue, batch.id);
     },
     TIMEOUT_MS,
   );

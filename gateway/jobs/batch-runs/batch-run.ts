@@ -28,6 +28,7 @@ import { Progress } from "../../batches/progress.js";
 import type { LineAsker } from "./ask-line.js";
 import { storeFault, type BatchFiles } from "./batch-files.js";
 import type { LineInference } from "./line-inference.js";
+import type { LineLimits } from "./line-limits.js";
 import { answerLine, faultLine, isForNow, lineId } from "./line-text.js";
 import { Kept } from "./kept.js";
 import { Pace, pauseBefore } from "./pace.js";
@@ -42,6 +43,7 @@ export interface RunSettings {
   readonly inference: LineInference;
   /** Lines of all batches that are under way in this process. */
   readonly lines: Shares;
+  readonly limits: LineLimits;
   /** Files that are looked through at a time. */
   readonly validations: Shares;
   /** Most lines of one batch that are under way. */
@@ -236,7 +238,7 @@ export class BatchRun {
 
   /** Waits until there is room for the line, and begins it. */
   async #begin(line: Line, duplicates: Buffer | undefined): Promise<void> {
-    const { lines } = this.#settings;
+    const { lines, limits } = this.#settings;
     const { tenant, endpoint, id } = this.batch;
     const stopped = () => this.#stop.signal.aborted;
     if (stopped() || !this.#progress.read(line)) return;
@@ -250,7 +252,7 @@ export class BatchRun {
     const { customId, body } = read;
     await this.#untilDone(
       () =>
-        this.#underWay.size < this.#pace.limit &&
+        this.#underWay.size < Math.min(this.#pace.limit, limits.mostOf(id)) &&
         this.#progress.window <= MOST_WINDOW &&
         (this.#bytes === 0 || this.#bytes + bytes <= MOST_BYTES) &&
         !this.#kept.isFull,

@@ -15,6 +15,7 @@ import { requestAddress, type AddressTerms } from "../../admission/request-id.js
 import { jobLevel } from "../../kserve/queue-policy.js";
 import type { OutcomeSweeper } from "../../outcomes/sweep.js";
 import type { OpenStream } from "../../stream/open-stream.js";
+import type { LineLimits } from "./line-limits.js";
 
 /** As a job's, from 1 to 9: the last. */
 const PRIORITY = 9;
@@ -25,10 +26,21 @@ const PRIORITY = 9;
  */
 const KEY_TTL_MS = 3_000_000;
 
+interface Made {
+  /** The keys in Redis of its requests. */
+  readonly keys: Set<string>;
+  readonly model: string;
+}
+
 export class LineInference implements Inference {
+  readonly #limits: LineLimits;
   #parts: { readonly inner: Inference; readonly addresses: AddressTerms; readonly sweeper: OutcomeSweeper } | undefined;
-  /** The keys in Redis of the requests that each line has made, by the line's own key. */
-  readonly #made = new Map<string, Set<string>>();
+  /** What each line has made, by the line's own key. */
+  readonly #made = new Map<string, Made>();
+
+  constructor(limits: LineLimits) {
+    this.#limits = limits;
+  }
 
   /** To be called once, before the first request. */
   over(inner: Inference, addresses: AddressTerms, sweeper: OutcomeSweeper): this {
@@ -53,13 +65,16 @@ export class LineInference implements Inference {
 
   /** Nobody asks for what this line gave any more. */
   release(line: string): void {
-    for (const key of this.#made.get(line) ?? []) this.#opened.sweeper.discard(key);
-    this.#made.delete(line);
+    for (const key of this.#made.get(line)?.keys ?? []) this.#opened.sweeper.discard(key);
+    this.forget(line);
   }
 
   /** Another run may ask for what this line gave. */
   forget(line: string): void {
+    const made = this.#made.get(line);
+    if (made === undefined) return;
     this.#made.delete(line);
+    this.#limits.ended(batchOf(line), made.model);
   }
 
   get #opened() {
@@ -70,10 +85,19 @@ export class LineInference implements Inference {
   #note(request: AnyRequest): void {
     const [line = ""] = (request.idempotencyKey ?? "").split("\n", 1);
     const address = requestAddress(request, this.#opened.addresses);
-    const keys = this.#made.get(line) ?? new Set();
-    keys.add(outcomeKey(address)).add(logKey(address));
-    this.#made.set(line, keys);
+    let made = this.#made.get(line);
+    if (made === undefined) {
+      made = { keys: new Set(), model: request.model.name };
+      this.#made.set(line, made);
+      this.#limits.begun(batchOf(line), request.model);
+    }
+    made.keys.add(outcomeKey(address)).add(logKey(address));
   }
+}
+
+/** @param line its key: the id of its batch, and its number */
+function batchOf(line: string): string {
+  return line.slice(0, line.lastIndexOf(":"));
 }
 
 function inLine(request: InferenceRequest): InferenceRequest {

@@ -1,6 +1,6 @@
 /**
- * How many lines of a batch are under way: more with each answer, and fewer with each refusal, so
- * that a batch takes what others leave and no more.
+ * How many lines of a batch are under way, by what the queue has room for: more with each answer,
+ * and fewer with each refusal.
  */
 const FIRST = 32;
 const LEAST = 1;

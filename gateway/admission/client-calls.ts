@@ -1,0 +1,70 @@
+/**
+ * Gateways call out over NATS for which models clients wait, so that batches leave room to them.
+ * Nothing depends on a call: where it is lost, or an older gateway calls nothing out, batches have
+ * what their models' workers take, and clients' requests still go before theirs in the queue. Where
+ * it is forged batches are slower for a while.
+ */
+import { CLIENTS_SUBJECT } from "#shared/queue/keys.js";
+import type { Bus } from "#shared/nats/connect.js";
+import type { GenerationRequest, Inference, InferenceOutcome, InferenceRequest } from "./inference.js";
+import type { OpenStream } from "../stream/open-stream.js";
+
+/** A gateway names a model no more often than this, in ms. */
+const CALL_EVERY_MS = 1_000;
+/** Clients count as waiting for so long after a call, in ms, so that single requests count too. */
+const HEARD_MS = 5_000;
+/** Names of models that are remembered; only what somebody else has sent is more. */
+const MOST_NAMES = 10_000;
+
+/** Calls out what passes through it to admission. */
+export class CallingInference implements Inference {
+  readonly #inner: Inference;
+  readonly #bus: Pick<Bus, "publish">;
+  /** When each model was named last, on `performance.now()`'s clock. */
+  readonly #calledAt = new Map<string, number>();
+
+  constructor(inner: Inference, bus: Pick<Bus, "publish">) {
+    this.#inner = inner;
+    this.#bus = bus;
+  }
+
+  infer(request: InferenceRequest): Promise<InferenceOutcome> {
+    this.#call(request.model.name);
+    return this.#inner.infer(request);
+  }
+
+  inferLater(request: InferenceRequest): Promise<string> {
+    return this.#inner.inferLater(request);
+  }
+
+  generate(request: GenerationRequest): Promise<OpenStream> {
+    if (!request.background) this.#call(request.model.name);
+    return this.#inner.generate(request);
+  }
+
+  #call(model: string): void {
+    const now = performance.now();
+    if (now - (this.#calledAt.get(model) ?? -Infinity) < CALL_EVERY_MS) return;
+    this.#calledAt.set(model, now);
+    this.#bus.publish(CLIENTS_SUBJECT, Buffer.from(model));
+  }
+}
+
+/** For which models clients wait, as gateways have called it out. */
+export class WaitingClients {
+  /** On `performance.now()`'s clock. */
+  readonly #heardAt = new Map<string, number>();
+
+  async listen(bus: Pick<Bus, "subscribe">): Promise<void> {
+    await bus.subscribe(CLIENTS_SUBJECT, (message) => this.#hear(message.toString("utf8")));
+  }
+
+  waitFor(model: string): boolean {
+    return performance.now() - (this.#heardAt.get(model) ?? -Infinity) < HEARD_MS;
+  }
+
+  #hear(model: string): void {
+    if (this.#heardAt.size >= MOST_NAMES && !this.#heardAt.has(model)) this.#heardAt.clear();
+    this.#heardAt.set(model, performance.now());
+  }
+}

@@ -1,0 +1,74 @@
+/**
+ * How many lines of a batch may be under way, by what the workers of its models have at once: with
+ * more, answers come no sooner, and everything in the queue waits for them.
+ */
+import type { ServedModel } from "#shared/contract/announcement.js";
+
+export interface LineLimitsSettings {
+  /** How many requests all workers of a model have at once; undefined where that is not known. */
+  readonly takenAtOnce: (model: ServedModel) => number | undefined;
+  /** Whether clients wait for answers of a model. */
+  readonly clientsWait: (model: string) => boolean;
+}
+
+/** Lines of a batch of which nothing is known yet. */
+const FIRST = 8;
+
+/** The lines of one batch for one model. */
+interface Lines {
+  /** As it was when the last of them was begun. */
+  model: ServedModel;
+  count: number;
+}
+
+export class LineLimits {
+  readonly #settings: LineLimitsSettings;
+  /** By batch, and name of the model. */
+  readonly #batches = new Map<string, Map<string, Lines>>();
+
+  constructor(settings: LineLimitsSettings) {
+    this.#settings = settings;
+  }
+
+  begun(batch: string, model: ServedModel): void {
+    const models = this.#batches.get(batch) ?? new Map<string, Lines>();
+    this.#batches.set(batch, models);
+    models.set(model.name, { model, count: (models.get(model.name)?.count ?? 0) + 1 });
+  }
+
+  ended(batch: string, model: string): void {
+    const models = this.#batches.get(batch);
+    const lines = models?.get(model);
+    if (models === undefined || lines === undefined) return;
+    if (--lines.count === 0) models.delete(model);
+    if (models.size === 0) this.#batches.delete(batch);
+  }
+
+  /** The models of its lines that are under way count, since those of later lines are not known. */
+  mostOf(batch: string): number {
+    const { takenAtOnce, clientsWait } = this.#settings;
+    let most = 0;
+    for (const { model } of this.#batches.get(batch)?.values() ?? []) {
+      const all = mostLines(takenAtOnce(model), clientsWait(model.name));
+      most += Math.ceil(all / this.#sharing(model.name));
+    }
+    return Math.max(FIRST, most);
+  }
+
+  /** Batches with lines for the model. */
+  #sharing(model: string): number {
+    let count = 0;
+    for (const models of this.#batches.values()) if (models.has(model)) count++;
+    return count;
+  }
+}
+
+/**
+ * Twice what workers have at once, so that none waits for the next line. Half of what they have
+ * while clients wait: then a client's request finds a place in the next batch of each worker.
+ * @param takenAtOnce by all workers of a model; undefined where some worker does not say it
+ */
+export function mostLines(takenAtOnce: number | undefined, clientsWait: boolean): number {
+  if (takenAtOnce === undefined) return Infinity;
+  return Math.max(1, clientsWait ? Math.ceil(takenAtOnce / 2) : 2 * takenAtOnce);
+}
