@@ -136,6 +136,16 @@ export const streamFigures: Figures = [
   { name: `${cheap.name}, 64 streams, SSE: tokens/s`, goal: "≥ 20000", of: ({ sse }) => sse?.tokensPerSecond },
   ...paceOf(({ sse }) => sse),
   ...cpuOf(({ sse }) => sse),
+  {
+    name: `${cheap.name}, 64 streams, kept in JetStream, too: tokens/s`,
+    of: ({ captured }) => captured?.tokensPerSecond,
+  },
+  ...paceOf(({ captured }) => captured),
+  ...cpuOf(({ captured }) => captured),
+  {
+    name: `${cheap.name}, with JetStream ÷ without: tokens/s`,
+    of: ({ sse, captured }) => ratio(captured?.tokensPerSecond, sse?.tokensPerSecond),
+  },
   { name: `${cheap.name}, batch 64, bare loop: tokens/s`, of: ({ bareSse }) => bareSse?.tokensPerSecond },
   { name: "  CPU, µs/token", of: ({ bareSse }) => bareSse?.cpuUs },
   ...HISTORIES.flatMap(takeoverOf),

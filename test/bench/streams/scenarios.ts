@@ -14,6 +14,8 @@ import { measureTakeovers, type TakeoverPlan, type TakeoverResult } from "./take
 
 export interface StreamSetting {
   readonly fleet: BenchFleet;
+  /** Another one, in which JetStream keeps the records; undefined where it is not measured. */
+  readonly capturing: BenchFleet | undefined;
   /** Files of prompts and answers, by the model's name. */
   readonly references: ReadonlyMap<string, string>;
   readonly timing: Timing;
@@ -47,6 +49,7 @@ export interface StreamRound {
   wideSixteen: StreamResult;
   bareWideSixteen: BareStreamResult;
   sse: StreamResult;
+  captured: StreamResult;
   bareSse: BareStreamResult;
   takeover: TakeoverResult;
 }
@@ -61,6 +64,7 @@ export const streamNames: readonly (keyof StreamRound)[] = [
   "wideSixteen",
   "bareWideSixteen",
   "sse",
+  "captured",
   "bareSse",
   "takeover",
 ];
@@ -72,8 +76,12 @@ export function streamScenarios(setting: StreamSetting): Scenarios<StreamRound> 
   /** How many prompts of each model were taken so far. */
   const taken = new Map<StreamModel, number>();
 
-  const measureFleet = async (model: StreamModel, connections: number): Promise<StreamResult> => {
-    const { fleet, timing, progress } = setting;
+  const measureFleet = async (
+    model: StreamModel,
+    connections: number,
+    fleet = setting.fleet,
+  ): Promise<StreamResult> => {
+    const { timing, progress } = setting;
     const references = referencesOf(setting, model);
     const job: StreamLoadJob = {
       port: fleet.port,
@@ -136,9 +144,15 @@ export function streamScenarios(setting: StreamSetting): Scenarios<StreamRound> 
     wideSixteen: () => measureFleet(wide, BATCH),
     bareWideSixteen: () => measureBare(wide, BATCH),
     sse: () => measureFleet(cheap, SSE_STREAMS),
+    captured: () => measureFleet(cheap, SSE_STREAMS, capturingFleet(setting)),
     bareSse: () => measureBare(cheap, SSE_STREAMS),
     takeover: () => measureTakeovers(setting.takeovers),
   };
+}
+
+function capturingFleet({ capturing }: StreamSetting): BenchFleet {
+  if (capturing === undefined) throw new Error("no fleet was started that keeps records in JetStream");
+  return capturing;
 }
 
 function referencesOf({ references }: StreamSetting, model: StreamModel): string {

@@ -47,22 +47,29 @@ export async function openStreams(plan: StreamSuitePlan): Promise<Scenarios<Stre
   progress("starting the fleet of generators");
   const repository = makeRepository(join(folder, "generators"), [demo.name, cheap.name, wide.name, long.name]);
   const served = [...new Set([cheap, ...measured])].map(({ name }) => name);
-  const fleet = await startBenchFleet({
-    folder: join(folder, "streams"),
-    repository,
-    models: served,
-    workers: 1,
-    env: { BATON_MODELS: served.join(","), BATON_KV_CACHE_BYTES: String(KV_BYTES) },
-  });
-  plan.onClose(() => fleet.dispose());
+  const startFleet = async (name: string, common: Readonly<Record<string, string>>) => {
+    const fleet = await startBenchFleet({
+      folder: join(folder, name),
+      repository,
+      models: served,
+      workers: 1,
+      env: { BATON_MODELS: served.join(","), BATON_KV_CACHE_BYTES: String(KV_BYTES) },
+      common,
+    });
+    plan.onClose(() => fleet.dispose());
+    return fleet;
+  };
+  const fleet = await startFleet("streams", {});
+  const isCaptured = plan.names.includes("captured");
+  const capturing = isCaptured ? await startFleet("captured", { BATON_CAPTURE_TTL_MS: "600000" }) : undefined;
   const takeovers = { folder, repository, references: histories, times: plan.takeovers, progress };
-  return streamScenarios({ fleet, references, timing, takeovers, progress });
+  return streamScenarios({ fleet, capturing, references, timing, takeovers, progress });
 }
 
 function modelsFor({ names }: StreamSuitePlan): StreamModel[] {
   const used: StreamModel[] = [];
   if (names.some((name) => /stream(One|Sixteen)/i.test(name))) used.push(demo);
   if (names.some((name) => /wide(One|Sixteen)/i.test(name))) used.push(wide);
-  if (names.includes("sse") || names.includes("bareSse")) used.push(cheap);
+  if (names.some((name) => ["sse", "captured", "bareSse"].includes(name))) used.push(cheap);
   return used;
 }

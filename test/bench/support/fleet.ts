@@ -19,6 +19,8 @@ export interface BenchFleetPlan {
   readonly workers: number;
   /** Settings of the workers. */
   readonly env: Readonly<Record<string, string>>;
+  /** Settings of all processes. */
+  readonly common?: Readonly<Record<string, string>>;
 }
 
 export interface BenchFleet {
@@ -40,7 +42,7 @@ export const BUCKETS = 1;
 const READY_WITHIN_MS = 20_000;
 
 export async function startBenchFleet(plan: BenchFleetPlan): Promise<BenchFleet> {
-  const { folder, repository, models, workers: count, env } = plan;
+  const { folder, repository, models, workers: count, env, common } = plan;
   const profile = process.env["BATON_BENCH_PROFILE"];
   const profiling = (name: string) => [
     "--cpu-prof",
@@ -55,7 +57,7 @@ export async function startBenchFleet(plan: BenchFleetPlan): Promise<BenchFleet>
     models,
     repository,
     direct: true,
-    env: { BATON_BUCKETS: String(BUCKETS) },
+    env: { BATON_BUCKETS: String(BUCKETS), ...common },
     workerEnv: env,
     ...(profile === undefined ? {} : { flags: profiling }),
     folder,
