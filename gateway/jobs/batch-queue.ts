@@ -10,7 +10,8 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import { Slots } from "./slots.js";
 import { Shares } from "./batch-runs/shares.js";
-import { BatchRun, LostRun, type RunSettings } from "./batch-runs/batch-run.js";
+import { BatchRun, type RunSettings } from "./batch-runs/batch-run.js";
+import { LostRun } from "./batch-runs/run-record.js";
 import { WorkQueue } from "./work-queue.js";
 
 export interface BatchQueueSettings extends Omit<RunSettings, "lines" | "validations" | "mostLines"> {
