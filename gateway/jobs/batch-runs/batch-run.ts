@@ -62,7 +62,7 @@ export class BatchRun {
   async run(signal: AbortSignal): Promise<void> {
     try {
       if (!hasEnded(this.#batch)) await this.#settings.files.use(this.#batch);
-      if (this.#batch.status === "validating") await this.#validate();
+      if (this.#batch.status === "validating") await this.#validate(signal);
       if (signal.aborted) return;
       if (this.#batch.status === "in_progress" || this.#batch.status === "cancelling") await this.#runLines(signal);
       if (signal.aborted) return;
@@ -76,16 +76,18 @@ export class BatchRun {
     await this.#clearUp();
   }
 
-  async #validate(): Promise<void> {
+  /** Looks through the file, unless `signal` aborts before the end: then nothing is changed. */
+  async #validate(signal: AbortSignal): Promise<void> {
     const { redis, files, validations } = this.#settings;
     const { tenant, expiresAt } = this.#batch;
-    await validations.take(tenant);
+    if (!(await validations.take(tenant, signal))) return;
     try {
       const file = await files.read(this.#batch, 0);
       const said =
         file === undefined
           ? { fault: { code: "file_not_found", message: "the input file is gone", line: null } }
-          : await validate(file);
+          : await validate(file, signal);
+      if (said === undefined) return;
       if ("fault" in said) {
         await this.#record.change((one) => ({ ...withStatus(one, "failed", Date.now()), faults: [said.fault] }));
         return;

@@ -144,11 +144,7 @@ export class LinesRun {
       this.#results.note({ number, text: faultLine(name, customId, expired, number), isGood: false });
       return;
     }
-    await lines.take(tenant);
-    if (stopped()) {
-      lines.release(tenant);
-      return;
-    }
+    if (!(await lines.take(tenant, this.#stop.signal))) return;
     this.#bytes += bytes;
     void this.#ask(number, name, customId, body)
       .catch((error: unknown) => this.#fail(error))
