@@ -61,17 +61,17 @@ export class BatchRun {
    */
   async run(signal: AbortSignal): Promise<void> {
     try {
-      if (!hasEnded(this.#batch)) await this.#settings.files.use(this.#batch);
+      if (!hasEnded(this.#batch)) await this.#settings.files.use(this.#batch, this.#record.now);
       if (this.#batch.status === "validating") await this.#validate(signal);
       if (signal.aborted) return;
       if (this.#batch.status === "in_progress" || this.#batch.status === "cancelling") await this.#runLines(signal);
       if (signal.aborted) return;
-      if (!hasEnded(this.#batch)) await this.#finish(endingOf(this.#batch, Date.now()));
+      if (!hasEnded(this.#batch)) await this.#finish(endingOf(this.#batch, this.#record.now));
     } catch (error) {
       if (error instanceof LostRun) await this.#forgetOwn();
       const fault = faultOf(error);
       if (fault === undefined) throw error;
-      await this.#record.change((one) => ({ ...withStatus(one, "failed", Date.now()), faults: [fault] }));
+      await this.#record.change((one) => ({ ...withStatus(one, "failed", this.#record.now), faults: [fault] }));
     }
     await this.#clearUp();
   }
@@ -89,16 +89,18 @@ export class BatchRun {
           : await validate(file, signal);
       if (said === undefined) return;
       if ("fault" in said) {
-        await this.#record.change((one) => ({ ...withStatus(one, "failed", Date.now()), faults: [said.fault] }));
+        await this.#record.change((one) => ({ ...withStatus(one, "failed", this.#record.now), faults: [said.fault] }));
         return;
       }
       const { total, duplicates } = said;
       if (duplicates !== undefined) {
-        const ttlMs = Math.max(expiresAt - Date.now(), 0) + 86_400_000;
+        const ttlMs = Math.max(expiresAt - this.#record.now, 0) + 86_400_000;
         await writeDuplicates(redis, this.#batch, duplicates, ttlMs);
       }
       await this.#record.change((one) =>
-        one.status === "validating" ? { ...withStatus(one, "in_progress", Date.now()), total } : { ...one, total },
+        one.status === "validating"
+          ? { ...withStatus(one, "in_progress", this.#record.now), total }
+          : { ...one, total },
       );
     } finally {
       validations.release(tenant);
@@ -120,12 +122,12 @@ export class BatchRun {
   async #finish(ending: Ending): Promise<void> {
     if (this.#batch.status === "in_progress") {
       await this.#record.change((one) =>
-        one.status === "in_progress" ? withStatus(one, "finalizing", Date.now()) : one,
+        one.status === "in_progress" ? withStatus(one, "finalizing", this.#record.now) : one,
       );
     }
     const { outputFile, errorFile } = await this.#kept.finish(this.#batch);
     await this.#record.change((one) => ({
-      ...withStatus(one, ending, Date.now()),
+      ...withStatus(one, ending, this.#record.now),
       ...(outputFile !== undefined && { outputFile }),
       ...(errorFile !== undefined && { errorFile }),
     }));

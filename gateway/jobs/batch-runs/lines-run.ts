@@ -140,7 +140,7 @@ export class LinesRun {
         !this.#results.isFull,
     );
     if (stopped()) return;
-    if (Date.now() >= this.#batch.expiresAt) {
+    if (this.#record.isOver) {
       this.#results.note({ number, text: faultLine(name, customId, expired, number), isGood: false });
       return;
     }
@@ -184,7 +184,7 @@ export class LinesRun {
         }
         return;
       }
-      if (Date.now() >= this.#batch.expiresAt && this.#batch.status === "in_progress") {
+      if (this.#record.isOver && this.#batch.status === "in_progress") {
         this.#results.note({ number, text: faultLine(name, customId, expired, number), isGood: false, key });
       }
     } finally {
@@ -209,8 +209,8 @@ export class LinesRun {
     while (!signal.aborted) {
       await this.#record.look();
       const isCancelled = this.#batch.status === "cancelling";
-      const now = Date.now();
-      if (isCancelled || now >= this.#batch.expiresAt) overAt ??= now;
+      const now = performance.now();
+      if (isCancelled || this.#record.isOver) overAt ??= now;
       if (isCancelled) this.#stop.abort();
       if (overAt !== undefined && now - overAt > GRACE_MS) for (const giveUp of this.#underWay) giveUp();
       this.#wakeAll();

@@ -15,10 +15,13 @@ export class LostRun extends Error {
 export class RunRecord {
   readonly #batches: Batches;
   #read: ReadBatch;
+  /** Redis ms minus `performance.now()`. */
+  readonly #clock: number;
 
-  private constructor(batches: Batches, read: ReadBatch) {
+  private constructor(batches: Batches, read: ReadBatch, now: number) {
     this.#batches = batches;
     this.#read = read;
+    this.#clock = now - performance.now();
   }
 
   /**
@@ -26,11 +29,12 @@ export class RunRecord {
    * @returns undefined where there is no such batch
    */
   static async begin(batches: Batches, tenant: string, id: string): Promise<RunRecord | undefined> {
+    const now = await batches.now();
     for (let i = 0; i < MOST_TRIES; i++) {
       const found = await batches.read(tenant, id);
       if (found === undefined) return undefined;
       const begun = await batches.change(found, { ...found.batch, run: found.batch.run + 1 });
-      if (begun !== undefined) return new RunRecord(batches, begun);
+      if (begun !== undefined) return new RunRecord(batches, begun, now);
     }
     throw new Error("the batch is changed by others all the time");
   }
@@ -38,6 +42,16 @@ export class RunRecord {
   /** As this run has read or changed it last. */
   get batch(): Batch {
     return this.#read.batch;
+  }
+
+  /** The time by which the batch goes, in ms since 1970: Redis's, as it was when the run began. */
+  get now(): number {
+    return Math.floor(performance.now() + this.#clock);
+  }
+
+  /** Whether the batch's time is over. */
+  get isOver(): boolean {
+    return this.now >= this.batch.expiresAt;
   }
 
   /**
