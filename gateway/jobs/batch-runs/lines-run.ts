@@ -25,14 +25,19 @@ export interface LineSettings {
   readonly asker: LineAsker;
   /** Lines of all batches that are under way in this process. */
   readonly lines: Shares;
+  /** Bytes of the lines of all batches that are under way in this process. */
+  readonly held: { bytes: number };
   /** Most lines of one batch that are under way. */
   readonly mostLines: number;
 }
 
 /** Lines are read up to so many beyond the first that is not done. */
 const MOST_WINDOW = 512;
-/** Bytes of lines that are under way in a batch; one line alone may have more. */
-const MOST_BYTES = 32 * 1024 * 1024;
+/**
+ * Bytes of lines that are under way in a process. Where there are as many, a batch has one line
+ * under way at a time, so each goes on.
+ */
+const MOST_BYTES = 64 * 1024 * 1024;
 /** The record is looked at so often, in ms: somebody may have cancelled the batch. */
 const LOOK_EVERY_MS = 500;
 /** So often it is asked, in ms, whether what lines have given is to be written. */
@@ -57,8 +62,6 @@ export class LinesRun {
   readonly #pace: Pace;
   /** Lines that are under way, by what makes them give up. */
   readonly #underWay = new Set<() => void>();
-  /** Of the lines that are under way. */
-  #bytes = 0;
   /** Aborted when no further line is to be begun. */
   readonly #stop = new AbortController();
   /** Aborted when no line is under way any more, either. */
@@ -119,7 +122,7 @@ export class LinesRun {
 
   /** Waits until there is room for the line, and begins it. */
   async #begin(line: Line, duplicates: Buffer | undefined): Promise<void> {
-    const { lines } = this.#settings;
+    const { lines, held } = this.#settings;
     const { tenant, endpoint, id } = this.#batch;
     const stopped = () => this.#stop.signal.aborted;
     if (stopped() || !this.#results.read(line)) return;
@@ -136,7 +139,7 @@ export class LinesRun {
       () =>
         this.#underWay.size < this.#pace.limit &&
         this.#results.window <= MOST_WINDOW &&
-        (this.#bytes === 0 || this.#bytes + bytes <= MOST_BYTES) &&
+        (this.#underWay.size === 0 || this.#settings.held.bytes + bytes <= MOST_BYTES) &&
         !this.#results.isFull,
     );
     if (stopped()) return;
@@ -145,11 +148,11 @@ export class LinesRun {
       return;
     }
     if (!(await lines.take(tenant, this.#stop.signal))) return;
-    this.#bytes += bytes;
+    held.bytes += bytes;
     void this.#ask(number, name, customId, body)
       .catch((error: unknown) => this.#fail(error))
       .finally(() => {
-        this.#bytes -= bytes;
+        held.bytes -= bytes;
         lines.release(tenant);
         this.#wakeAll();
       });
