@@ -117,20 +117,7 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
   await bus.subscribe(replySubject(gateway), (message) => pending.receive(message));
   const sweeper = new OutcomeSweeper(redis);
   const goneBack = new GoneBack(log);
-  const limits = {
-    queue: config.BATON_QUEUE_LIMIT,
-    leavesRoom: unattended !== undefined,
-    waitingPerSequence: config.BATON_SEQUENCE_BACKLOG,
-    liveSequences: config.BATON_SEQUENCE_LIMIT,
-    queueBytes: config.BATON_QUEUE_BYTES,
-    totalBytes: config.BATON_TOTAL_QUEUE_BYTES,
-    tenantQueue: config.BATON_TENANT_QUEUE_LIMIT || undefined,
-    tenantQueueBytes: config.BATON_TENANT_QUEUE_BYTES || undefined,
-    laterJobs: config.BATON_DELAYED_LIMIT,
-    laterBytes: config.BATON_DELAYED_BYTES,
-    keptBytes: config.BATON_RESULT_BYTES,
-    keptMs: config.BATON_RESULT_TTL_MS,
-  };
+  const limits = queueLimits(config, unattended !== undefined);
   const { buckets } = deployment;
   const watched = { redis, buckets, log, onGone: () => pending.lookAtAll(), goneBack, limits };
   const fleet = await FleetWatch.start(watched, closing.signal);
@@ -208,15 +195,9 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     await Promise.all([parseThread.close(), printThread.close()]);
   });
   const bodies = new Bodies(config.BATON_BODY_MEMORY_BYTES);
-  const bodyLimits = {
-    ...defaultLimits,
-    jsonBytes: config.BATON_MAX_JSON_BYTES,
-    binaryBytes: config.BATON_MAX_BODY_BYTES,
-    stateBytes: config.BATON_MAX_STATE_BYTES,
-  };
+  const limitsOfBodies = bodyLimits(config);
   const webhooks = new Webhooks({ redis, buckets });
-  const secretsKey = config.BATON_SECRETS_KEY === undefined ? undefined : parseKey(config.BATON_SECRETS_KEY);
-  const box = new SecretBox(secretsKey);
+  const box = new SecretBox(config.BATON_SECRETS_KEY === undefined ? undefined : parseKey(config.BATON_SECRETS_KEY));
   const hooks = { redis, webhooks, box, allowed: parseRanges(config.BATON_WEBHOOK_ALLOW) ?? [] };
   const jobs = new Jobs({
     queue,
@@ -225,7 +206,7 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     bus,
     fleet,
     reader: new RequestReader(bodies, parseThread),
-    limits: bodyLimits,
+    limits: limitsOfBodies,
     printer: new TensorPrinter(printThread),
     jobTtlMs: config.BATON_JOB_TTL_MS,
     resultTtlMs: config.BATON_RESULT_TTL_MS,
@@ -241,14 +222,7 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     secret: deployment.secret(),
   });
   lifecycle.onClose("files", () => store.close());
-  const fileLimits = {
-    fileBytes: config.BATON_FILE_BYTES,
-    tenantBytes: config.BATON_TENANT_FILE_BYTES,
-    allBytes: config.BATON_TOTAL_FILE_BYTES,
-    tenantFiles: config.BATON_TENANT_FILES,
-    allFiles: config.BATON_TOTAL_FILES,
-  };
-  const files = new Files({ redis, store, limits: fileLimits, ttlMs: config.BATON_FILE_TTL_MS, log });
+  const files = new Files({ redis, store, limits: fileLimits(config), ttlMs: config.BATON_FILE_TTL_MS, log });
   const batches = new Batches(redis);
   const app = buildApp({
     fleet,
@@ -268,9 +242,46 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     bodies,
     parseThread,
     printThread,
-    limits: { ...bodyLimits, ...(unattended !== undefined && { defaultDeadlineMs: unattended.deadlineMs }) },
+    limits: { ...limitsOfBodies, ...(unattended !== undefined && { defaultDeadlineMs: unattended.deadlineMs }) },
     log: (fields, line) => log.error(fields, line),
   });
   const opened = { link, redis, bus, deployment, fleet, requests, jobs, schedules, webhooks, files, batches, box };
   return { ...opened, app };
+}
+
+/** @param leavesRoom whether some of the queue is left to those whose clients wait */
+function queueLimits(config: AdmissionConfig, leavesRoom: boolean) {
+  return {
+    queue: config.BATON_QUEUE_LIMIT,
+    leavesRoom,
+    waitingPerSequence: config.BATON_SEQUENCE_BACKLOG,
+    liveSequences: config.BATON_SEQUENCE_LIMIT,
+    queueBytes: config.BATON_QUEUE_BYTES,
+    totalBytes: config.BATON_TOTAL_QUEUE_BYTES,
+    tenantQueue: config.BATON_TENANT_QUEUE_LIMIT || undefined,
+    tenantQueueBytes: config.BATON_TENANT_QUEUE_BYTES || undefined,
+    laterJobs: config.BATON_DELAYED_LIMIT,
+    laterBytes: config.BATON_DELAYED_BYTES,
+    keptBytes: config.BATON_RESULT_BYTES,
+    keptMs: config.BATON_RESULT_TTL_MS,
+  };
+}
+
+function bodyLimits(config: AdmissionConfig) {
+  return {
+    ...defaultLimits,
+    jsonBytes: config.BATON_MAX_JSON_BYTES,
+    binaryBytes: config.BATON_MAX_BODY_BYTES,
+    stateBytes: config.BATON_MAX_STATE_BYTES,
+  };
+}
+
+function fileLimits(config: AdmissionConfig) {
+  return {
+    fileBytes: config.BATON_FILE_BYTES,
+    tenantBytes: config.BATON_TENANT_FILE_BYTES,
+    allBytes: config.BATON_TOTAL_FILE_BYTES,
+    tenantFiles: config.BATON_TENANT_FILES,
+    allFiles: config.BATON_TOTAL_FILES,
+  };
 }

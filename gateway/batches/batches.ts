@@ -1,7 +1,9 @@
 /** A tenant's batches in Redis: made, read, listed and changed. */
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { listBatches, placeOfBatch, readBatch } from "#shared/queue/batches/batches.js";
+import { batchKeys } from "#shared/queue/keys.js";
 import { writeBatch, type BatchLimits } from "#shared/queue/batches/write-batch.js";
+import { timeAt } from "#shared/redis/clock.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { batchText, cancelled, hasEnded, parseBatch, type Batch } from "./batch.js";
 
@@ -20,6 +22,11 @@ export class Batches {
 
   constructor(redis: RedisClient) {
     this.#redis = redis;
+  }
+
+  /** The time by which batches go, in ms since 1970: Redis's. */
+  async now(): Promise<number> {
+    return Math.floor(await timeAt(this.#redis, batchKeys.openOfAll));
   }
 
   /**
@@ -62,10 +69,11 @@ export class Batches {
    * @throws InferenceError `unknown_batch`, `already_ended`
    */
   async cancel(tenant: string, id: string): Promise<Batch> {
+    const now = await this.now();
     for (let i = 0; i < MOST_TRIES; i++) {
       const found = await this.read(tenant, id);
       if (found === undefined) throw fixedError("unknown_batch", "usual");
-      const to = cancelled(found.batch, Date.now());
+      const to = cancelled(found.batch, now);
       if (to === undefined) throw new InferenceError("already_ended", `the batch is ${found.batch.status}`);
       if (to === found.batch || (await this.change(found, to)) !== undefined) return to;
     }

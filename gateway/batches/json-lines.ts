@@ -40,11 +40,22 @@ export class LineCutter {
     this.#at = from.offset;
   }
 
+  /** How many lines have ended so far, blank ones too. */
+  get count(): number {
+    return this.#number;
+  }
+
   /** @returns the lines that end in this piece of the file, without the blank ones */
   push(chunk: Buffer): Line[] {
     const lines: Line[] = [];
     let from = 0;
     for (let end = chunk.indexOf(LINE_FEED); end !== -1; end = chunk.indexOf(LINE_FEED, from)) {
+      if (end === from && this.#length === 0) {
+        // Files may have very many of these.
+        this.#number++;
+        from++;
+        continue;
+      }
       this.#hold(chunk.subarray(from, end));
       from = end + 1;
       this.#cut(this.#at + from, lines);

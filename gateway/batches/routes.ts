@@ -74,7 +74,7 @@ export function addBatchRoutes(
       const input = { tenant, id: asked.inputFile };
       // A batch that is there already may have outlived its file.
       const isThere = key !== undefined && (await askRedis(() => batches.read(tenant, id))) !== undefined;
-      const now = Date.now();
+      const now = await askRedis(() => batches.now());
       const batch = newBatch({ ...given, id, tenant, digest }, now, windowMs);
       if (!isThere) {
         checkPurpose(asked.inputFile, await files.find(input));

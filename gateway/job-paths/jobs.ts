@@ -87,7 +87,7 @@ export class Jobs implements JobLooks {
     const view = await this.#read(job);
     if (view.endedAt === undefined) throw fixedError("job_not_ended", "usual");
     if (view.failure !== undefined) return failureReply(view);
-    if (!isKept(view, Date.now())) throw fixedError("result_expired", "usual");
+    if (!isKept(view)) throw fixedError("result_expired", "usual");
     const { queue, printer } = this.#settings;
     return askRedis(() => renderResult({ redis: queue.redis, printer }, view, requestOf(job, view)));
   }
@@ -118,7 +118,7 @@ export class Jobs implements JobLooks {
     const job = addressOf(tenant, id);
     const view = await this.#read(job);
     if (view.state !== "failed" && view.state !== "expired") throw fixedError("job_not_retryable", "usual");
-    const waitMs = waitOf(JSON.parse(view.options) as JobOptions, Date.now());
+    const waitMs = waitOf(JSON.parse(view.options) as JobOptions, view.seenAt);
     if (waitMs === undefined) throw fixedError("job_not_retryable", "deadline");
     await this.runAgain(job, view, waitMs);
     return this.tellQueued(job);
@@ -252,7 +252,7 @@ export class Jobs implements JobLooks {
 
   /** The result as JSON where that takes no more than `most` bytes. */
   async #inline(job: RequestAddress, view: JobView, most: number): Promise<string | undefined> {
-    if (view.state !== "completed" || !isKept(view, Date.now())) return undefined;
+    if (view.state !== "completed" || !isKept(view)) return undefined;
     if (view.resultBytes > RAW_FACTOR * most || view.records > most) return undefined;
     const { queue, printer } = this.#settings;
     const rendering = () => renderResult({ redis: queue.redis, printer }, view, requestOf(job, view));

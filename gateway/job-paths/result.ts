@@ -25,9 +25,9 @@ export interface ResultSettings {
   readonly printer: TensorPrinter;
 }
 
-/** Whether the result of a job that has completed is still kept. */
-export function isKept(view: JobView, now: number): boolean {
-  return (resultExpiresAt(view) ?? 0) > now && (view.resultBytes > 0 || view.records > 0);
+/** Whether the result of a job that has completed was still kept when it was looked at. */
+export function isKept(view: JobView): boolean {
+  return (resultExpiresAt(view) ?? 0) > view.seenAt && (view.resultBytes > 0 || view.records > 0);
 }
 
 /** @returns ms since 1970; undefined where there is no result, or none yet */

@@ -56,7 +56,14 @@ export function viewOfNoted(noted: NotedJob, { shown, resultBytes, records }: Un
   const { schedule, tick, run, wait } = noted;
   const how = { name: job, state, type, options, shown: shown ?? JSON.stringify(UNKNOWN), request, made };
   const times = { recordedAt: at, queuedAt: queued, beganAt: began, endedAt: ended, leftMs: 0, keptMs: keep };
-  const due = { dueAt: undefined, dueInMs: undefined, firstDueAt: run, lastAt: wait && (run ?? at) + wait, refused: 0 };
+  const due = {
+    dueAt: undefined,
+    dueInMs: undefined,
+    firstDueAt: run,
+    lastAt: wait && (run ?? at) + wait,
+    refused: 0,
+    seenAt: ended ?? at,
+  };
   const body = failure === undefined ? undefined : Buffer.from(failure);
   const ofTick = { schedule, scheduledFor: tick };
   return { ...how, ...times, ...due, ...ofTick, pin, failure: body, position: undefined, resultBytes, records };

@@ -10,10 +10,11 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import { Slots } from "./slots.js";
 import { Shares } from "./batch-runs/shares.js";
-import { BatchRun, LostRun, type RunSettings } from "./batch-runs/batch-run.js";
+import { BatchRun, type RunSettings } from "./batch-runs/batch-run.js";
+import { LostRun } from "./batch-runs/run-record.js";
 import { WorkQueue } from "./work-queue.js";
 
-export interface BatchQueueSettings extends Omit<RunSettings, "lines" | "validations" | "mostLines"> {
+export interface BatchQueueSettings extends Omit<RunSettings, "lines" | "held" | "validations" | "mostLines"> {
   readonly redis: RedisClient;
   /** As BullMQ wants it (`connectForQueue`). */
   readonly connection: ConnectionOptions;
@@ -48,7 +49,13 @@ export class BatchQueue {
   constructor(settings: BatchQueueSettings) {
     const { connection, log } = settings;
     const mostLines = Math.max(1, Math.min(MOST_LINES, Math.floor(SHARE * settings.queueLimit)));
-    this.#settings = { ...settings, mostLines, lines: new Shares(mostLines), validations: new Shares(1) };
+    this.#settings = {
+      ...settings,
+      mostLines,
+      lines: new Shares(mostLines),
+      held: { bytes: 0 },
+      validations: new Shares(1),
+    };
     this.#work = new WorkQueue({
       name: QUEUE,
       connection,

@@ -68,6 +68,14 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   const connection = connectForQueue(link);
   lifecycle.onClose("queue", () => connection.disconnect());
   const kept = { ttlMs: config.BATON_DELIVERY_TTL_MS, most: config.BATON_DELIVERY_LIMIT };
+  const queues: Queue[] = [];
+  /** Opens a part whose work is in a queue of BullMQ. */
+  const opened = async <Part extends QueuePart>(name: string, part: Part): Promise<Part> => {
+    lifecycle.onClose(name, () => part.close());
+    await part.whenReady();
+    queues.push(part.queue);
+    return part;
+  };
   const deliveries = new Deliveries({
     redis,
     connection,
@@ -79,14 +87,10 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     version,
     log,
   });
-  lifecycle.onClose("deliveries", () => deliveries.close());
-  await deliveries.whenReady();
-  const due = new DueTimers({ redis, buckets, connection, run: dueJobRunner(jobs), log });
-  lifecycle.onClose("due jobs", () => due.close());
-  await due.whenReady();
-  const scheduleRuns = new ScheduleRuns({ connection, schedules, jobs, log });
-  lifecycle.onClose("schedules", () => scheduleRuns.close());
-  await scheduleRuns.whenReady();
+  await opened("deliveries", deliveries);
+  const timers = { redis, buckets, connection, run: dueJobRunner(jobs), log };
+  const due = await opened("due jobs", new DueTimers(timers));
+  const scheduleRuns = await opened("schedules", new ScheduleRuns({ connection, schedules, jobs, log }));
   const outbox = new Outbox({
     redis,
     openReader: (key) => connectBlockingReader(link, { key, commands: redis }),
@@ -114,9 +118,8 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     queueLimit: config.BATON_QUEUE_LIMIT,
     log,
   });
-  lifecycle.onClose("batches", () => batchRuns.close());
-  await batchRuns.whenReady();
-  await openBoard(config, [deliveries.queue, due.queue, scheduleRuns.queue, batchRuns.queue], lifecycle, log);
+  await opened("batches", batchRuns);
+  await openBoard(config, queues, lifecycle, log);
   const closing = new AbortController();
   const { signal } = closing;
   const upkeep = {
@@ -144,7 +147,15 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   return lifecycle;
 }
 
-/** @param queues all that there are: what makes one more adds it here */
+/** What `WorkQueue` has, as its users pass it on. */
+interface QueuePart {
+  /** For people who look. */
+  readonly queue: Queue;
+  whenReady(): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+/** Serves the board, where the settings say so. */
 async function openBoard(
   config: JobsConfig,
   queues: readonly Queue[],

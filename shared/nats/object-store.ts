@@ -56,14 +56,19 @@ export class NatsObjectStore implements ObjectStore {
   readonly #settings: NatsStoreSettings;
   readonly #stream: string;
   #opening: Promise<NatsConnection> | undefined;
-  #made = false;
+  /** Whether the stream was there when JetStream was asked last. */
+  #isMade = false;
 
   constructor(settings: NatsStoreSettings) {
     this.#settings = settings;
     this.#stream = `OBJ_${settings.bucket}`;
   }
 
-  async put(name: string, source: AsyncIterable<Uint8Array>): Promise<number> {
+  put(name: string, source: AsyncIterable<Uint8Array>): Promise<number> {
+    return this.#unlessGone(this.#write(name, source));
+  }
+
+  async #write(name: string, source: AsyncIterable<Uint8Array>): Promise<number> {
     const nc = await this.#ready();
     await this.remove(name);
     const writer = new Writer(nc, this.#stream, this.#chunks(name));
@@ -112,16 +117,27 @@ export class NatsObjectStore implements ObjectStore {
 
   async remove(name: string): Promise<void> {
     const nc = await this.#ready();
-    await retrying(async () => {
+    const purge = async () => {
       const { streams } = await this.#manager(nc);
       await streams.purge(this.#stream, { filter: this.#meta(name) });
       await streams.purge(this.#stream, { filter: this.#chunks(name) });
-    });
+    };
+    await this.#unlessGone(retrying(purge));
   }
 
   async close(): Promise<void> {
     const nc = await this.#opening?.catch(() => undefined);
     await nc?.close();
+  }
+
+  /** After a failure the next call looks whether the stream is there: somebody may have removed it. */
+  async #unlessGone<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      this.#isMade = false;
+      throw error;
+    }
   }
 
   #chunks(name: string): string {
@@ -133,7 +149,7 @@ export class NatsObjectStore implements ObjectStore {
   }
 
   async #describe(nc: NatsConnection, name: string): Promise<Description> {
-    const found = await retrying(() => this.#ask(nc, { last_by_subj: this.#meta(name) }));
+    const found = await this.#unlessGone(retrying(() => this.#ask(nc, { last_by_subj: this.#meta(name) })));
     if (found === undefined) throw new MissingObject(`there is no object ${name}`);
     return JSON.parse(Buffer.from(found.data).toString()) as Description;
   }
@@ -174,11 +190,11 @@ export class NatsObjectStore implements ObjectStore {
     try {
       this.#opening ??= connectForBulk({ url, creds, name });
       const nc = await this.#opening;
-      if (!this.#made) {
+      if (!this.#isMade) {
         const { streams } = await this.#manager(nc);
         const known = await streams.info(this.#stream).catch(() => undefined);
         if (known === undefined) await streams.add(streamConfig(bucket, this.#stream, replicas));
-        this.#made = true;
+        this.#isMade = true;
       }
       return nc;
     } catch (cause) {

@@ -4,9 +4,10 @@
  * is acknowledged, and what a dead replica had is taken over.
  */
 import type { BlockingReader, RedisClient } from "../redis/connect.js";
-import { integer, isReplyError, list, text } from "../redis/script.js";
+import { isReplyError, list, text } from "../redis/script.js";
 import { jobEventTypes } from "./job-events.js";
 import { eventsKey } from "./keys.js";
+import { reapConsumers } from "./reap-consumers.js";
 
 /** What webhooks can be told of. */
 export const eventTypes = [
@@ -103,12 +104,7 @@ export async function createEventsGroup(redis: RedisClient, key: string): Promis
 
 /** Removes consumers that have nothing and have not read for `idleMs`: each start makes one. */
 export async function removeIdleConsumers(redis: RedisClient, key: string, idleMs: number): Promise<void> {
-  for (const one of list(await redis.call("XINFO", "CONSUMERS", key, GROUP))) {
-    const fields = list(one);
-    const valueOf = (name: string) => fields[fields.findIndex((field) => field === name) + 1];
-    if (integer(valueOf("pending")) > 0 || integer(valueOf("idle")) < idleMs) continue;
-    await redis.xgroup("DELCONSUMER", key, GROUP, text(valueOf("name")));
-  }
+  await reapConsumers(redis, key, GROUP, idleMs);
 }
 
 /** Asks for a delivery once more. */

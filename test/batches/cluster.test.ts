@@ -1,6 +1,7 @@
 /**
  * Files and batches over a Redis Cluster, where what is known of them lies at other masters than
- * the queue does, with several batches at two jobs processes, one of which is killed.
+ * the queue does, with several batches at two jobs processes, one of which is killed. The clocks of
+ * their hosts are two days ahead: how long a batch may take goes by Redis's.
  */
 import OpenAI, { toFile } from "openai";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -13,6 +14,7 @@ import { until } from "../support/until.js";
 const BATCHES = 5;
 const LINES = 120;
 const endpoint = "/v2/models/simple/infer" as "/v1/completions";
+const TWO_DAYS_AHEAD = "data:text/javascript,const now = Date.now; Date.now = () => now() + 172_800_000;";
 
 let fleet: Fleet;
 let receiver: Receiver;
@@ -20,7 +22,8 @@ beforeAll(async () => {
   const store = await clusterStore();
   receiver = await Receiver.start();
   const env = { BATON_BUCKETS: "8", BATON_WEBHOOK_ALLOW: "127.0.0.0/8" };
-  fleet = await startFleet({ gateways: 1, workers: 1, jobs: 2, models: ["simple"], store, env });
+  const flags = (member: string) => (member.startsWith("jobs") ? ["--import", TWO_DAYS_AHEAD] : []);
+  fleet = await startFleet({ gateways: 1, workers: 1, jobs: 2, models: ["simple"], store, env, flags });
   await fleet.whenServing(60_000);
 }, 240_000);
 afterAll(async () => {

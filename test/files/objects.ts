@@ -32,6 +32,17 @@ async function bytesOf(store: ObjectStore, name: string): Promise<number> {
   return bytes;
 }
 
+/** Removes all object stores of a server, as an operator might. */
+export async function removeStores(url: string): Promise<void> {
+  const nc = await connect({ servers: url });
+  try {
+    const { streams } = await nc.jetstreamManager();
+    for await (const { config } of streams.list("$O.>")) await streams.delete(config.name);
+  } finally {
+    await nc.close();
+  }
+}
+
 /** How many messages there are, of objects or of what was left of them. */
 export async function messagesIn(url: string): Promise<number> {
   const nc = await connect({ servers: url });

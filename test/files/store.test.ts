@@ -4,7 +4,7 @@ import { MissingObject, StoreUnavailable } from "#shared/object-store.js";
 import { NatsObjectStore } from "#shared/nats/object-store.js";
 import { startBroker } from "../support/fleet/broker.js";
 import { startNats, type NatsServer } from "../support/fleet/nats.js";
-import { messagesIn, objectsIn } from "./objects.js";
+import { messagesIn, objectsIn, removeStores } from "./objects.js";
 
 const CHUNK = 131_072;
 let nats: NatsServer;
@@ -83,6 +83,15 @@ describe("an object", () => {
       await other.close();
     }
   });
+});
+
+it("is made again where somebody has removed it", async () => {
+  await store.put("file-a", inPieces(text, 10_000));
+  await removeStores(nats.url);
+  await expect(store.put("file-b", inPieces(text, 10_000))).rejects.toThrow(StoreUnavailable);
+  await store.put("file-b", inPieces(text, 10_000));
+  expect((await read("file-b")).equals(text)).toBe(true);
+  await expect(read("file-a")).rejects.toThrow(MissingObject);
 });
 
 it("a NATS without JetStream, or none at all, is unavailable", async () => {

@@ -119,11 +119,11 @@ describe("the outbox", () => {
     await acknowledgeEvent(lab.redis, first);
     expect(await takeOverEvents(lab.redis, key, "second", 60_000)).toEqual({ entries: [], next: undefined });
     expect(await takeOverEvents(lab.redis, key, "second", 0)).toEqual({ entries: [second], next: undefined });
-    await removeIdleConsumers(lab.redis, key, 0);
+    await removeIdleConsumers(lab.redis, key, -1);
     expect(await lab.redis.xpending(key, "jobs", "-", "+", 10)).toHaveLength(1);
     await acknowledgeEvent(lab.redis, second);
     expect(await lab.redis.xlen(key)).toBe(0);
-    await removeIdleConsumers(lab.redis, key, 0);
+    await removeIdleConsumers(lab.redis, key, -1);
     expect(await lab.redis.call("XINFO", "CONSUMERS", key, "jobs")).toEqual([]);
     reader.disconnect();
   });

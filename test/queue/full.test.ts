@@ -11,7 +11,7 @@ import { announcementOf, servedModel } from "../fixtures/served-models.js";
 import { attend, detach } from "#shared/queue/admission/attend.js";
 import { bury } from "#shared/queue/work/bury.js";
 import { heartbeat } from "#shared/queue/work/heartbeat.js";
-import { reapConsumers } from "#shared/queue/work/reap-consumers.js";
+import { reapConsumers } from "#shared/queue/reap-consumers.js";
 import { appendTokens } from "#shared/queue/work/append-tokens.js";
 import { beginAlone } from "#shared/queue/work/begin-alone.js";
 import { commit } from "#shared/queue/work/commit.js";
@@ -115,7 +115,7 @@ describe("with Redis out of memory", () => {
       unreadable: [],
     });
     expect((await takeFrom(lab.queue, lab.other.consumer, 10)).deliveries).toHaveLength(1);
-    expect(await reapConsumers(lab.queue, -1)).toBe(1);
+    expect(await reapConsumers(lab.redis, laneKeys(lab.lane).ready, GROUP, -1)).toBe(1);
     expect(await take(lab.queue)).toMatchObject([{ request: "r2" }]);
 
     await lab.redis.xgroup("DESTROY", ready, GROUP);

@@ -4,7 +4,7 @@ import { GROUP, laneKeys, sequencesKey } from "#shared/queue/keys.js";
 import { commit } from "#shared/queue/work/commit.js";
 import { mendSequence } from "#shared/queue/work/mend-sequence.js";
 import { orphans } from "#shared/queue/work/orphans.js";
-import { reapConsumers } from "#shared/queue/work/reap-consumers.js";
+import { reapConsumers } from "#shared/queue/reap-consumers.js";
 import { reapIdle } from "#shared/queue/reap-idle.js";
 import { requeue } from "#shared/queue/work/requeue.js";
 import {
@@ -158,7 +158,7 @@ describe("reapConsumers", () => {
     await takeOne(lab.queue);
     await take(lab.other);
     await lab.redis.xgroup("CREATECONSUMER", laneKeys(lab.lane).ready, GROUP, "gone.1");
-    expect(await reapConsumers(lab.queue, -1)).toBeGreaterThan(0);
+    expect(await reapConsumers(lab.redis, laneKeys(lab.lane).ready, GROUP, -1)).toBeGreaterThan(0);
     const left = (await lab.redis.xinfo("CONSUMERS", laneKeys(lab.lane).ready, GROUP)) as string[][];
     expect(left.map((info) => info[1])).toEqual(["a.1"]);
   });

@@ -2,90 +2,38 @@
  * `/v2/requests/<id>/stream` on the wire: what the Durable Streams protocol demands of those who
  * read, at a gateway in this process with real brokers behind it.
  */
-import { request as httpRequest, type IncomingMessage } from "node:http";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { request as httpRequest } from "node:http";
+import { describe, expect, it } from "vitest";
 import { outcomeKey } from "#shared/queue/keys.js";
 import { encodeFrame } from "#shared/frame.js";
 import { tenantFrom } from "../../gateway/http/tenant.js";
-import { Requests } from "../../gateway/requests/requests.js";
 import { offsetOf } from "../../gateway/requests/durable-form.js";
-import { asked, talker } from "../fixtures/generation.js";
-import { servedModel } from "../fixtures/served-models.js";
 import { recordAt, wholeStream } from "../fixtures/token-records.js";
 import { exchange } from "../support/gateway/http.js";
-import { TestGateway } from "../support/gateway/test-gateway.js";
-import { BROKERS_ALONE, StreamLab } from "../support/streams/lab.js";
-import type { RelayGateway } from "../support/streams/relay.js";
-import { foreignRequest, Writer } from "../support/streams/writer.js";
+import { listen, useRequestLab, type Begun } from "../support/streams/request-lab.js";
+import type { Writer } from "../support/streams/writer.js";
 import { until } from "../support/until.js";
 
-let lab: StreamLab;
-let relayed: RelayGateway;
-let gateway: TestGateway;
-const gateways: TestGateway[] = [];
-
-async function startGateway(): Promise<TestGateway> {
-  const { redis, bus, relay } = relayed;
-  const requests = new Requests({ redis, bus, relay, outcomeTtlMs: 10_000 });
-  const models = [talker, servedModel("adder")];
-  const one = await TestGateway.start({ models, requests, tenantOf: tenantFrom("x-tenant") });
-  gateways.push(one);
-  return one;
-}
-
-beforeAll(async () => {
-  lab = await StreamLab.open(BROKERS_ALONE);
-  relayed = await lab.addRelay();
-  gateway = await startGateway();
-});
-afterAll(async () => {
-  for (const { server, logged } of gateways) {
-    await server.close(0);
-    expect(logged).toEqual([]);
-  }
-  await lab.close();
-});
-
+const lab = useRequestLab(tenantFrom("x-tenant"));
 const own = { "x-tenant": "default" };
 
-async function begin(): Promise<{ id: string; writer: Writer; path: string }> {
-  const { id } = await relayed.generate(asked());
-  return { id, writer: new Writer(lab, id), path: `/v2/requests/${id}/stream` };
-}
+/** The stream of a request that this gateway follows, and of one that it does not know yet. */
+const begin = async () => below(await lab().begin());
+const foreign = async () => below(await lab().foreign());
 
-/** A stream that another gateway has admitted, so that nobody follows it here yet. */
-async function foreign(): Promise<{ id: string; writer: Writer; path: string }> {
-  const { id, writer } = await foreignRequest(lab);
-  return { id, writer, path: `/v2/requests/${id}/stream` };
+function below({ id, writer, path }: Begun): Begun {
+  return { id, writer, path: `${path}/stream` };
 }
 
 const ask = (path: string, headers: Record<string, string> = {}, method = "GET") =>
-  exchange(gateway.url + path, "", { ...own, ...headers }, method);
+  exchange(lab().gateway.url + path, "", { ...own, ...headers }, method);
 
 async function codeOf(path: string, headers: Record<string, string> = own): Promise<[number, string]> {
-  const { status, json } = await exchange(gateway.url + path, "", headers, "GET");
+  const { status, json } = await exchange(lab().gateway.url + path, "", headers, "GET");
   return [status, (JSON.parse(json) as { code: string }).code];
 }
 
-interface Listening {
-  readonly head: IncomingMessage;
-  readonly text: () => string;
-  readonly ended: Promise<string>;
-}
-
-function listen(path: string, url = gateway.url): Promise<Listening> {
-  return new Promise((resolve, reject) => {
-    const sent = httpRequest(`${url}${path}`, { headers: own, agent: false }, (head) => {
-      let text = "";
-      head.setEncoding("utf8").on("data", (piece: string) => (text += piece));
-      const ended = new Promise<string>((done, cut) => head.on("end", () => done(text)).on("error", cut));
-      ended.catch(() => undefined); // the test that awaits it is told
-      resolve({ head, text: () => text, ended });
-    });
-    sent.on("error", reject);
-    sent.end();
-  });
-}
+const listenTo = (path: string, url = lab().gateway.url) => listen(url + path, own);
 
 /** The events of a connection, with the cursors, which are times, left out. */
 const eventsIn = (text: string) => text.replace(/"streamCursor":"\d+",?/g, "").replace(/,}/g, "}");
@@ -94,7 +42,7 @@ const control = (index: number, ...flags: ("upToDate" | "streamClosed")[]) => {
   const members = [`"streamNextOffset":"${offsetOf(index)}"`, ...flags.map((flag) => `"${flag}":true`)];
   return `event: control\ndata: {${members.join()}}\n\n`;
 };
-const readersOf = ({ address }: Writer) => relayed.relay.liveStream(address)?.hasReaders === true;
+const readersOf = ({ address }: Writer) => lab().relayed.relay.liveStream(address)?.hasReaders === true;
 
 describe("catching up", () => {
   it("gives the records that are there, and says where to go on and how the stream stands", async () => {
@@ -200,7 +148,7 @@ describe("catching up", () => {
   it("keeps a stream wanted that nobody reads otherwise", async () => {
     const { writer, path } = await begin();
     await writer.write(recordAt(0));
-    await lab.redis.hset(outcomeKey(writer.address), "wanted", "1");
+    await lab().streams.redis.hset(outcomeKey(writer.address), "wanted", "1");
     await ask(path);
     await until(async () => Number((await writer.fields())["wanted"]) > Date.now());
   });
@@ -211,7 +159,7 @@ describe("catching up", () => {
     const records = Array.from({ length: 100 }, (_, i) => recordAt(i, { choices: [{ index: 0, text, tokens: [1] }] }));
     await writer.append(...records);
     for (const query of ["", "?offset=-1&live=long-poll"]) {
-      await lab.redis.hset(outcomeKey(writer.address), "wanted", "1");
+      await lab().streams.redis.hset(outcomeKey(writer.address), "wanted", "1");
       await ask(path + query);
       await until(async () => Number((await writer.fields())["wanted"]) > Date.now());
     }
@@ -260,7 +208,7 @@ describe("a long poll", () => {
   });
 
   it("ends with 204 when the gateway stops, so that its client goes on elsewhere", async () => {
-    const stopping = await startGateway();
+    const stopping = await lab().start();
     const { writer, path } = await begin();
     const waiting = exchange(`${stopping.url}${path}?offset=-1&live=long-poll`, "", own, "GET");
     await until(() => readersOf(writer));
@@ -273,8 +221,8 @@ describe("a long poll", () => {
   it("keeps a stream wanted although it never has to wait", async () => {
     const { writer, path } = await begin();
     await writer.write(recordAt(0));
-    await until(() => relayed.relay.liveStream(writer.address)?.covers(1) === true);
-    await lab.redis.hset(outcomeKey(writer.address), "wanted", "1");
+    await until(() => lab().relayed.relay.liveStream(writer.address)?.covers(1) === true);
+    await lab().streams.redis.hset(outcomeKey(writer.address), "wanted", "1");
     const { headers } = await ask(`${path}?offset=-1&live=long-poll`);
     expect(headers).toMatchObject({ "stream-next-offset": offsetOf(1) });
     await until(async () => Number((await writer.fields())["wanted"]) > Date.now());
@@ -291,9 +239,9 @@ describe("a long poll", () => {
   it("waits for nothing where its client has left before", async () => {
     const { writer, path } = await foreign();
     await writer.append(recordAt(0));
-    const { gatewayRedis } = lab.fleet.lines;
+    const { gatewayRedis } = lab().streams.fleet.lines;
     gatewayRedis.blackHole("toClient");
-    const sent = httpRequest(`${gateway.url}${path}?offset=${offsetOf(1)}&live=long-poll`, {
+    const sent = httpRequest(`${lab().gateway.url}${path}?offset=${offsetOf(1)}&live=long-poll`, {
       headers: own,
       agent: false,
     });
@@ -311,7 +259,7 @@ describe("a long poll", () => {
 
   it("ends with its client", async () => {
     const { writer, path } = await begin();
-    const sent = httpRequest(`${gateway.url}${path}?offset=-1&live=long-poll`, { headers: own, agent: false });
+    const sent = httpRequest(`${lab().gateway.url}${path}?offset=-1&live=long-poll`, { headers: own, agent: false });
     sent.on("error", () => undefined).end();
     await until(() => readersOf(writer));
     sent.destroy();
@@ -323,7 +271,7 @@ describe("events", () => {
   it("are pieces of the stream, each with where to go on, and the last says that it is closed", async () => {
     const { writer, path } = await begin();
     const whole = wholeStream(3);
-    const { head, text, ended } = await listen(`${path}?offset=-1&live=sse`);
+    const { head, text, ended } = await listenTo(`${path}?offset=-1&live=sse`);
     expect(head.headers).toMatchObject({ "content-type": "text/event-stream", "cache-control": "no-cache" });
     await until(() => eventsIn(text()) === control(0, "upToDate"));
     expect(text()).toMatch(/"streamCursor":"\d+"/);
@@ -347,17 +295,17 @@ describe("events", () => {
     const { writer, path } = await foreign();
     const whole = wholeStream(70);
     await writer.write(...whole);
-    const late = await (await listen(`${path}?offset=${offsetOf(3)}&live=sse`)).ended;
+    const late = await (await listenTo(`${path}?offset=${offsetOf(3)}&live=sse`)).ended;
     expect(eventsIn(late)).toBe(dataEvent(...whole.slice(3)) + control(70, "upToDate", "streamClosed"));
-    const end = await (await listen(`${path}?offset=${offsetOf(70)}&live=sse`)).ended;
+    const end = await (await listenTo(`${path}?offset=${offsetOf(70)}&live=sse`)).ended;
     expect(end).toBe(control(70, "upToDate", "streamClosed"));
-    const words = await (await listen(`${path}?offset=${offsetOf(68)}&live=sse&format=text`)).ended;
+    const words = await (await listenTo(`${path}?offset=${offsetOf(68)}&live=sse&format=text`)).ended;
     expect(words).toBe(`event: data\ndata: t68 é\n\n${control(70, "upToDate", "streamClosed")}`);
   });
 
   it("tell of a failure, and the next request tells it with a status", async () => {
     const { writer, path } = await begin();
-    const { text, ended } = await listen(`${path}?offset=-1&live=sse`);
+    const { text, ended } = await listenTo(`${path}?offset=-1&live=sse`);
     await writer.write(recordAt(0));
     await until(() => text().includes(offsetOf(1)));
     await writer.destroy("log", "outcome");
@@ -366,9 +314,9 @@ describe("events", () => {
   });
 
   it("end when the gateway stops", async () => {
-    const stopping = await startGateway();
+    const stopping = await lab().start();
     const { path } = await begin();
-    const { ended, text } = await listen(`${path}?offset=-1&live=sse`, stopping.url);
+    const { ended, text } = await listenTo(`${path}?offset=-1&live=sse`, stopping.url);
     await until(() => text() !== "");
     await stopping.server.close(60_000);
     expect(eventsIn(await ended)).toBe(`${control(0, "upToDate")}retry: 500\n\n`);
@@ -386,7 +334,7 @@ describe("offset=now", () => {
     expect(once.headers).not.toHaveProperty("etag");
     const waiting = ask(`${path}?offset=now&live=long-poll`);
     await until(() => readersOf(writer));
-    const { text, ended } = await listen(`${path}?offset=now&live=sse`);
+    const { text, ended } = await listenTo(`${path}?offset=now&live=sse`);
     await until(() => eventsIn(text()) === control(2, "upToDate"));
     await writer.write(whole[2] ?? "");
     const { status, json, headers } = await waiting;
@@ -405,7 +353,7 @@ describe("offset=now", () => {
     expect([once.status, once.json, once.headers]).toEqual([200, "", expect.objectContaining(closed) as object]);
     const polled = await ask(`${path}?offset=now&live=long-poll`);
     expect([polled.status, polled.headers]).toEqual([204, expect.objectContaining(closed) as object]);
-    expect(await (await listen(`${path}?offset=now&live=sse`)).ended).toBe(control(2, "upToDate", "streamClosed"));
+    expect(await (await listenTo(`${path}?offset=now&live=sse`)).ended).toBe(control(2, "upToDate", "streamClosed"));
   });
 });
 
@@ -460,8 +408,8 @@ describe("a stream is refused", () => {
   });
 
   it("where the request gives tensors, of a model that nobody serves any more, too", async () => {
-    const running = await foreignRequest(lab, "adder");
-    const ended = await foreignRequest(lab, "unknown");
+    const running = await lab().foreign("adder");
+    const ended = await lab().foreign("unknown");
     await ended.writer.give({ kind: "result", body: encodeFrame({}, []) });
     for (const { id } of [running, ended]) {
       for (const query of ["", "?offset=now&live=sse", "?offset=-1&live=long-poll"]) {
@@ -486,9 +434,9 @@ describe("a stream is refused", () => {
 });
 
 it("the AsyncAPI document is for everybody, and says nothing of anybody", async () => {
-  const { status, headers, json } = await exchange(`${gateway.url}/v2/asyncapi.json`, "", {}, "GET");
+  const { status, headers, json } = await exchange(`${lab().gateway.url}/v2/asyncapi.json`, "", {}, "GET");
   expect([status, headers["content-type"]]).toEqual([200, "application/json"]);
   const { asyncapi, channels } = JSON.parse(json) as { asyncapi: string; channels: { records: { address: string } } };
   expect([asyncapi, channels.records.address]).toEqual(["3.0.0", "baton.v1.{tenant}.{model}.{request}"]);
-  expect((await exchange(`${gateway.url}/v2/asyncapi.json`, "", own, "POST")).status).toBe(405);
+  expect((await exchange(`${lab().gateway.url}/v2/asyncapi.json`, "", own, "POST")).status).toBe(405);
 });

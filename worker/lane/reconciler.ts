@@ -5,7 +5,7 @@
 import type { Logger } from "pino";
 import { errorKinds } from "#shared/errors.js";
 import type { RequestAddress } from "#shared/queue/address.js";
-import { laneKeys } from "#shared/queue/keys.js";
+import { GROUP, laneKeys } from "#shared/queue/keys.js";
 import { cancelRequest } from "#shared/queue/cancel.js";
 import { giveOutcome } from "#shared/queue/give-outcome.js";
 import { delay, retrying } from "#shared/retry.js";
@@ -17,7 +17,7 @@ import { pinsElsewhere } from "#shared/queue/work/other-lanes.js";
 import { notePinInUse } from "#shared/queue/pins.js";
 import { orphans } from "#shared/queue/work/orphans.js";
 import { readProgress } from "#shared/queue/work/read-progress.js";
-import { reapConsumers } from "#shared/queue/work/reap-consumers.js";
+import { reapConsumers } from "#shared/queue/reap-consumers.js";
 import { refill } from "#shared/queue/work/refill.js";
 import { lanesByKey } from "#shared/queue/work/stream.js";
 import { reapIdle } from "#shared/queue/reap-idle.js";
@@ -126,7 +126,7 @@ async function reconcile(queue: LaneQueue, reconciler: Reconciler, signal: Abort
   if (entries > 0) await requeueOrphans(queue, log);
   await mendBusy(queue, entries, reconciler, signal);
   if (entries > 0) await buryStrays(queue, reconciler, signal);
-  if (Math.random() < 1 / REAP_EVERY) await reapConsumers(queue, CONSUMER_IDLE_MS);
+  if (Math.random() < 1 / REAP_EVERY) await reapConsumers(redis, ready, GROUP, CONSUMER_IDLE_MS);
   return "begun";
 }
 

@@ -52,9 +52,9 @@ export class BatchFiles {
   }
 
   /** Nobody may delete the input of a batch while it runs. */
-  async use(batch: Batch): Promise<void> {
+  async use(batch: Batch, now: number): Promise<void> {
     const { id, tenant, inputFile } = batch;
-    await this.#files.use({ tenant, id: inputFile }, id, usedForMs(batch, Date.now()));
+    await this.#files.use({ tenant, id: inputFile }, id, usedForMs(batch, now));
   }
 
   async release({ id, tenant, inputFile }: Batch): Promise<void> {

@@ -16,12 +16,26 @@ export class Shares {
     this.#free = limit;
   }
 
-  /** Resolves when there is a slot, which `release` gives back. */
-  take(name: string): Promise<void> {
+  /**
+   * Waits for a slot, which `release` gives back.
+   * @returns false where `signal` has aborted first: then there is nothing to be given back
+   */
+  take(name: string, signal: AbortSignal): Promise<boolean> {
+    if (signal.aborted) return Promise.resolve(false);
     const member = this.#members.get(name) ?? { running: 0, waiting: [] };
     this.#members.set(name, member);
     return new Promise((resolve) => {
-      member.waiting.push(resolve);
+      const take = () => {
+        signal.removeEventListener("abort", leave);
+        resolve(true);
+      };
+      const leave = () => {
+        member.waiting.splice(member.waiting.indexOf(take), 1);
+        this.#forgetIfIdle(name, member);
+        resolve(false);
+      };
+      signal.addEventListener("abort", leave, { once: true });
+      member.waiting.push(take);
       this.#give();
     });
   }
@@ -31,8 +45,12 @@ export class Shares {
     if (member === undefined) return;
     member.running--;
     this.#free++;
-    if (member.running === 0 && member.waiting.length === 0) this.#members.delete(name);
+    this.#forgetIfIdle(name, member);
     this.#give();
+  }
+
+  #forgetIfIdle(name: string, { running, waiting }: Member): void {
+    if (running === 0 && waiting.length === 0) this.#members.delete(name);
   }
 
   #give(): void {
@@ -41,11 +59,11 @@ export class Shares {
       for (const one of this.#members.values()) {
         if (one.waiting.length > 0 && (next === undefined || one.running < next.running)) next = one;
       }
-      const resolve = next?.waiting.shift();
-      if (next === undefined || resolve === undefined) return;
+      const take = next?.waiting.shift();
+      if (next === undefined || take === undefined) return;
       next.running++;
       this.#free--;
-      resolve();
+      take();
     }
   }
 }

@@ -12,7 +12,12 @@ import { customIdOf } from "../../batches/line.js";
 /** Longest line of a file, in bytes. */
 export const MOST_LINE_BYTES = 16 * 1024 * 1024;
 /** Most requests of a file. The ids of so many take 32 MiB while it is looked through. */
-const MOST_LINES = 1_000_000;
+const MOST_REQUESTS = 1_000_000;
+/**
+ * Most lines of a file, blank ones too: a gigabyte of these would keep the process busy for long,
+ * and make the bits below more than Redis should hold.
+ */
+const MOST_LINES = 2 * MOST_REQUESTS;
 
 export interface Validated {
   readonly total: number;
@@ -20,36 +25,50 @@ export interface Validated {
   readonly duplicates: Buffer | undefined;
 }
 
-/** @returns what is wrong with the file as a whole, or what is in it */
-export async function validate(file: AsyncIterable<Buffer>): Promise<Validated | { fault: Batch["faults"][number] }> {
+/**
+ * @returns what is wrong with the file as a whole, or what is in it; undefined where `signal` has
+ * aborted before its end
+ */
+export async function validate(
+  file: AsyncIterable<Buffer>,
+  signal: AbortSignal,
+): Promise<Validated | { fault: Batch["faults"][number] } | undefined> {
   const cutter = new LineCutter({ offset: 0, line: 0 }, MOST_LINE_BYTES);
   const found = new Found();
   for await (const chunk of file) {
-    const tooMany = found.add(cutter.push(chunk));
-    if (tooMany !== undefined) return { fault: tooManyLines(tooMany) };
+    if (signal.aborted) return undefined;
+    found.add(cutter.push(chunk));
+    if (isTooLong(cutter, found)) return { fault: tooManyLines };
     // Other work of the process goes on between the pieces of a large file.
     await setImmediate();
   }
-  const tooMany = found.add(cutter.end());
-  if (tooMany !== undefined) return { fault: tooManyLines(tooMany) };
+  found.add(cutter.end());
+  if (isTooLong(cutter, found)) return { fault: tooManyLines };
   if (found.total === 0) return { fault: { code: "empty_file", message: "the file has no requests", line: null } };
   return { total: found.total, duplicates: found.duplicates };
 }
+
+function isTooLong({ count }: LineCutter, { total }: Found): boolean {
+  return total > MOST_REQUESTS || count > MOST_LINES;
+}
+
+const tooManyLines: Batch["faults"][number] = {
+  code: "too_many_lines",
+  message: `a file may have ${MOST_REQUESTS} requests, and ${MOST_LINES} lines, at most`,
+  line: null,
+};
 
 class Found {
   total = 0;
   duplicates: Buffer | undefined;
   readonly #ids = new IdSet();
 
-  /** @returns the first line that is one too many, if there is one */
-  add(lines: readonly Line[]): number | undefined {
+  add(lines: readonly Line[]): void {
     for (const { number, bytes } of lines) {
       this.total++;
-      if (this.total > MOST_LINES) return number;
       const id = bytes && customIdOf(bytes);
       if (id !== undefined && !this.#ids.add(id)) this.#mark(number);
     }
-    return undefined;
   }
 
   #mark(number: number): void {
@@ -64,8 +83,4 @@ class Found {
 /** Whether a line's bit is set. */
 export function isMarked(bits: Buffer | undefined, number: number): boolean {
   return bits !== undefined && ((bits[number >> 3] ?? 0) & (1 << (number & 7))) !== 0;
-}
-
-function tooManyLines(line: number): Batch["faults"][number] {
-  return { code: "too_many_lines", message: `a file may have ${MOST_LINES} requests at most`, line };
 }

@@ -13,8 +13,8 @@
 --   are there, and records of its log; the schedule that has made it and for which Redis ms, else
 --   '' and ''; Redis ms at which it is due, '' unless it waits for that, and
 --   ms until then; at which it was first due, '' where it was queued at once; at which it is not
---   begun any more, whichever request runs it, '' where nothing says so; and how often it was put
---   off since it was due (put-off.lua)
+--   begun any more, whichever request runs it, '' where nothing says so; how often it was put off
+--   since it was due (put-off.lua); Redis ms of this look
 -- include ../outcome.lua
 -- include ../kept.lua
 
@@ -77,7 +77,7 @@ local function viewOf(load, group, now, base, name, buckets)
   local last = job[14] and tonumber(job[13] or job[6]) + job[14]
   local function number(ms) return ms and string.format('%.0f', ms) or '' end
   local function times()
-    return job[10] or '', job[11] or '', number(due), number(due and due - now), job[13] or '', number(last), job[17] or '0'
+    return job[10] or '', job[11] or '', number(due), number(due and due - now), job[13] or '', number(last), job[17] or '0', number(now)
   end
   if due or job[15] then
     local code = (job[16] or ''):match('^{"code":"([a-z_]*)"')

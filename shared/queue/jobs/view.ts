@@ -50,13 +50,15 @@ export interface JobView {
   readonly lastAt: number | undefined;
   /** How often it was put off since it was due. */
   readonly refused: number;
+  /** When it stood so. */
+  readonly seenAt: number;
 }
 
 /** Decodes a view. */
 export function viewOf(reply: unknown): JobView {
   const [name, state, type, options, shown, request, made, at, queued, began, ended, due, pin, kept, failure, ...rest] =
     list(reply);
-  const [place, resultBytes, records, schedule, tick, dueAt, dueIn, firstDue, last, refused] = rest;
+  const [place, resultBytes, records, schedule, tick, dueAt, dueIn, firstDue, last, refused, seen] = rest;
   return {
     name: text(name),
     state: word(state, jobStates),
@@ -84,6 +86,7 @@ export function viewOf(reply: unknown): JobView {
     firstDueAt: optional(firstDue),
     lastAt: optional(last),
     refused: integer(refused),
+    seenAt: integer(seen),
   };
 }
 
