@@ -40,7 +40,7 @@ import { Requests } from "./requests/requests.js";
 import { Sequences } from "./sequences/sequences.js";
 import { Readers } from "./stream/readers.js";
 import { Relay } from "./stream/relay.js";
-import { captureTerms, openSubscriptions } from "./subscriptions/open.js";
+import { captureTerms, openSubscriptions, publishesLabels } from "./subscriptions/open.js";
 import { TokenStream } from "./subscriptions/token-stream.js";
 import { parseRanges } from "./webhooks/addresses.js";
 import { parseKey, SecretBox } from "./webhooks/secrets.js";
@@ -228,6 +228,7 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     printer: new TensorPrinter(printThread),
     jobTtlMs: config.BATON_JOB_TTL_MS,
     resultTtlMs: config.BATON_RESULT_TTL_MS,
+    publishesLabels: publishesLabels(kind, config),
     box,
     hooks,
   });

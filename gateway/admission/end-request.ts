@@ -1,9 +1,9 @@
 /** Ends a request from outside of a worker: a client cancels it, or its deadline passes. */
-import { capture } from "#shared/capture/capture.js";
+import { capture, publishOn } from "#shared/capture/capture.js";
+import { feedsOf } from "#shared/capture/captured.js";
 import type { RequestAddress } from "#shared/queue/address.js";
-import { tokenSubject } from "#shared/queue/keys.js";
 import type { Bus } from "#shared/nats/connect.js";
-import { cancelRequest, type Cancellation, type Ending } from "#shared/queue/cancel.js";
+import { cancelRequest, type Cancellation, type Ending, type LastRecord } from "#shared/queue/cancel.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { retrying } from "#shared/retry.js";
 import { withdraw } from "#shared/queue/admission/withdraw.js";
@@ -24,8 +24,8 @@ export async function endRequest(
   budgetMs = BUDGET_MS,
 ): Promise<Cancellation> {
   const cancelled = await retrying(() => cancelRequest(redis, address, ending), { budgetMs });
-  if (cancelled.said === "given" && cancelled.record !== undefined) {
-    void publishEnd({ redis, bus }, address, cancelled.record);
+  if (cancelled.said === "given" && cancelled.last !== undefined) {
+    void publishEnd({ redis, bus }, address, cancelled.last);
   }
   if (cancelled.said === "given" || cancelled.said === "known") {
     await retrying(() => withdraw(redis, address), { budgetMs });
@@ -40,13 +40,13 @@ export async function endRequest(
 async function publishEnd(
   parts: { readonly redis: RedisClient; readonly bus: Bus },
   address: RequestAddress,
-  record: Buffer,
+  { record, labels }: LastRecord,
 ): Promise<void> {
   const { bus } = parts;
   try {
-    if (bus.captures && bus.isUp()) return void (await capture(parts, address));
+    if (bus.captures && bus.isUp()) return void (await capture(parts, address, labels));
   } catch {
     // Whoever has the request, or asks for a subscription to it, captures it later.
   }
-  bus.publish(tokenSubject(address), record);
+  publishOn(bus, feedsOf(address, labels), record);
 }

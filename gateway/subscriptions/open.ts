@@ -1,6 +1,7 @@
 /** Makes what answers for subscriptions from the settings of a process. */
 import { natsServers } from "#shared/broker-url.js";
 import type { Bus } from "#shared/nats/connect.js";
+import type { ListedProcess } from "#shared/queue/note-process.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import type { Requests } from "../requests/requests.js";
 import type { GeneratorLookup } from "../stream/live-stream.js";
@@ -11,6 +12,7 @@ import { Subscriptions } from "./subscriptions.js";
 
 export interface SubscriptionConfig {
   readonly BATON_NATS_URL: string;
+  readonly BATON_NATS_CREDS?: string | undefined;
   readonly BATON_NATS_SIGNING_SEED?: string | undefined;
   readonly BATON_NATS_PUBLIC_URLS: string;
   readonly BATON_CAPTURE_TTL_MS: number;
@@ -28,6 +30,19 @@ export function captureTerms(config: SubscriptionConfig) {
     bytes: config.BATON_CAPTURE_BYTES,
     consumers: config.BATON_SUBSCRIPTION_LIMIT * TENANTS,
   };
+}
+
+/**
+ * Whether streams of jobs with labels are published for each label, too: only where there are
+ * subscriptions. The jobs process is not told the key for those, so it goes by whether NATS asks
+ * for credentials, as one with accounts does.
+ */
+export function publishesLabels(
+  kind: ListedProcess["kind"],
+  config: Pick<SubscriptionConfig, "BATON_NATS_SIGNING_SEED" | "BATON_NATS_CREDS">,
+): boolean {
+  if (config.BATON_NATS_SIGNING_SEED !== undefined) return true;
+  return kind === "jobs" && config.BATON_NATS_CREDS !== undefined;
 }
 
 /** @throws Error where credentials are set that cannot be read */
