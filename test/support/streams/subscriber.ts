@@ -168,6 +168,7 @@ export async function readCapturedOfMany(told: Subscription, ends: number): Prom
         found.set(message.subject, records);
         if (records.take(message.string())) ended++;
         message.ack();
+        if (ended >= ends) break;
       }
     }
     await connection.flush();
