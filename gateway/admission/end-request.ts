@@ -1,9 +1,8 @@
 /** Ends a request from outside of a worker: a client cancels it, or its deadline passes. */
-import { capture, publishOn } from "#shared/capture/capture.js";
-import { feedsOf } from "#shared/capture/captured.js";
+import { publishEnd } from "#shared/capture/capture.js";
 import type { RequestAddress } from "#shared/queue/address.js";
 import type { Bus } from "#shared/nats/connect.js";
-import { cancelRequest, type Cancellation, type Ending, type LastRecord } from "#shared/queue/cancel.js";
+import { cancelRequest, type Cancellation, type Ending } from "#shared/queue/cancel.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { retrying } from "#shared/retry.js";
 import { withdraw } from "#shared/queue/admission/withdraw.js";
@@ -31,22 +30,4 @@ export async function endRequest(
     await retrying(() => withdraw(redis, address), { budgetMs });
   }
   return cancelled;
-}
-
-/**
- * Where records are captured, those before the last must come before it, and its worker may just be
- * about to publish them.
- */
-async function publishEnd(
-  parts: { readonly redis: RedisClient; readonly bus: Bus },
-  address: RequestAddress,
-  { record, labels }: LastRecord,
-): Promise<void> {
-  const { bus } = parts;
-  try {
-    if (bus.captures && bus.isUp()) return void (await capture(parts, address, labels));
-  } catch {
-    // Whoever has the request, or asks for a subscription to it, captures it later.
-  }
-  publishOn(bus, feedsOf(address, labels), record);
 }

@@ -6,6 +6,7 @@
  */
 import type { Bus } from "../nats/connect.js";
 import type { RequestAddress } from "../queue/address.js";
+import type { LastRecord } from "../queue/cancel.js";
 import { logKey } from "../queue/keys.js";
 import type { RedisClient } from "../redis/connect.js";
 import { feedsOf, lastCaptured, recordId, TOKEN_STREAM, type Feed } from "./captured.js";
@@ -87,4 +88,19 @@ export async function publishAgain(
 /** Publishes a record to those who listen now. */
 export function publishOn(bus: Bus, feeds: readonly Feed[], message: Buffer): void {
   for (const { subject } of feeds) bus.publish(subject, message);
+}
+
+/**
+ * Publishes the final record of a request that was ended from outside of its worker. Where records
+ * are captured, those before the last must come before it, and its worker may just be about to
+ * publish them.
+ */
+export async function publishEnd(parts: Parts, address: RequestAddress, { record, labels }: LastRecord): Promise<void> {
+  const { bus } = parts;
+  try {
+    if (bus.captures && bus.isUp()) return void (await capture(parts, address, labels));
+  } catch {
+    // Whoever has the request, or asks for a subscription to it, captures it later.
+  }
+  publishOn(bus, feedsOf(address, labels), record);
 }
