@@ -155,9 +155,7 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     deadlines.watch(closing.signal),
     loads.watch(closing.signal),
     listProcess(redis, { kind, name: gateway }, closing.signal),
-    captures && kind === "gateway"
-      ? new TokenStream({ bus, ...captureTerms(config), log }).watch(closing.signal)
-      : undefined,
+    captures ? new TokenStream({ bus, terms: captureTerms(kind, config), log }).watch(closing.signal) : undefined,
   ]);
   lifecycle.onClose("background", async () => {
     closing.abort();

@@ -9,6 +9,7 @@ import { Consumers } from "./consumers.js";
 import { CredentialMaker } from "./credentials.js";
 import { publicUrls } from "./settings.js";
 import { Subscriptions } from "./subscriptions.js";
+import type { CaptureTerms } from "./token-stream.js";
 
 export interface SubscriptionConfig {
   readonly BATON_NATS_URL: string;
@@ -23,8 +24,12 @@ export interface SubscriptionConfig {
 /** All tenants together may have so many times the consumers of one. */
 const TENANTS = 10;
 
-/** The terms of the JetStream stream. */
-export function captureTerms(config: SubscriptionConfig) {
+/**
+ * The terms of the JetStream stream; undefined in the jobs process, which need not be told all of
+ * them.
+ */
+export function captureTerms(kind: ListedProcess["kind"], config: SubscriptionConfig): CaptureTerms | undefined {
+  if (kind === "jobs") return undefined;
   return {
     ttlMs: config.BATON_CAPTURE_TTL_MS,
     bytes: config.BATON_CAPTURE_BYTES,

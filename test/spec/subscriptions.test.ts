@@ -378,12 +378,8 @@ describe("a deployment without capture, or without credentials for NATS", () => 
       const heard: string[] = [];
       own.subscribe("baton.v1.>", { callback: (_, { subject }) => void heard.push(subject) });
       await own.flush();
-      const { request } = await submitLabelled(
-        url,
-        "gen-mha",
-        { text_input: "the baton" },
-        { labels: { team: "blue" } },
-      );
+      const ask = { text_input: "the baton", parameters: { max_tokens: 20 } };
+      const { request } = await submitLabelled(url, "gen-mha", ask, { labels: { team: "blue" } });
       const records = await recordsOf(`${url}/v2/requests/${request}/stream`);
       const [token = ""] = request.split(".");
       await until(() => heard.length >= records.length);
