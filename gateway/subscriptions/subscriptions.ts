@@ -87,8 +87,8 @@ export class Subscriptions {
   }
 
   /**
-   * Gives what it takes to read all requests of a tenant, those to one model, or those that run jobs
-   * with one label. Whether there are such jobs is not looked at: they may come yet.
+   * Gives what it takes to read all requests of a tenant, those to one model, or those that run
+   * jobs with one label. Whether there are such jobs is not looked at: they may come yet.
    * @throws InferenceError `unknown_model`, `not_a_stream`, `subscription_limit`, `unsupported` or
    * `unavailable`
    */
