@@ -41,7 +41,7 @@ import { Requests } from "./requests/requests.js";
 import { Sequences } from "./sequences/sequences.js";
 import { Readers } from "./stream/readers.js";
 import { Relay } from "./stream/relay.js";
-import { captureTerms, openSubscriptions } from "./subscriptions/open.js";
+import { captureTerms, openSubscriptions, publishesLabels } from "./subscriptions/open.js";
 import { TokenStream } from "./subscriptions/token-stream.js";
 import { parseRanges } from "./webhooks/addresses.js";
 import { parseKey, SecretBox } from "./webhooks/secrets.js";
@@ -143,9 +143,7 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     deadlines.watch(closing.signal),
     loads.watch(closing.signal),
     listProcess(redis, { kind, name: gateway }, closing.signal),
-    captures && kind === "gateway"
-      ? new TokenStream({ bus, ...captureTerms(config), log }).watch(closing.signal)
-      : undefined,
+    captures ? new TokenStream({ bus, terms: captureTerms(kind, config), log }).watch(closing.signal) : undefined,
   ]);
   lifecycle.onClose("background", async () => {
     closing.abort();
@@ -210,6 +208,7 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     printer: new TensorPrinter(printThread),
     jobTtlMs: config.BATON_JOB_TTL_MS,
     resultTtlMs: config.BATON_RESULT_TTL_MS,
+    publishesLabels: publishesLabels(kind, config),
     box,
     hooks,
   });

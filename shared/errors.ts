@@ -47,8 +47,7 @@ export const errorKinds = {
       oneChoicePerTurn: "a conversation's turn has one choice: n must be 1",
       durableWithoutCapture:
         "'durable' is not supported: this deployment captures no records (BATON_CAPTURE_TTL_MS is 0)",
-      subscriptionByLabel:
-        "'label' is not supported: subjects do not tell labels; subscribe to a model or to all, or to the request of each job",
+      subscriptionScopes: "'model' and 'label' are both given; a subscription has at most one of them",
     },
   },
   /** Triton answers 500 where a JSON tensor's element count differs from its shape. */

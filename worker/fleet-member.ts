@@ -134,9 +134,9 @@ export class FleetMember {
 
   /** A draining worker begins nothing more of it. */
   private beginUpkeep(buckets: number): void {
-    const { redis, worker, clocks, outageGuard, log } = this;
+    const { redis, bus, worker, clocks, outageGuard, log } = this;
     const leaving = new AbortController();
-    const looking = lookAfterPins({ redis, worker, buckets, clocks, outageGuard, log }, leaving.signal);
+    const looking = lookAfterPins({ redis, bus, worker, buckets, clocks, outageGuard, log }, leaving.signal);
     this.lifecycle.onClose("upkeep", async () => {
       leaving.abort();
       await looking;

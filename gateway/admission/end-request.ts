@@ -1,7 +1,6 @@
 /** Ends a request from outside of a worker: a client cancels it, or its deadline passes. */
-import { capture } from "#shared/capture/capture.js";
+import { publishEnd } from "#shared/capture/capture.js";
 import type { RequestAddress } from "#shared/queue/address.js";
-import { tokenSubject } from "#shared/queue/keys.js";
 import type { Bus } from "#shared/nats/connect.js";
 import { cancelRequest, type Cancellation, type Ending } from "#shared/queue/cancel.js";
 import type { RedisClient } from "#shared/redis/connect.js";
@@ -24,29 +23,11 @@ export async function endRequest(
   budgetMs = BUDGET_MS,
 ): Promise<Cancellation> {
   const cancelled = await retrying(() => cancelRequest(redis, address, ending), { budgetMs });
-  if (cancelled.said === "given" && cancelled.record !== undefined) {
-    void publishEnd({ redis, bus }, address, cancelled.record);
+  if (cancelled.said === "given" && cancelled.last !== undefined) {
+    void publishEnd({ redis, bus }, address, cancelled.last);
   }
   if (cancelled.said === "given" || cancelled.said === "known") {
     await retrying(() => withdraw(redis, address), { budgetMs });
   }
   return cancelled;
-}
-
-/**
- * Where records are captured, those before the last must come before it, and its worker may just be
- * about to publish them.
- */
-async function publishEnd(
-  parts: { readonly redis: RedisClient; readonly bus: Bus },
-  address: RequestAddress,
-  record: Buffer,
-): Promise<void> {
-  const { bus } = parts;
-  try {
-    if (bus.captures && bus.isUp()) return void (await capture(parts, address));
-  } catch {
-    // Whoever has the request, or asks for a subscription to it, captures it later.
-  }
-  bus.publish(tokenSubject(address), record);
 }

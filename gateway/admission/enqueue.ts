@@ -58,6 +58,8 @@ export interface QueueEntry<Request extends AnyRequest> {
   readonly address: RequestAddress;
   /** Makes the request as the worker reads it. */
   readonly encode: (request: Request) => Buffer;
+  /** What of that two uses of one key have in common; absent for all of it. */
+  readonly digested?: (request: Request) => Buffer;
   /** Makes the same request for another version of its model. */
   readonly under: (model: ServedModel) => Request;
   /** How long its outcome is kept, in ms. */
@@ -77,6 +79,8 @@ export interface JobEntry {
   readonly part: JobPart;
   /** All that makes two uses of one key the same job, but for its frame and its sequence. */
   readonly asked: string;
+  /** Its labels, as tokens, where the records of its stream are published for each. */
+  readonly labels: readonly string[];
 }
 
 /** The request was admitted now, or an earlier try under the same key was. */
@@ -174,12 +178,12 @@ export async function enqueue<Request extends AnyRequest>(
 
 function applicantOf<Request extends AnyRequest>(
   queue: EnqueueSettings,
-  { address, encode, outcomeTtlMs, attendedMs, job }: QueueEntry<Request>,
+  { address, encode, digested, outcomeTtlMs, attendedMs, job }: QueueEntry<Request>,
   request: Request,
 ): Applicant {
   const { idempotencyKey, deadlineMs, sequence, model } = request;
   const frame = encode(request);
-  const digest = idempotencyKey === undefined ? "" : requestDigest(request, frame, job?.asked);
+  const digest = idempotencyKey === undefined ? "" : requestDigest(request, digested?.(request) ?? frame, job?.asked);
   return {
     lane: { bucket: address.bucket, model: model.name, ...pinOf(model) },
     tenant: address.tenant,

@@ -80,9 +80,12 @@ async function admitStream(settings: GenerateSettings, request: GenerationReques
   }
 }
 
-/** Makes the request as the worker reads it. */
-export function encodeGeneration({ spec }: GenerationRequest): Buffer {
-  return encodeFrame({ generation: spec }, []);
+/**
+ * Makes the request as the worker reads it.
+ * @param labels for which its records are published as well, as tokens
+ */
+export function encodeGeneration({ spec }: GenerationRequest, labels: readonly string[] = []): Buffer {
+  return encodeFrame({ generation: spec, ...(labels.length > 0 && { labels }) }, []);
 }
 
 /**

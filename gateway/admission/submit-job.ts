@@ -43,7 +43,12 @@ export async function submitJob(
   if (run.kind === "text") {
     const { request } = run;
     const under = (model: ServedModel): GenerationRequest => ({ ...request, model });
-    const { said } = await enqueue(queue, { ...terms, request, encode: encodeGeneration, under });
+    // A deployment may begin to publish by labels between two uses of a key.
+    const labelled = job.labels.length > 0 && {
+      encode: (one: GenerationRequest) => encodeGeneration(one, job.labels),
+      digested: (one: GenerationRequest) => encodeGeneration(one),
+    };
+    const { said } = await enqueue(queue, { ...terms, request, encode: encodeGeneration, under, ...labelled });
     if (said === "admitted" && deadlineMs <= LONGEST_KEPT_DEADLINE_MS) {
       deadlines.add(address, deadlineMs, request.spec.restMs, outcomeTtlMs);
     }

@@ -7,7 +7,7 @@ import { errorKinds, fixedError, InferenceError } from "#shared/errors.js";
 import { decodeRequestId, parseRequestName, requestName, type RequestAddress } from "#shared/queue/address.js";
 import type { NotedJob } from "#shared/queue/job-events.js";
 import { jobKey, jobsKey, logKey, outcomeKey } from "#shared/queue/keys.js";
-import { stageText } from "#shared/queue/job.js";
+import { parseLabels, stageText } from "#shared/queue/job.js";
 import { endLater } from "#shared/queue/jobs/end-later.js";
 import { putOff } from "#shared/queue/jobs/put-off.js";
 import { newestJobs, type JobFilters } from "#shared/queue/jobs/list.js";
@@ -131,8 +131,8 @@ export class Jobs implements JobLooks {
   async runAgain(job: RequestAddress, view: JobView, waitMs: number): Promise<void> {
     const { queue, jobTtlMs } = this.#settings;
     const options = JSON.parse(view.options) as JobOptions;
-    const body = await askRedis(() => queue.redis.hgetBuffer(jobKey(job), "body"));
-    if (body === null) throw fixedError("job_not_retryable", "body");
+    const [body, labels] = await askRedis(() => queue.redis.hmgetBuffer(jobKey(job), "body", "labels"));
+    if (!body) throw fixedError("job_not_retryable", "body");
     const target = this.submissions.target({
       tenant: job.tenant,
       model: job.model,
@@ -145,7 +145,7 @@ export class Jobs implements JobLooks {
     const address = view.made === 0 ? job : { ...job, request: `${job.request}-${view.made + 1}` };
     // The job's key is remembered as long as any.
     const settings = { ...this.#settings, jobTtlMs: Math.max(jobTtlMs, queue.idempotencyTtlMs) };
-    await submitJob(settings, run, address, { part, asked: "" });
+    await submitJob(settings, run, address, { part, asked: "", labels: parseLabels(labels?.toString()) });
   }
 
   /**

@@ -1,6 +1,15 @@
 import { describe, expect, it } from "vitest";
 import type { JsonObject } from "#shared/json/parse.js";
-import { checkedWait, instantOf, LONGEST_DELAY_MS, LONGEST_WAIT_MS, readOptions, waitOf } from "./options.js";
+import {
+  checkedWait,
+  instantOf,
+  LONGEST_DELAY_MS,
+  LONGEST_WAIT_MS,
+  readLabel,
+  readOptions,
+  tokensOf,
+  waitOf,
+} from "./options.js";
 
 const at = (text: string) => Date.parse(text);
 
@@ -66,4 +75,26 @@ it("options without those that came later are the text that earlier versions hav
   expect(text({})).toBe(plain);
   expect(text({ attempts: 1, delay: null, run_at: null, backoff: null, webhook: null })).toBe(plain);
   expect(text({ delay: 5 })).not.toBe(plain);
+});
+
+describe("a label", () => {
+  it.each([
+    ["team:blue", { name: "team", value: "blue" }],
+    ["a.b-c_1:x:y", { name: "a.b-c_1", value: "x:y" }],
+    ["team:", { name: "team", value: "" }],
+    [`t:${"ü".repeat(256)}`, { name: "t", value: "ü".repeat(256) }],
+  ])("%s has a name and a value", (text, label) => expect(readLabel(text)).toEqual(label));
+
+  it.each(["", "team", ":blue", "te am:blue", `${"n".repeat(65)}:blue`, `team:${"x".repeat(257)}`])(
+    "%s is none",
+    (text) => expect(() => readLabel(text)).toThrow(/^label must be a name and a value as team:blue/),
+  );
+
+  it("has a name in subjects that no other one has, and that every value can have", () => {
+    const labels = { team: "blue", "team.b": "lue", note: "", "long-1": "a *.> text\n".repeat(20) };
+    const tokens = tokensOf({ labels });
+    expect(new Set(tokens).size).toBe(4);
+    for (const token of tokens) expect(token).toMatch(/^[\w-]{22}$/);
+    expect(tokensOf({ labels: { team: "blue" } })).toEqual([tokens[0]]);
+  });
 });

@@ -2,6 +2,7 @@
 import { InferenceError } from "#shared/errors.js";
 import { isObject } from "#shared/json/members.js";
 import type { JsonObject, JsonValue } from "#shared/json/parse.js";
+import { labelToken } from "#shared/queue/keys.js";
 import { preview } from "../generation/parameters.js";
 import type { JobWebhook } from "./webhook.js";
 
@@ -217,7 +218,32 @@ function readLabels(value: JsonValue | undefined): Readonly<Record<string, strin
   return Object.fromEntries(labels) as Record<string, string>;
 }
 
-export function isLabelName(name: string): boolean {
+/**
+ * Reads a label as `team:blue`, by which jobs and their streams are found. No name has a colon.
+ * @throws InferenceError for what no label of a job can be
+ */
+export function readLabel(text: string): Label {
+  const [name = "", ...rest] = text.split(":");
+  const value = rest.join(":");
+  if (isLabelName(name) && rest.length > 0 && value.length <= LONGEST_LABEL) return { name, value };
+  throw refused(
+    "label must be a name and a value as team:blue, with 1 to 64 letters, digits, _, . and - before the colon and " +
+      `at most ${LONGEST_LABEL} characters behind it, got ${preview(text)}`,
+  );
+}
+
+/** One label of a job. */
+export interface Label {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** How a job's labels are named in subjects. */
+export function tokensOf({ labels }: Pick<JobOptions, "labels">): string[] {
+  return Object.entries(labels).map(([name, value]) => labelToken(name, value));
+}
+
+function isLabelName(name: string): boolean {
   return /^[\w.-]{1,64}$/.test(name);
 }
 

@@ -12,7 +12,7 @@ import type { TenantOf } from "../http/tenant.js";
 import { modelName, modelPaths, modelVersion } from "../kserve/http/path.js";
 import { addDeadRoutes } from "./dead-routes.js";
 import type { Jobs } from "./jobs.js";
-import { isLabelName } from "./options.js";
+import { readLabel } from "./options.js";
 import { parametersOf, readLimit, refused, unknownParameter } from "./query.js";
 
 export interface JobRoutesOptions {
@@ -104,9 +104,13 @@ function readQuery(url: string): Query {
   const labels: [string, string][] = [];
   for (const [name, value] of parametersOf(url)) {
     if (!queryNames.includes(name)) throw unknownParameter(name, queryNames);
-    if (name === "label") labels.push(readLabel(value));
-    else if (known.has(name)) throw refused(`'${name}' is given twice`);
-    else known.set(name, value);
+    if (name === "label") {
+      const label = readLabel(value);
+      labels.push([label.name, label.value]);
+      continue;
+    }
+    if (known.has(name)) throw refused(`'${name}' is given twice`);
+    known.set(name, value);
   }
   const states = known.get("state")?.split(",").map(readState);
   const filters = {
@@ -116,13 +120,6 @@ function readQuery(url: string): Query {
     ...(labels.length > 0 && { labels }),
   };
   return { filters, limit: readLimit(known.get("limit")), after: known.get("after") };
-}
-
-function readLabel(text: string): [string, string] {
-  const end = text.indexOf(":");
-  const name = text.slice(0, Math.max(end, 0));
-  if (!isLabelName(name)) throw refused(`label must be a name and a value as team:blue, not '${text.slice(0, 64)}'`);
-  return [name, text.slice(end + 1)];
 }
 
 function readState(text: string): JobState {

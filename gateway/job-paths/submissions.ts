@@ -5,7 +5,7 @@
 import { fixedError, InferenceError } from "#shared/errors.js";
 import type { RequestAddress } from "#shared/queue/address.js";
 import { jobKey } from "#shared/queue/keys.js";
-import type { JobRecord } from "#shared/queue/job.js";
+import { labelsText, type JobRecord } from "#shared/queue/job.js";
 import type { JobView } from "#shared/queue/jobs/view.js";
 import { askRedis } from "../admission/ask-redis.js";
 import { jobAddress } from "../admission/request-id.js";
@@ -18,7 +18,7 @@ import { SealedError, type SecretBox } from "../webhooks/secrets.js";
 import { parseTarget } from "../webhooks/target.js";
 import { ownerOf, UnreadableError } from "../webhooks/webhook.js";
 import { keptBody, readEnvelope, type JobType } from "./envelope.js";
-import { checkedWait, dueOf, readOptions, type JobOptions } from "./options.js";
+import { checkedWait, dueOf, readOptions, tokensOf, type JobOptions } from "./options.js";
 import { prepare, type Prepared, type Preparing } from "./prepare.js";
 import { repeatsOf } from "./repeats.js";
 import { encodeJobId, type ToldJob } from "./view.js";
@@ -30,6 +30,8 @@ export interface SubmissionSettings extends JobSettings {
   readonly limits: Limits;
   /** How long a result is kept where its job does not say, in ms. */
   readonly resultTtlMs: number;
+  /** Whether the streams of jobs with labels are published for each label, too. */
+  readonly publishesLabels: boolean;
   readonly box: SecretBox;
   readonly hooks: WebhookTerms;
 }
@@ -154,12 +156,13 @@ export class Submissions {
     tick?: StoredJob["tick"],
   ): Promise<ToldJob & { readonly isReplayed: boolean }> {
     const { run, shown, timeoutMs } = prepared;
-    const { queue, box } = this.#settings;
+    const { queue, box, publishesLabels } = this.#settings;
     const address = jobAddress(run.request, queue);
     const ofTick = tick && { schedule: tick.schedule, tick: String(tick.at) };
     const own = webhook && recordedWebhook(box, address.tenant, encodeJobId(address), webhook);
     const due = dueOf(options);
     const repeats = repeatsOf(options, queue);
+    const labels = publishesLabels && run.kind === "text" ? tokensOf(options) : [];
     const record: JobRecord = {
       type,
       options: JSON.stringify(options),
@@ -169,13 +172,14 @@ export class Submissions {
       ...own,
       ...(repeats !== undefined && { repeats }),
       ...((repeats ?? due) !== undefined && { wait: String(waitMs) }),
+      ...(labels.length > 0 && { labels: labelsText(labels) }),
     };
     if (tooLate !== undefined && (await this.#jobs.look(address)) === undefined) throw tooLate;
     const part = { keptMs: options.result_ttl, record };
     const asked = JSON.stringify([type, options, shown, timeoutMs, ...(webhook ? [webhook.digest] : [])]);
     const said =
       due === undefined
-        ? await submitJob(this.#settings, run, address, { part, asked })
+        ? await submitJob(this.#settings, run, address, { part, asked, labels })
         : await submitLater(this.#settings, run, address, { record, asked, due });
     const secret = webhook && "url" in webhook.shown ? await this.#secretOf(address) : undefined;
     return { ...(await this.#jobs.tellQueued(address, secret)), isReplayed: said === "known" };

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { tokenRecord } from "#shared/contract/generation.js";
 import { TOKEN_STREAM } from "#shared/capture/captured.js";
 import { ID_HEADER } from "#shared/nats/connect.js";
-import { tokenSubject } from "#shared/queue/keys.js";
+import { labelledSubject, labelToken, tokenSubject } from "#shared/queue/keys.js";
 import { offsetOf } from "./durable-form.js";
 
 const parameters = {
@@ -14,6 +14,10 @@ const parameters = {
   model: "The model's name, each of its dots written `%2E`.",
   request: "The first part of the request's public id, which is `<request>.<bucket>.<model>`.",
 };
+
+const label =
+  "A label of a job, as `team:blue`: the first 22 characters of the base64url form of the SHA-256 digest of that text " +
+  `in UTF-8. That of \`team:blue\` is \`${labelToken("team", "blue")}\`.`;
 
 const reading = `The records of one request, each published after it is in the request's log, which is the truth.
 Records come in the order of their indexes. They may come twice: when another worker goes on with a
@@ -38,10 +42,21 @@ other way to the log, nor does one that was there from the first record on, unle
 Within \`v1\` members may be added to a record; none is removed or changes its meaning. Subjects may be
 subscribed to with wildcards, as \`baton.v1.default.tale-gpt.*\`.`;
 
+const readingLabels = `The records of the requests that run jobs with one label, where the deployment makes subscriptions
+(BATON_NATS_SIGNING_SEED): each record that is published on the subject of such a request is
+published here as well, for each label of the job. What is said of the request's own subject holds
+here, for each request by itself. Which one a record is of is told by the last token of the subject;
+\`GET /v2/jobs?label=team:blue\` has the public id of each as \`request_id\`. The header \`${ID_HEADER}\`
+is \`<request>.<index>.<label>\`.
+
+\`POST /v2/subscriptions\` with \`{"label": "team:blue"}\` answers with credentials for the subjects of
+that label. Whoever subscribes to \`baton.v1.>\` gets each record of a labelled job more than once.`;
+
 /** @param version of this server */
 export function asyncApi(version: string) {
   const { $schema: _, ...schema } = z.toJSONSchema(tokenRecord, { io: "input", target: "draft-7" });
-  const names = { tenant: "{tenant}", model: "{model}", request: "{request}" };
+  const names = { tenant: "{tenant}", model: "{model}", request: "{request}", bucket: 0 };
+  const messages = { record: { $ref: "#/components/messages/record" }, look: { $ref: "#/components/messages/look" } };
   return {
     asyncapi: "3.0.0",
     info: {
@@ -52,13 +67,23 @@ export function asyncApi(version: string) {
     defaultContentType: "application/json",
     channels: {
       records: {
-        address: tokenSubject({ ...names, bucket: 0 }),
+        address: tokenSubject(names),
         title: "The records of one request",
         description: reading,
-        parameters: Object.fromEntries(
-          Object.entries(parameters).map(([name, description]) => [name, { description }]),
-        ),
-        messages: { record: { $ref: "#/components/messages/record" }, look: { $ref: "#/components/messages/look" } },
+        parameters: describe(parameters),
+        messages,
+      },
+      labelledRecords: {
+        address: labelledSubject("{label}", names),
+        title: "The records of one request, under a label of its job",
+        description: readingLabels,
+        parameters: describe({
+          tenant: parameters.tenant,
+          label,
+          model: parameters.model,
+          request: parameters.request,
+        }),
+        messages,
       },
     },
     operations: {
@@ -66,6 +91,11 @@ export function asyncApi(version: string) {
         action: "send",
         channel: { $ref: "#/channels/records" },
         summary: "A worker publishes each record that it has committed.",
+      },
+      sendLabelledRecords: {
+        action: "send",
+        channel: { $ref: "#/channels/labelledRecords" },
+        summary: "It does so once more for each label of the job that the request runs.",
       },
     },
     components: {
@@ -77,7 +107,10 @@ export function asyncApi(version: string) {
           headers: {
             type: "object",
             properties: {
-              [ID_HEADER]: { type: "string", description: "Where records are captured: `<request>.<index>`." },
+              [ID_HEADER]: {
+                type: "string",
+                description: "Where records are captured: `<request>.<index>`, and under a label `.<label>` behind it.",
+              },
             },
           },
           payload: { schemaFormat: "application/schema+json;version=draft-07", schema },
@@ -90,4 +123,8 @@ export function asyncApi(version: string) {
       },
     },
   };
+}
+
+function describe(parameters: Readonly<Record<string, string>>) {
+  return Object.fromEntries(Object.entries(parameters).map(([name, description]) => [name, { description }]));
 }

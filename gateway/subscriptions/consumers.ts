@@ -5,7 +5,7 @@
  */
 import { createHash, randomBytes } from "node:crypto";
 import { capture } from "#shared/capture/capture.js";
-import { findCaptured, lastCaptured, nextIndex, TOKEN_STREAM } from "#shared/capture/captured.js";
+import { findCaptured, lastCaptured, nextIndex, ownFeed, TOKEN_STREAM } from "#shared/capture/captured.js";
 import { fixedError } from "#shared/errors.js";
 import {
   AckPolicy,
@@ -17,6 +17,7 @@ import {
   type JetStreamManager,
 } from "#shared/nats/connect.js";
 import type { RequestAddress } from "#shared/queue/address.js";
+import { readLabels } from "#shared/queue/jobs/read-labels.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import type { Tail } from "../stream/page-status.js";
@@ -73,7 +74,7 @@ export class Consumers {
    * @returns undefined where nothing of it is captured
    */
   async capturedTail(address: RequestAddress): Promise<Tail | undefined> {
-    const last = await lastCaptured(this.#settings.bus, address);
+    const last = await lastCaptured(this.#settings.bus, ownFeed(address));
     return last && { next: last.index + 1, isOver: true };
   }
 
@@ -94,7 +95,7 @@ export class Consumers {
     const name = nameOf(terms);
     if (from === undefined && terms.durable !== undefined) {
       const seq = await this.#resume(manager, name, terms);
-      if (seq !== undefined) return { name, from: await nextIndex(bus, address, seq) };
+      if (seq !== undefined) return { name, from: await nextIndex(bus, ownFeed(address), seq) };
     }
     const start = await this.#startAt(address, from ?? 0, tail);
     await this.#make(manager, name, terms, start.seq);
@@ -112,18 +113,19 @@ export class Consumers {
 
   async #startAt(address: RequestAddress, from: number, tail: Tail): Promise<Start> {
     const { redis, bus } = this.#settings;
+    const feed = ownFeed(address);
     // What nobody could publish while NATS was away is published for its first late reader.
-    if (tail.isOver && ((await lastCaptured(bus, address))?.index ?? -1) < tail.next - 1) {
-      await capture({ redis, bus }, address);
+    if (tail.isOver && ((await lastCaptured(bus, feed))?.index ?? -1) < tail.next - 1) {
+      await capture({ redis, bus }, address, await readLabels(redis, address));
     }
     const giveUpAt = performance.now() + BEHIND_MS;
     for (;;) {
-      const found = await findCaptured(bus, address, from);
+      const found = await findCaptured(bus, feed, from);
       if (found !== undefined) {
         if (found.index > from) throw fixedError("resume_window_passed", "usual");
         return found;
       }
-      const last = (await lastCaptured(bus, address)) ?? { seq: 0, index: -1 };
+      const last = (await lastCaptured(bus, feed)) ?? { seq: 0, index: -1 };
       // The next one is not there yet, and comes after the last.
       const isNext = last.index === from - 1;
       if (isNext || performance.now() >= giveUpAt) return { seq: last.seq + 1, index: last.index + 1 };

@@ -1,6 +1,7 @@
 /** Makes what answers for subscriptions from the settings of a process. */
 import { natsServers } from "#shared/broker-url.js";
 import type { Bus } from "#shared/nats/connect.js";
+import type { ListedProcess } from "#shared/queue/note-process.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import type { Requests } from "../requests/requests.js";
 import type { GeneratorLookup } from "../stream/live-stream.js";
@@ -8,9 +9,11 @@ import { Consumers } from "./consumers.js";
 import { CredentialMaker } from "./credentials.js";
 import { publicUrls } from "./settings.js";
 import { Subscriptions } from "./subscriptions.js";
+import type { CaptureTerms } from "./token-stream.js";
 
 export interface SubscriptionConfig {
   readonly BATON_NATS_URL: string;
+  readonly BATON_NATS_CREDS?: string | undefined;
   readonly BATON_NATS_SIGNING_SEED?: string | undefined;
   readonly BATON_NATS_PUBLIC_URLS: string;
   readonly BATON_CAPTURE_TTL_MS: number;
@@ -21,13 +24,30 @@ export interface SubscriptionConfig {
 /** All tenants together may have so many times the consumers of one. */
 const TENANTS = 10;
 
-/** The terms of the JetStream stream. */
-export function captureTerms(config: SubscriptionConfig) {
+/**
+ * The terms of the JetStream stream; undefined in the jobs process, which need not be told all of
+ * them.
+ */
+export function captureTerms(kind: ListedProcess["kind"], config: SubscriptionConfig): CaptureTerms | undefined {
+  if (kind === "jobs") return undefined;
   return {
     ttlMs: config.BATON_CAPTURE_TTL_MS,
     bytes: config.BATON_CAPTURE_BYTES,
     consumers: config.BATON_SUBSCRIPTION_LIMIT * TENANTS,
   };
+}
+
+/**
+ * Whether streams of jobs with labels are published for each label, too: only where there are
+ * subscriptions. The jobs process is not told the key for those, so it goes by whether NATS asks
+ * for credentials, as one with accounts does.
+ */
+export function publishesLabels(
+  kind: ListedProcess["kind"],
+  config: Pick<SubscriptionConfig, "BATON_NATS_SIGNING_SEED" | "BATON_NATS_CREDS">,
+): boolean {
+  if (config.BATON_NATS_SIGNING_SEED !== undefined) return true;
+  return kind === "jobs" && config.BATON_NATS_CREDS !== undefined;
 }
 
 /** @throws Error where credentials are set that cannot be read */

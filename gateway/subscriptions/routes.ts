@@ -9,7 +9,8 @@ import { withoutOthers } from "../http/query.js";
 import { jsonReply, withHeaders, type Reply } from "../http/reply.js";
 import type { GatewayEnv, Router } from "../http/router.js";
 import type { TenantOf } from "../http/tenant.js";
-import type { Subscription, Subscriptions } from "./subscriptions.js";
+import { readLabel } from "../job-paths/options.js";
+import type { Scope, Subscription, Subscriptions } from "./subscriptions.js";
 
 export interface SubscriptionRoutesOptions {
   readonly subscriptions: Subscriptions;
@@ -43,11 +44,16 @@ export function addSubscriptionRoutes(
   router.add("/v2/subscriptions", {
     POST: async (c) => {
       const given = await body(c, ["model", "label", "durable", "ttl"]);
-      if (given["label"] !== undefined) throw fixedError("invalid_argument", "subscriptionByLabel");
-      const model = given["model"] === undefined ? undefined : asString(given["model"], "model");
-      return told(await subscriptions.toMany(tenantOf(c.env.incoming), model, commonTerms(given)));
+      return told(await subscriptions.toMany(tenantOf(c.env.incoming), readScope(given), commonTerms(given)));
     },
   });
+}
+
+/** @throws InferenceError where it is not one of a model, of a label, and all */
+function readScope({ model, label }: JsonObject): Scope {
+  if (model !== undefined && label !== undefined) throw fixedError("invalid_argument", "subscriptionScopes");
+  if (label !== undefined) return { label: readLabel(asString(label, "label")) };
+  return model === undefined ? {} : { model: asString(model, "model") };
 }
 
 function commonTerms({ durable, ttl }: JsonObject) {

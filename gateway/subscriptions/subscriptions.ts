@@ -7,7 +7,8 @@ import { TOKEN_STREAM } from "#shared/capture/captured.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { isRefused } from "#shared/nats/connect.js";
 import { decodeRequestId } from "#shared/queue/address.js";
-import { subjectsOf, tokenSubject } from "#shared/queue/keys.js";
+import { labelToken, subjectsOf, subjectsOfLabel, tokenSubject } from "#shared/queue/keys.js";
+import type { Label } from "../job-paths/options.js";
 import type { Requests } from "../requests/requests.js";
 import type { GeneratorLookup } from "../stream/live-stream.js";
 import type { Tail } from "../stream/page-status.js";
@@ -33,6 +34,12 @@ export interface SubscriptionTerms {
   readonly durable: string | undefined;
   /** How long the credentials are good for. */
   readonly ttlMs: number;
+}
+
+/** Which of a tenant's streams a subscription is to: those to one model, of one label, or all. */
+export interface Scope {
+  readonly model?: string;
+  readonly label?: Label;
 }
 
 /** As clients get it. */
@@ -80,15 +87,12 @@ export class Subscriptions {
   }
 
   /**
-   * Gives what it takes to read all requests of a tenant, or those to one model.
+   * Gives what it takes to read all requests of a tenant, those to one model, or those that run
+   * jobs with one label. Whether there are such jobs is not looked at: they may come yet.
    * @throws InferenceError `unknown_model`, `not_a_stream`, `subscription_limit`, `unsupported` or
    * `unavailable`
    */
-  async toMany(
-    tenant: string,
-    model: string | undefined,
-    terms: Omit<SubscriptionTerms, "from">,
-  ): Promise<Subscription> {
+  async toMany(tenant: string, { model, label }: Scope, terms: Omit<SubscriptionTerms, "from">): Promise<Subscription> {
     const { models, consumers } = this.#settings;
     this.#need(terms);
     if (model !== undefined) {
@@ -96,7 +100,9 @@ export class Subscriptions {
       if (isGenerator === undefined) throw new InferenceError("unknown_model", `Request for unknown model: '${model}'`);
       if (!isGenerator) throw fixedError("not_a_stream", "model");
     }
-    const wanted = { tenant, subject: subjectsOf(tenant, model), durable: terms.durable, ttlMs: terms.ttlMs };
+    const subject =
+      label === undefined ? subjectsOf(tenant, model) : subjectsOfLabel(tenant, labelToken(label.name, label.value));
+    const wanted = { tenant, subject, durable: terms.durable, ttlMs: terms.ttlMs };
     const consumer = consumers && (await inJetStream(() => consumers.ofMany(wanted)));
     return this.#answer(wanted, consumer);
   }

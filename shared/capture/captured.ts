@@ -1,18 +1,41 @@
 /**
  * What JetStream has of a request. Every message names its record by its id, as
  * `<request>.<index>`, so that JetStream drops one that it has, and an index is found without
- * reading what a record says.
+ * reading what a record says. On the subject of a label it is `<request>.<index>.<label>`, since
+ * JetStream knows ids apart from subjects.
  */
 import { ID_HEADER, isNotFound, type Bus, type JetStreamManager, type StoredMsg } from "../nats/connect.js";
 import type { RequestAddress } from "../queue/address.js";
-import { tokenSubject } from "../queue/keys.js";
+import { labelledSubject, tokenSubject } from "../queue/keys.js";
 
 /** The JetStream stream over the subjects of all requests. */
 export const TOKEN_STREAM = "BATON_TOKENS";
 
+/** One of the subjects on which all records of a request are published. */
+export interface Feed {
+  readonly subject: string;
+  readonly request: string;
+  /** Of the job that the request runs, as a token; undefined for the request's own subject. */
+  readonly label?: string;
+}
+
+/** The request's own subject. */
+export function ownFeed(address: RequestAddress): Feed {
+  return { subject: tokenSubject(address), request: address.request };
+}
+
+/**
+ * All subjects of a request, its own first.
+ * @param labels of the job that it runs, as tokens
+ */
+export function feedsOf(address: RequestAddress, labels: readonly string[]): readonly Feed[] {
+  const { request } = address;
+  return [ownFeed(address), ...labels.map((label) => ({ subject: labelledSubject(label, address), request, label }))];
+}
+
 /** The id of the message with a record. */
-export function recordId({ request }: Pick<RequestAddress, "request">, index: number): string {
-  return `${request}.${index}`;
+export function recordId({ request, label }: Omit<Feed, "subject">, index: number): string {
+  return label === undefined ? `${request}.${index}` : `${request}.${index}.${label}`;
 }
 
 /** A message that JetStream has. */
@@ -24,22 +47,22 @@ export interface Captured {
 }
 
 /**
- * The newest record of a request that JetStream has.
+ * The newest record of a request that JetStream has on one of its subjects.
  * @throws Error while JetStream does not answer
  */
-export async function lastCaptured(bus: Bus, address: RequestAddress): Promise<Captured | undefined> {
+export async function lastCaptured(bus: Bus, feed: Feed): Promise<Captured | undefined> {
   const manager = await bus.jetStream();
-  return find(manager, address, { last_by_subj: tokenSubject(address) });
+  return find(manager, feed, { last_by_subj: feed.subject });
 }
 
 /**
  * The index of the record that a consumer gives next which stands at a place.
  * @throws Error while JetStream does not answer
  */
-export async function nextIndex(bus: Bus, address: RequestAddress, seq: number): Promise<number> {
+export async function nextIndex(bus: Bus, feed: Feed, seq: number): Promise<number> {
   const manager = await bus.jetStream();
-  const next = await find(manager, address, { seq, next_by_subj: tokenSubject(address) });
-  return next?.index ?? ((await lastCaptured(bus, address))?.index ?? -1) + 1;
+  const next = await find(manager, feed, { seq, next_by_subj: feed.subject });
+  return next?.index ?? ((await lastCaptured(bus, feed))?.index ?? -1) + 1;
 }
 
 /**
@@ -49,12 +72,11 @@ export async function nextIndex(bus: Bus, address: RequestAddress, seq: number):
  * @returns undefined where no record at or after `from` is captured
  * @throws Error while JetStream does not answer
  */
-export async function findCaptured(bus: Bus, address: RequestAddress, from: number): Promise<Captured | undefined> {
+export async function findCaptured(bus: Bus, feed: Feed, from: number): Promise<Captured | undefined> {
   const manager = await bus.jetStream();
-  const subject = tokenSubject(address);
-  const next = (seq: number) => find(manager, address, { seq, next_by_subj: subject });
+  const next = (seq: number) => find(manager, feed, { seq, next_by_subj: feed.subject });
   const first = await next(1);
-  const last = await find(manager, address, { last_by_subj: subject });
+  const last = await find(manager, feed, { last_by_subj: feed.subject });
   if (first === undefined || last === undefined) return undefined;
   return firstFrom(first, last, from, next);
 }
@@ -93,19 +115,19 @@ export async function firstFrom(
 
 async function find(
   manager: JetStreamManager,
-  address: RequestAddress,
+  feed: Feed,
   query: { readonly last_by_subj: string } | { readonly seq: number; readonly next_by_subj: string },
 ): Promise<Captured | undefined> {
   try {
-    return capturedOf(address, await manager.streams.getMessage(TOKEN_STREAM, query));
+    return capturedOf(feed, await manager.streams.getMessage(TOKEN_STREAM, query));
   } catch (error) {
     if (isNotFound(error)) return undefined;
     throw error;
   }
 }
 
-function capturedOf({ request }: RequestAddress, { seq, header }: StoredMsg): Captured {
-  const [of, index = "", more] = header.get(ID_HEADER).split(".");
-  const isOurs = of === request && more === undefined && /^\d{1,9}$/.test(index);
+function capturedOf({ request, label }: Feed, { seq, header }: StoredMsg): Captured {
+  const [of, index = "", by, more] = header.get(ID_HEADER).split(".");
+  const isOurs = of === request && by === label && more === undefined && /^\d{1,9}$/.test(index);
   return { seq, index: isOurs ? Number(index) : -1 };
 }

@@ -74,6 +74,15 @@ export const generationSpec = z.object({
 
 export type GenerationSpec = z.infer<typeof generationSpec>;
 
+/**
+ * The labels of the job that a generation runs, as tokens of the subjects on which its records are
+ * published as well (the frame's `meta.labels`, beside the spec; absent where there are none).
+ */
+export const labelTokens = z
+  .array(z.string().regex(/^[\w-]{22}$/))
+  .max(16)
+  .optional();
+
 /** A token that might have been sampled, and its log probability. */
 const tokenChance = z.object({
   id: token,

@@ -10,7 +10,8 @@
 --           stream
 --   ARGV[5] '1' to leave a stream alone that has a record, else '0'
 --   ARGV[6] group
---   Returns {'given', record}       ended by this call; record is '' if the request is no stream
+--   Returns {'given', record, labels}  ended by this call; record is '' if the request is no
+--                                   stream; labels are those of its job (job.lua), '' for none
 --           {'known', kind, body}   it has an outcome already, perhaps this one by an earlier call
 --           {'sealed'}              its log has the final record; the outcome comes with the commit
 --                                   of the worker that holds it
@@ -26,12 +27,13 @@ if ARGV[5] == '1' and redis.call('LLEN', KEYS[2]) > 0 then return {'begun'} end
 if known.parked then withdrawParked(KEYS[1], known.pin, known.parked) end
 local ttl = math.max(tonumber(ARGV[3]), known.ttl)
 local time = redis.call('TIME')
-local record = ''
+local record, labels = '', ''
 if ARGV[4] ~= '' then
   record = string.format('{"index":%d,"choices":[],"final":true,', redis.call('LLEN', KEYS[2])) .. ARGV[4] .. '}'
   redis.call('RPUSH', KEYS[2], record)
   redis.call('PEXPIRE', KEYS[2], ttl)
+  if known.job then labels = redis.call('HGET', jobKey(KEYS[1]:match('^out:({[^}]*}:[^:]*)'), known.job), 'labels') or '' end
 end
 local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 endFromOutside(load, KEYS[1], known, ARGV[6], ARGV[1], ARGV[2], ttl, now, record ~= '')
-return {'given', record}
+return {'given', record, labels}

@@ -3,6 +3,7 @@ import type { TokenRecord } from "../contract/generation.js";
 import type { RequestAddress } from "./address.js";
 import { storeOutcome, type StoredOutcome } from "../contract/outcome.js";
 import type { ErrorCode } from "../errors.js";
+import { parseLabels } from "./job.js";
 import { loadKeyOf } from "./load.js";
 import { GROUP, logKey, outcomeKey } from "./keys.js";
 import type { RedisClient } from "../redis/connect.js";
@@ -23,9 +24,16 @@ export interface Ending {
   readonly unlessBegun?: boolean;
 }
 
+/** The final record that was appended to a stream. */
+export interface LastRecord {
+  readonly record: Buffer;
+  /** For which its records are published, as tokens. */
+  readonly labels: readonly string[];
+}
+
 export type Cancellation =
-  /** `record` is the final record that was appended; undefined where the request is no stream. */
-  | { readonly said: "given"; readonly record: Buffer | undefined }
+  /** `last` is undefined where the request is no stream. */
+  | { readonly said: "given"; readonly last: LastRecord | undefined }
   | { readonly said: "known"; readonly outcome: { readonly kind: string; readonly body: Buffer } }
   | { readonly said: "sealed" | "begun" | "unknown" };
 
@@ -34,12 +42,12 @@ const answers = ["given", "known", "sealed", "begun", "unknown"] as const;
 const script = defineScript<Cancellation>(
   new URL("./cancel.lua", import.meta.url),
   (reply) => {
-    const [first, second, body] = list(reply);
+    const [first, second, third] = list(reply);
     const said = word(first, answers);
-    if (said === "known") return { said, outcome: { kind: text(second), body: bytes(body) } };
+    if (said === "known") return { said, outcome: { kind: text(second), body: bytes(third) } };
     if (said !== "given") return { said };
     const record = bytes(second);
-    return { said, record: record.length === 0 ? undefined : record };
+    return { said, last: record.length === 0 ? undefined : { record, labels: parseLabels(text(third)) } };
   },
   { durable: true },
 );

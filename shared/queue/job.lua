@@ -18,7 +18,9 @@
 --               outcome's body as `failure`; of one that has ended so no request says how it stands
 --     and what the gateway says of it: `type`, `options`, `shown`; `schedule` and `tick` of one
 --     that a schedule has made; `tell` and `target` of one with a webhook of its own
---     (job-events.lua); and `body`, which is there only while the job may be run once more
+--     (job-events.lua); `labels` of one whose records are published for each of its labels, as
+--     tokens with spaces between; and `body`, which is there only while the job may be run once
+--     more
 --   key `jobs:{b}:<tenant>`  sorted set: `m:r` of the tenant's jobs in the bucket, by `at`
 --   key `tenants:{b}`        set: the tenants that have jobs in the bucket (jobs/tidy.lua)
 -- The bodies of jobs that have failed or expired are counted with the results that are kept

@@ -44,6 +44,18 @@ export interface JobRecord {
   /** Of a webhook of its own: its events, with spaces between, and where they go (JSON). */
   readonly tell?: string;
   readonly target?: string;
+  /** Its labels, as `labelsText` has them, where its records are published for each. */
+  readonly labels?: string;
+}
+
+/** Labels in the record of a job, as tokens. */
+export function labelsText(labels: readonly string[]): string {
+  return labels.join(" ");
+}
+
+/** @param text empty or absent where there are none */
+export function parseLabels(text = ""): readonly string[] {
+  return text === "" ? [] : text.split(" ");
 }
 
 /** How a job is tried more than once. */
@@ -68,8 +80,8 @@ const nothing: JobRecord = { type: "", options: "", shown: "", body: Buffer.allo
 
 /** What a request takes in the queue, in bytes, with the record of the job that it runs. */
 export function bytesOf({ frame, job }: { readonly frame: Buffer; readonly job?: JobPart | undefined }): number {
-  const { body, options, shown, target = "" } = job?.record ?? nothing;
-  return frame.length + body.length + options.length + shown.length + target.length;
+  const { body, options, shown, target = "", labels = "" } = job?.record ?? nothing;
+  return frame.length + body.length + options.length + shown.length + target.length + labels.length;
 }
 
 /** The arguments that say this of the request with this number, counted from 1 in its call. */

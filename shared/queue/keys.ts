@@ -3,6 +3,7 @@
  * the keys of many requests from the tag of their bucket. All keys of a bucket carry one hash tag,
  * so that each script touches one Cluster slot.
  */
+import { createHash } from "node:crypto";
 import { bucketTag } from "./bucket-tag.js";
 import { pinText, requestName, type Lane, type RequestAddress } from "./address.js";
 
@@ -313,8 +314,33 @@ export function subjectsOf(tenant: string, model: string | undefined): string {
   return `baton.v1.${tenant}.${model === undefined ? "*" : modelToken(model)}.*`;
 }
 
-/** The subjects of all requests of all tenants. */
-export const ALL_TOKENS_SUBJECT = "baton.v1.*.*.*";
+/**
+ * How a label is named in subjects: its value may be any text, which a token of a subject may not.
+ * It is part of the public contract, so clients may compute it, too.
+ */
+export function labelToken(name: string, value: string): string {
+  return createHash("sha256").update(`${name}:${value}`).digest("base64url").slice(0, LABEL_TOKEN_LENGTH);
+}
+
+/** Of base64url, so 132 bits: nobody finds two labels that have the same. */
+const LABEL_TOKEN_LENGTH = 22;
+
+/**
+ * NATS subject, public: the records of one request that runs a job with a label. It has more tokens
+ * than the request's own subject, so no wildcard but `>` means both.
+ * @param label from `labelToken`
+ */
+export function labelledSubject(label: string, { model, tenant, request }: RequestAddress): string {
+  return `baton.v1.${tenant}.label.${label}.${modelToken(model)}.${request}`;
+}
+
+/** The subjects of all requests of a tenant that run jobs with a label. */
+export function subjectsOfLabel(tenant: string, label: string): string {
+  return `baton.v1.${tenant}.label.${label}.*.*`;
+}
+
+/** The subjects of all requests of all tenants, and those of their labels. */
+export const ALL_TOKENS_SUBJECTS: readonly string[] = ["baton.v1.*.*.*", "baton.v1.*.label.*.*.*"];
 
 function modelToken(model: string): string {
   return model.replaceAll(".", "%2E");

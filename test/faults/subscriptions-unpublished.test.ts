@@ -5,7 +5,15 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { submitInBackground } from "../support/streams/front-doors.js";
-import { askToSubscribe, listen, readCaptured, subscribe, subscription } from "../support/streams/subscriber.js";
+import { subjectOfLabel, submitLabelled, tokenOf } from "../support/streams/labels.js";
+import {
+  askToSubscribe,
+  listen,
+  readCaptured,
+  readCapturedOfMany,
+  subscribe,
+  subscription,
+} from "../support/streams/subscriber.js";
 import { until } from "../support/until.js";
 import { seed, streamScale } from "./scale.js";
 
@@ -58,16 +66,23 @@ describe.each([
       expect(last).toBeGreaterThan(40);
       let deaths = 0;
       for (const index of [0, 37, last]) {
-        // It is there before the request is, and has NATS alone.
+        // They are there before the request is, and have NATS alone.
         const plain = await listen(await subscribe(url, "/v2/subscriptions", { model: "gen-mha" }));
+        const toLabel = await subscribe(url, "/v2/subscriptions", { label: `dies:${index}` });
+        const byLabel = await listen(toLabel);
         writeFileSync(dieBefore, String(index));
-        const id = await submitInBackground(url, ask);
+        const generate = { text_input: ask.prompt, parameters: ask.parameters };
+        const { request: id } = await submitLabelled(url, ask.model, generate, { labels: { dies: String(index) } });
         const told = await subscription(url, id, captureMs === "0" ? {} : { from: 0 });
         expect((await plain.of(told.subject)).texts).toEqual(undisturbed);
+        const labelled = subjectOfLabel("default", `dies:${index}`, ask.model, tokenOf(id));
+        expect((await byLabel.of(labelled)).texts).toEqual(undisturbed);
         expect(existsSync(dieBefore)).toBe(false);
         expect(fleet.workers[0]?.logged("worker process died")).toBe(++deaths);
         expect(await log(url, id)).toEqual(undisturbed);
-        if (captureMs !== "0") expect((await readCaptured(told)).texts).toEqual(undisturbed);
+        if (captureMs === "0") continue;
+        expect((await readCaptured(told)).texts).toEqual(undisturbed);
+        expect((await readCapturedOfMany(toLabel, 1)).get(labelled)?.texts).toEqual(undisturbed);
       }
     },
     timeoutMs,

@@ -4,7 +4,8 @@ import { StreamLab } from "../support/streams/lab.js";
 import { Reader } from "../support/streams/reader.js";
 import { submitInBackground } from "../support/streams/front-doors.js";
 import { holderOf, readStored } from "../support/streams/stored.js";
-import { listen, readCaptured, subscribe, subscription } from "../support/streams/subscriber.js";
+import { subjectOfLabel, submitLabelled, tokenOf } from "../support/streams/labels.js";
+import { listen, readCaptured, readCapturedOfMany, subscribe, subscription } from "../support/streams/subscriber.js";
 import { readWebSocket } from "../support/streams/websocket.js";
 import { nth } from "./pace.js";
 import { seed, streamScale } from "./scale.js";
@@ -91,12 +92,63 @@ describe("a stream whose worker and then a gateway are killed", () => {
   );
 
   it(
+    "is the same for those who read by a label of its job, live and late, and each has its own jobs",
+    async () => {
+      const { fleet, redis } = lab;
+      const [first, second] = [nth(fleet.gateways, 0), nth(fleet.gateways, 1)];
+      const ask = { name: "labelled", model: "gen-mha", prompt: "the label", parameters };
+      await lab.learn([ask]);
+      const toLabel = (label: string) => subscribe(first.url, "/v2/subscriptions", { label });
+      const [toBlue, toTale, toRed] = [
+        await toLabel("team:blue"),
+        await toLabel("kind:tale"),
+        await toLabel("team:red"),
+      ];
+      const live = await Promise.all([toBlue, toTale].map((told) => listen(told)));
+      const submit = async (labels: Readonly<Record<string, string>>, tokens = parameters.max_tokens) => {
+        const generate = { text_input: ask.prompt, parameters: { ...parameters, max_tokens: tokens } };
+        return (await submitLabelled(first.url, ask.model, generate, { labels })).request;
+      };
+      const id = await submit({ team: "blue", kind: "tale" });
+      const subjects = ["team:blue", "kind:tale"].map((label) =>
+        subjectOfLabel("default", label, ask.model, tokenOf(id)),
+      );
+      const read = Promise.all(live.map((reader, i) => reader.of(subjects[i] ?? "")));
+      const bySse = new Reader(second.url, id);
+      await bySse.reach(50);
+      const holder = await holderOf(redis, fleet.workers, id);
+      holder.freeze();
+      const other = await submit({ team: "red" }, 20);
+      await holder.kill();
+      await first.member.kill();
+      await Promise.all([holder.start(), first.member.start()]);
+
+      const { log, takenAt } = await bySse.ended.then(() => readStored(redis, id));
+      expect(log).toEqual(lab.referenceOf(ask));
+      expect(takenAt).toBeGreaterThan(0);
+      for (const { texts } of await read) expect(texts).toEqual(log);
+      for (const [i, told] of [toBlue, toTale].entries()) {
+        expect([...(await readCapturedOfMany(told, 1))].map(([subject, { texts }]) => [subject, texts])).toEqual([
+          [subjects[i], log],
+        ]);
+      }
+      const red = [...(await readCapturedOfMany(toRed, 1))];
+      expect(red.map(([subject]) => subject)).toEqual([
+        subjectOfLabel("default", "team:red", ask.model, tokenOf(other)),
+      ]);
+    },
+    timeoutMs,
+  );
+
+  it(
     "is captured whole although NATS was killed meanwhile",
     async () => {
       const { fleet, redis } = lab;
       const second = nth(fleet.gateways, 1);
       const ask = { name: "without NATS", model: "gen-mha", prompt: "the runner", parameters };
-      const id = await submitInBackground(second.url, ask);
+      const generate = { text_input: ask.prompt, parameters };
+      const labels = { without: "NATS" };
+      const { request: id } = await submitLabelled(second.url, ask.model, generate, { labels });
       const bySse = new Reader(second.url, id);
       await bySse.reach(50);
       await fleet.nats.kill();
@@ -106,6 +158,8 @@ describe("a stream whose worker and then a gateway are killed", () => {
       const { log } = await readStored(redis, id);
       const late = await subscription(second.url, id, { from: 0, ttl: 60_000 });
       expect((await readCaptured(late)).texts).toEqual(log);
+      const toLabel = await subscribe(second.url, "/v2/subscriptions", { label: "without:NATS" });
+      expect([...(await readCapturedOfMany(toLabel, 1)).values()].map(({ texts }) => texts)).toEqual([log]);
     },
     timeoutMs,
   );

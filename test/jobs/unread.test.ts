@@ -42,6 +42,7 @@ it("says that it may have been accepted", async () => {
     printer: new TensorPrinter(),
     jobTtlMs: 60_000,
     resultTtlMs: 60_000,
+    publishesLabels: false,
     box: new SecretBox(undefined),
     hooks: { webhooks: new Webhooks({ redis: lab.redis, buckets: 1 }), allowed: [] },
   });

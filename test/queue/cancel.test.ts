@@ -51,7 +51,7 @@ describe("cancelRequest", () => {
     await appendTokens(streaming(lab.queue), [append]);
     const given = await cancel(lab);
     const log = await logOf(lab, "r1");
-    expect(given).toEqual({ said: "given", record: Buffer.from(log[2] ?? "") });
+    expect(given).toEqual({ said: "given", last: { record: Buffer.from(log[2] ?? ""), labels: [] } });
     expect(tokenRecord.parse(JSON.parse(log[2] ?? ""))).toEqual({
       index: 2,
       choices: [],
@@ -173,7 +173,7 @@ describe("cancelRequest", () => {
 
   it("makes no log for what is no stream", async () => {
     await admitRequest(lab, "r1");
-    expect(await cancel(lab, { ...cancelled, stream: false })).toEqual({ said: "given", record: undefined });
+    expect(await cancel(lab, { ...cancelled, stream: false })).toEqual({ said: "given", last: undefined });
     expect(await lab.redis.exists(logKey(addressOf(lab, "r1")))).toBe(0);
     expect(await outcomeFields(lab, "r1")).not.toHaveProperty("sealed");
     expect(await outcomeFields(lab, "r1")).toMatchObject({ kind: "error" });

@@ -38,7 +38,7 @@ import {
   addressOf,
   giveError,
 } from "../support/queue/lab.js";
-import { silentLog } from "../support/silent.js";
+import { silentBus, silentLog } from "../support/silent.js";
 
 describe("with Redis out of memory", () => {
   const lab = useLab();
@@ -179,7 +179,15 @@ describe("with Redis out of memory", () => {
     await lab.redis.config("SET", "maxmemory", "1");
     const stop = new AbortController();
     const reconciling = reconcileWhileOpen(
-      { queue: lab.queue, outageGuard: steady(), models: 1, living: () => 1, maxIdleMs: undefined, log: silentLog },
+      {
+        queue: lab.queue,
+        outageGuard: steady(),
+        settler: { bus: silentBus },
+        models: 1,
+        living: () => 1,
+        maxIdleMs: undefined,
+        log: silentLog,
+      },
       stop.signal,
     );
     try {

@@ -7,7 +7,7 @@ import { takeBack } from "#shared/queue/work/take-back.js";
 import { takeFrom } from "#shared/queue/work/take-from.js";
 import { reconcileWhileOpen } from "../../worker/lane/reconciler.js";
 import { LabMember } from "../support/queue/member.js";
-import { silentLog } from "../support/silent.js";
+import { silentBus, silentLog } from "../support/silent.js";
 import { admitRequest, steady, take, takeOne, useLab } from "../support/queue/lab.js";
 
 describe("takeFrom", () => {
@@ -95,7 +95,15 @@ describe("strays", () => {
     const stop = new AbortController();
     const { queue } = member;
     const reconciling = reconcileWhileOpen(
-      { queue, outageGuard: steady(), models: 1, living: () => 1, maxIdleMs: undefined, log: silentLog },
+      {
+        queue,
+        outageGuard: steady(),
+        settler: { bus: silentBus },
+        models: 1,
+        living: () => 1,
+        maxIdleMs: undefined,
+        log: silentLog,
+      },
       stop.signal,
     );
     try {

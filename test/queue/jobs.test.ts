@@ -8,6 +8,8 @@ import type { Applicant } from "#shared/queue/admission/admit.js";
 import { limitsOf, type CallNames } from "#shared/queue/admission/limits.js";
 import { listJobs, newestJobs, type JobFilters, type JobPlace } from "#shared/queue/jobs/list.js";
 import { tidyJobs } from "#shared/queue/jobs/tidy.js";
+import { labelsText } from "#shared/queue/job.js";
+import { readLabels } from "#shared/queue/jobs/read-labels.js";
 import { readJob } from "#shared/queue/jobs/read.js";
 import { reapKept } from "#shared/queue/admission/reap-kept.js";
 import { cancelRequest } from "#shared/queue/cancel.js";
@@ -223,6 +225,23 @@ describe("a job", () => {
     await fail("r2");
     expect([await bodyOf("r1"), await bodyOf("r2")]).toEqual([null, "{all}"]);
     expect([(await view("r1"))?.state, (await view("r2"))?.state]).toEqual(["cancelled", "failed"]);
+  });
+
+  it("says under which labels the end of its stream is published, and that of a later request", async () => {
+    const stream = (one: Applicant) => ({ ...one, attendedMs: 0 });
+    const labelled = job("r1", { team: "blue" });
+    const record = labelled.job?.record && { ...labelled.job.record, labels: labelsText(["blue", "tale"]) };
+    await admitAll([stream({ ...labelled, job: { keptMs: 5_000, record } }), stream(job("r2", { team: "blue" }))]);
+    const ending = { code: "expired", message: "", ttlMs: 60_000, stream: true } as const;
+    const end = async (request: string) => {
+      const ended = await cancelRequest(lab.redis, addressOf(lab, request), ending);
+      return ended.said === "given" ? ended.last?.labels : ended.said;
+    };
+    expect([await end("r1"), await end("r2")]).toEqual([["blue", "tale"], []]);
+    expect(await admitAll([stream(again("r1", "r1", "r1-2"))])).toEqual(["admitted"]);
+    const read = (request: string) => readLabels(lab.redis, addressOf(lab, request));
+    expect([await read("r1-2"), await read("r2"), await read("nobody")]).toEqual([["blue", "tale"], [], []]);
+    expect(await end("r1-2")).toEqual(["blue", "tale"]);
   });
 
   it("is run once more by one of those who ask, and keeps its name", async () => {

@@ -1,9 +1,11 @@
 /** A lane that nobody serves any more: what is queued in it ends in words, and leaves nothing. */
 import { beforeEach, describe, expect, it } from "vitest";
+import { feedsOf } from "#shared/capture/captured.js";
 import { readOutcome } from "#shared/contract/outcome.js";
+import { connectBus, type Bus } from "#shared/nats/connect.js";
 import type { Applicant } from "#shared/queue/admission/admit.js";
 import { pinOf, type Lane } from "#shared/queue/address.js";
-import { laneKeys, registryKeys, unpublishedKey } from "#shared/queue/keys.js";
+import { labelToken, laneKeys, registryKeys, unpublishedKey } from "#shared/queue/keys.js";
 import { announce } from "#shared/queue/work/announce.js";
 import { appendTokens } from "#shared/queue/work/append-tokens.js";
 import { bury } from "#shared/queue/work/bury.js";
@@ -19,6 +21,7 @@ import { noteOtherLanes } from "../../worker/lane/reconciler.js";
 import { lookAfterPins } from "../../worker/upkeep/upkeep.js";
 import { announcementOf, servedModel } from "../fixtures/served-models.js";
 import {
+  addressOf,
   admit,
   admitRequest,
   admitStep,
@@ -42,7 +45,9 @@ import {
   useLab,
   type Lab,
 } from "../support/queue/lab.js";
-import { silentLog } from "../support/silent.js";
+import { silentBus, silentLog } from "../support/silent.js";
+import { startNats } from "../support/fleet/nats.js";
+import { until } from "../support/until.js";
 
 const never = new AbortController().signal;
 
@@ -53,9 +58,9 @@ async function outcomeOfRequest(lab: Lab, request: string) {
 }
 
 /** Clears the lab's lane by a worker that serves something else. */
-function clear(lab: Lab, more: { readonly streams?: boolean; readonly hasHeir?: boolean } = {}) {
+function clear(lab: Lab, more: { readonly streams?: boolean; readonly hasHeir?: boolean; readonly bus?: Bus } = {}) {
   const queue = { redis: lab.redis, consumer: "other.1", lane: lab.lane, streams: more.streams ?? false };
-  return clearLane({ queue, maxIdleMs: IDLE_MS, hasHeir: more.hasHeir ?? false }, never);
+  return clearLane({ queue, bus: more.bus ?? silentBus, maxIdleMs: IDLE_MS, hasHeir: more.hasHeir ?? false }, never);
 }
 
 describe("clearing a lane", () => {
@@ -104,6 +109,29 @@ describe("clearing a lane", () => {
     expect(await outcomeOfRequest(lab, "waiting")).toBe("unavailable");
     expect(JSON.parse((await logOf(lab, "waiting")).at(-1) ?? "")).toMatchObject({ final: true, reason: "error" });
     expect(await left()).toEqual({ entries: 0, pending: 0 });
+  });
+
+  it("tells of such an end on NATS, under the labels of its job, too", async () => {
+    const nats = await startNats();
+    const bus = connectBus({ url: nats.url, name: "lab", log: silentLog });
+    try {
+      await until(() => bus.isUp());
+      const labels = [labelToken("team", "blue"), labelToken("kind", "tale")];
+      const record = { type: "generate", options: "{}", shown: "{}", body: Buffer.alloc(0), labels: labels.join(" ") };
+      await admit(lab.redis, { gateway: "gw", limits: LIMITS }, [
+        { ...applicant(lab.lane, "labelled", "labelled"), job: { keptMs: 5_000, record } },
+      ]);
+      const heard: string[][] = [];
+      const subjects = feedsOf(addressOf(lab, "labelled"), labels).map(({ subject }) => subject);
+      for (const one of subjects) await bus.subscribe(one, (message) => void heard.push([one, message.toString()]));
+      expect(await clear(lab, { streams: true, bus })).toBe(1);
+      const [last = ""] = await logOf(lab, "labelled");
+      await until(() => heard.length === subjects.length);
+      expect(heard).toEqual(subjects.map((one) => [one, last]));
+    } finally {
+      await bus.close();
+      await nats.dispose();
+    }
   });
 
   it("takes what gone workers have left, and leaves what a living one still finishes", async () => {
@@ -180,7 +208,15 @@ describe("looking after pins", () => {
       await announce(lab.redis, served("new.1", "9"));
       await notePins(lab.redis, [pinned(lab.lane.version), pinned("9")]);
       await admitRequest(lab, "early");
-      const terms = { redis: lab.redis, worker: "new.1", buckets: 1, clocks, outageGuard: steady(), log: silentLog };
+      const terms = {
+        redis: lab.redis,
+        bus: silentBus,
+        worker: "new.1",
+        buckets: 1,
+        clocks,
+        outageGuard: steady(),
+        log: silentLog,
+      };
       const looking = [1, 2].map(() => lookAfterPins(terms, over.signal));
       try {
         await expect.poll(() => lab.redis.get(registryKeys.settled)).not.toBeNull();
@@ -226,7 +262,15 @@ describe("looking after pins", () => {
       const queue = oneLane(lab.redis, newer, "new.1");
       const first = await takeOne(queue);
       expect(await removeLane(lab.redis, lab.lane)).toBe("removed");
-      const terms = { redis: lab.redis, worker: "new.1", buckets: 1, clocks, outageGuard: steady(), log: silentLog };
+      const terms = {
+        redis: lab.redis,
+        bus: silentBus,
+        worker: "new.1",
+        buckets: 1,
+        clocks,
+        outageGuard: steady(),
+        log: silentLog,
+      };
       const looking = lookAfterPins(terms, over.signal);
       try {
         await expect.poll(() => lab.redis.get(registryKeys.settled), { timeout: 30_000 }).not.toBeNull();
@@ -248,7 +292,15 @@ describe("looking after pins", () => {
     await notePins(lab.redis, [pinned(lab.lane.version)]);
     await lab.redis.set(registryKeys.version, "wiped");
     await admitRequest(lab, "r");
-    const terms = { redis: lab.redis, worker: "new.1", buckets: 1, clocks, outageGuard: steady(), log: silentLog };
+    const terms = {
+      redis: lab.redis,
+      bus: silentBus,
+      worker: "new.1",
+      buckets: 1,
+      clocks,
+      outageGuard: steady(),
+      log: silentLog,
+    };
     const looking = lookAfterPins(terms, over.signal);
     try {
       await expect.poll(() => lab.redis.exists(registryKeys.upkeep)).toBe(1);

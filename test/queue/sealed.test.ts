@@ -172,6 +172,7 @@ describe("a sealed request", () => {
       {
         queue: streaming(lab.queue),
         outageGuard: steady(),
+        settler: { bus: silentBus },
         models: 1,
         living: () => 1,
         maxIdleMs: IDLE_MS,

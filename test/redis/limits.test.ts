@@ -74,7 +74,7 @@ function gateway(name: string, loads = loadsWithin(limits)) {
     idempotencyTtlMs: 60_000,
   };
   const record = { type: "infer", options: "{}", shown: "{}", body: Buffer.alloc(5) };
-  const job = { asked: "", part: { keptMs: 60_000, record } };
+  const job = { asked: "", labels: [], part: { keptMs: 60_000, record } };
   return async (
     bucket: number,
     request: string,

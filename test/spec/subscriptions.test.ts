@@ -11,6 +11,7 @@ import {
 } from "nats";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { startFleet } from "../support/fleet/fleet.js";
+import { submitLabelled } from "../support/streams/labels.js";
 import { askToSubscribe, openNats, readCaptured, type Subscription } from "../support/streams/subscriber.js";
 import { until } from "../support/until.js";
 
@@ -48,9 +49,12 @@ const generate = (headers: Readonly<Record<string, string>>, tokens = 40) =>
     headers,
   );
 
-async function log(id: string, headers: Readonly<Record<string, string>>): Promise<string[]> {
+const log = (id: string, headers: Readonly<Record<string, string>>) =>
+  recordsOf(`${served.url}/v2/requests/${id}/stream`, headers);
+
+async function recordsOf(url: string, headers: Readonly<Record<string, string>> = {}): Promise<string[]> {
   for (;;) {
-    const answer = await fetch(`${served.url}/v2/requests/${id}/stream`, { headers });
+    const answer = await fetch(url, { headers });
     const records = ((await answer.json()) as unknown[]).map((record) => JSON.stringify(record));
     if (answer.headers.get("stream-closed") === "true") return records;
   }
@@ -369,6 +373,18 @@ describe("a deployment without capture, or without credentials for NATS", () => 
       const { status, body } = await askToSubscribe(url, "/v2/subscriptions");
       expect([status, body.code]).toEqual([501, "unsupported"]);
       expect(body.error).toContain("BATON_NATS_SIGNING_SEED");
+      // So nobody could read by labels, and nothing is published for them.
+      const own = await connect({ servers: fleet.nats.url });
+      const heard: string[] = [];
+      own.subscribe("baton.v1.>", { callback: (_, { subject }) => void heard.push(subject) });
+      await own.flush();
+      const ask = { text_input: "the baton", parameters: { max_tokens: 20 } };
+      const { request } = await submitLabelled(url, "gen-mha", ask, { labels: { team: "blue" } });
+      const records = await recordsOf(`${url}/v2/requests/${request}/stream`);
+      const [token = ""] = request.split(".");
+      await until(() => heard.length >= records.length);
+      expect(heard).toEqual(records.map(() => `baton.v1.default.gen-mha.${token}`));
+      await own.close();
     } finally {
       await fleet.dispose();
     }

@@ -3,7 +3,9 @@
  * after somebody deleted an entry by hand, and puts them right. The workers of a model take turns.
  */
 import type { Logger } from "pino";
+import { publishEnd } from "#shared/capture/capture.js";
 import { errorKinds } from "#shared/errors.js";
+import type { Bus } from "#shared/nats/connect.js";
 import type { RequestAddress } from "#shared/queue/address.js";
 import { GROUP, laneKeys } from "#shared/queue/keys.js";
 import { cancelRequest } from "#shared/queue/cancel.js";
@@ -25,6 +27,7 @@ import { requeue } from "#shared/queue/work/requeue.js";
 import { sealedOutcome } from "#shared/queue/work/sealed-outcome.js";
 import { owners, strays } from "#shared/queue/work/strays.js";
 import type { OutageGuard } from "./outage-guard.js";
+import type { Settler } from "./settle.js";
 import { tellGateway } from "./tell-gateway.js";
 
 export interface Reconciler {
@@ -36,6 +39,7 @@ export interface Reconciler {
   /** How many workers the fleet has, as far as this one knows. */
   readonly living: () => number;
   readonly outageGuard: OutageGuard;
+  readonly settler: Pick<Settler, "bus">;
   readonly log: Logger;
 }
 
@@ -140,7 +144,6 @@ async function requeueOrphans(queue: LaneQueue, log: Logger): Promise<void> {
 /** @param entries how many the lane had just now */
 async function mendBusy(queue: LaneQueue, entries: number, reconciler: Reconciler, signal: AbortSignal): Promise<void> {
   const { redis, lane } = queue;
-  const { log } = reconciler;
   const lot = Math.random();
   const { live } = laneKeys(lane);
   const count = await redis.zcount(live, "+inf", "+inf");
@@ -151,7 +154,7 @@ async function mendBusy(queue: LaneQueue, entries: number, reconciler: Reconcile
   // take longer than the drain may.
   for (let i = 0; i < busy.length && !signal.aborted; i += LOOKS_AT_ONCE) {
     const some = busy.slice(i, i + LOOKS_AT_ONCE);
-    await Promise.all(some.map((name) => mend(queue, name, log)));
+    await Promise.all(some.map((name) => mend(queue, name, reconciler)));
     if (lot < 1 / AGREED_EVERY) await noteOtherLanes(queue, some, reconciler);
   }
 }
@@ -205,23 +208,26 @@ async function buryStrays(queue: LaneQueue, { outageGuard, log }: Reconciler, si
 }
 
 /** Ends the request of a sequence whose queued step is gone, and lets the sequence go on. */
-async function mend(queue: LaneQueue, name: string, log: Logger): Promise<void> {
+async function mend(queue: LaneQueue, name: string, { settler, log }: Reconciler): Promise<void> {
   const address = await mendSequence(queue, name);
   if (address === undefined) return;
   log.error({ request: address.request }, "a queued step was deleted from outside");
   // The sequence will not be found broken again, so no later round knows of this request.
-  await retrying(() => end(queue, address), { budgetMs: END_BUDGET_MS });
+  await retrying(() => end(queue, settler.bus, address), { budgetMs: END_BUDGET_MS });
 }
 
-async function end({ redis, streams = false }: LaneQueue, address: RequestAddress): Promise<void> {
-  const { said } = await cancelRequest(redis, address, {
+async function end({ redis, streams = false }: LaneQueue, bus: Bus, address: RequestAddress): Promise<void> {
+  const cancelled = await cancelRequest(redis, address, {
     code: "request_lost",
     message: errorKinds.request_lost.texts.destroyed,
     ttlMs: OUTCOME_TTL_MS,
     stream: streams,
   });
-  if (said === "given") await tellGateway(redis, address);
-  if (said !== "sealed") return;
+  if (cancelled.said === "given") {
+    if (cancelled.last !== undefined) void publishEnd({ redis, bus }, address, cancelled.last);
+    await tellGateway(redis, address);
+  }
+  if (cancelled.said !== "sealed") return;
   // The stream's readers have been told how it ended. The commit that would have said the same is
   // refused from now on, because the sequence has moved on. So its outcome is written here.
   const [progress] = await readProgress(redis, [address]);

@@ -6,10 +6,9 @@
  * before JetStream has its last record.
  */
 import type { Logger } from "pino";
-import { capture, messageOf, publishAgain } from "#shared/capture/capture.js";
-import { recordId, TOKEN_STREAM } from "#shared/capture/captured.js";
+import { capture, messageOf, publishAgain, publishOn } from "#shared/capture/capture.js";
+import { feedsOf, recordId, TOKEN_STREAM, type Feed } from "#shared/capture/captured.js";
 import type { Bus } from "#shared/nats/connect.js";
-import { tokenSubject } from "#shared/queue/keys.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay, within } from "#shared/retry.js";
 import type { Stream } from "./stream.js";
@@ -35,8 +34,9 @@ const GIVE_UP_MS = 300_000;
 /** So many ended requests wait for JetStream at a time; more are given up at once. */
 const MOST_WAITING = 1_000;
 
-/** What is known of the messages of one stream. */
+/** What is known of the messages of one stream. All of its subjects have the same. */
 interface Sent {
+  readonly feeds: readonly Feed[];
   /** The connection over which they go; `NONE` where some may not have arrived. */
   connection: number;
   /** The index behind the newest record that was published, here or before. */
@@ -80,13 +80,12 @@ export class TokenPublisher {
       return;
     }
     sent.next = sent.tail;
-    const address = stream.held.delivery;
-    const subject = tokenSubject(address);
     for (const [i, record] of records.entries()) {
       const message = messageOf(bus, record);
-      if (!bus.captures) bus.publish(subject, message);
-      else if (!isOver || first + i < sent.tail - 1) bus.publish(subject, message, recordId(address, first + i));
-      else sent.stored = this.#store(subject, message, recordId(address, first + i));
+      const index = first + i;
+      if (!bus.captures) publishOn(bus, sent.feeds, message);
+      else if (isOver && index === sent.tail - 1) sent.stored = this.#store(sent.feeds, message, index);
+      else for (const feed of sent.feeds) bus.publish(feed.subject, message, recordId(feed, index));
     }
   }
 
@@ -123,17 +122,18 @@ export class TokenPublisher {
   #sentOf(stream: Stream, connection: number, next: number): Sent {
     let sent = this.#sent.get(stream);
     if (sent === undefined) {
-      sent = { connection, next, tail: next, filling: undefined, stored: undefined };
+      const feeds = feedsOf(stream.held.delivery, stream.labels);
+      sent = { feeds, connection, next, tail: next, filling: undefined, stored: undefined };
       this.#sent.set(stream, sent);
     }
     return sent;
   }
 
-  async #store(subject: string, message: Buffer, id: string): Promise<boolean> {
+  async #store(feeds: readonly Feed[], message: Buffer, index: number): Promise<boolean> {
     const { bus } = this.#settings;
     const connection = bus.connections();
     try {
-      await bus.store(TOKEN_STREAM, subject, message, id);
+      await Promise.all(feeds.map((feed) => bus.store(TOKEN_STREAM, feed.subject, message, recordId(feed, index))));
       return bus.connections() === connection;
     } catch {
       return false;
@@ -172,11 +172,11 @@ export class TokenPublisher {
   }
 
   /** @returns the index behind the last record that was published */
-  async #publishFromLog({ held }: Stream, { next, tail }: Sent): Promise<number> {
-    if (this.#settings.bus.captures) return capture(this.#settings, held.delivery);
+  async #publishFromLog({ held, labels }: Stream, { next, tail }: Sent): Promise<number> {
+    if (this.#settings.bus.captures) return capture(this.#settings, held.delivery, labels);
     // Nothing was appended here: all that there is was another worker's.
-    if (tail === 0) return publishAgain(this.#settings, held.delivery, -UNSURE);
+    if (tail === 0) return publishAgain(this.#settings, held.delivery, labels, -UNSURE);
     const from = Math.max(0, next - UNSURE);
-    return from + (await publishAgain(this.#settings, held.delivery, from));
+    return from + (await publishAgain(this.#settings, held.delivery, labels, from));
   }
 }

@@ -9,7 +9,7 @@ const generation = { key: "1-0", next: 4 } as NewGeneration;
 function begin(restMs?: number): Stream {
   const held = { delivery: { entry: "1-0" }, expiresAt: 1_000 } as unknown as Held;
   const spec = { sampling: { choices: 3 }, restMs } as unknown as GenerationSpec;
-  return new Stream({ held, takenOver: true, spec });
+  return new Stream({ held, takenOver: true, spec, labels: [] });
 }
 
 const moves = {

@@ -1,5 +1,5 @@
 /** A stream at this worker, from the moment that the loop takes it on until its end here. */
-import { generationSpec, type GenerationSpec } from "#shared/contract/generation.js";
+import { generationSpec, labelTokens, type GenerationSpec } from "#shared/contract/generation.js";
 import type { Held } from "../lane/holdings.js";
 import type { NewGeneration } from "../engine/protocol.js";
 
@@ -46,20 +46,24 @@ export interface StreamFacts {
   /** It was delivered to another worker before, or to this one before its connection was cut. */
   readonly takenOver: boolean;
   readonly spec: GenerationSpec;
+  /** Of the job that it runs, as tokens: its records are published for each. */
+  readonly labels: readonly string[];
 }
 
 export class Stream implements StreamFacts {
   readonly held: Held;
   readonly takenOver: boolean;
   readonly spec: GenerationSpec;
+  readonly labels: readonly string[];
   /** When the loop took it on, on `performance.now()`'s clock. */
   readonly #begunAt = performance.now();
   #state: StreamState = { kind: "preparing" };
 
-  constructor({ held, takenOver, spec }: StreamFacts) {
+  constructor({ held, takenOver, spec, labels }: StreamFacts) {
     this.held = held;
     this.takenOver = takenOver;
     this.spec = spec;
+    this.labels = labels;
   }
 
   get state(): StreamState {
@@ -144,11 +148,13 @@ export class Stream implements StreamFacts {
  * before
  */
 export function streamOf(held: Held, takenOver: boolean): Stream {
-  const { generation } = held.request.meta;
+  const { generation, labels } = held.request.meta;
   return new Stream({
     held,
     takenOver,
     spec: generationSpec.parse(generation),
+    // What reads otherwise would be no subject of ours. It does not keep the request from running.
+    labels: labelTokens.safeParse(labels).data ?? [],
   });
 }
 

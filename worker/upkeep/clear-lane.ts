@@ -3,7 +3,9 @@
  * it, by owning entries and committing them, so that the sequences of steps go on.
  */
 import { outcomeOf, storeOutcome } from "#shared/contract/outcome.js";
+import { publishEnd } from "#shared/capture/capture.js";
 import { errorKinds, InferenceError } from "#shared/errors.js";
+import type { Bus } from "#shared/nats/connect.js";
 import type { Delivery } from "#shared/queue/entry.js";
 import { cancelRequest } from "#shared/queue/cancel.js";
 import { registryKeys } from "#shared/queue/keys.js";
@@ -26,6 +28,7 @@ import { tellGateway } from "../lane/tell-gateway.js";
 /** A lane that nobody serves. */
 export interface RetiredLane {
   readonly queue: LaneQueue;
+  readonly bus: Bus;
   /** How long the model's sequences are kept between their steps; undefined where it has none. */
   readonly maxIdleMs: number | undefined;
   /** Whether its sequences can go on under another version. */
@@ -89,17 +92,20 @@ async function takeFromTheGone(queue: LaneQueue): Promise<Taken> {
  * Gives a request its outcome, as from outside of a worker. The commit of the settlement then only
  * takes the entry out of the queue, unless the outcome is what the stream's log says already.
  */
-async function end({ queue, hasHeir }: RetiredLane, delivery: Delivery): Promise<Settlement> {
+async function end({ queue, bus, hasHeir }: RetiredLane, delivery: Delivery): Promise<Settlement> {
   const { redis, streams = false } = queue;
   const { sequence, start, outcomeTtlMs: ttlMs } = delivery;
   // A step without START was to continue a state. All else can be asked of the present version.
   const canComeAgain = sequence === undefined || start || hasHeir;
   const code = canComeAgain ? "unavailable" : "version_retired";
   const message = canComeAgain ? errorKinds.unavailable.texts.versionLeft : errorKinds.version_retired.texts.meanwhile;
-  const { said } = await cancelRequest(redis, delivery, { code, message, ttlMs, stream: streams });
-  if (said === "given") await tellGateway(redis, delivery);
+  const cancelled = await cancelRequest(redis, delivery, { code, message, ttlMs, stream: streams });
+  if (cancelled.said === "given") {
+    if (cancelled.last !== undefined) void publishEnd({ redis, bus }, delivery, cancelled.last);
+    await tellGateway(redis, delivery);
+  }
   let outcome = storeOutcome(outcomeOf(new InferenceError(code, message)));
-  if (said === "sealed") {
+  if (cancelled.said === "sealed") {
     const [progress] = await readProgress(redis, [delivery]);
     outcome = sealedOutcome(progress?.records ?? []);
   }

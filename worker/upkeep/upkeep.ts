@@ -4,6 +4,7 @@
  * model, one at a time. Mostly there is nothing to do, and that costs two short commands a look.
  */
 import type { Logger } from "pino";
+import type { Bus } from "#shared/nats/connect.js";
 import type { Lane } from "#shared/queue/address.js";
 import { laneKeys, registryKeys } from "#shared/queue/keys.js";
 import { readAnnouncements, readMembers, type Members } from "#shared/queue/members.js";
@@ -23,6 +24,7 @@ import { hasHeir, standingOf, type Serving } from "./standing.js";
 
 export interface UpkeepSettings {
   readonly redis: RedisClient;
+  readonly bus: Bus;
   readonly worker: string;
   /** How many lanes each model version has. */
   readonly buckets: number;
@@ -118,13 +120,13 @@ async function readServing({ redis, clocks }: UpkeepSettings): Promise<Serving> 
 
 /** Ends what is queued for a pin, and forgets the pin once nothing of it can come any more. */
 async function clear(settings: UpkeepSettings, { pin, standing, serving }: Unserved, signal: AbortSignal) {
-  const { redis, worker, buckets, log } = settings;
+  const { redis, bus, worker, buckets, log } = settings;
   const { model, version, streams, maxIdleMs } = pin;
   const queues = lanesOf({ ...pin, buckets }).map((lane) => inLane({ redis, consumer: worker, streams }, lane));
   const filled = await Promise.all(queues.map(({ lane }) => hasWork(redis, lane)));
   let ended = 0;
   for (const queue of queues.filter((_, bucket) => filled[bucket])) {
-    ended += await clearLane({ queue, maxIdleMs, hasHeir: hasHeir(pin, serving) }, signal);
+    ended += await clearLane({ queue, bus, maxIdleMs, hasHeir: hasHeir(pin, serving) }, signal);
   }
   if (ended > 0) log.warn({ model, version, ended }, "requests for a version that nobody serves any more were ended");
   if (standing !== "forgotten" || signal.aborted) return;

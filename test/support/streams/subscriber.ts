@@ -148,3 +148,32 @@ export async function readCaptured(told: Subscription, most = Infinity, acknowle
     await connection.close();
   }
 }
+
+/**
+ * Reads from JetStream until so many requests have ended.
+ * @param told may be of many requests
+ * @returns what came of each, by its subject
+ */
+export async function readCapturedOfMany(told: Subscription, ends: number): Promise<Map<string, Read>> {
+  const { jetstream } = told;
+  if (jetstream === null) throw new Error("nothing is captured");
+  const connection = await openNats(told);
+  const found = new Map<string, Records>();
+  try {
+    const consumer = await connection.jetstream().consumers.get(jetstream.stream, jetstream.consumer);
+    for (let ended = 0; ended < ends;) {
+      const batch = await consumer.fetch({ max_messages: 100, expires: 1_000 });
+      for await (const message of batch as AsyncIterable<JsMsg>) {
+        const records = found.get(message.subject) ?? new Records(0);
+        found.set(message.subject, records);
+        if (records.take(message.string())) ended++;
+        message.ack();
+        if (ended >= ends) break;
+      }
+    }
+    await connection.flush();
+    return found;
+  } finally {
+    await connection.close();
+  }
+}

@@ -1,0 +1,15 @@
+/** For which labels the records of a request are published, beside its own subject. */
+import type { RedisClient } from "../../redis/connect.js";
+import { parseRequestName, type RequestAddress } from "../address.js";
+import { parseLabels } from "../job.js";
+import { jobKey, outcomeKey } from "../keys.js";
+
+/**
+ * @param address of a stream
+ * @returns those of the job that the request runs, as tokens
+ */
+export async function readLabels(redis: RedisClient, address: RequestAddress): Promise<readonly string[]> {
+  const job = await redis.hget(outcomeKey(address), "job");
+  if (job === null) return [];
+  return parseLabels((await redis.hget(jobKey({ ...address, ...parseRequestName(job) }), "labels")) ?? undefined);
+}
