@@ -5,6 +5,7 @@ import { recordOf } from "../stream/records.js";
 import {
   bodyOf,
   bodyParts,
+  catchUpHeaders,
   cursorAfter,
   entityTag,
   isKnown,
@@ -114,6 +115,15 @@ describe("a piece", () => {
     const piece = { records: [silent], next: 2, isUpToDate: true, isOver: false };
     expect(bodyOf(piece, "ai-sdk", "r")).toBe("[]");
     expect(pieceEvents(piece, "ai-sdk", "r", "7")).not.toContain("event: data");
+  });
+
+  it("is not told together with the end as AG-UI's events, whose readers would drop it", () => {
+    const last = { ...whole, records: records.slice(2) };
+    expect(pieceEvents(last, "ag-ui", "r", "7")).toMatch(/RUN_FINISHED.*"streamCursor":"7","upToDate":true\}\n\n$/s);
+    expect(pieceEvents({ ...whole, records: [] }, "ag-ui", "r", "7")).toContain('"streamClosed":true');
+    expect(catchUpHeaders("r", "ag-ui", 2, whole)).not.toHaveProperty("stream-closed");
+    expect(catchUpHeaders("r", "ag-ui", 3, whole)).toHaveProperty("stream-closed", "true");
+    expect(catchUpHeaders("r", "ai-sdk", 2, whole)).toHaveProperty("stream-closed", "true");
   });
 
   it("keeps the lines of a text in an event", () => {

@@ -90,6 +90,16 @@ export function cursorAfter(given: number | undefined, now: number, random: numb
   return String(given + 1 + Math.floor((random * CURSOR_JITTER_MS) / CURSOR_INTERVAL_MS));
 }
 
+/**
+ * What a reader of a form is told of where it stands. TanStack AI's transport drops records with
+ * which it is told that the stream is closed. Readers of AG-UI's events are told that when they
+ * come back, as if the stream had been closed a moment after its last record.
+ * @param count how many records it is given with that
+ */
+export function toldOf<Standing extends Tail>(standing: Standing, format: Format, count: number): Standing {
+  return format === "ag-ui" && count > 0 ? { ...standing, isOver: false } : standing;
+}
+
 /** The headers that say where a reader stands who has read up to `next`. */
 export function standing({ next, isUpToDate, isOver }: Tail & { readonly isUpToDate: boolean }) {
   return {
@@ -147,7 +157,8 @@ function written(records: readonly StreamRecord[], format: Format, id: string): 
 }
 
 /** The headers of an answer with all that was there when it was asked for, which may be cached. */
-export function catchUpHeaders(id: string, format: Format, from: number, tail: Tail): Record<string, string> {
+export function catchUpHeaders(id: string, format: Format, from: number, end: Tail): Record<string, string> {
+  const tail = toldOf(end, format, end.next - from);
   return {
     ...commonHeaders(id, format),
     ...standing({ ...tail, isUpToDate: true }),
@@ -162,7 +173,7 @@ export function catchUpHeaders(id: string, format: Format, from: number, tail: T
  * are one text, so that no reader has the records without knowing where to go on.
  */
 export function pieceEvents(piece: Piece, format: Format, id: string, cursor: string): string {
-  const { next, isUpToDate, isOver } = piece;
+  const { next, isUpToDate, isOver } = toldOf(piece, format, piece.records.length);
   const body = bodyOf(piece, format, id);
   const data = body === "" || body === "[]" ? "" : eventText({ event: "data", data: body });
   const control = {

@@ -22,6 +22,7 @@ import {
   pieceEvents,
   readAsked,
   standing,
+  toldOf,
   type Asked,
   type Format,
 } from "./durable-form.js";
@@ -188,9 +189,6 @@ async function pieceAtTail(log: StreamLog): Promise<Piece> {
 }
 
 function given(id: string, format: Format, piece: Piece): Reply {
-  return {
-    status: 200,
-    headers: { ...commonHeaders(id, format), ...standing(piece) },
-    body: [bodyOf(piece, format, id)],
-  };
+  const headers = { ...commonHeaders(id, format), ...standing(toldOf(piece, format, piece.records.length)) };
+  return { status: 200, headers, body: [bodyOf(piece, format, id)] };
 }
