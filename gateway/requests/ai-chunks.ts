@@ -14,8 +14,8 @@ interface Teller {
   /** Precedes what record 0 says. */
   readonly beginning: readonly object[];
   /** Gives the JSON of a chunk. */
-  text(json: string): string;
-  ending(ending: Ending): readonly object[];
+  readonly text: (json: string) => string;
+  readonly ending: (ending: Ending) => readonly object[];
 }
 
 type Ending = Pick<TokenRecord, "reason" | "error"> & { readonly finishReason: "stop" | "length" | undefined };

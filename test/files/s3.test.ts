@@ -1,4 +1,4 @@
-/** Files in S3: a local server that speaks its protocol and checks signatures, and OpenAI's own client. */
+/** Files in S3: a local server that checks signatures as Amazon does, and OpenAI's own client. */
 import OpenAI, { NotFoundError, toFile } from "openai";
 import { CreateBucketCommand, ListObjectsV2Command, S3Client } from "@aws-sdk/client-s3";
 import { afterAll, beforeAll, expect, it } from "vitest";
