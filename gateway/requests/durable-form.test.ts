@@ -5,6 +5,7 @@ import { recordOf } from "../stream/records.js";
 import {
   bodyOf,
   bodyParts,
+  catchUpHeaders,
   cursorAfter,
   entityTag,
   isKnown,
@@ -60,6 +61,7 @@ describe("what a reader asks", () => {
       ask("", "text/event-stream").format,
     ];
     expect(formats).toEqual(["text", "text", "text", "json", "json", "json", "json"]);
+    expect([ask("?format=ai-sdk").format, ask("?format=ag-ui", "text/plain").format]).toEqual(["ai-sdk", "ag-ui"]);
   });
 });
 
@@ -80,37 +82,53 @@ it("a cursor counts intervals of 20 s since 9 October 2024, and is always later 
 
 describe("a piece", () => {
   it("is the array of its records, byte for byte, or the text of choice 0", () => {
-    expect(bodyOf(whole, "json")).toBe(`[${recordAt(0)},${recordAt(1)},${lastRecord(2)}]`);
-    expect(bodyOf(whole, "text")).toBe("t0 ét1 é");
-    expect(bodyOf({ ...whole, records: [] }, "json")).toBe("[]");
+    expect(bodyOf(whole, "json", "r")).toBe(`[${recordAt(0)},${recordAt(1)},${lastRecord(2)}]`);
+    expect(bodyOf(whole, "text", "r")).toBe("t0 ét1 é");
+    expect(bodyOf({ ...whole, records: [] }, "json", "r")).toBe("[]");
   });
 
   it("is the same in parts", async () => {
     async function* pages() {
       yield* await Promise.resolve([records.slice(0, 1), [], records.slice(1)]);
     }
-    for (const format of ["json", "text"] as const) {
+    for (const format of ["json", "text", "ai-sdk", "ag-ui"] as const) {
       let parts = "";
-      for await (const part of bodyParts(pages(), format)) parts += part;
-      expect(parts).toBe(bodyOf(whole, format));
+      for await (const part of bodyParts(pages(), format, "r")) parts += part;
+      expect(parts).toBe(bodyOf(whole, format, "r"));
     }
   });
 
   it("is one text of two events, the second of which says where to go on", () => {
     const open = { records: records.slice(0, 1), next: 1, isUpToDate: true, isOver: false };
-    expect(pieceEvents(open, "json", "7")).toBe(
+    expect(pieceEvents(open, "json", "r", "7")).toBe(
       `event: data\ndata: [${recordAt(0)}]\n\n` +
         `event: control\ndata: {"streamNextOffset":"0000000001","streamCursor":"7","upToDate":true}\n\n`,
     );
     const silent = { ...whole, records: records.slice(2) };
-    expect(pieceEvents(silent, "text", "7")).toBe(
+    expect(pieceEvents(silent, "text", "r", "7")).toBe(
       `event: control\ndata: {"streamNextOffset":"0000000003","upToDate":true,"streamClosed":true}\n\n`,
     );
   });
 
+  it("has no event of records that say nothing in its form", () => {
+    const silent = recordOf(1, recordAt(1, { choices: [{ index: 0, text: "", tokens: [1] }] }));
+    const piece = { records: [silent], next: 2, isUpToDate: true, isOver: false };
+    expect(bodyOf(piece, "ai-sdk", "r")).toBe("[]");
+    expect(pieceEvents(piece, "ai-sdk", "r", "7")).not.toContain("event: data");
+  });
+
+  it("is not told together with the end as AG-UI's events, whose readers would drop it", () => {
+    const last = { ...whole, records: records.slice(2) };
+    expect(pieceEvents(last, "ag-ui", "r", "7")).toMatch(/RUN_FINISHED.*"streamCursor":"7","upToDate":true\}\n\n$/s);
+    expect(pieceEvents({ ...whole, records: [] }, "ag-ui", "r", "7")).toContain('"streamClosed":true');
+    expect(catchUpHeaders("r", "ag-ui", 2, whole)).not.toHaveProperty("stream-closed");
+    expect(catchUpHeaders("r", "ag-ui", 3, whole)).toHaveProperty("stream-closed", "true");
+    expect(catchUpHeaders("r", "ai-sdk", 2, whole)).toHaveProperty("stream-closed", "true");
+  });
+
   it("keeps the lines of a text in an event", () => {
     const lines = recordOf(0, recordAt(0, { choices: [{ index: 0, text: " a\n\nb\n", tokens: [1] }] }));
-    const events = pieceEvents({ records: [lines], next: 1, isUpToDate: false, isOver: false }, "text", "7");
+    const events = pieceEvents({ records: [lines], next: 1, isUpToDate: false, isOver: false }, "text", "r", "7");
     expect(events).toContain("event: data\ndata:  a\ndata: \ndata: b\ndata: \n\n");
   });
 

@@ -12,9 +12,11 @@ import type { StreamRecord } from "../stream/open-stream.js";
 import { textOf } from "../stream/records.js";
 import type { Tail } from "../stream/page-status.js";
 import type { Piece } from "../stream/stream-log.js";
+import { chunkWriter } from "./ai-chunks.js";
 
-/** The records as a JSON array, or the text of choice 0 alone. */
-export type Format = "json" | "text";
+/** The records as a JSON array, the text of choice 0 alone, or that as a JSON array of chunks. */
+export type Format = (typeof FORMATS)[number];
+const FORMATS = ["json", "text", "ai-sdk", "ag-ui"] as const;
 
 /** What a reader asks for. */
 export interface Asked {
@@ -64,9 +66,11 @@ function readOffset(offset: string): Asked["from"] {
 
 /** The parameter is for readers that choose no headers, such as a browser's EventSource. */
 function readFormat(format: string | undefined, { headers }: IncomingMessage): Format {
-  if (format === "json" || format === "text") return format;
-  if (format !== undefined)
-    throw new InferenceError("invalid_argument", `format must be json or text, not '${format}'`);
+  const known = FORMATS.find((one) => one === format);
+  if (known !== undefined) return known;
+  if (format !== undefined) {
+    throw new InferenceError("invalid_argument", `format must be one of ${FORMATS.join(", ")}, not '${format}'`);
+  }
   return acceptsByName(headers, "text/plain") && !acceptsByName(headers, "application/json") ? "text" : "json";
 }
 
@@ -86,6 +90,16 @@ export function cursorAfter(given: number | undefined, now: number, random: numb
   return String(given + 1 + Math.floor((random * CURSOR_JITTER_MS) / CURSOR_INTERVAL_MS));
 }
 
+/**
+ * What a reader of a form is told of where it stands. TanStack AI's transport drops records with
+ * which it is told that the stream is closed. Readers of AG-UI's events are told that when they
+ * come back, as if the stream had been closed a moment after its last record.
+ * @param count how many records it is given with that
+ */
+export function toldOf<Standing extends Tail>(standing: Standing, format: Format, count: number): Standing {
+  return format === "ag-ui" && count > 0 ? { ...standing, isOver: false } : standing;
+}
+
 /** The headers that say where a reader stands who has read up to `next`. */
 export function standing({ next, isUpToDate, isOver }: Tail & { readonly isUpToDate: boolean }) {
   return {
@@ -95,14 +109,10 @@ export function standing({ next, isUpToDate, isOver }: Tail & { readonly isUpToD
   };
 }
 
-const contentTypes: Readonly<Record<Format, string>> = {
-  json: "application/json",
-  text: "text/plain; charset=utf-8",
-};
-
 /** The headers of an answer that has the stream's type. */
 export function commonHeaders(id: string, format: Format) {
-  return { "content-type": contentTypes[format], "baton-request-id": id };
+  const type = format === "text" ? "text/plain; charset=utf-8" : "application/json";
+  return { "content-type": type, "baton-request-id": id };
 }
 
 /** Names what was read; it differs once the same records turn out to be the last ones. */
@@ -117,35 +127,38 @@ export function isKnown(tag: string, { headers }: IncomingMessage): boolean {
 }
 
 /** The body of a piece. */
-export function bodyOf({ records }: Piece, format: Format): string {
-  return format === "text" ? textsOf(records) : `[${jsonsOf(records)}]`;
+export function bodyOf({ records }: Piece, format: Format, id: string): string {
+  const body = written(records, format, id);
+  return format === "text" ? body : `[${body}]`;
 }
 
 /** Yields the body of many records in parts, none of which is empty. */
 export async function* bodyParts(
   pages: AsyncIterable<readonly StreamRecord[]>,
   format: Format,
+  id: string,
 ): AsyncGenerator<string, void> {
-  let before = format === "json" ? "[" : "";
+  let before = format === "text" ? "" : "[";
   for await (const records of pages) {
-    const part = format === "json" ? jsonsOf(records) : textsOf(records);
+    const part = written(records, format, id);
     if (part === "") continue;
     yield before + part;
-    before = format === "json" ? "," : "";
+    before = format === "text" ? "" : ",";
   }
-  if (format === "json") yield "]";
+  if (format !== "text") yield before === "[" ? "[]" : "]";
 }
 
-function jsonsOf(records: readonly StreamRecord[]): string {
-  return records.map(({ json }) => json).join(",");
-}
-
-function textsOf(records: readonly StreamRecord[]): string {
-  return records.map(textOf).join("");
+/** What records say in a form, without the brackets of an array. */
+function written(records: readonly StreamRecord[], format: Format, id: string): string {
+  if (format === "json") return records.map(({ json }) => json).join();
+  if (format === "text") return records.map(textOf).join("");
+  const chunks = records.map(chunkWriter(format, id));
+  return chunks.filter((some) => some !== "").join();
 }
 
 /** The headers of an answer with all that was there when it was asked for, which may be cached. */
-export function catchUpHeaders(id: string, format: Format, from: number, tail: Tail): Record<string, string> {
+export function catchUpHeaders(id: string, format: Format, from: number, end: Tail): Record<string, string> {
+  const tail = toldOf(end, format, end.next - from);
   return {
     ...commonHeaders(id, format),
     ...standing({ ...tail, isUpToDate: true }),
@@ -159,10 +172,10 @@ export function catchUpHeaders(id: string, format: Format, from: number, tail: T
  * The events of a piece: its records, if it says anything, and where its reader stands then. Both
  * are one text, so that no reader has the records without knowing where to go on.
  */
-export function pieceEvents(piece: Piece, format: Format, cursor: string): string {
-  const { records, next, isUpToDate, isOver } = piece;
-  const body = records.length === 0 ? "" : bodyOf(piece, format);
-  const data = body === "" ? "" : eventText({ event: "data", data: body });
+export function pieceEvents(piece: Piece, format: Format, id: string, cursor: string): string {
+  const { next, isUpToDate, isOver } = toldOf(piece, format, piece.records.length);
+  const body = bodyOf(piece, format, id);
+  const data = body === "" || body === "[]" ? "" : eventText({ event: "data", data: body });
   const control = {
     streamNextOffset: offsetOf(next),
     ...(!isOver && { streamCursor: cursor }),

@@ -22,6 +22,7 @@ import {
   pieceEvents,
   readAsked,
   standing,
+  toldOf,
   type Asked,
   type Format,
 } from "./durable-form.js";
@@ -104,9 +105,9 @@ async function catchUp(
   const tail = first.isUpToDate ? first : await log.tail();
   const headers = catchUpHeaders(id, format, from, tail);
   if (isKnown(headers["etag"] ?? "", incoming)) return { status: 304, headers, body: [] };
-  if (first.isUpToDate) return { status: 200, headers, body: [bodyOf(first, format)] };
+  if (first.isUpToDate) return { status: 200, headers, body: [bodyOf(first, format, id)] };
   outgoing.writeHead(200, headers);
-  const parts = Readable.from(bodyParts(log.upTo(tail.next, first), format), { highWaterMark: 1 });
+  const parts = Readable.from(bodyParts(log.upTo(tail.next, first), format, id), { highWaterMark: 1 });
   // A failure cuts the connection, so no client takes what it has for the whole.
   pipeline(parts, outgoing).catch((error: unknown) => {
     if (!(error instanceof InferenceError) && !outgoing.destroyed) source.onBug(error);
@@ -164,7 +165,7 @@ async function sendEvents(
   const add = (piece: Piece) => {
     const now = cursorAfter(undefined, Date.now(), 0);
     if (Number(now) > Number(last)) last = now;
-    return sse.addText(pieceEvents(piece, format, last));
+    return sse.addText(pieceEvents(piece, format, id, last));
   };
   try {
     if (!add(first) && !(await sse.room())) return;
@@ -188,5 +189,6 @@ async function pieceAtTail(log: StreamLog): Promise<Piece> {
 }
 
 function given(id: string, format: Format, piece: Piece): Reply {
-  return { status: 200, headers: { ...commonHeaders(id, format), ...standing(piece) }, body: [bodyOf(piece, format)] };
+  const headers = { ...commonHeaders(id, format), ...standing(toldOf(piece, format, piece.records.length)) };
+  return { status: 200, headers, body: [bodyOf(piece, format, id)] };
 }

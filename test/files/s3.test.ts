@@ -1,39 +1,24 @@
-/** Files in S3: a local server that speaks its protocol, and OpenAI's own client. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+/** Files in S3: a local server that checks signatures as Amazon does, and OpenAI's own client. */
 import OpenAI, { NotFoundError, toFile } from "openai";
 import { CreateBucketCommand, ListObjectsV2Command, S3Client } from "@aws-sdk/client-s3";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startFleet, type Fleet } from "../support/fleet/fleet.js";
-
-interface S3Server {
-  run(): Promise<{ readonly port: number }>;
-  close(): Promise<void>;
-}
-type S3ServerClass = new (options: {
-  port: number;
-  silent: boolean;
-  directory: string;
-  allowMismatchedSignatures: boolean;
-}) => S3Server;
-const S3rver = createRequire(import.meta.url)("@20minutes/s3rver") as S3ServerClass;
+import { startS3, type S3Server } from "./s3-server.js";
 
 const BUCKET = "some-bucket";
 const MIB = 1024 * 1024;
-const credentials = { accessKeyId: "S3RVER", secretAccessKey: "S3RVER" };
-const folder = mkdtempSync(join(tmpdir(), "baton-s3-"));
-/** It does not calculate signatures as newer clients of Amazon do. */
-const server = new S3rver({ port: 0, silent: true, directory: folder, allowMismatchedSignatures: true });
+let server: S3Server;
 let s3: S3Client;
 let fleet: Fleet | undefined;
 let openai: OpenAI;
 
+const clientWith = (credentials: S3Server["credentials"]) =>
+  new S3Client({ endpoint: server.url, region: "us-east-1", credentials, forcePathStyle: true });
+
 beforeAll(async () => {
-  const { port } = await server.run();
-  const endpoint = `http://127.0.0.1:${port}`;
-  s3 = new S3Client({ endpoint, region: "us-east-1", credentials, forcePathStyle: true });
+  server = await startS3();
+  const { url, credentials } = server;
+  s3 = clientWith(credentials);
   await s3.send(new CreateBucketCommand({ Bucket: BUCKET }));
   fleet = await startFleet({
     gateways: 1,
@@ -42,7 +27,7 @@ beforeAll(async () => {
     direct: true,
     env: {
       BATON_FILES_URL: `s3://${BUCKET}/baton`,
-      AWS_ENDPOINT_URL_S3: endpoint,
+      AWS_ENDPOINT_URL_S3: url,
       AWS_REGION: "us-east-1",
       AWS_ACCESS_KEY_ID: credentials.accessKeyId,
       AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
@@ -54,7 +39,6 @@ afterAll(async () => {
   await fleet?.dispose();
   s3.destroy();
   // The last test has closed the server.
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const keys = async () => {
@@ -76,6 +60,13 @@ it.each([
   await openai.files.delete(id);
   expect(await keys()).toEqual([]);
   await expect(openai.files.content(id)).rejects.toThrow(NotFoundError);
+});
+
+it("is asked with signatures that S3 accepts, and with no others", async () => {
+  const stranger = clientWith({ ...server.credentials, secretAccessKey: "another" });
+  const asked = stranger.send(new ListObjectsV2Command({ Bucket: BUCKET }));
+  await expect(asked).rejects.toMatchObject({ name: "SignatureDoesNotMatch" });
+  stranger.destroy();
 });
 
 it("says that files cannot be read while S3 is gone, and lists them", async () => {
