@@ -18,6 +18,7 @@ import {
 } from "#shared/queue/events.js";
 import { eventsKey } from "#shared/queue/keys.js";
 import { DUE, dueJobOf, type DueJob } from "#shared/queue/later.js";
+import type { ScheduleName } from "#shared/queue/schedules/schedules.js";
 import {
   beginDelivery,
   type DeliveryContent,
@@ -32,6 +33,26 @@ import { UnreadableError } from "../webhooks/webhook.js";
 import { targetText } from "../webhooks/target.js";
 import { eventToSend, noticedAt, type EventToSend, type JobTeller } from "./event-body.js";
 
+/** Sees to it that runs of deliveries are made. */
+export interface RunKeeper {
+  /** The run is made once, however often it is added. */
+  add(run: DeliveryRun): Promise<void>;
+  /** Nobody has to make the run any more. */
+  remove(run: DeliveryRun): Promise<void>;
+}
+
+/** Sees to it that jobs are queued when they are due. */
+export interface TimerKeeper {
+  /** The job is queued once, if it still waits, however often this is called. */
+  set(due: DueJob): Promise<void>;
+}
+
+/** Looks after schedules that are due. */
+export interface ScheduleKeeper {
+  /** The schedule is due from now on. */
+  notice(schedule: ScheduleName): Promise<void>;
+}
+
 export interface OutboxSettings {
   readonly redis: RedisClient;
   /** Opens a connection for blocking reads, in a Cluster for those of this key's slot. */
@@ -44,14 +65,9 @@ export interface OutboxSettings {
   readonly kept: Kept;
   /** The deployment's: nobody can guess the name of a message. */
   readonly secret: () => Buffer;
-  /** Sees to it that the run is made, once, however often it is told. */
-  readonly deliver: (run: DeliveryRun) => Promise<void>;
-  /** Told of runs that nobody has to make any more. */
-  readonly withdraw: (run: DeliveryRun) => Promise<void>;
-  /** Sees to it that the job is queued when it is due, if it still waits, once. */
-  readonly schedule: (due: DueJob) => Promise<void>;
-  /** Told of schedules that are due from now on. */
-  readonly notice: (schedule: { readonly tenant: string; readonly id: string }) => Promise<void>;
+  readonly deliveries: RunKeeper;
+  readonly timers: TimerKeeper;
+  readonly schedules: ScheduleKeeper;
   readonly log: Logger;
 }
 
@@ -197,12 +213,12 @@ export class Outbox {
 
   async #schedule({ key, facts }: OutboxEntry): Promise<void> {
     const due = dueJobOf(this.#keys.indexOf(key), facts);
-    if (due !== undefined) await this.#settings.schedule(due);
+    if (due !== undefined) await this.#settings.timers.set(due);
   }
 
   async #notice({ tenant, facts }: OutboxEntry): Promise<void> {
     const id = named(facts, "id");
-    if (id !== undefined) await this.#settings.notice({ tenant, id });
+    if (id !== undefined) await this.#settings.schedules.notice({ tenant, id });
   }
 
   async #spread(entry: OutboxEntry): Promise<void> {
@@ -237,10 +253,10 @@ export class Outbox {
   }
 
   async #begin(run: DeliveryRun, content: DeliveryContent | undefined): Promise<void> {
-    const { redis, kept, deliver, withdraw } = this.#settings;
+    const { redis, kept, deliveries } = this.#settings;
     const { said, replaced } = await beginDelivery(redis, run, kept, content);
-    if (said === "begun") await deliver(run);
-    for (const one of replaced) await withdraw(one);
+    if (said === "begun") await deliveries.add(run);
+    for (const one of replaced) await deliveries.remove(one);
   }
 
   #messageOf(what: string): string {
