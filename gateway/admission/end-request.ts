@@ -46,7 +46,8 @@ async function publishEnd(
   try {
     if (bus.captures && bus.isUp()) return void (await capture(parts, address));
   } catch {
-    // Whoever has the request, or asks for a subscription to it, captures it later.
+    // The worker that has the request, or a gateway that is asked for a subscription, captures it
+    // later.
   }
   bus.publish(tokenSubject(address), record);
 }

@@ -1,7 +1,7 @@
 /**
  * Takes events out of the outboxes of all buckets, and makes one delivery of each for every webhook
- * that wants it. What comes of an event is named after it: whoever takes an entry a second time,
- * after the first one died with it, finds what there is.
+ * that wants it. A delivery's name is derived from its event: a process that takes an entry a
+ * second time, after the first one died with it, finds the deliveries that are there.
  */
 import { createHmac } from "node:crypto";
 import type { Logger } from "pino";
@@ -86,7 +86,7 @@ const TAKE_OVER_EVERY_MS = 5_000;
 /** Of so many rounds one removes the consumers of processes that are gone. */
 const REMOVE_EVERY = 60;
 const CONSUMER_IDLE_MS = 600_000;
-/** The buckets are told again at this interval which events somebody wants. */
+/** At this interval the buckets are told anew which events webhooks want. */
 const TELL_EVERY_MS = 30_000;
 
 export class Outbox {
@@ -122,7 +122,7 @@ export class Outbox {
         const reading = readEvents(reader, keys, consumer, BLOCK_MS);
         reading.catch(() => undefined);
         if (!(await within(BLOCK_MS + SILENCE_MS, reading))) throw new Error("no answer");
-        // What fails now would fail with all that comes after it, too.
+        // Where one cannot be handled now, those that come after it mostly cannot be, either.
         if (!(await this.#handleAll(await reading))) await delay(PAUSE_AFTER_FAILURE_MS, signal);
       } catch (error) {
         if (signal.aborted) break;
@@ -264,7 +264,9 @@ export class Outbox {
   }
 }
 
-/** What no script has noted so; any other error may be gone at the next look. */
+/**
+ * Whether an entry has a form that no script writes. Any other error may be gone at the next look.
+ */
 function isUnreadable(error: unknown): boolean {
   return error instanceof SyntaxError || error instanceof ZodError;
 }
