@@ -19,7 +19,10 @@ export interface BatchNote {
   /** Of the file: another content is another batch. */
   readonly digest: string;
   readonly endpoint: string;
-  /** Under which both the file and the batch are made, once. */
+  /**
+   * Under which the batch is made, once. A file that is sent twice lies there twice until it
+   * expires.
+   */
   readonly key: string;
   readonly file?: string;
   readonly batch?: string;

@@ -44,13 +44,16 @@ const batch = z.object({
   failed: z.number(),
   /** Up to where its lines are done, and what they gave is kept. */
   checkpoint,
-  /** How often a process has begun to run it: pieces of one that lost it never count. */
+  /**
+   * How often a process has begun to run it. What a run writes after the next one began never
+   * counts.
+   */
   run: z.number(),
   output: pieces,
   errors: pieces,
   /** Of all pieces together. */
   bytes: z.number(),
-  /** Nothing is left of what runs up to this one had written without noting it. */
+  /** The runs up to this one have left nothing in the store that does not count. */
   swept: z.number().optional(),
   /** The files of what came of it. */
   outputFile: z.string().optional(),

@@ -84,7 +84,7 @@ export function addBatchRoutes(
         const { batch: made, isReplayed } = await changeInRedis(() => batches.make(batch));
         return withHeaders(jsonReply(viewOf(made)), isReplayed ? { "idempotent-replayed": "true" } : {});
       } catch (error) {
-        // Where it may have been made after all, whoever runs it releases the file.
+        // Where the batch may have been made after all, the process that runs it releases the file.
         if (isRefusal(error) && error.code === "batch_limit") await files.release(input, id);
         throw error;
       }

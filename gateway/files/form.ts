@@ -33,7 +33,7 @@ export class Form {
     const ended = deferred<void>();
     this.file = begun.promise;
     this.ended = ended.promise;
-    // Each is thrown where it is waited for, and one of the two may never be.
+    // A rejection is thrown where the promise is awaited, and one of the two may never be awaited.
     for (const promise of [this.file, this.ended]) promise.catch(() => undefined);
 
     const fail = (error: InferenceError) => {

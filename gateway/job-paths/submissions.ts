@@ -79,7 +79,10 @@ export interface SentJob {
   readonly body: Buffer;
   /** How long it may wait from when it is first due, in ms. */
   readonly waitMs: number;
-  /** Its times cannot be kept, so it only counts where it was submitted in time under its key. */
+  /**
+   * Why its times cannot be kept. Then it is good only as the repetition of a submission under the
+   * same key that came in time.
+   */
   readonly tooLate: InferenceError | undefined;
   /** Of its own. */
   readonly webhook?: GivenWebhook | undefined;

@@ -118,9 +118,9 @@ function deadlineOf({ lastAt, queuedAt, recordedAt }: JobView, deadline: JobOpti
   return lastAt ?? (queuedAt ?? recordedAt) + deadline;
 }
 
-/** Whether the request that it has had last was begun, as far as anybody knows. */
+/** Whether the request that it has had last counts as an attempt, as far as anybody knows. */
 function hasBegun({ state, queuedAt, beganAt }: JobView): boolean {
-  // One that waits, or has ended so, has had no request but those that have ended.
+  // A job that waits, or has ended while it waited, has had no request but those that have ended.
   if (queuedAt === undefined) return true;
   if (state === "queued") return false;
   return (state !== "expired" && state !== "cancelled") || beganAt !== undefined;

@@ -34,7 +34,7 @@ const SHARE = 0.9;
 const LOCK_MS = 10_000;
 /** A new batch is noticed so soon. */
 const LOOK_EVERY_MS = 1_000;
-/** A job that is gone is noticed so soon. */
+/** After this time a batch whose job is gone gets another one. */
 const ADD_EVERY_MS = 5_000;
 
 export class BatchQueue {

@@ -100,10 +100,9 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     jobs,
     kept,
     secret,
-    deliver: (run) => deliveries.add(run),
-    withdraw: (run) => deliveries.remove(run),
-    schedule: (job) => due.set(job),
-    notice: (schedule) => scheduleRuns.notice(schedule),
+    deliveries,
+    timers: due,
+    schedules: scheduleRuns,
     log,
   });
   await clients.listen(bus);

@@ -1,7 +1,7 @@
 /**
  * Takes events out of the outboxes of all buckets, and makes one delivery of each for every webhook
- * that wants it. What comes of an event is named after it: whoever takes an entry a second time,
- * after the first one died with it, finds what there is.
+ * that wants it. A delivery's name is derived from its event: a process that takes an entry a
+ * second time, after the first one died with it, finds the deliveries that are there.
  */
 import { createHmac } from "node:crypto";
 import type { Logger } from "pino";
@@ -18,6 +18,7 @@ import {
 } from "#shared/queue/events.js";
 import { eventsKey } from "#shared/queue/keys.js";
 import { DUE, dueJobOf, type DueJob } from "#shared/queue/later.js";
+import type { ScheduleName } from "#shared/queue/schedules/schedules.js";
 import {
   beginDelivery,
   type DeliveryContent,
@@ -32,6 +33,26 @@ import { UnreadableError } from "../webhooks/webhook.js";
 import { targetText } from "../webhooks/target.js";
 import { eventToSend, noticedAt, type EventToSend, type JobTeller } from "./event-body.js";
 
+/** Sees to it that runs of deliveries are made. */
+export interface RunKeeper {
+  /** The run is made once, however often it is added. */
+  add(run: DeliveryRun): Promise<void>;
+  /** Nobody has to make the run any more. */
+  remove(run: DeliveryRun): Promise<void>;
+}
+
+/** Sees to it that jobs are queued when they are due. */
+export interface TimerKeeper {
+  /** The job is queued once, if it still waits, however often this is called. */
+  set(due: DueJob): Promise<void>;
+}
+
+/** Looks after schedules that are due. */
+export interface ScheduleKeeper {
+  /** The schedule is due from now on. */
+  notice(schedule: ScheduleName): Promise<void>;
+}
+
 export interface OutboxSettings {
   readonly redis: RedisClient;
   /** Opens a connection for blocking reads, in a Cluster for those of this key's slot. */
@@ -44,14 +65,9 @@ export interface OutboxSettings {
   readonly kept: Kept;
   /** The deployment's: nobody can guess the name of a message. */
   readonly secret: () => Buffer;
-  /** Sees to it that the run is made, once, however often it is told. */
-  readonly deliver: (run: DeliveryRun) => Promise<void>;
-  /** Told of runs that nobody has to make any more. */
-  readonly withdraw: (run: DeliveryRun) => Promise<void>;
-  /** Sees to it that the job is queued when it is due, if it still waits, once. */
-  readonly schedule: (due: DueJob) => Promise<void>;
-  /** Told of schedules that are due from now on. */
-  readonly notice: (schedule: { readonly tenant: string; readonly id: string }) => Promise<void>;
+  readonly deliveries: RunKeeper;
+  readonly timers: TimerKeeper;
+  readonly schedules: ScheduleKeeper;
   readonly log: Logger;
 }
 
@@ -70,7 +86,7 @@ const TAKE_OVER_EVERY_MS = 5_000;
 /** Of so many rounds one removes the consumers of processes that are gone. */
 const REMOVE_EVERY = 60;
 const CONSUMER_IDLE_MS = 600_000;
-/** The buckets are told again at this interval which events somebody wants. */
+/** At this interval the buckets are told anew which events webhooks want. */
 const TELL_EVERY_MS = 30_000;
 
 export class Outbox {
@@ -106,7 +122,7 @@ export class Outbox {
         const reading = readEvents(reader, keys, consumer, BLOCK_MS);
         reading.catch(() => undefined);
         if (!(await within(BLOCK_MS + SILENCE_MS, reading))) throw new Error("no answer");
-        // What fails now would fail with all that comes after it, too.
+        // Where one cannot be handled now, those that come after it mostly cannot be, either.
         if (!(await this.#handleAll(await reading))) await delay(PAUSE_AFTER_FAILURE_MS, signal);
       } catch (error) {
         if (signal.aborted) break;
@@ -197,12 +213,12 @@ export class Outbox {
 
   async #schedule({ key, facts }: OutboxEntry): Promise<void> {
     const due = dueJobOf(this.#keys.indexOf(key), facts);
-    if (due !== undefined) await this.#settings.schedule(due);
+    if (due !== undefined) await this.#settings.timers.set(due);
   }
 
   async #notice({ tenant, facts }: OutboxEntry): Promise<void> {
     const id = named(facts, "id");
-    if (id !== undefined) await this.#settings.notice({ tenant, id });
+    if (id !== undefined) await this.#settings.schedules.notice({ tenant, id });
   }
 
   async #spread(entry: OutboxEntry): Promise<void> {
@@ -237,10 +253,10 @@ export class Outbox {
   }
 
   async #begin(run: DeliveryRun, content: DeliveryContent | undefined): Promise<void> {
-    const { redis, kept, deliver, withdraw } = this.#settings;
+    const { redis, kept, deliveries } = this.#settings;
     const { said, replaced } = await beginDelivery(redis, run, kept, content);
-    if (said === "begun") await deliver(run);
-    for (const one of replaced) await withdraw(one);
+    if (said === "begun") await deliveries.add(run);
+    for (const one of replaced) await deliveries.remove(one);
   }
 
   #messageOf(what: string): string {
@@ -248,7 +264,9 @@ export class Outbox {
   }
 }
 
-/** What no script has noted so; any other error may be gone at the next look. */
+/**
+ * Whether an entry has a form that no script writes. Any other error may be gone at the next look.
+ */
 function isUnreadable(error: unknown): boolean {
   return error instanceof SyntaxError || error instanceof ZodError;
 }

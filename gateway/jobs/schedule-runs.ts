@@ -4,9 +4,9 @@
  * process at a time looks after it. All that BullMQ has can be lost: each process looks into the
  * records every few seconds, and has BullMQ wake us for what is due before it looks again.
  *
- * The id of a job is made of its schedule and its time, so whoever submits it a second time finds
- * that it is there. Before a job is submitted its time is noted as begun, so that who comes after a
- * process that died knows of which job it has to ask.
+ * The id of a job is made of its schedule and its time, so a process that submits it a second time
+ * finds that it is there. Before a job is submitted its time is noted as begun. So the process that
+ * comes after one that died knows which job it has to ask for.
  */
 import { DelayedError, type ConnectionOptions, type Job, type Queue } from "bullmq";
 import type { Logger } from "pino";
@@ -44,7 +44,7 @@ const LOOK_EVERY_MS = 10_000;
 const LOOK_AHEAD_MS = 20_000;
 /** BullMQ keeps what is due within this time. A look would otherwise miss what just leaves it. */
 const KEPT_MS = 60_000;
-/** Most that one look takes, and what one call to BullMQ does. */
+/** Schedules that one look finds at most, and those that one call to BullMQ adds. */
 const MOST_AT_A_LOOK = 10_000;
 const AT_A_CALL = 500;
 /** A job that finds no room is tried again after half of the time for which that has lasted. */
@@ -106,7 +106,7 @@ export class ScheduleRuns {
     await this.#work.close();
   }
 
-  /** Changes nothing where BullMQ knows of the schedule. */
+  /** Adds jobs to BullMQ for schedules of which it does not know yet. */
   async #wakeFor(due: readonly DueSchedule[], now: number, within: number): Promise<void> {
     const wakes = due
       .filter(({ at }) => at - now <= within)
@@ -220,7 +220,7 @@ function waitFor({ next }: Schedule, { now, aheadMs }: Clock): Step {
   return { wakeAt: next + aheadMs };
 }
 
-/** The same for one time of a schedule, whoever submits it. */
+/** The same job for one time of a schedule, whichever process submits it. */
 function storedJob({ id, tenant, model, version }: Schedule, body: Buffer, tick: number): StoredJob {
   const key = `\nschedule\n${id}\n${tick}`;
   return { tenant, model, version: version ?? undefined, body, key, tick: { schedule: id, at: tick } };

@@ -2,7 +2,7 @@
  * What one jobs process at a time does for all, and nobody else: workers look after what they
  * serve, and each key has a TTL, but some things are seen by neither.
  *
- * - Sequences of models that no living worker serves idle out, and whoever wants to be told is.
+ * - Sequences of models that no living worker serves idle out, and webhooks that want it are told.
  * - Jobs that nobody has begun in time are ended, although the gateway is gone that was to do so.
  * - Jobs that are gone are taken out of the indexes of their tenants.
  * - Requests that were set aside are forgotten when it is time.
@@ -39,7 +39,7 @@ export interface UpkeepSettings {
 
 const EVERY_MS = 5_000;
 const TIDY_EVERY_MS = 60_000;
-/** Who has made a round makes the next one, too, unless it is gone for so many. */
+/** The process that has made a round makes the next one, too, unless it is away for so many. */
 const LEASE_ROUNDS = 3;
 /** Calls of a round. */
 const CALLS = 50;
@@ -71,7 +71,9 @@ export async function lookAfterAll(settings: UpkeepSettings, signal: AbortSignal
   }
 }
 
-/** One makes the rounds as long as it lives. That two do for a moment is no harm. */
+/**
+ * One process makes the rounds as long as it lives. Two may do so for a moment: no harm is done.
+ */
 async function isElected({ redis, name }: UpkeepSettings, leaseMs: number): Promise<boolean> {
   const key = registryKeys.tidying;
   if ((await redis.set(key, name, "PX", leaseMs, "NX")) !== null) return true;

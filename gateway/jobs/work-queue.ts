@@ -1,6 +1,6 @@
 /**
- * A queue of BullMQ with the worker by which this process takes part in it. What a queue of ours
- * holds only says whom to look at, so its jobs are tried until they have been, and then removed.
+ * A queue of BullMQ with the worker by which this process takes part in it. A job of such a queue
+ * only names what is to be looked at. So it is tried until that has worked, and then removed.
  */
 import { Queue, Worker, type ConnectionOptions, type Job } from "bullmq";
 import type { Logger } from "pino";

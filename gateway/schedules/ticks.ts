@@ -19,7 +19,7 @@ export type Rhythm =
 const MOST_DAYS = 9 * 366;
 
 /**
- * The ticks after a time, in order. Of a rhythm of years it ends where none comes for nine years.
+ * The ticks after a time, in order. It ends where none comes for nine years, as of 30 February.
  * @param after ms since 1970, exclusive
  */
 export function* ticksAfter(rhythm: Rhythm, after: number): Generator<number, void> {

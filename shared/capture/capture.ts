@@ -100,7 +100,8 @@ export async function publishEnd(parts: Parts, address: RequestAddress, { record
   try {
     if (bus.captures && bus.isUp()) return void (await capture(parts, address, labels));
   } catch {
-    // Whoever has the request, or asks for a subscription to it, captures it later.
+    // The worker that has the request, or a gateway that is asked for a subscription, captures it
+    // later.
   }
   publishOn(bus, feedsOf(address, labels), record);
 }

@@ -1,6 +1,7 @@
 /**
  * Splits a document into the members of its root, without reading their values: each is given as
- * the bytes that it has, so that whoever knows what it means can parse it as a document of its own.
+ * the bytes that it has, so that a reader that knows what it means can parse it as a document of
+ * its own.
  */
 import { isUtf8 } from "node:buffer";
 import { JsonError } from "./error.js";
@@ -10,7 +11,7 @@ const maxMembers = 100;
 
 /**
  * The values are views of `bytes`, and only roughly checked: brackets that do not match are left to
- * whoever parses them.
+ * those who parse them.
  * @throws JsonError where the root is no object, or its members cannot be told apart
  */
 export function rootMembers(bytes: Buffer): Map<string, Buffer> {

@@ -1,9 +1,9 @@
 /**
  * Objects in JetStream's object store, laid out as every client of NATS reads them (ADR-20 of
- * NATS): an object is the messages on one subject, and a last message that describes them. The
- * client's own object store reads and writes without heeding how fast the other side is, and cannot
- * begin in the middle. So messages are written one after the other here, and each is fetched when
- * it is needed.
+ * NATS): an object is the messages on one subject, and a message on another that describes them.
+ * The object store of NATS's own client does not wait for the other side when it reads and writes,
+ * and it cannot begin in the middle. So here messages are written one after the other, and each is
+ * fetched when it is needed.
  */
 import { createHash, randomBytes, type Hash } from "node:crypto";
 import { MissingObject, StoreFull, StoreUnavailable, type ObjectStore } from "../object-store.js";
@@ -130,7 +130,9 @@ export class NatsObjectStore implements ObjectStore {
     await nc?.close();
   }
 
-  /** After a failure the next call looks whether the stream is there: somebody may have removed it. */
+  /**
+   * After a failure the next call looks whether the stream is there: somebody may have removed it.
+   */
   async #unlessGone<T>(work: Promise<T>): Promise<T> {
     try {
       return await work;

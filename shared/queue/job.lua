@@ -69,8 +69,9 @@ local function writeJob(base, name, fields, request, at, due, life, sequence, st
   keepJob(base, name, life)
 end
 
--- Returns which request a job has, and when it is due if it waits, with '|' between: whoever
--- changes that has to know it. And how many requests it has had. Nil where there is no such job.
+-- Returns the stage of a job, and how many requests it has had; nil where there is no such job. The
+-- stage is which request it has and, if it waits, when it is due, with '|' between. A call that
+-- changes the job has to name it.
 local function stageOf(key)
   local found = redis.call('HMGET', key, 'request', 'next', 'made', 'at')
   if not found[4] then return nil end

@@ -12,7 +12,9 @@ export interface JobPart {
   readonly again?: { readonly job: string } & Stage;
 }
 
-/** Whoever changes a job that is there says what it has to be at, so that it is changed once. */
+/**
+ * A process that changes a job says at which stage it has seen it, so that of many one changes it.
+ */
 export interface Stage {
   /** The name of its last request; "" before the first. */
   readonly was: string;

@@ -1,5 +1,5 @@
 -- reap-consumers.lua: forget the consumers of processes that are gone. One with pending entries is
--- never forgotten: DELCONSUMER would drop those for good. So the look and the deletion are one step.
+-- never forgotten: DELCONSUMER would drop those for good. So look and deletion are one step.
 --   KEYS[1] stream
 --   ARGV[1] group   ARGV[2] idle ms after which a consumer counts as gone
 --   Returns how many were forgotten

@@ -1,6 +1,6 @@
 /**
- * `/v2/requests/<id>/ws`: WebSockets, and gateways that stop while streams are read, in this process
- * with real brokers behind it.
+ * `/v2/requests/<id>/ws`: WebSockets, and gateways that stop while streams are read, over a gateway
+ * in this process with real brokers behind it.
  */
 import { describe, expect, it } from "vitest";
 import { WebSocket } from "ws";

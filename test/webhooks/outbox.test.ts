@@ -45,15 +45,17 @@ describe("the outbox", () => {
       jobs: { toldOf: () => Promise.reject(new Error("nothing tells of a job here")) },
       kept: { ttlMs: 60_000, most: 10_000 },
       secret: () => secret,
-      deliver: (one) => {
-        tried.push(one.message);
-        if (fails) return Promise.reject(new Error("Redis is away"));
-        delivered.push(one);
-        return Promise.resolve();
+      deliveries: {
+        add: (one) => {
+          tried.push(one.message);
+          if (fails) return Promise.reject(new Error("Redis is away"));
+          delivered.push(one);
+          return Promise.resolve();
+        },
+        remove: () => Promise.resolve(),
       },
-      withdraw: () => Promise.resolve(),
-      schedule: () => Promise.resolve(),
-      notice: () => Promise.resolve(),
+      timers: { set: () => Promise.resolve() },
+      schedules: { notice: () => Promise.resolve() },
       log: silentLog,
     }).run(closing.signal);
     stop = () => {

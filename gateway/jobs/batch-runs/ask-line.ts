@@ -20,7 +20,7 @@ export interface LineRequest {
   readonly tenant: string;
   readonly path: string;
   readonly requestId: string;
-  /** The same for a line whoever asks, and however often. */
+  /** The same for a line, whichever run asks it, and however often. */
   readonly key: string;
   readonly body: Buffer;
 }

@@ -1,9 +1,9 @@
 /**
  * One run of a batch by one process: from where its record says that it is, to its end or until the
- * process stops. The record is changed only by the run that was begun last, and each change says up
- * to which line all that came of it is kept; so a run that ends anywhere is gone on with by another
- * one, and no line is written twice. A line that was asked before and whose answer was not kept is
- * asked again under its own key, and so is not run again.
+ * process stops. Only the run that was begun last can change the record, and each change says up to
+ * which line all answers are kept. So a run may end anywhere: the next one goes on from there, and
+ * no line is written twice. A line whose answer was not kept is asked again under its own key, so
+ * it finds its outcome instead of being run again.
  */
 import type { Logger } from "pino";
 import { forgetDuplicates, writeDuplicates } from "#shared/queue/batches/batches.js";
@@ -28,7 +28,7 @@ export interface RunSettings extends LineSettings {
   readonly log: Logger;
 }
 
-/** What nobody but the tenant can change, and not by waiting. */
+/** Errors that no waiting mends: only the tenant could change something. */
 const endless: readonly ErrorCode[] = ["payload_too_large", "file_limit", "storage_full", "unknown_file"];
 
 export class BatchRun {

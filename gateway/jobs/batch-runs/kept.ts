@@ -1,6 +1,6 @@
 /**
- * What the lines of a batch have given and that is not written yet. It goes into the store in
- * pieces, which count only when the batch's record says so, and which become files in the end.
+ * Holds the answers of a batch's lines until they are written. They go into the store in pieces,
+ * which count only when the batch's record says so, and which become files in the end.
  */
 import { piecesOf, type Batch, type Pieces } from "../../batches/batch.js";
 import type { BatchFiles } from "./batch-files.js";
@@ -97,7 +97,7 @@ export class Kept {
   }
 
   /**
-   * A run may have ended between writing a piece or a file and noting it.
+   * Removes what a run has written and not noted: it may have ended between the two.
    * @param batch as its record is now
    * @param run one that has ended
    */

@@ -20,9 +20,10 @@ import type { LineLimits } from "./line-limits.js";
 /** As a job's, from 1 to 9: the last. */
 const PRIORITY = 9;
 /**
- * How long what a line gave is known, in ms, if the process dies before it is kept. Longer than
- * that nobody may be away who runs the batch, or the last lines are run once more. It is less than
- * the usual time for which results are kept for clients, so these do not count in their budget.
+ * How long the outcome of a line is known, in ms, if the process dies before the answer is kept. If
+ * no process runs the batch for longer than that, the lines that were under way are run once more.
+ * It is less than the usual time for which results are kept for clients, so that outcomes of lines
+ * do not count in the budget of those.
  */
 const KEY_TTL_MS = 3_000_000;
 

@@ -176,7 +176,7 @@ export class LinesRun {
         if (answer === undefined) break;
         if (isForNow(answer)) {
           this.#pace.refused(performance.now());
-          // Whoever is cancelled while there is no room has not been run.
+          // A line that finds no room until the batch is cancelled has not been run.
           if (this.#stop.signal.aborted) return;
           await delay(pauseBefore(tries, Math.random()), givenUp.signal);
           continue;

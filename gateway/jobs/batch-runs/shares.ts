@@ -1,6 +1,6 @@
 /**
- * Who of those that want one gets the next slot: whoever has the fewest, so that each has the same
- * share however many others there are, and one that is alone has all.
+ * Who gets the next slot: of those that wait for one, the name that has the fewest. So each name
+ * has the same share, however many others there are, and one that is alone has all.
  */
 interface Member {
   running: number;

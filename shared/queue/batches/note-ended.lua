@@ -1,8 +1,8 @@
 #!lua
--- note-ended.lua: note the event that a batch has ended, once, however often it is told.
---   KEYS[1] whether it was noted, for this batch   KEYS[2] wanted events   KEYS[3] the outbox
+-- note-ended.lua: note the event that a batch has ended, once, however often it is called.
+--   KEYS[1] whether the event was noted   KEYS[2] wanted events   KEYS[3] the outbox
 --   ARGV[1] tag of the bucket, with braces   ARGV[2] tenant   ARGV[3] type   ARGV[4] facts, as JSON
---   ARGV[5] ms for which it is known that it was noted
+--   ARGV[5] ms for which that is remembered
 --   Returns nothing
 -- include ../events.lua
 if not redis.call('SET', KEYS[1], '1', 'NX', 'PX', ARGV[5]) then return end

@@ -5,7 +5,9 @@ import { bucketTag } from "../bucket-tag.js";
 import type { EventType } from "../events.js";
 import { batchToldKey, eventsKey, wantedKey } from "../keys.js";
 
-/** Whoever finds it not yet closed tells it again, at most for so long. */
+/**
+ * A run that finds the batch not closed yet calls again, at most for so long after the first call.
+ */
 const TOLD_MS = 7 * 86_400_000;
 /** Any bucket's outbox would do: a batch lies in none. */
 const BUCKET = 0;

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- drop-file.lua: nobody sees the file any more, unless somebody uses it. Upkeep removes its bytes
--- if whoever drops it does not.
+-- drop-file.lua: nobody sees the file any more, unless somebody uses it. The caller removes its
+-- bytes, and upkeep does so if the caller dies.
 --   KEYS[1] the file (reserve-file.lua)   KEYS[2] all files of the tenant   KEYS[3] its users
 --   KEYS[4] due   ARGV[1] tenant   ARGV[2] id   ARGV[3] ms until upkeep looks at it
 --   Returns 'dropped', 'in_use', or 'unknown' where there is none

@@ -4,7 +4,9 @@ import { defineScript, word } from "../../redis/script.js";
 import { fileKeys } from "../keys.js";
 import type { FileAddress } from "./reserve-file.js";
 
-/** Whoever drops a file removes its bytes; upkeep does so if that has not happened by then. */
+/**
+ * The process that drops a file removes its bytes; upkeep does so if that has not happened by then.
+ */
 const UPKEEP_MS = 30_000;
 
 const script = defineScript(
