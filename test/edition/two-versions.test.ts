@@ -113,13 +113,12 @@ describe.skipIf(earlier === "")("jobs beside an earlier version, which knows non
     programs: half,
   });
   let receiver: Receiver;
-  let secret: string;
   beforeAll(async () => {
     receiver = await Receiver.start();
     const events = ["job.completed", "job.failed", "job.started", "batch.completed"];
     const webhooks = new WebhookClient(url());
-    const made = await webhooks.ask<{ secret: string }>("POST", "/webhooks", { url: receiver.url("/all"), events });
-    ({ secret } = made.body);
+    const { status } = await webhooks.ask("POST", "/webhooks", { url: receiver.url("/all"), events });
+    expect(status).toBe(201);
   });
   afterAll(() => receiver.dispose());
   /** Of the gateway of this version. */
@@ -151,12 +150,10 @@ describe.skipIf(earlier === "")("jobs beside an earlier version, which knows non
 
   it("are refused by the earlier gateway by the name of the path", async () => {
     const refused = await ask(`${earlierUrl()}/v2/models/simple/jobs`, { body: { infer: simpleBody(1) } });
-    console.log("earlier gateway:", refused.status, refused.text);
-    expect(refused.status).toBe(404);
+    expect([refused.status, refused.body.code]).toEqual([404, "not_found"]);
     for (const path of ["/v2/jobs", "/v2/schedules", "/v2/webhooks", "/v1/batches", "/v1/files"]) {
       const { status, text } = await ask(`${earlierUrl()}${path}`);
-      console.log(path, status, text);
-      expect(status).toBe(404);
+      expect([status, text]).toEqual([404, expect.stringContaining("not_found")]);
     }
   });
 
@@ -181,12 +178,9 @@ describe.skipIf(earlier === "")("jobs beside an earlier version, which knows non
     await Promise.all(workers.map((one) => one.start()));
   });
 
-  it("are tried again although an earlier worker ends each try", { timeout: TIMEOUT_MS }, async () => {
+  it("are told of although none but earlier workers run them", { timeout: TIMEOUT_MS }, async () => {
     const { workers } = served.fleet;
     for (const worker of workers) await change(worker, "earlier", "terminate");
-    const bad = { infer: step(999, 1), attempts: 2, backoff: { type: "fixed", delay: 100 } };
-    const { status, text } = await ask(`${url()}/v2/models/accumulate/jobs`, { body: bad });
-    console.log("bad", status, text);
     const jobs = await submitSome(20, { attempts: 3 });
     await expectDone(jobs);
     await toldOnce(
@@ -199,10 +193,8 @@ describe.skipIf(earlier === "")("jobs beside an earlier version, which knows non
   it("wait through a roll-back of all, and go on after it", { timeout: TIMEOUT_MS }, async () => {
     const { fleet } = served;
     const members = inOrder(fleet);
-    const sequence = 77;
-    const due = new Date(Date.now() + 60_000).toISOString();
-    await ask(`${url()}/v2/models/accumulate/infer`, { body: step(sequence, 1, true) });
-    const later = await accepted(url(), "accumulate", { infer: step(sequence, 2), run_at: due });
+    const due = new Date(Date.now() + 30_000).toISOString();
+    const later = await accepted(url(), "simple", { infer: simpleBody(5), run_at: due });
     const schedule = await ask(`${url()}/v2/models/simple/schedules`, {
       body: { every: 5_000, job: { infer: simpleBody(4) } },
     });
@@ -224,14 +216,12 @@ describe.skipIf(earlier === "")("jobs beside an earlier version, which knows non
       sums.push((body as unknown as { outputs?: { data: number[] }[] }).outputs?.[0]?.data[0]);
     }
     expect(sums).toEqual(sums.map((_, i) => i + 1));
-    const redis = fleet.redis.connect();
     await pause(Math.max(0, Date.parse(due) - Date.now() + 2_000));
-    redis.disconnect();
 
     for (const member of members) await change(member, "new", "terminate");
     await Promise.all(fleet.jobs.map((one) => one.start()));
     await expectDone(waiting);
-    expect((await ended(url(), later.id)).result?.outputs?.[0]?.data[0]).toBe(3);
+    expect((await ended(url(), later.id)).result?.outputs?.[0]?.data[0]).toBe(10);
     const over = await endedBatch(openai, batch.id, 120_000);
     expect(over).toMatchObject({ status: "completed", request_counts: { total: 3_000, completed: 3_000, failed: 0 } });
     const lines = linesOf(await (await openai.files.content(over.output_file_id ?? "")).text());
@@ -241,7 +231,6 @@ describe.skipIf(earlier === "")("jobs beside an earlier version, which knows non
     const before = await runs();
     expect(await readUntil(runs, (now) => now > before, { patienceMs: 30_000 })).toBeGreaterThan(before);
     await toldOnce([...waiting.map(({ id }) => id), later.id], "job.completed");
-    expect(secret).not.toBe("");
     expect(await standing(url(), later.id, () => true)).toMatchObject({ attempts_made: 1 });
   });
 });
