@@ -155,8 +155,7 @@ describe("a Redis that is full", () => {
     const lines = linesOf(await (await openai.files.content(over.output_file_id ?? "")).text());
     expect(new Set(lines.map((line) => line.custom_id)).size).toBe(LINES);
     expect(lines).toHaveLength(LINES);
-    const told = () =>
-      receiver.at("/all").map((one) => (JSON.parse(one.body) as { data: { id: string } }).data.id);
+    const told = () => receiver.at("/all").map((one) => (JSON.parse(one.body) as { data: { id: string } }).data.id);
     const wanted = [...ends.filter(({ state }) => state === "completed").map(({ id }) => id), batch.id];
     await until(() => wanted.every((id) => told().includes(id)), 120_000);
     console.log("told after", performance.now() - from);

@@ -142,7 +142,8 @@ export class BatchRun {
       if (error instanceof LostRun) await this.#forgetOwn();
       const fault = faultOf(error);
       if (fault === undefined) throw error;
-      await this.#change((one) => ({ ...withStatus(one, "failed", Date.now()), faults: [fault] }));
+      const files = await this.#kept.finishFailed(this.batch, (one) => faultOf(one) !== undefined);
+      await this.#change((one) => ({ ...withStatus(one, "failed", Date.now()), ...files, faults: [fault] }));
     } finally {
       // What another run asks again is found under its key.
       for (const key of this.#asked) this.#settings.inference.forget(key);
@@ -363,12 +364,8 @@ export class BatchRun {
     if (this.batch.status === "in_progress") {
       await this.#change((one) => (one.status === "in_progress" ? withStatus(one, "finalizing", Date.now()) : one));
     }
-    const { outputFile, errorFile } = await this.#kept.finish(this.batch);
-    await this.#change((one) => ({
-      ...withStatus(one, ending, Date.now()),
-      ...(outputFile !== undefined && { outputFile }),
-      ...(errorFile !== undefined && { errorFile }),
-    }));
+    const files = await this.#kept.finish(this.batch);
+    await this.#change((one) => ({ ...withStatus(one, ending, Date.now()), ...files }));
   }
 
   async #tell(): Promise<void> {
