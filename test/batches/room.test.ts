@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { ended, inferLine, linesOf } from "../support/batches/batches.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 
-const LINES = 6_000;
+const LINES = 2_000;
 const endpoint = "/v2/models/simple/infer" as "/v1/completions";
 
 const served = useFleet({
@@ -13,8 +13,8 @@ const served = useFleet({
   jobs: 1,
   models: ["simple"],
   direct: true,
-  // The input has 1.9 MB, of which gateways know nothing; all answers would have 3.6 MB.
-  jobsEnv: { BATON_FILE_BYTES: String(1_200_000) },
+  // Gateways know nothing of it, so the input is taken; all answers would have 1.2 MB.
+  jobsEnv: { BATON_FILE_BYTES: String(500_000) },
 });
 
 it("fails, with the files of what was done", { timeout: 120_000 }, async () => {
