@@ -33,6 +33,8 @@ export interface HttpOptions {
 }
 
 const ID_BYTES = 18;
+/** Refusals after which there is no batch. */
+const notMade: readonly string[] = ["batch_limit", "unavailable"];
 const members = ["input_file_id", "endpoint", "completion_window", "metadata"];
 
 export function addBatchRoutes(
@@ -85,7 +87,10 @@ export function addBatchRoutes(
         return withHeaders(jsonReply(viewOf(made)), isReplayed ? { "idempotent-replayed": "true" } : {});
       } catch (error) {
         // Where the batch may have been made after all, the process that runs it releases the file.
-        if (isRefusal(error) && error.code === "batch_limit") await files.release(input, id);
+        if (isRefusal(error) && notMade.includes(error.code)) {
+          // Another gateway may have made it under the same key.
+          if ((await askRedis(() => batches.read(tenant, id))) === undefined) await files.release(input, id);
+        }
         throw error;
       }
     },

@@ -190,9 +190,12 @@ export class Files {
     while (!signal.aborted) {
       try {
         const due = await dueFiles(redis, TIDIED_AT_ONCE, AGAIN_MS);
-        for (const address of due) await this.#erase(address);
-        if (due.length > 0) log.info({ files: due.length }, "files removed");
-        if (due.length === TIDIED_AT_ONCE) continue;
+        // What one of them fails for may be its own; it is tried again after a while.
+        const removals = await Promise.allSettled(due.map((address) => this.#erase(address)));
+        const failed = removals.flatMap((one) => (one.status === "rejected" ? [String(one.reason)] : []));
+        if (due.length > failed.length) log.info({ files: due.length - failed.length }, "files removed");
+        if (failed.length > 0) log.warn({ files: failed.length, error: failed[0] }, "files could not be removed now");
+        if (due.length === TIDIED_AT_ONCE && failed.length < due.length) continue;
       } catch (error) {
         log.debug({ error: String(error) }, "files cannot be removed now");
       }

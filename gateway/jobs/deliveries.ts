@@ -6,14 +6,7 @@
 import { DelayedError, type ConnectionOptions, type Job, type Queue } from "bullmq";
 import type { Logger } from "pino";
 import { Webhook as Signer } from "standardwebhooks";
-import {
-  noteLooked,
-  overdueDeliveries,
-  readDelivery,
-  readSummary,
-  type Delivery,
-  type NamedDelivery,
-} from "#shared/queue/webhooks/deliveries.js";
+import { readDelivery, type Delivery } from "#shared/queue/webhooks/deliveries.js";
 import type { DeliveryRun, Kept } from "#shared/queue/webhooks/begin-delivery.js";
 import { noteAttempt, type Noted } from "#shared/queue/webhooks/note-attempt.js";
 import type { RedisClient } from "#shared/redis/connect.js";
@@ -22,6 +15,7 @@ import { SealedError, type SecretBox } from "../webhooks/secrets.js";
 import { parseTarget, webhookOfJob } from "../webhooks/target.js";
 import { secretsOf, type Webhook } from "../webhooks/webhook.js";
 import type { Webhooks } from "../webhooks/webhooks.js";
+import { lookForLeft } from "./left-runs.js";
 import type { Sender } from "./sender.js";
 import { Slots } from "./slots.js";
 import { verdictOn, type Answered, type Verdict } from "./verdict.js";
@@ -49,14 +43,6 @@ const QUEUE = "deliveries";
 const AT_ONCE = { all: 400, tenant: 100, host: 16, endpoint: 4 };
 /** What these errors name has kept a slot for long without an answer. */
 const HANGING: readonly (string | null)[] = ["timeout", "connect_timeout"];
-/**
- * At this interval pending deliveries are looked for that nobody attempts: a failover may lose what
- * BullMQ had, and keep what we know.
- */
-const LOST_EVERY_MS = 10_000;
-/** A delivery that should have been attempted so long ago may be lost. */
-const LOST_AFTER_MS = 30_000;
-const LOST_AT_ONCE = 100;
 /** A run that is called may be on its way still to where it waits. */
 const CALLS = 5;
 const CALL_AGAIN_MS = 100;
@@ -106,34 +92,20 @@ export class Deliveries {
     await this.#work.queue.remove(nameOf(run));
   }
 
-  /** Looks for pending deliveries whose run BullMQ has lost, until `signal` aborts. */
-  async lookForLost(signal: AbortSignal): Promise<void> {
+  /** Looks for runs that nobody would make, or only much too late, until `signal` aborts. */
+  lookForLeft(signal: AbortSignal): Promise<void> {
     const { redis, log } = this.#settings;
-    while (!signal.aborted) {
-      await delay(LOST_EVERY_MS * (0.8 + Math.random() * 0.4), signal);
-      if (signal.aborted || redis.status !== "ready") continue;
-      try {
-        const overdue = await overdueDeliveries(redis, LOST_AFTER_MS, LOST_AT_ONCE);
-        for (const one of overdue) await this.#lookAt(one);
-      } catch (error) {
-        log.debug({ error: String(error) }, "lost deliveries cannot be looked for now");
-      }
-    }
-  }
-
-  /** A run that BullMQ has is not added a second time. */
-  async #lookAt({ tenant, message }: NamedDelivery): Promise<void> {
-    const { redis, log } = this.#settings;
-    const delivery = await readSummary(redis, tenant, message);
-    const isPending = delivery?.state === "pending";
-    if (isPending) {
-      const run = { tenant, message, run: delivery.run };
-      if ((await this.#work.queue.getJob(nameOf(run))) === undefined) {
-        log.warn({ delivery: message }, "a delivery is attempted again: its run was lost");
-        await this.add(run);
-      }
-    }
-    await noteLooked(redis, { tenant, message }, isPending);
+    const slots = Object.values(this.#slots);
+    return lookForLeft(
+      {
+        redis,
+        isCalled: (run) => slots.some((one) => one.isAway(nameOf(run))),
+        find: (run) => this.#work.queue.getJob(nameOf(run)),
+        add: (run) => this.add(run),
+        log,
+      },
+      signal,
+    );
   }
 
   /** Takes no more, and waits until the attempts under way have ended. */

@@ -131,7 +131,7 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   };
   const background = Promise.all([
     outbox.run(signal),
-    deliveries.lookForLost(signal),
+    deliveries.lookForLeft(signal),
     due.watch(signal),
     scheduleRuns.watch(signal),
     files.tidy(signal),

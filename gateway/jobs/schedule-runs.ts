@@ -10,7 +10,7 @@
  */
 import { DelayedError, type ConnectionOptions, type Job, type Queue } from "bullmq";
 import type { Logger } from "pino";
-import { errorKinds, InferenceError } from "#shared/errors.js";
+import { InferenceError } from "#shared/errors.js";
 import type { DueSchedule, ScheduleName } from "#shared/queue/schedules/schedules.js";
 import { delay } from "#shared/retry.js";
 import type { Jobs } from "../job-paths/jobs.js";
@@ -37,7 +37,6 @@ export interface ScheduleRunsSettings {
 
 const QUEUE = "schedules";
 const AT_ONCE = 100;
-const RETRY_MS = 1_000;
 /** The records are looked into at this interval. */
 const LOOK_EVERY_MS = 10_000;
 /** A look has us woken for what is due within this time; the next one comes before that. */
@@ -47,7 +46,7 @@ const KEPT_MS = 60_000;
 /** Schedules that one look finds at most, and those that one call to BullMQ adds. */
 const MOST_AT_A_LOOK = 10_000;
 const AT_A_CALL = 500;
-/** A job that finds no room is tried again after half of the time for which that has lasted. */
+/** What cannot be done now is tried again after half of the time for which that has lasted. */
 const AGAIN_MS = { least: 1_000, most: 30_000 };
 /** Where nobody has served its model for this long, a job is not tried again. */
 const LATE_MS = 90_000;
@@ -150,7 +149,7 @@ export class ScheduleRuns {
     const now = await schedules.now();
     const clock = { now, aheadMs: Date.now() - now };
     const tick = dueTick(schedule, now);
-    if (schedule.firing !== null && schedule.firing !== tick) return this.#askFor(stored, schedule.firing);
+    if (schedule.firing !== null && schedule.firing !== tick) return this.#askFor(stored, schedule.firing, now);
     if (tick === undefined) return waitFor(schedule, clock);
     if (schedule.firing === null) {
       const begin = (one: Schedule) => (one.firing === null && one.next === schedule.next ? fired(one, tick) : one);
@@ -173,9 +172,8 @@ export class ScheduleRuns {
       if (!(error instanceof InferenceError)) throw error;
       const { code, message } = error;
       if (jobs.mayFitLater(error, schedule, clock.now - tick > LATE_MS)) {
-        const waitMs = Math.min(Math.max((clock.now - tick) / 2, AGAIN_MS.least), AGAIN_MS.most);
         const until = triedUntil(schedule, tick) + clock.aheadMs;
-        return { wakeAt: Math.min(Date.now() + waitMs, until) };
+        return { wakeAt: Math.min(Date.now() + pauseAfter(clock.now - tick), until) };
       }
       log.info({ schedule: scheduleId, code }, "a schedule could not make a job");
       await schedules.change(schedule, (one) => withMiss(one, tick, { at: tick, code, message }));
@@ -184,7 +182,7 @@ export class ScheduleRuns {
   }
 
   /** Finds out whether the job is there whose time was begun, but neither done nor given up. */
-  async #askFor({ schedule, job }: StoredSchedule, tick: number): Promise<Step> {
+  async #askFor({ schedule, job }: StoredSchedule, tick: number, now: number): Promise<Step> {
     const { schedules, jobs } = this.#settings;
     const missed: Schedule["error"] = { at: tick, code: "missed", message: "no job could be made until the next time" };
     let id: string | undefined;
@@ -192,7 +190,9 @@ export class ScheduleRuns {
       id = await jobs.submissions.findStored(storedJob(schedule, job, tick));
     } catch (error) {
       if (!(error instanceof InferenceError)) throw error;
-      if (errorKinds[error.code].retry) return { wakeAt: Date.now() + RETRY_MS };
+      // The job's id cannot be made of its body while no worker serves its model.
+      if (jobs.mayFitLater(error, schedule, now - tick > LATE_MS))
+        return { wakeAt: Date.now() + pauseAfter(now - tick) };
     }
     await schedules.change(schedule, (one) =>
       id === undefined ? withMiss(one, tick, missed) : withRun(one, tick, id),
@@ -208,6 +208,11 @@ type Step = "rests" | "goes on" | { readonly wakeAt: number };
 interface Clock {
   readonly now: number;
   readonly aheadMs: number;
+}
+
+/** @param forMs for how long it could not be done */
+function pauseAfter(forMs: number): number {
+  return Math.min(Math.max(forMs / 2, AGAIN_MS.least), AGAIN_MS.most);
 }
 
 function unlessUnreadable(error: unknown): undefined {

@@ -48,6 +48,8 @@ export class Slots {
   readonly #limit: number;
   readonly #breaks: boolean;
   readonly #turns = new Map<string, Turn>();
+  /** All that are away of any turn. */
+  readonly #away = new Set<string>();
 
   /**
    * @param limit attempts of one name at a time
@@ -72,11 +74,15 @@ export class Slots {
     if (isOpen) {
       turn.running++;
       turn.away.delete(who);
+      this.#away.delete(who);
       return undefined;
     }
     turn.nextAt = Math.max(turn.nextAt, now, isBroken ? turn.shutUntil : 0) + this.#apart(turn);
     turn.nextAt = Math.min(turn.nextAt, now + LONGEST_MS);
-    if (turn.away.size < MOST_AWAY) turn.away.add(who);
+    if (turn.away.size < MOST_AWAY) {
+      turn.away.add(who);
+      this.#away.add(who);
+    }
     return turn.nextAt - now;
   }
 
@@ -106,8 +112,15 @@ export class Slots {
   next(name: string): string | undefined {
     const away = this.#turns.get(name)?.away;
     const [first] = away ?? [];
-    if (first !== undefined) away?.delete(first);
+    if (first === undefined) return undefined;
+    away?.delete(first);
+    this.#away.delete(first);
     return first;
+  }
+
+  /** Whether somebody was sent away, and is to be called. */
+  isAway(who: string): boolean {
+    return this.#away.has(who);
   }
 
   #isBroken({ hung }: Turn): boolean {

@@ -47,6 +47,8 @@ export interface HttpOptions {
 const MOST_OVERLAP_MS = 30 * 86_400_000;
 /** Deliveries that are looked at together where a list wants some of them only. */
 const LOOKED_AT = 100;
+/** Deliveries that are looked at for one page. */
+const MOST_LOOKED_AT = 1_000;
 const ID_BYTES = 16;
 const tooOften = {
   spent: `the delivery was replayed ${replayLimits.delivery} times, and it may not be more often`,
@@ -175,8 +177,8 @@ export function addWebhookRoutes(
         (states === undefined || states.includes(one.state)) &&
         (filter.webhook === undefined || filter.webhook === one.webhook);
       const of = { tenant: tenantOf(c.env.incoming), job: filter.job };
-      const found = await askRedis(() => findDeliveries(redis, of, after, most + 1, isWanted));
-      return jsonReply(listOf(found.slice(0, most).map(deliveryView), found.length > most));
+      const { deliveries, hasMore, last } = await askRedis(() => findDeliveries(redis, of, after, most, isWanted));
+      return jsonReply({ ...listOf(deliveries.map(deliveryView), hasMore), last_id: last ?? null });
     },
   });
   router.add("/v2/deliveries/:message/replay", {
@@ -195,23 +197,35 @@ export function addWebhookRoutes(
   });
 }
 
+interface FoundDeliveries {
+  readonly deliveries: readonly DeliverySummary[];
+  readonly hasMore: boolean;
+  /** Behind which message the next page begins. */
+  readonly last: string | undefined;
+}
+
+/** A page ends early where few deliveries are wanted, so that none costs Redis long. */
 async function findDeliveries(
   redis: RedisClient,
   of: Messages,
   after: string | undefined,
   most: number,
   isWanted: (delivery: DeliverySummary) => boolean,
-): Promise<DeliverySummary[]> {
+): Promise<FoundDeliveries> {
   const place = after === undefined ? -1 : await placeOf(redis, of, after);
   if (place === undefined) throw unknownPlace();
   const found: DeliverySummary[] = [];
-  for (let from = place + 1; found.length < most; from += LOOKED_AT) {
+  let last = after;
+  for (let from = place + 1; from <= place + MOST_LOOKED_AT; from += LOOKED_AT) {
     const messages = await listDeliveries(redis, of, from, LOOKED_AT);
     const deliveries = await Promise.all(messages.map((message) => readSummary(redis, of.tenant, message)));
     found.push(...deliveries.filter((one) => one !== undefined).filter(isWanted));
-    if (messages.length < LOOKED_AT) break;
+    const page = found.slice(0, most);
+    if (found.length > most) return { deliveries: page, hasMore: true, last: page.at(-1)?.message };
+    if (messages.length < LOOKED_AT) return { deliveries: page, hasMore: false, last: page.at(-1)?.message };
+    last = messages.at(-1);
   }
-  return found.slice(0, most);
+  return { deliveries: found, hasMore: true, last };
 }
 
 function deliveryView({ message, event, job, webhook, state, attempts, nextAt }: DeliverySummary) {

@@ -14,8 +14,9 @@ import { overdueJobs } from "#shared/queue/jobs/overdue.js";
 import { putOff } from "#shared/queue/jobs/put-off.js";
 import { readDue } from "#shared/queue/jobs/read-due.js";
 import { readJob } from "#shared/queue/jobs/read.js";
+import { tidyJobs } from "#shared/queue/jobs/tidy.js";
 import { recordLater, type LaterJob, type LaterLimits } from "#shared/queue/jobs/record-later.js";
-import { eventsKey, jobKey, laterKey, loadKey } from "#shared/queue/keys.js";
+import { eventsKey, jobKey, jobsKey, laterKey, loadKey, outcomeKey } from "#shared/queue/keys.js";
 import { readAllLoads } from "#shared/queue/load.js";
 import { addressOf, admit, applicant, giveError, LIMITS, onlyCall, take, useLab } from "../support/queue/lab.js";
 import { until } from "../support/until.js";
@@ -247,5 +248,53 @@ describe("a job that is tried more than once", () => {
     expect((await view("r1"))?.dueAt).toBeUndefined();
     expect(await readDue(lab.redis, { job: job("r1"), run: 1 })).toBeUndefined();
     await until(async () => (await view("r1"))?.state === "failed");
+  });
+});
+
+describe("a job whose request was ended by an earlier version, which knows no jobs", () => {
+  beforeEach(() => lab.redis.unlink(jobsKey(0, TENANT)));
+  /** All that a script of that version does with the record of a request. */
+  const endAsBefore = async (request: string, kind: "result" | "error", text: string) => {
+    const out = outcomeKey(addressOf(lab, request));
+    await lab.redis.hset(out, "kind", kind, "body", text, "ended", String(Date.now()));
+    await lab.redis.pexpire(out, 600_000);
+  };
+  const tidy = async () => {
+    for (let from: number | undefined = 0; from !== undefined;) {
+      from = (await tidyJobs(lab.redis, 0, TENANT, from, 100)).next;
+    }
+  };
+  const told = async () => (await entries()).map(([, , , event]) => event);
+  const failure = JSON.stringify({ code: "model_error", message: "no" });
+
+  it("ends when it is tidied: once, with its event, and kept for as long as its request", async () => {
+    await admitted(first("done", { tell: "job.completed job.failed", target: "{}" }), first("not-yet", {}));
+    await admitted(first("failed", { tell: "job.completed job.failed", target: "{}" }));
+    await endAsBefore("done", "result", "{}");
+    await endAsBefore("failed", "error", failure);
+    for (let i = 0; i < 2; i++) await tidy();
+    expect((await told()).toSorted()).toEqual(["job.completed", "job.failed"]);
+    expect(await lab.redis.pttl(jobKey(job("done")))).toBeLessThanOrEqual(600_000);
+    expect(await lab.redis.hexists(jobKey(job("done")), "body")).toBe(0);
+    expect(await lab.redis.hexists(jobKey(job("failed")), "body")).toBe(1);
+    expect(await lab.redis.pttl(jobKey(job("not-yet")))).toBeGreaterThan(600_000);
+    expect((await view("not-yet"))?.state).toBe("queued");
+  });
+
+  it("is tried once more where it is to be", async () => {
+    await admitted(first("r1", { repeats: repeats(), wait: String(HOUR) }));
+    await endAsBefore("r1", "error", failure);
+    for (let i = 0; i < 2; i++) await tidy();
+    expect(await view("r1")).toMatchObject({ state: "scheduled", made: 1 });
+    expect(await told()).toEqual(["due"]);
+    expect(await admitted(again("r1", await stage("r1"), "r1-2"))).toEqual(["admitted"]);
+  });
+
+  it("is left alone where this version has ended it", async () => {
+    await admitted(first("r1", { tell: "job.failed", target: "{}" }));
+    await fail("r1");
+    expect(await told()).toEqual(["job.failed"]);
+    await tidy();
+    expect(await told()).toEqual(["job.failed"]);
   });
 });

@@ -1,7 +1,10 @@
 /** The paths of webhooks and deliveries: what they take, refuse and show, and to whom. */
 import { describe, expect, it } from "vitest";
+import { beginDelivery } from "#shared/queue/webhooks/begin-delivery.js";
+import { connectRedis } from "#shared/redis/connect.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { WebhookClient, type WebhookView } from "../support/jobs/webhooks.js";
+import { silentLog } from "../support/silent.js";
 import { TENANT_HEADER } from "../edition/sequences/ask.js";
 
 const served = useFleet({
@@ -14,6 +17,8 @@ const served = useFleet({
 let count = 0;
 const newClient = () => new WebhookClient(served.url, { [TENANT_HEADER]: `tenant-${count++}` });
 const EVENTS = ["sequence.expired"];
+/** More than two pages look at. */
+const MANY = 2_100;
 /** An address, so that no name is looked up. */
 const URL_TAKEN = "https://93.184.215.14/hook";
 
@@ -165,5 +170,32 @@ describe("/v2/deliveries", () => {
     expect((await client.ask("GET", "/deliveries?after=msg_none")).status).toBe(400);
     const replay = await client.ask("POST", "/deliveries/msg_none/replay");
     expect(replay).toMatchObject({ status: 404, body: { code: "unknown_delivery" } });
+  });
+
+  it("looks at a bounded number for each page, and goes on behind the last that it has looked at", async () => {
+    const tenant = `tenant-${count}`;
+    const client = newClient();
+    const redis = connectRedis({ url: served.fleet.redis.url, name: "test", log: silentLog });
+    const kept = { ttlMs: 600_000, most: 10_000 };
+    const content = { event: "job.completed", job: "", webhook: "wh_1", target: "", body: "{}" };
+    for (let i = 0; i < MANY; i++) {
+      const run = { tenant, message: `msg_${i}`, run: "1-0" };
+      // The oldest is the only one that is wanted.
+      await beginDelivery(redis, run, kept, { ...content, webhook: i === 0 ? "wh_rare" : "wh_1" });
+    }
+    const found: string[] = [];
+    let pages = 0;
+    for (let after = "", more = true; more; pages++) {
+      const { status, body } = await client.ask<Page>("GET", `/deliveries?webhook=wh_rare${after}`);
+      expect(status).toBe(200);
+      found.push(...body.data.map(({ id }) => id));
+      more = body.has_more;
+      after = `&after=${body.last_id}`;
+    }
+    expect({ found, pages }).toEqual({ found: ["msg_0"], pages: 3 });
+    const all = await client.ask<Page>("GET", "/deliveries?limit=100");
+    expect([all.body.data.length, all.body.has_more]).toEqual([100, true]);
+    expect(all.body.last_id).toBe(all.body.data.at(-1)?.id);
+    redis.disconnect();
   });
 });

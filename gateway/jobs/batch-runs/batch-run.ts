@@ -71,7 +71,12 @@ export class BatchRun {
       if (error instanceof LostRun) await this.#forgetOwn();
       const fault = faultOf(error);
       if (fault === undefined) throw error;
-      await this.#record.change((one) => ({ ...withStatus(one, "failed", this.#record.now), faults: [fault] }));
+      const files = await this.#kept.finishFailed(this.#batch, (one) => faultOf(one) !== undefined);
+      await this.#record.change((one) => ({
+        ...withStatus(one, "failed", this.#record.now),
+        ...files,
+        faults: [fault],
+      }));
     }
     await this.#clearUp();
   }
@@ -125,12 +130,8 @@ export class BatchRun {
         one.status === "in_progress" ? withStatus(one, "finalizing", this.#record.now) : one,
       );
     }
-    const { outputFile, errorFile } = await this.#kept.finish(this.#batch);
-    await this.#record.change((one) => ({
-      ...withStatus(one, ending, this.#record.now),
-      ...(outputFile !== undefined && { outputFile }),
-      ...(errorFile !== undefined && { errorFile }),
-    }));
+    const files = await this.#kept.finish(this.#batch);
+    await this.#record.change((one) => ({ ...withStatus(one, ending, this.#record.now), ...files }));
   }
 
   /** Tells that the batch has ended, and removes what nobody needs any more, until it is closed. */

@@ -22,6 +22,9 @@ export interface Taken {
   readonly keys: readonly string[];
 }
 
+/** The files that a batch ends with. */
+type EndFiles = Partial<Pick<Batch, "outputFile" | "errorFile">>;
+
 export class Kept {
   readonly #files: BatchFiles;
   #output: Buffer[] = [];
@@ -87,13 +90,35 @@ export class Kept {
   }
 
   /** Makes the files of all pieces. @returns their ids */
-  async finish(batch: Batch): Promise<{ outputFile: string | undefined; errorFile: string | undefined }> {
-    const make = (kind: "o" | "e", list: Pieces, name: string) =>
-      list.length === 0 ? undefined : this.#files.makeFile(batch, kind, name, namesOf(kind, list));
-    return {
-      outputFile: await make("o", batch.output, `${batch.id}_output.jsonl`),
-      errorFile: await make("e", batch.errors, `${batch.id}_error.jsonl`),
+  async finish(batch: Batch): Promise<EndFiles> {
+    return this.#make(batch, (error) => {
+      throw error;
+    });
+  }
+
+  /**
+   * The same for a batch that has failed: of what it has given until then, the files are made for
+   * which there is room.
+   * @param isFinal whether a file for which this was thrown can never be made
+   */
+  async finishFailed(batch: Batch, isFinal: (error: unknown) => boolean): Promise<EndFiles> {
+    return this.#make(batch, (error) => {
+      if (!isFinal(error)) throw error;
+    });
+  }
+
+  async #make(batch: Batch, onError: (error: unknown) => void): Promise<EndFiles> {
+    const make = async (kind: "o" | "e", list: Pieces, name: string) => {
+      if (list.length === 0) return undefined;
+      try {
+        return await this.#files.makeFile(batch, kind, `${batch.id}_${name}.jsonl`, namesOf(kind, list));
+      } catch (error) {
+        return void onError(error);
+      }
     };
+    const outputFile = await make("o", batch.output, "output");
+    const errorFile = await make("e", batch.errors, "error");
+    return { ...(outputFile !== undefined && { outputFile }), ...(errorFile !== undefined && { errorFile }) };
   }
 
   /**

@@ -1,7 +1,11 @@
-/** The typed wrapper of tidy.lua: takes jobs that are gone out of the index of a tenant. */
+/**
+ * The typed wrapper of tidy.lua: takes jobs that are gone out of the index of a tenant, and ends
+ * those whose requests have ended without them.
+ */
 import { parseRequestName, type RequestAddress } from "../address.js";
 import { bucketTag } from "../bucket-tag.js";
 import { jobsKey, jobTenantsKey } from "../keys.js";
+import { loadKeyOf } from "../load.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer, list, text } from "../../redis/script.js";
 
@@ -28,7 +32,7 @@ export async function tidyJobs(
   from: number,
   most: number,
 ): Promise<TidiedJobs> {
-  const keys = [jobsKey(bucket, tenant), jobTenantsKey(bucket)];
+  const keys = [jobsKey(bucket, tenant), jobTenantsKey(bucket), loadKeyOf(redis, bucket)];
   const { next, overdue } = await script(redis, keys, [bucketTag(bucket), tenant, from, most]);
   return {
     next: next < 0 ? undefined : next,

@@ -1,4 +1,5 @@
 /** What is known of deliveries, read with plain commands. begin-delivery.lua has the fields. */
+import { timeAt } from "../../redis/clock.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { webhookKeys } from "../keys.js";
 
@@ -112,13 +113,17 @@ export interface NamedDelivery {
   readonly message: string;
 }
 
+/** The time of the server that has the deliveries, in whole seconds, as ms. */
+export async function deliveriesClock(redis: RedisClient): Promise<number> {
+  return Math.floor((await timeAt(redis, webhookKeys.pending)) / 1_000) * 1_000;
+}
+
 /**
- * Pending deliveries that should have been attempted so long ago, the longest first. They may wait
+ * Pending deliveries that should have been attempted by then, the longest due first. They may wait
  * for a receiver that is slow; so who looks at one says that it need not be looked at for a while.
+ * @param due ms, by the clock of Redis
  */
-export async function overdueDeliveries(redis: RedisClient, forMs: number, most: number): Promise<NamedDelivery[]> {
-  const [seconds] = await redis.time();
-  const due = Number(seconds) * 1_000 - forMs;
+export async function overdueDeliveries(redis: RedisClient, due: number, most: number): Promise<NamedDelivery[]> {
   const members = await redis.zrangebyscore(webhookKeys.pending, "-inf", due, "LIMIT", 0, most);
   return members.map((member) => {
     const end = member.indexOf(":");
@@ -133,7 +138,6 @@ export async function noteLooked(
   isPending: boolean,
 ): Promise<void> {
   const member = `${tenant}:${message}`;
-  const [seconds] = await redis.time();
-  if (isPending) await redis.zadd(webhookKeys.pending, "XX", Number(seconds) * 1_000, member);
+  if (isPending) await redis.zadd(webhookKeys.pending, "XX", await deliveriesClock(redis), member);
   else await redis.zrem(webhookKeys.pending, member);
 }

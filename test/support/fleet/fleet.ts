@@ -48,6 +48,8 @@ export interface FleetPlan {
   readonly jobsEnv?: Readonly<Record<string, string>>;
   /** Node's own flags for the member of this name. */
   readonly flags?: (member: string) => readonly string[];
+  /** The program of the member of this name, if it is not the one that was built here. */
+  readonly programs?: (member: string) => string | undefined;
   /** Where the logs go and stay; without it they go with the fleet, unless KEEP_LOGS is set. */
   readonly folder?: string;
 }
@@ -94,7 +96,7 @@ const STARTED_TOGETHER = 8;
 export async function startFleet(plan: FleetPlan): Promise<Fleet> {
   const unbuilt = process.env["BATON_BUILD_FAILED"];
   if (unbuilt !== undefined && plan.gateways + plan.workers > 0) throw new Error(`nothing to start: ${unbuilt}`);
-  const { leaseMs = 1_000, models, direct = false, flags = () => [] } = plan;
+  const { leaseMs = 1_000, models, direct = false, flags = () => [], programs = () => undefined } = plan;
   const folder = plan.folder ?? mkdtempSync(join(tmpdir(), "baton-test-"));
   const undo: (() => Promise<unknown> | void)[] = [];
   if (plan.folder === undefined && process.env["KEEP_LOGS"] === undefined)
@@ -121,7 +123,7 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
       const launch = {
         name,
         command: process.execPath,
-        args: [...flags(name), join(root, "dist", entry)],
+        args: [...flags(name), programs(name) ?? join(root, "dist", entry)],
         env: { BATON_NATS_URL: natsUrl, ...nats.guard?.env, ...buckets, ...store.env, ...plan.env, ...env },
         logFile: join(folder, `${name}.log`),
       };

@@ -47,6 +47,11 @@ export class Member {
     this.#launch = { ...this.#launch, env: { ...this.#launch.env, ...env } };
   }
 
+  /** Its next lives run this program instead of the one that it has. */
+  reprogram(program: string): void {
+    this.#launch = { ...this.#launch, args: [...this.#launch.args.slice(0, -1), program] };
+  }
+
   async ready(timeoutMs = 60_000): Promise<void> {
     await this.process.waitForMessage(this.#readyMessage, timeoutMs);
   }
