@@ -24,7 +24,6 @@ import { BatchQueue } from "./batch-queue.js";
 import { LINE_DEADLINE_MS, LineAsker, tenantOfLine } from "./batch-runs/ask-line.js";
 import { LineInference } from "./batch-runs/line-inference.js";
 import { LineLimits } from "./batch-runs/line-limits.js";
-import { startBoard } from "./board.js";
 import { jobsConfig, parseWaits, type JobsConfig } from "./config.js";
 import { Deliveries } from "./deliveries.js";
 import { DueTimers } from "./due-timers.js";
@@ -163,6 +162,8 @@ async function openBoard(
 ): Promise<void> {
   const { BATON_JOBS_ADMIN_PORT: port, BATON_JOBS_ADMIN_HOST: host, BATON_ADMIN_TOKEN: token } = config;
   if (port === undefined || token === undefined) return;
+  // Few want it, and loading it takes a third of the process's start.
+  const { startBoard } = await import("./board.js");
   const board = await startBoard({ port, host, token, queues, log: (fields, line) => log.error(fields, line) });
   lifecycle.onClose("board", () => board.close(BOARD_GRACE_MS));
   log.info({ host, port: board.port }, "board listening");

@@ -44,12 +44,16 @@ export const streamScale = {
   /** How many streams run at a time, and how many where a fault strikes all of them alike. */
   running: 100,
   fewerRunning: full ? 100 : 50,
+  /** How many different requests they make. Each is answered twice before, undisturbed. */
+  different: full ? 100 : 40,
   /** The fewest and the most tokens of one stream. */
   tokens: full ? ([20, 160] as const) : ([10, 40] as const),
-  workerKills: full ? 100 : 10,
+  workerKills: full ? 100 : 6,
   workerFreezes: full ? 20 : 2,
   workerDrains: full ? 20 : 2,
   gatewayKills: full ? 20 : 3,
+  /** How many times one of two gateways is told to end: each of them once, at least. */
+  gatewayDrains: full ? 6 : 2,
   natsKills: full ? 10 : 2,
   natsDownMs: full ? 60_000 : 2_000,
   redisKills: full ? 10 : 2,

@@ -11,7 +11,7 @@ import { scale } from "./scale.js";
 
 const full = process.env["BATON_FULL"] === "1";
 const SEQUENCES = 64;
-const STEPS = full ? 1_000 : 60;
+const STEPS = full ? 1_000 : 40;
 
 describe("Silero VAD while workers are killed", () => {
   const folder = mkdtempSync(join(tmpdir(), "baton-silero-"));

@@ -4,12 +4,12 @@ import { pause, repeatedly } from "./pace.js";
 import { seed, streamScale } from "./scale.js";
 import { expectUndisturbed } from "./verdict.js";
 
-const { fewerRunning: running, tokens, timeoutMs } = streamScale;
+const { fewerRunning: running, different, tokens, timeoutMs } = streamScale;
 let lab: StreamLab;
 
 beforeAll(async () => {
   const fleet = { gateways: 2, workers: 2, models: ["gen-mha"] };
-  lab = await StreamLab.open({ seed, fleet, asks: { count: running, model: "gen-mha", tokens } });
+  lab = await StreamLab.open({ seed, fleet, asks: { count: different, model: "gen-mha", tokens } });
 }, timeoutMs);
 afterAll(() => lab.close());
 

@@ -10,8 +10,7 @@ import { nth, repeatedly } from "./pace.js";
 import { seed, streamScale } from "./scale.js";
 import { expectUndisturbed } from "./verdict.js";
 
-const { running, fewerRunning, tokens, timeoutMs } = streamScale;
-const DRAINS = 3;
+const { running, fewerRunning, different, gatewayDrains, tokens, timeoutMs } = streamScale;
 /** Of a stream that is not over when its gateway stops, however quick the machine. */
 const MANY = 1_200;
 /** Who goes on with a stream that is not captured publishes so many of its records again. */
@@ -21,7 +20,7 @@ let lab: StreamLab;
 beforeAll(async () => {
   // A stopping gateway holds streams without ids until they end, which takes longer than this.
   const fleet = { gateways: 2, workers: 2, models: ["gen-mha"], direct: true, env: { BATON_LINGER_MS: "200" } };
-  lab = await StreamLab.open({ seed, fleet, asks: { count: running, model: "gen-mha", tokens } });
+  lab = await StreamLab.open({ seed, fleet, asks: { count: different, model: "gen-mha", tokens } });
 }, timeoutMs);
 afterAll(() => lab.close());
 
@@ -54,7 +53,7 @@ describe("SIGTERM to a gateway under streams", () => {
         name: "stream-gateway-drained",
         running: fewerRunning,
         breaking: ({ gateways }) =>
-          repeatedly(DRAINS, 400, async (i) => {
+          repeatedly(gatewayDrains, 400, async (i) => {
             const [{ member, url }, other] = [nth(gateways, i), nth(gateways, i + 1)];
             const id = await submitInBackground(url, askFor(MANY, "a long tale", seed + i));
             const reader = new Reader(url, id);
@@ -69,9 +68,9 @@ describe("SIGTERM to a gateway under streams", () => {
           }),
       });
       expectUndisturbed("stream-gateway-drained", findings);
-      expect(exits).toEqual(Array(DRAINS).fill(0));
+      expect(exits).toEqual(Array(gatewayDrains).fill(0));
       expect(findings.figures.cutWhileReading).toBe(0);
-      expect(handedOver).toEqual(Array(DRAINS).fill(true));
+      expect(handedOver).toEqual(Array(gatewayDrains).fill(true));
     },
     timeoutMs,
   );

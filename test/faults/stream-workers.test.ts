@@ -6,12 +6,12 @@ import { nth, pause, repeatedly } from "./pace.js";
 import { seed, streamScale } from "./scale.js";
 import { expectUndisturbed } from "./verdict.js";
 
-const { running, fewerRunning, tokens, timeoutMs } = streamScale;
+const { running, fewerRunning, different, tokens, timeoutMs } = streamScale;
 let lab: StreamLab;
 
 beforeAll(async () => {
   const fleet = { gateways: 2, workers: 2, models: ["gen-mha"], direct: true };
-  lab = await StreamLab.open({ seed, fleet, asks: { count: running, model: "gen-mha", tokens } });
+  lab = await StreamLab.open({ seed, fleet, asks: { count: different, model: "gen-mha", tokens } });
 }, timeoutMs);
 afterAll(() => lab.close());
 

@@ -80,23 +80,32 @@ const ENDS = ["completed", "failed", "cancelled", "expired"];
 
 type Tenant = Readonly<Record<string, string>>;
 
-/** Asks again and again until the job has ended. */
+/**
+ * Asks again and again until the job has ended. An end stays, so there is the less hurry the longer
+ * it takes: hundreds of jobs are waited for at a time.
+ */
 export function ended(url: string, id: string, tenant: Tenant = {}): Promise<Body> {
-  return standing(url, id, (view) => ENDS.includes(view.state), tenant);
+  return looking(url, id, (view) => ENDS.includes(view.state), tenant, 500);
 }
 
-/** Asks again and again until the job stands as it should. */
-export async function standing(
+/** Asks again and again until the job stands as it should, which it may do for a moment only. */
+export function standing(url: string, id: string, isSo: (view: Body) => boolean, tenant: Tenant = {}): Promise<Body> {
+  return looking(url, id, isSo, tenant, 20);
+}
+
+async function looking(
   url: string,
   id: string,
   isSo: (view: Body) => boolean,
-  tenant: Tenant = {},
+  tenant: Tenant,
+  mostPauseMs: number,
 ): Promise<Body> {
-  const giveUpAt = performance.now() + END_MS;
+  const since = performance.now();
   for (;;) {
     const { status, body, text } = await ask(`${url}/v2/jobs/${id}`, { headers: tenant });
     if (status === 200 && isSo(body)) return body;
-    if (performance.now() > giveUpAt) throw new Error(`the job stands as ${status} ${text}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    const waitedMs = performance.now() - since;
+    if (waitedMs > END_MS) throw new Error(`the job stands as ${status} ${text}`);
+    await new Promise((resolve) => setTimeout(resolve, Math.min(mostPauseMs, 20 + waitedMs / 10)));
   }
 }

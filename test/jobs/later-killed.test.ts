@@ -7,9 +7,10 @@ import { nth } from "../faults/pace.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { accepted, ask, ended, type Body } from "./ask.js";
 
-/** For so long a jobs process computes nothing but its own end of the wait, at a signal. */
+/** For so long a jobs process does nothing else after a signal, not even what is due. */
 const BLOCKED_MS = 7_000;
-const blocking = `process.on("SIGUSR2",()=>{const end=Date.now()+${BLOCKED_MS};while(Date.now()<end);})`;
+const stillStanding = `Atomics.wait(new Int32Array(new SharedArrayBuffer(4)),0,0,${BLOCKED_MS})`;
+const blocking = `process.on("SIGUSR2",()=>{${stillStanding}})`;
 
 const served = useFleet({
   gateways: 2,

@@ -66,6 +66,7 @@ describe.each(replaceables)("a fleet over %s", (kind) => {
       const text = await answer.text();
       if (answer.status === 200) return text;
       if (answer.status < 500 || performance.now() > giveUpAt) throw new Error(`${answer.status} ${text}`);
+      await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }
 

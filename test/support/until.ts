@@ -6,9 +6,16 @@ const PATIENCE_MS = 25_000;
 export interface Patience {
   /** How long to go on looking, in ms. */
   readonly patienceMs?: number;
-  /** The pause between two looks, in ms. */
+  /** The pause between two looks, in ms. Without it, the pauses become longer as time goes by. */
   readonly everyMs?: number;
 }
+
+/**
+ * The pauses between looks: a twentieth of the time waited so far, within these bounds. What comes
+ * soon is seen at once, and what takes seconds costs no hundreds of looks, each of them a request
+ * to a process that is busy with what is waited for.
+ */
+const PAUSE_MS = { least: 10, most: 50, share: 1 / 20 };
 
 /**
  * Resolves when the condition holds.
@@ -27,12 +34,14 @@ export async function until(condition: () => boolean | Promise<boolean>, patienc
 export async function readUntil<Value>(
   read: () => Promise<Value>,
   holds: (value: Value) => boolean,
-  { patienceMs = PATIENCE_MS, everyMs = 10 }: Patience = {},
+  { patienceMs = PATIENCE_MS, everyMs }: Patience = {},
 ): Promise<Value> {
-  const giveUpAt = performance.now() + patienceMs;
+  const since = performance.now();
   for (;;) {
     const value = await read();
-    if (holds(value) || performance.now() > giveUpAt) return value;
-    await new Promise((resolve) => setTimeout(resolve, everyMs));
+    const waitedMs = performance.now() - since;
+    if (holds(value) || waitedMs > patienceMs) return value;
+    const growingMs = Math.min(PAUSE_MS.most, Math.max(PAUSE_MS.least, waitedMs * PAUSE_MS.share));
+    await new Promise((resolve) => setTimeout(resolve, everyMs ?? growingMs));
   }
 }
