@@ -80,8 +80,9 @@ export async function publishAgain(
   labels: readonly string[],
   from: number,
 ): Promise<number> {
+  const feeds = feedsOf(address, labels);
   const records = await redis.lrange(logKey(address), from, -1);
-  for (const record of records) publishOn(bus, feedsOf(address, labels), messageOf(bus, record));
+  for (const record of records) publishOn(bus, feeds, messageOf(bus, record));
   return records.length;
 }
 
