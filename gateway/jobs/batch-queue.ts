@@ -27,9 +27,9 @@ const QUEUE = "batches";
 /** Batches that a process runs at a time: of all, and of a tenant. */
 const AT_ONCE = { all: 32, tenant: 4 };
 /**
- * As if a batch took so long, in ms: of a tenant's batches that wait, one looks again each second.
- * It may be many minutes; but another process may have room, and nobody calls what that one could
- * run.
+ * How long a batch is believed to take, in ms. So of a tenant's batches that wait for a slot, about
+ * one a second looks again. Most take longer; but another process may have a slot free meanwhile,
+ * and this one does not hear of it.
  */
 const USUAL_MS = 4_000;
 /** Lines under way in a process; there would be no more answers in a second with more. */

@@ -28,7 +28,8 @@ describe("events of sequences", () => {
     await lab.redis.del(outbox, wantedKey(0));
     return entries.map(([, [, tenant, , type, , facts]]) => [tenant, type, JSON.parse(String(facts))]);
   };
-  const want = (tenant = "default") => noteWanted(lab.redis, [0], { tenant, revision: 1, events: ["sequence.expired"] });
+  const want = (tenant = "default") =>
+    noteWanted(lab.redis, [0], { tenant, revision: 1, events: ["sequence.expired"] });
   const step = async (flags: { start?: boolean; end?: boolean } = {}) => {
     expect(await admitStep(lab, { request: `e${count++}`, ...flags })).toMatchObject({ said: "admitted" });
     await commit(lab.queue, [result(await takeOne(lab.queue), put("s"))], IDLE_MS);
