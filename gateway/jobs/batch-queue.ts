@@ -26,12 +26,6 @@ export interface BatchQueueSettings extends Omit<RunSettings, "lines" | "held" |
 const QUEUE = "batches";
 /** Batches that a process runs at a time: of all, and of a tenant. */
 const AT_ONCE = { all: 32, tenant: 4 };
-/**
- * How long a batch is believed to take, in ms. So of a tenant's batches that wait for a slot, about
- * one a second looks again. Most take longer; but another process may have a slot free meanwhile,
- * and this one does not hear of it.
- */
-const USUAL_MS = 4_000;
 /** Lines under way in a process; there would be no more answers in a second with more. */
 const MOST_LINES = 256;
 /** Of what a model may have in the queue, what is left is for those whose clients wait. */
@@ -44,6 +38,12 @@ const AT_A_CALL = 500;
 const LOOK_EVERY_MS = 1_000;
 /** After this time a batch whose job is gone gets another one. */
 const ADD_EVERY_MS = 5_000;
+/**
+ * How long a batch is believed to take, in ms. So of a tenant's batches that wait for a slot, about
+ * one a second looks again. Most take longer; but another process may have a slot free meanwhile,
+ * and this one does not hear of it.
+ */
+const USUAL_MS = 4_000;
 
 export class BatchQueue {
   readonly #settings: RunSettings;
