@@ -32,15 +32,23 @@ const MOST_LINES = 512;
 const SHARE = 0.9;
 /** A process that does not renew the lock of a batch for this long has lost it. */
 const LOCK_MS = 10_000;
+/** Jobs that one call to BullMQ adds. */
+const AT_A_CALL = 500;
 /** A new batch is noticed so soon. */
 const LOOK_EVERY_MS = 1_000;
 /** After this time a batch whose job is gone gets another one. */
 const ADD_EVERY_MS = 5_000;
+/**
+ * How long a batch is believed to take, in ms. So of a tenant's batches that wait for a slot, about
+ * one a second looks again. Most take longer; but another process may have a slot free meanwhile,
+ * and this one does not hear of it.
+ */
+const USUAL_MS = 4_000;
 
 export class BatchQueue {
   readonly #settings: RunSettings;
   readonly #work: WorkQueue<OpenBatch>;
-  readonly #slots = new Slots(AT_ONCE.tenant);
+  readonly #slots = new Slots(AT_ONCE.tenant, { usualMs: USUAL_MS });
   readonly #closing = new AbortController();
   readonly #looking: Promise<void>;
   /** When this process has last added each job, on `performance.now()`'s clock. */
@@ -100,18 +108,13 @@ export class BatchQueue {
     const now = performance.now();
     const before = this.#added;
     this.#added = new Map(open.map(({ id }) => [id, before.get(id) ?? -Infinity]));
-    for (const one of open) {
-      if (now - (this.#added.get(one.id) ?? 0) < ADD_EVERY_MS) continue;
-      await this.#add(one);
-      this.#added.set(one.id, now);
+    const due = open.filter(({ id }) => now - (this.#added.get(id) ?? 0) >= ADD_EVERY_MS);
+    for (let from = 0; from < due.length; from += AT_A_CALL) {
+      const part = due.slice(from, from + AT_A_CALL);
+      // A job that is there is not added a second time.
+      await this.#work.queue.addBulk(part.map((data) => ({ name: "run", data, opts: { jobId: data.id } })));
+      for (const { id } of part) this.#added.set(id, now);
     }
-  }
-
-  /** Adds its job, unless it is there. */
-  async #add(one: OpenBatch): Promise<void> {
-    await this.#work.queue.add("run", one, {
-      jobId: one.id,
-    });
   }
 
   async #run(job: Job<OpenBatch>, token: string | undefined): Promise<void> {
@@ -128,9 +131,21 @@ export class BatchQueue {
       log.warn({ batch: id, error: String(error) }, "a batch cannot go on now; it is tried again");
       throw error;
     } finally {
-      this.#slots.release(tenant, performance.now());
+      for (let calls = this.#slots.release(tenant, performance.now()); calls > 0; calls--) void this.#callNext(tenant);
     }
     if (signal.aborted) await this.#postpone(job, token, 0);
+  }
+
+  /** A batch that waits for a slot need not wait for as long as it was told. */
+  async #callNext(tenant: string): Promise<void> {
+    const id = this.#slots.next(tenant);
+    if (id === undefined) return;
+    try {
+      const job = await this.#work.queue.getJob(id);
+      await job?.promote();
+    } catch {
+      // It has come by itself, or will.
+    }
   }
 
   async #postpone(job: Job<OpenBatch>, token: string | undefined, inMs: number): Promise<never> {

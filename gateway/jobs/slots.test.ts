@@ -90,3 +90,20 @@ it("sends nobody away for longer than five minutes", () => {
   const waits = Array.from({ length: 1_000 }, () => slots.take("a", 0, "one") ?? 0);
   expect(Math.max(...waits)).toBe(300_000);
 });
+
+it("has those that wait come again seldom where an attempt usually takes long", () => {
+  const slots = new Slots(4, { usualMs: 4_000 });
+  const due = new Map(Array.from({ length: 200 }, (_, i) => [`batch_${i}`, 0]));
+  let looks = 0;
+  for (let now = 0; now <= 60_000; now += 100) {
+    for (const [id, at] of due) {
+      if (at > now) continue;
+      looks++;
+      const waitMs = slots.take("tenant", now, id);
+      if (waitMs === undefined) due.delete(id);
+      else due.set(id, now + waitMs);
+    }
+  }
+  // All look once, and then about one a second.
+  expect(looks).toBeLessThan(200 + 70);
+});

@@ -26,7 +26,7 @@ interface Took {
   readonly hung: boolean;
 }
 
-/** What is believed before the first attempt has ended: most receivers are quick. */
+/** What is believed of an attempt unless it is said: most receivers are quick. */
 const USUAL_MS = 20;
 /**
  * So many of those that were sent away are called; others come when they were told, which may be
@@ -45,6 +45,7 @@ const LONGEST_MS = 300_000;
 const SHUT_MS = 5_000;
 
 export class Slots {
+  readonly #usualMs: number;
   readonly #limit: number;
   readonly #breaks: boolean;
   readonly #turns = new Map<string, Turn>();
@@ -54,8 +55,10 @@ export class Slots {
   /**
    * @param limit attempts of one name at a time
    * @param breaks whether nobody is let in for a while where so many have hung, one after another
+   * @param usualMs how long an attempt is believed to take before the first has ended
    */
-  constructor(limit: number, { breaks = false } = {}) {
+  constructor(limit: number, { breaks = false, usualMs = USUAL_MS } = {}) {
+    this.#usualMs = usualMs;
     this.#limit = limit;
     this.#breaks = breaks;
   }
@@ -66,7 +69,7 @@ export class Slots {
    * @returns after how many ms to come again; undefined where there is one
    */
   take(name: string, now: number, who: string): number | undefined {
-    const fresh = { running: 0, nextAt: now, msEach: USUAL_MS, hung: 0, shutUntil: 0, away: new Set<string>() };
+    const fresh = { running: 0, nextAt: now, msEach: this.#usualMs, hung: 0, shutUntil: 0, away: new Set<string>() };
     const turn = this.#turns.get(name) ?? fresh;
     this.#turns.set(name, turn);
     const isBroken = this.#isBroken(turn);

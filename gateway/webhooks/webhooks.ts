@@ -4,7 +4,7 @@
  */
 import type { Logger } from "pino";
 import { fixedError, InferenceError } from "#shared/errors.js";
-import { noteWanted } from "#shared/queue/webhooks/note-wanted.js";
+import { noteWanted, readTold } from "#shared/queue/webhooks/note-wanted.js";
 import { readRevisions, readWebhook, readWebhooks } from "#shared/queue/webhooks/webhooks.js";
 import { writeWebhook } from "#shared/queue/webhooks/write-webhook.js";
 import type { RedisClient } from "#shared/redis/connect.js";
@@ -22,9 +22,12 @@ export interface WebhooksSettings {
 
 export class Webhooks {
   readonly #settings: WebhooksSettings;
+  /** All of them, by their numbers. */
+  readonly #buckets: readonly number[];
 
   constructor(settings: WebhooksSettings) {
     this.#settings = settings;
+    this.#buckets = Array.from({ length: settings.buckets }, (_, bucket) => bucket);
   }
 
   /** The oldest first. */
@@ -66,14 +69,18 @@ export class Webhooks {
   }
 
   /**
-   * Tells the buckets once more what is wanted, of all tenants: a process may have died between the
-   * two steps of a change, and Redis may have lost one.
+   * Tells the buckets what is wanted where they know of another revision than the newest: a process
+   * may have died between the two steps of a change, and Redis may have lost one of them. What it
+   * costs goes by the number of buckets, but for tenants of which a bucket has to be told.
    */
   async tellAll(log: Logger): Promise<void> {
     const { redis } = this.#settings;
+    const told = await Promise.all(this.#buckets.map((bucket) => readTold(redis, bucket)));
     for (const [tenant, revision] of await readRevisions(redis)) {
+      const stale = this.#buckets.filter((bucket) => told[bucket]?.get(tenant) !== revision);
+      if (stale.length === 0) continue;
       try {
-        await this.#tell(tenant, revision, await readWebhooks(redis, tenant));
+        await this.#tell(tenant, revision, await readWebhooks(redis, tenant), stale);
       } catch (error) {
         log.warn({ tenant, error: String(error) }, "the events that a tenant wants cannot be told");
       }
@@ -86,9 +93,10 @@ export class Webhooks {
     return written.said;
   }
 
-  async #tell(tenant: string, revision: number, webhooks: readonly string[]): Promise<void> {
-    const { redis, buckets } = this.#settings;
-    await noteWanted(redis, buckets, { tenant, revision, events: wantedBy(webhooks.map(parseWebhook)) });
+  /** @param buckets that are told: all, unless it is said */
+  async #tell(tenant: string, revision: number, webhooks: readonly string[], buckets = this.#buckets): Promise<void> {
+    const events = wantedBy(webhooks.map(parseWebhook));
+    await noteWanted(this.#settings.redis, buckets, { tenant, revision, events });
   }
 }
 

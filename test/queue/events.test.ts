@@ -28,7 +28,8 @@ describe("events of sequences", () => {
     await lab.redis.del(outbox, wantedKey(0));
     return entries.map(([, [, tenant, , type, , facts]]) => [tenant, type, JSON.parse(String(facts))]);
   };
-  const want = (tenant = "default") => noteWanted(lab.redis, 1, { tenant, revision: 1, events: ["sequence.expired"] });
+  const want = (tenant = "default") =>
+    noteWanted(lab.redis, [0], { tenant, revision: 1, events: ["sequence.expired"] });
   const step = async (flags: { start?: boolean; end?: boolean } = {}) => {
     expect(await admitStep(lab, { request: `e${count++}`, ...flags })).toMatchObject({ said: "admitted" });
     await commit(lab.queue, [result(await takeOne(lab.queue), put("s"))], IDLE_MS);
@@ -90,10 +91,10 @@ describe("events of sequences", () => {
 
   it("are wanted as the highest revision says", async () => {
     const [key, tenant] = [wantedKey(0), "default"];
-    await noteWanted(lab.redis, 1, { tenant, revision: 5, events: ["sequence.expired"] });
-    await noteWanted(lab.redis, 1, { tenant, revision: 4, events: [] });
+    await noteWanted(lab.redis, [0], { tenant, revision: 5, events: ["sequence.expired"] });
+    await noteWanted(lab.redis, [0], { tenant, revision: 4, events: [] });
     expect(await lab.redis.hget(key, tenant)).toBe("5|sequence.expired");
-    await noteWanted(lab.redis, 1, { tenant, revision: 6, events: [] });
+    await noteWanted(lab.redis, [0], { tenant, revision: 6, events: [] });
     expect(await lab.redis.hget(key, tenant)).toBe("6|");
   });
 });

@@ -43,7 +43,7 @@ async function noted(): Promise<[type: string, facts: Facts][]> {
   await lab.redis.del(outbox, wantedKey(0));
   return entries.map(([, [, , , type, , facts]]) => [String(type), JSON.parse(String(facts)) as Facts]);
 }
-const want = (...events: EventType[]) => noteWanted(lab.redis, 1, { tenant: "default", revision: ++count, events });
+const want = (...events: EventType[]) => noteWanted(lab.redis, [0], { tenant: "default", revision: ++count, events });
 const types = async () => (await noted()).map(([type]) => type);
 
 async function admitJob(tell?: string, isStep = false, repeats?: string): Promise<string> {

@@ -65,7 +65,7 @@ describe("the upkeep", () => {
   it("lets sequences of a model that nobody serves idle out, and notes it for those who want to be told", async () => {
     const { model, version, digest } = lab.lane;
     await notePins(lab.redis, [{ model, version, digest, streams: false, maxIdleMs: IDLE_MS }]);
-    await noteWanted(lab.redis, 1, { tenant: TENANT, revision: 1, events: ["sequence.expired"] });
+    await noteWanted(lab.redis, [0], { tenant: TENANT, revision: 1, events: ["sequence.expired"] });
     await admitStep(lab, { request: "s1", start: true });
     await commit(lab.queue, [result(await takeOne(lab.queue), put("s"))], IDLE_MS);
     const lapsedAt = 1_790_000_000_000;

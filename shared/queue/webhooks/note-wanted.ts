@@ -13,7 +13,14 @@ export interface Wanted {
 
 const script = defineScript(new URL("./note-wanted.lua", import.meta.url), () => undefined);
 
-export async function noteWanted(redis: RedisClient, buckets: number, wanted: Wanted): Promise<void> {
+/** @param buckets that are told */
+export async function noteWanted(redis: RedisClient, buckets: readonly number[], wanted: Wanted): Promise<void> {
   const args = [wanted.tenant, wanted.revision, wanted.events.join(" ")];
-  await Promise.all(Array.from({ length: buckets }, (_, bucket) => script(redis, [wantedKey(bucket)], args)));
+  await Promise.all(buckets.map((bucket) => script(redis, [wantedKey(bucket)], args)));
+}
+
+/** The revisions of which a bucket was told, by tenant. */
+export async function readTold(redis: RedisClient, bucket: number): Promise<ReadonlyMap<string, number>> {
+  const told = await redis.hgetall(wantedKey(bucket));
+  return new Map(Object.entries(told).map(([tenant, text]) => [tenant, Number.parseInt(text, 10)]));
 }
