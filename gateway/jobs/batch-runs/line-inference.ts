@@ -27,6 +27,8 @@ const PRIORITY = 9;
  */
 const KEY_TTL_MS = 3_000_000;
 
+type Sweeper = Pick<OutcomeSweeper, "discard">;
+
 interface Made {
   /** The keys in Redis of its requests. */
   readonly keys: Set<string>;
@@ -35,8 +37,10 @@ interface Made {
 
 export class LineInference implements Inference {
   readonly #limits: LineLimits;
-  #parts: { readonly inner: Inference; readonly addresses: AddressTerms; readonly sweeper: OutcomeSweeper } | undefined;
-  /** What each line has made, by the line's own key. */
+  #parts: { readonly inner: Inference; readonly addresses: AddressTerms; readonly sweeper: Sweeper } | undefined;
+  /** The keys of lines that a run asks now, or whose answers it has not kept yet. */
+  readonly #asked = new Set<string>();
+  /** What each of them has made. */
   readonly #made = new Map<string, Made>();
 
   constructor(limits: LineLimits) {
@@ -44,7 +48,7 @@ export class LineInference implements Inference {
   }
 
   /** To be called once, before the first request. */
-  over(inner: Inference, addresses: AddressTerms, sweeper: OutcomeSweeper): this {
+  over(inner: Inference, addresses: AddressTerms, sweeper: Sweeper): this {
     this.#parts = { inner, addresses, sweeper };
     return this;
   }
@@ -64,6 +68,11 @@ export class LineInference implements Inference {
     return this.#opened.inner.generate({ ...request, ...termsOf(request) });
   }
 
+  /** A run asks this line from now on, until it is released or forgotten. */
+  begin(line: string): void {
+    this.#asked.add(line);
+  }
+
   /** Nobody asks for what this line gave any more. */
   release(line: string): void {
     for (const key of this.#made.get(line)?.keys ?? []) this.#opened.sweeper.discard(key);
@@ -72,6 +81,7 @@ export class LineInference implements Inference {
 
   /** Another run may ask for what this line gave. */
   forget(line: string): void {
+    this.#asked.delete(line);
     const made = this.#made.get(line);
     if (made === undefined) return;
     this.#made.delete(line);
@@ -85,6 +95,8 @@ export class LineInference implements Inference {
 
   #note(request: AnyRequest): void {
     const [line = ""] = (request.idempotencyKey ?? "").split("\n", 1);
+    // Its run has given it up before it came here, and nobody would ever release it.
+    if (!this.#asked.has(line)) return;
     const address = requestAddress(request, this.#opened.addresses);
     let made = this.#made.get(line);
     if (made === undefined) {

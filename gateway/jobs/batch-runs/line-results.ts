@@ -71,6 +71,7 @@ export class LineResults {
   /** Notes that a line is asked under this key. */
   asking(key: string): void {
     this.#asked.add(key);
+    this.#inference.begin(key);
   }
 
   note({ number, text, isGood, key }: LineResult): void {
