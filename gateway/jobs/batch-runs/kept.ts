@@ -113,7 +113,8 @@ export class Kept {
       try {
         return await this.#files.makeFile(batch, kind, `${batch.id}_${name}.jsonl`, namesOf(kind, list));
       } catch (error) {
-        return void onError(error);
+        onError(error);
+        return undefined;
       }
     };
     const outputFile = await make("o", batch.output, "output");
