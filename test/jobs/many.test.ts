@@ -26,7 +26,6 @@ describe.skipIf(!full)("a hundred thousand jobs that wait", () => {
       BATON_QUEUE_LIMIT: "1000000",
       BATON_TENANT_QUEUE_LIMIT: "1000000",
       BATON_DELAYED_LIMIT: "1000000",
-      ...(process.env["BATON_MANY_BUCKETS"] && { BATON_BUCKETS: process.env["BATON_MANY_BUCKETS"] }),
     },
   });
 
