@@ -4,7 +4,8 @@
  *
  * - Sequences of models that no living worker serves idle out, and webhooks that want it are told.
  * - Jobs that nobody has begun in time are ended, although the gateway is gone that was to do so.
- * - Jobs that are gone are taken out of the indexes of their tenants.
+ * - Jobs that are gone are taken out of the indexes of their tenants, and those are ended whose
+ *   requests were ended by an earlier version of Baton, which knows no jobs.
  * - Requests that were set aside are forgotten when it is time.
  *
  * A round is short: it makes a bounded number of calls, each of which looks at a bounded number of

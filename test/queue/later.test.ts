@@ -265,7 +265,7 @@ describe("a job whose request was ended by an earlier version, which knows no jo
       from = (await tidyJobs(lab.redis, 0, TENANT, from, 100)).next;
     }
   };
-  const told = async () => (await entries()).map(([, , , event]) => event);
+  const told = async () => (await entries()).map(([, , , event]) => String(event));
   const failure = JSON.stringify({ code: "model_error", message: "no" });
 
   it("ends when it is tidied: once, with its event, and kept for as long as its request", async () => {
