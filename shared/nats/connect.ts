@@ -16,6 +16,7 @@ import {
   type NatsConnection,
   type Subscription,
 } from "nats";
+import { NodeTransport } from "nats/lib/src/node_transport.js";
 import type { Logger } from "pino";
 import { natsServers } from "../broker-url.js";
 import { delay } from "../retry.js";
@@ -158,6 +159,33 @@ function authenticatorOf(path: string): Authenticator {
 function authentication(creds: string | undefined) {
   return creds === undefined ? {} : { authenticator: authenticatorOf(creds), ignoreAuthErrorAbort: true };
 }
+
+/**
+ * Has an attempt to connect closed that is given up while nothing came. The client (2.29, its last
+ * release) forgets such an attempt, and so its socket opens when the server or the line is back.
+ * When that closes once more, the client takes it for its connection, makes a new one beside the
+ * good one, and stops to answer pings on that: from then on the server ends a connection of every
+ * process each half a minute.
+ */
+function closeWhatIsGivenUp(transport: Pick<NodeTransport, "dial" | "close">): void {
+  const { dial, close } = transport;
+  const givenUp = new WeakSet<object>();
+  transport.dial = async function (this: NodeTransport, server) {
+    const socket = await dial.call(this, server);
+    if (givenUp.has(this)) socket.destroy();
+    return socket;
+  };
+  transport.close = function (this: NodeTransport, error) {
+    if (!this.connected) {
+      givenUp.add(this);
+      // Undefined until it is dialled, whatever its type says.
+      (this.socket as NodeTransport["socket"] | undefined)?.destroy();
+    }
+    return close.call(this, error);
+  };
+}
+
+closeWhatIsGivenUp(NodeTransport.prototype);
 
 /** Returns at once, connected or not: neither gateway nor worker may wait for NATS to start. */
 export function connectBus({ url, name, creds, captures = false, log }: BusSettings): Bus {

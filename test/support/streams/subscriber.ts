@@ -123,6 +123,12 @@ export async function listen(
 }
 
 /**
+ * How long a batch may take to be full. The client drops what comes after that, and JetStream sends
+ * it again only behind what followed: a busy machine must not take so long.
+ */
+const FETCH_MS = 30_000;
+
+/**
  * Reads from JetStream, from where the consumer begins.
  * @param most it leaves when it has read this many records
  * @param acknowledged how many of them it acknowledges
@@ -135,7 +141,8 @@ export async function readCaptured(told: Subscription, most = Infinity, acknowle
   try {
     const consumer = await connection.jetstream().consumers.get(jetstream.stream, jetstream.consumer);
     for (let isOver = false; !isOver;) {
-      const batch = await consumer.fetch({ max_messages: Math.min(100, most - records.texts.length), expires: 1_000 });
+      const wanted = Math.min(100, most - records.texts.length);
+      const batch = await consumer.fetch({ max_messages: wanted, expires: FETCH_MS });
       for await (const message of batch as AsyncIterable<JsMsg>) {
         isOver = records.take(message.string()) || records.texts.length >= most;
         if (records.texts.length <= acknowledged) message.ack();
