@@ -1,56 +1,67 @@
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
-import { BaseSequencer } from "vitest/node";
+import { BaseSequencer, type InlineConfig } from "vitest/node";
 
-/**
- * Suites whose tests mostly wait, for timers and for processes to die and start: two files at a
- * time would leave two cores idle for a third of the time. The others compute, or look closely at
- * how long things take.
- */
-const waiting = ["cli", "clients", "docs", "edition", "jobs", "redis", "spec", "webhooks"].map(
-  (suite) => `test/${suite}/**/*.test.ts`,
-);
-
-/** Suites of short files that stop all that they start, and change nothing of the process. */
+/** Suites of short files that only compute. */
 const short = ["kserve", "openai"].map((suite) => `test/protocols/${suite}/**/*.test.ts`);
 
+/** Files that look closely at how long things take, or keep both of two cores busy. */
+const breaking = ["faults", "devices"].map((suite) => `test/${suite}/**/*.test.ts`);
+
 /**
- * Files of half a minute and more. They are begun first, so that none runs alone while a core has
- * nothing left to do. Vitest would begin with the largest where it has never run, as in CI.
+ * Files that measure what their own process holds, hold much, or change something of it. Each has
+ * one to itself. All others stop what they start, so one process runs file after file: to start one
+ * and load everything anew takes half a second of a core for each file.
+ */
+const alone = ["spec/relay", "spec/requests", "spec/subscriptions"].map(fileOf);
+const breakingAlone = ["faults/large-bodies", "protocols/http/bodies", "protocols/http/connections"].map(fileOf);
+
+/**
+ * Files of half a minute and more, the longest first. They are begun first, so that none runs alone
+ * while a core has nothing left to do. Vitest would begin with the largest where it has never run,
+ * as in CI.
  */
 const long = [
-  "redis/failover",
   "redis/asynchronous-failover",
-  "cli/verbs",
-  "spec/deadline",
-  "jobs/later-killed",
+  "redis/failover",
   "webhooks/frozen",
-  "spec/relay",
+  "spec/deadline",
   "redis/fleet",
-  "edition/rollout",
-  "edition/limits",
-  "redis/dead-master",
-  "faults/parked",
-  "faults/drain",
-  "faults/silero",
-  "faults/stream-workers",
-  "faults/many-workers",
-  "faults/large-bodies",
-  "faults/stream-gateways",
-  "schedules/clock",
-  "devices/choice",
-  "files/faults",
-  "queue/without-nats",
-  "queue/random",
+  "spec/relay",
   "queue/retired-lanes",
-].map((name) => join(import.meta.dirname, `test/${name}.test.ts`));
+  "jobs/later-killed",
+  "docs/readme",
+  "files/faults",
+  "schedules/clock",
+  "redis/dead-master",
+  "edition/rollout",
+  "edition/idle-workers",
+  "cli/jobs",
+  "cli/batch",
+  "schedules/refused",
+  "queue/random",
+  "faults/large-bodies",
+  "devices/choice",
+  "devices/webgpu",
+  "faults/parked",
+  "faults/stream-gateways",
+  "faults/stream-workers",
+  "faults/silero",
+  "faults/drain",
+  "faults/many-workers",
+  "faults/stream-readers",
+  "faults/stream-brokers",
+  "faults/stream-leaving",
+  "faults/subscriptions-unpublished",
+].map((name) => join(import.meta.dirname, fileOf(name)));
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: Parameters<BaseSequencer["sort"]>[0]): ReturnType<BaseSequencer["sort"]> {
-    const rest = (file: (typeof files)[number]) => (long.includes(file.moduleId) ? 0 : 1);
-    const order = (file: (typeof files)[number]) => file.project.config.sequence.groupOrder;
+    const group = (file: (typeof files)[number]) => file.project.config.sequence.groupOrder;
+    const place = ({ moduleId }: (typeof files)[number]) =>
+      long.includes(moduleId) ? long.indexOf(moduleId) : Infinity;
     // What it sorts stays as it is where this makes no difference.
-    return (await super.sort(files)).sort((a, b) => order(a) - order(b) || rest(a) - rest(b));
+    return (await super.sort(files)).sort((a, b) => group(a) - group(b) || compare(place(a), place(b)));
   }
 }
 
@@ -67,40 +78,30 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     globalSetup: ["test/support/fleet/global.ts"],
     projects: [
-      {
-        // Those beside their files open no port and leave nothing behind, so one process runs file
-        // after file: to start one and load everything anew takes longer than most of them.
-        extends: true,
-        test: {
-          name: "beside",
-          include: ["{cli,gateway,worker,shared,infra}/**/*.test.ts"],
-          isolate: false,
-          maxWorkers: 2,
-          sequence: { groupOrder: 0 },
-        },
-      },
-      { extends: true, test: { name: "waiting", include: waiting, maxWorkers: 3, sequence: { groupOrder: 1 } } },
-      {
-        extends: true,
-        test: {
-          // As those beside their files: most take less time than a process to start for them.
-          name: "short",
-          include: short,
-          isolate: false,
-          maxWorkers: 2,
-          sequence: { groupOrder: 2 },
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: "breaking",
-          include: ["test/**/*.test.ts"],
-          exclude: [...waiting, ...short],
-          maxWorkers: 2,
-          sequence: { groupOrder: 3 },
-        },
-      },
+      project("beside", 0, 2, { include: ["{cli,gateway,worker,shared,infra}/**/*.test.ts"] }),
+      // These mostly wait, for timers and for processes to die and start: with two files at a time
+      // two cores would have nothing to do for half of the time.
+      project("waiting", 1, 4, {
+        include: ["test/**/*.test.ts"],
+        exclude: [...short, ...breaking, ...alone, ...breakingAlone],
+      }),
+      project("waiting, alone", 1, 4, { include: alone, isolate: true }),
+      project("short", 2, 2, { include: short }),
+      project("breaking", 3, 2, { include: breaking, exclude: breakingAlone }),
+      project("breaking, alone", 3, 2, { include: breakingAlone, isolate: true }),
     ],
   },
 });
+
+function project(name: string, groupOrder: number, maxWorkers: number, more: Readonly<Partial<InlineConfig>>) {
+  return { extends: true as const, test: { name, isolate: false, maxWorkers, sequence: { groupOrder }, ...more } };
+}
+
+function fileOf(name: string): string {
+  return `test/${name}.test.ts`;
+}
+
+/** Not their difference, which is no number where both are Infinity. */
+function compare(a: number, b: number): number {
+  return a === b ? 0 : a < b ? -1 : 1;
+}

@@ -34,7 +34,6 @@ export class LabMember {
   readonly reclaimed: string[] = [];
   readonly #room: number;
   #isDisposed = false;
-  #disposed = false;
 
   static async join(lab: Pick<Lab, "url" | "lane">, name: string, plan: MemberPlan = {}): Promise<LabMember> {
     const member = new LabMember(lab, name, plan);
@@ -96,13 +95,10 @@ export class LabMember {
     if (this.redis instanceof Redis) await this.redis.connect();
   }
 
-  /** A second call does nothing. */
   /** A second call does nothing: by then the way to Redis may be gone. */
   async dispose(): Promise<void> {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
-    if (this.#disposed) return;
-    this.#disposed = true;
     if (this.redis.status === "end") await this.return();
     await this.liveness.end();
     this.redis.disconnect();
