@@ -33,8 +33,8 @@ export interface HttpOptions {
 }
 
 const ID_BYTES = 18;
-/** Refusals after which there is no batch. */
-const notMade: readonly string[] = ["batch_limit", "unavailable"];
+/** Refusals after which there is no batch, or only one that was asked for otherwise. */
+const notMade: readonly string[] = ["batch_limit", "unavailable", "idempotency_mismatch"];
 const members = ["input_file_id", "endpoint", "completion_window", "metadata"];
 
 export function addBatchRoutes(
@@ -88,8 +88,9 @@ export function addBatchRoutes(
       } catch (error) {
         // Where the batch may have been made after all, the process that runs it releases the file.
         if (isRefusal(error) && notMade.includes(error.code)) {
-          // Another gateway may have made it under the same key.
-          if ((await askRedis(() => batches.read(tenant, id))) === undefined) await files.release(input, id);
+          // Another gateway may have made one under the same key.
+          const there = await askRedis(() => batches.read(tenant, id));
+          if (there?.batch.inputFile !== asked.inputFile) await files.release(input, id);
         }
         throw error;
       }

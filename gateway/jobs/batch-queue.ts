@@ -53,6 +53,8 @@ export class BatchQueue {
   readonly #looking: Promise<void>;
   /** When this process has last added each job, on `performance.now()`'s clock. */
   #added = new Map<string, number>();
+  /** Batches whose last run here has failed, so that each tells of it once. */
+  readonly #failing = new Set<string>();
 
   constructor(settings: BatchQueueSettings) {
     const { connection, log } = settings;
@@ -108,6 +110,7 @@ export class BatchQueue {
     const now = performance.now();
     const before = this.#added;
     this.#added = new Map(open.map(({ id }) => [id, before.get(id) ?? -Infinity]));
+    for (const id of this.#failing) if (!this.#added.has(id)) this.#failing.delete(id);
     const due = open.filter(({ id }) => now - (this.#added.get(id) ?? 0) >= ADD_EVERY_MS);
     for (let from = 0; from < due.length; from += AT_A_CALL) {
       const part = due.slice(from, from + AT_A_CALL);
@@ -126,9 +129,12 @@ export class BatchQueue {
     try {
       const run = await BatchRun.begin(this.#settings, tenant, id);
       await run?.run(signal);
+      this.#failing.delete(id);
     } catch (error) {
       if (error instanceof LostRun) return;
-      log.warn({ batch: id, error: String(error) }, "a batch cannot go on now; it is tried again");
+      const level = this.#failing.has(id) ? "debug" : "warn";
+      this.#failing.add(id);
+      log[level]({ batch: id, error: String(error) }, "a batch cannot go on now; it is tried again");
       throw error;
     } finally {
       for (let calls = this.#slots.release(tenant, performance.now()); calls > 0; calls--) void this.#callNext(tenant);

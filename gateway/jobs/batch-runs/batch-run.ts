@@ -104,7 +104,8 @@ export class BatchRun {
       }
       await this.#record.change((one) =>
         one.status === "validating"
-          ? { ...withStatus(one, "in_progress", this.#record.now), total }
+          ? // Runs before this one had no lines yet, so they have left nothing.
+            { ...withStatus(one, "in_progress", this.#record.now), total, swept: one.run - 1 }
           : { ...one, total },
       );
     } finally {
