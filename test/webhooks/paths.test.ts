@@ -1,7 +1,7 @@
 /** The paths of webhooks and deliveries: what they take, refuse and show, and to whom. */
 import { describe, expect, it } from "vitest";
 import { beginDelivery } from "#shared/queue/webhooks/begin-delivery.js";
-import { connectRedis } from "#shared/redis/connect.js";
+import { connectRedis, whenReady } from "#shared/redis/connect.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { WebhookClient, type WebhookView } from "../support/jobs/webhooks.js";
 import { silentLog } from "../support/silent.js";
@@ -176,6 +176,7 @@ describe("/v2/deliveries", () => {
     const tenant = `tenant-${count}`;
     const client = newClient();
     const redis = connectRedis({ url: served.fleet.redis.url, name: "test", log: silentLog });
+    await whenReady(redis, AbortSignal.timeout(20_000));
     const kept = { ttlMs: 600_000, most: 10_000 };
     const content = { event: "job.completed", job: "", webhook: "wh_1", target: "", body: "{}" };
     for (let i = 0; i < MANY; i++) {

@@ -2,6 +2,7 @@
  * The two kinds of Redis whose primaries can be replaced, in one form, for tests that expect the
  * same of both.
  */
+import { delay } from "#shared/retry.js";
 import { startRedisCluster } from "./redis-cluster.js";
 import { infoOf, type RedisNode } from "./redis-node.js";
 import { startWatchedRedis } from "./redis-sentinel.js";
@@ -20,6 +21,21 @@ export interface Replaceable {
   dispose(): Promise<void>;
 }
 
+/** A server gives up by itself after five seconds, which a busy machine may need for the election. */
+const ASK_AGAIN_MS = 6_000;
+
+async function askAgain({ admin }: RedisNode): Promise<void> {
+  try {
+    for (;;) {
+      await delay(ASK_AGAIN_MS);
+      if ((await infoOf(admin, "role")) === "master") return;
+      await admin.cluster("FAILOVER");
+    }
+  } catch {
+    // The server is gone: the test is over, or says by itself that nothing was replaced.
+  }
+}
+
 export const replaceables = ["a Cluster", "a primary with Sentinels"] as const;
 
 /** @param settings of redis.conf, for every server */
@@ -33,7 +49,10 @@ export async function startReplaceable(
       const replicaOf = async ({ admin, port }: RedisNode) =>
         port !== former.port && Number(await infoOf(admin, "master_port")) === former.port;
       const are = await Promise.all(cluster.nodes.map(replicaOf));
-      await cluster.nodes[are.indexOf(true)]?.admin.cluster("FAILOVER");
+      const replica = cluster.nodes[are.indexOf(true)];
+      if (replica === undefined) throw new Error("the primary has no replica");
+      await replica.admin.cluster("FAILOVER");
+      void askAgain(replica);
     };
     return { ...cluster, primaryOf: (key) => cluster.masterOf(key), handOver };
   }
