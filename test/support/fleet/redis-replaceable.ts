@@ -21,7 +21,7 @@ export interface Replaceable {
   dispose(): Promise<void>;
 }
 
-/** A server gives up by itself after five seconds, which a busy machine may need for the election. */
+/** A server gives up by itself after five seconds, and a busy machine may take longer. */
 const ASK_AGAIN_MS = 6_000;
 
 async function askAgain({ admin }: RedisNode): Promise<void> {
