@@ -13,7 +13,7 @@ import { useFleet } from "../support/fleet/use-fleet.js";
 import { startFleet } from "../support/fleet/fleet.js";
 import { submitLabelled } from "../support/streams/labels.js";
 import { askToSubscribe, openNats, readCaptured, type Subscription } from "../support/streams/subscriber.js";
-import { until } from "../support/until.js";
+import { readUntil, until } from "../support/until.js";
 
 const SECOND_MS = 1_000;
 const served = useFleet({
@@ -65,7 +65,11 @@ async function subscribe(
   body: unknown,
   headers: Readonly<Record<string, string>>,
 ): Promise<Subscription> {
-  const { status, body: told } = await askToSubscribe(served.url, path, body, headers);
+  // A gateway that has just started may not have made the JetStream stream yet.
+  const { status, body: told } = await readUntil(
+    () => askToSubscribe(served.url, path, body, headers),
+    (answer) => answer.status !== 503,
+  );
   expect([status, told.error]).toEqual([200, undefined]);
   return told;
 }
