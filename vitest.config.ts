@@ -16,6 +16,9 @@ const breaking = ["faults", "devices"].map((suite) => `test/${suite}/**/*.test.t
 const alone = ["spec/relay", "spec/requests", "spec/subscriptions"].map(fileOf);
 const breakingAlone = ["faults/large-bodies", "protocols/http/bodies", "protocols/http/connections"].map(fileOf);
 
+/** Hundreds of connections at once, which beside another file take longer than any patience. */
+const flooding = [fileOf("faults/stream-dropped")];
+
 /**
  * Files of half a minute and more, the longest first. They are begun first, so that none runs alone
  * while a core has nothing left to do. Vitest would begin with the largest where it has never run,
@@ -88,7 +91,8 @@ export default defineConfig({
       project("waiting, alone", 1, 3, { include: alone, isolate: true }),
       project("short", 2, 2, { include: short }),
       // What one of them has broken must not reach the next, not even late.
-      project("breaking", 3, 2, { include: [...breaking, ...breakingAlone], isolate: true }),
+      project("breaking", 3, 2, { include: [...breaking, ...breakingAlone], exclude: flooding, isolate: true }),
+      project("flooding", 4, 1, { include: flooding, isolate: true }),
     ],
   },
 });

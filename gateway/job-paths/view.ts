@@ -55,7 +55,7 @@ export function viewOfNoted(noted: NotedJob, { shown, resultBytes, records }: Un
   const { job, type, options, request, state, made, at, queued, began, ended, pin, keep, failure } = noted;
   const { schedule, tick, run, wait } = noted;
   const how = { name: job, state, type, options, shown: shown ?? JSON.stringify(UNKNOWN), request, made };
-  // As in the view: how long an entry is pending is rounded, so it may seem to begin before it came.
+  // As in the view: Redis rounds how long an entry is pending, so it may seem to begin too early.
   const beganAt = began === undefined ? undefined : Math.max(began, queued ?? 0);
   const times = { recordedAt: at, queuedAt: queued, beganAt, endedAt: ended, leftMs: 0, keptMs: keep };
   const due = {
