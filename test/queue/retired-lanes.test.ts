@@ -196,27 +196,24 @@ describe("looking after pins", () => {
   };
   const versions = async () => (await readPins(lab.redis)).map(({ version }) => version).sort();
   const DAY_MS = 86_400_000;
+  /** What the worker `new.1` looks after the lanes with. */
+  const upkeepTerms = async () => {
+    const clocks = new RedisClocks(lab.redis);
+    await clocks.read();
+    const { redis } = lab;
+    return { redis, bus: silentBus, worker: "new.1", buckets: 1, clocks, outageGuard: steady(), log: silentLog };
+  };
 
   it(
     "clears the lanes of what has left, and forgets it when no gateway knows it any more",
     { timeout: 90_000 },
     async () => {
       const over = new AbortController();
-      const clocks = new RedisClocks(lab.redis);
-      await clocks.read();
+      const terms = await upkeepTerms();
       await announce(lab.redis, served("old.1", lab.lane.version));
       await announce(lab.redis, served("new.1", "9"));
       await notePins(lab.redis, [pinned(lab.lane.version), pinned("9")]);
       await admitRequest(lab, "early");
-      const terms = {
-        redis: lab.redis,
-        bus: silentBus,
-        worker: "new.1",
-        buckets: 1,
-        clocks,
-        outageGuard: steady(),
-        log: silentLog,
-      };
       const looking = [1, 2].map(() => lookAfterPins(terms, over.signal));
       try {
         await expect.poll(() => lab.redis.get(registryKeys.settled)).not.toBeNull();
@@ -248,8 +245,7 @@ describe("looking after pins", () => {
     { timeout: 90_000 },
     async () => {
       const over = new AbortController();
-      const clocks = new RedisClocks(lab.redis);
-      await clocks.read();
+      const terms = await upkeepTerms();
       const newer = { ...lab.lane, ...pinOf({ version: "9", digest }) };
       await createGroup(lab.redis, newer);
       await announce(lab.redis, served("new.1", "9"));
@@ -262,15 +258,6 @@ describe("looking after pins", () => {
       const queue = oneLane(lab.redis, newer, "new.1");
       const first = await takeOne(queue);
       expect(await removeLane(lab.redis, lab.lane)).toBe("removed");
-      const terms = {
-        redis: lab.redis,
-        bus: silentBus,
-        worker: "new.1",
-        buckets: 1,
-        clocks,
-        outageGuard: steady(),
-        log: silentLog,
-      };
       const looking = lookAfterPins(terms, over.signal);
       try {
         await expect.poll(() => lab.redis.get(registryKeys.settled), { timeout: 30_000 }).not.toBeNull();
@@ -287,20 +274,10 @@ describe("looking after pins", () => {
 
   it("leaves alone what only looks retired, and is announced again at once", async () => {
     const over = new AbortController();
-    const clocks = new RedisClocks(lab.redis);
-    await clocks.read();
+    const terms = await upkeepTerms();
     await notePins(lab.redis, [pinned(lab.lane.version)]);
     await lab.redis.set(registryKeys.version, "wiped");
     await admitRequest(lab, "r");
-    const terms = {
-      redis: lab.redis,
-      bus: silentBus,
-      worker: "new.1",
-      buckets: 1,
-      clocks,
-      outageGuard: steady(),
-      log: silentLog,
-    };
     const looking = lookAfterPins(terms, over.signal);
     try {
       await expect.poll(() => lab.redis.exists(registryKeys.upkeep)).toBe(1);

@@ -29,19 +29,19 @@ const KEY_TTL_MS = 3_000_000;
 
 type Sweeper = Pick<OutcomeSweeper, "discard">;
 
+/** What a line has made. */
 interface Made {
   /** The keys in Redis of its requests. */
   readonly keys: Set<string>;
-  readonly model: string;
+  /** The model of the first; undefined until there is one. */
+  model: string | undefined;
 }
 
 export class LineInference implements Inference {
   readonly #limits: LineLimits;
   #parts: { readonly inner: Inference; readonly addresses: AddressTerms; readonly sweeper: Sweeper } | undefined;
-  /** The keys of lines that a run asks now, or whose answers it has not kept yet. */
-  readonly #asked = new Set<string>();
-  /** What each of them has made. */
-  readonly #made = new Map<string, Made>();
+  /** By their own keys, the lines that a run asks now, or whose answers it has not kept yet. */
+  readonly #lines = new Map<string, Made>();
 
   constructor(limits: LineLimits) {
     this.#limits = limits;
@@ -70,22 +70,20 @@ export class LineInference implements Inference {
 
   /** A run asks this line from now on, until it is released or forgotten. */
   begin(line: string): void {
-    this.#asked.add(line);
+    this.#lines.set(line, { keys: new Set(), model: undefined });
   }
 
   /** Nobody asks for what this line gave any more. */
   release(line: string): void {
-    for (const key of this.#made.get(line)?.keys ?? []) this.#opened.sweeper.discard(key);
+    for (const key of this.#lines.get(line)?.keys ?? []) this.#opened.sweeper.discard(key);
     this.forget(line);
   }
 
   /** Another run may ask for what this line gave. */
   forget(line: string): void {
-    this.#asked.delete(line);
-    const made = this.#made.get(line);
-    if (made === undefined) return;
-    this.#made.delete(line);
-    this.#limits.ended(batchOf(line), made.model);
+    const model = this.#lines.get(line)?.model;
+    this.#lines.delete(line);
+    if (model !== undefined) this.#limits.ended(batchOf(line), model);
   }
 
   get #opened() {
@@ -95,15 +93,14 @@ export class LineInference implements Inference {
 
   #note(request: AnyRequest): void {
     const [line = ""] = (request.idempotencyKey ?? "").split("\n", 1);
+    const made = this.#lines.get(line);
     // Its run has given it up before it came here, and nobody would ever release it.
-    if (!this.#asked.has(line)) return;
-    const address = requestAddress(request, this.#opened.addresses);
-    let made = this.#made.get(line);
-    if (made === undefined) {
-      made = { keys: new Set(), model: request.model.name };
-      this.#made.set(line, made);
+    if (made === undefined) return;
+    if (made.model === undefined) {
+      made.model = request.model.name;
       this.#limits.begun(batchOf(line), request.model);
     }
+    const address = requestAddress(request, this.#opened.addresses);
     made.keys.add(outcomeKey(address)).add(logKey(address));
   }
 }

@@ -15,10 +15,11 @@ describe("the lines of a model that are under way", () => {
 
 describe("the lines of a batch that are under way", () => {
   const modelOf = (name: string) => ({ name }) as ServedModel;
-  const [simple, tale] = [modelOf("simple"), modelOf("tale")];
+  const [simple, tale, slow] = [modelOf("simple"), modelOf("tale"), modelOf("slow")];
+  const takes: Readonly<Record<string, number>> = { simple: 16, tale: 100, slow: 1 };
   const waited = new Set<string>();
   const limits = new LineLimits({
-    takenAtOnce: ({ name }) => (name === "simple" ? 16 : 100),
+    takenAtOnce: ({ name }) => takes[name],
     clientsWait: (model) => waited.has(model),
   });
 
@@ -40,5 +41,12 @@ describe("the lines of a batch that are under way", () => {
     limits.ended("a", "simple");
     expect(limits.mostOf("a")).toBe(8);
     expect(limits.mostOf("b")).toBe(32);
+  });
+
+  it("are no more than a slow model takes, and one at least", () => {
+    limits.begun("c", slow);
+    expect(limits.mostOf("c")).toBe(2);
+    waited.add("slow");
+    expect(limits.mostOf("c")).toBe(1);
   });
 });

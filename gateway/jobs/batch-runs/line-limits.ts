@@ -11,7 +11,7 @@ export interface LineLimitsSettings {
   readonly clientsWait: (model: string) => boolean;
 }
 
-/** Lines of a batch of which nothing is known yet. */
+/** How many lines of a batch may be under way while no model of them is known. */
 const FIRST = 8;
 
 /** The lines of one batch for one model. */
@@ -47,12 +47,14 @@ export class LineLimits {
   /** The models of its lines that are under way count, since those of later lines are not known. */
   mostOf(batch: string): number {
     const { takenAtOnce, clientsWait } = this.#settings;
+    const models = this.#batches.get(batch);
+    if (models === undefined) return FIRST;
     let most = 0;
-    for (const { model } of this.#batches.get(batch)?.values() ?? []) {
+    for (const { model } of models.values()) {
       const all = mostLines(takenAtOnce(model), clientsWait(model.name));
       most += Math.ceil(all / this.#sharing(model.name));
     }
-    return Math.max(FIRST, most);
+    return most;
   }
 
   /** Batches with lines for the model. */
