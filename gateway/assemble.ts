@@ -184,6 +184,7 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     models: fleet,
     limits,
     shares: loads,
+    maxStateBytes: config.BATON_MAX_STATE_BYTES,
     sleeping: new SleepingStates(config.BATON_HIBERNATE_DIR, deployment.secret(), log),
     idempotencyTtlMs: config.BATON_IDEMPOTENCY_TTL_MS,
   });

@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { decodeCheckpoint, encodeCheckpoint, nameRun } from "#shared/contract/checkpoint.js";
 import type { CorrelationId } from "#shared/contract/sequence.js";
+import { carriedStateFault } from "#shared/contract/states.js";
 import { decodeSequenceFrame, encodeSequenceFrame, type SequenceFrame } from "#shared/contract/sequence-frame.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { pinOf } from "#shared/queue/address.js";
@@ -33,6 +34,8 @@ export interface CopiesSettings {
   readonly buckets: number;
   readonly models: WorkerNames;
   readonly limits: QueueLimits;
+  /** Most bytes of a state that a client brings. */
+  readonly maxStateBytes: number;
   /** Absent where there is one server. */
   readonly shares?: Shares;
   /** States that lie on disk; absent where none do. */
@@ -112,6 +115,13 @@ export class SequenceCopies {
     const model = servedAs(frame, [change.model, ...others]);
     const { version, digest } = pinOf(model);
     const { step, tensors } = frame;
+    const fault = tensors && carriedStateFault(model, tensors, this.#settings.maxStateBytes);
+    if (fault !== undefined) {
+      throw new InferenceError(
+        "frame_mismatch",
+        `the state in the frame ${fault} (model '${model.name}', version ${version})`,
+      );
+    }
     const checkpoint = tensors && encodeCheckpoint(nameRun("import"), tensors);
     const to = addressOf(change, this.#settings.buckets);
     const once = onceOf(change, this.#settings, ["import", createHash("sha256").update(bytes).digest("base64url")]);

@@ -7,7 +7,8 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import { fixedError } from "../errors.js";
 import { decodeFrame, encodeFrame, type Frame, type Tensor } from "../frame.js";
-import { datatypeBytes, elementCount, isDatatype } from "../model/datatype.js";
+import { isDatatype } from "../model/datatype.js";
+import { hasItsBytes } from "../model/tensor-bytes.js";
 
 /** What a frame says, but for its checksum. */
 const facts = z.strictObject({
@@ -51,6 +52,7 @@ export function decodeSequenceFrame(bytes: Buffer): SequenceFrame {
   const { checksum: expected, ...told } = read.data;
   if (checksum(told, tensors) !== expected) throw fixedError("frame_corrupt", "checksum");
   const { step, model, version, digest, initial } = told;
+  if (initial && tensors.length > 0) throw fixedError("frame_corrupt", "unreadable");
   return { step, model, version, digest, tensors: initial ? undefined : tensors };
 }
 
@@ -63,20 +65,11 @@ function readWhole(bytes: Buffer): Frame {
 }
 
 /** Whether a tensor has the bytes that its type and shape want. */
-function isWhole({ name, datatype, shape, data }: Tensor): boolean {
-  const dims: unknown = shape;
+function isWhole(tensor: Tensor): boolean {
+  const { name, datatype, shape }: { name: unknown; datatype: unknown; shape: unknown } = tensor;
   if (typeof name !== "string" || typeof datatype !== "string" || !isDatatype(datatype)) return false;
-  if (!Array.isArray(dims) || !dims.every((dim) => Number.isSafeInteger(dim) && Number(dim) >= 0)) return false;
-  const count = elementCount(shape);
-  return datatype === "BYTES" ? elementsOf(data) === count : data.length === count * datatypeBytes[datatype];
-}
-
-/** Counts the elements of a BYTES tensor; undefined where they do not fill it. */
-function elementsOf(data: Buffer): number | undefined {
-  let count = 0;
-  let offset = 0;
-  for (; offset + 4 <= data.length; count++) offset += 4 + data.readUInt32LE(offset);
-  return offset === data.length ? count : undefined;
+  if (!Array.isArray(shape) || !shape.every((dim) => Number.isSafeInteger(dim) && Number(dim) >= 0)) return false;
+  return hasItsBytes(tensor);
 }
 
 function checksum(told: z.infer<typeof facts>, tensors: readonly Tensor[]): string {

@@ -71,10 +71,13 @@ async function forward(session: Session, layout: DecoderLayout, input: ForwardIn
   }
   const results = await session.run(feeds(layout, input), fetches);
   const arrays = layout.kv.tensors.map(({ present, heads, dim }, t) => {
-    // Where the runtime wrote into an array of ours, its result is another tensor over the same
+    const tensor = expect(results[present], present);
+    // If the runtime wrote into an array of ours, its result is another tensor over the same
     // memory.
-    const array = input.present?.[t] ?? (expect(results[present], present).data as KvArray);
-    if (array.length !== rows * heads * capacity * dim) {
+    const array = input.present?.[t] ?? (tensor.data as KvArray);
+    // Caches of as many numbers in another order would give each row its neighbour's.
+    const wanted = [rows, heads, capacity, dim];
+    if (tensor.dims.join() !== wanted.join() || array.length !== rows * heads * capacity * dim) {
       throw new TypeError(`the model gave '${present}' another shape than its past and the new tokens make`);
     }
     return array;
@@ -119,9 +122,12 @@ function feeds(layout: DecoderLayout, { ids, steps, lengths, past }: ForwardInpu
  * logits for
  */
 function lastLogits(tensor: OrtTensor, rows: number): Float32Array[] {
-  const [, positions = 0, vocab = 0] = tensor.dims;
+  const [own, positions = 0, vocab = 0] = tensor.dims;
   if (positions === 0 || vocab === 0) throw new TypeError("the model gave empty logits");
   const all = tensor.data as Float32Array | Uint16Array;
+  if (own !== rows || all.length !== rows * positions * vocab) {
+    throw new TypeError(`the model gave logits of the shape [${tensor.dims.join(",")}] for ${rows} rows`);
+  }
   return Array.from({ length: rows }, (_, row) => {
     const start = (row * positions + positions - 1) * vocab;
     const one = all.subarray(start, start + vocab);

@@ -58,15 +58,22 @@ export function rightSlice(block: KvBlock, row: number, length: number): KvSlice
 /**
  * @returns a new block with these rows in this order, each at the right edge and zeros to its left;
  * it is as wide as the longest row
+ * @throws RangeError for a slice that is not within its row, which would be another row's caches
  */
 export function gather(layout: KvLayout, slices: readonly KvSlice[]): KvBlock {
+  for (const { block, row, from, length } of slices) {
+    if (row >= 0 && row < block.rows && from >= 0 && length >= 0 && from + length <= block.capacity) continue;
+    throw new RangeError(`positions ${from} to ${from + length} are not all of row ${row}`);
+  }
   const capacity = Math.max(0, ...slices.map(({ length }) => length));
   const arrays = layout.tensors.map(({ heads, dim }, t) => {
     const size = slices.length * heads * capacity * dim;
     const target = layout.datatype === "FP32" ? new Float32Array(size) : new Uint16Array(size);
     for (const [row, slice] of slices.entries()) {
       const source = slice.block.arrays[t];
-      if (source === undefined) throw new RangeError("a block lacks a tensor of its layout");
+      if (source?.length !== slice.block.rows * heads * slice.block.capacity * dim) {
+        throw new RangeError("a block has another tensor than its layout");
+      }
       for (let head = 0; head < heads; head++) {
         const start = ((slice.row * heads + head) * slice.block.capacity + slice.from) * dim;
         const end = start + slice.length * dim;

@@ -25,8 +25,10 @@ export class PrefixCache {
   /**
    * Remembers the caches of `tokens`. A sequence that is the beginning of a longer one is not kept.
    * @param bytes of the block in which the slice lies; soon nobody else holds that block
+   * @throws RangeError if there is not one position for each token
    */
   add(tokens: Int32Array, slice: KvSlice, bytes: number): void {
+    if (slice.length !== tokens.length) throw new RangeError(`${slice.length} positions for ${tokens.length} tokens`);
     for (const entry of this.#entries) {
       const common = commonPrefix(entry.tokens, tokens);
       if (common === tokens.length) return this.#touch(entry);

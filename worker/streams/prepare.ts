@@ -3,7 +3,9 @@
  * log has come, and what its prompt is in tokens.
  */
 import type { SamplingSpec } from "#shared/contract/generation.js";
+import { historyOf } from "#shared/contract/states.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
+import type { Tensor } from "#shared/frame.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
 import type { RedisClocks } from "#shared/redis/clock.js";
 import { retrying } from "#shared/retry.js";
@@ -13,7 +15,6 @@ import type { OutageGuard } from "../lane/outage-guard.js";
 import type { Stream } from "./stream.js";
 import type { NewGeneration } from "../engine/protocol.js";
 import type { ServingGenerator } from "./load.js";
-import { historyOf } from "./settlement.js";
 import { marksCount, nobodyReads } from "./unread.js";
 
 export interface Preparation {
@@ -114,7 +115,7 @@ async function prepare(
     }
     const lookup = await held.state;
     if (lookup.kind === "unavailable") return { kind: "drop" };
-    const history = lookup.kind === "refused" ? lookup.error : historyOf(lookup.tensors, model);
+    const history = lookup.kind === "refused" ? lookup.error : readHistory(lookup.tensors, model);
     if (history instanceof InferenceError) {
       // Its stream has ended well; only the conversation cannot go on.
       if (state === "sealed") return { kind: "sealed", records, history: undefined };
@@ -140,6 +141,20 @@ async function prepare(
     const refusal = error instanceof InferenceError ? error : fixedError("internal", "usual", { cause: error });
     return { kind: "refuse", error: refusal, next };
   }
+}
+
+/**
+ * Reads the tokens of a conversation from its checkpoint. A client may have imported it, so nothing
+ * in it is believed.
+ * @returns undefined at the first turn; an error for what no worker has written for this model
+ */
+function readHistory(
+  tensors: readonly Tensor[] | undefined,
+  model: ServingGenerator,
+): Int32Array | InferenceError | undefined {
+  if (tensors === undefined) return undefined;
+  const history = historyOf(tensors, model);
+  return typeof history === "string" ? fixedError("state_corrupt", "unfit") : history;
 }
 
 /**

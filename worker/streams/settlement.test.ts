@@ -1,9 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { InferenceError, type ErrorCode } from "#shared/errors.js";
-import type { Tensor } from "#shared/frame.js";
 import { delivery } from "../../test/fixtures/deliveries.js";
 import type { Held } from "../lane/holdings.js";
-import { errorRecord, failed, historyOf, sealed, succeeded } from "./settlement.js";
+import { errorRecord, failed, sealed, succeeded } from "./settlement.js";
 
 const history = Int32Array.of(1, 2, 3);
 
@@ -36,41 +35,4 @@ describe("a stream whose worker ended between its final record and its outcome",
       }
     },
   );
-});
-
-describe("the history that a turn continues", () => {
-  const model = { contextLength: 4, vocabSize: 10 };
-  const tensor = (...tokens: number[]): Tensor => {
-    const data = Buffer.from(Int32Array.from(tokens).buffer);
-    return { name: "history", datatype: "INT32", shape: [tokens.length], data };
-  };
-
-  it.each<[string, number[]]>([
-    ["no tokens", []],
-    ["the first and the last of the vocabulary", [0, 9]],
-    ["as many as the context has", [1, 2, 3, 4]],
-  ])("may have %s", (_, tokens) => {
-    expect(historyOf([tensor(...tokens)], model)).toEqual(Int32Array.from(tokens));
-  });
-
-  it("is none at the first turn", () => {
-    expect(historyOf(undefined, model)).toBeUndefined();
-  });
-
-  // Clients may import anything as the history of a conversation.
-  it.each<[string, Tensor[]]>([
-    ["a token below 0", [tensor(1, -1)]],
-    ["a token past the vocabulary", [tensor(10)]],
-    ["a token of many digits", [tensor(2_000_000_000)]],
-    ["more tokens than the context has", [tensor(1, 2, 3, 4, 5)]],
-    ["no tensor", []],
-    ["two tensors", [tensor(1), tensor(1)]],
-    ["another tensor", [{ name: "x", datatype: "UINT8", shape: [5], data: Buffer.from([1, 0, 0, 0, 9]) }]],
-    ["another name", [{ ...tensor(1), name: "x" }]],
-    ["another type", [{ ...tensor(1), datatype: "UINT32" }]],
-    ["another shape", [{ ...tensor(1, 2), shape: [1, 2] }]],
-    ["another size", [{ ...tensor(1, 2), shape: [3] }]],
-  ])("is refused with %s", (_, tensors) => {
-    expect(historyOf(tensors, model)).toMatchObject({ code: "state_corrupt" });
-  });
 });

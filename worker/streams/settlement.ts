@@ -1,13 +1,12 @@
 /** What the end of a stream means for its entry, its outcome and its conversation. */
 import type { TokenRecord } from "#shared/contract/generation.js";
+import { historyTensor } from "#shared/contract/states.js";
 import { outcomeOf, readOutcome, storeOutcome, type StoredOutcome } from "#shared/contract/outcome.js";
-import { fixedError, InferenceError } from "#shared/errors.js";
-import type { Tensor } from "#shared/frame.js";
+import { InferenceError } from "#shared/errors.js";
 import type { Settled } from "../lane/settle.js";
 import type { Held } from "../lane/holdings.js";
 import { sealedOutcome } from "#shared/queue/work/sealed-outcome.js";
 import { encodeCheckpoint, nameRun } from "#shared/contract/checkpoint.js";
-import type { ServingGenerator } from "./load.js";
 
 /** @returns the final record of a stream that ends with this error */
 export function errorRecord(index: number, { code, message }: InferenceError): string {
@@ -51,35 +50,4 @@ export function sealed(held: Held, records: readonly string[], history: Int32Arr
 function unchanged(delivery: Held["delivery"], outcome: StoredOutcome): Settled {
   const state = { action: delivery.start ? "drop" : "keep" } as const;
   return { delivery, outcome, state, deadReason: undefined, checkpoint: undefined };
-}
-
-/**
- * @returns the checkpoint of a conversation: its tokens as INT32 `[length]`. They take four bytes
- * each, and any worker computes the caches from them
- */
-function historyTensor(tokens: Int32Array): Tensor {
-  const data = Buffer.from(tokens.buffer, tokens.byteOffset, tokens.byteLength);
-  return { name: "history", datatype: "INT32", shape: [tokens.length], data };
-}
-
-/**
- * Reads the tokens of a conversation from its checkpoint. A client may have imported it, so nothing
- * in it is believed.
- * @returns undefined at the first turn; an error for what no worker has written for this model
- */
-export function historyOf(
-  tensors: readonly Tensor[] | undefined,
-  { contextLength, vocabSize }: Pick<ServingGenerator, "contextLength" | "vocabSize">,
-): Int32Array | InferenceError | undefined {
-  if (tensors === undefined) return undefined;
-  const [history] = tensors;
-  const unfit = fixedError("state_corrupt", "unfit");
-  if (history === undefined || tensors.length !== 1) return unfit;
-  const { name, datatype, shape, data } = history;
-  if (name !== "history" || datatype !== "INT32" || shape.length !== 1) return unfit;
-  const [length = 0] = shape;
-  // A conversation that fills the context is whole; its next turn is refused as too long.
-  if (length > contextLength || data.length !== 4 * length) return unfit;
-  const tokens = Int32Array.from({ length }, (_, i) => data.readInt32LE(4 * i));
-  return tokens.every((token) => token >= 0 && token < vocabSize) ? tokens : unfit;
 }

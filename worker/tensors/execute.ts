@@ -3,9 +3,9 @@
  * how it ended. It writes nothing to Redis.
  */
 import { storeOutcome, outcomeOf, stepMeta, type Outcome } from "#shared/contract/outcome.js";
+import { statesFault } from "#shared/contract/states.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { encodeFrame, type Tensor } from "#shared/frame.js";
-import { elementFault } from "#shared/model/strings.js";
 import type { Held } from "../lane/holdings.js";
 import { withoutPaths } from "../onnx/error-text.js";
 import { split, stack } from "./stack.js";
@@ -57,7 +57,8 @@ export async function execute(model: ServingModel, batch: readonly Held[], limit
   const lookups = await Promise.all(batch.map(({ state }) => state));
   for (const [i, held] of batch.entries()) {
     const lookup = lookups[i];
-    if (lookup?.kind === "found" && !fits(model, lookup.tensors)) {
+    if (lookup?.kind === "found" && lookup.tensors !== undefined && faultOf(model, lookup.tensors) !== undefined) {
+      // A client may have brought it, through a gateway that did not look so closely.
       refused.push(failSequence(held, fixedError("state_corrupt", "unfit")));
     } else if (lookup?.kind === "found") runnable.push({ held, states: lookup.tensors });
     else if (lookup?.kind === "refused") refused.push(failSequence(held, lookup.error));
@@ -90,27 +91,9 @@ function groupsOf({ states }: ServingModel, runnable: readonly Runnable[]): Iter
   return groups.values();
 }
 
-/**
- * Whether a state is one that the model may have made. Another version may have made it, of which
- * the configuration says so without ground.
- */
-function fits({ states, batching }: ServingModel, tensors: readonly Tensor[] | undefined): boolean {
-  if (tensors === undefined) return true;
-  return (
-    tensors.length === states.length &&
-    states.every(({ input, datatype, dims }, i) => {
-      const { name, datatype: found, shape } = pick(tensors, i);
-      const whole = batching.batched ? shape.slice(1) : shape;
-      // A graph's scalar has no dims, but a configuration has to say some: [1].
-      const own = whole.length === 0 ? [1] : whole;
-      return (
-        name === input &&
-        found === datatype &&
-        own.length === dims.length &&
-        dims.every((dim, axis) => dim === -1 || dim === own[axis])
-      );
-    })
-  );
+/** Says why tensors are no state of the model; undefined if they are one. */
+function faultOf({ states, batching }: ServingModel, tensors: readonly Tensor[]): string | undefined {
+  return statesFault(states, batching.batched, tensors);
 }
 
 /**
@@ -172,13 +155,21 @@ function inputTensors(model: ServingModel, batch: readonly Runnable[]): Pieces[]
   const { inputs } = model.layouts;
   const { batched } = model.batching;
   const requests = batch[0]?.held.request.tensors ?? [];
+  const rows = batch.map(({ held }) => held.rows);
   const ofEach = (tensorOf: (one: Runnable) => Tensor) => {
     const parts = batch.map(tensorOf);
-    return stack(parts, inputs.get(parts[0]?.name ?? ""));
+    return stack(parts, rows, inputs.get(parts[0]?.name ?? ""));
   };
-  const rows = batch.reduce((sum, { held }) => sum + held.rows, 0);
+  const ofEachRow = (constant: Tensor) => {
+    const ones = Array<number>(rows.reduce((sum, count) => sum + count, 0)).fill(1);
+    return stack(
+      ones.map(() => constant),
+      ones,
+      inputs.get(constant.name),
+    );
+  };
   return [
-    ...model.constants.map((constant) => stack(Array<Tensor>(rows).fill(constant), inputs.get(constant.name))),
+    ...model.constants.map(ofEachRow),
     ...requests.map((_, i) => ofEach(({ held }) => pick(held.request.tensors, i))),
     ...model.states.map((spec, i) => ofEach(({ states }) => (states ? pick(states, i) : initial(spec)))),
     ...model.controls.map((control) => ofEach(({ held }) => controlTensor(control, held.delivery, batched))),
@@ -228,9 +219,9 @@ function takeApart(
     if (model.states.length === 0) {
       return { delivery, outcome, state: { action: "drop" }, deadReason: undefined, checkpoint: undefined };
     }
-    const fault = stateFault(model, part);
-    if (fault !== undefined) return modelError(held, fault);
     const next = model.states.map(({ input, output }) => ({ ...part(output), name: input }));
+    const fault = faultOf(model, next);
+    if (fault !== undefined) return modelError(held, `the state for the sequence's next step ${fault}`);
     const checkpoint = encodeCheckpoint(nameRun(delivery.entry), next);
     if (checkpoint.frame.length > maxStateBytes) {
       return unchanged(
@@ -246,16 +237,6 @@ function takeApart(
       checkpoint,
     };
   });
-}
-
-/** Tells of a string in a state that ONNX Runtime would not take back at the next step. */
-function stateFault({ states }: ServingModel, part: (name: string) => Tensor): string | undefined {
-  for (const { output, datatype } of states) {
-    if (datatype !== "BYTES") continue;
-    const found = elementFault(part(output).data);
-    if (found !== undefined) return `a string of state output '${output}' ${found.fault} at the sequence's next step`;
-  }
-  return undefined;
 }
 
 function modelError(held: Held, reason: string): Settled {

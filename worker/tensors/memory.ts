@@ -73,6 +73,8 @@ function weave(data: Pieces["data"], { rows, outer }: Required<Pieces>["woven"],
   let row = 0;
   for (const [i, piece] of data.entries()) {
     const count = rows[i] ?? 0;
+    // A shape such as [1, 2^40, 0] has nothing to copy, 2^40 times.
+    if (piece.length === 0) continue;
     const rowBytes = piece.length / count;
     const size = rowBytes / outer;
     for (let j = 0; j < count; j++, row++) {

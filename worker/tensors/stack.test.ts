@@ -12,7 +12,8 @@ function tensor(shape: number[], bytes: number[]): Tensor {
 }
 
 function stacked(parts: readonly Tensor[], layout = first): PlainTensor {
-  const { memory, placed } = place([stack(parts, layout)], new SharedArrayBuffer(0));
+  const rows = parts.map(({ shape }) => shape[0] ?? 1);
+  const { memory, placed } = place([stack(parts, rows, layout)], new SharedArrayBuffer(0));
   const [one] = placed;
   if (one === undefined) throw new Error("one tensor should be placed");
   return viewOf(one, memory);
@@ -56,12 +57,12 @@ describe("stack", () => {
 
   it("takes what all requests share once", () => {
     const shared = tensor([], [7]);
-    const { shape, data } = stack([shared, shared], undefined);
+    const { shape, data } = stack([shared, shared], [1, 1], undefined);
     expect([shape, data.map((piece) => [...piece])]).toEqual([[], [[7]]]);
   });
 
   it("passes a request of a model without a batch dimension as it is", () => {
-    expect(stack([tensor([2], [1, 2])], undefined).shape).toEqual([2]);
+    expect(stack([tensor([2], [1, 2])], [1], undefined).shape).toEqual([2]);
   });
 });
 

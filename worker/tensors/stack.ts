@@ -5,6 +5,7 @@
  */
 import type { Tensor } from "#shared/frame.js";
 import { elementCount } from "#shared/model/datatype.js";
+import { hasItsBytes, stringsEnd } from "#shared/model/tensor-bytes.js";
 import { copyStrided, type Pieces } from "./memory.js";
 import type { PlainTensor } from "./protocol.js";
 
@@ -17,17 +18,26 @@ export interface Layout {
 }
 
 /**
+ * The runtime sees only the sum of all rows. So a part with a row too many beside one with a row too
+ * few would pass, and each request between the two would get its neighbour's rows. Each part is
+ * proven by itself.
+ *
  * @param parts one tensor of each request; their shapes agree but for the batch
+ * @param rows how many rows belong to each request, in their order
  * @param layout undefined for what all requests share, and for the single request of a model
  * without a batch axis
  * @returns the stacked tensor, its data still in one piece for each request
+ * @throws RangeError if a part is not what the others and its rows want
  */
-export function stack(parts: readonly Tensor[], layout: Layout | undefined): Pieces {
+export function stack(parts: readonly Tensor[], rows: readonly number[], layout: Layout | undefined): Pieces {
   const [first] = parts;
-  if (first === undefined) throw new RangeError("nothing to stack");
+  if (first === undefined || parts.length !== rows.length) throw new RangeError("a part is needed for each request");
   const { name, datatype } = first;
+  for (const [i, part] of parts.entries()) {
+    if (isLike(first, part, layout === undefined ? first.shape[0] : rows[i]) && hasItsBytes(part)) continue;
+    throw new RangeError(`${describe(part)} of request ${i + 1} does not fit its batch`);
+  }
   if (layout === undefined) return { name, datatype, shape: first.shape, data: [first.data] };
-  const rows = parts.map(({ shape }) => shape[0] ?? 1);
   const own = layout.bare ? [] : first.shape.slice(1);
   const before = own.slice(0, layout.axis);
   const shape = [...before, sum(rows), ...own.slice(layout.axis)];
@@ -56,10 +66,13 @@ export function split(
   const own = bare ? [1] : shape.toSpliced(axis, 1);
   const perRow = elementCount(own);
   const outer = elementCount(shape.slice(0, axis));
+  if (datatype !== "BYTES" && !hasItsBytes({ datatype, shape, data })) {
+    throw new RangeError(`output '${name}' has ${whole.length} bytes, which its shape does not make`);
+  }
   const rowBytes = whole.length / total;
   let offset = 0;
   let row = 0;
-  return rows.map((count) => {
+  const parts = rows.map((count) => {
     const part = { name, datatype, shape: [count, ...own] };
     if (outer > 1) {
       const unwoven = Buffer.allocUnsafe(rowBytes * count);
@@ -70,19 +83,25 @@ export function split(
       return { ...part, data: unwoven };
     }
     const end = datatype === "BYTES" ? stringsEnd(whole, offset, count * perRow) : offset + rowBytes * count;
+    if (end === undefined) throw new RangeError(`output '${name}' has fewer strings than its shape makes`);
     const view = whole.subarray(offset, end);
     offset = end;
     return { ...part, data: view };
   });
+  if (outer === 1 && offset !== whole.length) throw new RangeError(`output '${name}' has more than its rows`);
+  return parts;
+}
+
+function describe({ name, datatype, shape, data }: Tensor): string {
+  return `'${name}' (${datatype}, shape [${shape.join(",")}], ${data.length} bytes)`;
+}
+
+/** Whether a part has these rows, and is the first one's like in all else. */
+function isLike(first: Tensor, { name, datatype, shape }: Tensor, rows: number | undefined): boolean {
+  if (name !== first.name || datatype !== first.datatype || shape.length !== first.shape.length) return false;
+  return shape.every((dim, axis) => dim === (axis === 0 ? rows : first.shape[axis]));
 }
 
 function sum(counts: readonly number[]): number {
   return counts.reduce((total, count) => total + count, 0);
-}
-
-/** Where `count` strings, each after its length, end that begin at `from`. */
-function stringsEnd(data: Buffer, from: number, count: number): number {
-  let at = from;
-  for (let i = 0; i < count; i++) at += 4 + data.readUInt32LE(at);
-  return at;
 }

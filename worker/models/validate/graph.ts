@@ -107,7 +107,7 @@ function checkState(config: ModelConfig, state: SequenceState, side: "input" | "
   const name = side === "input" ? state.input_name : state.output_name;
   checkType(config, `${side} state`, name, state.data_type, tensor);
   // A state of one number for each row has no dims, but a configuration has to say some: [1].
-  const bare = config.max_batch_size > 0 && tensor.dims.length === 1 && state.dims.every((dim) => dim === 1);
+  const bare = config.max_batch_size > 0 && tensor.dims.length === 1 && state.dims.join() === "1";
   checkDims(config, name, bare ? [] : state.dims, tensor, side === "input" ? fits : mayEqual);
 }
 
