@@ -13,8 +13,10 @@ import { silentLog } from "../support/silent.js";
 
 const BUCKETS = 16;
 const LARGE = 2 << 20;
-const base = servedModel("carried");
-const model = { ...base, sequence: { maxIdleMs: 60_000 } } as typeof base;
+const model = servedModel("carried", {
+  sequence: { maxIdleMs: 60_000 },
+  config: { sequence_batching: { state: [{ input_name: "s", data_type: "TYPE_UINT8", dims: [-1] }] } },
+});
 
 const bucketOfId = (id: number) => bucketOf(model.name, "default", `u${id}`, BUCKETS);
 

@@ -18,9 +18,9 @@ export interface Layout {
 }
 
 /**
- * The runtime sees only the sum of all rows. So a part with a row too many beside one with a row too
- * few would pass, and each request between the two would get its neighbour's rows. Each part is
- * proven by itself.
+ * The runtime sees only the sum of all rows. So a part with a row too many beside one with a row
+ * too few would pass, and each request between the two would get its neighbour's rows. Hence each
+ * part is proven by itself.
  *
  * @param parts one tensor of each request; their shapes agree but for the batch
  * @param rows how many rows belong to each request, in their order

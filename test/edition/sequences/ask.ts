@@ -55,6 +55,7 @@ export async function exported(url: string, path: string): Promise<Buffer> {
 export interface StepFlags {
   readonly start?: boolean;
   readonly end?: boolean;
+  readonly tenant?: string;
 }
 
 /** Takes a step of a model whose only input is INPUT, [1, 1]. */
@@ -63,10 +64,11 @@ export async function step(
   model: string,
   sequence: number | string,
   value: number,
-  { start = false, end = false }: StepFlags = {},
+  { start = false, end = false, ...manner }: StepFlags = {},
 ): Promise<Told & { readonly output: number | undefined }> {
   const datatype = model === "accumulate" ? "INT32" : "INT64";
   const told = await ask("POST", url, `${model}/infer`, {
+    ...manner,
     body: {
       parameters: { sequence_id: sequence, sequence_start: start, sequence_end: end },
       inputs: [{ name: "INPUT", datatype, shape: [1, 1], data: [value] }],
