@@ -4,15 +4,12 @@
  * take, and Redis for milliseconds; nobody but its own sequence waits for it.
  */
 import type { CallLimits } from "#shared/chunks.js";
-import type { Admission, Applicant, Terms } from "#shared/queue/admission/admit.js";
+import { CALL_LIMITS, type Admission, type Applicant, type Terms } from "#shared/queue/admission/admit.js";
 import { bytesOf } from "#shared/queue/job.js";
 import { callsKey } from "#shared/queue/keys.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { CallLine, type LostCalls, type Place, type Unwritable, type Waiting } from "./call-line.js";
 import { Turns, type Size } from "./turns.js";
-
-/** What one call admits at most: a longer one would hold up the heartbeats of all workers. */
-const LIMITS = { bytes: 1_048_576, items: 64 };
 
 export interface BucketCallsSettings {
   readonly redis: RedisClient;
@@ -30,7 +27,7 @@ export class BucketCalls {
   readonly #turns: Turns<Waiting>;
   readonly #lines: Readonly<Record<Size, CallLine>>;
 
-  constructor({ redis, forLarge, terms, bucket, onGoneBack, limits = LIMITS }: BucketCallsSettings) {
+  constructor({ redis, forLarge, terms, bucket, onGoneBack, limits = CALL_LIMITS }: BucketCallsSettings) {
     const turns = (this.#turns = new Turns<Waiting>(limits));
     const of = { terms, onGoneBack, turns };
     const small = callsKey(terms.gateway, bucket);

@@ -2,8 +2,8 @@
  * What the fleet is right now: its workers and the models that they serve, and whether Redis takes
  * requests at all. Redis is asked four times a second for the fleet's version, with one plain
  * command, and only where that is another one is the fleet read again: with many workers and many
- * gateways, more would cost too much. Once a second, and as long as something is amiss four times,
- * it is also asked who is late, and whether it takes writes.
+ * gateways, more would cost too much. At least once a second, and as long as something is amiss four
+ * times, it is also asked who is late, and whether it takes writes.
  */
 import type { Logger } from "pino";
 import type { Pin } from "#shared/queue/address.js";
@@ -21,8 +21,11 @@ import type { GoneBack } from "./gone-back.js";
 import { directoryOf, type ModelDirectory } from "./models.js";
 
 const EVERY_MS = 250;
-/** Of so many looks in a calm fleet, all but one ask for the version alone. */
-const WHOLE_EVERY = 4;
+/**
+ * Of so many looks in a calm fleet, all but one ask for the version alone. With the pauses between
+ * them and their round trips they take less than the second within which readiness follows.
+ */
+const WHOLE_EVERY = 3;
 /** Until the first look has reached Redis, it is tried again after this pause. */
 const FIRST_LOOK_PAUSE_MS = 50;
 /**

@@ -3,12 +3,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import { pino } from "pino";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { FleetWatch } from "../../gateway/fleet/watch.js";
+import { CALL_LIMITS } from "#shared/queue/admission/admit.js";
 import { writeRefusal } from "#shared/queue/admission/write-refusal.js";
 import { startRedis, type RedisServer } from "../support/fleet/redis.js";
 import { silentLog } from "../support/silent.js";
+import { until } from "../support/until.js";
+
+/** A look is made after each pause of 250 ms. */
+const LOOKS_OF_A_SECOND = 4;
 
 describe("writeRefusal", () => {
   let folder: string;
@@ -55,6 +60,48 @@ describe("writeRefusal", () => {
     await redis.config("SET", "min-replicas-to-write", "0");
     await redis.replicaof("127.0.0.1", "1");
     expect(await writeRefusal(redis, "any")).toMatch(/^READONLY/);
+  });
+
+  it("counts a Redis as full that has no room for a call of admission", async () => {
+    const leave = async (bytes: number) => {
+      const memory = await redis.info("memory");
+      const [used = 0, apart = 0] = ["used_memory", "mem_not_counted_for_evict"].map((name) =>
+        Number(new RegExp(`^${name}:(\\d+)`, "m").exec(memory)?.[1]),
+      );
+      await redis.config("SET", "maxmemory", String(used - apart + bytes));
+    };
+    const half = Buffer.alloc(CALL_LIMITS.bytes / 2);
+    await leave(CALL_LIMITS.bytes / 4);
+    expect(await writeRefusal(redis, "any")).toMatch(/^OOM/);
+    await expect(redis.set("half", half)).rejects.toThrow(/^OOM/);
+    await leave(CALL_LIMITS.bytes * 4);
+    expect(await redis.set("half", half)).toBe("OK");
+    expect(await writeRefusal(redis, "any")).toBeUndefined();
+  });
+
+  it("is found out by an idle gateway before the looks of a second are over, and its end by the next", async () => {
+    const stop = new AbortController();
+    const versions = vi.spyOn(redis, "get");
+    /** How many looks asked for the version alone before the gateway found out. */
+    const looks: number[] = [];
+    const sink = new Writable({
+      write(_line, _encoding, done) {
+        looks.push(versions.mock.calls.length);
+        versions.mockClear();
+        done();
+      },
+    });
+    try {
+      // The first look is a whole one, and behind such a one it takes longest to find out.
+      const fleet = await FleetWatch.start({ redis, buckets: 1, log: pino(sink) }, stop.signal);
+      await redis.config("SET", "maxmemory", "1");
+      await until(() => !fleet.canAdmit);
+      await redis.config("SET", "maxmemory", "0");
+      await until(() => fleet.canAdmit);
+      expect(looks).toEqual([LOOKS_OF_A_SECOND - 2, 0]);
+    } finally {
+      stop.abort();
+    }
   });
 
   it("is asked for by an idle gateway, which logs each change once", async () => {

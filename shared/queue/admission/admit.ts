@@ -78,6 +78,12 @@ export interface NumberedCall {
  */
 export const CALLS_KEPT_MS = 3_600_000;
 
+/**
+ * What one call brings at most, unless a single request is larger: a longer call would hold up the
+ * heartbeats of all workers.
+ */
+export const CALL_LIMITS = { bytes: 1_048_576, items: 64 };
+
 /** More entries than a ready stream ever has: nothing is parked. */
 const NO_WINDOW = 1e12;
 

@@ -1,20 +1,25 @@
-/** The typed wrapper of write-refusal.lua: whether Redis takes writes, without sending one. */
+/** The typed wrapper of write-refusal.lua: whether Redis takes requests, without sending one. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, isReplyError, word } from "../../redis/script.js";
+import { CALL_LIMITS } from "./admit.js";
 
-const answers = ["taken"] as const;
+const answers = ["taken", "full"] as const;
+
+/** Begins as Redis's own refusal does, because it has the same cause. */
+const NEARLY_FULL = "OOM less is left below 'maxmemory' than a call of admission may take";
 
 const script = defineScript(new URL("./write-refusal.lua", import.meta.url), (reply) => word(reply, answers));
 
 /**
  * @param key in a Cluster, the master that serves its slot is asked
- * @returns why Redis refuses writes, in its own words; undefined if it takes them.
+ * @returns why Redis refuses a full call of small requests, in its own words if it refuses all
+ * writes; undefined if it takes them
  * @throws the client's error where the link is lost
  */
 export async function writeRefusal(redis: RedisClient, key: string): Promise<string | undefined> {
   try {
-    await script(redis, [key], []);
-    return undefined;
+    const said = await script(redis, [key], [CALL_LIMITS.bytes]);
+    return said === "full" ? NEARLY_FULL : undefined;
   } catch (error) {
     if (error instanceof Error && isReplyError(error, "")) return error.message;
     throw error;
