@@ -41,6 +41,22 @@ describe("gather", () => {
     expect(same).toEqual(source);
   });
 
+  it.each([
+    ["past the last row", { row: 2, from: 0, length: 1 }],
+    ["before the first row", { row: -1, from: 0, length: 1 }],
+    ["before the row's first position", { row: 1, from: -1, length: 2 }],
+    ["past the row's last position", { row: 0, from: 2, length: 2 }],
+  ])("takes nothing from another row (%s)", (_, slice) => {
+    const source = block(2, 3);
+    expect(() => gather(layout, [rightSlice(source, 0, 3), { block: source, ...slice }])).toThrow(RangeError);
+  });
+
+  it("takes nothing from a block that has another tensor than its layout", () => {
+    const source = block(2, 3);
+    const short = { ...source, arrays: source.arrays.map((array) => array.slice(1)) };
+    expect(() => gather(layout, [rightSlice(short, 0, 3)])).toThrow(RangeError);
+  });
+
   it("makes an empty block of rows without positions", () => {
     const empty = gather(layout, [{ block: block(1, 2), row: 0, from: 0, length: 0 }]);
     expect(empty).toMatchObject({ rows: 1, capacity: 0 });

@@ -36,4 +36,10 @@ describe("PrefixCache", () => {
     expect(cache.find(Int32Array.of(2, 2, 2))).toBeUndefined();
     expect(cache.bytes).toBe(20);
   });
+
+  it("remembers nothing whose positions are not those of its tokens", () => {
+    const cache = new PrefixCache();
+    for (const length of [1, 3]) expect(() => cache.add(Int32Array.of(1, 2), slice(length), 10)).toThrow(RangeError);
+    expect(cache.find(Int32Array.of(1, 2, 3))).toBeUndefined();
+  });
 });
