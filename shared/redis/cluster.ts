@@ -5,6 +5,7 @@
 import type { Cluster, ClusterOptions, Redis } from "ioredis";
 import type { Logger } from "pino";
 import type { RedisPlace } from "../broker-url.js";
+import { useAskedHosts } from "./asked-host.js";
 
 type ClusterPlace = Extract<RedisPlace, { readonly kind: "cluster" }>;
 
@@ -49,6 +50,7 @@ export function clusterOptions<Options extends NodeOptions>({ username, password
 /** Connects to masters ahead of the first command, and logs the loss and return of nodes. */
 export function keepSlotsKnown(cluster: Cluster, name: string, log: Logger): void {
   cluster.setMaxListeners(0);
+  useAskedHosts(cluster);
   const down = new Set<string>();
   const lost = (node: string, error: Error) => {
     if (!down.has(node)) log.warn({ connection: name, node, error: error.message }, "redis connection lost");
@@ -58,7 +60,6 @@ export function keepSlotsKnown(cluster: Cluster, name: string, log: Logger): voi
     if (down.delete(node)) log.info({ connection: name, node }, "redis connection restored");
   };
   cluster.on("error", (error: Error) => lost("all", error));
-  // A node that is alone may not know its own address, and leaves it out of its answer.
   cluster.on("reconnecting", () => lost("all", new Error("no node can be reached that names who serves the slots")));
   cluster.on("ready", () => {
     restored("all");

@@ -10,7 +10,7 @@ import { createGroup } from "#shared/queue/work/create-group.js";
 import { lanesByKey, waitForNew } from "#shared/queue/work/stream.js";
 import { connectBlockingReader, connectRedis, mastersOf, whenReady } from "#shared/redis/connect.js";
 import { slotOf } from "#shared/redis/slots.js";
-import { startRedisCluster, type RedisCluster } from "../support/fleet/redis-cluster.js";
+import { startLoneMaster, startRedisCluster, type RedisCluster } from "../support/fleet/redis-cluster.js";
 import { startRedisNode, type RedisNode } from "../support/fleet/redis-node.js";
 import { startWatchedRedis, type WatchedRedis } from "../support/fleet/redis-sentinel.js";
 import { admit, applicant, LIMITS, result } from "../support/queue/lab.js";
@@ -23,14 +23,16 @@ let folder: string;
 let server: RedisNode;
 let watched: WatchedRedis;
 let cluster: RedisCluster;
+let lone: RedisNode;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "baton-urls-"));
   server = await startRedisNode("redis", () => ({ unixsocket: join(folder, "redis.sock") }), folder);
   watched = await startWatchedRedis();
   cluster = await startRedisCluster();
+  lone = await startLoneMaster("lone", folder);
 }, 120_000);
 afterAll(async () => {
-  await Promise.all([server.dispose(), watched.dispose(), cluster.dispose()]);
+  await Promise.all([server.dispose(), watched.dispose(), cluster.dispose(), lone.dispose()]);
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -40,6 +42,7 @@ const urls: Readonly<Record<string, () => string>> = {
   "a Unix socket": () => join(folder, "redis.sock"),
   "redis+sentinel://": () => watched.url,
   "redis+cluster://": () => cluster.url,
+  "redis+cluster:// of a node that names no host": () => `redis+cluster://127.0.0.2:${lone.port}`,
   // The nodes go by another name among themselves.
   "redis+cluster:// with names": () => cluster.url.replaceAll("127.0.0.1", "localhost"),
 };

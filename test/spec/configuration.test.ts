@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startFleet, type Fleet } from "../support/fleet/fleet.js";
@@ -15,6 +15,9 @@ response_cache { enable: true }
 instance_group { count: 4 kind: KIND_CPU }
 `;
 const unknown = "dynamic_batching { } model_transaction_policy { decoupled: true } batch_input { }";
+/** As Triton's own tests begin a state, from a file of four bytes whatever its type. */
+const fromFile = `
+  initial_state: { name: "state init" data_type: TYPE_STRING dims: [ 1 ] data_file: "input_state_data" }`;
 
 describe("a configuration that is not obeyed", () => {
   let fleet: Fleet;
@@ -22,13 +25,16 @@ describe("a configuration that is not obeyed", () => {
   beforeAll(async () => {
     fleet = await startFleet({ gateways: 1, workers: 0, models: ["simple"] });
     const models = join(fleet.folder, "models");
-    makeRepository(models, ["echo-int32", "echo-fp32"]);
+    makeRepository(models, ["echo-int32", "echo-fp32", "bytes-memory"]);
     const rewrite = (model: string, change: (text: string) => string) => {
       const file = join(models, model, "config.pbtxt");
       writeFileSync(file, change(readFileSync(file, "utf8")));
     };
     rewrite("echo-int32", (text) => text.replace("dynamic_batching { }", unknown));
     rewrite("echo-fp32", (text) => text + extra);
+    rewrite("bytes-memory", (text) => text.replace(/(?<=output_name: "NEXT" .*dims: \[ 1 \])/, fromFile));
+    mkdirSync(join(models, "bytes-memory/initial_state"));
+    writeFileSync(join(models, "bytes-memory/initial_state/input_state_data"), Buffer.from([0x64, 0, 0, 0]));
     await fleet.addWorker();
     await fleet.whenServing();
     [url = ""] = fleet.urls;
@@ -58,10 +64,22 @@ describe("a configuration that is not obeyed", () => {
     ];
     expect(models.find(({ name }) => name === "echo-fp32")?.warnings).toEqual(warnings);
     expect(models.find(({ name }) => name === "simple")?.warnings).toBeUndefined();
+    const lacking = ["initial_state data_file 'input_state_data' has 0 whole strings of 1: the others begin empty"];
+    expect(models.find(({ name }) => name === "bytes-memory")?.warnings).toEqual(lacking);
     const said = fleet.workers.flatMap((worker) => worker.lives.flatMap(({ lines }) => lines));
     const logged = said.filter(({ fields }) => fields["level"] === 40).map(({ fields }) => fields["warning"]);
-    expect(logged).toEqual(warnings);
+    expect(logged).toEqual([...lacking, ...warnings]);
     expect((await ask(url, "echo-fp32", { inputs: [one] })).outputs["OUTPUT"]).toEqual([1.5]);
+  });
+
+  it("begins a state with empty strings if its file lacks them", async () => {
+    const step = async (text: string, start = false) => {
+      const inputs = [input("TEXT", "BYTES", [1, 1], [text]), input("PICK", "BOOL", [1, 1], [false])];
+      const parameters = { sequence_id: "a", sequence_start: start };
+      return (await ask(url, "bytes-memory", { parameters, inputs })).outputs["PREVIOUS"];
+    };
+    expect(await step("first", true)).toEqual([""]);
+    expect(await step("second")).toEqual(["first"]);
   });
 
   it("is refused in a request too: this model has no priorities", async () => {

@@ -16,48 +16,68 @@ const MAX_STATE_BYTES = 256 << 20;
 /** Raw row-major bytes by the state's `input_name`. A state that is not here starts from zeros. */
 export type InitialStates = ReadonlyMap<string, Buffer>;
 
-/** @param root the resolved path of the model's directory @throws LoadError */
-export async function readInitialStates(root: string, config: ModelConfig): Promise<InitialStates> {
-  const states = new Map<string, Buffer>();
-  for (const state of config.sequence_batching?.state ?? []) {
-    const file = state.initial_state[0]?.data_file;
-    if (file !== undefined) states.set(state.input_name, await readInitialState(root, state, file));
-  }
-  return states;
+/** The states' bytes, and a sentence for each file that lacks strings. */
+interface ReadStates {
+  readonly initialStates: InitialStates;
+  readonly warnings: readonly string[];
 }
 
-/** Of a longer file the first bytes are used, but strings must fill their file. */
-async function readInitialState(root: string, state: SequenceState, file: string): Promise<Buffer> {
+/** @param root the resolved path of the model's directory @throws LoadError */
+export async function readInitialStates(root: string, config: ModelConfig): Promise<ReadStates> {
+  const initialStates = new Map<string, Buffer>();
+  const warnings: string[] = [];
+  for (const state of config.sequence_batching?.state ?? []) {
+    const file = state.initial_state[0]?.data_file;
+    if (file === undefined) continue;
+    const { bytes, warning } = await readInitialState(root, state, file);
+    initialStates.set(state.input_name, bytes);
+    if (warning !== undefined) warnings.push(warning);
+  }
+  return { initialStates, warnings };
+}
+
+interface ReadState {
+  readonly bytes: Buffer;
+  readonly warning?: string;
+}
+
+/** Of a longer file the first bytes are used, but a file has no more strings than its state. */
+async function readInitialState(root: string, state: SequenceState, file: string): Promise<ReadState> {
   const { dims } = state.initial_state[0] ?? state;
   const bytes = await readInside(root, `initial_state/${file}`, MAX_STATE_BYTES);
   if (bytes === undefined) throw new LoadError(`initial_state data_file '${file}' does not exist`);
-  if (state.data_type === "TYPE_STRING") {
-    checkStrings(bytes, elementCount(dims), file);
-    return bytes;
-  }
+  if (state.data_type === "TYPE_STRING") return readStrings(bytes, elementCount(dims), file);
   const needed = elementCount(dims) * datatypeBytes[kserveType(state.data_type)];
   if (bytes.length < needed) {
     const has = `the data provided from ${file} only has ${bytes.length} bytes.`;
     throw new LoadError(`initial_state setting expects ${needed} bytes, but ${has}`);
   }
-  return bytes.subarray(0, needed);
+  return { bytes: bytes.subarray(0, needed) };
 }
 
 /**
- * Checks that a file holds `count` strings as a BYTES tensor does: each after its length, a
- * little-endian u32.
+ * Reads a file that holds strings as a BYTES tensor does: each after its length, a little-endian
+ * u32. Triton runs with a file that ends too early, and its own tests have such a file. The strings
+ * that it lacks are empty.
  */
-function checkStrings(bytes: Buffer, count: number, file: string): void {
+function readStrings(bytes: Buffer, count: number, file: string): ReadState {
+  let whole = 0;
   let elements = 0;
-  for (let at = 0; at < bytes.length; elements++) {
-    const from = at + 4;
-    if (from > bytes.length) throw new LoadError(`data_file '${file}' ends inside the length of string ${elements}`);
-    at = from + bytes.readUInt32LE(at);
-    if (at > bytes.length) throw new LoadError(`data_file '${file}' ends inside string ${elements}`);
-    const fault = stringFault(bytes.subarray(from, at));
+  for (; whole + 4 <= bytes.length; elements++) {
+    const from = whole + 4;
+    const end = from + bytes.readUInt32LE(whole);
+    if (end > bytes.length) break;
+    const fault = stringFault(bytes.subarray(from, end));
     if (fault !== undefined) throw new LoadError(`string ${elements} of data_file '${file}' ${fault}`);
+    whole = end;
   }
-  if (elements !== count) {
-    throw new LoadError(`initial_state setting expects ${count} strings, but data_file '${file}' has ${elements}`);
+  const begun = elements + (whole < bytes.length ? 1 : 0);
+  if (begun > count) {
+    throw new LoadError(`initial_state setting expects ${count} strings, but data_file '${file}' has ${begun}`);
   }
+  if (elements === count) return { bytes };
+  return {
+    bytes: Buffer.concat([bytes.subarray(0, whole), Buffer.alloc(4 * (count - elements))]),
+    warning: `initial_state data_file '${file}' has ${elements} whole strings of ${count}: the others begin empty`,
+  };
 }

@@ -334,9 +334,26 @@ describe("scanRepository reads initial states", () => {
   });
 
   it.each([
-    ["\u0001\0\0\0a\0", "data_file 'f' ends inside the length of string 1"],
-    ["\u0002\0\0\0a", "data_file 'f' ends inside string 0"],
-    ["\u0001\0\0\0a", "initial_state setting expects 2 strings, but data_file 'f' has 1"],
+    ["d\0\0\0", 0, "\0\0\0\0\0\0\0\0"],
+    ["", 0, "\0\0\0\0\0\0\0\0"],
+    ["\u0001\0\0\0a", 1, "\u0001\0\0\0a\0\0\0\0"],
+    ["\u0001\0\0\0a\0", 1, "\u0001\0\0\0a\0\0\0\0"],
+    ["\u0001\0\0\0a\u0002\0\0\0b", 1, "\u0001\0\0\0a\0\0\0\0"],
+  ])("takes the whole strings of %j, and warns of empty ones in place of the others", async (file, whole, read) => {
+    await given({
+      "m/config.pbtxt": config("TYPE_STRING", "2", "data_file: 'f'"),
+      "m/1/model.onnx": "",
+      "m/initial_state/f": file,
+    });
+    const { initialStates, warnings } = await found();
+    expect(initialStates.get("S")?.toString()).toBe(read);
+    expect(warnings).toEqual([`initial_state data_file 'f' has ${whole} whole strings of 2: the others begin empty`]);
+  });
+
+  const a = "\u0001\0\0\0a";
+  it.each([
+    [a + a + a, "initial_state setting expects 2 strings, but data_file 'f' has 3"],
+    [`${a}${a}\0`, "initial_state setting expects 2 strings, but data_file 'f' has 3"],
     [
       "\u0001\0\0\0a\u0001\0\0\0\0",
       "string 1 of data_file 'f' holds a NUL byte, and ONNX Runtime for Node would drop all that follows it",

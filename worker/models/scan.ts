@@ -46,8 +46,8 @@ export interface FoundModel {
   /** Batch sizes that it is to run before it is served. */
   readonly warmUp: readonly number[];
   /**
-   * Where the configuration is not taken as it is written: fields that were read as others, and
-   * what it asks for in vain, although no answer differs for that.
+   * Where the configuration is not taken as it is written: fields that were read as others, what
+   * it asks for in vain although no answer differs for that, and strings that a state's file lacks.
    */
   readonly warnings: readonly string[];
 }
@@ -139,7 +139,7 @@ async function scanModel(
   }
   validateConfig(config, gpus);
   const unheard = judge(written);
-  const initialStates = await readInitialStates(directory, config);
+  const { initialStates, warnings: lacking } = await readInitialStates(directory, config);
   const versions: ScannedVersion[] = [];
   for (const version of chosen) versions.push(await scanVersion(directory, version, config.default_model_filename));
   const { instance_group: groups } = completeDefaults(written, { ...facts, gpus: [] });
@@ -154,7 +154,7 @@ async function scanModel(
     initialStates,
     stateNames,
     warmUp,
-    warnings: [...warnings, ...unheard],
+    warnings: [...warnings, ...unheard, ...lacking],
   };
 }
 

@@ -96,6 +96,19 @@ export async function startRedisCluster(settings: Readonly<Record<string, string
   };
 }
 
+/**
+ * Starts a Cluster of one master that has met no other node, and so does not know its own address.
+ * It listens at 127.0.0.2, too.
+ */
+export async function startLoneMaster(name: string, folder: string): Promise<RedisNode> {
+  const bus = String(await freePort());
+  const own = { "cluster-enabled": "yes", "cluster-config-file": `${name}.conf`, "cluster-port": bus };
+  const node = await startRedisNode(name, () => ({ ...own, bind: "127.0.0.1 127.0.0.2" }), folder);
+  await node.admin.call("CLUSTER", "ADDSLOTSRANGE", 0, SLOTS - 1);
+  await settled(async () => (await stateOf(node)) === "ok");
+  return node;
+}
+
 /** Makes one Cluster of new nodes: the first ones masters, the others their replicas. */
 async function makeCluster(nodes: readonly RedisNode[]): Promise<void> {
   const [first] = nodes;

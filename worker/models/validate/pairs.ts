@@ -101,24 +101,38 @@ function areBare(input: GraphTensor, output: GraphTensor): boolean {
 }
 
 /**
- * Whether the names are those that exporters give to a state and to what it becomes: `h` and `hn`,
- * `h0` and `hn`, `state` and `stateN`, `X_in` and `X_out`, `past_X` and `present_X`, `X` and
- * `X_out`, `next_X` or `new_X`, `INPUT_STATE` and `OUTPUT_STATE`.
+ * The forms of the names that exporters give to a state and to what it becomes. The group is the
+ * stem, which both names have.
  */
+const forms: readonly (readonly [input: RegExp, output: RegExp])[] = [
+  [/^(.+)_in$/i, /^(.+)_out$/i],
+  [/^in_(.+)$/i, /^out_(.+)$/i],
+  [/^past_(.+)$/i, /^present_(.+)$/i],
+  [/^past\.(.+)$/i, /^present\.(.+)$/i],
+  [/^past_key_values\.(.+)$/i, /^present\.(.+)$/i],
+  [/^prev_(.+)$/i, /^next_(.+)$/i],
+  // Only for words that mean a state: `input_ids` and `output_ids` need not belong together.
+  [/^input_(.*(?:state|hidden|cell|cache)s?)$/i, /^output_(.+)$/i],
+  [/^(.+)0$/i, /^(.+)n$/i],
+  // A model may have both `h` with `hn` and `H` with `Hn`.
+  [/^(.+)$/, /^(.+)n$/],
+  [/^(.+)$/, /^(.+)N$/],
+  ...[/^(.+)_out$/i, /^out_(.+)$/i, /^next_(.+)$/i, /^(.+)_next$/i, /^new_(.+)$/i, /^(.+)_new$/i].map(
+    (output) => [/^(.+)$/, output] as const,
+  ),
+];
+
+/** The part that the names of a state's input and output have in common, as the input writes it. */
+export function stemOf(input: string, output: string): string | undefined {
+  for (const [ofInput, ofOutput] of forms) {
+    const [stem, kept] = [ofInput.exec(input)?.[1], ofOutput.exec(output)?.[1]];
+    if (stem === undefined || kept === undefined) continue;
+    if (stem === kept || (ofOutput.ignoreCase && stem.toLowerCase() === kept.toLowerCase())) return stem;
+  }
+  return undefined;
+}
+
+/** Whether the names alone say that these are a state. `toke` and `token` need not be one. */
 export function isStem(input: string, output: string): boolean {
-  if (output === `${input}N` || (input.length === 1 && output === `${input}n`)) return true;
-  const [from, to] = [input.toLowerCase(), output.toLowerCase()];
-  const outputs = [`${from}_out`, `out_${from}`, `next_${from}`, `${from}_next`, `new_${from}`, `${from}_new`];
-  const swapped: [old: RegExp, by: string][] = [
-    [/0$/, "n"],
-    [/_in$/, "_out"],
-    [/^in_/, "out_"],
-    [/^past([._])/, "present$1"],
-    [/^past_key_values\./, "present."],
-    [/^prev_/, "next_"],
-    // Only for words that mean a state: `input_ids` and `output_ids` need not belong together.
-    [/^input_(?=.*(state|hidden|cell|cache)s?$)/, "output_"],
-  ];
-  for (const [old, by] of swapped) if (old.test(from)) outputs.push(from.replace(old, by));
-  return outputs.includes(to);
+  return stemOf(input, output) !== undefined && (input.length === 1 || output !== `${input}n`);
 }

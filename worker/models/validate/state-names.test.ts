@@ -14,6 +14,13 @@ describe("stemPairs", () => {
     ["past_a", "present_a", "a"],
     ["a", "next_a", "a"],
     ["a", "new_a", "a"],
+    ["a", "a_next", "a"],
+    ["a", "a_new", "a"],
+    ["a", "out_a", "a"],
+    ["in_a", "out_a", "a"],
+    ["prev_a", "next_a", "a"],
+    ["past.a", "present.a", "a"],
+    ["INPUT_STATE", "OUTPUT_STATE", "STATE"],
   ])("pairs %s and %s by %s", (input, output, stem) => {
     expect(stemPairs([input], [output])).toEqual([{ stem, input, output }]);
   });
@@ -49,6 +56,7 @@ describe("nameStates", () => {
   it.each<[inputs: string[], outputs: string[], pairs: string[]]>([
     [["lstm_state_in"], ["lstm_state_out"], ["lstm_state_in/lstm_state_out 2,1024"]],
     [["lstm_state"], ["lstm_state_out"], ["lstm_state/lstm_state_out 2,1024"]],
+    [["lstm_state"], ["lstm_state_next"], ["lstm_state/lstm_state_next 2,1024"]],
     [["past_lstm_state"], ["present_lstm_state"], ["past_lstm_state/present_lstm_state 2,1024"]],
     [
       ["lstm_state_h_in", "lstm_state_c_in"],

@@ -6,6 +6,7 @@ import type { ModelConfig, SequenceState } from "#shared/model/config.js";
 import type { GraphMetadata } from "../../onnx/graph.js";
 import { LoadError } from "../../thread/load-error.js";
 import { withBeginning } from "./infer.js";
+import { stemOf } from "./pairs.js";
 
 /** A state's tensors, and what their names have in common. */
 export interface StemPair {
@@ -14,27 +15,11 @@ export interface StemPair {
   readonly output: string;
 }
 
-/** The forms that names of a state's input and output have together; the group is the stem. */
-const forms: readonly (readonly [input: RegExp, output: RegExp])[] = [
-  [/^(.+)_in$/, /^(.+)_out$/],
-  [/^past_(.+)$/, /^present_(.+)$/],
-  [/^(.+)0$/, /^(.+)n$/],
-  [/^(.+)$/, /^(.+)n$/],
-  [/^(.+)$/, /^(.+)N$/],
-  [/^(.+)$/, /^(.+)_out$/],
-  [/^(.+)$/, /^next_(.+)$/],
-  [/^(.+)$/, /^new_(.+)$/],
-];
-
 /** Every pair of an input and an output whose names have a stem in common, by one form or more. */
 export function stemPairs(inputs: readonly string[], outputs: readonly string[]): StemPair[] {
   return inputs.flatMap((input) =>
     outputs.flatMap((output) => {
-      const form = forms.find(([ofInput, ofOutput]) => {
-        const stem = ofInput.exec(input)?.[1];
-        return stem !== undefined && stem === ofOutput.exec(output)?.[1];
-      });
-      const stem = form?.[0].exec(input)?.[1];
+      const stem = stemOf(input, output);
       return stem === undefined ? [] : [{ stem, input, output }];
     }),
   );
