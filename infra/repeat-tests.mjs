@@ -93,7 +93,7 @@ function lastLine(text) {
  * @returns {string[]}
  */
 function failures(report) {
-  /** @type {import("vitest/reporters").JsonReport} */
+  /** @type {import("vitest/node").JsonTestResults} */
   let told;
   try {
     told = JSON.parse(readFileSync(report, "utf8"));
