@@ -9,13 +9,13 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { Refusal, say } from "../setup/terminal.mjs";
 import { describe, followLog, openLog, readLine, rotate, telling } from "./log.mjs";
-import { removeContainer, removeRecord, writeRecord } from "./stop.mjs";
+import { removeContainer } from "./stop.mjs";
 
 /** @typedef {import("./log.mjs").LogLine} LogLine */
 
 /**
  * @typedef {object} Fleet what all members share
- * @property {string} records the folder of the records
+ * @property {import("./records.mjs").Records} records
  * @property {string} logs the folder of the logs
  * @property {boolean} ending the fleet is being stopped, so no process is started any more
  * @property {(why: unknown) => void} giveUp ends the start, with a refusal if a person can mend it
@@ -103,7 +103,7 @@ export function startMember(plan, fleet) {
       detached: true,
     });
     closeSync(out);
-    if (child.pid !== undefined) writeRecord(fleet.records, plan, child.pid);
+    if (child.pid !== undefined) fleet.records.add(plan, child.pid);
     restartPatience();
     let hasEnded = false;
     const end = (/** @type {string} */ how, /** @type {number | null} */ code) => {
@@ -111,7 +111,7 @@ export function startMember(plan, fleet) {
       hasEnded = true;
       clearTimeout(patience);
       if (fleet.ending) return;
-      removeRecord(fleet.records, plan.name);
+      fleet.records.remove(plan.name);
       readLog();
       afterDeath(how, code).catch(fleet.giveUp);
     };

@@ -1,7 +1,8 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { identify } from "../../infra/setup/process-identity.mjs";
 import { freePort } from "../support/fleet/port.js";
 import { RunningProcess } from "../support/fleet/process.js";
 import { makeRepository } from "../support/fleet/repository.js";
@@ -10,14 +11,20 @@ import { root } from "../support/fleet/root.js";
 /** A refusal comes well before the 120 s after which a start stops waiting for its models. */
 const AT_MOST_MS = 60_000;
 
+function isAlive(pid: number): boolean {
+  return identify(pid) !== undefined;
+}
+
 describe("`npm start`", () => {
   let folder = "";
   let start: RunningProcess | undefined;
+  let children: readonly number[] = [];
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "baton-start-"));
   });
   afterEach(async () => {
     if (start?.alive === true) await start.terminate();
+    for (const pid of children.filter(isAlive)) process.kill(-pid, "SIGKILL");
     rmSync(folder, { recursive: true, force: true });
   });
 
@@ -41,6 +48,24 @@ describe("`npm start`", () => {
       logFile: join(folder, "start.log"),
     });
     return start;
+  }
+
+  /** Starts a fleet of one worker, and waits until all of its banner is there. */
+  async function startSimple(): Promise<RunningProcess> {
+    const process = await npmStart(makeRepository(join(folder, "models"), ["simple"]));
+    await process.waitForLine("the banner's end", ({ text }) => text.includes("Ctrl-C drains"), AT_MOST_MS);
+    return process;
+  }
+
+  /** Notes the start's children, and removes the folder. @returns the start's own process number */
+  function removeFolder(): number {
+    const home = join(folder, "home");
+    const pidIn = (file: string) => (JSON.parse(readFileSync(join(home, file), "utf8")) as { pid: number }).pid;
+    children = readdirSync(join(home, "run")).map((name) => pidIn(`run/${name}`));
+    expect(children).toHaveLength(5); // Redis, NATS, the gateway, the jobs process, a worker
+    const own = pidIn("start.lock");
+    rmSync(home, { recursive: true, maxRetries: 5 }); // NATS may write meanwhile
+    return own;
   }
 
   async function refusal(repository: string, env?: Readonly<Record<string, string>>): Promise<string> {
@@ -72,6 +97,28 @@ describe("`npm start`", () => {
     expect(said).toMatch(/^ {2}absent is not served: no repository has this model$/m);
     process.signalGroup("SIGINT"); // what Ctrl-C in a terminal sends
     await process.waitForLine("the end", ({ text }) => text.startsWith("Stopped."), AT_MOST_MS);
+  }, 150_000);
+
+  it("ends its children after its folder was removed, and starts again", async () => {
+    const first = await startSimple();
+    removeFolder();
+    first.signalGroup("SIGINT");
+    await first.waitForLine("the end", ({ text }) => text.startsWith("Stopped."), AT_MOST_MS);
+    await first.exited;
+    expect(children.filter(isAlive)).toEqual([]);
+    const second = await startSimple();
+    second.signalGroup("SIGINT");
+    await second.exited;
+  }, 150_000);
+
+  it("has its guard end its children when it is killed after its folder was removed", async () => {
+    const first = await startSimple();
+    process.kill(removeFolder(), "SIGKILL");
+    await first.exited;
+    await expect.poll(() => children.filter(isAlive), { timeout: AT_MOST_MS }).toEqual([]);
+    const second = await startSimple();
+    second.signalGroup("SIGINT");
+    await second.exited;
   }, 150_000);
 
   it("refuses a folder without models, or without any of those that are wanted", async () => {
