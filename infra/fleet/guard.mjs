@@ -36,6 +36,6 @@ function keepNextStartWaiting() {
   try {
     takeLock(join(dirname(folder), "guard.lock"));
   } catch {
-    // The folder cannot be written to, so no start can come. The processes have to end all the same.
+    // No start can come where nothing can be written; the processes have to end all the same.
   }
 }

@@ -34,7 +34,10 @@ export class Records {
     return [...this.#held.values()];
   }
 
-  /** @param {(held: RunningRecord[]) => void} listener called after each change, instead of others */
+  /**
+   * @param {(held: RunningRecord[]) => void} listener hears of each change, in place of an earlier
+   *   listener
+   */
   onChange(listener) {
     this.#onChange = listener;
   }

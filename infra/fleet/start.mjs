@@ -13,7 +13,7 @@ import { bringUp } from "./bring-up.mjs";
 import { clearLeftovers, keepGuard } from "./orphans.mjs";
 import { needHttpPort } from "./ports.mjs";
 import { living, Records } from "./records.mjs";
-import { listModels, startSettings } from "./settings.mjs";
+import { listModels, misspeltSettings, startSettings } from "./settings.mjs";
 import { watchStopRequests } from "./stop-request.mjs";
 import { killAll, stopInOrder } from "./stop.mjs";
 
@@ -37,11 +37,13 @@ export async function start() {
   listModels(settings.repository, env["BATON_MODELS"]);
   await needHttpPort(settings);
   const { logs, brokers } = await prepare(env);
+  const misspelt = await misspeltSettings(env);
+  if (misspelt !== undefined) say(misspelt);
   // Setting up makes a model, too.
   const models = listModels(settings.repository, env["BATON_MODELS"]);
 
   /** @type {import("./member.mjs").Fleet} */
-  const fleet = { records, logs, ending: false, giveUp: () => {} };
+  const fleet = { records, logs, ending: false, told: new Set([misspelt ?? ""]), giveUp: () => {} };
   /** @type {Promise<void>} resolves at a request to stop, rejects when a member does not stay up */
   const ended = new Promise((resolve, reject) => {
     handlers.stop = resolve;

@@ -51,8 +51,8 @@ describe("`npm start`", () => {
   }
 
   /** Starts a fleet of one worker, and waits until all of its banner is there. */
-  async function startSimple(): Promise<RunningProcess> {
-    const process = await npmStart(makeRepository(join(folder, "models"), ["simple"]));
+  async function startSimple(env?: Readonly<Record<string, string>>): Promise<RunningProcess> {
+    const process = await npmStart(makeRepository(join(folder, "models"), ["simple"]), env);
     await process.waitForLine("the banner's end", ({ text }) => text.includes("Ctrl-C drains"), AT_MOST_MS);
     return process;
   }
@@ -68,13 +68,13 @@ describe("`npm start`", () => {
     return own;
   }
 
-  async function refusal(repository: string, env?: Readonly<Record<string, string>>): Promise<string> {
+  async function refusal(repository: string, env?: Readonly<Record<string, string>>, status = 1): Promise<string> {
     const startedAt = performance.now();
     const process = await npmStart(repository, env);
     const exit = await process.exited;
     const ms = performance.now() - startedAt;
     console.log(`refused after ${Math.round(ms)} ms`);
-    expect([exit.code, ms < AT_MOST_MS]).toEqual([1, true]);
+    expect([exit.code, ms < AT_MOST_MS]).toEqual([status, true]);
     return process.lines.map(({ text }) => text).join("\n");
   }
 
@@ -97,6 +97,16 @@ describe("`npm start`", () => {
     expect(said).toMatch(/^ {2}absent is not served: no repository has this model$/m);
     process.signalGroup("SIGINT"); // what Ctrl-C in a terminal sends
     await process.waitForLine("the end", ({ text }) => text.startsWith("Stopped."), AT_MOST_MS);
+  }, 150_000);
+
+  it("names a misspelt setting once for the whole fleet, or refuses it where settings are strict", async () => {
+    const misspelt = { BATON_QUEUE_ITEMS: "200" };
+    const said = "no process of Baton reads BATON_QUEUE_ITEMS (did you mean BATON_QUEUE_LIMIT?)";
+    const { lines } = await startSimple(misspelt);
+    expect(lines.map(({ text }) => text).filter((text) => text.includes("BATON_QUEUE"))).toEqual([said]);
+    await start?.terminate();
+    const strict = { ...misspelt, BATON_STRICT_SETTINGS: "true" };
+    expect(await refusal(join(folder, "models"), strict, 78)).toContain(`settings: ${said}`);
   }, 150_000);
 
   it("ends its children after its folder was removed, and starts again", async () => {
