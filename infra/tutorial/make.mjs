@@ -1,7 +1,7 @@
 /**
  * Makes `my_lstm_model` in `infra/models/`: what the tutorial's configuration says, in Triton's own
- * fields, and an LSTM of two layers for it. Its weights are pseudo-random, so they are made here and
- * not kept in the repository.
+ * fields, and an LSTM of two layers for it. Its weights are pseudo-random, so they are made here
+ * and not kept in the repository.
  */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";

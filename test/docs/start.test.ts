@@ -99,6 +99,22 @@ describe("`npm start`", () => {
     await process.waitForLine("the end", ({ text }) => text.startsWith("Stopped."), AT_MOST_MS);
   }, 150_000);
 
+  it("has nothing to warn of when it serves the demo models", async () => {
+    const process = await npmStart(join(root, "infra/models"), { BATON_WORKERS: "2" });
+    await process.waitForLine("the banner's end", ({ text }) => text.includes("Ctrl-C drains"), AT_MOST_MS);
+    const said = process.lines.map(({ text }) => text);
+    expect(said.filter((text) => /^(gateway|jobs|worker-\d|redis|nats): |npm warn.* project /i.test(text))).toEqual([]);
+  }, 150_000);
+
+  it("warns of a model's configuration once, and not for each worker", async () => {
+    const tutorial = readFileSync(join(root, "infra/tutorial/config.pbtxt"), "utf8");
+    const models = makeRepository(join(folder, "models"), ["my_lstm_model"], { my_lstm_model: tutorial });
+    const process = await npmStart(models, { BATON_WORKERS: "2" });
+    await process.waitForLine("the banner's end", ({ text }) => text.includes("Ctrl-C drains"), AT_MOST_MS);
+    const warned = process.lines.filter(({ text }) => text.includes("is not taken as it is written"));
+    expect(warned).toHaveLength(1);
+  }, 150_000);
+
   it("names a misspelt setting once for the whole fleet, or refuses it where settings are strict", async () => {
     const misspelt = { BATON_QUEUE_ITEMS: "200" };
     const said = "no process of Baton reads BATON_QUEUE_ITEMS (did you mean BATON_QUEUE_LIMIT?)";
