@@ -19,14 +19,14 @@ export class GatewayFront {
     this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
-  static async start(gateway: string, { before, after }: FrontHooks): Promise<GatewayFront> {
+  static async start(gateway: string, hooks: FrontHooks): Promise<GatewayFront> {
     const server = createServer((incoming, outgoing) => {
       const { method = "", url: path = "", headers } = incoming;
       const pass = async () => {
-        await before?.(method, path);
+        await hooks.before?.(method, path);
         const forward = request(new URL(path, gateway), { method, headers }, (answer) => {
           outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-          answer.pipe(outgoing).once("finish", () => after?.(method, path));
+          answer.pipe(outgoing).once("finish", () => hooks.after?.(method, path));
         });
         forward.once("error", () => outgoing.destroy());
         incoming.pipe(forward);
