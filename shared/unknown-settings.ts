@@ -94,8 +94,8 @@ function changeOf(one: string, other: string): number {
 
 function letterEdits(one: string, other: string): number {
   return edits(
-    [...one],
-    [...other],
+    Array.from(one),
+    Array.from(other),
     () => 1,
     (a, b) => (a === b ? 0 : 1),
   );
