@@ -1,61 +1,55 @@
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type InlineConfig } from "vitest/node";
 
-/** Suites of short files that only compute. */
-const short = ["kserve", "openai"].map((suite) => `test/protocols/${suite}/**/*.test.ts`);
+/** A file has a fleet of several processes, so a machine of many cores runs out of memory first. */
+const cores = Math.min(availableParallelism(), 8);
 
-/** Files that look closely at how long things take, or keep both of two cores busy. */
-const breaking = ["faults", "devices"].map((suite) => `test/${suite}/**/*.test.ts`);
+/** Files that only compute: they start no process, and no broker. */
+const computing = ["{cli,gateway,worker,shared,infra}", "test/protocols/{kserve,openai}"].map(
+  (folder) => `${folder}/**/*.test.ts`,
+);
 
 /**
- * Files that measure what their own process holds, hold much, or change something of it. Each has
- * one to itself. All others stop what they start, so one process runs file after file: to start one
- * and load everything anew takes half a second of a core for each file.
+ * Files that measure what their own process holds, or hold much. Each has one to itself. All others
+ * stop what they start, so one process runs file after file: to start one and load everything anew
+ * takes half a second of a core for each file.
  */
-const alone = ["spec/relay", "spec/requests", "spec/subscriptions"].map(fileOf);
-const breakingAlone = ["faults/large-bodies", "protocols/http/bodies", "protocols/http/connections"].map(fileOf);
+const alone = ["spec/requests", "spec/subscriptions", "protocols/http/bodies"].map(fileOf);
+
+/** The folder decides: these are the tests that break something, and no others. */
+const faults = ["test/faults/**/*.test.ts"];
 
 /** Hundreds of connections at once, which beside another file take longer than any patience. */
-const flooding = [fileOf("faults/stream-dropped")];
+const flooding = [fileOf("faults/streams/stream-dropped")];
 
 /**
- * Files of half a minute and more, the longest first. They are begun first, so that none runs alone
- * while a core has nothing left to do. Vitest would begin with the largest where it has never run,
- * as in CI.
+ * The longest files of each command, the longest first. They are begun first, so that none runs
+ * alone while a core has nothing left to do. Vitest would begin with the largest if it has never
+ * run, as in CI.
  */
 const long = [
-  "redis/asynchronous-failover",
-  "redis/failover",
-  "webhooks/frozen",
-  "spec/deadline",
-  "redis/fleet",
-  "spec/relay",
-  "queue/retired-lanes",
-  "jobs/later-killed",
-  "docs/readme",
-  "files/faults",
-  "schedules/clock",
-  "redis/dead-master",
-  "edition/rollout",
-  "edition/idle-workers",
-  "cli/jobs",
-  "cli/batch",
+  "spec/request-events",
+  "batches/batches",
   "schedules/refused",
-  "queue/random",
-  "faults/large-bodies",
-  "devices/choice",
-  "devices/webgpu",
-  "faults/parked",
-  "faults/stream-gateways",
-  "faults/stream-workers",
-  "faults/silero",
-  "faults/drain",
-  "faults/many-workers",
-  "faults/stream-readers",
-  "faults/stream-brokers",
-  "faults/stream-leaving",
-  "faults/subscriptions-unpublished",
+  "docs/readme",
+  "protocols/http/server",
+  "cli/batch",
+  "cli/jobs",
+  "cli/verbs",
+  "schedules/paths",
+  "faults/redis/failover",
+  "faults/redis/asynchronous-failover",
+  "faults/webhooks/frozen",
+  "faults/workers/parked",
+  "faults/queue/retired-lanes",
+  "faults/streams/deadline",
+  "faults/streams/stream-gateways",
+  "faults/streams/stream-workers",
+  "faults/redis/fleet",
+  "faults/devices/webgpu",
+  "faults/streams/relay",
 ].map((name) => join(import.meta.dirname, fileOf(name)));
 
 class LongestFirst extends BaseSequencer {
@@ -67,6 +61,24 @@ class LongestFirst extends BaseSequencer {
     return (await super.sort(files)).sort((a, b) => group(a) - group(b) || compare(place(a), place(b)));
   }
 }
+
+const suites = {
+  test: [
+    project("computing", 0, cores, { include: computing }),
+    // These mostly wait, for timers and for processes to start: with one file at a time for each
+    // core, the cores would have nothing to do for half of the time.
+    project("fleets", 1, cores + 1, {
+      include: ["test/**/*.test.ts"],
+      exclude: [...computing, ...faults, ...alone],
+    }),
+    project("alone", 1, cores + 1, { include: alone, isolate: true }),
+  ],
+  faults: [
+    // What one of them has broken must not reach the next, not even late.
+    project("faults", 2, cores, { include: faults, exclude: flooding, isolate: true }),
+    project("flooding", 3, 1, { include: flooding, isolate: true }),
+  ],
+};
 
 export default defineConfig({
   resolve: { conditions: ["baton-source"] },
@@ -80,20 +92,10 @@ export default defineConfig({
     pool: "forks",
     sequence: { sequencer: LongestFirst },
     globalSetup: ["test/support/fleet/global.ts"],
-    projects: [
-      project("beside", 0, 2, { include: ["{cli,gateway,worker,shared,infra}/**/*.test.ts"] }),
-      // These mostly wait, for timers and for processes to die and start: with two files at a time
-      // two cores would have nothing to do for half of the time. With four, tests begin to fail.
-      project("waiting", 1, 3, {
-        include: ["test/**/*.test.ts"],
-        exclude: [...short, ...breaking, ...alone, ...breakingAlone],
-      }),
-      project("waiting, alone", 1, 3, { include: alone, isolate: true }),
-      project("short", 2, 2, { include: short }),
-      // What one of them has broken must not reach the next, not even late.
-      project("breaking", 3, 2, { include: [...breaking, ...breakingAlone], exclude: flooding, isolate: true }),
-      project("flooding", 4, 1, { include: flooding, isolate: true }),
-    ],
+    // `infra/run-tests.mjs` names a suite. Vitest by itself knows the files of all.
+    projects: Object.entries(suites).flatMap(([suite, projects]) =>
+      [undefined, suite].includes(process.env["BATON_SUITE"]) ? projects : [],
+    ),
   },
 });
 

@@ -1,6 +1,6 @@
 /**
- * The entry of `npm start` and `npm test`. It and everything that it imports are plain JavaScript
- * without packages, since installing the packages is part of the work.
+ * The entry of `npm start`, `npm test` and `npm run test:faults`. It and everything that it imports
+ * are plain JavaScript without packages, since installing the packages is part of the work.
  */
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major < 20 || (major === 20 && minor < 19)) {
@@ -15,7 +15,10 @@ const { start } = await import("./fleet/start.mjs");
 const { runTests } = await import("./run-tests.mjs");
 
 try {
-  await (process.argv[2] === "test" ? runTests(process.argv.slice(3)) : start());
+  const [command, ...args] = process.argv.slice(2);
+  if (command === "test") await runTests("test", args);
+  else if (command === "test:faults") await runTests("faults", args);
+  else await start();
 } catch (error) {
   // A refusal tells a person what to mend; a stack trace is only for a mistake in this code.
   console.error(error instanceof Refusal ? "\n" + error.message : error);

@@ -1,6 +1,7 @@
 /**
- * `npm test`: the same set-up as `npm start`, then vitest with the arguments that were given. The
- * last line of the output, "N passed, M failed", is the one that CI reads.
+ * `npm test` and `npm run test:faults`: the same set-up as `npm start`, then vitest with the
+ * arguments that were given. The last line of the output, "N passed, M failed", is the one that CI
+ * reads.
  */
 import { mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
@@ -9,20 +10,26 @@ import { root } from "./setup/paths.mjs";
 import { prepare } from "./setup/prepare.mjs";
 import { say } from "./setup/terminal.mjs";
 
-/** @param {string[]} args arguments for vitest, such as a part of a test file's name */
-export async function runTests(args) {
+/**
+ * @param {"test" | "faults"} suite
+ * @param {string[]} args arguments for vitest, such as a part of a test file's name
+ */
+export async function runTests(suite, args) {
   const { home, brokers } = await prepare(process.env, { programsOnly: true });
   process.env["PATH"] = pathWith(brokers, home);
   // Imported only here: vitest may have been installed a moment ago.
   const { parseCLI, startVitest } = await import("vitest/node");
   const { filter, options } = parseCLI(["vitest", "run", ...args]);
   if (args.includes("--help")) return;
+  // A filter of `npm test` may name files of `test/faults`, too.
+  if (suite === "faults" || filter.length === 0) process.env["BATON_SUITE"] = suite;
 
   const counts = { passed: 0, failed: 0, skipped: 0 };
   process.once("exit", (code) => {
     // A run that broke down before any test is a failure too, and must not read as "0 failed".
     const failed = code !== 0 && counts.failed === 0 ? 1 : counts.failed;
     if (counts.skipped > 0) say(`${counts.skipped} skipped`);
+    if (suite === "test") say("`npm run test:faults` runs the tests that kill, freeze, flood and fail over");
     say(`${counts.passed} passed, ${failed} failed`);
   });
   // By default these signals would end the process without its "exit" event.

@@ -1,5 +1,5 @@
 /**
- * What both `npm start` and `npm test` do first, so that each works as the only command that is
+ * What `npm start` and the test commands do first, so that each works as the only command that is
  * typed in a fresh clone.
  */
 import { existsSync } from "node:fs";

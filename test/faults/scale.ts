@@ -1,6 +1,6 @@
 /**
- * How much of a fault test is run. `npm test` runs enough to catch a broken promise, BATON_FULL=1
- * the whole dose.
+ * How much of a fault test is run. `npm run test:faults` runs enough to catch a broken promise,
+ * BATON_FULL=1 the whole dose.
  */
 
 const full = process.env["BATON_FULL"] === "1";
@@ -30,7 +30,7 @@ export const floodScale = {
 };
 
 /**
- * Printed by each test, so that a failing run can be repeated. It is the same in every `npm test`:
+ * Printed by each test, so that a failing run can be repeated. It is the same in every run:
  * about once in a million draws the number falls so close to the limit between two tokens that
  * rounding decides. What is drawn then depends on the company in the batch. With a seed of its own
  * for each run, a test would now and then fail with nothing broken.

@@ -1,0 +1,115 @@
+/**
+ * Runs a suite again and again in a clean clone of the last commit, and prints a line for each run,
+ * so that failures by chance show. No run is left out, and no test is tried twice.
+ *
+ *     node infra/repeat-tests.mjs --runs 12 [--faults] [--beside-load] [--in FOLDER] [--to FILE]
+ *
+ * FOLDER is on the disk that is to be tested, and FILE gets the lines, too.
+ */
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, relative } from "node:path";
+import { parseArgs } from "node:util";
+import { root } from "./setup/paths.mjs";
+import { say } from "./setup/terminal.mjs";
+
+const { values: given } = parseArgs({
+  options: {
+    runs: { type: "string", default: "1" },
+    faults: { type: "boolean", default: false },
+    "beside-load": { type: "boolean", default: false },
+    in: { type: "string", default: tmpdir() },
+    to: { type: "string", default: join(root, ".baton", "repeated-tests.md") },
+  },
+});
+const runs = Number(given.runs);
+if (!Number.isSafeInteger(runs) || runs < 1) throw new Error("--runs is a whole number from 1");
+
+const suite = given.faults ? "test:faults" : "test";
+const folder = mkdtempSync(join(given.in, "baton-repeat-"));
+const clone = join(folder, "clone");
+const temporary = join(folder, "tmp");
+mkdirSync(temporary);
+mkdirSync(dirname(given.to), { recursive: true });
+execFileSync("git", ["clone", "--quiet", root, clone]);
+const commit = execFileSync("git", ["rev-parse", "--short", "HEAD"], { cwd: clone, encoding: "utf8" }).trim();
+execFileSync("npm", ["ci", "--no-audit", "--no-fund"], { cwd: clone, stdio: "inherit" });
+
+const load = given["beside-load"] ? spawn(process.execPath, ["-e", "for (;;);"], { stdio: "ignore" }) : undefined;
+process.once("exit", () => load?.kill("SIGKILL"));
+for (const [signal, code] of /** @type {const} */ ([
+  ["SIGINT", 130],
+  ["SIGTERM", 143],
+])) {
+  process.once(signal, () => process.exit(code));
+}
+
+note(
+  `\n\`npm run ${suite}\` of ${commit}${load ? ", beside a process that keeps a core busy" : ""}, in ${given.in}:\n`,
+);
+note("| run | minutes | passed | failed | skipped | failed tests |");
+note("| --- | --- | --- | --- | --- | --- |");
+let isGreen = true;
+for (let run = 1; run <= runs; run += 1) isGreen = runOnce(run) && isGreen;
+rmSync(folder, { recursive: true, force: true });
+process.exit(isGreen ? 0 : 1);
+
+/**
+ * @param {number} run
+ * @returns {boolean} whether it was green
+ */
+function runOnce(run) {
+  const report = join(folder, "report.json");
+  rmSync(report, { force: true });
+  const startedAt = performance.now();
+  const { status, stdout } = spawnSync(
+    "npm",
+    ["run", "--silent", suite, "--", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`],
+    {
+      cwd: clone,
+      encoding: "utf8",
+      env: { ...process.env, TMPDIR: temporary },
+      stdio: ["ignore", "pipe", "inherit"],
+      maxBuffer: 2 ** 30,
+    },
+  );
+  const minutes = ((performance.now() - startedAt) / 60_000).toFixed(1);
+  const [, passed = "0", failed = "1"] = /^(\d+) passed, (\d+) failed\n*$/m.exec(lastLine(stdout)) ?? [];
+  const skipped = /^(\d+) skipped$/m.exec(stdout)?.[1] ?? "0";
+  note(`| ${run} | ${minutes} | ${passed} | ${failed} | ${skipped} | ${failures(report).join("; ") || "–"} |`);
+  return status === 0;
+}
+
+/** @param {string} text */
+function lastLine(text) {
+  return text.trimEnd().split("\n").at(-1) ?? "";
+}
+
+/**
+ * The failed tests of a run, and the files that could not be run at all.
+ *
+ * @param {string} report
+ * @returns {string[]}
+ */
+function failures(report) {
+  /** @type {import("vitest/node").JsonTestResults} */
+  let told;
+  try {
+    told = JSON.parse(readFileSync(report, "utf8"));
+  } catch {
+    return ["the run left no report"];
+  }
+  return told.testResults
+    .filter(({ status }) => status === "failed")
+    .flatMap(({ name, assertionResults }) => {
+      const titles = assertionResults.filter(({ status }) => status === "failed").map(({ fullName }) => fullName);
+      return [`${relative(clone, name)}: ${titles.join(", ") || "could not be run"}`.replaceAll("|", "\\|")];
+    });
+}
+
+/** @param {string} line */
+function note(line) {
+  say(line);
+  appendFileSync(given.to, `${line}\n`);
+}

@@ -1,0 +1,236 @@
+/**
+ * Two versions of Baton at once, as in a roll-out and when it is taken back: gateways and workers
+ * of an earlier commit beside those of this one, on one Redis and NATS. Each member is stopped or
+ * killed in turn and comes back as the other version.
+ *
+ * BATON_EARLIER names a folder with an earlier commit, installed and built (test/README.md). It has
+ * to be of before jobs, so that it knows neither their paths nor what is kept of them.
+ */
+import OpenAI, { toFile } from "openai";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ended as endedBatch, inferLine, linesOf } from "../../support/batches/batches.js";
+import type { Fleet } from "../../support/fleet/fleet.js";
+import type { Member } from "../../support/fleet/member.js";
+import { root } from "../../support/fleet/root.js";
+import { useFleet } from "../../support/fleet/use-fleet.js";
+import { Receiver, WebhookClient } from "../../support/jobs/webhooks.js";
+import { experiment } from "../../support/sequences/experiment.js";
+import { StreamLab } from "../../support/streams/lab.js";
+import { readUntil, until } from "../../support/until.js";
+import { nth, pause } from "../pace.js";
+import { expectNoViolation, expectUndisturbed } from "../verdict.js";
+import { accepted, ask, ended, simpleBody, standing, type Body } from "../../jobs/ask.js";
+
+const earlier = process.env["BATON_EARLIER"] ?? "";
+const SEED = 20_261_123;
+const TIMEOUT_MS = 600_000;
+
+type Version = "earlier" | "new";
+
+const entries = {
+  earlier: { gateway: "gateway/main.js", worker: "worker/supervisor.js" },
+  new: { gateway: "bundled/gateway/main.js", worker: "worker/supervisor.js" },
+} as const;
+
+function programOf(member: string, version: Version): string {
+  const kind = member.startsWith("gateway") ? "gateway" : "worker";
+  return join(version === "new" ? root : earlier, "dist", entries[version][kind]);
+}
+
+/** Every other gateway and worker is of the earlier version at first; it has no jobs process. */
+function half(member: string): string | undefined {
+  const isEarlier = Number(member.split("-").at(-1)) % 2 === 1 && !member.startsWith("jobs");
+  return isEarlier ? programOf(member, "earlier") : undefined;
+}
+
+/** Killed, or told to stop, it comes back as this version. */
+async function change(member: Member, version: Version, how: "kill" | "terminate"): Promise<void> {
+  await (how === "kill" ? member.kill() : member.terminate(30_000));
+  member.reprogram(programOf(member.name, version));
+  await member.start();
+}
+
+/** Members in the order of a roll-out, workers first. */
+const inOrder = ({ workers, gateways }: Fleet) => [...workers, ...gateways.map(({ member }) => member)];
+
+/** Takes the whole fleet to the new version, and back to the earlier one, through kills of both. */
+async function rollOutAndBack(fleet: Fleet): Promise<number> {
+  let changes = 0;
+  for (const [version, how, members] of [
+    ["new", "terminate", inOrder(fleet)],
+    ["earlier", "kill", inOrder(fleet).reverse()],
+    ["new", "kill", inOrder(fleet)],
+    ["earlier", "terminate", inOrder(fleet).reverse()],
+  ] as const) {
+    for (const member of members) {
+      await pause(300);
+      await change(member, version, how);
+      changes++;
+    }
+  }
+  return changes;
+}
+
+describe.skipIf(earlier === "")("two versions of Baton at once", () => {
+  it("lose, double and reorder no step of a sequence", { timeout: TIMEOUT_MS }, async () => {
+    const findings = await experiment({
+      seed: SEED,
+      fleet: { gateways: 2, workers: 4, models: ["chain", "simple"], direct: true, programs: half },
+      sequences: 60,
+      steps: 20,
+      models: ["chain"],
+      spreadMs: 30_000,
+      breaking: rollOutAndBack,
+    });
+    expectNoViolation("two-versions", findings);
+    expect(findings.broke).toBe(24);
+  });
+
+  it("break no stream", { timeout: TIMEOUT_MS }, async () => {
+    const lab = await StreamLab.open({
+      seed: SEED,
+      fleet: { gateways: 2, workers: 2, models: ["gen-mha"], direct: true, programs: half },
+      asks: { count: 40, model: "gen-mha", tokens: [20, 160] },
+    });
+    try {
+      const findings = await lab.experiment({ name: "two-versions-streams", running: 40, breaking: rollOutAndBack });
+      expectUndisturbed("two-versions-streams", findings);
+    } finally {
+      await lab.close();
+    }
+  });
+});
+
+describe.skipIf(earlier === "")("jobs beside an earlier version, which knows none", () => {
+  const served = useFleet({
+    gateways: 2,
+    workers: 2,
+    jobs: 1,
+    models: ["accumulate", "simple", "gen-cheap"],
+    direct: true,
+    env: { BATON_WEBHOOK_ALLOW: "127.0.0.0/8" },
+    programs: half,
+  });
+  let receiver: Receiver;
+  beforeAll(async () => {
+    receiver = await Receiver.start();
+    const events = ["job.completed", "job.failed", "job.started", "batch.completed"];
+    const webhooks = new WebhookClient(url());
+    const { status } = await webhooks.ask("POST", "/webhooks", { url: receiver.url("/all"), events });
+    expect(status).toBe(201);
+  });
+  afterAll(() => receiver.dispose());
+  /** Of the gateway of this version. */
+  const url = () => nth(served.fleet.urls, 1);
+  const earlierUrl = () => nth(served.fleet.urls, 0);
+  const told = (type: string) =>
+    receiver
+      .at("/all")
+      .map((one) => JSON.parse(one.body) as { type: string; data: { id: string } })
+      .filter((event) => event.type === type)
+      .map(({ data }) => data.id);
+  const toldOnce = (ids: readonly string[], type: string) =>
+    until(() => ids.every((id) => told(type).includes(id)), 180_000);
+  const step = (sequence: number, value: number, start = false) => ({
+    parameters: { sequence_id: sequence, sequence_start: start },
+    inputs: [{ name: "INPUT", datatype: "INT32", shape: [1, 1], data: [value] }],
+  });
+  const submitSome = async (count: number, options: object = {}): Promise<Body[]> =>
+    Promise.all(
+      Array.from({ length: count }, (_, i) =>
+        accepted(url(), "simple", { infer: simpleBody(i), labels: { i: String(i) }, ...options }),
+      ),
+    );
+  const expectDone = async (jobs: readonly Body[]) => {
+    const ends = await Promise.all(jobs.map(({ id }) => ended(url(), id)));
+    expect(ends.map(({ state }) => state)).toEqual(jobs.map(() => "completed"));
+    expect(ends.map(({ result }) => result?.outputs?.[0]?.data[0])).toEqual(jobs.map((_, i) => 2 * i));
+  };
+
+  it("are refused by the earlier gateway by the name of the path", async () => {
+    const refused = await ask(`${earlierUrl()}/v2/models/simple/jobs`, { body: { infer: simpleBody(1) } });
+    expect([refused.status, refused.body.code]).toEqual([404, "not_found"]);
+    for (const path of ["/v2/jobs", "/v2/schedules", "/v2/webhooks", "/v1/batches", "/v1/files"]) {
+      const { status, text } = await ask(`${earlierUrl()}${path}`);
+      expect([status, text]).toEqual([404, expect.stringContaining("not_found")]);
+    }
+  });
+
+  it("run at workers of both, each once, and whoever wants to be told is", { timeout: TIMEOUT_MS }, async () => {
+    const jobs = await submitSome(60);
+    await expectDone(jobs);
+    await toldOnce(
+      jobs.map(({ id }) => id),
+      "job.completed",
+    );
+  });
+
+  it("are known to the earlier gateway as requests, and can be cancelled there", { timeout: TIMEOUT_MS }, async () => {
+    const { workers } = served.fleet;
+    await Promise.all(workers.map((one) => one.kill()));
+    const [job] = await submitSome(1);
+    const path = `/v2/requests/${job?.request_id}`;
+    expect((await ask(`${earlierUrl()}${path}`)).body.state).toBe("queued");
+    const cancelled = await ask(`${earlierUrl()}${path}`, { method: "DELETE" });
+    expect(cancelled.status).toBeLessThan(300);
+    expect((await ask(`${url()}/v2/jobs/${job?.id}`)).body.state).toBe("cancelled");
+    await Promise.all(workers.map((one) => one.start()));
+  });
+
+  it("are told of although none but earlier workers run them", { timeout: TIMEOUT_MS }, async () => {
+    const { workers } = served.fleet;
+    for (const worker of workers) await change(worker, "earlier", "terminate");
+    const jobs = await submitSome(20, { attempts: 3 });
+    await expectDone(jobs);
+    await toldOnce(
+      jobs.map(({ id }) => id),
+      "job.completed",
+    );
+    for (const worker of workers) await change(worker, "new", "kill");
+  });
+
+  it("wait through a roll-back of all, and go on after it", { timeout: TIMEOUT_MS }, async () => {
+    const { fleet } = served;
+    const members = inOrder(fleet);
+    const due = new Date(Date.now() + 30_000).toISOString();
+    const later = await accepted(url(), "simple", { infer: simpleBody(5), run_at: due });
+    const schedule = await ask(`${url()}/v2/models/simple/schedules`, {
+      body: { every: 5_000, job: { infer: simpleBody(4) } },
+    });
+    expect(schedule.status).toBe(201);
+    const openai = new OpenAI({ baseURL: `${url()}/v1`, apiKey: "none", maxRetries: 2 });
+    const text = Array.from({ length: 3_000 }, (_, i) => JSON.stringify(inferLine(i))).join("\n");
+    const file = await openai.files.create({ file: await toFile(Buffer.from(text), "lines.jsonl"), purpose: "batch" });
+    const endpoint = "/v2/models/simple/infer" as "/v1/completions";
+    const batch = await openai.batches.create({ input_file_id: file.id, endpoint, completion_window: "24h" });
+    await until(async () => ((await openai.batches.retrieve(batch.id)).request_counts?.completed ?? 0) > 100);
+    const waiting = await submitSome(100);
+
+    await Promise.all(fleet.jobs.map((one) => one.terminate(30_000)));
+    for (const member of members.toReversed()) await change(member, "earlier", "kill");
+    // Work of the earlier version, among the records of the new one.
+    const sums = [];
+    for (let i = 0; i < 20; i++) {
+      const { body } = await ask(`${nth(fleet.urls, i)}/v2/models/accumulate/infer`, { body: step(88, 1, i === 0) });
+      sums.push((body as unknown as { outputs?: { data: number[] }[] }).outputs?.[0]?.data[0]);
+    }
+    expect(sums).toEqual(sums.map((_, i) => i + 1));
+    await pause(Math.max(0, Date.parse(due) - Date.now() + 2_000));
+
+    for (const member of members) await change(member, "new", "terminate");
+    await Promise.all(fleet.jobs.map((one) => one.start()));
+    await expectDone(waiting);
+    expect((await ended(url(), later.id)).result?.outputs?.[0]?.data[0]).toBe(10);
+    const over = await endedBatch(openai, batch.id, 120_000);
+    expect(over).toMatchObject({ status: "completed", request_counts: { total: 3_000, completed: 3_000, failed: 0 } });
+    const lines = linesOf(await (await openai.files.content(over.output_file_id ?? "")).text());
+    expect(new Set(lines.map((line) => line.custom_id)).size).toBe(3_000);
+    expect(lines.length).toBe(3_000);
+    const runs = async () => (await ask(`${url()}/v2/jobs?schedule=${schedule.body.id}`)).body.data.length;
+    const before = await runs();
+    expect(await readUntil(runs, (now) => now > before, { patienceMs: 30_000 })).toBeGreaterThan(before);
+    await toldOnce([...waiting.map(({ id }) => id), later.id], "job.completed");
+    expect(await standing(url(), later.id, () => true)).toMatchObject({ attempts_made: 1 });
+  });
+});
