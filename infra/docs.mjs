@@ -1,12 +1,14 @@
 /**
- * Writes those parts of ARCHITECTURE.md that are made from the code: the table of settings from the
- * schemas that the processes parse, and the graph of folders from the imports. With --check it only
- * says whether they are current. It needs a build.
+ * Writes those parts of the documents that are made from the code: in ARCHITECTURE.md the table of
+ * settings from the schemas that the processes parse, and the graph of folders from the imports; in
+ * test/README.md the table of test files. With --check it only says whether they are current. It
+ * needs a build.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { globalRegistry, safeParse } from "zod";
 import { drawFolders } from "./checks/draw.mjs";
+import { testTable } from "./test-table.mjs";
 
 // The built files are imported by computed names, since type checks run before there is a build.
 const dist = new URL("../dist/", import.meta.url).href;
@@ -20,7 +22,6 @@ const { sharedSettings } = await import(`${dist}shared/settings.js`);
 const { workerSettings } = await import(`${dist}worker/config.js`);
 
 const root = join(import.meta.dirname, "..");
-const page = join(root, "ARCHITECTURE.md");
 
 /**
  * One row for each setting of a schema.
@@ -39,32 +40,37 @@ function rows(schema, who, skip = {}) {
     });
 }
 
-const parts = {
-  settings: [
-    "| variable | read by | default | meaning |",
-    "| --- | --- | --- | --- |",
-    ...rows(sharedSettings, "both"),
-    ...rows(gatewaySettings, "gateway", sharedSettings.shape),
-    ...rows(jobsSettings, "jobs", gatewaySettings.shape),
-    ...rows(workerSettings, "worker", sharedSettings.shape),
-  ].join("\n"),
-  folders: `\`\`\`mermaid\n${drawFolders(root)}\n\`\`\``,
+const pages = {
+  "ARCHITECTURE.md": {
+    settings: [
+      "| variable | read by | default | meaning |",
+      "| --- | --- | --- | --- |",
+      ...rows(sharedSettings, "both"),
+      ...rows(gatewaySettings, "gateway", sharedSettings.shape),
+      ...rows(jobsSettings, "jobs", gatewaySettings.shape),
+      ...rows(workerSettings, "worker", sharedSettings.shape),
+    ].join("\n"),
+    folders: `\`\`\`mermaid\n${drawFolders(root)}\n\`\`\``,
+  },
+  "test/README.md": { files: testTable(root) },
 };
 
-const before = readFileSync(page, "utf8");
-let after = before;
-for (const [name, text] of Object.entries(parts)) {
-  const place = new RegExp(`<!-- ${name} -->[^]*<!-- /${name} -->`);
-  if (!place.test(after)) throw new Error(`ARCHITECTURE.md has no place for ${name}`);
-  after = after.replace(place, () => `<!-- ${name} -->\n\n${text}\n\n<!-- /${name} -->`);
-}
-if (process.argv.includes("--check")) {
-  /** The page without the padding that the formatter gives to tables. */
-  const narrow = (/** @type {string} */ text) => text.replaceAll(/ {2,}|-{3,}/g, " ");
-  if (narrow(before) !== narrow(after)) {
-    console.error("What ARCHITECTURE.md has from the code is not current: run `npm run docs`");
-    process.exit(1);
+/** The page without the padding that the formatter gives to tables. */
+const narrow = (/** @type {string} */ text) => text.replaceAll(/ {2,}|-{3,}/g, " ");
+
+for (const [name, parts] of Object.entries(pages)) {
+  const page = join(root, name);
+  const before = readFileSync(page, "utf8");
+  let after = before;
+  for (const [part, text] of Object.entries(parts)) {
+    const place = new RegExp(`<!-- ${part} -->[^]*<!-- /${part} -->`);
+    if (!place.test(after)) throw new Error(`${name} has no place for ${part}`);
+    after = after.replace(place, () => `<!-- ${part} -->\n\n${text}\n\n<!-- /${part} -->`);
   }
-} else {
-  writeFileSync(page, after);
+  if (!process.argv.includes("--check")) {
+    writeFileSync(page, after);
+  } else if (narrow(before) !== narrow(after)) {
+    console.error(`What ${name} has from the code is not current: run \`npm run docs\``);
+    process.exitCode = 1;
+  }
 }

@@ -3,6 +3,7 @@
  * so that failures by chance show. No run is left out, and no test is tried twice.
  *
  *     node infra/repeat-tests.mjs --runs 12 [--faults] [--beside-load] [--in FOLDER] [--to FILE]
+ *                                 [part of a test file's name]
  *
  * FOLDER is on the disk that is to be tested, and FILE gets the lines, too.
  */
@@ -14,7 +15,8 @@ import { parseArgs } from "node:util";
 import { root } from "./setup/paths.mjs";
 import { say } from "./setup/terminal.mjs";
 
-const { values: given } = parseArgs({
+const { values: given, positionals: filter } = parseArgs({
+  allowPositionals: true,
   options: {
     runs: { type: "string", default: "1" },
     faults: { type: "boolean", default: false },
@@ -46,7 +48,7 @@ for (const [signal, code] of /** @type {const} */ ([
 }
 
 note(
-  `\n\`npm run ${suite}\` of ${commit}${load ? ", beside a process that keeps a core busy" : ""}, in ${given.in}:\n`,
+  `\n\`${["npm run", suite, ...filter].join(" ")}\` of ${commit}${load ? ", beside a process that keeps a core busy" : ""}, in ${given.in}:\n`,
 );
 note("| run | minutes | passed | failed | skipped | failed tests |");
 note("| --- | --- | --- | --- | --- | --- |");
@@ -65,7 +67,7 @@ function runOnce(run) {
   const startedAt = performance.now();
   const { status, stdout } = spawnSync(
     "npm",
-    ["run", "--silent", suite, "--", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`],
+    ["run", "--silent", suite, "--", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`, ...filter],
     {
       cwd: clone,
       encoding: "utf8",

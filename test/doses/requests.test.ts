@@ -1,4 +1,4 @@
-/** A webhook's message outlives the jobs process that sends it, and a full Redis refuses in words. */
+/** A webhook's message outlives the jobs process that sends it; a full Redis refuses in words. */
 import { describe, expect, it } from "vitest";
 import { nth } from "../faults/pace.js";
 import { useFleet } from "../support/fleet/use-fleet.js";

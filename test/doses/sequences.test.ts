@@ -13,7 +13,7 @@ import { experiment } from "../support/sequences/experiment.js";
 const TAKEOVERS = 2;
 /** The poison is a step that stands at a larger share of the load. */
 const BEFORE_POISON = 0.25;
-/** A frozen worker that waits for work is sent some within this time, and stays within its lease. */
+/** A frozen worker that waits for work is sent some within this time, far below its lease. */
 const SENT_SOME_MS = 300;
 
 describe("a fleet under sequences, a blow of each kind", () => {
