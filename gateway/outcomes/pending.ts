@@ -303,13 +303,14 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
   /**
    * Ends the request in Redis, unless it has ended there meanwhile, so that every gateway finds the
    * same outcome.
-   * @returns undefined while the outcome is certain but not yet committed; the caller then tries
-   * again soon
+   * @returns undefined while the outcome is certain but not yet committed, and while the request
+   * may still be admitted: it would take effect although its client was told that it expired. The
+   * caller then tries again soon.
    */
-  async #expireInRedis({ address, outcomeTtlMs }: Pending): Promise<Outcome | undefined> {
+  async #expireInRedis({ address, outcomeTtlMs, admitted }: Pending): Promise<Outcome | undefined> {
     const expired = outcomeOf(fixedError("expired", "beforeResult"));
     const given = await giveOutcome(this.#settings.redis, address, storeOutcome(expired), outcomeTtlMs);
-    if (given.said === "sealed") return undefined;
+    if (given.said === "sealed" || (given.said === "unknown" && !admitted)) return undefined;
     if (given.said === "given") this.#withdraw(address);
     return given.said === "known" ? readKept(given.outcome.kind, given.outcome.body) : expired;
   }
