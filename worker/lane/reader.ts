@@ -63,6 +63,11 @@ const TAKEN_BYTES = 1_048_576;
 const EXPECTED_SHRINKS = 0.75;
 /** The id of a connection whose id the server does not tell; none has it. */
 const UNKNOWN = 0;
+/**
+ * So long after a connection was lost this worker asks again what it owns, in ms: Redis may still
+ * hold a read of that connection blocked, or be sent it late, and give its entries to nobody.
+ */
+const AGAIN_MS = [1_500, 5_000, 20_000] as const;
 /** Most entries of each lane asked for when this worker may own some without knowing. */
 const OWNED_LIMIT = 1_000;
 
@@ -77,6 +82,8 @@ export class Reader {
    * of every connection, since the reply to the last read of the one before may be lost.
    */
   readonly #unasked = new Set<Source>();
+  /** When it is asked again after the loss of a connection, on the world's clock; the next first. */
+  #againAt: readonly number[] = [];
   /** Sources whose last read found something, in the order in which they are asked. */
   readonly #warm = new Set<Source>();
   /** Sources of which the last read of several lanes found something. */
@@ -131,6 +138,11 @@ export class Reader {
       const stopWatching = watchSilence(redis, this.#world);
       try {
         if (redis.status !== "ready") await whenReady(redis, signal);
+        const [again = Infinity] = this.#againAt;
+        if (again <= this.#world.now()) {
+          this.#againAt = this.#againAt.slice(1);
+          for (const source of this.#sources) unasked.add(source);
+        }
         if (unasked.size > 0) await this.#readOwned();
         else await this.#readNew();
       } catch (error) {
@@ -140,6 +152,7 @@ export class Reader {
         if (isReplyError(error, "NOGROUP")) await this.#createGroups();
         else log.debug({ error: String(error) }, "read failed");
         for (const source of this.#sources) unasked.add(source);
+        this.#againAt = AGAIN_MS.map((ms) => this.#world.now() + ms);
         await delay(20, signal, this.#world);
       } finally {
         stopWatching();
