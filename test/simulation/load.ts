@@ -63,7 +63,7 @@ export class Clients extends Process {
   async run(plan: LoadPlan): Promise<void> {
     const kinds: Kind[] = ["keyed", "numbered", "keyless"];
     const sequences = kinds.flatMap((kind) => {
-      const bursts = kind === "numbered" ? 0 : 0.3;
+      const bursts = kind === "keyed" ? 0.3 : 0;
       const random = this.#random.fork(kind);
       const planned = planSequences({ count: plan[kind], steps: plan.steps, models: [MODEL], bursts, random, prefix: kind });
       return planned.map(({ calls }) => stepsOf(calls, kind, plan, random));
@@ -93,8 +93,11 @@ export class Clients extends Process {
   async #inARow(steps: readonly Step[], plan: LoadPlan): Promise<boolean> {
     let underWay: Promise<unknown>[] = [];
     let isWhole = true;
+    let begins = false;
     for (const step of steps) {
-      if (step.start === true) await Promise.all(underWay);
+      // What is sent beside a START may come before it, and be refused.
+      if (begins || step.start === true) await Promise.all(underWay);
+      begins = step.start === true;
       while (underWay.length >= UNDER_WAY) await Promise.race(underWay);
       if (!isWhole) break;
       const asked: Promise<unknown> = this.#askPerhapsTwice(step).then((ending) => {

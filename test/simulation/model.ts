@@ -20,7 +20,7 @@ export interface ModelPlan {
   readonly runMs: () => number;
 }
 
-const MAX_IDLE_MS = 60_000;
+const MAX_IDLE_MS = 600_000;
 
 export const MODEL = "chain";
 

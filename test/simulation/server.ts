@@ -72,7 +72,7 @@ export class Server {
    */
   async run(line: Line, calls: readonly Call[]): Promise<Ran | undefined> {
     const names: string[] = [];
-    const own = this.#answerItself(calls);
+    const own = this.#answerItself(line, calls);
     if (own !== undefined) return { names: [String(calls[0]?.[0])], results: [[null, own]] };
     const [first] = calls;
     const blocks = calls.length === 1 && first !== undefined && first[0].toUpperCase() === "XREADGROUP";
@@ -133,7 +133,7 @@ export class Server {
   }
 
   /** Answers what is about connections, and about time. */
-  #answerItself(calls: readonly Call[]): unknown {
+  #answerItself(line: Line, calls: readonly Call[]): unknown {
     const [call] = calls;
     if (call === undefined || calls.length > 1) return undefined;
     const [command, ...args] = call.map((one) => (Buffer.isBuffer(one) ? "" : String(one).toUpperCase()));
@@ -143,6 +143,7 @@ export class Server {
     }
     if (command === "INFO" && args[0] === "SERVER") return Buffer.from("run_id:simulated\r\n");
     if (command !== "CLIENT") return undefined;
+    if (args[0] === "ID") return line.id;
     if (args[0] === "LIST") {
       const there = args.slice(2).filter((id) => this.#lines.has(Number(id)));
       return Buffer.from(there.map((id) => `id=${id} addr=\n`).join(""));

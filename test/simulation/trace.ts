@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 
 /** Lines that are kept. */
-const KEPT = 4_000;
+const KEPT = 100_000;
 
 export class Trace {
   readonly #digest = createHash("sha256");
@@ -27,9 +27,9 @@ export class Trace {
   }
 
   /** The last lines in which one of these words stands, or all of the last lines. */
-  last(count: number, words: readonly string[] = []): string[] {
+  last(count = Infinity, words: readonly string[] = []): string[] {
     const found = words.length === 0 ? this.#lines : this.#lines.filter((line) => words.some((one) => line.includes(one)));
-    return found.slice(-count);
+    return count === Infinity ? found : found.slice(-count);
   }
 
   /** Ends the trace. */
