@@ -5,6 +5,7 @@
 import { Redis, type Command } from "ioredis";
 import type { Call, Result } from "#shared/redis/transaction.js";
 import type { Chaos } from "./chaos.js";
+import type { Fault } from "./faults.js";
 import type { Owner, Scheduler } from "./scheduler.js";
 import type { Line, Server } from "./server.js";
 import type { Trace } from "./trace.js";
@@ -18,6 +19,8 @@ export interface Stage {
   readonly server: Server;
   readonly chaos: Chaos;
   readonly trace: Trace;
+  /** What is put in by hand; undefined for the product as it is. */
+  readonly fault: Fault | undefined;
 }
 
 /** What was sent in one piece: a command, or a pipeline. */
@@ -119,6 +122,7 @@ export class Link extends Redis {
     const calls = piece.commands.map(callOf);
     const fate = chaos.fateOf(this.#owner.name, server.namesOf(calls));
     this.#arrives.there = Math.max(this.#arrives.there, scheduler.now + fate.thereMs);
+    this.#goAhead(line, calls);
     if (fate.kind === "cut off") {
       trace.note(this.#label, `#${piece.number} ${server.namesOf(calls).join("+")} is cut off`);
       scheduler.plan(this.#owner, fate.noticedMs, "cut", () => this.#cutFrom(line, "cut before a call"));
@@ -138,6 +142,14 @@ export class Link extends Redis {
     if (fate.kind !== "answered") {
       scheduler.plan(this.#owner, fate.noticedMs, "cut", () => this.#cutFrom(line, `cut during #${piece.number}`));
     }
+  }
+
+  /** Sends what a fault puts before these calls. */
+  #goAhead(line: Line, calls: readonly Call[]): void {
+    const { scheduler, server, fault } = this.#stage;
+    const names = server.namesOf(calls);
+    const ahead = calls.flatMap((call, i) => fault?.ahead?.(names[i] ?? "", call) ?? []);
+    if (ahead.length > 0) scheduler.plan(undefined, 0, "a call arrives", async () => void (await server.run(line, ahead)));
   }
 
   /** @param given the piece that is answered; by default the one that waits longest, which blocks */

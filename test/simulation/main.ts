@@ -3,10 +3,10 @@
  * whether anything was lost, doubled or reordered. Its exit code is 1 if so.
  */
 import { parseArgs } from "node:util";
-import { faults } from "./faults.js";
+import { faults, type Fault } from "./faults.js";
 import { startOwnRedis } from "./redis.js";
 import { rendered } from "./report.js";
-import { simulate, type Fault } from "./run.js";
+import { simulate } from "./run.js";
 
 const usage = `npm run simulate -- [options]
   --seed N      the first seed (default: random)

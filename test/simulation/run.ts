@@ -15,23 +15,18 @@ import { check } from "../support/sequences/invariants.js";
 import type { Violation } from "../support/sequences/violation.js";
 import { Nats } from "./bus.js";
 import { Chaos } from "./chaos.js";
+import type { Fault } from "./faults.js";
 import { Gateway } from "./gateway.js";
 import { Clients } from "./load.js";
 import { MODEL } from "./model.js";
 import { planRun, type RunPlan, type Strike } from "./plan.js";
 import type { Process, Setting } from "./process.js";
 import { Scheduler } from "./scheduler.js";
-import { TIME_KEY, type Replacement } from "./scripts.js";
+import { TIME_KEY } from "./scripts.js";
 import { Server, type Ran } from "./server.js";
 import { Trace } from "./trace.js";
 import { guarded } from "./trap.js";
 import { Worker } from "./worker.js";
-
-/** A fault of the product, put in by hand: the simulation has to find it. */
-export interface Fault {
-  readonly name: string;
-  readonly replacements: readonly Replacement[];
-}
 
 export interface Report {
   readonly seed: number;
@@ -83,7 +78,7 @@ class Run {
     const chaos = new Chaos(this.#random.fork("chaos"), scheduler, this.#plan.weather, (ran) => this.#sample(ran));
     const nats = new Nats(scheduler, chaos);
     const { buckets } = this.#plan;
-    this.#setting = { scheduler, server, chaos, trace: this.#trace, nats, buckets, leaseMs: LEASE_MS };
+    this.#setting = { scheduler, server, chaos, trace: this.#trace, nats, buckets, leaseMs: LEASE_MS, fault };
   }
 
   async whole(): Promise<Report> {
