@@ -45,7 +45,10 @@ export const faults: Readonly<Record<string, Fault>> = {
   },
   "a wake-up is forgotten": {
     replacements: [
-      commit("local waiting = seq.next > step and redis.call('LPOP', ", "local waiting = false and redis.call('LPOP', "),
+      commit(
+        "local waiting = seq.next > step and redis.call('LPOP', ",
+        "local waiting = false and redis.call('LPOP', ",
+      ),
     ],
   },
   "a checkpoint moves though its commit was refused": {

@@ -134,7 +134,10 @@ export class Link extends Redis {
       if (!line.isOpen && fate.kind !== "late") return;
       const ran = await server.run(line, calls);
       if (ran === undefined) return;
-      trace.note(this.#label, `#${piece.number} ${ran.names.join("+")}${late > 0 ? " LATE" : ""} -> ${digestOf(ran.results)}`);
+      trace.note(
+        this.#label,
+        `#${piece.number} ${ran.names.join("+")}${late > 0 ? " LATE" : ""} -> ${digestOf(ran.results)}`,
+      );
       await chaos.onRan(ran);
       if (fate.kind === "answered") this.#bringLater(line, ran.results, piece, fate.hereMs);
       else trace.note(this.#label, `#${piece.number} loses its reply`);
@@ -149,7 +152,8 @@ export class Link extends Redis {
     const { scheduler, server, fault } = this.#stage;
     const names = server.namesOf(calls);
     const ahead = calls.flatMap((call, i) => fault?.ahead?.(names[i] ?? "", call) ?? []);
-    if (ahead.length > 0) scheduler.plan(undefined, 0, "a call arrives", async () => void (await server.run(line, ahead)));
+    if (ahead.length > 0)
+      scheduler.plan(undefined, 0, "a call arrives", async () => void (await server.run(line, ahead)));
   }
 
   /** @param given the piece that is answered; by default the one that waits longest, which blocks */
@@ -217,7 +221,8 @@ function digestOf(results: readonly Result[]): string {
 }
 
 function printed(reply: unknown): string {
-  if (Buffer.isBuffer(reply)) return reply.length <= 120 ? JSON.stringify(reply.toString("latin1")) : `${reply.length} bytes`;
+  if (Buffer.isBuffer(reply))
+    return reply.length <= 120 ? JSON.stringify(reply.toString("latin1")) : `${reply.length} bytes`;
   if (Array.isArray(reply)) return `[${(reply as unknown[]).map(printed).join(",")}]`;
   return reply instanceof Error ? reply.message : String(reply);
 }

@@ -65,7 +65,14 @@ export class Clients extends Process {
     const sequences = kinds.flatMap((kind) => {
       const bursts = kind === "keyed" ? 0.3 : 0;
       const random = this.#random.fork(kind);
-      const planned = planSequences({ count: plan[kind], steps: plan.steps, models: [MODEL], bursts, random, prefix: kind });
+      const planned = planSequences({
+        count: plan[kind],
+        steps: plan.steps,
+        models: [MODEL],
+        bursts,
+        random,
+        prefix: kind,
+      });
       return planned.map(({ calls }) => stepsOf(calls, kind, plan, random));
     });
     await Promise.all(sequences.map((steps) => this.#runSequence(steps, plan)));
@@ -219,7 +226,9 @@ function endingOf(outcome: InferenceOutcome, { request, kind }: Step): Ending {
   const { status, retry } = errorKinds[code];
   // A step that comes before the one that it follows comes again.
   const isEarly = kind === "numbered" && code === "ahead_of_state";
-  return isEarly || (retry && (status === 503 || status === 429)) ? { kind: "unknown", why: code } : { kind: "fail", status, code };
+  return isEarly || (retry && (status === 503 || status === 429))
+    ? { kind: "unknown", why: code }
+    : { kind: "fail", status, code };
 }
 
 function goesOn(step: Step | undefined, ending: Ending): boolean {

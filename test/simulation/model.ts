@@ -15,6 +15,8 @@ import type { ServingModel } from "../../worker/tensors/serving.js";
 export interface ModelPlan {
   readonly maxBatchSize: number;
   readonly maxDelayMs: number;
+  /** What a worker says that it has at once: beyond what all have, requests are parked. */
+  readonly takes: number;
   readonly history: number;
   /** How long a run of the model takes, in ms. */
   readonly runMs: () => number;
@@ -24,14 +26,14 @@ const MAX_IDLE_MS = 600_000;
 
 export const MODEL = "chain";
 
-export function servedChain({ maxBatchSize, history }: ModelPlan): ServedModel {
+export function servedChain({ maxBatchSize, takes, history }: ModelPlan): ServedModel {
   const tensor = (name: string) => ({ name, datatype: "INT64" as const, dims: [1] });
   return servedModel(MODEL, {
     maxBatchSize,
     inputs: [tensor("INPUT")],
     outputs: [tensor("OUTPUT")],
     sequence: { maxIdleMs: MAX_IDLE_MS, history },
-    takes: 2 * maxBatchSize,
+    takes,
   });
 }
 

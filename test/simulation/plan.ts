@@ -45,22 +45,26 @@ export function planRun(random: Random): RunPlan {
   const rate = (most: number) => (random.chance(0.5) ? 0 : most * random.unit() ** 2);
   const some = (most: number) => (random.chance(0.4) ? 0 : random.between(1, most));
   const steps = random.between(4, 12);
+  // With so many under way at once, requests are parked.
+  const crowd = random.chance(0.15) ? 12 : 0;
+  const isDense = crowd > 0 || random.chance(0.2);
   return {
     gateways: random.between(1, 3),
     workers: random.between(1, 4),
     buckets: random.pick([1, 1, 2, 3]),
     durationMs,
     load: {
-      keyed: random.between(0, 6),
+      keyed: random.between(0, 6) + crowd,
       numbered: random.between(0, 4),
-      keyless: random.between(1, 6),
+      keyless: random.between(1, 6) + crowd,
       steps,
       hurried: random.chance(0.4) ? 0.4 * random.unit() : 0,
-      pauseMs: random.chance(0.2) ? 5 : (1.6 * durationMs) / steps,
+      pauseMs: isDense ? 5 : (1.6 * durationMs) / steps,
     },
     model: {
       maxBatchSize: random.pick([1, 2, 8]),
       maxDelayMs: random.pick([0, 0, 3]),
+      takes: random.pick([1, 4, 16]),
       history: random.pick([1, 1, 3]),
       slow: rate(0.3),
     },
@@ -72,12 +76,16 @@ export function planRun(random: Random): RunPlan {
       nats: { lose: rate(0.7), delay: rate(0.3), double: rate(0.3) },
     },
     strikes: kinds
-      .flatMap((kind) => Array.from({ length: some(kind.startsWith("gateway") ? 2 : 4) }, () => strike(kind, durationMs, random)))
+      .flatMap((kind) =>
+        Array.from({ length: some(kind.startsWith("gateway") ? 2 : 4) }, () =>
+          strike(kind, isDense ? 1_500 : durationMs, random),
+        ),
+      )
       .sort((a, b) => a.at - b.at),
   };
 }
 
-function strike(kind: Strike["kind"], durationMs: number, random: Random): Strike {
+function strike(kind: Strike["kind"], spanMs: number, random: Random): Strike {
   const ms = random.chance(0.7) ? random.between(50, 900) : random.between(900, 3_500);
-  return { at: random.between(300, durationMs), kind, lot: random.unit(), ms };
+  return { at: random.between(300, spanMs), kind, lot: random.unit(), ms };
 }

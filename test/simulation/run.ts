@@ -43,7 +43,7 @@ export interface Report {
 }
 
 /** After the last fault, how long the load may take to come to its end, in simulated ms. */
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 45_000;
 /** How long then, until nothing is left in the queue. */
 const QUIET_MS = 30_000;
 const LEASE_MS = 1_000;
@@ -97,7 +97,7 @@ class Run {
     this.#trace.note("the plan", "CALM");
     await scheduler.run(scheduler.now + PATIENCE_MS, () => isOver);
     const stuck = isOver ? undefined : scheduler.pending();
-    const floor = await this.#quiet();
+    const floor = await this.#quiet(isOver ? QUIET_MS : 0);
     for (const process of [...this.#gateways, ...this.#workers, clients]) process.kill();
     return this.#judge(floor, stuck);
   }
@@ -175,9 +175,10 @@ class Run {
     }
   }
 
-  async #quiet(): Promise<Floor> {
+  /** @returns what Redis holds when nothing moves any more, or when the time is up */
+  async #quiet(ms: number): Promise<Floor> {
     const scheduler = this.#scheduler;
-    const until = scheduler.now + QUIET_MS;
+    const until = scheduler.now + ms;
     for (;;) {
       await scheduler.run(scheduler.now + 1_000);
       await this.#real.del(TIME_KEY);

@@ -48,11 +48,16 @@ export class Scripts {
 
   /** @throws Error where a script that is to be changed does not have the text */
   translate(source: string): { readonly name: string; readonly source: string } {
-    const name = /^(?:#!lua[^\n]*\n(?: *if string[^\n]* end )?|local forget[^\n]*\n)?[^\n]*?-- ([\w-]+\.lua):/.exec(source)?.[1];
+    const name = /^(?:#!lua[^\n]*\n(?: *if string[^\n]* end )?|local forget[^\n]*\n)?[^\n]*?-- ([\w-]+\.lua):/.exec(
+      source,
+    )?.[1];
     if (name === undefined) throw new Error(`a script without a name: ${source.slice(0, 200)}`);
     let text = source.replace(piece, simulated);
     if (text.includes("'TIME'")) throw new Error(`${name} asks for the time otherwise than by time.lua`);
-    text = text.replaceAll(/(redis\.p?call\('XADD',[^\n]*?)'\*'/g, "$1string.format('%.0f-*', math.floor(simulated / 1000))");
+    text = text.replaceAll(
+      /(redis\.p?call\('XADD',[^\n]*?)'\*'/g,
+      "$1string.format('%.0f-*', math.floor(simulated / 1000))",
+    );
     if (/'XADD'[^\n]*'\*'/.test(text)) throw new Error(`${name} has an XADD that is not understood`);
     for (const replacement of this.#replacements) {
       if (replacement.script !== name) continue;

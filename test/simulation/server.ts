@@ -93,7 +93,10 @@ export class Server {
       this.#blocked.push({ line, call: sent[0] ?? first, cancel });
       return undefined;
     }
-    return { names, results: results.map((result, i) => (names[i]?.toUpperCase() === "XPENDING" ? idleless(result) : result)) };
+    return {
+      names,
+      results: results.map((result, i) => (names[i]?.toUpperCase() === "XPENDING" ? idleless(result) : result)),
+    };
   }
 
   /** What these calls are, as far as the server knows their scripts. */
@@ -159,7 +162,9 @@ export class Server {
     const upper = command.toUpperCase();
     if (upper === "EVALSHA") {
       const known = this.#known.get(String(text));
-      return known === undefined ? { name: "unknown script", call } : { name: known.name, call: ["EVALSHA", known.sha, ...rest] };
+      return known === undefined
+        ? { name: "unknown script", call }
+        : { name: known.name, call: ["EVALSHA", known.sha, ...rest] };
     }
     if (upper !== "EVAL") return { name: command, call };
     const { name, source } = this.#scripts.translate(String(text));

@@ -28,7 +28,8 @@ export class Trace {
 
   /** The last lines in which one of these words stands, or all of the last lines. */
   last(count = Infinity, words: readonly string[] = []): string[] {
-    const found = words.length === 0 ? this.#lines : this.#lines.filter((line) => words.some((one) => line.includes(one)));
+    const found =
+      words.length === 0 ? this.#lines : this.#lines.filter((line) => words.some((one) => line.includes(one)));
     return count === Infinity ? found : found.slice(-count);
   }
 
