@@ -20,6 +20,7 @@ import { announce } from "#shared/queue/work/announce.js";
 import { takeBack } from "#shared/queue/work/take-back.js";
 import { takeFrom } from "#shared/queue/work/take-from.js";
 import { takeOver } from "#shared/queue/work/take-over.js";
+import { realWorld } from "#shared/world.js";
 import {
   IDLE_MS,
   LIMITS,
@@ -186,6 +187,7 @@ describe("with Redis out of memory", () => {
         models: 1,
         living: () => 1,
         maxIdleMs: undefined,
+        world: realWorld,
         log: silentLog,
       },
       stop.signal,
