@@ -7,9 +7,6 @@ import { RunningProcess } from "../support/fleet/process.js";
 import { makeRepository } from "../support/fleet/repository.js";
 import { root } from "../support/fleet/root.js";
 
-/** A refusal comes well before the 120 s after which a start stops waiting for its models. */
-const AT_MOST_MS = 60_000;
-
 describe("`npm start`", () => {
   let folder = "";
   let start: RunningProcess | undefined;
@@ -44,12 +41,8 @@ describe("`npm start`", () => {
   }
 
   async function refusal(repository: string, env?: Readonly<Record<string, string>>): Promise<string> {
-    const startedAt = performance.now();
     const process = await npmStart(repository, env);
-    const exit = await process.exited;
-    const ms = performance.now() - startedAt;
-    console.log(`refused after ${Math.round(ms)} ms`);
-    expect([exit.code, ms < AT_MOST_MS]).toEqual([1, true]);
+    expect((await process.exited).code).toBe(1);
     return process.lines.map(({ text }) => text).join("\n");
   }
 
@@ -64,14 +57,14 @@ describe("`npm start`", () => {
   it("serves the models that load, and says why the others do not", async () => {
     const repository = makeRepository(join(folder, "models"), ["simple", "broken-config"]);
     const process = await npmStart(repository, { BATON_MODELS: "simple,broken-config,absent" });
-    await process.waitForLine("the banner", ({ text }) => text.includes("Baton is up"), AT_MOST_MS);
-    await process.waitForLine("its end", ({ text }) => text.includes("Ctrl-C drains"), AT_MOST_MS);
+    await process.waitForLine("the banner", ({ text }) => text.includes("Baton is up"));
+    await process.waitForLine("its end", ({ text }) => text.includes("Ctrl-C drains"));
     const said = process.lines.map(({ text }) => text).join("\n");
     expect(said).toMatch(/^ {2}models {3}simple$/m);
     expect(said).toMatch(/^ {2}broken-config is not served: .*no_such_field/m);
     expect(said).toMatch(/^ {2}absent is not served: no repository has this model$/m);
     process.signalGroup("SIGINT"); // what Ctrl-C in a terminal sends
-    await process.waitForLine("the end", ({ text }) => text.startsWith("Stopped."), AT_MOST_MS);
+    await process.waitForLine("the end", ({ text }) => text.startsWith("Stopped."));
   }, 150_000);
 
   it("refuses a folder without models, or without any of those that are wanted", async () => {
