@@ -8,9 +8,6 @@ import { RunningProcess } from "../support/fleet/process.js";
 import { makeRepository } from "../support/fleet/repository.js";
 import { root } from "../support/fleet/root.js";
 
-/** A refusal comes well before the 120 s after which a start stops waiting for its models. */
-const AT_MOST_MS = 60_000;
-
 function isAlive(pid: number): boolean {
   return identify(pid) !== undefined;
 }
@@ -53,7 +50,7 @@ describe("`npm start`", () => {
   /** Starts a fleet of one worker, and waits until all of its banner is there. */
   async function startSimple(env?: Readonly<Record<string, string>>): Promise<RunningProcess> {
     const process = await npmStart(makeRepository(join(folder, "models"), ["simple"]), env);
-    await process.waitForLine("the banner's end", ({ text }) => text.includes("Ctrl-C drains"), AT_MOST_MS);
+    await process.waitForLine("the banner's end", ({ text }) => text.includes("Ctrl-C drains"));
     return process;
   }
 
@@ -69,12 +66,8 @@ describe("`npm start`", () => {
   }
 
   async function refusal(repository: string, env?: Readonly<Record<string, string>>, status = 1): Promise<string> {
-    const startedAt = performance.now();
     const process = await npmStart(repository, env);
-    const exit = await process.exited;
-    const ms = performance.now() - startedAt;
-    console.log(`refused after ${Math.round(ms)} ms`);
-    expect([exit.code, ms < AT_MOST_MS]).toEqual([status, true]);
+    expect((await process.exited).code).toBe(status);
     return process.lines.map(({ text }) => text).join("\n");
   }
 
@@ -89,19 +82,19 @@ describe("`npm start`", () => {
   it("serves the models that load, and says why the others do not", async () => {
     const repository = makeRepository(join(folder, "models"), ["simple", "broken-config"]);
     const process = await npmStart(repository, { BATON_MODELS: "simple,broken-config,absent" });
-    await process.waitForLine("the banner", ({ text }) => text.includes("Baton is up"), AT_MOST_MS);
-    await process.waitForLine("its end", ({ text }) => text.includes("Ctrl-C drains"), AT_MOST_MS);
+    await process.waitForLine("the banner", ({ text }) => text.includes("Baton is up"));
+    await process.waitForLine("its end", ({ text }) => text.includes("Ctrl-C drains"));
     const said = process.lines.map(({ text }) => text).join("\n");
     expect(said).toMatch(/^ {2}models {3}simple$/m);
     expect(said).toMatch(/^ {2}broken-config is not served: .*no_such_field/m);
     expect(said).toMatch(/^ {2}absent is not served: no repository has this model$/m);
     process.signalGroup("SIGINT"); // what Ctrl-C in a terminal sends
-    await process.waitForLine("the end", ({ text }) => text.startsWith("Stopped."), AT_MOST_MS);
+    await process.waitForLine("the end", ({ text }) => text.startsWith("Stopped."));
   }, 150_000);
 
   it("has nothing to warn of when it serves the demo models", async () => {
     const process = await npmStart(join(root, "infra/models"), { BATON_WORKERS: "2" });
-    await process.waitForLine("the banner's end", ({ text }) => text.includes("Ctrl-C drains"), AT_MOST_MS);
+    await process.waitForLine("the banner's end", ({ text }) => text.includes("Ctrl-C drains"));
     const said = process.lines.map(({ text }) => text);
     expect(said.filter((text) => /^(gateway|jobs|worker-\d|redis|nats): |npm warn.* project /i.test(text))).toEqual([]);
   }, 150_000);
@@ -110,7 +103,7 @@ describe("`npm start`", () => {
     const tutorial = readFileSync(join(root, "infra/tutorial/config.pbtxt"), "utf8");
     const models = makeRepository(join(folder, "models"), ["my_lstm_model"], { my_lstm_model: tutorial });
     const process = await npmStart(models, { BATON_WORKERS: "2" });
-    await process.waitForLine("the banner's end", ({ text }) => text.includes("Ctrl-C drains"), AT_MOST_MS);
+    await process.waitForLine("the banner's end", ({ text }) => text.includes("Ctrl-C drains"));
     const warned = process.lines.filter(({ text }) => text.includes("is not taken as it is written"));
     expect(warned).toHaveLength(1);
   }, 150_000);
@@ -129,7 +122,7 @@ describe("`npm start`", () => {
     const first = await startSimple();
     removeFolder();
     first.signalGroup("SIGINT");
-    await first.waitForLine("the end", ({ text }) => text.startsWith("Stopped."), AT_MOST_MS);
+    await first.waitForLine("the end", ({ text }) => text.startsWith("Stopped."));
     await first.exited;
     expect(children.filter(isAlive)).toEqual([]);
     const second = await startSimple();
@@ -141,7 +134,7 @@ describe("`npm start`", () => {
     const first = await startSimple();
     process.kill(removeFolder(), "SIGKILL");
     await first.exited;
-    await expect.poll(() => children.filter(isAlive), { timeout: AT_MOST_MS }).toEqual([]);
+    await expect.poll(() => children.filter(isAlive)).toEqual([]);
     const second = await startSimple();
     second.signalGroup("SIGINT");
     await second.exited;

@@ -183,9 +183,7 @@ describe("a sealed request", () => {
       stop.signal,
     );
     try {
-      await expect
-        .poll(() => outcomeFields(lab, "r1"), { timeout: 15_000 })
-        .toMatchObject({ kind: expected.kind, sealed: "1" });
+      await expect.poll(() => outcomeFields(lab, "r1")).toMatchObject({ kind: expected.kind, sealed: "1" });
     } finally {
       stop.abort();
       await reconciling;
