@@ -197,4 +197,4 @@ async function main(): Promise<void> {
   }
 }
 
-await main();
+void main();
