@@ -1,7 +1,8 @@
 /**
  * Runs a program that the build has joined into a few CommonJS files (infra/bundle.mjs). V8's
  * compiled code of each file lies beside it, so a start does not compile again what the build has
- * compiled. V8 refuses compiled code of another version of itself or other flags, and compiles then.
+ * compiled. V8 refuses compiled code of another version of itself or of other flags. Then it
+ * compiles the file.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
