@@ -64,4 +64,4 @@ async function main(): Promise<void> {
   }
 }
 
-await main();
+void main();

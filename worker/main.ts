@@ -78,4 +78,4 @@ async function main(): Promise<void> {
   }
 }
 
-await main();
+void main();

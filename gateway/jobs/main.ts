@@ -195,4 +195,4 @@ async function main(): Promise<void> {
   }
 }
 
-await main();
+void main();
