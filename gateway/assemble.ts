@@ -134,6 +134,7 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
   });
   const loads = new QueueLoads({ redis, limits, buckets, log });
   const batcher = new AdmissionBatcher(redis, { gateway, limits, shares: loads, buckets }, goneBack, forLarge);
+  const stream = captures ? new TokenStream({ bus, terms: captureTerms(kind, config), log }) : undefined;
   const background = Promise.all([
     batcher.confirmWhileOpen(closing.signal),
     pending.watch(closing.signal),
@@ -143,7 +144,7 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     deadlines.watch(closing.signal),
     loads.watch(closing.signal),
     listProcess(redis, { kind, name: gateway }, closing.signal),
-    captures ? new TokenStream({ bus, terms: captureTerms(kind, config), log }).watch(closing.signal) : undefined,
+    stream?.watch(closing.signal),
   ]);
   lifecycle.onClose("background", async () => {
     closing.abort();
@@ -176,7 +177,7 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     log,
   });
   const requests = new Requests({ redis, bus, relay, outcomeTtlMs: streamTtlMs });
-  const subscriptions = openSubscriptions(config, { redis, bus, requests, models: fleet });
+  const subscriptions = openSubscriptions(config, { redis, bus, requests, models: fleet, stream });
   const sequences = new Sequences({
     redis,
     forLarge,

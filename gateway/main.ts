@@ -7,7 +7,6 @@ import { hostname } from "node:os";
 import type { Logger } from "pino";
 import { exitCodeOf } from "#shared/exit.js";
 import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
-import { createLog } from "#shared/log.js";
 import { settingsOrExit } from "#shared/settings.js";
 import { assemble } from "./assemble.js";
 import { gatewayConfig, type GatewayConfig } from "./config.js";
@@ -54,8 +53,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
 }
 
 async function main(): Promise<void> {
-  const config = settingsOrExit(gatewayConfig);
-  const log = createLog(config.BATON_LOG_LEVEL, "gateway");
+  const { config, log } = settingsOrExit("gateway", gatewayConfig);
   const serving = serve(config, log);
   stopOnSignal(log, async () => (await serving).close());
   try {
@@ -66,4 +64,4 @@ async function main(): Promise<void> {
   }
 }
 
-await main();
+void main();

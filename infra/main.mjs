@@ -22,5 +22,5 @@ try {
 } catch (error) {
   // A refusal tells a person what to mend; a stack trace is only for a mistake in this code.
   console.error(error instanceof Refusal ? "\n" + error.message : error);
-  process.exit(1);
+  process.exit(error instanceof Refusal ? error.status : 1);
 }

@@ -2,6 +2,7 @@
  * Retries calls that are safe to repeat. Every script of Baton is idempotent, so only time bounds
  * the retries.
  */
+import { realWorld, type World } from "./world.js";
 
 /** Whether the same call may succeed later: the link was lost, or the server said "not now". */
 export function isTransient(error: unknown): boolean {
@@ -40,6 +41,7 @@ export interface RetryPolicy {
   /** For how long to keep trying, the first attempt included. */
   readonly budgetMs: number;
   readonly signal?: AbortSignal;
+  readonly world?: World;
 }
 
 /**
@@ -47,15 +49,16 @@ export interface RetryPolicy {
  * @throws the last error when the budget is spent or `signal` has aborted, and at once one that is
  * not transient
  */
-export async function retrying<T>(call: () => Promise<T>, { budgetMs, signal }: RetryPolicy): Promise<T> {
-  const giveUpAt = performance.now() + budgetMs;
+export async function retrying<T>(call: () => Promise<T>, policy: RetryPolicy): Promise<T> {
+  const { budgetMs, signal, world = realWorld } = policy;
+  const giveUpAt = world.now() + budgetMs;
   for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 2, 200)) {
     try {
       return await call();
     } catch (error) {
-      if (!isTransient(error) || signal?.aborted === true || performance.now() + pauseMs > giveUpAt) throw error;
+      if (!isTransient(error) || signal?.aborted === true || world.now() + pauseMs > giveUpAt) throw error;
     }
-    await delay(pauseMs * (0.5 + Math.random() / 2), signal);
+    await delay(pauseMs * (0.5 + world.random() / 2), signal, world);
   }
 }
 
@@ -64,25 +67,25 @@ export async function retrying<T>(call: () => Promise<T>, { budgetMs, signal }: 
  * @returns whether the promise has resolved
  * @throws what the promise rejects with in time
  */
-export async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
+export async function within(ms: number, promise: Promise<unknown>, world = realWorld): Promise<boolean> {
   const over = new AbortController();
   try {
-    return await Promise.race([promise.then(() => true), delay(ms, over.signal).then(() => false)]);
+    return await Promise.race([promise.then(() => true), delay(ms, over.signal, world).then(() => false)]);
   } finally {
     over.abort();
   }
 }
 
 /** Resolves after `ms`, or at once when `signal` aborts. */
-export function delay(ms: number, signal?: AbortSignal): Promise<void> {
+export function delay(ms: number, signal?: AbortSignal, world = realWorld): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted === true) return resolve();
     const done = () => {
-      clearTimeout(timer);
+      cancel();
       signal?.removeEventListener("abort", done);
       resolve();
     };
-    const timer = setTimeout(done, ms);
+    const cancel = world.after(ms, done);
     signal?.addEventListener("abort", done, { once: true });
   });
 }

@@ -2,11 +2,14 @@
  * Reads the settings of a process from its environment, once, at its start. All that is wrong is
  * named at once.
  */
+import type { Logger } from "pino";
 import { z } from "zod";
 import { EXIT_UNUSABLE } from "./exit.js";
 import { natsUrlFault, redisUrlFault } from "./broker-url.js";
 import { MOST_BUCKETS } from "./buckets.js";
 import { durabilities } from "./durability.js";
+import { createLog } from "./log.js";
+import { describeUnknown, isStrict, unknownSettings } from "./unknown-settings.js";
 
 /** What gateways and workers both are told. */
 export const sharedSettings = z.object({
@@ -75,6 +78,13 @@ export const sharedSettings = z.object({
       "a folder that all workers and gateways share: states of sequences that are idle for long lie there, and not in " +
         "Redis; off when unset",
     ),
+  BATON_STRICT_SETTINGS: z
+    .enum(["true", "false"])
+    .default("false")
+    .describe(
+      "`true`: a process does not start (exit status 78) where the environment has a variable `BATON_…` that no process " +
+        "of Baton reads; else it names such variables in one line",
+    ),
   BATON_LOG_LEVEL: z.enum(["debug", "info", "warn", "error"]).default("info").describe("least severe log line written"),
 });
 
@@ -90,24 +100,36 @@ function named(fault: (value: string) => string | undefined) {
 }
 
 /**
- * Parses the environment. A variable that is empty counts as not set.
+ * Parses the environment. A variable that is empty counts as not set. A misspelt variable is an
+ * error if the settings are strict. It is named beside other errors in any case, since it may be
+ * the cause of one.
  * @throws Error that names every variable that is wrong
  */
 export function parseSettings<Schema extends z.ZodObject>(schema: Schema, env: NodeJS.ProcessEnv): z.infer<Schema> {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ""));
   const parsed = schema.safeParse(given);
-  if (parsed.success) return parsed.data;
-  const wrong = parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
-  throw new Error(`settings: ${wrong.join("; ")}`);
+  const unknown = describeUnknown(unknownSettings(env));
+  if (parsed.success && (unknown === undefined || !isStrict(env))) return parsed.data;
+  const issues = parsed.error?.issues ?? [];
+  const wrong = issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
+  throw new Error(`settings: ${[...wrong, ...(unknown === undefined ? [] : [unknown])].join("; ")}`);
 }
 
 /**
- * Reads the settings. Wrong ones are reported on standard error, and end the process with
- * EXIT_UNUSABLE.
+ * Reads the settings and opens the log, in which it names misspelt variables. Wrong settings are
+ * reported on standard error, and end the process with EXIT_UNUSABLE.
+ * @param name the process's, in the log
  */
-export function settingsOrExit<Settings>(read: (env: NodeJS.ProcessEnv) => Settings): Settings {
+export function settingsOrExit<Settings extends { readonly BATON_LOG_LEVEL: string }>(
+  name: string,
+  read: (env: NodeJS.ProcessEnv) => Settings,
+): { config: Settings; log: Logger } {
   try {
-    return read(process.env);
+    const config = read(process.env);
+    const log = createLog(config.BATON_LOG_LEVEL, name);
+    const unknown = describeUnknown(unknownSettings(process.env));
+    if (unknown !== undefined) log.warn(unknown);
+    return { config, log };
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
     process.exit(EXIT_UNUSABLE);

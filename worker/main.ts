@@ -6,7 +6,6 @@ import { setFlagsFromString } from "node:v8";
 import type { Logger } from "pino";
 import { exitCodeOf } from "#shared/exit.js";
 import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
-import { createLog } from "#shared/log.js";
 import { settingsOrExit } from "#shared/settings.js";
 import { workerConfig, type WorkerConfig } from "./config.js";
 import { describeCard } from "./devices/card.js";
@@ -67,8 +66,7 @@ async function closeModel(model: LoadedModel): Promise<void> {
 }
 
 async function main(): Promise<void> {
-  const config = settingsOrExit(workerConfig);
-  const log = createLog(config.BATON_LOG_LEVEL, "worker");
+  const { config, log } = settingsOrExit("worker", workerConfig);
   // A signal that comes while models still load must not be lost: it closes what has been opened.
   const serving = serve(config, log);
   stopOnSignal(log, async () => (await serving).close());
@@ -80,4 +78,4 @@ async function main(): Promise<void> {
   }
 }
 
-await main();
+void main();

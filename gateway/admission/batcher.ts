@@ -7,6 +7,7 @@ import type { Admission, Applicant, Terms } from "#shared/queue/admission/admit.
 import { CALLS_KEPT_MS } from "#shared/queue/admission/admit.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
+import { realWorld, type World } from "#shared/world.js";
 import type { GoneBack } from "../fleet/gone-back.js";
 import { BucketCalls } from "./bucket-calls.js";
 import type { LostCalls, Place, Unwritable } from "./call-line.js";
@@ -20,6 +21,7 @@ export class AdmissionBatcher {
   readonly #redis: RedisClient;
   readonly #forLarge: RedisClient;
   readonly #terms: Terms;
+  readonly #world: World;
   readonly #goneBack: GoneBack | undefined;
   /** By bucket; outside of a Cluster there is one, without a bucket. */
   readonly #lines = new Map<number | undefined, BucketCalls>();
@@ -31,16 +33,17 @@ export class AdmissionBatcher {
    * @param goneBack is told where Redis has lost calls that it had acknowledged
    * @param forLarge a connection for large requests, so that others do not wait for their bytes
    */
-  constructor(redis: RedisClient, terms: Terms, goneBack?: GoneBack, forLarge = redis) {
+  constructor(redis: RedisClient, terms: Terms, goneBack?: GoneBack, forLarge = redis, world = realWorld) {
     this.#redis = redis;
     this.#forLarge = forLarge;
     this.#terms = terms;
     this.#goneBack = goneBack;
+    this.#world = world;
   }
 
   /** The place of a request that comes now. */
   nextPlace(): Place {
-    return { order: this.#arrivals++, since: performance.now() };
+    return { order: this.#arrivals++, since: this.#world.now() };
   }
 
   /**
@@ -75,12 +78,12 @@ export class AdmissionBatcher {
     // A Cluster's client says `refresh` after each look at who serves which slot.
     const event = this.#redis.isCluster ? "refresh" : "ready";
     this.#redis.on(event, mayBeAnother);
-    let confirmedAt = performance.now();
+    let confirmedAt = this.#world.now();
     while (!signal.aborted) {
-      await delay(LOOK_MS, signal);
-      if (!isDue && performance.now() - confirmedAt < CONFIRM_MS) continue;
+      await delay(LOOK_MS, signal, this.#world);
+      if (!isDue && this.#world.now() - confirmedAt < CONFIRM_MS) continue;
       isDue = false;
-      confirmedAt = performance.now();
+      confirmedAt = this.#world.now();
       for (const line of this.#lines.values()) line.confirm();
     }
     this.#redis.off(event, mayBeAnother);
@@ -91,7 +94,8 @@ export class AdmissionBatcher {
     let line = this.#lines.get(bucket);
     if (line === undefined) {
       const onGoneBack = (lost: LostCalls) => this.#goneBack?.note(lost, bucket);
-      line = new BucketCalls({ redis: this.#redis, forLarge: this.#forLarge, terms: this.#terms, bucket, onGoneBack });
+      const shared = { redis: this.#redis, forLarge: this.#forLarge, terms: this.#terms, world: this.#world };
+      line = new BucketCalls({ ...shared, bucket, onGoneBack });
       this.#lines.set(bucket, line);
     }
     return line;

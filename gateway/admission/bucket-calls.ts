@@ -8,6 +8,7 @@ import { CALL_LIMITS, type Admission, type Applicant, type Terms } from "#shared
 import { bytesOf } from "#shared/queue/job.js";
 import { callsKey } from "#shared/queue/keys.js";
 import type { RedisClient } from "#shared/redis/connect.js";
+import { realWorld, type World } from "#shared/world.js";
 import { CallLine, type LostCalls, type Place, type Unwritable, type Waiting } from "./call-line.js";
 import { Turns, type Size } from "./turns.js";
 
@@ -19,6 +20,7 @@ export interface BucketCallsSettings {
   /** Undefined outside of a Cluster. */
   readonly bucket: number | undefined;
   readonly onGoneBack: (lost: LostCalls) => void;
+  readonly world?: World;
   /** Of one call; a request with more bytes is large. */
   readonly limits?: Required<CallLimits>;
 }
@@ -27,9 +29,10 @@ export class BucketCalls {
   readonly #turns: Turns<Waiting>;
   readonly #lines: Readonly<Record<Size, CallLine>>;
 
-  constructor({ redis, forLarge, terms, bucket, onGoneBack, limits = CALL_LIMITS }: BucketCallsSettings) {
+  constructor(settings: BucketCallsSettings) {
+    const { redis, forLarge, terms, bucket, onGoneBack, world = realWorld, limits = CALL_LIMITS } = settings;
     const turns = (this.#turns = new Turns<Waiting>(limits));
-    const of = { terms, onGoneBack, turns };
+    const of = { terms, onGoneBack, turns, world };
     const small = callsKey(terms.gateway, bucket);
     const large = callsKey(`${terms.gateway}:large`, bucket);
     this.#lines = {

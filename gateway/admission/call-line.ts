@@ -4,7 +4,6 @@
  * came, through any cut of the link. A call is numbered, and repeated until its end is known or its
  * time is over; then the next number makes it harmless.
  */
-import { setImmediate } from "node:timers/promises";
 import {
   admit,
   CALLS_KEPT_MS,
@@ -16,6 +15,7 @@ import {
 import { limitInTheWay } from "#shared/queue/admission/room.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay, refusesWrites, retrying, within } from "#shared/retry.js";
+import type { World } from "#shared/world.js";
 import type { Size, Turns, Waiter } from "./turns.js";
 
 /**
@@ -91,6 +91,7 @@ export interface LineSettings {
   readonly size: Size;
   /** Is called when there may be something to call for with the other kind. */
   readonly onFree: () => void;
+  readonly world: World;
 }
 
 export class CallLine {
@@ -126,7 +127,7 @@ export class CallLine {
   overtake(budgetMs: number): Promise<void> {
     if (this.#number === 0) return Promise.resolve();
     return new Promise((resolve) => {
-      this.#overtaking.push({ number: this.#number, until: performance.now() + budgetMs, resolve });
+      this.#overtaking.push({ number: this.#number, until: this.#settings.world.now() + budgetMs, resolve });
       this.start();
     });
   }
@@ -143,7 +144,7 @@ export class CallLine {
     do {
       // A call waits for what this turn of the event loop still brings: requests of other clients,
       // and those of the last call that come again, which go first.
-      await setImmediate();
+      await this.#settings.world.turn();
       const requests = this.#next();
       isWanted = requests.length > 0 || this.#confirms || this.#overtaking.length > 0 || this.#holdsUp;
       if (isWanted && !(await this.#findsNoRoom(requests))) await this.#call(requests);
@@ -153,8 +154,8 @@ export class CallLine {
 
   /** Takes the requests of the next call. Those that have waited for too long are sent away. */
   #next(): readonly Waiting[] {
-    const { turns, size, onFree } = this.#settings;
-    const now = performance.now();
+    const { turns, size, onFree, world } = this.#settings;
+    const now = world.now();
     const oldest = { small: now - BUDGET_MS, large: now - LARGE_WAITS_MS };
     const overdue = turns.takeOverdue(oldest);
     for (const { resolve } of overdue) resolve({ said: "unwritable" });
@@ -173,11 +174,11 @@ export class CallLine {
    * hold up everybody else. One with an Idempotency-Key may be known, and is answered all the same.
    */
   async #findsNoRoom([request]: readonly Waiting[]): Promise<boolean> {
-    const { redis, terms, size } = this.#settings;
+    const { redis, terms, size, world } = this.#settings;
     if (size === "small" || request === undefined || request.applicant.digest !== "") return false;
     try {
       const looking = limitInTheWay(redis, terms, request.applicant);
-      const limit = (await within(PATIENCE_MS, looking)) ? await looking : undefined;
+      const limit = (await within(PATIENCE_MS, looking, world)) ? await looking : undefined;
       if (limit === undefined) return false;
       request.resolve({ said: "queue-full", limit });
       return true;
@@ -211,16 +212,17 @@ export class CallLine {
    * @param wasEmpty whether it brought nothing; then the next one is not made at once
    */
   async #settleOvertaking(answered: boolean, wasEmpty: boolean): Promise<void> {
-    const now = performance.now();
+    const { world } = this.#settings;
+    const now = world.now();
     const isOver = ({ number, until }: Overtaking) => (answered && number < this.#number) || until < now;
     for (const one of this.#overtaking) if (isOver(one)) one.resolve();
     this.#overtaking = this.#overtaking.filter((one) => !isOver(one));
-    if (!answered && wasEmpty) await delay(AGAIN_MS);
+    if (!answered && wasEmpty) await delay(AGAIN_MS, undefined, world);
   }
 
   /** @throws the last error where the end of the call is not known */
   async #bringToAnEnd(requests: readonly Waiting[]): Promise<readonly Admission[] | "unwritable"> {
-    const { redis, terms, record, onGoneBack, turns } = this.#settings;
+    const { redis, terms, record, onGoneBack, turns, world } = this.#settings;
     const applicants = requests.map(({ applicant }) => applicant);
     const number = ++this.#number;
     let copies = 0;
@@ -229,7 +231,7 @@ export class CallLine {
       try {
         for (;;) {
           const acknowledged = this.#surelyKnown();
-          const sentAt = performance.now();
+          const sentAt = world.now();
           const admitted: Admitted = await admit(redis, terms, applicants, { record, number, acknowledged });
           if (admitted.said === "late") throw new TypeError("Redis knows a later call of this gateway");
           if (admitted.said === "answered") {
@@ -247,10 +249,10 @@ export class CallLine {
         throw error;
       }
     };
-    const now = performance.now();
+    const now = world.now();
     const begun = requests.map((one) => (turns.mayWaitLong(one) ? now : one.since));
     const latest = requests.length === 0 ? now : Math.max(...begun);
-    return retrying(attempt, { budgetMs: latest + BUDGET_MS - now });
+    return retrying(attempt, { budgetMs: latest + BUDGET_MS - now, world });
   }
 
   /**
@@ -259,6 +261,6 @@ export class CallLine {
    */
   #surelyKnown(): number {
     const { number, sentAt } = this.#acknowledged;
-    return performance.now() - sentAt < SURELY_KEPT_MS ? number : 0;
+    return this.#settings.world.now() - sentAt < SURELY_KEPT_MS ? number : 0;
   }
 }

@@ -14,6 +14,7 @@ import type { PastReason } from "#shared/queue/past.js";
 import { bytesOf, type JobPart } from "#shared/queue/job.js";
 import { usualTerms, type WaitingTerms } from "#shared/queue/parking.js";
 import type { LimitName, QueueLimits } from "#shared/queue/admission/limits.js";
+import { realWorld } from "#shared/world.js";
 import type { AdmissionBatcher } from "./batcher.js";
 import type { Place, Unwritable } from "./call-line.js";
 import type { AnyRequest } from "./inference.js";
@@ -248,12 +249,12 @@ function waitingTerms({ weights, buckets }: EnqueueSettings, { tenant, queue }: 
  * later steps of the same sequence wait behind this one.
  */
 async function comesAgain(
-  { loads, batcher }: EnqueueSettings,
+  { loads, batcher, world = realWorld }: EnqueueSettings,
   limit: LimitName | "sequences",
   applicant: Applicant,
   place: Place,
 ): Promise<boolean> {
-  if (loads === undefined || performance.now() - place.since > ROOM_BUDGET_MS) return false;
+  if (loads === undefined || world.now() - place.since > ROOM_BUDGET_MS) return false;
   const { lane, tenant } = applicant;
   const one = { model: lane.model, tenant, bytes: bytesOf(applicant), isJob: applicant.job !== undefined };
   if (loads.hasRoom(limit, one)) return true;

@@ -4,6 +4,7 @@
  */
 import type { CallNames } from "#shared/queue/admission/limits.js";
 import type { Load } from "#shared/queue/load.js";
+import type { World } from "#shared/world.js";
 
 /** What was heard longer ago, in ms, counts as not known. */
 export const KNOWN_MS = 1_000;
@@ -26,10 +27,12 @@ interface Field {
 
 export class LoadView {
   readonly #buckets: number;
+  readonly #world: World;
   readonly #fields = new Map<string, Field>();
 
-  constructor(buckets: number) {
+  constructor(buckets: number, world: World) {
     this.#buckets = buckets;
+    this.#world = world;
   }
 
   /** Takes what a bucket has. */
@@ -76,7 +79,7 @@ export class LoadView {
 
   /** A call is going to name this. */
   use(field: string): void {
-    this.#field(field).usedAt = performance.now();
+    this.#field(field).usedAt = this.#world.now();
   }
 
   /** What calls have named lately. */
@@ -88,7 +91,7 @@ export class LoadView {
   #field(name: string): Field {
     let field = this.#fields.get(name);
     if (field === undefined) {
-      field = { buckets: [], usedAt: performance.now() };
+      field = { buckets: [], usedAt: this.#world.now() };
       this.#fields.set(name, field);
     }
     return field;

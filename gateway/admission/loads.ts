@@ -26,6 +26,7 @@ import { recount } from "#shared/queue/admission/recount.js";
 import { reapKept } from "#shared/queue/admission/reap-kept.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
 import { delay, within } from "#shared/retry.js";
+import { realWorld, type World } from "#shared/world.js";
 import { fieldsOf, KNOWN_MS, LoadView } from "./load-view.js";
 
 /** How often it is asked whether there is room again, and in a Cluster what the others have. */
@@ -43,6 +44,7 @@ export interface LoadsSettings {
   readonly redis: RedisClient;
   readonly limits: QueueLimits;
   readonly buckets: number;
+  readonly world?: World;
   readonly log: Logger;
 }
 
@@ -60,6 +62,7 @@ const SMALL_BYTES = 65_536;
 
 export class QueueLoads implements Shares {
   readonly #settings: LoadsSettings;
+  readonly #world: World;
   /** What each bucket has; outside of a Cluster there is one. */
   readonly #view: LoadView;
   /** The last small request for which all queues together had no room; 0 where there is some. */
@@ -68,7 +71,8 @@ export class QueueLoads implements Shares {
 
   constructor(settings: LoadsSettings) {
     this.#settings = settings;
-    this.#view = new LoadView(settings.redis.isCluster ? settings.buckets : 1);
+    this.#world = settings.world ?? realWorld;
+    this.#view = new LoadView(settings.redis.isCluster ? settings.buckets : 1, this.#world);
   }
 
   /** Whether all queues together have no room for even a small request. */
@@ -78,17 +82,17 @@ export class QueueLoads implements Shares {
 
   prepare(names: CallNames, freshMs = FRESH_MS): Promise<void> | undefined {
     const { redis } = this.#settings;
-    if (!redis.isCluster || this.#view.knows(names, performance.now() - freshMs)) return undefined;
+    if (!redis.isCluster || this.#view.knows(names, this.#world.now() - freshMs)) return undefined;
     for (const field of ["all", ...fieldsOf(names)]) this.#view.use(field);
     this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
-    return within(PATIENCE_MS, this.#looking).then(() => undefined);
+    return within(PATIENCE_MS, this.#looking, this.#world).then(() => undefined);
   }
 
   limitsOf(bucket: number, names: CallNames): CallLimits {
     const { redis, limits } = this.#settings;
     const plain = limitsOf(limits, names);
     if (!redis.isCluster) return plain;
-    const now = performance.now();
+    const now = this.#world.now();
     const view = this.#view;
     const requestsOf = (field: string, most: number) => view.shareOf(field, "requests", bucket, most, now);
     const bytesOf = (field: string, most: number) => view.shareOf(field, "bytes", bucket, most, now, names.largest);
@@ -119,7 +123,7 @@ export class QueueLoads implements Shares {
   }
 
   note(bucket: number, loads: readonly Load[]): void {
-    if (this.#settings.redis.isCluster) this.#view.note(bucket, loads, performance.now());
+    if (this.#settings.redis.isCluster) this.#view.note(bucket, loads, this.#world.now());
   }
 
   noteFull(bytes: number): void {
@@ -144,7 +148,7 @@ export class QueueLoads implements Shares {
    */
   hasRoom(limit: LimitName | "sequences", { model, tenant, bytes, isJob }: Asking): boolean {
     const { redis, limits } = this.#settings;
-    if (!redis.isCluster || !this.#view.knows({ models: [model], tenants: [tenant] }, performance.now() - KNOWN_MS)) {
+    if (!redis.isCluster || !this.#view.knows({ models: [model], tenants: [tenant] }, this.#world.now() - KNOWN_MS)) {
       return false;
     }
     const sum = (field: string, of: "requests" | "bytes") => this.#view.sum(field, of);
@@ -182,7 +186,7 @@ export class QueueLoads implements Shares {
 
   async #every(ms: number, signal: AbortSignal, act: () => Promise<void>): Promise<void> {
     while (!signal.aborted) {
-      await delay(ms * (0.8 + Math.random() * 0.4), signal);
+      await delay(ms * (0.8 + this.#world.random() * 0.4), signal, this.#world);
       if (!signal.aborted && this.#settings.redis.status === "ready") await act();
     }
   }
@@ -202,7 +206,7 @@ export class QueueLoads implements Shares {
   async #look(): Promise<void> {
     const { redis, buckets, limits, log } = this.#settings;
     const isCluster = redis.isCluster;
-    const fields = isCluster ? this.#view.fieldsInUse(performance.now()) : [];
+    const fields = isCluster ? this.#view.fieldsInUse(this.#world.now()) : [];
     const wanted = this.isFull && !fields.includes("all") ? [...fields, "all"] : fields;
     if (wanted.length > 0) {
       const asked = isCluster ? Array.from({ length: buckets }, (_, bucket) => bucket) : [0];
@@ -210,7 +214,7 @@ export class QueueLoads implements Shares {
         asked.map(async (bucket) => {
           try {
             const loads = await readLoads(redis, isCluster ? bucket : undefined, wanted);
-            this.#view.note(bucket, loads, performance.now());
+            this.#view.note(bucket, loads, this.#world.now());
           } catch (error) {
             this.#failed(error);
           }

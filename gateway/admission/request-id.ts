@@ -2,9 +2,10 @@
  * Chooses a request's address before it is queued: its id, and its bucket. Every gateway of a
  * deployment chooses alike.
  */
-import { createHmac, randomBytes, randomUUID } from "node:crypto";
+import { createHmac, randomBytes } from "node:crypto";
 import { bucketOf, type RequestAddress } from "#shared/queue/address.js";
 import { encodeCorrelationId } from "#shared/contract/sequence.js";
+import { realWorld, type World } from "#shared/world.js";
 import type { AnyRequest } from "./inference.js";
 
 /** What decides about addresses, the same at every gateway of a deployment. */
@@ -12,13 +13,14 @@ export interface AddressTerms {
   readonly buckets: number;
   /** The deployment's secret, which Redis keeps; see `Deployment`. */
   readonly secret: () => Buffer;
+  readonly world?: World;
 }
 
-export function requestAddress(request: AnyRequest, { buckets, secret }: AddressTerms): RequestAddress {
+export function requestAddress(request: AnyRequest, terms: AddressTerms): RequestAddress {
   const { model, tenant, sequence } = request;
   const encoded = sequence && encodeCorrelationId(sequence.id);
-  const id = requestId(request, encoded, secret);
-  return { bucket: bucketOf(model.name, tenant, encoded ?? id, buckets), model: model.name, tenant, request: id };
+  const id = requestId(request, encoded, terms);
+  return { bucket: bucketOf(model.name, tenant, encoded ?? id, terms.buckets), model: model.name, tenant, request: id };
 }
 
 /** The address of a new job. The same key means another thing where an answer is waited for. */
@@ -40,9 +42,9 @@ export function jobAddress(request: AnyRequest, terms: AddressTerms): RequestAdd
 function requestId(
   { idempotencyKey, tenant, model }: AnyRequest,
   encoded: string | undefined,
-  secret: () => Buffer,
+  { secret, world = realWorld }: AddressTerms,
 ): string {
-  if (idempotencyKey === undefined) return randomUUID();
+  if (idempotencyKey === undefined) return world.uuid();
   const named = JSON.stringify([tenant, model.name, encoded ?? null, idempotencyKey]);
   return createHmac("sha256", secret()).update(named).digest().subarray(0, 16).toString("base64url");
 }

@@ -7,6 +7,7 @@ import { writeRefusal } from "#shared/queue/admission/write-refusal.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
 import { dropIfSilent, masterFor, type RedisClient } from "#shared/redis/connect.js";
 import { within } from "#shared/retry.js";
+import type { World } from "#shared/world.js";
 
 /** Buckets whose requests cannot be admitted now, and why. */
 export interface Unserved {
@@ -22,14 +23,16 @@ export const PATIENCE_MS = 1_000;
 
 export class BucketWatch {
   readonly #redis: RedisClient;
+  readonly #world: World;
   readonly #log: Logger;
   readonly #buckets: readonly number[];
   #unserved: readonly Unserved[] = [];
   /** What the log was told last. */
   #told: readonly Unserved[] = [];
 
-  constructor(redis: RedisClient, buckets: number, log: Logger) {
+  constructor(redis: RedisClient, buckets: number, log: Logger, world: World) {
     this.#redis = redis;
+    this.#world = world;
     this.#log = log;
     this.#buckets = Array.from({ length: buckets }, (_, bucket) => bucket);
   }
@@ -70,7 +73,7 @@ export class BucketWatch {
     const away: Unserved = { buckets, reason: "Redis cannot be reached there", said: undefined };
     try {
       const asked = writeRefusal(this.#redis, bucketTag(first));
-      if (!(await within(PATIENCE_MS, asked))) {
+      if (!(await within(PATIENCE_MS, asked, this.#world))) {
         asked.catch((error: unknown) => dropIfSilent(this.#redis, error));
         return away;
       }

@@ -2,8 +2,8 @@
  * What the fleet is right now: its workers and the models that they serve, and whether Redis takes
  * requests at all. Redis is asked four times a second for the fleet's version, with one plain
  * command, and only where that is another one is the fleet read again: with many workers and many
- * gateways, more would cost too much. At least once a second, and as long as something is amiss four
- * times, it is also asked who is late, and whether it takes writes.
+ * gateways, more would cost too much. At least once a second, and as long as something is amiss
+ * four times, it is also asked who is late, and whether it takes writes.
  */
 import type { Logger } from "pino";
 import type { Pin } from "#shared/queue/address.js";
@@ -15,6 +15,7 @@ import { REMEMBERED_MS } from "#shared/queue/keys.js";
 import { readAnnouncements, readMembers, type Members } from "#shared/queue/members.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
 import { delay, within } from "#shared/retry.js";
+import { realWorld, type World } from "#shared/world.js";
 import { BucketWatch, PATIENCE_MS } from "./buckets.js";
 import { describeFleet } from "./describe.js";
 import type { GoneBack } from "./gone-back.js";
@@ -57,6 +58,7 @@ export interface FleetSettings {
   readonly goneBack?: GoneBack;
   /** What `GET /v2/fleet` says may lie in the queue. */
   readonly limits?: QueueLimits;
+  readonly world?: World;
 }
 
 /** A view of the fleet that keeps itself current until its signal aborts. */
@@ -81,10 +83,12 @@ export class FleetWatch implements Fleet {
   /** Whether the last of those looks found Redis there and taking writes, and nobody late. */
   #isCalm = false;
   readonly #buckets: BucketWatch;
+  readonly #world: World;
 
   private constructor(settings: FleetSettings) {
     this.#settings = settings;
-    this.#buckets = new BucketWatch(settings.redis, settings.buckets, settings.log);
+    this.#world = settings.world ?? realWorld;
+    this.#buckets = new BucketWatch(settings.redis, settings.buckets, settings.log, this.#world);
   }
 
   /**
@@ -95,7 +99,7 @@ export class FleetWatch implements Fleet {
     const watch = new FleetWatch(settings);
     while (!watch.#reachable && !signal.aborted) {
       await watch.#look();
-      if (!watch.#reachable) await delay(FIRST_LOOK_PAUSE_MS, signal);
+      if (!watch.#reachable) await delay(FIRST_LOOK_PAUSE_MS, signal, watch.#world);
     }
     watch.#keepLooking(signal).catch((error: unknown) => {
       settings.log.error({ error: String(error) }, "fleet watch ended");
@@ -165,7 +169,7 @@ export class FleetWatch implements Fleet {
 
   async #keepLooking(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await delay(EVERY_MS, signal);
+      await delay(EVERY_MS, signal, this.#world);
       await this.#look();
     }
   }
@@ -182,7 +186,7 @@ export class FleetWatch implements Fleet {
     const { redis } = this.#settings;
     const asked = readVersion(redis);
     try {
-      if (await within(PATIENCE_MS, asked)) return (await asked) === this.#members?.version;
+      if (await within(PATIENCE_MS, asked, this.#world)) return (await asked) === this.#members?.version;
       asked.catch((error: unknown) => dropIfSilent(redis, error));
     } catch (error) {
       dropIfSilent(redis, error);
@@ -222,7 +226,7 @@ export class FleetWatch implements Fleet {
 
   /** Tells the live workers from those that have gone lately, and forgets the others. */
   #judge({ redisNow, late }: FleetState): void {
-    const now = performance.now();
+    const now = this.#world.now();
     this.#lateSince = new Map([...late.keys()].map((name) => [name, this.#lateSince.get(name) ?? now]));
     const live: Announcement[] = [];
     const lapsed: Announcement[] = [];

@@ -9,7 +9,6 @@ import type { Queue } from "bullmq";
 import type { Logger } from "pino";
 import { exitCodeOf } from "#shared/exit.js";
 import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
-import { createLog } from "#shared/log.js";
 import type { RequestAddress } from "#shared/queue/address.js";
 import { connectBlockingReader, connectForQueue, type RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
@@ -185,8 +184,7 @@ async function touchWhileOpen(file: string | undefined, redis: RedisClient, sign
 }
 
 async function main(): Promise<void> {
-  const config = settingsOrExit(jobsConfig);
-  const log = createLog(config.BATON_LOG_LEVEL, "jobs");
+  const { config, log } = settingsOrExit("jobs", jobsConfig);
   const serving = serve(config, log);
   stopOnSignal(log, async () => (await serving).close());
   try {
@@ -197,4 +195,4 @@ async function main(): Promise<void> {
   }
 }
 
-await main();
+void main();

@@ -14,6 +14,7 @@ import { withdraw } from "#shared/queue/admission/withdraw.js";
 import { outcomeKey, unpublishedKey } from "#shared/queue/keys.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
+import { realWorld, type World } from "#shared/world.js";
 import { LookTimes, type Timed } from "./look-times.js";
 import { OutcomeReader, type OutcomeReceiver, type Readable } from "./outcome-reader.js";
 import { ReplyInbox } from "./reply-inbox.js";
@@ -66,6 +67,7 @@ export interface PendingSettings {
   readonly gateway: string;
   /** The deployment's, with which workers' messages are checked. */
   readonly secret: () => Buffer;
+  readonly world?: World;
   readonly log: Logger;
 }
 
@@ -88,18 +90,24 @@ const EXPIRIES_AT_ONCE = 256;
 export class PendingRequests implements OutcomeReceiver<Pending> {
   /** By the name that workers use in their replies. */
   readonly #pending = new Map<string, Pending>();
-  readonly #looks = new LookTimes<Pending>(performance.now());
-  readonly #deadlines = new TimerWheel<Pending>(performance.now());
+  readonly #world: World;
+  readonly #looks: LookTimes<Pending>;
+  readonly #deadlines: TimerWheel<Pending>;
   readonly #settings: PendingSettings;
   readonly #inbox: ReplyInbox;
   readonly #reader: OutcomeReader<Pending>;
   /** Whether NATS was up at the last tick, and the connections that there had been by then. */
   #bus = { isUp: false, connections: 0 };
   /** When the last round of looks began: requests that were due together are due together again. */
-  #lookedAt = performance.now();
+  #lookedAt: number;
 
   constructor(settings: PendingSettings) {
+    const { world = realWorld } = settings;
     this.#settings = settings;
+    this.#world = world;
+    this.#looks = new LookTimes(world.now());
+    this.#deadlines = new TimerWheel(world.now());
+    this.#lookedAt = world.now();
     this.#inbox = new ReplyInbox(settings);
     this.#reader = new OutcomeReader(settings.redis, this);
   }
@@ -183,11 +191,11 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
   }
 
   notRead(pending: Pending): void {
-    this.#looks.planRetry(pending, performance.now());
+    this.#looks.planRetry(pending, this.#world.now());
   }
 
   #open(name: string, { address, outcomeTtlMs, deadlineMs, queuedMs }: Wait): Pending {
-    const openedAt = performance.now();
+    const openedAt = this.#world.now();
     const pending = {
       name,
       address,
@@ -208,15 +216,15 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
 
   async #lookWhileOpen(signal: AbortSignal): Promise<void> {
     let restMs = TICK_MS;
-    for (let before = performance.now(); !signal.aborted; before = performance.now()) {
-      await delay(restMs, signal);
-      const now = performance.now();
+    for (let before = this.#world.now(); !signal.aborted; before = this.#world.now()) {
+      await delay(restMs, signal, this.#world);
+      const now = this.#world.now();
       if (this.#hasBusChanged()) this.lookAtAll();
       // Where this process was held up, messages may wait to be read, and no worker is judged.
       if (now - before - restMs < HELD_UP_MS && this.#inbox.hasSilence(now)) this.lookAtAll();
       this.#lookedAt = now;
       await this.#reader.look(this.#looks.takeDue(now));
-      restMs = Math.min(Math.max(TICK_MS, performance.now() - now), MOST_REST_MS);
+      restMs = Math.min(Math.max(TICK_MS, this.#world.now() - now), MOST_REST_MS);
     }
   }
 
@@ -232,7 +240,7 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
   async #readNotesWhileOpen(signal: AbortSignal): Promise<void> {
     const { redis, bus, gateway } = this.#settings;
     while (!signal.aborted) {
-      await delay(bus.isUp() ? NOTES_EVERY_MS.busUp : NOTES_EVERY_MS.busDown, signal);
+      await delay(bus.isUp() ? NOTES_EVERY_MS.busUp : NOTES_EVERY_MS.busDown, signal, this.#world);
       if (this.size === 0) continue;
       try {
         const names = await redis.lpop(unpublishedKey(gateway), NOTES_AT_ONCE);
@@ -248,8 +256,8 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
 
   async #expireWhileOpen(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await delay(TICK_MS, signal);
-      const due = this.#deadlines.takeDue(performance.now());
+      await delay(TICK_MS, signal, this.#world);
+      const due = this.#deadlines.takeDue(this.#world.now());
       for (const some of chunks(due, () => 0, { bytes: 0, items: EXPIRIES_AT_ONCE })) {
         if (signal.aborted) return;
         await Promise.all(some.map((pending) => this.#expire(pending)));
@@ -259,8 +267,8 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
 
   /** Ends a request whose deadline has passed. */
   async #expire(pending: Pending): Promise<void> {
-    if (performance.now() < pending.deadlineAt) return this.#endInQueue(pending);
-    const isTooLate = performance.now() >= pending.deadlineAt + GRACE_MS;
+    if (this.#world.now() < pending.deadlineAt) return this.#endInQueue(pending);
+    const isTooLate = this.#world.now() >= pending.deadlineAt + GRACE_MS;
     try {
       const ended = await this.#expireInRedis(pending);
       if (ended !== undefined && this.#isOpen(pending)) this.ended(pending, ended);
@@ -269,7 +277,7 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
     }
     if (!this.#isOpen(pending)) return;
     if (isTooLate) this.ended(pending, outcomeOf(fixedError("outcome_unknown", "unreadable")));
-    else this.#deadlines.set(pending, performance.now() + TICK_MS);
+    else this.#deadlines.set(pending, this.#world.now() + TICK_MS);
   }
 
   /**
@@ -284,10 +292,10 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
       const given = await giveOutcomeInQueue(this.#settings.redis, address, storeOutcome(expired), outcomeTtlMs);
       if (given.said === "given" && this.#isOpen(pending)) this.ended(pending, expired);
       // Its admission is still under way.
-      if (given.said === "unknown" && !pending.admitted) next = performance.now() + TICK_MS;
+      if (given.said === "unknown" && !pending.admitted) next = this.#world.now() + TICK_MS;
     } catch (error) {
       dropIfSilent(this.#settings.redis, error);
-      next = performance.now() + TICK_MS;
+      next = this.#world.now() + TICK_MS;
     }
     if (this.#isOpen(pending)) this.#deadlines.set(pending, Math.min(next, pending.deadlineAt));
   }
@@ -295,13 +303,14 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
   /**
    * Ends the request in Redis, unless it has ended there meanwhile, so that every gateway finds the
    * same outcome.
-   * @returns undefined while the outcome is certain but not yet committed; the caller then tries
-   * again soon
+   * @returns undefined while the outcome is certain but not yet committed, and while the request
+   * may still be admitted: it would take effect although its client was told that it expired. The
+   * caller then tries again soon.
    */
-  async #expireInRedis({ address, outcomeTtlMs }: Pending): Promise<Outcome | undefined> {
+  async #expireInRedis({ address, outcomeTtlMs, admitted }: Pending): Promise<Outcome | undefined> {
     const expired = outcomeOf(fixedError("expired", "beforeResult"));
     const given = await giveOutcome(this.#settings.redis, address, storeOutcome(expired), outcomeTtlMs);
-    if (given.said === "sealed") return undefined;
+    if (given.said === "sealed" || (given.said === "unknown" && !admitted)) return undefined;
     if (given.said === "given") this.#withdraw(address);
     return given.said === "known" ? readKept(given.outcome.kind, given.outcome.body) : expired;
   }

@@ -5,6 +5,7 @@
  */
 import type { Logger } from "pino";
 import { decodeMark, decodeReplies, isAuthentic, replyKey, type Mark, type Reply } from "#shared/contract/reply.js";
+import { realWorld, type World } from "#shared/world.js";
 import { ReplyGaps } from "./reply-gaps.js";
 
 export interface InboxSettings {
@@ -12,6 +13,7 @@ export interface InboxSettings {
   readonly gateway: string;
   /** The deployment's. */
   readonly secret: () => Buffer;
+  readonly world?: World;
   readonly log: Logger;
 }
 
@@ -29,6 +31,7 @@ const MOST_KEYS = 10_000;
 
 export class ReplyInbox {
   readonly #settings: InboxSettings;
+  readonly #world: World;
   readonly #gaps = new ReplyGaps();
   /** Keys by sender, of senders that have proved to have them, and the secret of these keys. */
   #keys = new Map<string, Buffer>();
@@ -38,6 +41,7 @@ export class ReplyInbox {
 
   constructor(settings: InboxSettings) {
     this.#settings = settings;
+    this.#world = settings.world ?? realWorld;
   }
 
   receive(message: Buffer): Received {
@@ -47,7 +51,7 @@ export class ReplyInbox {
         this.#refuse("not made by a worker of this deployment");
         return nothing;
       }
-      const arrival = this.#gaps.receive(mark, performance.now());
+      const arrival = this.#gaps.receive(mark, this.#world.now());
       if (arrival === "old") return nothing;
       return { replies: decodeReplies(message), hasGap: arrival === "after a gap" };
     } catch (error) {
@@ -75,7 +79,7 @@ export class ReplyInbox {
 
   #refuse(reason: string): void {
     this.#refused++;
-    const now = performance.now();
+    const now = this.#world.now();
     if (now - this.#loggedAt < LOG_EVERY_MS) return;
     this.#settings.log.warn({ reason, count: this.#refused }, "reply messages ignored; Redis has the outcomes");
     this.#refused = 0;

@@ -5,16 +5,19 @@
 import type { RedisClient } from "#shared/redis/connect.js";
 import { callGroups } from "#shared/redis/slots.js";
 import { delay } from "#shared/retry.js";
+import { realWorld, type World } from "#shared/world.js";
 
 const EVERY_MS = 20;
 const KEYS_PER_COMMAND = 1_000;
 
 export class OutcomeSweeper {
   readonly #redis: RedisClient;
+  readonly #world: World;
   #keys: string[] = [];
 
-  constructor(redis: RedisClient) {
+  constructor(redis: RedisClient, world = realWorld) {
     this.#redis = redis;
+    this.#world = world;
   }
 
   /** @param key Redis key of an outcome that nobody will ask for again */
@@ -25,7 +28,7 @@ export class OutcomeSweeper {
   /** Runs until `signal` aborts. */
   async sweepWhileOpen(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await delay(EVERY_MS, signal);
+      await delay(EVERY_MS, signal, this.#world);
       const keys = this.#keys;
       this.#keys = [];
       for (const some of callGroups(this.#redis, keys, (key) => key)) {

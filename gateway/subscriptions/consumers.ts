@@ -21,10 +21,12 @@ import { readLabels } from "#shared/queue/jobs/read-labels.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import type { Tail } from "../stream/page-status.js";
+import type { TokenStream } from "./token-stream.js";
 
 export interface ConsumersSettings {
   readonly redis: RedisClient;
   readonly bus: Bus;
+  readonly stream: TokenStream;
   /** A durable consumer is kept for this long without being read. */
   readonly keptMs: number;
   /** Consumers that a tenant may have; about, where several gateways make one at once. */
@@ -74,7 +76,9 @@ export class Consumers {
    * @returns undefined where nothing of it is captured
    */
   async capturedTail(address: RequestAddress): Promise<Tail | undefined> {
-    const last = await lastCaptured(this.#settings.bus, ownFeed(address));
+    const { bus, stream } = this.#settings;
+    await stream.whenMade();
+    const last = await lastCaptured(bus, ownFeed(address));
     return last && { next: last.index + 1, isOver: true };
   }
 
@@ -91,7 +95,7 @@ export class Consumers {
     tail: Tail,
   ): Promise<Consumer> {
     const { bus } = this.#settings;
-    const manager = await bus.jetStream();
+    const manager = await this.#manager();
     const name = nameOf(terms);
     if (from === undefined && terms.durable !== undefined) {
       const seq = await this.#resume(manager, name, terms);
@@ -104,11 +108,17 @@ export class Consumers {
 
   /** Gives a consumer of all that is captured of many requests. */
   async ofMany(terms: ConsumerTerms): Promise<Consumer> {
-    const manager = await this.#settings.bus.jetStream();
+    const manager = await this.#manager();
     const name = nameOf(terms);
     const isThere = terms.durable !== undefined && (await this.#resume(manager, name, terms)) !== undefined;
     if (!isThere) await this.#make(manager, name, terms, 1);
     return { name, from: 0 };
+  }
+
+  async #manager(): Promise<JetStreamManager> {
+    const { bus, stream } = this.#settings;
+    await stream.whenMade();
+    return bus.jetStream();
   }
 
   async #startAt(address: RequestAddress, from: number, tail: Tail): Promise<Start> {

@@ -9,7 +9,7 @@ import { Consumers } from "./consumers.js";
 import { CredentialMaker } from "./credentials.js";
 import { publicUrls } from "./settings.js";
 import { Subscriptions } from "./subscriptions.js";
-import type { CaptureTerms } from "./token-stream.js";
+import type { CaptureTerms, TokenStream } from "./token-stream.js";
 
 export interface SubscriptionConfig {
   readonly BATON_NATS_URL: string;
@@ -58,9 +58,11 @@ export function openSubscriptions(
     readonly bus: Bus;
     readonly requests: Requests;
     readonly models: GeneratorLookup;
+    /** Undefined if records are not captured. */
+    readonly stream: TokenStream | undefined;
   },
 ): Subscriptions {
-  const { redis, bus, requests, models } = parts;
+  const { redis, bus, requests, models, stream } = parts;
   const { BATON_NATS_SIGNING_SEED: seed, BATON_CAPTURE_TTL_MS: keptMs } = config;
   const given = publicUrls(config.BATON_NATS_PUBLIC_URLS);
   const usual = natsServers(config.BATON_NATS_URL).map((url) => (url.includes("://") ? url : `nats://${url}`));
@@ -70,6 +72,6 @@ export function openSubscriptions(
     models,
     servers: given.length > 0 ? given : usual,
     credentials: seed === undefined ? undefined : new CredentialMaker(seed),
-    consumers: bus.captures ? new Consumers({ redis, bus, keptMs, limit }) : undefined,
+    consumers: stream && new Consumers({ redis, bus, stream, keptMs, limit }),
   });
 }

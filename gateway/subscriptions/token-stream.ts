@@ -34,11 +34,26 @@ const LOOK_MS = 500;
  * subjects.
  */
 const ASK_MS = 60_000;
+/**
+ * How long a request waits for the stream, in ms. Then it asks JetStream all the same, and its
+ * client gets the error.
+ */
+const PATIENCE_MS = 5_000;
+/** How often such a request looks, in ms. */
+const SOON_MS = 20;
 
 export class TokenStream {
   readonly #settings: TokenStreamSettings;
   /** Whether it was once as the settings say. */
   #wasSet = false;
+  /** The connection to NATS over which the stream was seen last. */
+  #seenOver = 0;
+  /** When NATS is asked again without a new connection, on `performance.now()`'s clock. */
+  #askAgainAt = 0;
+  /** Whether it is logged that JetStream refuses the stream. */
+  #hasWarned = false;
+  /** The look that is under way. */
+  #looking: Promise<void> | undefined;
 
   constructor(settings: TokenStreamSettings) {
     this.#settings = settings;
@@ -46,25 +61,47 @@ export class TokenStream {
 
   /** Makes it again whenever NATS may have lost it, until `signal` aborts. */
   async watch(signal: AbortSignal): Promise<void> {
-    const { bus, log } = this.#settings;
-    let madeAt = 0;
-    let askAgainAt = 0;
-    let hasWarned = false;
     while (!signal.aborted) {
-      const connection = bus.connections();
-      if (bus.isUp() && (connection !== madeAt || performance.now() >= askAgainAt)) {
-        try {
-          await this.#make();
-          madeAt = connection;
-          askAgainAt = performance.now() + ASK_MS;
-          hasWarned = false;
-        } catch (error) {
-          if (!hasWarned)
-            log.warn({ error: String(error) }, "records cannot be captured: JetStream refuses the stream");
-          hasWarned = true;
-        }
-      }
+      if (!this.#isThere || performance.now() >= this.#askAgainAt) await this.#look();
       await delay(LOOK_MS, signal);
+    }
+  }
+
+  /**
+   * Waits while the stream may not be made yet: a process is ready before it has reached NATS,
+   * because inference needs no NATS. Resolves also when that takes too long.
+   */
+  async whenMade(): Promise<void> {
+    const giveUpAt = performance.now() + PATIENCE_MS;
+    while (!this.#isThere && performance.now() < giveUpAt) {
+      await this.#look();
+      if (!this.#isThere) await delay(SOON_MS);
+    }
+  }
+
+  get #isThere(): boolean {
+    const { bus } = this.#settings;
+    return bus.isUp() && bus.connections() === this.#seenOver;
+  }
+
+  /** Never throws. Those who come while somebody looks wait for that look. */
+  #look(): Promise<void> {
+    return (this.#looking ??= this.#lookOnce().finally(() => (this.#looking = undefined)));
+  }
+
+  async #lookOnce(): Promise<void> {
+    const { bus, log } = this.#settings;
+    if (!bus.isUp()) return;
+    const connection = bus.connections();
+    try {
+      await this.#make();
+      this.#seenOver = connection;
+      this.#askAgainAt = performance.now() + ASK_MS;
+      this.#hasWarned = false;
+    } catch (error) {
+      if (!this.#hasWarned)
+        log.warn({ error: String(error) }, "records cannot be captured: JetStream refuses the stream");
+      this.#hasWarned = true;
     }
   }
 

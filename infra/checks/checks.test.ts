@@ -156,4 +156,22 @@ describe("the linter", () => {
     expect(stdout).toContain(`'${imported}' import is restricted from being used by a pattern`);
     expect(status).toBe(1);
   });
+
+  it("refuse a setting that the list of names lacks, and a name that nothing reads", () => {
+    put(
+      "shared/setting-names.ts",
+      `/** Names. */\nexport const names = ["BATON_HOST", "BATON_GONE", "BATON_PUBLISH"];\n`,
+    );
+    put("gateway/other.ts", `/** A file. */\nexport const schema = {\n  BATON_HOST: z.string(),\n  BATON_NEW: z\n};\n`);
+    put("test/a/README.md", "# A\n");
+    put("test/a/file.ts", `/** A file. */\nexport const full = process.env["BATON_FULL"];\n`);
+    put("docker-compose.yml", "ports: ${BATON_PUBLISH:-127.0.0.1}\n");
+    put(".env.example", "#BATON_HTTP=\n");
+    expect(faults()).toEqual([
+      ".env.example: has the setting BATON_HTTP, which shared/setting-names.ts lacks",
+      "gateway/other.ts: has the setting BATON_NEW, which shared/setting-names.ts lacks",
+      "test/a/file.ts: has the setting BATON_FULL, which shared/setting-names.ts lacks",
+      "shared/setting-names.ts: has BATON_GONE, which nothing reads",
+    ]);
+  });
 });

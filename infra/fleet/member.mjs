@@ -8,16 +8,19 @@ import { closeSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { Refusal, say } from "../setup/terminal.mjs";
+import { EXIT_UNUSABLE } from "./settings.mjs";
 import { describe, followLog, openLog, readLine, rotate, telling } from "./log.mjs";
-import { removeContainer, removeRecord, writeRecord } from "./stop.mjs";
+import { removeContainer } from "./stop.mjs";
 
 /** @typedef {import("./log.mjs").LogLine} LogLine */
 
 /**
  * @typedef {object} Fleet what all members share
- * @property {string} records the folder of the records
+ * @property {import("./records.mjs").Records} records
  * @property {string} logs the folder of the logs
  * @property {boolean} ending the fleet is being stopped, so no process is started any more
+ * @property {Set<string>} told warnings that stay true as long as the fleet runs, and that the
+ *   terminal has; each process says them again at each of its starts
  * @property {(why: unknown) => void} giveUp ends the start, with a refusal if a person can mend it
  */
 
@@ -28,8 +31,6 @@ const UP_AFTER_MS = 5_000;
 /** The pause before the second start in a row; it doubles up to the longest. */
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5_000;
-/** EX_CONFIG of sysexits.h: the settings are wrong, and will be so the next time. */
-const EXIT_UNUSABLE = 78;
 /** At most this many different warnings are shown in a minute; the log has them all. */
 const MAX_WARNINGS = 10;
 
@@ -78,12 +79,14 @@ export function startMember(plan, fleet) {
     if (warnings.minute !== minute) warnings = { minute, shown: new Set() };
     const { model, warning } = line.details;
     // A configuration may have a dozen of them, and each worker that loads it says them all.
-    const text =
-      typeof warning === "string" && typeof model === "string"
-        ? `model ${model} is served, but its configuration is not taken as it is written: see ${logPath}, or /v2/fleet`
-        : describe(line);
-    if (warnings.shown.has(text) || warnings.shown.size >= MAX_WARNINGS) return;
+    const isOfConfig = typeof warning === "string" && typeof model === "string";
+    const text = isOfConfig
+      ? `model ${model} is served, but its configuration is not taken as it is written: see ${logPath}, or /v2/fleet`
+      : describe(line);
+    const fact = isOfConfig ? `the configuration of ${model}` : line.message;
+    if (fleet.told.has(fact) || warnings.shown.has(text) || warnings.shown.size >= MAX_WARNINGS) return;
     warnings.shown.add(text);
+    if (isOfConfig) fleet.told.add(fact);
     say(`${plan.name}: ${text}`);
     if (warnings.shown.size === MAX_WARNINGS) say(`${plan.name}: more of this minute's warnings are in ${logPath}`);
   }
@@ -103,7 +106,7 @@ export function startMember(plan, fleet) {
       detached: true,
     });
     closeSync(out);
-    if (child.pid !== undefined) writeRecord(fleet.records, plan, child.pid);
+    if (child.pid !== undefined) fleet.records.add(plan, child.pid);
     restartPatience();
     let hasEnded = false;
     const end = (/** @type {string} */ how, /** @type {number | null} */ code) => {
@@ -111,7 +114,7 @@ export function startMember(plan, fleet) {
       hasEnded = true;
       clearTimeout(patience);
       if (fleet.ending) return;
-      removeRecord(fleet.records, plan.name);
+      fleet.records.remove(plan.name);
       readLog();
       afterDeath(how, code).catch(fleet.giveUp);
     };

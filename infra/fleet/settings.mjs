@@ -9,6 +9,9 @@ import { codeOf, Refusal } from "../setup/terminal.mjs";
 
 /** @typedef {ReturnType<typeof startSettings>} Settings */
 
+/** EX_CONFIG of sysexits.h: the settings are wrong, and will be so the next time. */
+export const EXIT_UNUSABLE = 78;
+
 /** These are not the servers' usual ports, where a system's own Redis may well run. */
 const DEFAULT_PORTS = { redis: 16_379, nats: 14_222, natsWebSocket: 14_223 };
 
@@ -53,6 +56,22 @@ function wholeNumber(env, name, fallback, most) {
   const value = Number(text);
   if (Number.isInteger(value) && value >= 1 && value <= most) return value;
   throw new Refusal(`${name} is "${text}", and must be a whole number from 1 to ${most}.`);
+}
+
+/**
+ * Variables `BATON_…` that no process of Baton reads, in a sentence. It needs a build.
+ *
+ * @param {NodeJS.ProcessEnv} env
+ * @throws {Refusal} if there are some, and the settings are strict
+ */
+export async function misspeltSettings(env) {
+  // Imported by a computed name, since type checks run before there is a build.
+  const built = new URL("../../dist/shared/unknown-settings.js", import.meta.url).href;
+  /** @type {typeof import("../../shared/unknown-settings.js")} */
+  const { describeUnknown, isStrict, unknownSettings } = await import(built);
+  const misspelt = describeUnknown(unknownSettings(env));
+  if (misspelt !== undefined && isStrict(env)) throw new Refusal(`settings: ${misspelt}`, EXIT_UNUSABLE);
+  return misspelt;
 }
 
 /**

@@ -12,9 +12,10 @@ import { banner } from "./banner.mjs";
 import { bringUp } from "./bring-up.mjs";
 import { clearLeftovers, keepGuard } from "./orphans.mjs";
 import { needHttpPort } from "./ports.mjs";
-import { listModels, startSettings } from "./settings.mjs";
+import { living, Records } from "./records.mjs";
+import { listModels, misspeltSettings, startSettings } from "./settings.mjs";
 import { watchStopRequests } from "./stop-request.mjs";
-import { killAll, livingRecords, stopInOrder } from "./stop.mjs";
+import { killAll, stopInOrder } from "./stop.mjs";
 
 export async function start() {
   const handlers = watchStopRequests();
@@ -23,7 +24,7 @@ export async function start() {
   const env = process.env;
   const settings = startSettings(env);
   const home = homeFolder(env);
-  const records = join(home, "run");
+  const records = new Records(join(home, "run"));
 
   // What can be refused is refused before minutes are spent on setting up.
   needWritable(home);
@@ -32,15 +33,17 @@ export async function start() {
     throw new Refusal(
       `Baton already runs in this folder (process ${holder.pid}): press Ctrl-C there, or \`kill ${holder.pid}\`.`,
     );
-  await clearLeftovers(home, records);
+  await clearLeftovers(home, records.folder);
   listModels(settings.repository, env["BATON_MODELS"]);
   await needHttpPort(settings);
   const { logs, brokers } = await prepare(env);
+  const misspelt = await misspeltSettings(env);
+  if (misspelt !== undefined) say(misspelt);
   // Setting up makes a model, too.
   const models = listModels(settings.repository, env["BATON_MODELS"]);
 
   /** @type {import("./member.mjs").Fleet} */
-  const fleet = { records, logs, ending: false, giveUp: () => {} };
+  const fleet = { records, logs, ending: false, told: new Set([misspelt ?? ""]), giveUp: () => {} };
   /** @type {Promise<void>} resolves at a request to stop, rejects when a member does not stay up */
   const ended = new Promise((resolve, reject) => {
     handlers.stop = resolve;
@@ -48,7 +51,7 @@ export async function start() {
   });
   ended.catch(() => {}); // it is awaited below; until then a rejection must not end the process
   handlers.atOnce = () => {
-    killAll(records, livingRecords(records, process.pid));
+    killAll(records.folder, living(records.held));
     say("Killed.");
     process.exit(130);
   };
@@ -61,15 +64,15 @@ export async function start() {
     }
   } finally {
     fleet.ending = true;
-    const running = livingRecords(records, process.pid);
+    const running = living(records.held);
     if (running.length > 0) say("Stopping: what was accepted is finished first (Ctrl-C again kills)");
     await step("Stopping", () =>
-      stopInOrder(records, running, {
+      stopInOrder(records.folder, running, {
         onKilled: ({ name, graceMs }) => say(`${name} did not stop within ${graceMs / 1000} s and was killed.`),
       }),
     );
     dismissGuard();
   }
-  say("Stopped. Data is kept for the next start.");
+  say(`Stopped. ${existsSync(home) ? "Data is kept for the next start." : `${home} was removed meanwhile.`}`);
   process.exit(0);
 }

@@ -1,68 +1,20 @@
 /**
- * Records of running processes, and stopping them. There is one small file for each process that a
- * start has running. By these files the start stops them in order; the guard does so when the start
- * was killed, and the next start when the guard was killed as well.
+ * Stopping processes in order, by their records. A start stops its own; its guard does so when the
+ * start was killed, and the next start when the guard was killed as well.
  */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { identify, isAlive } from "../setup/process-identity.mjs";
+import { isAlive } from "../setup/process-identity.mjs";
 import { codeOf } from "../setup/terminal.mjs";
+import { removeFile } from "./records.mjs";
 
-/**
- * @typedef {object} RunningRecord
- * @property {string} name
- * @property {number} pid
- * @property {string} [identity] which process the number means
- * @property {number} order lower is stopped first
- * @property {number} graceMs
- * @property {string} [container] the Docker container behind the process, if it has one
- * @property {number} owner the process number of the start
- */
-
-/**
- * @param {string} folder
- * @param {import("./processes.mjs").Plan} plan
- * @param {number} pid
- */
-export function writeRecord(folder, { name, order, graceMs, container }, pid) {
-  mkdirSync(folder, { recursive: true });
-  const record = { name, pid, identity: identify(pid), order, graceMs, container, owner: process.pid };
-  writeFileSync(recordFile(folder, name), JSON.stringify(record));
-}
-
-/**
- * @param {string} folder
- * @param {string} name
- */
-export function removeRecord(folder, name) {
-  rmSync(recordFile(folder, name), { force: true });
-}
-
-/**
- * The processes that still live; records of others are removed.
- *
- * @param {string} folder
- * @param {number} [owner] only the records of this start
- */
-export function livingRecords(folder, owner) {
-  mkdirSync(folder, { recursive: true });
-  const living = [];
-  for (const name of readdirSync(folder)) {
-    const record = read(join(folder, name));
-    if (record !== undefined && owner !== undefined && record.owner !== owner) continue;
-    if (record !== undefined && (isAlive(record) || record.container !== undefined)) living.push(record);
-    else rmSync(join(folder, name), { force: true });
-  }
-  return living;
-}
+/** @typedef {import("./records.mjs").RunningRecord} RunningRecord */
 
 /**
  * Stops processes one order after the other. Each gets SIGTERM and its grace; after that it is
  * killed, with everything in its process group.
  *
- * @param {string} folder
+ * @param {string} folder of the records' files
  * @param {readonly RunningRecord[]} records
  * @param {{ onKilled?: (record: RunningRecord) => void }} [options] `onKilled` is called before a
  *   process that outstayed its grace is killed
@@ -78,14 +30,14 @@ export async function stopInOrder(folder, records, { onKilled = () => {} } = {})
 /**
  * Kills without grace and without waiting: for a second Ctrl-C.
  *
- * @param {string} folder
+ * @param {string} folder of the records' files
  * @param {readonly RunningRecord[]} records
  */
 export function killAll(folder, records) {
   for (const record of records) {
     if (record.container !== undefined) removeContainer(record.container);
     if (isAlive(record)) killGroup(record.pid);
-    removeRecord(folder, record.name);
+    removeFile(folder, record);
   }
 }
 
@@ -114,7 +66,7 @@ async function stopOne(folder, record, onKilled) {
   if (wasAlive || record.container === undefined) killGroup(record.pid);
   if (record.container !== undefined) removeContainer(record.container);
   while (isAlive(record)) await pause(25);
-  removeRecord(folder, record.name);
+  removeFile(folder, record);
 }
 
 /**
@@ -135,25 +87,5 @@ function signal(pid, name) {
     process.kill(pid, name);
   } catch (error) {
     if (codeOf(error) !== "ESRCH") throw error; // that it is gone already is what we want
-  }
-}
-
-/**
- * @param {string} folder
- * @param {string} name
- */
-function recordFile(folder, name) {
-  return join(folder, `${name}.json`);
-}
-
-/**
- * @param {string} path
- * @returns {RunningRecord | undefined}
- */
-function read(path) {
-  try {
-    return JSON.parse(readFileSync(path, "utf8"));
-  } catch {
-    return undefined; // cut off by a crash: it cannot be known which process it was for
   }
 }

@@ -2,9 +2,18 @@
 
 /**
  * Why `npm start` or `npm test` cannot go on, in a sentence that says what to do. It is printed as
- * it is, without a stack trace, and the process exits with status 1.
+ * it is, without a stack trace, and the process exits.
  */
-export class Refusal extends Error {}
+export class Refusal extends Error {
+  /**
+   * @param {string} message
+   * @param {number} [status] the exit status
+   */
+  constructor(message, status = 1) {
+    super(message);
+    this.status = status;
+  }
+}
 
 /**
  * The code of a system error, such as "ENOENT"; undefined for any other error.

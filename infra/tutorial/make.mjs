@@ -1,7 +1,7 @@
 /**
- * Makes `my_lstm_model` in `infra/models/`: the tutorial's configuration, character for character,
- * and an LSTM of two layers for it. Its weights are pseudo-random, so they are made here and not
- * kept in the repository.
+ * Makes `my_lstm_model` in `infra/models/`: what the tutorial's configuration says, in Triton's own
+ * fields, and an LSTM of two layers for it. Its weights are pseudo-random, so they are made here
+ * and not kept in the repository.
  */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -21,7 +21,7 @@ const SEED = 20_261_122;
  * @param {string} folder of the model
  */
 export function makeTutorialModel(folder) {
-  const config = readFileSync(join(import.meta.dirname, "config.pbtxt"));
+  const config = readFileSync(join(import.meta.dirname, "genuine.pbtxt"));
   const sources = ["make.mjs", "onnx-file.mjs"].map((name) => readFileSync(join(import.meta.dirname, name)));
   const digest = createHash("sha256")
     .update(Buffer.concat([config, ...sources]))

@@ -16,17 +16,30 @@ export interface Checkpoint {
   readonly tensors: readonly Tensor[];
 }
 
-let runs = 0;
-/** Tells this process from all others; shorter than `boot` itself. */
-const ownBoot = Buffer.from(boot, "hex").toString("base64url");
-
 /**
- * Names a run of a step. The id of an entry is unique in its lane only, and a step may run more
- * than once, here or elsewhere; each run writes under a name of its own. So a worker that is too
- * late never changes what a sequence goes on from.
+ * Names runs of steps. The id of an entry is unique in its lane only, and a step may run more than
+ * once, here or elsewhere; each run writes under a name of its own. So a worker that is too late
+ * never changes what a sequence goes on from.
  */
-export function nameRun(entry: string): string {
-  return `${entry}.${ownBoot}.${(runs++).toString(36)}`;
+export class RunNames {
+  /** Tells the process from all others; shorter than its `boot` itself. */
+  readonly #boot: string;
+  #runs = 0;
+
+  constructor(boot: string) {
+    this.#boot = Buffer.from(boot, "hex").toString("base64url");
+  }
+
+  next(entry: string): string {
+    return `${entry}.${this.#boot}.${(this.#runs++).toString(36)}`;
+  }
+}
+
+const ownNames = new RunNames(boot);
+
+/** @param names those of this process, unless it is one of several in a simulation */
+export function nameRun(entry: string, names = ownNames): string {
+  return names.next(entry);
 }
 
 /**

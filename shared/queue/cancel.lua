@@ -26,7 +26,7 @@ if known.sealed then return {'sealed'} end
 if ARGV[5] == '1' and redis.call('LLEN', KEYS[2]) > 0 then return {'begun'} end
 if known.parked then withdrawParked(KEYS[1], known.pin, known.parked) end
 local ttl = math.max(tonumber(ARGV[3]), known.ttl)
-local time = redis.call('TIME')
+-- include time.lua
 local record, labels = '', ''
 if ARGV[4] ~= '' then
   record = string.format('{"index":%d,"choices":[],"final":true,', redis.call('LLEN', KEYS[2])) .. ARGV[4] .. '}'
@@ -34,6 +34,6 @@ if ARGV[4] ~= '' then
   redis.call('PEXPIRE', KEYS[2], ttl)
   if known.job then labels = redis.call('HGET', jobKey(KEYS[1]:match('^out:({[^}]*}:[^:]*)'), known.job), 'labels') or '' end
 end
-local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+local now = string.format('%.0f', now)
 endFromOutside(load, KEYS[1], known, ARGV[6], ARGV[1], ARGV[2], ttl, now, record ~= '')
 return {'given', record, labels}

@@ -26,7 +26,7 @@ if ARGV[4] == '2' and not isParked then
   if not known.entry or not withdrawEntry(readyOf(KEYS[1], known.pin), ARGV[5], known.entry) then return {'held'} end
   known.entry = nil
 end
-local time = redis.call('TIME')
-local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+-- include time.lua
+local now = string.format('%.0f', now)
 endFromOutside(load, KEYS[1], known, ARGV[5], ARGV[1], ARGV[2], math.max(tonumber(ARGV[3]), known.ttl), now)
 return {'given'}

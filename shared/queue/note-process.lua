@@ -2,8 +2,7 @@
 -- note-process.lua: note that a process lives, or that it has left.
 --   KEYS[1] processes   ARGV[1] the process as JSON   ARGV[2] for how many ms; 0: it has left
 --   Returns nothing
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include time.lua
 if ARGV[2] == '0' then
   redis.call('ZREM', KEYS[1], ARGV[1])
 else

@@ -22,6 +22,7 @@
 --   window:<lane>                 hash: `window`, the two counters of places, and weights by tenant
 -- include sequence.lua
 -- include load.lua
+-- include time.lua
 local PARKED = '@'
 
 -- The ready stream in which a request is queued; `out` is its key.
@@ -158,8 +159,6 @@ local TURN = 1000
 -- Returns how many.
 local function unpark(ready, most)
   local queue = laneKeyOf('queue', ready)
-  local time = redis.call('TIME')
-  local now = time[1] * 1000 + math.floor(time[2] / 1000)
   local moved = 0
   while moved < most do
     local rank = tonumber(redis.call('ZRANGE', queue, 0, 0)[1])

@@ -11,8 +11,7 @@
 -- include past.lua
 -- include events.lua
 local live, base = KEYS[1], ARGV[1]
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include time.lua
 local names = redis.call('ZRANGE', live, '-inf', string.format('%.0f', now), 'BYSCORE', 'LIMIT', 0, ARGV[2])
 local gone, keys, refiled = {}, {}, {}
 lookUpSequences(base, names)

@@ -5,27 +5,33 @@
  */
 import type { Redis } from "ioredis";
 import { delay } from "../retry.js";
+import { realWorld, type World } from "../world.js";
 import { masterFor, mastersOf, type RedisClient } from "./connect.js";
 
 /** The clock of one server. */
 export class RedisClock {
-  /** Redis ms minus `performance.now()`; undefined until the first reading. */
+  readonly #world: World;
+  /** Redis ms minus `World.now()`; undefined until the first reading. */
   #offset: number | undefined;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
 
   /** @param redisMs what Redis just said */
   observe(redisMs: number): void {
-    this.#offset = redisMs - performance.now();
+    this.#offset = redisMs - this.#world.now();
   }
 
   /**
-   * A Redis time in ms as a time of `performance.now()`; Infinity while Redis's clock is not known.
+   * A Redis time in ms as a time of `World.now()`; Infinity while Redis's clock is not known.
    */
   toLocal(redisMs: number): number {
     return this.#offset === undefined ? Infinity : redisMs - this.#offset;
   }
 
   /**
-   * A time of `performance.now()` as Redis ms, too early by up to the time that a reply takes; 0
+   * A time of `World.now()` as Redis ms, too early by up to the time that a reply takes; 0
    * while Redis's clock is not known.
    */
   toRedis(localMs: number): number {
@@ -39,17 +45,19 @@ const ASK_EVERY_MS = 1_000;
 /** The clocks of all servers that have keys: of one, or of the masters of a Cluster. */
 export class RedisClocks {
   readonly #redis: RedisClient;
+  readonly #world: World;
   /** By the connection to the server: one that takes over has another one. */
   readonly #clocks = new WeakMap<Redis, RedisClock>();
 
-  constructor(redis: RedisClient) {
+  constructor(redis: RedisClient, world = realWorld) {
     this.#redis = redis;
+    this.#world = world;
   }
 
   /** The clock of the server that has this key now. While nobody is known to, it tells nothing. */
   of(key: string): RedisClock {
     const server = masterFor(this.#redis, key);
-    return server === undefined ? new RedisClock() : this.#clockOf(server);
+    return server === undefined ? new RedisClock(this.#world) : this.#clockOf(server);
   }
 
   /**
@@ -68,7 +76,7 @@ export class RedisClocks {
       if (this.#redis.status === "ready") {
         await Promise.allSettled(mastersOf(this.#redis).map((server) => this.#read(server)));
       }
-      await delay(ASK_EVERY_MS, signal);
+      await delay(ASK_EVERY_MS, signal, this.#world);
     }
   }
 
@@ -79,7 +87,7 @@ export class RedisClocks {
   #clockOf(server: Redis): RedisClock {
     const known = this.#clocks.get(server);
     if (known !== undefined) return known;
-    const clock = new RedisClock();
+    const clock = new RedisClock(this.#world);
     this.#clocks.set(server, clock);
     return clock;
   }

@@ -17,7 +17,8 @@ import { slotOf } from "./slots.js";
 /**
  * Required instead of imported: Node scans an imported CommonJS package for the names of its
  * exports, and V8 optimises the scanner meanwhile. For this package that is half of what loading it
- * takes, 100 ms of the processor at a worker's start; for other packages it is little.
+ * takes, 100 ms of the processor; for other packages it is little. Joined programs hold the package
+ * (infra/bundle.mjs). A worker's supervisor loads it when its worker has died.
  */
 const { Redis, Cluster, AbstractConnector } = createRequire(import.meta.url)("ioredis") as typeof ioredis;
 

@@ -5,6 +5,7 @@
 import type { Redis } from "ioredis";
 import type { Logger } from "pino";
 import { isTransient } from "../retry.js";
+import { realWorld } from "../world.js";
 import { followServer, type RedisClient } from "./connect.js";
 import { isReplyError } from "./script.js";
 
@@ -29,12 +30,12 @@ export class OwnConnection {
    * another one
    * @param onChange is called whenever the connection is a new one and its name is known
    */
-  constructor(redis: RedisClient, key: string, log: Logger, onChange: () => void) {
+  constructor(redis: RedisClient, key: string, log: Logger, onChange: () => void, world = realWorld) {
     this.#log = log;
     followServer(redis, key, {
       up: (server) => {
         this.#server = server;
-        this.#upSince = this.#unbroken ? -Infinity : performance.now();
+        this.#upSince = this.#unbroken ? -Infinity : world.now();
         this.#identify(server).then(
           () => onChange(),
           // The link is lost again, and the next connection is asked anew.

@@ -3,6 +3,7 @@
  * configuration, whose client sends nothing but a sequence id, and a generator that is given TEXT.
  * Requests are those of Triton's client for Python, recorded byte for byte but for ids and tensors.
  */
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { onCpu } from "../../worker/onnx/providers.js";
@@ -16,6 +17,7 @@ import { useFleet } from "../support/fleet/use-fleet.js";
 import { exchange, inferBody, type Answer } from "../support/gateway/http.js";
 import { pythonWithClient, runPython } from "./python.js";
 
+const tutorial = readFileSync(join(root, "infra/tutorial/config.pbtxt"), "utf8");
 /** The model whose sequences expire after a moment. */
 const brief = configWith("accumulate", "implicit_start", "true").replace(
   /max_sequence_idle_microseconds: \d+/,
@@ -29,7 +31,7 @@ const served = useFleet({
   gateways: 1,
   workers: 2,
   models: ["my_lstm_model", "accumulate", "chain", "gen-cheap", "gen-mha"],
-  configs: { accumulate: brief, "gen-mha": names },
+  configs: { accumulate: brief, "gen-mha": names, my_lstm_model: tutorial },
 });
 
 const post = (model: string, json: string, tensor: Buffer): Promise<Answer> => {

@@ -1,31 +1,34 @@
-import { execFile } from "node:child_process";
+/**
+ * The README's commands and programs, run without a change in any byte: what they send to port 8000
+ * comes to the test's own gateway. Only the demo with audio has a test elsewhere.
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { promisify } from "node:util";
+import { connect, credsAuthenticator } from "nats";
 import { describe, expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { root } from "../support/fleet/root.js";
 import { recordsIn } from "../support/streams/event-source.js";
+import { until } from "../support/until.js";
+import { nth } from "../faults/pace.js";
+import { GatewayFront, type FrontHooks } from "./gateway-front.js";
+import { runPasted } from "./pasted.js";
 
-const demo = ["simple", "accumulate", "word-lstm", "tale-gpt"];
+const demo = ["simple", "accumulate", "word-lstm", "tale-gpt", "my_lstm_model"];
 const readme = readFileSync(join(root, "README.md"), "utf8");
-const section = readme.slice(readme.indexOf("## First requests"), readme.indexOf("## Your own models"));
-const commands = [...section.matchAll(/```sh\n([^]*?)```/g)].map(([, block = ""]) => block);
+const blocksOf = (language: string, text = readme) =>
+  [...text.matchAll(new RegExp(`^\`\`\`${language}\n([^]*?)^\`\`\``, "gm"))].map(([, block = ""]) => block);
+const commands = blocksOf("sh", readme.slice(readme.indexOf("## First requests")));
+const programs = blocksOf("js");
 
 describe("the README's first requests", () => {
   const served = useFleet({ gateways: 1, workers: 2, jobs: 1, models: demo, guarded: true });
+  const paste = (block: string) => runPasted(["sh", "-e"], block, served.url);
 
-  /** Runs the block as if it was pasted into a shell, but for the port. */
-  async function paste(block: string): Promise<string> {
-    const { url } = served;
-    const script = block.replaceAll("localhost:8000", url.replace("http://", ""));
-    const run = promisify(execFile);
-    const { stdout } = await run("sh", ["-ec", script], { cwd: root, env: { ...process.env, BATON_URL: url } });
-    return stdout;
-  }
-
-  it("are eighteen", () => {
-    expect(commands).toHaveLength(18);
+  it("are twenty-one, two of them in the demo with audio, and the start stands before them", () => {
+    expect(commands).toHaveLength(21);
+    expect(commands.slice(18, 20).every((block) => block.includes("infra/demos/silero-vad"))).toBe(true);
+    expect(blocksOf("sh")).toEqual(["npm start\n", ...commands]);
   });
 
   it("add and subtract", async () => {
@@ -139,6 +142,13 @@ describe("the README's first requests", () => {
     expect(said).toMatch(/^5 +1 +1 /m);
   });
 
+  it("take a step of the tutorials' model", async () => {
+    expect(JSON.parse(await paste(commands[20] ?? ""))).toMatchObject({
+      model_name: "my_lstm_model",
+      parameters: { sequence_step: 1 },
+    });
+  });
+
   it("show the fleet", async () => {
     const { workers, models } = JSON.parse(await paste(commands[6] ?? "")) as {
       workers: unknown[];
@@ -146,5 +156,108 @@ describe("the README's first requests", () => {
     };
     expect(workers).toHaveLength(2);
     expect(models.map(({ name }) => name).sort()).toEqual([...demo].sort());
+  });
+});
+
+/** Expects every record of a stream, once and in order, and the final one at the end. */
+function expectWhole(printed: string): void {
+  const records = [...printed.matchAll(/\{\s+index: (\d+),\s+choices: /g)];
+  expect(records.length).toBeGreaterThan(20);
+  expect(records.map(([, index]) => Number(index))).toEqual(records.map((_, i) => i));
+  expect(printed.slice(records.at(-1)?.index)).toContain("final: true");
+  expect(printed.split("final: true")).toHaveLength(2);
+}
+
+const runProgram = (text: string | undefined, url: string) =>
+  runPasted(["node", "--input-type=module"], text ?? "", url);
+
+describe("the README's programs", () => {
+  const served = useFleet({ gateways: 1, workers: 1, models: ["tale-gpt"], guarded: true });
+
+  it("are four, the last of them for a fleet that captures records", () => {
+    expect(programs.map((text) => text.includes("told.jetstream"))).toEqual([false, false, false, true]);
+  });
+
+  it("read a durable stream", async () => {
+    expectWhole(await runProgram(programs[0], served.url));
+  });
+
+  it("answer a chat", async () => {
+    const printed = await runProgram(programs[1], served.url);
+    expect(printed).toContain('{"type":"finish","finishReason":"stop"}');
+    expect(printed.trim()).toMatch(/"streamClosed":true}$/);
+  });
+
+  describe("read a stream from NATS", () => {
+    /** Runs the program with a hook before or after its requests to the gateway. */
+    async function readThrough(hooks: FrontHooks): Promise<string> {
+      const front = await GatewayFront.start(served.url, hooks);
+      try {
+        return await runProgram(programs[2], front.url);
+      } finally {
+        front.close();
+      }
+    }
+
+    it("as it comes", async () => {
+      expectWhole(await runProgram(programs[2], served.url));
+    });
+
+    it("that has ended before the subscription", async () => {
+      const hasEnded = async (id: string) => {
+        const { state } = (await (await fetch(`${served.url}/v2/requests/${id}`)).json()) as { state: string };
+        return state === "completed";
+      };
+      let ended = 0;
+      const before = async (_method: string, path: string) => {
+        const [, id] = /^\/v2\/requests\/([^/]+)\/subscription$/.exec(path) ?? [];
+        if (id === undefined) return;
+        await until(() => hasEnded(id));
+        ended++;
+      };
+      expectWhole(await readThrough({ before }));
+      expect(ended).toBe(1);
+    });
+
+    it("that begins behind the subscription, each message twice", async () => {
+      const worker = nth(served.fleet.workers, 0);
+      const { nats } = served.fleet;
+      const creds = readFileSync(nats.guard?.env["BATON_NATS_CREDS"] ?? "");
+      const echo = await connect({ servers: nats.url, authenticator: credsAuthenticator(creds) });
+      const seen = new Set<string>();
+      echo.subscribe("baton.v1.>", {
+        callback: (_error, message) => {
+          const text = message.string();
+          if (seen.has(text)) return;
+          seen.add(text);
+          echo.publish(message.subject, message.data);
+        },
+      });
+      await echo.flush();
+      try {
+        const printed = await readThrough({
+          before: (_method, path) => {
+            if (path.endsWith("/generate_stream")) worker.freeze();
+          },
+          after: (_method, path) => {
+            if (path.includes("/stream?")) worker.thaw();
+          },
+        });
+        expectWhole(printed);
+        expect(seen.size).toBeGreaterThan(20);
+      } finally {
+        worker.thaw();
+        await echo.close();
+      }
+    });
+  });
+});
+
+describe("the README's program for JetStream", () => {
+  const env = { BATON_CAPTURE_TTL_MS: "60000" };
+  const served = useFleet({ gateways: 1, workers: 1, models: ["tale-gpt"], guarded: true, env });
+
+  it("reads a stream to its end", async () => {
+    expectWhole(await runProgram(programs[3], served.url));
   });
 });

@@ -20,7 +20,7 @@ describe("the README's demo with audio", () => {
     await run("sh", ["-ec", place], { cwd: root });
     fleet = await startFleet({ gateways: 1, workers: 2, models: ["silero-vad"], repository: folder });
     await fleet.whenServing();
-  }, 120_000);
+  });
   afterAll(async () => {
     await fleet.dispose();
     rmSync(folder, { recursive: true });

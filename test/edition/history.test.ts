@@ -31,7 +31,7 @@ const served = useFleet({
 let redis: RedisClient;
 beforeAll(async () => {
   redis = connectRedis({ url: served.fleet.redis.url, name: "test", log: silentLog });
-  await whenReady(redis, AbortSignal.timeout(10_000));
+  await whenReady(redis, AbortSignal.timeout(60_000));
 });
 afterAll(() => redis.disconnect());
 

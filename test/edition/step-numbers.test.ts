@@ -81,7 +81,7 @@ it("tells a client of a step that was lost with a Redis that went back in time",
     return said.code === "unavailable" || said.code === "outcome_unknown" ? undefined : said;
   };
   let next = await answered();
-  await expect.poll(async () => (next ??= await answered()), { timeout: 20_000 }).toBeDefined();
+  await expect.poll(async () => (next ??= await answered())).toBeDefined();
   expect(next).toMatchObject({ status: 409, code: "ahead_of_state" });
   expect(next?.error).toMatch(/step 4 of sequence 4 .* next step .* is 3/);
   // Its client does the lost step once more, and goes on.

@@ -34,7 +34,7 @@ let gateway: TestGateway;
 beforeAll(async () => {
   servers = await Promise.all([startRedis(), startNats()]);
   redis = connectRedis({ url: servers[0].url, name: "files", log: silentLog });
-  await whenReady(redis, AbortSignal.timeout(10_000));
+  await whenReady(redis, AbortSignal.timeout(60_000));
   store = new NatsObjectStore({ url: servers[1].url, name: "files", bucket: "files", replicas: 1 });
   const limits = { fileBytes: MANY, tenantBytes: MANY, allBytes: MANY, tenantFiles: MANY, allFiles: MANY };
   const files = new Files({ redis, store, limits, ttlMs: 60_000, log: silentLog });
@@ -43,7 +43,7 @@ beforeAll(async () => {
     tenantOf: tenantFrom("x-tenant"),
     server: { limits: { requestMs: REQUEST_MS }, uploadMs: UPLOAD_MS },
   });
-}, 60_000);
+});
 afterAll(async () => {
   await gateway.server.close(0);
   await store.close();

@@ -70,7 +70,7 @@ describe("jobs that wait", () => {
       const { run_at: at, created_at: created } = (await ask(`${served.url}/v2/jobs/${id}`, { headers: blue })).body;
       return Date.parse(at ?? "") > Date.parse(created) + 1;
     };
-    await expect.poll(() => putOff(waits.id), { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => putOff(waits.id)).toBe(true);
     const end = await ended(served.url, expires.id, blue);
     expect(end).toMatchObject({ state: "expired", attempts_made: 0, queued_at: null, error: { code: "expired" } });
     worker?.thaw();

@@ -28,7 +28,7 @@ describe("a line of admission calls", () => {
   beforeEach(async () => {
     proxy = await Proxy.start(Number(new URL(lab.url).port));
     redis = connectRedis({ url: `redis://127.0.0.1:${proxy.port}`, name: "line", log: silentLog });
-    await whenReady(redis, AbortSignal.timeout(10_000));
+    await whenReady(redis, AbortSignal.timeout(60_000));
     const gateway = `gw-${randomUUID()}`;
     record = callsKey(gateway, undefined);
     lost = [];
@@ -69,7 +69,7 @@ describe("a line of admission calls", () => {
 
   it("admits small requests while the bytes of a large one are on their way", async () => {
     const slow = connectRedis({ url: `redis://127.0.0.1:${proxy.port}`, name: "large", log: silentLog });
-    await whenReady(slow, AbortSignal.timeout(10_000));
+    await whenReady(slow, AbortSignal.timeout(60_000));
     const terms = { gateway: "gw-two", limits: LIMITS };
     const both = { redis: lab.redis, forLarge: slow, terms, bucket: undefined, onGoneBack: () => undefined };
     const calls = new BucketCalls(both);
@@ -142,7 +142,7 @@ describe("a line of admission calls", () => {
     "admits a step ($kind) behind another ($of) that was given up, beside others that go on",
     async ({ kind, bytes, lostBytes }) => {
       const sound = connectRedis({ url: lab.url, name: "sound", log: silentLog });
-      await whenReady(sound, AbortSignal.timeout(10_000));
+      await whenReady(sound, AbortSignal.timeout(60_000));
       const [first, second] = kind === "small" ? [sound, redis] : [redis, sound];
       const terms = { gateway: `gw-${randomUUID()}`, limits: { ...LIMITS, queue: 1_000_000 } };
       const limits = { bytes: 1_000, items: 64 };

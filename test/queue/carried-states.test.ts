@@ -42,7 +42,7 @@ describe("a state that a gateway carries", () => {
   let sequences: Sequences;
   beforeAll(async () => {
     forLarge = connectRedis({ url: lab.url, name: "for-large", log: silentLog });
-    await whenReady(forLarge, AbortSignal.timeout(10_000));
+    await whenReady(forLarge, AbortSignal.timeout(60_000));
     const models = { workerOf: () => undefined };
     const facts = { buckets: BUCKETS, models, limits: LIMITS, maxStateBytes: 1 << 24, idempotencyTtlMs: 60_000 };
     sequences = new Sequences({ redis: lab.redis, forLarge, ...facts });

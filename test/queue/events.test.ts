@@ -107,7 +107,7 @@ describe("the outbox", () => {
     await createEventsGroup(lab.redis, key);
     await createEventsGroup(lab.redis, key);
     const reader = connectBlockingReader({ url: lab.url, name: "reader", log: silentLog });
-    await whenReady(reader, AbortSignal.timeout(10_000));
+    await whenReady(reader, AbortSignal.timeout(60_000));
     for (const tenant of ["a", "b"]) await lab.redis.xadd(key, "*", "t", tenant, "e", "sequence.expired", "d", "{}");
     const taken = await readEvents(reader, [key], "first", 10);
     expect(taken.map(({ tenant, type, facts }) => [tenant, type, facts])).toEqual([

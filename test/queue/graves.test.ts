@@ -5,6 +5,7 @@ import { ownedByLane } from "#shared/queue/work/owned.js";
 import { owners, strays } from "#shared/queue/work/strays.js";
 import { takeBack } from "#shared/queue/work/take-back.js";
 import { takeFrom } from "#shared/queue/work/take-from.js";
+import { realWorld } from "#shared/world.js";
 import { reconcileWhileOpen } from "../../worker/lane/reconciler.js";
 import { LabMember } from "../support/queue/member.js";
 import { silentBus, silentLog } from "../support/silent.js";
@@ -102,6 +103,7 @@ describe("strays", () => {
         models: 1,
         living: () => 1,
         maxIdleMs: undefined,
+        world: realWorld,
         log: silentLog,
       },
       stop.signal,

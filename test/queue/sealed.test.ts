@@ -12,6 +12,7 @@ import { isUnwanted, readProgress } from "#shared/queue/work/read-progress.js";
 import { sealedOutcome } from "#shared/queue/work/sealed-outcome.js";
 import { takeFrom } from "#shared/queue/work/take-from.js";
 import { takeOver } from "#shared/queue/work/take-over.js";
+import { realWorld } from "#shared/world.js";
 import {
   IDLE_MS,
   admitStep,
@@ -176,14 +177,13 @@ describe("a sealed request", () => {
         models: 1,
         living: () => 1,
         maxIdleMs: IDLE_MS,
+        world: realWorld,
         log: silentLog,
       },
       stop.signal,
     );
     try {
-      await expect
-        .poll(() => outcomeFields(lab, "r1"), { timeout: 15_000 })
-        .toMatchObject({ kind: expected.kind, sealed: "1" });
+      await expect.poll(() => outcomeFields(lab, "r1")).toMatchObject({ kind: expected.kind, sealed: "1" });
     } finally {
       stop.abort();
       await reconciling;

@@ -4,6 +4,7 @@ import type { Delivery } from "#shared/queue/entry.js";
 import { settle } from "../../worker/lane/settle.js";
 import { takeFrom } from "#shared/queue/work/take-from.js";
 import { encodeCheckpoint, nameRun } from "#shared/contract/checkpoint.js";
+import { realWorld } from "#shared/world.js";
 import { States } from "../../worker/sequence/states.js";
 import { IDLE_MS, admitStep, takeOne, useLab, repliesOf, type Lab, type OneLane } from "../support/queue/lab.js";
 import { silentBus } from "../support/silent.js";
@@ -17,7 +18,7 @@ function worker(lab: Lab, queue: OneLane) {
       const checkpoint = encodeCheckpoint(nameRun(delivery.entry), [tensor]);
       const outcome = storeOutcome({ kind: "result", body: Buffer.from(state) });
       const put = { action: "put" as const, version: checkpoint.version, checkpoint: checkpoint.frame };
-      const terms = { maxIdleMs: IDLE_MS, budgetMs: 1_000, patienceMs: 1_000 };
+      const terms = { maxIdleMs: IDLE_MS, budgetMs: 1_000, patienceMs: 1_000, world: realWorld };
       return settle({ queue, bus: silentBus, replies: repliesOf(lab), states, ...terms }, [
         { delivery, outcome, state: put, deadReason: undefined, checkpoint },
       ]);

@@ -52,7 +52,7 @@ afterAll(async () => {
 async function connected(durability: "strict" | "replicated") {
   const redis = connectRedis({ url: `redis://127.0.0.1:${primary.port}`, name: "gw", durability, log: silentLog });
   open.push(redis);
-  await whenReady(redis, AbortSignal.timeout(10_000));
+  await whenReady(redis, AbortSignal.timeout(60_000));
   return redis;
 }
 

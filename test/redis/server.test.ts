@@ -33,7 +33,7 @@ afterAll(async () => {
 async function checked({ port }: RedisNode = server, durability: Durability = "strict", log = silentLog, user = "") {
   const redis = connectRedis({ url: `redis://${user}127.0.0.1:${port}`, name: "checker", durability, log });
   open.push(redis);
-  await whenReady(redis, AbortSignal.timeout(10_000));
+  await whenReady(redis, AbortSignal.timeout(60_000));
   await checkServer(redis, log);
   return redis;
 }

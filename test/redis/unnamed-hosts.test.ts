@@ -30,14 +30,14 @@ describe.each(["unknown-endpoint", "hostname"])("a Cluster whose nodes name port
   beforeAll(async () => {
     cluster = await startRedisCluster({ bind: `127.0.0.1 ${ASKED}`, "cluster-preferred-endpoint-type": type });
     url = cluster.url.replaceAll("127.0.0.1", ASKED);
-  }, 120_000);
+  });
   afterAll(() => cluster.dispose());
 
   async function opened() {
     const redis = connectRedis({ url, name: "gw", log: silentLog });
     const hosts = new Set<unknown>();
     redis.on("+node", ({ options }: Redis) => hosts.add(options.host));
-    await whenReady(redis, AbortSignal.timeout(20_000));
+    await whenReady(redis, AbortSignal.timeout(60_000));
     return { redis, hosts };
   }
 
@@ -121,7 +121,7 @@ describe("a fleet over a master that has met no other node", () => {
       async () => (await fetch(`${url}/v2/models/simple/ready`).catch(() => undefined))?.ok === true,
       PATIENCE_MS,
     );
-  }, 120_000);
+  });
   afterAll(async () => {
     await fleet.dispose();
     await redis.dispose();

@@ -30,7 +30,7 @@ beforeAll(async () => {
   watched = await startWatchedRedis();
   cluster = await startRedisCluster();
   lone = await startLoneMaster("lone", folder);
-}, 120_000);
+});
 afterAll(async () => {
   await Promise.all([server.dispose(), watched.dispose(), cluster.dispose(), lone.dispose()]);
   rmSync(folder, { recursive: true, force: true });
@@ -59,7 +59,7 @@ describe.each(Object.keys(urls))("a URL of the kind %s", (kind) => {
   it("leads to scripts and blocking reads, whichever slots their keys have", async () => {
     expect(redisUrlFault(url())).toBeUndefined();
     const redis = connectRedis({ url: url(), name: "gw", log: silentLog });
-    await whenReady(redis, AbortSignal.timeout(20_000));
+    await whenReady(redis, AbortSignal.timeout(60_000));
     const slots = new Set<number>();
     for (const lane of lanes(8, "passed")) {
       const { ready } = laneKeys(lane);
@@ -70,7 +70,7 @@ describe.each(Object.keys(urls))("a URL of the kind %s", (kind) => {
         { key: ready, commands: redis },
       );
       try {
-        await whenReady(reader, AbortSignal.timeout(20_000));
+        await whenReady(reader, AbortSignal.timeout(60_000));
         const reading = waitForNew(reader, "w.1", lanesByKey([lane]), BLOCK_MS);
         const blocked = async () => {
           const infos = await Promise.all(mastersOf(redis).map((master) => master.info("clients")));
@@ -93,7 +93,7 @@ describe.each(Object.keys(urls))("a URL of the kind %s", (kind) => {
 
   it("leads to scripts that the servers have forgotten", async () => {
     const redis = connectRedis({ url: url(), name: "gw", log: silentLog });
-    await whenReady(redis, AbortSignal.timeout(20_000));
+    await whenReady(redis, AbortSignal.timeout(60_000));
     for (const lane of lanes(5, "forgotten")) {
       await Promise.all(mastersOf(redis).map((master) => master.script("FLUSH")));
       const [admission] = await admit(redis, { gateway: "gw", limits: LIMITS }, [applicant(lane, "r1", "body")]);

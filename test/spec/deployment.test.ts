@@ -20,7 +20,7 @@ describe("the deployment record", () => {
   beforeAll(async () => {
     server = await startRedis();
     redis = connectRedis({ url: server.url, name: "test", log: silentLog });
-    await whenReady(redis, AbortSignal.timeout(10_000));
+    await whenReady(redis, AbortSignal.timeout(60_000));
   });
   afterAll(async () => {
     leaving.abort();
@@ -45,7 +45,7 @@ describe("the deployment record", () => {
     const before = await joined();
     const secret = before.secret();
     await redis.flushall();
-    await expect.poll(() => redis.hgetBuffer(registryKeys.deployment, "secret"), { timeout: 10_000 }).toEqual(secret);
+    await expect.poll(() => redis.hgetBuffer(registryKeys.deployment, "secret")).toEqual(secret);
     const late = await joined();
     expect([late.secret(), before.secret()]).toEqual([secret, secret]);
   });
@@ -75,7 +75,7 @@ describe("the deployment record of a Redis of its own", () => {
   beforeEach(async () => {
     server = await startRedis();
     redis = connectRedis({ url: server.url, name: "test", log: silentLog });
-    await whenReady(redis, AbortSignal.timeout(10_000));
+    await whenReady(redis, AbortSignal.timeout(60_000));
   });
   afterEach(async () => {
     redis.disconnect();

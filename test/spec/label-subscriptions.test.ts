@@ -1,7 +1,7 @@
 /** Reading the streams of all jobs with a label straight from NATS. */
 import { readFileSync } from "node:fs";
 import { connect, credsAuthenticator, Events, type NatsConnection } from "nats";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { freePort } from "../support/fleet/port.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { subjectOfLabel, submitLabelled, tokenOf } from "../support/streams/labels.js";
@@ -13,9 +13,6 @@ import {
   type Subscription,
 } from "../support/streams/subscriber.js";
 import { until } from "../support/until.js";
-
-// Some wait for processes to start.
-vi.setConfig({ testTimeout: 60_000 });
 
 const MODEL = "gen-mha";
 const CAPTURE = { BATON_CAPTURE_TTL_MS: "600000", BATON_TENANT_HEADER: "x-tenant" };

@@ -222,7 +222,7 @@ describe("a recurrent model without a configuration", () => {
     rmSync(join(fleet.folder, "models/rnn-lstm/config.pbtxt"));
     await fleet.addWorker();
     await fleet.whenServing();
-  }, 120_000);
+  });
   afterAll(() => fleet.dispose());
 
   it("is served stateless, with the graph's own inputs, outputs and shapes", async () => {

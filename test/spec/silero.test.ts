@@ -27,7 +27,7 @@ describe("Silero VAD", () => {
     const env = { BATON_LOG_LEVEL: "debug" };
     fleet = await startFleet({ gateways: 1, workers: 1, models: Object.keys(sileros), repository, env });
     await fleet.whenServing();
-  }, 120_000);
+  });
   afterAll(async () => {
     await fleet.dispose();
     rmSync(folder, { recursive: true });
@@ -77,7 +77,7 @@ describe("Silero VAD with a line of configuration", () => {
   beforeAll(async () => {
     fleet = await startFleet({ gateways: 1, workers: 1, models, repository: sileroRepository(folder, ALONE) });
     await fleet.whenServing();
-  }, 120_000);
+  });
   afterAll(async () => {
     await fleet.dispose();
     rmSync(folder, { recursive: true });

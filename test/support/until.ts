@@ -1,7 +1,7 @@
 /** Waiting for something by looking again and again, for what tells nobody when it happens. */
 
 /** Less than a test's own limit, so that the error says what the test waited in. */
-const PATIENCE_MS = 25_000;
+const PATIENCE_MS = 60_000;
 
 export interface Patience {
   /** How long to go on looking, in ms. */

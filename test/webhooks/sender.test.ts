@@ -102,7 +102,7 @@ describe("Sender", () => {
     const { port: kept } = lasting.address() as AddressInfo;
     expect(await sender.send(`http://127.0.0.1:${kept}/`, {}, "{}")).toMatchObject({ status: 204 });
     expect(open.size).toBe(1);
-    await expect.poll(() => open.size, { timeout: 30_000 }).toBe(0);
+    await expect.poll(() => open.size).toBe(0);
     await sender.close();
     await new Promise<void>((resolve) => lasting.close(() => resolve()));
   }, 40_000);

@@ -35,7 +35,7 @@ describe("a sequence that idles out", () => {
     const begunAt = Date.now();
     await step(served.url, "chain", 7, 1, { start: true });
     await step(served.url, "chain", 7, 1);
-    await expect.poll(() => receiver.at("/acme").length, { timeout: 30_000 }).toBe(1);
+    await expect.poll(() => receiver.at("/acme").length).toBe(1);
     const [received] = receiver.at("/acme");
     if (received === undefined) throw new Error("nothing came");
     const { type, data } = verified(received, secret);

@@ -9,6 +9,7 @@ import { decodeFrame, type Frame } from "#shared/frame.js";
 import type { Delivery } from "#shared/queue/entry.js";
 import type { Taken } from "#shared/queue/work/stream.js";
 import { Signal } from "#shared/signal.js";
+import { realWorld } from "#shared/world.js";
 import type { StateLookup } from "../sequence/states.js";
 
 /**
@@ -65,7 +66,7 @@ export type Left = Pick<Delivery, "key" | "lane" | "entry">;
 
 export class Holdings {
   /** Notified when there may be something new to plan. */
-  readonly arrived = new Signal();
+  readonly arrived: Signal;
   /** Notified when there may be room for more. */
   readonly taken: { notify(): void };
   /** By the key of the delivery, oldest first. */
@@ -73,7 +74,8 @@ export class Holdings {
   /** What was left, by its key, and when, on `performance.now()`'s clock. */
   readonly #left = new Map<string, { readonly located: Left; readonly at: number }>();
 
-  constructor(taken: { notify(): void } = new Signal()) {
+  constructor(taken: { notify(): void } = new Signal(), world = realWorld) {
+    this.arrived = new Signal(world);
     this.taken = taken;
   }
 
@@ -167,7 +169,13 @@ export class Holdings {
  * @param expiresAt when the step must no longer begin, on `performance.now()`'s clock
  * @throws Error for a frame that no gateway of this version has written
  */
-export function hold(delivery: Delivery, expiresAt: number, batching: Batching, state: Promise<StateLookup>): Held {
+export function hold(
+  delivery: Delivery,
+  expiresAt: number,
+  batching: Batching,
+  state: Promise<StateLookup>,
+  world = realWorld,
+): Held {
   const request = decodeFrame(delivery.frame);
   const { batched, shared } = batching;
   const rowed = batched ? request.tensors.find(({ name }) => !shared.has(name)) : undefined;
@@ -182,7 +190,7 @@ export function hold(delivery: Delivery, expiresAt: number, batching: Batching, 
     rows: rowed?.shape[0] ?? 1,
     shapeKey: shapes.join(";"),
     sequence: delivery.sequence,
-    arrivedAt: performance.now(),
+    arrivedAt: world.now(),
     expiresAt,
   };
 }

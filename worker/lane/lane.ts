@@ -19,6 +19,7 @@ import type { RedisClocks } from "#shared/redis/clock.js";
 import { isReplyError } from "#shared/redis/script.js";
 import { callGroups } from "#shared/redis/slots.js";
 import { retrying } from "#shared/retry.js";
+import { realWorld, type World } from "#shared/world.js";
 import { States, type Sleeping } from "../sequence/states.js";
 import { Holdings, hold, type Arrival, type Batching, type Held, type Intake } from "./holdings.js";
 import type { OutageGuard } from "./outage-guard.js";
@@ -49,6 +50,7 @@ export interface LaneSettings {
   readonly sleeping?: Sleeping;
   /** Is notified when there may be room for more steps. */
   readonly room: Reading["room"];
+  readonly world?: World;
   readonly log: Logger;
 }
 
@@ -63,6 +65,7 @@ export interface LaneContext {
   /** How many workers the fleet has, as far as this one knows. */
   readonly living: () => number;
   readonly maxIdleMs: number | undefined;
+  readonly world: World;
   readonly log: Logger;
 }
 
@@ -99,19 +102,20 @@ const OWNED_LIMIT = 1_000;
 
 /** Makes what a model's lanes share, and connects to nothing. */
 export function laneContext(settings: LaneSettings): LaneContext {
-  const { queue, bus, replies, clocks, maxIdleMs, history, outageGuard, models, living, stateCacheBytes, room, log } =
-    settings;
-  const states = new States(queue, stateCacheBytes, settings.sleeping);
+  const { queue, bus, replies, clocks, maxIdleMs, history, outageGuard, models, living, log } = settings;
+  const { world = realWorld } = settings;
+  const states = new States(queue, settings.stateCacheBytes, settings.sleeping, world);
   const patienceMs = queue.redis.isCluster ? CLUSTER_PATIENCE_MS : SETTLE_BUDGET_MS;
   return {
     queue,
-    holdings: new Holdings(room),
-    settler: { queue, bus, replies, states, maxIdleMs, history, budgetMs: SETTLE_BUDGET_MS, patienceMs },
+    holdings: new Holdings(settings.room, world),
+    settler: { queue, bus, replies, states, maxIdleMs, history, budgetMs: SETTLE_BUDGET_MS, patienceMs, world },
     clocks,
     outageGuard,
     models,
     living,
     maxIdleMs,
+    world,
     log,
   };
 }
@@ -203,7 +207,7 @@ export class RunningLane implements Intake {
    * cannot take is set aside.
    */
   #parse(deliveries: readonly Delivery[]): Held[] {
-    const { settler, clocks } = this.#context;
+    const { settler, clocks, world } = this.#context;
     const lookups = settler.states.lookUp(deliveries);
     return deliveries.flatMap((delivery, i) => {
       const state = lookups[i];
@@ -213,7 +217,7 @@ export class RunningLane implements Intake {
         // this step for what it is not.
         if (!this.#work.accepts(delivery)) throw new TypeError("not of this kind");
         const deadlineAt = clocks.of(bucketTag(delivery.bucket)).toLocal(delivery.deadlineAt);
-        return [hold(delivery, deadlineAt, this.#work.batching, state)];
+        return [hold(delivery, deadlineAt, this.#work.batching, state, world)];
       } catch {
         this.#setAside([delivery]);
         return [];
@@ -231,21 +235,21 @@ export class RunningLane implements Intake {
   }
 
   #setAside(entries: readonly Located[]): void {
-    const { queue, holdings, log } = this.#context;
+    const { queue, holdings, world, log } = this.#context;
     log.error({ entries: entries.map(({ entry }) => entry) }, "unreadable entries set aside");
     discard(queue, entries).catch((error: unknown) => {
       log.warn({ error: String(error) }, "discard failed; it will be tried again");
       const left = entries.map(({ lane, entry }) => ({ lane, entry, key: deliveryKey(lane, entry) }));
-      holdings.leave(left, performance.now());
+      holdings.leave(left, world.now());
     });
   }
 
   /** @returns how many steps that had not begun went back to the queue */
   #handBack(): Promise<number> {
-    const { queue, holdings } = this.#context;
+    const { queue, holdings, world } = this.#context;
     const unbegun = [...holdings.waiting, ...holdings.suspects].map(({ delivery }) => delivery);
     holdings.drop(unbegun.map(({ key }) => key));
-    return retrying(() => release(queue, unbegun), { budgetMs: RELEASE_BUDGET_MS });
+    return retrying(() => release(queue, unbegun), { budgetMs: RELEASE_BUDGET_MS, world });
   }
 
   /**
@@ -253,20 +257,20 @@ export class RunningLane implements Intake {
    * next worker that hears of them goes on with them.
    */
   #leaveStreams(): Promise<unknown> {
-    const { queue, holdings } = this.#context;
+    const { queue, holdings, world } = this.#context;
     holdings.drop(holdings.keys());
     const leave = async () => {
       const owned = await ownedByLane(queue.redis, queue.consumer, lanesOf(queue));
       const lanes = owned.map(({ lane }) => lane);
       if (lanes.length > 0) await bury(queue.redis, queue.consumer, { why: "leaving" }, lanes);
     };
-    return retrying(leave, { budgetMs: RELEASE_BUDGET_MS });
+    return retrying(leave, { budgetMs: RELEASE_BUDGET_MS, world });
   }
 
   /** @returns how many steps went back that Redis had given this worker without its knowledge */
   async #releaseUnseen(): Promise<number> {
-    const { queue } = this.#context;
-    const budget = { budgetMs: RELEASE_BUDGET_MS };
+    const { queue, world } = this.#context;
+    const budget = { budgetMs: RELEASE_BUDGET_MS, world };
     const read = async (lanes: readonly Lane[]) => {
       try {
         return (await readOwned(queue.redis, queue.consumer, lanesByKey(lanes), OWNED_LIMIT)).deliveries;

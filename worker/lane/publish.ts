@@ -4,7 +4,6 @@
  * numbered, and beats between them say that the worker lives, so a gateway notices what it misses.
  * While this worker cannot reach NATS, it leaves the names of what it commits in Redis.
  */
-import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
 import type { StoredOutcome } from "#shared/contract/outcome.js";
 import {
@@ -22,6 +21,7 @@ import { replySubject } from "#shared/queue/keys.js";
 import { noteUnpublished } from "#shared/queue/work/note-unpublished.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay, retrying } from "#shared/retry.js";
+import { realWorld, type World } from "#shared/world.js";
 import { ReplyChannels, type Due } from "./reply-channels.js";
 
 export interface Publication {
@@ -35,6 +35,7 @@ export interface PublisherSettings {
   readonly redis: RedisClient;
   /** The deployment's, which the tags of messages are made with. */
   readonly secret: () => Buffer;
+  readonly world?: World;
   readonly log: Logger;
 }
 
@@ -53,8 +54,9 @@ const NAME_BYTES = 255;
 /** One for all lanes of a worker process: a channel joins a process and a gateway. */
 export class ReplyPublisher {
   readonly #settings: PublisherSettings;
-  readonly #sender = randomBytes(8).toString("hex");
-  readonly #channels = new ReplyChannels(this.#sender);
+  readonly #world: World;
+  readonly #sender: string;
+  readonly #channels: ReplyChannels;
   /** Keys by gateway, and the secret that they were made with. */
   #keys = new Map<string, Buffer>();
   #secret: Buffer | undefined;
@@ -63,6 +65,9 @@ export class ReplyPublisher {
 
   constructor(settings: PublisherSettings) {
     this.#settings = settings;
+    this.#world = settings.world ?? realWorld;
+    this.#sender = this.#world.hex(8);
+    this.#channels = new ReplyChannels(this.#sender);
   }
 
   /**
@@ -105,7 +110,7 @@ export class ReplyPublisher {
   async beatWhileOpen(signal: AbortSignal): Promise<void> {
     const { bus } = this.#settings;
     while (!signal.aborted) {
-      await delay(BEAT_MS, signal);
+      await delay(BEAT_MS, signal, this.#world);
       if (!bus.isUp()) continue;
       const connections = bus.connections();
       const due = connections === this.#connections && !signal.aborted ? this.#channels.beat() : this.#channels.all();
@@ -126,7 +131,7 @@ export class ReplyPublisher {
     const { redis, log } = this.#settings;
     const names = replies.map(({ name }) => name);
     try {
-      await retrying(() => noteUnpublished(redis, gateway, names), { budgetMs: NOTE_BUDGET_MS });
+      await retrying(() => noteUnpublished(redis, gateway, names), { budgetMs: NOTE_BUDGET_MS, world: this.#world });
     } catch (error) {
       log.warn({ gateway, error: String(error) }, "outcomes were committed, but their gateway could not be told");
       this.#channels.skip(gateway);

@@ -15,6 +15,7 @@ import { createGroup } from "#shared/queue/work/create-group.js";
 import { readOwned, waitForNew, type LanesByKey, type Taken } from "#shared/queue/work/stream.js";
 import { take } from "#shared/queue/work/take.js";
 import { Signal } from "#shared/signal.js";
+import { realWorld, type World } from "#shared/world.js";
 import type { Intake } from "./holdings.js";
 
 /** A model that is read for. */
@@ -29,6 +30,7 @@ export interface ReaderSettings {
   /** For short commands: it ends a read that blocks in vain. */
   readonly commands: RedisClient;
   readonly consumer: string;
+  readonly world?: World;
   readonly log: Logger;
 }
 
@@ -61,19 +63,27 @@ const TAKEN_BYTES = 1_048_576;
 const EXPECTED_SHRINKS = 0.75;
 /** The id of a connection whose id the server does not tell; none has it. */
 const UNKNOWN = 0;
+/**
+ * So long after a connection was lost this worker asks again what it owns, in ms: Redis may still
+ * hold a read of that connection blocked, or be sent it late, and give its entries to nobody.
+ */
+const AGAIN_MS = [1_500, 5_000, 20_000] as const;
 /** Most entries of each lane asked for when this worker may own some without knowing. */
 const OWNED_LIMIT = 1_000;
 
 export class Reader {
   /** To be notified when a model may have room for more. */
-  readonly room = new Signal();
+  readonly room: Signal;
   readonly #settings: ReaderSettings;
+  readonly #world: World;
   readonly #sources: Source[] = [];
   /**
    * Those of which this worker may own entries that it has not seen: all of them at the beginning
    * of every connection, since the reply to the last read of the one before may be lost.
    */
   readonly #unasked = new Set<Source>();
+  /** When it is asked again after the loss of a connection, on the world's clock; the next first. */
+  #againAt: readonly number[] = [];
   /** Sources whose last read found something, in the order in which they are asked. */
   readonly #warm = new Set<Source>();
   /** Sources of which the last read of several lanes found something. */
@@ -98,6 +108,8 @@ export class Reader {
 
   constructor(settings: ReaderSettings) {
     this.#settings = settings;
+    this.#world = settings.world ?? realWorld;
+    this.room = new Signal(this.#world);
   }
 
   /** Reads for this model, too, from now on. */
@@ -114,7 +126,7 @@ export class Reader {
     this.room.notify();
     const running = this.#running ?? Promise.resolve();
     do await this.#unblock();
-    while (!(await within(UNBLOCK_EVERY_MS, running)));
+    while (!(await within(UNBLOCK_EVERY_MS, running, this.#world)));
     this.#settings.redis.disconnect();
   }
 
@@ -123,9 +135,14 @@ export class Reader {
     const { signal } = this.#stopping;
     const unasked = this.#unasked;
     while (!signal.aborted) {
-      const watchdog = watchSilence(redis);
+      const stopWatching = watchSilence(redis, this.#world);
       try {
         if (redis.status !== "ready") await whenReady(redis, signal);
+        const [again = Infinity] = this.#againAt;
+        if (again <= this.#world.now()) {
+          this.#againAt = this.#againAt.slice(1);
+          for (const source of this.#sources) unasked.add(source);
+        }
         if (unasked.size > 0) await this.#readOwned();
         else await this.#readNew();
       } catch (error) {
@@ -135,9 +152,10 @@ export class Reader {
         if (isReplyError(error, "NOGROUP")) await this.#createGroups();
         else log.debug({ error: String(error) }, "read failed");
         for (const source of this.#sources) unasked.add(source);
-        await delay(20, signal);
+        this.#againAt = AGAIN_MS.map((ms) => this.#world.now() + ms);
+        await delay(20, signal, this.#world);
       } finally {
-        clearInterval(watchdog);
+        stopWatching();
       }
     }
   }
@@ -164,7 +182,7 @@ export class Reader {
     }
     const open = this.#sources.filter(({ intake }) => intake.room() > 0);
     if (open.some((source) => this.#warm.has(source))) return;
-    if (open.length === 0) return this.room.wait(performance.now() + BLOCK_MS);
+    if (open.length === 0) return this.room.wait(this.#world.now() + BLOCK_MS);
     await this.#wait(open);
   }
 
@@ -210,7 +228,7 @@ export class Reader {
    * much it finds of other models.
    */
   async #refill(quiet: readonly Source[]): Promise<void> {
-    const now = performance.now();
+    const now = this.#world.now();
     if (quiet.every((source) => now < (this.#noneParkedUntil.get(source) ?? 0))) return;
     for (const source of quiet) this.#noneParkedUntil.set(source, now + PARKED_EVERY_MS);
     const wanted = quiet.map(({ lanes, intake }) => ({ lanes, room: intake.room() }));
@@ -280,7 +298,8 @@ export class Reader {
       await this.room.wait(Infinity);
       if (read.over || !this.#sources.some((source) => !open.includes(source) && source.intake.room() > 0)) continue;
       await this.#unblock();
-      while (this.#client?.id !== UNKNOWN && !(await within(UNBLOCK_EVERY_MS, over))) await this.#unblock();
+      while (this.#client?.id !== UNKNOWN && !(await within(UNBLOCK_EVERY_MS, over, this.#world)))
+        await this.#unblock();
       return;
     }
   }
@@ -332,14 +351,18 @@ function isOf({ lanes }: Source, lane: Lane): boolean {
 /**
  * Replaces the connection each time that nothing has come over it for SILENCE_MS. A connection that
  * is being opened may fall silent like any other.
+ * @returns a function that ends it
  */
-function watchSilence(redis: BlockingReader): NodeJS.Timeout {
+function watchSilence(redis: BlockingReader, world: World): () => void {
   let { stream } = redis;
   let bytes = stream?.bytesRead;
-  return setInterval(() => {
+  const look = () => {
     const open = redis.status === "connect" || redis.status === "ready";
     if (open && redis.stream === stream && stream.bytesRead === bytes) redis.disconnect(true);
     ({ stream } = redis);
     bytes = stream?.bytesRead;
-  }, SILENCE_MS);
+    cancel = world.after(SILENCE_MS, look);
+  };
+  let cancel = world.after(SILENCE_MS, look);
+  return () => cancel();
 }

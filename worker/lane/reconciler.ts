@@ -11,6 +11,7 @@ import { GROUP, laneKeys } from "#shared/queue/keys.js";
 import { cancelRequest } from "#shared/queue/cancel.js";
 import { giveOutcome } from "#shared/queue/give-outcome.js";
 import { delay, retrying } from "#shared/retry.js";
+import type { World } from "#shared/world.js";
 import { bury } from "#shared/queue/work/bury.js";
 import { inLane, lanesOf, type LaneQueue, type ModelQueue } from "#shared/queue/work/lane.js";
 import { beginRound } from "#shared/queue/work/begin-round.js";
@@ -40,6 +41,7 @@ export interface Reconciler {
   readonly living: () => number;
   readonly outageGuard: OutageGuard;
   readonly settler: Pick<Settler, "bus">;
+  readonly world: World;
   readonly log: Logger;
 }
 
@@ -82,13 +84,13 @@ type Looked = "empty" | "taken" | "begun";
 
 /** Takes part in the rounds of the model's lanes until `signal` aborts. */
 export async function reconcileWhileOpen(reconciler: Reconciler, signal: AbortSignal): Promise<void> {
-  const { queue, models, living, log } = reconciler;
+  const { queue, models, living, world, log } = reconciler;
   const lanes = lanesOf(queue);
   const pauseMs = Math.max(EVERY_MS / lanes.length, LOOK_MS * models);
-  const first = Math.floor(Math.random() * lanes.length);
+  const first = Math.floor(world.random() * lanes.length);
   let backoff = 1;
   for (let i = first; !signal.aborted; i++) {
-    await delay(pauseMs * backoff * (0.8 + Math.random() * 0.4), signal);
+    await delay(pauseMs * backoff * (0.8 + world.random() * 0.4), signal, world);
     const lane = lanes[i % lanes.length];
     if (signal.aborted || lane === undefined || queue.redis.status !== "ready") continue;
     try {
@@ -130,7 +132,7 @@ async function reconcile(queue: LaneQueue, reconciler: Reconciler, signal: Abort
   if (entries > 0) await requeueOrphans(queue, log);
   await mendBusy(queue, entries, reconciler, signal);
   if (entries > 0) await buryStrays(queue, reconciler, signal);
-  if (Math.random() < 1 / REAP_EVERY) await reapConsumers(redis, ready, GROUP, CONSUMER_IDLE_MS);
+  if (reconciler.world.random() < 1 / REAP_EVERY) await reapConsumers(redis, ready, GROUP, CONSUMER_IDLE_MS);
   return "begun";
 }
 
@@ -144,11 +146,11 @@ async function requeueOrphans(queue: LaneQueue, log: Logger): Promise<void> {
 /** @param entries how many the lane had just now */
 async function mendBusy(queue: LaneQueue, entries: number, reconciler: Reconciler, signal: AbortSignal): Promise<void> {
   const { redis, lane } = queue;
-  const lot = Math.random();
+  const lot = reconciler.world.random();
   const { live } = laneKeys(lane);
   const count = await redis.zcount(live, "+inf", "+inf");
   if (!isWorthLooking(count, entries, lot)) return;
-  const first = firstOfRound(count, Math.random());
+  const first = firstOfRound(count, reconciler.world.random());
   const busy = await redis.zrange(live, "+inf", "+inf", "BYSCORE", "LIMIT", first, LIMIT);
   // A drain waits for this round. Under load a look takes a while, and a thousand of them would
   // take longer than the drain may.
@@ -196,11 +198,15 @@ export function firstOfRound(count: number, lot: number): number {
 }
 
 /** Leaves what is pending with workers that nobody knows to the living. */
-async function buryStrays(queue: LaneQueue, { outageGuard, log }: Reconciler, signal: AbortSignal): Promise<void> {
+async function buryStrays(
+  queue: LaneQueue,
+  { outageGuard, world, log }: Reconciler,
+  signal: AbortSignal,
+): Promise<void> {
   const found = await strays(queue, await owners(queue));
   if (found.length === 0) return;
-  await delay(STRAY_MS, signal);
-  if (signal.aborted || !outageGuard.silenceCounts(performance.now())) return;
+  await delay(STRAY_MS, signal, world);
+  if (signal.aborted || !outageGuard.silenceCounts(world.now())) return;
   for (const worker of await strays(queue, found)) {
     const buried = await bury(queue.redis, worker, { why: "stray" }, [queue.lane]);
     if (buried) log.warn({ worker }, "nobody knew of a worker that is gone; its steps are free");
@@ -208,12 +214,12 @@ async function buryStrays(queue: LaneQueue, { outageGuard, log }: Reconciler, si
 }
 
 /** Ends the request of a sequence whose queued step is gone, and lets the sequence go on. */
-async function mend(queue: LaneQueue, name: string, { settler, log }: Reconciler): Promise<void> {
+async function mend(queue: LaneQueue, name: string, { settler, world, log }: Reconciler): Promise<void> {
   const address = await mendSequence(queue, name);
   if (address === undefined) return;
   log.error({ request: address.request }, "a queued step was deleted from outside");
   // The sequence will not be found broken again, so no later round knows of this request.
-  await retrying(() => end(queue, settler.bus, address), { budgetMs: END_BUDGET_MS });
+  await retrying(() => end(queue, settler.bus, address), { budgetMs: END_BUDGET_MS, world });
 }
 
 async function end({ redis, streams = false }: LaneQueue, bus: Bus, address: RequestAddress): Promise<void> {

@@ -4,6 +4,7 @@
  */
 import type { Bus } from "#shared/nats/connect.js";
 import { retrying } from "#shared/retry.js";
+import type { World } from "#shared/world.js";
 import { isReplyError } from "#shared/redis/script.js";
 import { callGroups } from "#shared/redis/slots.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
@@ -43,6 +44,7 @@ export interface Settler {
    * that bucket may be away while the others are there.
    */
   readonly patienceMs: number;
+  readonly world: World;
 }
 
 /** How many steps met each fate. */
@@ -80,8 +82,8 @@ export async function settle(settler: Settler, settled: readonly Settled[]): Pro
 }
 
 async function commitAndRemember(settler: Settler, settled: readonly Settled[]): Promise<Fate[]> {
-  const { queue, states, maxIdleMs, history, budgetMs } = settler;
-  const committing = retrying(() => commit(queue, settled, maxIdleMs, history), { budgetMs }).catch(
+  const { queue, states, maxIdleMs, history, budgetMs, world } = settler;
+  const committing = retrying(() => commit(queue, settled, maxIdleMs, history), { budgetMs, world }).catch(
     (error: unknown) => {
       // Redis came back empty: the lane's stream is gone, and there is nothing left to settle.
       if (isReplyError(error, "NOGROUP")) return settled.map((): Fate => "lost");

@@ -19,6 +19,7 @@ import type { RedisClocks } from "#shared/redis/clock.js";
 import { reachesOthers, type RedisClient } from "#shared/redis/connect.js";
 import { OwnConnection } from "#shared/redis/own-connection.js";
 import { delay, retrying } from "#shared/retry.js";
+import { realWorld, type World } from "#shared/world.js";
 import type { OutageGuard } from "../lane/outage-guard.js";
 import { Reclaimer, type HeldModel } from "./reclaimer.js";
 import { callOut, listenForCalls } from "./grave-calls.js";
@@ -40,6 +41,7 @@ export interface LivenessSettings {
   readonly buckets: number;
   /** Is written while beats are answered: a container's health check looks at its age. */
   readonly healthFile: string | undefined;
+  readonly world?: World;
   readonly log: Logger;
 }
 
@@ -52,6 +54,7 @@ const HEALTH_EVERY_MS = 500;
 
 export class Liveness {
   readonly #settings: LivenessSettings;
+  readonly #world: World;
   readonly #connection: OwnConnection;
   readonly #watch: Watch;
   readonly #reclaimer: Reclaimer;
@@ -77,11 +80,12 @@ export class Liveness {
 
   constructor(settings: LivenessSettings) {
     this.#settings = settings;
-    const { redis, bus, log } = settings;
-    this.#connection = new OwnConnection(redis, registryKeys.workers, log, () => this.#wake());
+    const { redis, bus, world = realWorld, log } = settings;
+    this.#world = world;
+    this.#connection = new OwnConnection(redis, registryKeys.workers, log, () => this.#wake(), world);
     const onBuried = (lanes: readonly Lane[]) => bus !== undefined && callOut(bus, lanes);
-    this.#watch = new Watch({ ...settings, connection: this.#connection, onBuried });
-    this.#reclaimer = new Reclaimer(settings);
+    this.#watch = new Watch({ ...settings, world, connection: this.#connection, onBuried });
+    this.#reclaimer = new Reclaimer({ ...settings, world });
   }
 
   /** How many workers the fleet has, this one included, as far as this one knows. */
@@ -107,7 +111,7 @@ export class Liveness {
    */
   async join(announcement: Announcement, lanes: readonly Lane[], budgetMs: number): Promise<void> {
     this.#announced = { announcement, lanes };
-    await retrying(() => this.#announce(), { budgetMs });
+    await retrying(() => this.#announce(), { budgetMs, world: this.#world });
     const { bus } = this.#settings;
     if (bus !== undefined) this.#stopListening = await listenForCalls(bus, (keys) => this.#hear(keys));
     this.#beating = this.#beatWhileOpen();
@@ -117,7 +121,10 @@ export class Liveness {
   async leave(): Promise<void> {
     const { redis, worker } = this.#settings;
     this.#isLeaving = true;
-    await retrying(() => bury(redis, worker, { why: "leaving" }, []), { budgetMs: LEAVE_BUDGET_MS });
+    await retrying(() => bury(redis, worker, { why: "leaving" }, []), {
+      budgetMs: LEAVE_BUDGET_MS,
+      world: this.#world,
+    });
   }
 
   /** Ends the beats, and leaves to others whatever is still this worker's. */
@@ -138,14 +145,14 @@ export class Liveness {
         left.map(({ lane }) => lane),
       );
     };
-    await retrying(depart, { budgetMs: LEAVE_BUDGET_MS });
+    await retrying(depart, { budgetMs: LEAVE_BUDGET_MS, world: this.#world });
   }
 
   async #beatWhileOpen(): Promise<void> {
     while (!this.#ended.signal.aborted) {
       this.#nap = new AbortController();
       await this.#beat();
-      if (!this.#ended.signal.aborted) await delay(this.#pause(), this.#nap.signal);
+      if (!this.#ended.signal.aborted) await delay(this.#pause(), this.#nap.signal, this.#world);
     }
   }
 
@@ -158,9 +165,9 @@ export class Liveness {
   #hear(keys: readonly string[]): void {
     if (this.#isCalled || !this.#reclaimer.serves(keys)) return;
     this.#isCalled = true;
-    const now = performance.now();
-    this.#followedAt = followsAt(now, this.#followedAt, this.#living, Math.random());
-    delay(this.#followedAt - now, this.#ended.signal)
+    const now = this.#world.now();
+    this.#followedAt = followsAt(now, this.#followedAt, this.#living, this.#world.random());
+    delay(this.#followedAt - now, this.#ended.signal, this.#world)
       .then(() => this.#wake())
       .catch((error: unknown) => this.#settings.log.debug({ error: String(error) }, "a call to a grave failed"));
   }
@@ -168,14 +175,14 @@ export class Liveness {
   /** How long to wait for the next beat, in ms. One that decides about a worker comes soonest. */
   #pause(): number {
     if (this.#watch.isCurious) return APART_MS;
-    return beatEvery(this.#living, this.#settings.leaseMs) * (1 - JITTER + Math.random() * 2 * JITTER);
+    return beatEvery(this.#living, this.#settings.leaseMs) * (1 - JITTER + this.#world.random() * 2 * JITTER);
   }
 
   async #beat(): Promise<void> {
     const { redis, worker, outageGuard, leaseMs, log } = this.#settings;
     const { name } = this.#connection;
-    const mayAsk = !this.#isLooking && outageGuard.silenceCounts(performance.now());
-    const asks = mayAsk && (this.#watch.isCurious || Math.random() < asksWith(this.#living));
+    const mayAsk = !this.#isLooking && outageGuard.silenceCounts(this.#world.now());
+    const asks = mayAsk && (this.#watch.isCurious || this.#world.random() < asksWith(this.#living));
     const silentMs = asks ? silenceAfter(this.#living, leaseMs) : undefined;
     const connection = name === this.#noted ? undefined : name;
     this.#isCalled = false;
@@ -194,7 +201,7 @@ export class Liveness {
 
   async #answered(answer: BeatAnswer, name: string | undefined): Promise<void> {
     const { clocks, outageGuard } = this.#settings;
-    const now = performance.now();
+    const now = this.#world.now();
     clocks.of(registryKeys.workers).observe(answer.redisNow);
     outageGuard.answered(now);
     this.#touch(now);
@@ -243,7 +250,7 @@ export class Liveness {
       for (const [lane, unbegun] of byLane(holdings.unbegun())) {
         const owned = new Set(await ownedEntries(inLane(queue, lane)));
         const lost = unbegun.filter(({ entry }) => !owned.has(entry));
-        holdings.leave(lost, performance.now());
+        holdings.leave(lost, this.#world.now());
         if (lost.length > 0) log.warn({ steps: lost.length }, "steps were taken over: this worker counted as dead");
       }
     }
@@ -256,7 +263,7 @@ export class Liveness {
    */
   #fence(error: unknown): void {
     const { redis, outageGuard, leaseMs, log } = this.#settings;
-    const now = performance.now();
+    const now = this.#world.now();
     if (outageGuard.silentFor(now) <= leaseMs * FENCE || reachesOthers(redis)) return;
     this.#isFenced = true;
     let steps = 0;

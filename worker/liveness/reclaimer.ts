@@ -12,6 +12,7 @@ import { takeBack } from "#shared/queue/work/take-back.js";
 import { takeFrom } from "#shared/queue/work/take-from.js";
 import type { RedisClocks } from "#shared/redis/clock.js";
 import { delay } from "#shared/retry.js";
+import type { World } from "#shared/world.js";
 import type { Holdings, Intake } from "../lane/holdings.js";
 
 /** What liveness needs of a model whose lanes are open. */
@@ -24,6 +25,7 @@ export interface HeldModel {
 export interface ReclaimerSettings {
   readonly clocks: RedisClocks;
   readonly leaseMs: number;
+  readonly world: World;
   readonly log: Logger;
 }
 
@@ -98,7 +100,7 @@ export class Reclaimer {
    * @param all also what was given up since: this worker was cut off, and is back
    */
   takeBack(all: boolean): void {
-    const now = performance.now();
+    const now = this.#settings.world.now();
     for (const { queue, holdings, intake } of this.#models) {
       const left = holdings
         .leftBy(all ? now : now - this.#settings.leaseMs)
@@ -128,15 +130,15 @@ export class Reclaimer {
   }
 
   async #empty(ready: string, { lane, model }: OpenLane, grave: Grave, living: number): Promise<void> {
-    const { clocks, leaseMs, log } = this.#settings;
+    const { clocks, leaseMs, world, log } = this.#settings;
     const { holdings, intake } = model;
     const queue = inLane(model.queue, lane);
-    const until = performance.now() + leaseMs;
-    while (this.#lanes.has(ready) && performance.now() < until) {
+    const until = world.now() + leaseMs;
+    while (this.#lanes.has(ready) && world.now() < until) {
       const room = intake.suspectRoom();
       if (room > 0) {
         const share = Math.min(room, Math.max(FEWEST, Math.ceil(room / living)));
-        const notAfter = clocks.of(ready).toRedis(performance.now()) + leaseMs / 3;
+        const notAfter = clocks.of(ready).toRedis(world.now()) + leaseMs / 3;
         const found = await takeFrom(queue, grave.worker, share, notAfter);
         // A worker that was declared dead and is back may have taken its own again meanwhile.
         const fresh = found.deliveries.filter(({ key }) => !holdings.has(key));
@@ -148,7 +150,8 @@ export class Reclaimer {
         if (found.said === "empty") await queue.redis.zrem(registryKeys.graves, graveText(grave));
         if (found.said !== "more") return;
       }
-      await delay(PAUSE_MS.least + Math.random() * (PAUSE_MS.most - PAUSE_MS.least));
+      const pauseMs = PAUSE_MS.least + world.random() * (PAUSE_MS.most - PAUSE_MS.least);
+      await delay(pauseMs, undefined, world);
     }
   }
 }

@@ -10,6 +10,7 @@ import type { Silent } from "#shared/queue/work/heartbeat.js";
 import { ownedByLane, type OwnedInLane } from "#shared/queue/work/owned.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import type { OwnConnection } from "#shared/redis/own-connection.js";
+import type { World } from "#shared/world.js";
 import type { OutageGuard } from "../lane/outage-guard.js";
 import { judge, worthAsking, type Missing } from "./judge.js";
 
@@ -22,6 +23,7 @@ export interface WatchSettings {
   readonly leaseMs: number;
   /** How many lanes each model version has. */
   readonly buckets: number;
+  readonly world: World;
   /** Is called with the lanes in which a worker that was buried has left entries. */
   readonly onBuried: (lanes: readonly Lane[]) => void;
   readonly log: Logger;
@@ -61,7 +63,7 @@ export class Watch {
 
   /** Whether somebody is to be looked at again soon. */
   get isCurious(): boolean {
-    return this.#missing.size > 0 || this.#due(performance.now()).length > 0;
+    return this.#missing.size > 0 || this.#due(this.#settings.world.now()).length > 0;
   }
 
   /**
@@ -72,10 +74,10 @@ export class Watch {
   async look(told: readonly Silent[], redisNow: number): Promise<number> {
     const { connection, outageGuard, worker, leaseMs } = this.#settings;
     const silent = told.filter((one) => one.worker !== worker);
-    const facts = { silent, own: connection.name, upForMs: connection.upFor(performance.now()) };
+    const facts = { silent, own: connection.name, upForMs: connection.upFor(this.#settings.world.now()) };
     const asked = worthAsking(facts);
     const present = asked.length === 0 ? undefined : await connection.present(asked);
-    const at = performance.now();
+    const at = this.#settings.world.now();
     if (!outageGuard.silenceCounts(at)) {
       this.#missing = new Map();
       return 0;
@@ -83,7 +85,8 @@ export class Watch {
     const late = await this.#lookAgain(at);
     const { dead, missing } = judge(this.#missing, { ...facts, at, redisNow, leaseMs, present });
     this.#missing = missing;
-    const chosen = dead.length <= AT_ONCE ? dead : dead.toSorted(() => Math.random() - 0.5).slice(0, AT_ONCE);
+    const chosen =
+      dead.length <= AT_ONCE ? dead : dead.toSorted(() => this.#settings.world.random() - 0.5).slice(0, AT_ONCE);
     return late + (await Promise.all(chosen.map((one) => this.#bury(one)))).filter(Boolean).length;
   }
 
@@ -122,7 +125,7 @@ export class Watch {
     if (!(await bury(redis, worker, { why: "silent", aliveUntil }, lanes))) return false;
     onBuried(lanes);
     log.info({ worker, steps: stepsIn(left) }, "a worker is gone; its steps are free");
-    const now = performance.now();
+    const now = this.#settings.world.now();
     this.#buried = [...this.#buried, { worker, lanes: served, looks: AGAIN_MS.map((ms) => now + ms) }];
     return true;
   }

@@ -10,6 +10,7 @@ import { FAILED, type Delivery } from "#shared/queue/entry.js";
 import type { Tensor } from "#shared/frame.js";
 import { versionKey } from "#shared/queue/keys.js";
 import { retrying, within } from "#shared/retry.js";
+import { realWorld, type World } from "#shared/world.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
 import { isPointer, type SleepingStates } from "#shared/sleeping-states.js";
 import { callGroups } from "#shared/redis/slots.js";
@@ -42,15 +43,17 @@ export class States {
   readonly #queue: ModelQueue;
   readonly #maxBytes: number;
   readonly #sleeping: Sleeping | undefined;
+  readonly #world: World;
 
   /**
    * @param maxBytes how much memory recent states may take
    * @param sleeping states that lie on disk; undefined where none do
    */
-  constructor(queue: ModelQueue, maxBytes: number, sleeping?: Sleeping) {
+  constructor(queue: ModelQueue, maxBytes: number, sleeping?: Sleeping, world = realWorld) {
     this.#queue = queue;
     this.#maxBytes = maxBytes;
     this.#sleeping = sleeping;
+    this.#world = world;
   }
 
   /**
@@ -78,7 +81,7 @@ export class States {
       const frame = isPointer(stored) ? await this.#sleeping?.read(stored) : stored;
       return frame === undefined ? { kind: "unavailable" } : read(frame, lookup.from);
     };
-    return lookups.map((lookup) => (this.#queue.redis.isCluster ? inTime(end(lookup)) : end(lookup)));
+    return lookups.map((lookup) => (this.#queue.redis.isCluster ? inTime(end(lookup), this.#world) : end(lookup)));
   }
 
   /**
@@ -113,7 +116,7 @@ export class States {
       }
     };
     try {
-      return await retrying(load, { budgetMs: LOAD_BUDGET_MS });
+      return await retrying(load, { budgetMs: LOAD_BUDGET_MS, world: this.#world });
     } catch {
       return undefined; // The connection's own listeners have logged why.
     }
@@ -133,8 +136,8 @@ async function readAll(redis: RedisClient, keys: readonly string[]): Promise<(Bu
 }
 
 /** A batch waits for all of its states, and some of them may lie at a master that is away. */
-async function inTime(lookup: Promise<StateLookup>): Promise<StateLookup> {
-  return (await within(CLUSTER_BUDGET_MS, lookup)) ? lookup : { kind: "unavailable" };
+async function inTime(lookup: Promise<StateLookup>, world: World): Promise<StateLookup> {
+  return (await within(CLUSTER_BUDGET_MS, lookup, world)) ? lookup : { kind: "unavailable" };
 }
 
 /** The sequence has failed, and only a step with START begins it anew. */

@@ -14,7 +14,7 @@ import type { RunResult } from "./host.js";
 import type { Pieces } from "./memory.js";
 import type { WantedOutput } from "./protocol.js";
 import type { Settled } from "../lane/settle.js";
-import { encodeCheckpoint, nameRun } from "#shared/contract/checkpoint.js";
+import { encodeCheckpoint, nameRun, type RunNames } from "#shared/contract/checkpoint.js";
 import { controlTensor } from "./controls.js";
 
 /** A batch that ran. */
@@ -38,6 +38,8 @@ export interface Execution {
 export interface ExecuteLimits {
   /** Most bytes of a checkpoint. Redis's only thread writes it, and all others wait meanwhile. */
   readonly maxStateBytes: number;
+  /** Names the runs of a worker that shares its process with others, in a simulation. */
+  readonly runs?: RunNames;
 }
 
 interface Runnable {
@@ -199,7 +201,7 @@ function takeApart(
   model: ServingModel,
   batch: readonly Runnable[],
   outputs: RunResult["outputs"],
-  { maxStateBytes }: ExecuteLimits,
+  { maxStateBytes, runs }: ExecuteLimits,
 ): Settled[] {
   const rows = batch.map(({ held }) => held.rows);
   let parts: Map<string, Tensor[]>;
@@ -222,7 +224,7 @@ function takeApart(
     const next = model.states.map(({ input, output }) => ({ ...part(output), name: input }));
     const fault = faultOf(model, next);
     if (fault !== undefined) return modelError(held, `the state for the sequence's next step ${fault}`);
-    const checkpoint = encodeCheckpoint(nameRun(delivery.entry), next);
+    const checkpoint = encodeCheckpoint(nameRun(delivery.entry, runs), next);
     if (checkpoint.frame.length > maxStateBytes) {
       return unchanged(
         held,

@@ -2,7 +2,6 @@
  * The work on a tensor model's lanes, in micro-batches: ask the plan what to do, do it, settle it.
  * The model never waits for Redis, because a batch settles while the next one runs.
  */
-import { randomUUID } from "node:crypto";
 import { storeOutcome, outcomeOf } from "#shared/contract/outcome.js";
 import { fixedError } from "#shared/errors.js";
 import type { Delivery } from "#shared/queue/entry.js";
@@ -74,10 +73,10 @@ export class TensorWork implements LaneWork {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { holdings, log } = this.#context;
+    const { holdings, world, log } = this.#context;
     const { exclusive, limits } = this.#settings;
     while (!signal.aborted) {
-      const plan = planBatch(holdings.waiting, holdings.suspects, performance.now(), this.#model.limits);
+      const plan = planBatch(holdings.waiting, holdings.suspects, world.now(), this.#model.limits);
       if (plan.kind !== "run") this.#settleLastBatch();
       switch (plan.kind) {
         case "wait":
@@ -124,8 +123,10 @@ export class TensorWork implements LaneWork {
   #beginToSettle(settled: readonly Settled[]): Promise<unknown> {
     const done: Promise<void> = this.#settleAll(settled).finally(() => this.#unsettled.delete(done));
     this.#unsettled.add(done);
-    const { patienceMs } = this.#context.settler;
-    const counted: Promise<unknown> = within(patienceMs, done).finally(() => this.#settling.delete(counted));
+    const { settler, world } = this.#context;
+    const counted: Promise<unknown> = within(settler.patienceMs, done, world).finally(() =>
+      this.#settling.delete(counted),
+    );
     this.#settling.add(counted);
     return counted;
   }
@@ -138,15 +139,16 @@ export class TensorWork implements LaneWork {
 
   /** Runs a step that may have ended the worker that ran it before. Nothing else runs meanwhile. */
   async #runAlone(suspect: Held): Promise<void> {
-    const { settler, log } = this.#context;
+    const { settler, world, log } = this.#context;
     const { maxRunsAlone, limits } = this.#settings;
     const { request, step } = suspect.delivery;
     try {
       // Only a run is counted, and without its state the step would not run.
       if ((await suspect.state).kind === "unavailable") return this.#leave([suspect]);
-      const run = randomUUID();
+      const run = world.uuid();
       const verdict = await retrying(() => beginAlone(settler.queue, suspect.delivery, maxRunsAlone, run), {
         budgetMs: settler.patienceMs,
+        world,
       });
       if (verdict === "lost") return this.#drop([suspect]);
       if (verdict === "poison") {
@@ -180,7 +182,7 @@ export class TensorWork implements LaneWork {
   #leave(steps: readonly Pick<Held, "delivery">[]): void {
     this.#context.holdings.leave(
       steps.map(({ delivery }) => delivery),
-      performance.now(),
+      this.#context.world.now(),
     );
   }
 

@@ -96,8 +96,7 @@ local calls, laneCount = KEYS[#KEYS], #KEYS - 2
 local number, acknowledged, recordMs = tonumber(ARGV[#ARGV - 2]), tonumber(ARGV[#ARGV - 1]), ARGV[#ARGV]
 -- The last argument of the last request.
 local requestsEnd = #ARGV - 4 - tonumber(ARGV[#ARGV - 3])
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include ../time.lua
 local at = string.format('%.0f', now)
 
 local lanes = {}

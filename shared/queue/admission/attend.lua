@@ -19,6 +19,6 @@ if ARGV[1] == '' then
   redis.call('HDEL', KEYS[1], 'wanted')
   return 'background'
 end
-local time = redis.call('TIME')
-redis.call('HSET', KEYS[1], 'wanted', string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[1])))
+-- include ../time.lua
+redis.call('HSET', KEYS[1], 'wanted', string.format('%.0f', now + tonumber(ARGV[1])))
 return 'attended'

@@ -6,7 +6,6 @@
 --           late: name, and Redis ms until which it counted as living, for each worker whose time
 --                 is over and that nobody has declared dead yet: nobody is left to do so, or Redis
 --                 was just away
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include ../time.lua
 local late = redis.call('ZRANGE', KEYS[1], '-inf', now, 'BYSCORE', 'WITHSCORES')
 return {now, redis.call('GET', KEYS[2]) or '', late}

@@ -7,8 +7,7 @@
 -- include ../load.lua
 -- include ../kept.lua
 local load, most = KEYS[1], tonumber(ARGV[2])
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include ../time.lua
 local due = redis.pcall('ZRANGE', keptKey(load), '-inf', string.format('%.0f', now), 'BYSCORE', 'LIMIT', 0, most)
 if due.err then return 0 end
 local sum = readLoads(load, {'kept'}).kept

@@ -13,8 +13,7 @@
 -- include ../sequence.lua
 local load, open, kept, later = KEYS[1], openKey(KEYS[1]), keptKey(KEYS[1]), laterKey(KEYS[1])
 local cursor, mended = ARGV[1], 0
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include ../time.lua
 
 -- Above this a round counts again only if the number of requests is wrong: for so many, counting
 -- takes Redis a millisecond.

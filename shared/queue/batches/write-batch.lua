@@ -12,12 +12,12 @@
 --           'full'       the tenant has as many open ones as it may
 local key, open, all, ofTenant = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local tenant, id, from, to, isOpen = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1'
-local now = redis.call('GET', key) or ''
-if now ~= to and now ~= from then return 'conflict' end
-if now == '' and from == '' then
+-- include ../time.lua
+local found = redis.call('GET', key) or ''
+if found ~= to and found ~= from then return 'conflict' end
+if found == '' and from == '' then
   if redis.call('SCARD', ofTenant) >= tonumber(ARGV[7]) then return 'full' end
-  local time = redis.call('TIME')
-  redis.call('ZADD', all, 'NX', string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)), id)
+  redis.call('ZADD', all, 'NX', string.format('%.0f', now), id)
 end
 local member = tenant .. ' ' .. id
 if isOpen then

@@ -6,8 +6,7 @@
 --           has set them aside and not noted it
 --   Returns how many models have some
 local tag = ARGV[1]
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include ../time.lua
 
 for i = 2, #ARGV do
   local newest = redis.pcall('XREVRANGE', 'dead:' .. tag .. ':' .. ARGV[i], '+', '-', 'COUNT', 1)

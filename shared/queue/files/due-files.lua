@@ -5,8 +5,7 @@
 --   KEYS[1] due   ARGV[1] most files   ARGV[2] ms until they are given again
 --   Returns {tenant, id, tenant, id, …}
 local due = KEYS[1]
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include ../time.lua
 local taken = {}
 local members = redis.call('ZRANGEBYSCORE', due, '-inf', now, 'LIMIT', 0, ARGV[1])
 for i = 1, #members do

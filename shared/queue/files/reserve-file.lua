@@ -12,8 +12,7 @@
 --           'tenant_bytes', 'all_bytes', 'tenant_files', 'all_files'   which limit is in the way
 --           'gone'   it is not being written any more
 local key, sums, due, tenant, id, bytes = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], tonumber(ARGV[3])
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include ../time.lua
 local state, had = unpack(redis.call('HMGET', key, 'state', 'bytes'))
 if state and state ~= 'writing' then return 'gone' end
 if not state and ARGV[7] == '' then return 'gone' end

@@ -12,8 +12,7 @@ if forMs <= 0 then
 end
 local state, expires = unpack(redis.call('HMGET', KEYS[1], 'state', 'expires'))
 if state ~= 'kept' then return 'unknown' end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include ../time.lua
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', now))
 local isOver = expires ~= '' and tonumber(expires) <= now
 if isOver and not redis.call('ZSCORE', KEYS[2], ARGV[1]) then return 'unknown' end

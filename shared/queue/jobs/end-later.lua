@@ -11,8 +11,8 @@ local load = KEYS[2]
 local base, name = ARGV[1], ARGV[2]
 local stage, made = stageOf(KEYS[1])
 if stage ~= ARGV[3] or stage:sub(-1) == '|' then return 0 end
-local time = redis.call('TIME')
-local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+-- include ../time.lua
+local now = string.format('%.0f', now)
 local bytes = redis.call('HSTRLEN', KEYS[1], 'body')
 dropLater(load, base, name, bytes)
 redis.call('HSET', KEYS[1], 'ended', now, 'failure', ARGV[4])

@@ -5,8 +5,8 @@
 --   Returns a list of name, as in the job's key, and how many requests it has had
 local load = KEYS[1]
 -- include ../later.lua
-local time = redis.call('TIME')
-local before = time[1] * 1000 + math.floor(time[2] / 1000) - ARGV[1]
+-- include ../time.lua
+local before = now - ARGV[1]
 local found = redis.pcall('ZRANGE', laterKey(load), '-inf', string.format('%.0f', before), 'BYSCORE', 'LIMIT', 0, ARGV[2])
 if found.err then return {} end
 local told = {}

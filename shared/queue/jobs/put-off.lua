@@ -11,8 +11,7 @@ local load = KEYS[2]
 local base, name = ARGV[1], ARGV[2]
 local stage, made = stageOf(KEYS[1])
 if stage ~= ARGV[3] or stage:sub(-1) == '|' then return -1 end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include ../time.lua
 local times = redis.call('HINCRBY', KEYS[1], 'refused', 1)
 local wait = math.ceil(math.min(ARGV[4] * 2 ^ math.min(times - 1, 30), tonumber(ARGV[5])) * ARGV[6])
 local bytes = redis.call('HSTRLEN', KEYS[1], 'body')

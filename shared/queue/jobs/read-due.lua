@@ -6,5 +6,5 @@
 local found = redis.call('HMGET', KEYS[1], 'next', 'made')
 local due = found[2] == ARGV[1] and dueOf(found[1], found[2])
 if not due then return nil end
-local time = redis.call('TIME')
-return due - (time[1] * 1000 + math.floor(time[2] / 1000))
+-- include ../time.lua
+return due - now

@@ -6,5 +6,5 @@
 --   Returns a view (view.lua), or nil where there is no such job, or not any more
 local load = KEYS[2]
 -- include view.lua
-local time = redis.call('TIME')
-return viewOf(load, ARGV[3], time[1] * 1000 + math.floor(time[2] / 1000), ARGV[1], ARGV[2], tonumber(ARGV[4]))
+-- include ../time.lua
+return viewOf(load, ARGV[3], now, ARGV[1], ARGV[2], tonumber(ARGV[4]))

@@ -15,8 +15,7 @@ local load = KEYS[2]
 local base, name = ARGV[1], ARGV[2]
 local asked = redis.call('HGET', KEYS[1], 'digest') or redis.call('HGET', KEYS[3], 'digest')
 if asked then return asked == ARGV[4] and 'known' or 'mismatch' end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include ../time.lua
 local fields, wait, bytes = {'digest', ARGV[4], 'request', '', 'made', '0'}, 0, 0
 for a = 8, #ARGV, 2 do
   fields[#fields + 1], fields[#fields + 2] = ARGV[a], ARGV[a + 1]

@@ -13,8 +13,7 @@
 local load = KEYS[3]
 -- include ../job.lua
 local tag, tenant, from, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include ../time.lua
 
 -- The script that ends a request gives the record of its job the same time to live. Without that
 -- the job's is longer by more than this, in ms.

@@ -10,8 +10,7 @@
 --           {'busy', view} {'future', view} {'gone', view}
 --                                       there is no such checkpoint (view.lua)
 -- include view.lua
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include ../time.lua
 local seq = sequenceOf(ARGV[1], ARGV[2])
 if not isThere(seq, now) then return {'unknown'} end
 local said, number, version = checkpointAfter(ARGV[1], ARGV[2], seq, ARGV[3])

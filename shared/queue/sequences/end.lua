@@ -13,8 +13,7 @@
 local base, name = ARGV[1], ARGV[2]
 local before = answeredBefore(ARGV[3], ARGV[4])
 if before then return before end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include ../time.lua
 local seq = sequenceOf(base, name)
 if not isThere(seq, now) then return {'unknown'} end
 local view = viewOf(base, name, seq)

@@ -22,8 +22,7 @@
 local base, oldName, newName = ARGV[1], ARGV[2], ARGV[3]
 local before = answeredBefore(ARGV[7], ARGV[8])
 if before then return before end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include ../time.lua
 
 lookUpSequences(base, {oldName, newName})
 local old, new = sequenceOf(base, oldName), sequenceOf(base, newName)

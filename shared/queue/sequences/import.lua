@@ -17,8 +17,7 @@
 -- include once.lua
 -- include making.lua
 local base, name, version, idle = ARGV[1], ARGV[2], ARGV[5], tonumber(ARGV[6])
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include ../time.lua
 local key = versionKey(base, name, version)
 local function without(answer)
   if version ~= '' then redis.call('UNLINK', key) end

@@ -12,8 +12,7 @@
 -- include view.lua
 local AT_ONCE, MOST_LOOKED = 100, 2000
 local base, cursor, after, most, version = ARGV[1], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include ../time.lua
 local views, looked = {}, 0
 repeat
   local reply = redis.call('HSCAN', KEYS[1], cursor, 'MATCH', ARGV[2] .. ':*', 'COUNT', AT_ONCE)

@@ -23,8 +23,8 @@
 --           {'unknown'}  there is no such delivery to be replayed
 local log, key, ended, pending = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local message, run, ttl, tenant = ARGV[1], ARGV[2], ARGV[3], ARGV[5]
-local time = redis.call('TIME')
-local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+-- include ../time.lua
+local now = string.format('%.0f', now)
 local known = redis.call('HMGET', key, 'run', 'state')
 local reply = {'begun'}
 

@@ -7,8 +7,7 @@
 --   ARGV[1] worker   ARGV[2] announcement (JSON)   ARGV[3] lease ms   ARGV[4] its connection or ''
 --   ARGV[5] its lanes' graves, however many
 --   Returns Redis ms
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include ../time.lua
 redis.call('ZADD', KEYS[1], now + tonumber(ARGV[3]), ARGV[1])
 redis.call('HSET', KEYS[3], ARGV[1], ARGV[2])
 if ARGV[4] ~= '' then redis.call('HSET', KEYS[4], ARGV[1], ARGV[4]) end

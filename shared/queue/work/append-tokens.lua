@@ -32,8 +32,7 @@
 local MOST_OWNED = 1088
 local LOOK, FINAL, SEEN = '0', '1', '2'
 local group, consumer, heed = ARGV[1], ARGV[2], ARGV[3] == '1'
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include ../time.lua
 
 local lanes = {}
 for i = 1, #KEYS do

@@ -21,8 +21,7 @@ local worker, why = ARGV[1], ARGV[2]
 local alive = tonumber(redis.call('ZSCORE', KEYS[1], worker) or '-1')
 if why == 'silent' and alive ~= tonumber(ARGV[3]) or why == 'stray' and alive >= 0 then return 'lives' end
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include ../time.lua
 for i = 5, #ARGV do redis.call('ZADD', KEYS[2], now, ARGV[i]) end
 redis.call('ZADD', KEYS[5], 'NX', now, worker)
 if why == 'leaving' then redis.call('SADD', KEYS[7], worker) end

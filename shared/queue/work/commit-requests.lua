@@ -19,8 +19,8 @@ local load, laneCount = KEYS[#KEYS], #KEYS - 1
 local group, consumer = ARGV[1], ARGV[2]
 local first = 4 + 4 * laneCount
 local count = (#ARGV - first) / 8
-local time = redis.call('TIME')
-local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+-- include ../time.lua
+local now = string.format('%.0f', now)
 
 local lanes = {}
 for i = 1, laneCount do

@@ -48,8 +48,8 @@ local streams = ARGV[5] == '1'
 local history, written = tonumber(ARGV[6]), tonumber(ARGV[7])
 local first = 7 + 4 * laneCount
 local count = (#ARGV - first) / 13
-local time = redis.call('TIME')
-local clock = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include ../time.lua
+local clock = now
 local lapses = clock + tonumber(idle)
 local now = string.format('%.0f', clock)
 

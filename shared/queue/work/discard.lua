@@ -9,8 +9,7 @@ local load = KEYS[3]
 -- include ../parking.lua
 -- include ../set-aside.lua
 local discarded = 0
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include ../time.lua
 for i = 4, #ARGV do
   if #redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[i], ARGV[i], 1, ARGV[2]) == 1 then
     local found = redis.call('XRANGE', KEYS[1], ARGV[i], ARGV[i])[1]

@@ -28,8 +28,7 @@ local function isQueued(lane)
   return #redis.call('XRANGE', lane, seq.entry, seq.entry) == 1
 end
 if not isBusy(seq) or isQueued(ready .. seq.on) then
-  local time = redis.call('TIME')
-  local renewed = renewVersions(base, name, seq.at, seq.kept, seq.keptUntil, time[1] * 1000 + DAY)
+  local renewed = renewVersions(base, name, seq.at, seq.kept, seq.keptUntil, now + DAY)
   if renewed ~= seq.keptUntil then
     seq.keptUntil = renewed
     noteSequence(base, name, seq)
@@ -50,8 +49,7 @@ if waiting then
 else
   noteSequence(base, name, nil)
   notePast(base, name, seq.ended)
-  local time = redis.call('TIME')
-  writePast(time[1] * 1000 + math.floor(time[2] / 1000))
+  writePast(now)
   redis.call('ZREM', live, name)
 end
 writeSequences()

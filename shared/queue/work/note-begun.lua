@@ -6,8 +6,8 @@
 --   then two per request:  entry, name of the request
 --   Returns nothing
 -- include ../job.lua
-local time = redis.call('TIME')
-local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+-- include ../time.lua
+local now = string.format('%.0f', now)
 for a = 4, #ARGV, 2 do
   local entry, out = ARGV[a], 'out:' .. ARGV[3] .. ':' .. ARGV[a + 1]
   local found = redis.pcall('HMGET', out, 'job', 'kind', 'told')

@@ -8,6 +8,7 @@
 --   Returns {records, one on each line ('' for none), digest, kind, sealed, wanted,
 --            Redis ms since when the log has had its length ('0' unless taken over)}
 --           nil where the hash has no such field
+-- include ../time.lua
 local records = redis.call('LRANGE', KEYS[1], 0, -1)
 local facts = redis.call('HMGET', KEYS[2], 'digest', 'kind', 'sealed', 'wanted', 'stands')
 local since = '0'
@@ -16,8 +17,7 @@ if ARGV[1] == '1' and facts[1] then
   if tonumber(length) == #records then
     since = noted
   else
-    local time = redis.call('TIME')
-    since = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+    since = string.format('%.0f', now)
     redis.call('HSET', KEYS[2], 'stands', #records .. ' ' .. since)
   end
 end

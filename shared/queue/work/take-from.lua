@@ -7,8 +7,8 @@
 --   Returns {'more' 'empty' or 'late', entries, ids that were deleted from outside}
 --           'empty'  nothing is left there; the other worker's consumer was removed
 local ready, group, consumer, other = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-local time = redis.call('TIME')
-if time[1] * 1000 + math.floor(time[2] / 1000) > tonumber(ARGV[5]) then return {'late', {}, {}} end
+-- include ../time.lua
+if now > tonumber(ARGV[5]) then return {'late', {}, {}} end
 local ids = {}
 for _, row in ipairs(redis.call('XPENDING', ready, group, '-', '+', ARGV[4], other)) do ids[#ids + 1] = row[1] end
 local taken = {}

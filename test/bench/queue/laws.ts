@@ -60,6 +60,8 @@ export const queueFigures: Figures = [
     of: ({ deadWorker }) => deadWorker?.longestMs,
   },
   { name: "a worker's start, one model: CPU, ms", most: 800, of: ({ workerStart }) => workerStart?.cpuMs },
+  { name: "a gateway's start: CPU, ms", most: 300, of: ({ workerStart }) => workerStart?.gatewayMs },
+  { name: "the start of a jobs process: CPU, ms", most: 400, of: ({ workerStart }) => workerStart?.jobsMs },
   {
     name: "a step with 64 workers (--quick: 16): CPU of Redis, % of that with 4",
     most: 120,

@@ -54,4 +54,4 @@ it("are listed over all buckets, forked from any to any, carried, and ended", as
     expect((await ask("DELETE", url, at)).status).toBe(200);
     expect((await step(url, "accumulate", id, 1)).body).toMatchObject({ reason: "deleted" });
   }
-}, 120_000);
+});

@@ -43,7 +43,7 @@ async function stored(id: number): Promise<(Buffer | null)[]> {
 }
 
 const fallAsleep = (id: number, count: number) =>
-  expect.poll(async () => (await stored(id)).filter(isPointer).length, { timeout: 20_000 }).toBe(count);
+  expect.poll(async () => (await stored(id)).filter(isPointer).length).toBe(count);
 
 it("wake at the next step, at whichever worker", async () => {
   await steps(served.url, 1, 1, 10);
@@ -115,7 +115,7 @@ it("leave files behind, which are removed when nothing points to them", async ()
       part.length === 2 ? readdirSync(join(folder, deployment, part)) : [],
     );
   const redis = connectRedis({ url: served.fleet.redis.url, name: "test", log: silentLog });
-  await whenReady(redis, AbortSignal.timeout(10_000));
+  await whenReady(redis, AbortSignal.timeout(60_000));
   const secret = await redis.hgetBuffer("{registry}:deployment", "secret");
   const states = new SleepingStates(folder, secret ?? Buffer.alloc(0), silentLog);
   await states.prepare();

@@ -28,10 +28,10 @@ it("expired, before and after it is removed", async () => {
   await step(served.url, "chain", 1, 1, { start: true });
   const path = "chain/sequences/1";
   expect((await ask("GET", served.url, path)).body.step).toBe(1);
-  await expect.poll(async () => (await ask("GET", served.url, path)).status, { timeout: 20_000 }).toBe(404);
+  await expect.poll(async () => (await ask("GET", served.url, path)).status).toBe(404);
   expect(await refusal("chain", 1)).toBe("400 sequence_start_required expired");
   const redis = served.fleet.redis.connect();
-  await expect.poll(() => redis.keys("seqs:*:chain"), { timeout: 20_000 }).toEqual([]);
+  await expect.poll(() => redis.keys("seqs:*:chain")).toEqual([]);
   redis.disconnect();
   expect(await refusal("chain", 1)).toBe("400 sequence_start_required expired");
   expect(await refusal("chain", 2)).toBe("400 sequence_start_required never_started");
@@ -50,7 +50,5 @@ it("cancelled, where its START did not take effect", async () => {
   const behind = refusal("slow-sequence", 3);
   worker?.thaw();
   expect(await behind).toBe("400 sequence_start_required cancelled");
-  await expect
-    .poll(() => refusal("slow-sequence", 3), { timeout: 20_000 })
-    .toBe("400 sequence_start_required cancelled");
+  await expect.poll(() => refusal("slow-sequence", 3)).toBe("400 sequence_start_required cancelled");
 });

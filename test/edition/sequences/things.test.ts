@@ -221,7 +221,7 @@ describe("a sequence is forked", () => {
     expect(last).toBeDefined();
     // A worker that was killed is named until its lease is over.
     const trunk = async () => (await get("chain/sequences/trunk")).body;
-    await expect.poll(trunk, { timeout: 10_000 }).toMatchObject({ step: 3, worker: null });
+    await expect.poll(trunk).toMatchObject({ step: 3, worker: null });
   });
 
   it("unless it cannot be, which is said", async () => {

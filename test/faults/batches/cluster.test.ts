@@ -68,7 +68,7 @@ it(
     await until(async () => {
       const gone = await openai.files.delete(input.id, once).catch(() => ({ deleted: false }));
       return gone.deleted;
-    }, 60_000);
+    });
     expect((await openai.files.list()).data).toHaveLength(2 * BATCHES);
 
     await until(async () => (await find(url, schedule)).runs >= 2, 60_000);

@@ -88,7 +88,7 @@ it(
     await until(async () => {
       const gone = await openai.files.delete(input.id).catch(() => ({ deleted: false }));
       return gone.deleted;
-    }, 60_000);
+    });
 
     // Nothing is left of pieces, nor of files that were not finished once their writers are lost.
     const redis = fleet.redis.connect();
@@ -104,7 +104,7 @@ it(
       const objects = await objectsIn(fleet.nats.url);
       const messages = objects.reduce((sum, { bytes }) => sum + Math.ceil(bytes / CHUNK_BYTES) + 1, 0);
       return objects.length === 1 && (await messagesIn(fleet.nats.url)) === messages;
-    }, 30_000);
+    });
   },
   TIMEOUT_MS,
 );

@@ -53,7 +53,7 @@ describe("a flood against a small Redis", () => {
     await redis.config("SET", "maxmemory", String(REDIS_BYTES));
     flooded = nth(served.fleet.workers, 0);
     await served.fleet.addWorker({ BATON_MODELS: "simple" });
-  }, 120_000);
+  });
   afterAll(async () => {
     stop.abort();
     await Promise.all(watching);

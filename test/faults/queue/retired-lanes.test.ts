@@ -260,7 +260,7 @@ describe("looking after pins", () => {
       expect(await removeLane(lab.redis, lab.lane)).toBe("removed");
       const looking = lookAfterPins(terms, over.signal);
       try {
-        await expect.poll(() => lab.redis.get(registryKeys.settled), { timeout: 30_000 }).not.toBeNull();
+        await expect.poll(() => lab.redis.get(registryKeys.settled)).not.toBeNull();
         expect(await commit(queue, [result(first, put("s"))], IDLE_MS)).toEqual(["committed"]);
         await noteOtherLanes(queue, [SEQUENCE], { maxIdleMs: IDLE_MS, log: silentLog });
         await expect.poll(() => outcomeFields(lab, "second"), { timeout: 60_000 }).toHaveProperty("kind", "error");

@@ -20,9 +20,9 @@ let batcher: AdmissionBatcher;
 beforeAll(async () => {
   cluster = await startRedisCluster();
   redis = connectRedis({ url: cluster.url, name: GATEWAY, log: silentLog });
-  await whenReady(redis, AbortSignal.timeout(20_000));
+  await whenReady(redis, AbortSignal.timeout(60_000));
   batcher = new AdmissionBatcher(redis, { gateway: GATEWAY, limits: LIMITS });
-}, 120_000);
+});
 afterAll(async () => {
   redis.disconnect();
   await cluster.dispose();

@@ -17,8 +17,8 @@ let redis: RedisClient;
 beforeAll(async () => {
   cluster = await startRedisCluster();
   redis = connectRedis({ url: cluster.url, name: "gw", log: silentLog });
-  await whenReady(redis, AbortSignal.timeout(10_000));
-}, 120_000);
+  await whenReady(redis, AbortSignal.timeout(60_000));
+});
 afterAll(async () => {
   redis.disconnect();
   await cluster.dispose();

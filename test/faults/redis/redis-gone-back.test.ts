@@ -73,7 +73,7 @@ describe("a replica that is promoted without what its primary has acknowledged",
     replica = await startRedisNode("replica", () => ({ replicaof: `127.0.0.1 ${replication.port}` }), folder);
     await settled(async () => (await onlineReplicas(primary)) === 1);
     fleet = await startFleet({ gateways: 0, workers: 0, models: ["accumulate"] });
-  }, 60_000);
+  });
   afterAll(async () => {
     await fleet.dispose();
     await Promise.all([replica.dispose(), primary.dispose(), replication.dispose()]);

@@ -78,18 +78,18 @@ async function recordsOf(id: string) {
  */
 async function pastDeadline(id: string): Promise<void> {
   const dueAt = Date.parse((await stateOf(id)).admitted_at) + TIMEOUT_MS;
-  await expect.poll(() => Date.now(), { timeout: 30_000 }).toBeGreaterThan(dueAt + 1_000);
+  await expect.poll(() => Date.now()).toBeGreaterThan(dueAt + 1_000);
 }
 
 /** Resolves when the request has its first token and not all, and its worker stands still. */
 async function stoppedAfterFirstToken(id: string): Promise<void> {
-  await expect.poll(() => stateOf(id), { timeout: 15_000, interval: 5 }).toMatchObject({ state: "running" });
+  await expect.poll(() => stateOf(id), { interval: 5 }).toMatchObject({ state: "running" });
   worker.freeze();
   expect(await stateOf(id)).toMatchObject({ state: "running" });
 }
 
 async function endsWell(id: string): Promise<void> {
-  await expect.poll(() => stateOf(id), { timeout: 30_000 }).toMatchObject({ state: "completed" });
+  await expect.poll(() => stateOf(id)).toMatchObject({ state: "completed" });
   const records = await recordsOf(id);
   expect(records.map(({ index }) => index)).toEqual(records.map((_, i) => i));
   expect(records.flatMap(({ choices }) => choices.flatMap(({ tokens }) => tokens))).toHaveLength(TOKENS);
@@ -98,7 +98,7 @@ async function endsWell(id: string): Promise<void> {
 
 async function expires(id: string): Promise<State> {
   const expired = { state: "expired", outcome: { code: "expired" } };
-  await expect.poll(() => stateOf(id), { timeout: 30_000 }).toMatchObject(expired);
+  await expect.poll(() => stateOf(id)).toMatchObject(expired);
   const events = await recordsOf(id);
   expect(events.filter(({ final }) => final === true)).toHaveLength(1);
   return stateOf(id);

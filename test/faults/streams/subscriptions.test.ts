@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Fleet } from "../../support/fleet/fleet.js";
 import { readDurably } from "../../support/streams/durable-reader.js";
 import { StreamLab } from "../../support/streams/lab.js";
 import { Reader } from "../../support/streams/reader.js";
@@ -19,7 +20,6 @@ beforeAll(async () => {
     gateways: 2,
     workers: 2,
     models: ["gen-mha"],
-    direct: true,
     guarded: true,
     leaseMs: FROZEN_MS,
     env: { BATON_CAPTURE_TTL_MS: "600000" },
@@ -30,6 +30,12 @@ afterAll(() => lab.close());
 
 const parameters = { max_tokens: 800, temperature: 1, seed };
 const parse = (log: readonly string[]) => log.map((json) => JSON.parse(json) as unknown);
+
+/**
+ * With 40 ms each way, a worker makes at most eight iterations in a round trip: so the stream takes
+ * seconds, and its worker is frozen before its end.
+ */
+const slowDown = ({ lines }: Fleet) => lines.workerRedis.delay(40);
 
 describe("a stream whose worker and then a gateway are killed", () => {
   it(
@@ -42,6 +48,7 @@ describe("a stream whose worker and then a gateway are killed", () => {
       // They are there before the request is.
       const told = await subscribe(first.url, "/v2/subscriptions", { model: "gen-mha" });
       const [plain, socket] = await Promise.all([listen(told), listen(told, "ws")]);
+      slowDown(fleet);
       const id = await submitInBackground(first.url, ask);
       const { subject } = await subscription(first.url, id);
       const live = Promise.all([plain.of(subject), socket.of(subject)]);
@@ -54,6 +61,7 @@ describe("a stream whose worker and then a gateway are killed", () => {
       const listening = readDurably({ url: () => second.url + path, live: "sse", format: "json" });
       const holder = await holderOf(redis, fleet.workers, id);
       holder.freeze();
+      fleet.lines.workerRedis.heal();
       const lateFrom0 = readCaptured(await subscription(second.url, id, { from: 0 }));
       const lateFrom40 = readCaptured(await subscription(second.url, id, { from: 40 }));
       await holder.kill();
@@ -109,6 +117,7 @@ describe("a stream whose worker and then a gateway are killed", () => {
         const generate = { text_input: ask.prompt, parameters: { ...parameters, max_tokens: tokens } };
         return (await submitLabelled(first.url, ask.model, generate, { labels })).request;
       };
+      slowDown(fleet);
       const id = await submit({ team: "blue", kind: "tale" });
       const subjects = ["team:blue", "kind:tale"].map((label) =>
         subjectOfLabel("default", label, ask.model, tokenOf(id)),
@@ -118,6 +127,7 @@ describe("a stream whose worker and then a gateway are killed", () => {
       await bySse.reach(50);
       const holder = await holderOf(redis, fleet.workers, id);
       holder.freeze();
+      fleet.lines.workerRedis.heal();
       const other = await submit({ team: "red" }, 20);
       await holder.kill();
       await first.member.kill();

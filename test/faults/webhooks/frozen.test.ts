@@ -47,4 +47,4 @@ it("goes on with what the other one has, while that is frozen in the middle of a
   await expect.poll(() => own.states(after.id), TAKEN_OVER).toEqual(all(MESSAGES, "delivered"));
   await expect.poll(() => own.states(id), TAKEN_OVER).toEqual(all(3 * MESSAGES, "delivered"));
   expect(seen.size).toBe(3 * MESSAGES);
-}, 120_000);
+});

@@ -12,8 +12,6 @@ import { useLab } from "../../support/queue/lab.js";
 import { silentLog } from "../../support/silent.js";
 
 const KEY = eventsKey(0);
-/** What others have had for five seconds is taken over, some seconds later. */
-const TAKEN_OVER = { timeout: 30_000 };
 
 describe("the outbox", () => {
   const lab = useLab();
@@ -73,46 +71,48 @@ describe("the outbox", () => {
     const facts = { model: "chain", version: "1", sequence: "u1", steps: 1, last: "1790000000000" };
     return lab.redis.xadd(KEY, "*", "t", tenant, "e", type, "d", JSON.stringify(facts));
   };
+  /** All at once, because Redis syncs its file for each piece that it reads, not for each command. */
+  const noteMany = (count: number, tenant: string) => Promise.all(Array.from({ length: count }, () => note(tenant)));
   const messages = () => new Set(delivered.map(({ message }) => message)).size;
 
   it("takes over all that a process has left at once, however much it is", async () => {
     const EVENTS = 500;
     const tenant = await newTenant();
-    for (let i = 0; i < EVENTS; i++) await note(tenant);
+    await noteMany(EVENTS, tenant);
     await lab.redis.xreadgroup("GROUP", "jobs", "dead", "COUNT", EVENTS, "STREAMS", KEY, ">");
     const ids = (await lab.redis.xrange(KEY, "-", "+")).map(([id]) => id);
     await lab.redis.xclaim(KEY, "jobs", "dead", 0, ...ids, "IDLE", 60_000, "JUSTID");
     run();
-    await expect.poll(messages, TAKEN_OVER).toBe(EVENTS);
+    await expect.poll(messages).toBe(EVENTS);
     await expect.poll(() => lab.redis.xlen(KEY)).toBe(0);
-  }, 60_000);
+  });
 
   it("takes little more while nothing can be done with it", async () => {
-    const EVENTS = 2_000;
+    const EVENTS = 5_000;
     const tenant = await newTenant();
-    for (let i = 0; i < EVENTS; i++) await note(tenant);
+    await noteMany(EVENTS, tenant);
     fails = true;
     run();
     // Some are tried once more after five seconds.
-    await expect.poll(() => tried.length - new Set(tried).size, TAKEN_OVER).toBeGreaterThan(0);
+    await expect.poll(() => tried.length - new Set(tried).size).toBeGreaterThan(0);
     expect(new Set(tried).size).toBeLessThan(EVENTS / 2);
-  }, 60_000);
+  });
 
   it("leaves what it cannot read to a newer version, and goes on with all else", async () => {
     const [tenant, broken] = [await newTenant(), await newTenant()];
     await lab.redis.hset(webhookKeys.webhooks(broken), "wh_2", JSON.stringify({ of: "a newer version" }));
-    for (let i = 0; i < 100; i++) await note(broken);
+    await noteMany(100, broken);
     await note(tenant, "job.started.by.a.newer.version");
     await note(tenant);
     run();
-    await expect.poll(messages, TAKEN_OVER).toBe(1);
+    await expect.poll(messages).toBe(1);
     await expect.poll(() => lab.redis.xlen(KEY)).toBe(101);
     // An entry is acknowledged after it is gone.
     await expect.poll(pending).toBe(101);
     await lab.redis.hdel(webhookKeys.webhooks(broken), "wh_2");
-    await expect.poll(messages, TAKEN_OVER).toBe(101);
+    await expect.poll(messages).toBe(101);
     await expect.poll(pending).toBe(1);
-  }, 90_000);
+  });
 
   async function pending(): Promise<number> {
     const [count] = (await lab.redis.xpending(KEY, "jobs")) as [number];

@@ -33,7 +33,7 @@ describe("webhooks", () => {
       const client = new WebhookClient(fleet.urls[0] ?? "");
       const { secret } = await client.register(receiver.url("/"));
       const redis = connectRedis({ url: store.urls.gateway, name: "test", log: silentLog });
-      await whenReady(redis, AbortSignal.timeout(10_000));
+      await whenReady(redis, AbortSignal.timeout(60_000));
       const ids = () => new Set(received.map(({ id }) => id)).size;
       await noteExpiries(redis, "default", MESSAGES);
       await expect.poll(ids, REPLACED).toBe(MESSAGES);

@@ -6,7 +6,7 @@ import type { Store } from "./store.js";
 let store: Store;
 beforeAll(async () => {
   store = await clusterStore();
-}, 120_000);
+});
 afterAll(() => store.dispose());
 
 it("is read on through a failover, keys of all slots at a time", { timeout: 120_000 }, async () => {

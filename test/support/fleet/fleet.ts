@@ -207,7 +207,7 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
       urls: gateways.map((gateway) => gateway.url),
       addWorker,
       launch,
-      whenServing: (timeoutMs = 30_000) => whenServing(gateways, plan.serving ?? models, timeoutMs),
+      whenServing: (timeoutMs = 60_000) => whenServing(gateways, plan.serving ?? models, timeoutMs),
       dispose,
     };
   } catch (error) {

@@ -97,7 +97,7 @@ export class RunningProcess {
    * Resolves with the first line that passes `test`, among past lines, too.
    * @throws Error with the last output when the process exits or the time is up
    */
-  async waitForLine(what: string, test: LineTest, timeoutMs = 20_000): Promise<LogLine> {
+  async waitForLine(what: string, test: LineTest, timeoutMs = 60_000): Promise<LogLine> {
     const seen = this.lines.find(test);
     if (seen !== undefined) return seen;
     return new Promise((resolve, reject) => {

@@ -77,7 +77,7 @@ export function useLab(): Lab {
     server = await startRedis();
     lab.url = server.url;
     lab.redis = connectRedis({ url: server.url, name: "lab", log: silentLog });
-    await whenReady(lab.redis, AbortSignal.timeout(10_000));
+    await whenReady(lab.redis, AbortSignal.timeout(60_000));
   });
   beforeEach(async () => {
     lab.lane = { bucket: 0, model: `m${count++}`, ...pinOf(servedModel("m")) };

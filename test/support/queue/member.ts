@@ -37,7 +37,7 @@ export class LabMember {
 
   static async join(lab: Pick<Lab, "url" | "lane">, name: string, plan: MemberPlan = {}): Promise<LabMember> {
     const member = new LabMember(lab, name, plan);
-    await whenReady(member.redis, AbortSignal.timeout(10_000));
+    await whenReady(member.redis, AbortSignal.timeout(60_000));
     const announcement = announcementOf([
       { ...servedModel(lab.lane.model), version: lab.lane.version, digest: lab.lane.digest },
     ]);

@@ -7,6 +7,7 @@ import type { Outcome } from "#shared/contract/outcome.js";
 import { connectBus, type Bus } from "#shared/nats/connect.js";
 import type { Delivery } from "#shared/queue/entry.js";
 import { replySubject } from "#shared/queue/keys.js";
+import { realWorld } from "#shared/world.js";
 import { PendingRequests, type Expected } from "../../../gateway/outcomes/pending.js";
 import type { ReplyPublisher } from "../../../worker/lane/publish.js";
 import { settle } from "../../../worker/lane/settle.js";
@@ -111,7 +112,7 @@ export class AnsweringWorker {
   async settle(open: readonly Open[]): Promise<void> {
     const { queue } = this.#lab;
     const states = new States(queue, 1_000);
-    const terms = { maxIdleMs: undefined, budgetMs: 1_000, patienceMs: 1_000 };
+    const terms = { maxIdleMs: undefined, budgetMs: 1_000, patienceMs: 1_000, world: realWorld };
     const settler = { queue, bus: this.bus, replies: this.#replies, states, ...terms };
     const settled = open.map(({ delivery }) => ({ ...result(delivery, { action: "drop" }), checkpoint: undefined }));
     const fates = await settle(settler, settled);

@@ -11,7 +11,7 @@ let redis: RedisClient;
 beforeAll(async () => {
   server = await startRedis();
   redis = connectRedis({ url: server.url, name: "floor", log: silentLog });
-  await whenReady(redis, AbortSignal.timeout(10_000));
+  await whenReady(redis, AbortSignal.timeout(60_000));
 });
 afterAll(async () => {
   redis.disconnect();

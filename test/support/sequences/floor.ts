@@ -30,7 +30,7 @@ const queuing = ["wait", "open", "queue", "parked", "window"];
 /**
  * @param servers connections to those that together hold every key once
  */
-async function readFloor(servers: readonly Redis[]): Promise<Floor> {
+export async function readFloor(servers: readonly Redis[]): Promise<Floor> {
   const floors = await Promise.all(servers.map(readServer));
   const sum = (of: (floor: Floor) => number) => floors.reduce((total, floor) => total + of(floor), 0);
   return {
@@ -94,7 +94,7 @@ export function settledFloor(servers: readonly Redis[], withinMs: number): Promi
   return readUntil(() => readFloor(servers), isSettled, { patienceMs: withinMs, everyMs: 100 });
 }
 
-function isSettled({ readyEntries, pendingEntries, waitKeys, openOutcomes }: Floor): boolean {
+export function isSettled({ readyEntries, pendingEntries, waitKeys, openOutcomes }: Floor): boolean {
   return readyEntries + pendingEntries + waitKeys.length + openOutcomes.length === 0;
 }
 

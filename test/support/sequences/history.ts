@@ -30,6 +30,10 @@ export interface Ask {
    * result is.
    */
   readonly expects?: ErrorCode;
+  /** Its deadline is short: to end as `expired` is as right, if it then has had no effect. */
+  readonly mayExpire?: true;
+  /** It has no key, so its client cannot ask again for an outcome that it has not been told. */
+  readonly unkeyed?: true;
 }
 
 export type Ending =
@@ -58,10 +62,16 @@ export class History {
   readonly events: Event[] = [];
   /** How many requests were made of the fleet beside these. */
   elsewhere = 0;
-  readonly #begunAt = performance.now();
+  readonly #clock: () => number;
+  readonly #begunAt: number;
+
+  constructor(clock = () => performance.now()) {
+    this.#clock = clock;
+    this.#begunAt = clock();
+  }
 
   now(): number {
-    return performance.now() - this.#begunAt;
+    return this.#clock() - this.#begunAt;
   }
 
   record(event: Event): void {

@@ -6,7 +6,7 @@
 import { neverBack, oneCommitter } from "./commits.js";
 import { checkFold } from "./fold.js";
 import type { CommitSample, Floor, ResourceLimits, ResourceSample } from "./facts.js";
-import { bySequence, byRequest, type Event, type RequestHistory, type Requests } from "./history.js";
+import { bySequence, byRequest, type Ask, type Event, type RequestHistory, type Requests } from "./history.js";
 import type { Violation } from "./violation.js";
 
 /**
@@ -20,7 +20,7 @@ export function everyRequestEnds(requests: Requests, floor: Floor): Violation[] 
   }));
   for (const { ask, submits, endings, outcomes } of requests.values()) {
     const loss = outcomes.find((outcome) => outcome.kind === "fail" && lossCodes.has(outcome.code));
-    if (loss?.kind === "fail" && ask.expects !== loss.code)
+    if (loss?.kind === "fail" && !isRight(ask, loss.code))
       violations.push({ invariant: "every request ends", request: ask.request, what: `ended as ${loss.code}` });
     if (endings.length < submits.length)
       violations.push({
@@ -71,7 +71,7 @@ export function unknownsResolve(requests: Requests, floor: Floor): Violation[] {
   const violations: Violation[] = [];
   for (const [sequence, steps] of bySequence(requests.values())) {
     for (const [i, { ask, outcomes }] of steps.entries()) {
-      if (outcomes.length > 0) continue;
+      if (outcomes.length > 0 || ask.unkeyed === true) continue;
       const before = steps.slice(0, i).some((step) => step.outcomes.length > 0);
       const after = steps.slice(i + 1).some((step) => step.outcomes.length > 0);
       const where = after ? (before ? "middle" : "prefix") : "suffix";
@@ -196,12 +196,17 @@ export function bounded(samples: readonly ResourceSample[], limits: ResourceLimi
 export function nobodyElsePays(requests: Requests): Violation[] {
   return [...requests.values()].flatMap(({ ask, outcomes }): Violation[] => {
     const told = outcomes.map((outcome) => (outcome.kind === "ok" ? "ok" : outcome.code));
-    const other = told.find((said) => said !== (ask.expects ?? "ok"));
+    const other = told.find((said) => !isRight(ask, said));
     if (other === undefined) return [];
     return [
       { invariant: "nobody else pays", request: ask.request, what: `${other} instead of ${ask.expects ?? "a result"}` },
     ];
   });
+}
+
+/** @param said an error's code, or `ok` */
+function isRight({ expects, mayExpire }: Ask, said: string): boolean {
+  return said === (expects ?? "ok") || (mayExpire === true && said === "expired");
 }
 
 export interface Evidence {

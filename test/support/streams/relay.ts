@@ -38,7 +38,7 @@ export interface RelayGateway {
 export async function startRelayGateway({ lines }: Fleet, graceMs: number): Promise<RelayGateway> {
   const { gatewayRedis, nats } = lines;
   const redis = connectRedis({ url: `redis://127.0.0.1:${gatewayRedis.port}`, name: "gateway", log: silentLog });
-  await whenReady(redis, AbortSignal.timeout(10_000));
+  await whenReady(redis, AbortSignal.timeout(60_000));
   const bus = connectBus({ url: `nats://127.0.0.1:${nats.port}`, name: "gateway", log: silentLog });
   const deadlines = new Deadlines({ redis, bus, log: silentLog });
   const readers = new Readers({ redis, graceMs, log: silentLog });

@@ -1,0 +1,3 @@
+/** Where the piece lies that gives scripts their time. */
+
+export const timePiece = new URL("./time.lua", import.meta.url);

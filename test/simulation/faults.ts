@@ -1,0 +1,85 @@
+/**
+ * Ten faults of the product, put in by hand one at a time: the simulation proves that it finds what
+ * it is there to find. Each replaces a text of one script. A script that does not have the text any
+ * more is an error, so a fault cannot silently become none.
+ */
+import type { Call } from "#shared/redis/transaction.js";
+import type { Replacement } from "./scripts.js";
+
+export interface Fault {
+  readonly replacements: readonly Replacement[];
+  /** Calls that go before this one, on a way of their own: they arrive though it does not. */
+  readonly ahead?: (name: string, call: Call) => readonly Call[];
+}
+
+const commit = (text: string, by: string): Replacement => ({ script: "commit-steps.lua", text, by });
+
+const REFUSED = "if not mine or not isIts then";
+const REMOVED =
+  "if action == 'put' and not (at .. ' ' .. kept):find(version, 1, true) then remove(lane, name, {version}) end";
+const TAKEN =
+  "for _, row in ipairs(redis.call('XPENDING', ready, group, '-', '+', ARGV[4], other)) do ids[#ids + 1] = row[1] end";
+
+export const faults: Readonly<Record<string, Fault>> = {
+  "no fence": {
+    replacements: [commit("local mine = lane.owns(entry)", "local mine = true"), commit(REFUSED, "if not seq then")],
+  },
+  "acknowledge before commit": {
+    replacements: [commit("local mine = lane.owns(entry)", "local mine = true")],
+    ahead: acknowledgements,
+  },
+  "a result counts after its request has expired": {
+    replacements: [commit("  if not isOpen then\n    said = 'superseded'", "  if false then\n    said = 'superseded'")],
+  },
+  "a commit takes effect twice": {
+    replacements: [commit(REFUSED, "if (not mine or not isIts) and not (seq and seq.done == step) then")],
+  },
+  "a repeated admission call is not recognised": {
+    replacements: [
+      {
+        script: "admit.lua",
+        text: "local last, kept = lastCall()",
+        by: "local last, kept = math.min(acknowledged, number - 1), {}",
+      },
+    ],
+  },
+  "a wake-up is forgotten": {
+    replacements: [
+      commit(
+        "local waiting = seq.next > step and redis.call('LPOP', ",
+        "local waiting = false and redis.call('LPOP', ",
+      ),
+    ],
+  },
+  "a checkpoint moves though its commit was refused": {
+    replacements: [
+      commit(REMOVED, "if action == 'put' and seq then\n seq.at = version\n noteSequence(lane.base, name, seq)\n end"),
+    ],
+  },
+  "waiting steps are taken in the wrong order": {
+    replacements: [commit("redis.call('LPOP', 'wait:'", "redis.call('RPOP', 'wait:'")],
+  },
+  "a dead worker's entries are not taken": {
+    replacements: [{ script: "take-from.lua", text: TAKEN, by: "" }],
+  },
+  "an outcome lost by NATS is not looked up": {
+    replacements: [
+      { script: "find-outcomes.lua", text: "\nreturn said", by: "\nfor i = 1, #said do said[i] = -1 end\nreturn said" },
+    ],
+  },
+};
+
+/** What acknowledges the steps of a commit. The numbers are those of commit-steps.lua's head. */
+function acknowledgements(name: string, call: Call): Call[] {
+  if (name !== "commit-steps.lua") return [];
+  const [, , count, ...rest] = call.map(String);
+  const keys = rest.slice(0, Number(count));
+  const args = rest.slice(Number(count));
+  const [group = ""] = args;
+  const calls: Call[] = [];
+  for (let a = 7 + 4 * (keys.length - 1); a < args.length; a += 13) {
+    const [ready = "", entry = ""] = [keys[Number(args[a]) - 1], args[a + 1]];
+    calls.push(["XACK", ready, group, entry], ["XDEL", ready, entry]);
+  }
+  return calls;
+}

@@ -1,0 +1,207 @@
+/**
+ * One run of the simulation: a fleet, a load, and what breaks meanwhile, all drawn from a seed.
+ * Then everything is mended, the load comes to its end, and the checker of `npm run chaos` judges
+ * the history.
+ */
+import type { Redis } from "ioredis";
+import { sequencesKey } from "#shared/queue/keys.js";
+import { parseFacts } from "#shared/queue/sequence.js";
+import { seededRandom, type Random } from "../support/fleet/random.js";
+import { limits } from "../support/sequences/experiment.js";
+import type { CommitSample, Floor } from "../support/sequences/facts.js";
+import { isSettled, labelOf, readFloor } from "../support/sequences/floor.js";
+import { History } from "../support/sequences/history.js";
+import { check } from "../support/sequences/invariants.js";
+import type { Violation } from "../support/sequences/violation.js";
+import { Nats } from "./bus.js";
+import { Chaos } from "./chaos.js";
+import type { Fault } from "./faults.js";
+import { Gateway } from "./gateway.js";
+import { Clients } from "./load.js";
+import { MODEL } from "./model.js";
+import { planRun, type RunPlan, type Strike } from "./plan.js";
+import type { Process, Setting } from "./process.js";
+import { Scheduler } from "./scheduler.js";
+import { TIME_KEY } from "./scripts.js";
+import { Server, type Ran } from "./server.js";
+import { Trace } from "./trace.js";
+import { guarded } from "./trap.js";
+import { Worker } from "./worker.js";
+
+export interface Report {
+  readonly seed: number;
+  readonly violations: readonly Violation[];
+  /** The same for two runs in which the same happened. */
+  readonly digest: string;
+  readonly simulatedMs: number;
+  readonly requests: number;
+  readonly events: number;
+  readonly plan: RunPlan;
+  readonly trace: Trace;
+  /** What was still planned where the load has not come to its end; undefined where it has. */
+  readonly stuck: string | undefined;
+}
+
+/** After the last fault, how long the load may take to come to its end, in simulated ms. */
+const PATIENCE_MS = 45_000;
+/** How long then, until nothing is left in the queue. */
+const QUIET_MS = 30_000;
+const LEASE_MS = 1_000;
+
+/** @param real a connection to a server of which this run has all */
+export async function simulate(seed: number, real: Redis, fault?: Fault): Promise<Report> {
+  await real.flushall();
+  return guarded(() => new Run(seed, real, fault).whole());
+}
+
+class Run {
+  readonly #seed: number;
+  readonly #real: Redis;
+  readonly #random: Random;
+  readonly #plan: RunPlan;
+  readonly #scheduler = new Scheduler();
+  readonly #trace = new Trace(() => this.#scheduler.now);
+  readonly #setting: Setting;
+  readonly #history = new History(() => this.#scheduler.now);
+  readonly #commits: CommitSample[] = [];
+  #gateways: Gateway[] = [];
+  #workers: Worker[] = [];
+  #starts = 0;
+
+  constructor(seed: number, real: Redis, fault: Fault | undefined) {
+    this.#seed = seed;
+    this.#real = real;
+    this.#random = seededRandom(seed);
+    this.#plan = planRun(this.#random.fork("plan"));
+    const scheduler = this.#scheduler;
+    const server = new Server(real, scheduler, fault?.replacements ?? []);
+    const chaos = new Chaos(this.#random.fork("chaos"), scheduler, this.#plan.weather, (ran) => this.#sample(ran));
+    const nats = new Nats(scheduler, chaos);
+    const { buckets } = this.#plan;
+    this.#setting = { scheduler, server, chaos, trace: this.#trace, nats, buckets, leaseMs: LEASE_MS, fault };
+  }
+
+  async whole(): Promise<Report> {
+    const { durationMs, strikes, load } = this.#plan;
+    const scheduler = this.#scheduler;
+    for (let i = 0; i < this.#plan.gateways; i++) this.#gateways[i] = this.#startGateway();
+    for (let i = 0; i < this.#plan.workers; i++) this.#workers[i] = this.#startWorker();
+    for (const strike of strikes) scheduler.plan(undefined, strike.at, "a fault", () => this.#strike(strike));
+    const clients = new Clients(this.#setting, () => this.#gateways, this.#history, this.#random);
+    let isOver = false;
+    scheduler.plan(clients.owner, 300, "the load begins", () => {
+      void clients.run(load).then(() => (isOver = true));
+    });
+    await scheduler.run(durationMs, () => isOver);
+    this.#setting.chaos.calm();
+    this.#trace.note("the plan", "CALM");
+    await scheduler.run(scheduler.now + PATIENCE_MS, () => isOver);
+    const stuck = isOver ? undefined : scheduler.pending();
+    const floor = await this.#quiet(isOver ? QUIET_MS : 0);
+    for (const process of [...this.#gateways, ...this.#workers, clients]) process.kill();
+    return this.#judge(floor, stuck);
+  }
+
+  #startGateway(): Gateway {
+    return new Gateway(this.#setting, `gw-${++this.#starts}`, this.#random);
+  }
+
+  #startWorker(): Worker {
+    const boot = (++this.#starts).toString(16).padStart(12, "0");
+    const random = this.#random.fork(`model ${boot}`);
+    const { slow, ...model } = this.#plan.model;
+    const runMs = () => (random.chance(slow) ? 1_800 : 25) * random.unit();
+    return new Worker(this.#setting, boot, { ...model, runMs }, this.#random);
+  }
+
+  #strike({ kind, lot, ms }: Strike): void {
+    const { scheduler, nats, chaos } = this.#setting;
+    const w = Math.floor(lot * this.#workers.length);
+    const g = Math.floor(lot * this.#gateways.length);
+    const [worker, gateway] = [this.#workers[w], this.#gateways[g]];
+    const any: Process | undefined = lot * 7 - Math.floor(lot * 7) < 0.6 ? worker : gateway;
+    if (worker === undefined || gateway === undefined || any === undefined) return;
+    const startWorker = () => void (this.#workers[w] = this.#startWorker());
+    switch (kind) {
+      case "worker dies":
+        if (worker.owner.isDead) return;
+        worker.kill();
+        scheduler.plan(undefined, ms, "a worker starts", startWorker);
+        break;
+      case "worker leaves":
+        if (worker.owner.isDead || !worker.isReady) return;
+        scheduler.plan(worker.owner, 0, "a worker leaves", () => void worker.leave());
+        scheduler.plan(undefined, ms, "a worker starts", () => {
+          // What still drains after that long is killed, as a supervisor would.
+          worker.kill();
+          startWorker();
+        });
+        break;
+      case "gateway dies":
+        if (gateway.owner.isDead) return;
+        gateway.kill();
+        scheduler.plan(undefined, ms, "a gateway starts", () => void (this.#gateways[g] = this.#startGateway()));
+        break;
+      case "worker freezes":
+        worker.freeze(ms);
+        break;
+      case "gateway freezes":
+        gateway.freeze(ms);
+        break;
+      case "redis is away":
+        chaos.keepAway(any.name, ms);
+        any.cut();
+        break;
+      case "nats is away":
+        nats.cut(any.owner, ms);
+        break;
+    }
+    this.#trace.note("the plan", `${kind}: ${any.name}, ${Math.round(ms)} ms`);
+  }
+
+  /** Looks at the sequences after each commit, so that no wrong one goes unseen. */
+  async #sample({ names }: Ran): Promise<void> {
+    if (!names.includes("commit-steps.lua")) return;
+    const at = this.#history.now();
+    const keys = Array.from({ length: this.#plan.buckets }, (_, b) => b);
+    const pipeline = this.#real.pipeline();
+    for (const bucket of keys) pipeline.hgetall(sequencesKey({ bucket, model: MODEL }));
+    for (const [, found] of (await pipeline.exec()) ?? []) {
+      for (const [name, text] of Object.entries((found ?? {}) as Record<string, string>)) {
+        const { done, at: version } = parseFacts(text);
+        const worker = version.split(".")[1] ?? "";
+        this.#commits.push({ at, sequence: labelOf(name), done, worker, entry: version });
+      }
+    }
+  }
+
+  /** @returns what Redis holds when nothing moves any more, or when the time is up */
+  async #quiet(ms: number): Promise<Floor> {
+    const scheduler = this.#scheduler;
+    const until = scheduler.now + ms;
+    for (;;) {
+      await scheduler.run(scheduler.now + 1_000);
+      await this.#real.del(TIME_KEY);
+      const floor = await readFloor([this.#real]);
+      if (isSettled(floor) || scheduler.now >= until) return floor;
+    }
+  }
+
+  async #judge(floor: Floor, stuck: string | undefined): Promise<Report> {
+    const used = Number(/used_memory:(\d+)/.exec(await this.#real.info("memory"))?.[1]);
+    const resources = [{ at: this.#scheduler.now, name: "redis", what: "usedMemoryBytes" as const, value: used }];
+    const { events } = this.#history;
+    const violations = check({ events, floor, commits: this.#commits, resources, limits });
+    return {
+      seed: this.#seed,
+      violations,
+      digest: this.#trace.digest(),
+      simulatedMs: this.#scheduler.now,
+      requests: new Set(events.flatMap((event) => (event.kind === "submit" ? [event.ask.request] : []))).size,
+      events: this.#scheduler.events,
+      plan: this.#plan,
+      trace: this.#trace,
+      stuck,
+    };
+  }
+}

@@ -1,0 +1,154 @@
+/**
+ * The time of a simulation, and whose turn it is. Nothing happens between two events, so the order
+ * of events is the whole history: it follows from the seed alone.
+ */
+import type { World } from "#shared/world.js";
+import type { Random } from "../support/fleet/random.js";
+
+interface Event {
+  readonly at: number;
+  /** Events of one moment happen in the order in which they were planned. */
+  readonly order: number;
+  readonly owner: Owner | undefined;
+  readonly what: string;
+  act: (() => void | Promise<void>) | undefined;
+}
+
+/** A process of the simulation, as the scheduler sees it. */
+export class Owner {
+  readonly name: string;
+  isDead = false;
+  /** What has come due while it was frozen; undefined while it runs. */
+  held: Event[] | undefined;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+
+/** No run takes so many events; one that does turns in a circle. */
+const MOST_EVENTS = 3_000_000;
+
+export class Scheduler {
+  /** Simulated ms since the run began. */
+  now = 0;
+  events = 0;
+  readonly #heap: Event[] = [];
+  #orders = 0;
+
+  /** @returns a function that takes it back */
+  plan(owner: Owner | undefined, afterMs: number, what: string, act: () => void | Promise<void>): () => void {
+    const event: Event = { at: this.now + Math.max(0, afterMs), order: this.#orders++, owner, what, act };
+    this.#push(event);
+    return () => (event.act = undefined);
+  }
+
+  freeze(owner: Owner): void {
+    owner.held ??= [];
+  }
+
+  /** What came due meanwhile happens at once, in the order in which it came due. */
+  thaw(owner: Owner): void {
+    const { held = [] } = owner;
+    owner.held = undefined;
+    for (const event of held) this.#push({ ...event, at: this.now, order: this.#orders++ });
+  }
+
+  /**
+   * Lets time pass until then.
+   * @param isOver ends it earlier; it is asked after each event
+   */
+  async run(until: number, isOver: () => boolean = () => false): Promise<void> {
+    while (!isOver()) {
+      const event = this.#heap[0];
+      if (event === undefined || event.at > until) {
+        this.now = Math.max(this.now, until);
+        return;
+      }
+      this.#pop();
+      const { owner, act } = event;
+      if (act === undefined || owner?.isDead === true) continue;
+      this.now = event.at;
+      if (owner?.held !== undefined) {
+        owner.held.push(event);
+        continue;
+      }
+      if (++this.events > MOST_EVENTS) throw new Error(`the simulation turns in a circle: ${this.pending()}`);
+      event.act = undefined;
+      await act();
+      await allSettled();
+    }
+  }
+
+  /** What is planned, by process: who has stopped can be told from it. */
+  pending(): string {
+    const counts = new Map<string, number>();
+    for (const { owner, what, act } of this.#heap) {
+      if (act === undefined || owner?.isDead === true) continue;
+      const key = `${owner?.name ?? "the plan"} ${what}`;
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+    }
+    return [...counts].map(([key, count]) => `${key} ×${count}`).join("; ");
+  }
+
+  #push(event: Event): void {
+    const heap = this.#heap;
+    let i = heap.push(event) - 1;
+    while (i > 0) {
+      const parent = (i - 1) >> 1;
+      if (!isBefore(event, heap[parent])) break;
+      heap[i] = heap[parent] ?? event;
+      i = parent;
+    }
+    heap[i] = event;
+  }
+
+  #pop(): void {
+    const heap = this.#heap;
+    const last = heap.pop();
+    if (last === undefined || heap.length === 0) return;
+    let i = 0;
+    for (;;) {
+      let child = 2 * i + 1;
+      if (child >= heap.length) break;
+      if (child + 1 < heap.length && isBefore(heap[child + 1] ?? last, heap[child])) child++;
+      const one = heap[child];
+      if (one === undefined || !isBefore(one, last)) break;
+      heap[i] = one;
+      i = child;
+    }
+    heap[i] = last;
+  }
+}
+
+function isBefore(one: Event, other: Event | undefined): boolean {
+  if (other === undefined) return true;
+  return one.at < other.at || (one.at === other.at && one.order < other.order);
+}
+
+/** Resolves when all promises that could go on have gone on. */
+function allSettled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** The world of one process: the scheduler's time, on a clock of its own, and seeded chance. */
+export function worldOf(owner: Owner, scheduler: Scheduler, random: Random): World {
+  const began = random.between(0, 1_000_000);
+  const { now, hex } = { now: () => scheduler.now + began, hex: hexOf(random) };
+  return {
+    now,
+    hex,
+    // Node's timers are late by up to a ms and a half.
+    after: (ms, act) => scheduler.plan(owner, Math.max(0, ms) + random.unit() * 1.5, "timer", act),
+    at(time, act) {
+      return time === Infinity ? () => undefined : scheduler.plan(owner, time - now(), "alarm", act);
+    },
+    turn: () => new Promise((resolve) => scheduler.plan(owner, 0, "turn", resolve)),
+    random: () => random.unit(),
+    uuid: () => [4, 2, 2, 2, 6].map(hex).join("-"),
+  };
+}
+
+function hexOf(random: Random): (bytes: number) => string {
+  return (bytes) => Array.from({ length: bytes }, () => random.between(0, 255).toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,79 @@
+/**
+ * Makes the product's scripts run in the time of a simulation. They stay as they are but for three
+ * things: the piece that gives the time (time.lua) is another one; a stream gives its entries ids
+ * by that time, not by the server's; and the turn of the lane's reconciler, which has the only TTL
+ * that ends within a run, is kept by that time, too.
+ */
+import { readFileSync } from "node:fs";
+import { timePiece } from "#shared/queue/time.js";
+
+/** Holds the simulated µs at which a call runs. */
+export const TIME_KEY = "simulation:now";
+
+const piece = readFileSync(timePiece, "utf8");
+
+/** `time` as TIME answers it, and `now` in ms, of the simulated µs. */
+const simulated = [
+  "local time = {string.format('%.0f', math.floor(simulated / 1000000)), string.format('%.0f', simulated % 1000000)}",
+  "local now = math.floor(simulated / 1000)\n",
+].join("\n");
+
+const round = "if redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX') then return 'begun' end";
+const simulatedRound = [
+  `if tonumber(redis.call('GET', KEYS[1]) or '0') <= simulated then`,
+  "  redis.call('SET', KEYS[1], string.format('%.0f', simulated + ARGV[2] * 1000), 'PX', 3600000)",
+  "  return 'begun'",
+  "end",
+].join("\n");
+
+/** A text of one script that is to be another one. */
+export interface Replacement {
+  /** Name of the script's file. */
+  readonly script: string;
+  readonly text: string;
+  readonly by: string;
+}
+
+const always: readonly Replacement[] = [{ script: "begin-round.lua", text: round, by: simulatedRound }];
+
+export class Scripts {
+  readonly #replacements: readonly Replacement[];
+  /** Replacements that no script has had yet. */
+  readonly #unused: Set<Replacement>;
+
+  constructor(mutations: readonly Replacement[]) {
+    this.#replacements = [...always, ...mutations];
+    this.#unused = new Set(mutations);
+  }
+
+  /** @throws Error where a script that is to be changed does not have the text */
+  translate(source: string): { readonly name: string; readonly source: string } {
+    const name = /^(?:#!lua[^\n]*\n(?: *if string[^\n]* end )?|local forget[^\n]*\n)?[^\n]*?-- ([\w-]+\.lua):/.exec(
+      source,
+    )?.[1];
+    if (name === undefined) throw new Error(`a script without a name: ${source.slice(0, 200)}`);
+    let text = source.replace(piece, simulated);
+    if (text.includes("'TIME'")) throw new Error(`${name} asks for the time otherwise than by time.lua`);
+    text = text.replaceAll(
+      /(redis\.p?call\('XADD',[^\n]*?)'\*'/g,
+      "$1string.format('%.0f-*', math.floor(simulated / 1000))",
+    );
+    if (/'XADD'[^\n]*'\*'/.test(text)) throw new Error(`${name} has an XADD that is not understood`);
+    for (const replacement of this.#replacements) {
+      if (replacement.script !== name) continue;
+      if (text.split(replacement.text).length !== 2) {
+        throw new Error(`${name} does not have the text that is to be replaced, once: ${replacement.text}`);
+      }
+      text = text.replace(replacement.text, () => replacement.by);
+      this.#unused.delete(replacement);
+    }
+    const head = /^#![^\n]*\n/.exec(text)?.[0] ?? "";
+    const clock = `local simulated = tonumber(redis.call('GET', '${TIME_KEY}')) `;
+    return { name, source: `${head}${clock}${text.slice(head.length)}` };
+  }
+
+  /** @throws Error where a fault was to be put into a script that never ran */
+  checkUsed(): void {
+    for (const { script, text } of this.#unused) throw new Error(`${script} did not run, so it has no fault: ${text}`);
+  }
+}
