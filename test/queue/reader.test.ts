@@ -15,7 +15,7 @@ function read({ queue }: Lab, port: number) {
   const accept = ({ deliveries }: Taken) => seen.push(...deliveries.map(({ request }) => request));
   const reader = new Reader({ redis, commands: queue.redis, consumer: queue.consumer, log: silentLog });
   reader.add({ lanes: lanesByKey([queue.lane]), intake: { room: () => 8, accept } });
-  return { seen, close: () => reader.stop() };
+  return { seen, doubt: () => reader.doubt(), close: () => reader.stop() };
 }
 
 describe("the reader", () => {
@@ -52,26 +52,47 @@ describe("the reader", () => {
     await expect.poll(() => reader.seen).toEqual(["r1"]);
   });
 
+  /** The id of a connection on which Redis holds a read blocked. */
+  const blockedId = async (name: string) => {
+    const clients = String(await lab.redis.client("LIST")).split("\n");
+    return clients.find((one) => one.includes(` name=${name} `) && one.includes(" flags=b"))?.match(/^id=(\d+)/)?.[1];
+  };
+  /** Takes the next entry in the worker's name, before the worker's own reader can. */
+  const takeUnseen = async () => {
+    const lost = connectBlockingReader({ url: lab.url, name: "lost", log: silentLog });
+    undo.push(async () => lost.disconnect());
+    await whenReady(lost, AbortSignal.timeout(10_000));
+    const taken = waitForNew(lost, lab.queue.consumer, lanesByKey([lab.queue.lane]), 20_000);
+    await expect.poll(() => blockedId("lost")).toBeDefined();
+    return taken;
+  };
+
   it("finds what Redis gives to a read of a connection that is lost, also after it has asked what it owns", async () => {
-    const { queue, redis } = lab;
     const proxy = await Proxy.start(Number(new URL(lab.url).port));
     undo.push(() => proxy.dispose());
     const reader = read(lab, proxy.port);
     undo.push(() => reader.close());
-    const blocked = async () => [...String(await redis.client("LIST")).matchAll(/^id=(\d+).* name=(\S+) .*flags=b/gm)];
-    const idOf = async (name: string) => (await blocked()).find(([, , other]) => other === name)?.[1];
-    await expect.poll(() => idOf("reader")).toBeDefined();
-    const before = await idOf("reader");
+    await expect.poll(() => blockedId("reader")).toBeDefined();
+    const before = await blockedId("reader");
     // It stands for the read of a connection that is gone, of which Redis has not heard yet.
-    const lost = connectBlockingReader({ url: lab.url, name: "lost", log: silentLog });
-    undo.push(async () => lost.disconnect());
-    await whenReady(lost, AbortSignal.timeout(10_000));
-    const taken = waitForNew(lost, queue.consumer, lanesByKey([queue.lane]), 20_000);
-    await expect.poll(() => idOf("lost")).toBeDefined();
+    const taking = takeUnseen();
+    await expect.poll(() => blockedId("lost")).toBeDefined();
     proxy.resetAll();
-    await expect.poll(async () => ((await idOf("reader")) ?? before) !== before).toBe(true);
+    await expect.poll(async () => ((await blockedId("reader")) ?? before) !== before).toBe(true);
     await admitRequest(lab, "r1");
-    expect((await taken).deliveries).toHaveLength(1);
+    expect((await taking).deliveries).toHaveLength(1);
+    await expect.poll(() => reader.seen).toEqual(["r1"]);
+  });
+
+  it("finds what a call has brought whose reply was lost", async () => {
+    const taking = takeUnseen();
+    await expect.poll(() => blockedId("lost")).toBeDefined();
+    const reader = read(lab, Number(new URL(lab.url).port));
+    undo.push(() => reader.close());
+    await expect.poll(() => blockedId("reader")).toBeDefined();
+    await admitRequest(lab, "r1");
+    expect((await taking).deliveries).toHaveLength(1);
+    reader.doubt();
     await expect.poll(() => reader.seen).toEqual(["r1"]);
   });
 

@@ -13,7 +13,7 @@ export interface Weather {
   readonly cutOff: number;
   /** The connection breaks, and the reply is lost. */
   readonly lostReply: number;
-  /** The connection breaks, and the call arrives long after it, when its caller has called again. */
+  /** The connection breaks, and the call arrives long after its caller has called again. */
   readonly late: number;
   /** A call, or a reply, takes long. */
   readonly slow: number;

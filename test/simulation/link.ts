@@ -156,7 +156,7 @@ export class Link extends Redis {
       scheduler.plan(undefined, 0, "a call arrives", async () => void (await server.run(line, ahead)));
   }
 
-  /** @param given the piece that is answered; by default the one that waits longest, which blocks */
+  /** @param given what is answered; by default the piece that waits longest, which blocks */
   #bringLater(line: Line, results: readonly Result[], given?: Piece, ms = this.#stage.chaos.latencyMs()): void {
     const { scheduler } = this.#stage;
     const piece = given ?? this.#pieces[0];
@@ -169,7 +169,7 @@ export class Link extends Redis {
       for (const [i, command] of piece.commands.entries()) {
         const [error, reply] = results[i] ?? [new Error("no result")];
         if (error !== null) command.reject(error);
-        else command.resolve(reply as never);
+        else command.resolve(reply);
       }
     });
   }

@@ -129,7 +129,7 @@ export class Clients extends Process {
   }
 
   async #ask(step: Step): Promise<Ending> {
-    const { kind, number, deadlineMs, body: _, ...ask } = step;
+    const { kind, number: _, deadlineMs: __, body: ___, ...ask } = step;
     for (let pauseMs = 10; ; pauseMs = Math.min(2 * pauseMs, 250)) {
       const gateway = this.#random.pick(this.#gateways());
       const attempt = (this.#attempts.get(step.request) ?? 0) + 1;

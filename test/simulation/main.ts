@@ -50,12 +50,12 @@ async function main(): Promise<number> {
   const fault = faultNamed(values.fault);
   const first = whole("seed", values.seed ?? String(1 + Math.floor(Math.random() * 1_000_000)));
   const runs = whole("runs", values.runs);
-  const { redis, dispose } = await startOwnRedis();
+  const own = await startOwnRedis();
   const begun = performance.now();
   let [failed, simulatedMs, requests, done] = [0, 0, 0, 0];
   try {
     for (let seed = first; seed < first + runs; seed++) {
-      const report = await simulate(seed, redis, fault);
+      const report = await simulate(seed, own.redis, fault);
       done++;
       simulatedMs += report.simulatedMs;
       requests += report.requests;
@@ -66,7 +66,7 @@ async function main(): Promise<number> {
       if (!values.all) break;
     }
   } finally {
-    await dispose();
+    await own.dispose();
   }
   const seconds = (performance.now() - begun) / 1_000;
   console.log(

@@ -69,7 +69,7 @@ export function servingChain(plan: ModelPlan, world: World): ServingModel {
 function hostOf({ runMs }: ModelPlan, world: World): ModelHost {
   let last: Promise<unknown> = Promise.resolve();
   return {
-    graph: { inputs: [], outputs: [] } as unknown as ModelHost["graph"],
+    graph: { inputs: [], outputs: [] },
     run(inputs, outputs) {
       const computed = compute(inputs);
       const ranMs = runMs();

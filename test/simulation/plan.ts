@@ -1,6 +1,6 @@
 /**
- * How a run is to be, drawn from its seed: how large the fleet and its load are, how the weather is,
- * and which processes are struck when.
+ * How a run is to be, drawn from its seed: how large the fleet and its load are, how the weather
+ * is, and which processes are struck when.
  */
 import type { Random } from "../support/fleet/random.js";
 import type { Weather } from "./chaos.js";

@@ -4,10 +4,9 @@
  * connection: who is connected, and reads that block.
  */
 import { createHash } from "node:crypto";
-import { Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import type { Call, Result } from "#shared/redis/transaction.js";
-import type { Replacement } from "./scripts.js";
-import { Scripts, TIME_KEY } from "./scripts.js";
+import { Scripts, TIME_KEY, type Replacement } from "./scripts.js";
 import type { Scheduler } from "./scheduler.js";
 
 /** Simulated Redis ms at the beginning of a run. */
@@ -181,7 +180,7 @@ export class Server {
   }
 }
 
-/** How long an entry has been pending goes by the real server's clock, and nothing depends on it. */
+/** How long an entry has been pending goes by the real server's clock. Nothing depends on it. */
 function idleless([error, reply]: Result): Result {
   if (!Array.isArray(reply) || !reply.every(Array.isArray)) return [error, reply];
   return [error, (reply as unknown[][]).map(([entry, consumer, , deliveries]) => [entry, consumer, 0, deliveries])];

@@ -59,6 +59,11 @@ export interface Intake {
   /** How many more suspects may be taken over now; the rest is left to other workers. */
   suspectRoom(): number;
   accept(taken: Taken, arrival: Arrival): void;
+  /**
+   * To be called when Redis may have given this worker entries without its knowledge, as a reply
+   * was lost: nobody else takes them from a worker that lives.
+   */
+  doubt(): void;
 }
 
 /** What is remembered of a step that was given up. */

@@ -166,6 +166,10 @@ export class RunningLane implements Intake {
     return this.#work.suspectRoom();
   }
 
+  doubt(): void {
+    this.#reader.doubt();
+  }
+
   /**
    * Takes what has come into the holdings, unless it is held already. What cannot be read is set
    * aside.

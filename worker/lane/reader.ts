@@ -64,8 +64,8 @@ const EXPECTED_SHRINKS = 0.75;
 /** The id of a connection whose id the server does not tell; none has it. */
 const UNKNOWN = 0;
 /**
- * So long after a connection was lost this worker asks again what it owns, in ms: Redis may still
- * hold a read of that connection blocked, or be sent it late, and give its entries to nobody.
+ * So long after a call without a reply this worker asks again what it owns, in ms. The call may be
+ * a read that Redis still holds blocked for a connection that is lost, or it may arrive late.
  */
 const AGAIN_MS = [1_500, 5_000, 20_000] as const;
 /** Most entries of each lane asked for when this worker may own some without knowing. */
@@ -82,7 +82,7 @@ export class Reader {
    * of every connection, since the reply to the last read of the one before may be lost.
    */
   readonly #unasked = new Set<Source>();
-  /** When it is asked again after the loss of a connection, on the world's clock; the next first. */
+  /** When it is asked again what this worker owns, on the world's clock, the next time first. */
   #againAt: readonly number[] = [];
   /** Sources whose last read found something, in the order in which they are asked. */
   readonly #warm = new Set<Source>();
@@ -120,6 +120,11 @@ export class Reader {
     this.room.notify();
   }
 
+  /** See `Intake`. */
+  doubt(): void {
+    this.#againAt = AGAIN_MS.map((ms) => this.#world.now() + ms);
+  }
+
   /** Stops. The read that Redis holds blocked is ended there, since it may bring something yet. */
   async stop(): Promise<void> {
     this.#stopping.abort();
@@ -152,7 +157,7 @@ export class Reader {
         if (isReplyError(error, "NOGROUP")) await this.#createGroups();
         else log.debug({ error: String(error) }, "read failed");
         for (const source of this.#sources) unasked.add(source);
-        this.#againAt = AGAIN_MS.map((ms) => this.#world.now() + ms);
+        this.doubt();
         await delay(20, signal, this.#world);
       } finally {
         stopWatching();

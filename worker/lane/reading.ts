@@ -13,6 +13,8 @@ export interface Reading {
   readonly room: { notify(): void };
   /** Reads for this model, too, from now on. */
   add(source: Source): void;
+  /** See `Intake`. */
+  doubt(): void;
   /** Stops. Reads that Redis holds blocked are waited for, since they may bring something. */
   stop(): Promise<void>;
 }
@@ -36,6 +38,9 @@ export function beginToRead(commands: RedisClient, link: RedisSettings, buckets:
     },
     add({ lanes, intake }) {
       for (const [bucket, reader] of readers.entries()) reader.add({ lanes: inBucket(lanes, bucket), intake });
+    },
+    doubt() {
+      for (const reader of readers) reader.doubt();
     },
     async stop() {
       await Promise.all(readers.map((reader) => reader.stop()));

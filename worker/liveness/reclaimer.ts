@@ -19,7 +19,7 @@ import type { Holdings, Intake } from "../lane/holdings.js";
 export interface HeldModel {
   readonly queue: ModelQueue;
   readonly holdings: Pick<Holdings, "has" | "unbegun" | "drop" | "leave" | "leftBy">;
-  readonly intake: Pick<Intake, "suspectRoom" | "accept">;
+  readonly intake: Pick<Intake, "suspectRoom" | "accept" | "doubt">;
 }
 
 export interface ReclaimerSettings {
@@ -124,7 +124,10 @@ export class Reclaimer {
     const lane = this.#lanes.get(ready);
     if (lane === undefined || this.#taking.has(ready)) return;
     const taking = take(lane)
-      .catch((error: unknown) => this.#settings.log.debug({ error: String(error) }, "nothing could be taken over"))
+      .catch((error: unknown) => {
+        this.#settings.log.debug({ error: String(error) }, "it is not known what was taken over");
+        lane.model.intake.doubt();
+      })
       .finally(() => this.#taking.delete(ready));
     this.#taking.set(ready, taking);
   }

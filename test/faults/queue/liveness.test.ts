@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { GROUP, laneKeys, registryKeys } from "#shared/queue/keys.js";
 import { commit } from "#shared/queue/work/commit.js";
+import { ownedEntries } from "#shared/queue/work/owned.js";
 import { connectBus } from "#shared/nats/connect.js";
 import { connectRedis, whenReady } from "#shared/redis/connect.js";
 import { OwnConnection } from "#shared/redis/own-connection.js";
@@ -65,6 +66,24 @@ describe("a worker that dies", () => {
     const late = await join("d.1", { room: 100 });
     await expect.poll(() => late.reclaimed.length).toBe(5);
     await expect.poll(graves).toBe(0);
+  });
+
+  it("may leave its entries to a worker that does not hear of it, and then asks what it owns", async () => {
+    const heir = await join("b.1");
+    const { redis } = heir;
+    const call = redis.callBuffer.bind(redis) as (...args: unknown[]) => Promise<unknown>;
+    redis.callBuffer = (async (...args: unknown[]) => {
+      const reply = await call(...args);
+      // What take-from answers is lost when it brings something.
+      if (Array.isArray(reply) && String(reply[0]) === "empty") throw new Error("Connection is closed.");
+      return reply;
+    }) as typeof redis.callBuffer;
+    const dying = await join("a.1");
+    await holdSome(dying, 2);
+    dying.vanish();
+    await expect.poll(() => heir.doubts).toBeGreaterThan(0);
+    expect(heir.reclaimed).toEqual([]);
+    expect(await ownedEntries(heir.queue)).toHaveLength(2);
   });
 
   it("is found by its silence where the server does not tell who is connected", async () => {

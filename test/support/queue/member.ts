@@ -32,6 +32,8 @@ export class LabMember {
   readonly liveness: Liveness;
   /** The requests that it has taken over, in order. */
   readonly reclaimed: string[] = [];
+  /** How often it was told that Redis may have given it more than it knows. */
+  doubts = 0;
   readonly #room: number;
   #isDisposed = false;
 
@@ -67,6 +69,10 @@ export class LabMember {
 
   suspectRoom(): number {
     return this.#room - this.reclaimed.length;
+  }
+
+  doubt(): void {
+    this.doubts++;
   }
 
   accept({ deliveries }: Taken, arrival: Arrival): void {
