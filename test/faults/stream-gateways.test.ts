@@ -12,7 +12,7 @@ import { expectUndisturbed } from "./verdict.js";
 
 const { running, fewerRunning, different, gatewayDrains, tokens, timeoutMs } = streamScale;
 /** Of a stream that is not over when its gateway stops, however busy the machine: it is cancelled. */
-const MANY = 6_000;
+const MANY = 4_000;
 /** Who goes on with a stream that is not captured publishes so many of its records again. */
 const PUBLISHED_AGAIN = 16;
 let lab: StreamLab;
