@@ -24,11 +24,18 @@ import type { Size, Turns, Waiter } from "./turns.js";
  */
 const BUDGET_MS = 2_000;
 
+/** How long a request waits for its turn, in ms, after a call that was given up. */
+const WAITS_MS = {
+  small: BUDGET_MS,
+  /** Also a step behind a large one of its sequence. There may be many. */
+  large: 5_000,
+};
+
 /**
- * How long a large request waits for its turn, in ms, and a step behind one of its sequence: there
- * may be many.
+ * How long each waits while Redis answers, in ms. A call may take long on a slow disk, and the next
+ * one brings all that have waited for it.
  */
-const LARGE_WAITS_MS = 5_000;
+const WAITS_FOR_CALLS_MS = 10_000;
 
 /**
  * For so long after a call was answered, in ms, its record is surely there, unless Redis has lost
@@ -156,8 +163,8 @@ export class CallLine {
   #next(): readonly Waiting[] {
     const { turns, size, onFree, world } = this.#settings;
     const now = world.now();
-    const oldest = { small: now - BUDGET_MS, large: now - LARGE_WAITS_MS };
-    const overdue = turns.takeOverdue(oldest);
+    const waitsMs = this.#isGivenUp ? WAITS_MS : { small: WAITS_FOR_CALLS_MS, large: WAITS_FOR_CALLS_MS };
+    const overdue = turns.takeOverdue({ small: now - waitsMs.small, large: now - waitsMs.large });
     for (const { resolve } of overdue) resolve({ said: "unwritable" });
     const { call, frees } = turns.next(size, !this.#isGivenUp);
     if (frees || overdue.length > 0 || (call.length === 0 && !turns.isEmpty)) onFree();

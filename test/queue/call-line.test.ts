@@ -252,6 +252,17 @@ describe("a line of admission calls", () => {
     expect((await queuedNow()).filter((name) => name === "r1")).toEqual([]);
   });
 
+  it("admits what has waited for long while a call was answered slowly", async () => {
+    await come("first");
+    proxy.blackHole("toClient");
+    const slow = come("slow");
+    await expect.poll(() => queuedNow(), { interval: 1 }).toEqual(["first", "slow"]);
+    const waited = come("waited", { order: arrivals++, since: performance.now() - 3_000 });
+    proxy.heal();
+    expect(saidOf(await Promise.all([slow, waited]))).toEqual(["admitted"]);
+    expect(await queuedNow()).toEqual(["first", "slow", "waited"]);
+  });
+
   it("says that a full Redis has refused a call, and goes on when there is room", async () => {
     await come("first");
     await lab.redis.config("SET", "maxmemory", "1");

@@ -83,12 +83,11 @@ describe("drain", () => {
     const lane = open(lab, lab.url, model);
     await admitRequest(lab, "running", "", 100, body);
     await expect.poll(() => begun.length).toBe(1);
-    await new Promise((resolve) => setTimeout(resolve, 50)); // the next read has begun to block
+    // The next read has begun to block.
+    await expect.poll(() => lab.redis.client("LIST")).toMatch(/ flags=b /);
     const drained = lane.drain();
     await admitRequest(lab, "late", "", 100, body);
-    await expect
-      .poll(async () => (await take(lab.other)).map(({ request }) => request), { timeout: 2_000 })
-      .toEqual(["late"]);
+    await expect.poll(async () => (await take(lab.other)).map(({ request }) => request)).toEqual(["late"]);
     begun[0]?.();
     await drained;
     expect(await take(lab.other)).toEqual([]);

@@ -264,7 +264,7 @@ describe("gateways side by side", () => {
         return false;
       }
     };
-    await until(isReady, 30_000);
+    await until(isReady);
     expect((await askToSubscribe(other, "/v2/subscriptions", { label: "a:b" }, acme)).status).toBe(501);
     const job = (url: string, key: string) =>
       submitLabelled(url, MODEL, generate(), { labels: { side: "by-side" } }, { ...acme, "idempotency-key": key });

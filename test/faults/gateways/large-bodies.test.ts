@@ -4,9 +4,9 @@
  */
 import { request } from "node:http";
 import { gzipSync } from "node:zlib";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { useFleet } from "../../support/fleet/use-fleet.js";
-import { witnessed } from "../../support/fleet/witness.js";
+import { witnessed, type Seen } from "../../support/fleet/witness.js";
 
 const MiB = 1024 * 1024;
 /**
@@ -15,6 +15,12 @@ const MiB = 1024 * 1024;
  * where other tests have them.
  */
 const CEILING_MS = 2_000;
+/**
+ * A body may take so much more than the memory that an honest one of its size takes: how much of
+ * what is free a process gives back, and when, is up to its allocator. It was gigabytes more when
+ * such bodies were parsed whole.
+ */
+const ROOM_BYTES = 128 * MiB;
 const infer = "/v2/models/echo-fp32/infer";
 const generate = "/v2/models/echo-fp32/generate";
 const completions = "/v1/completions";
@@ -86,13 +92,19 @@ describe("beside bodies that are large to read", () => {
     direct: true,
   });
   let pid = 0;
-  // Each case begins with a new gateway, whose memory is that of an idle one.
-  beforeEach(async () => {
-    await served.fleet.gateways[0]?.member.restart();
-    await served.fleet.whenServing();
-    pid = served.fleet.gateways[0]?.member.process.pid ?? 0;
-    for (const path of [infer, completions]) await post(served.url, { path, body: Buffer.from("{}") });
+  /** A gateway that reads five million floats. */
+  let honest: Seen;
+  let echoedFloats: Buffer;
+  beforeAll(async () => {
+    await beginAnew();
+    const row = Array.from({ length: 50_000 }, (_, i) => i / 8);
+    const rows = Array.from({ length: 100 }, () => `[${row.join(",")}]`).join(",");
+    honest = await witnessed(served.url, pid, async () => {
+      echoedFloats = await echoed("echo-fp32", "FP32", 5_000_000, `[${rows}]`);
+    });
+    console.log(`5 M floats: ${figures(honest)}`);
   });
+  beforeEach(beginAnew);
   afterEach(() => expect(served.fleet.gateways[0]?.member.unasked).toEqual([]));
 
   it.each(Object.entries(shots))("others are answered at once, and memory stays: %s", async (name, each) => {
@@ -101,7 +113,7 @@ describe("beside bodies that are large to read", () => {
     });
     console.log(`${name}: ${figures(seen)}`);
     expect(seen.p99Ms).toBeLessThan(CEILING_MS);
-    expect(seen.grownBytes).toBeLessThan(200 * MiB);
+    expect(seen.grownBytes).toBeLessThan(honest.grownBytes + ROOM_BYTES);
   });
 
   it("others are answered at once beside many at a time", async () => {
@@ -112,21 +124,16 @@ describe("beside bodies that are large to read", () => {
     });
     console.log(`${each.length} at a time: ${figures(seen)}`);
     expect(seen.p99Ms).toBeLessThan(CEILING_MS);
-    expect(seen.grownBytes).toBeLessThan(200 * MiB);
+    expect(seen.grownBytes).toBeLessThan(honest.grownBytes + ROOM_BYTES);
   });
 
   it("honest ones are answered: five million floats", async () => {
-    const row = Array.from({ length: 50_000 }, (_, i) => i / 8);
-    const rows = Array.from({ length: 100 }, () => `[${row.join(",")}]`).join(",");
     const wanted = new Float32Array(5_000_000).map((_, i) => (i % 50_000) / 8);
-    const seen = await witnessed(served.url, pid, async () => {
-      expect((await echoed("echo-fp32", "FP32", 5_000_000, `[${rows}]`)).equals(Buffer.from(wanted.buffer))).toBe(true);
-    });
-    console.log(`5 M floats: ${figures(seen)}`);
-    expect(seen.p99Ms).toBeLessThan(CEILING_MS);
+    expect(echoedFloats.equals(Buffer.from(wanted.buffer))).toBe(true);
+    expect(honest.p99Ms).toBeLessThan(CEILING_MS);
   });
 
-  it("others are answered at once beside answers in JSON: two million floats each", { timeout: 120_000 }, async () => {
+  it("others are answered at once beside answers in JSON: two million floats each", async () => {
     const count = 2_000_000;
     const raw = Buffer.from(new Float32Array(count).map((_, i) => Math.sin(i)).buffer);
     const input = { name: "INPUT", datatype: "FP32", shape: [1, count], parameters: { binary_data_size: raw.length } };
@@ -153,6 +160,14 @@ describe("beside bodies that are large to read", () => {
     expect(answer.equals(Buffer.from(wanted.buffer))).toBe(true);
   });
 
+  /** Each case has a new gateway, whose memory is that of an idle one. */
+  async function beginAnew(): Promise<void> {
+    await served.fleet.gateways[0]?.member.restart();
+    await served.fleet.whenServing();
+    pid = served.fleet.gateways[0]?.member.process.pid ?? 0;
+    for (const path of [infer, completions]) await post(served.url, { path, body: Buffer.from("{}") });
+  }
+
   /** The output's bytes. */
   async function echoed(model: string, datatype: string, count: number, data: string): Promise<Buffer> {
     const parameters = '"parameters":{"binary_data_output":true}';
@@ -165,7 +180,7 @@ describe("beside bodies that are large to read", () => {
   }
 });
 
-function figures({ asked, p99Ms, worstMs, grownBytes }: Awaited<ReturnType<typeof witnessed>>): string {
+function figures({ asked, p99Ms, worstMs, grownBytes }: Seen): string {
   const [p99, worst, grown] = [p99Ms, worstMs, grownBytes / MiB].map(Math.round);
   return `health p99 ${p99} ms, worst ${worst} ms of ${asked}; memory +${grown} MiB`;
 }

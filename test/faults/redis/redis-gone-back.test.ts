@@ -96,7 +96,7 @@ describe("a replica that is promoted without what its primary has acknowledged",
     await primary.kill();
     await replica.admin.replicaof("NO", "ONE");
     line.leadTo(replica.port);
-    await until(() => loggedBy(gateway).length > 0, 30_000);
+    await until(() => loggedBy(gateway).length > 0);
     expect((await fleetSays(url)).gone_back).toMatchObject({ times: 1 });
     await line.dispose();
   });

@@ -51,7 +51,7 @@ describe("a request whose worker and then a gateway are killed while many read i
       const subscribed = await readFromNats(hears);
       const forgetful = await readFromNats({ ...hears, loses: (index) => index % 100 === 7 });
       // The first piece is what was there; an event stream then begins with an empty one.
-      await until(() => [2, 2, 2, 1, 1].every((count, i) => (pieces[i] ?? 0) >= count), 30_000);
+      await until(() => [2, 2, 2, 1, 1].every((count, i) => (pieces[i] ?? 0) >= count));
       await holder.kill();
       await first.member.kill();
       const late = readDurably({ url: () => second.url + path, live: "sse", format: "json" });

@@ -163,7 +163,7 @@ describe("closing", () => {
       let text = "";
       const socket = connect(port, "127.0.0.1", () => {
         socket.write(bytes);
-        setTimeout(() => resolve({ socket, text: () => text, closed }), 50);
+        resolve({ socket, text: () => text, closed });
       });
       socket.on("data", (piece) => (text += piece.toString("latin1"))).on("error", () => undefined);
       const closed = new Promise((resolve) => socket.on("close", resolve));
@@ -171,26 +171,29 @@ describe("closing", () => {
 
   it("lets the request in flight finish, and closes idle connections at once", async () => {
     const closing = await TestGateway.start();
-    let finish = (): void => undefined;
+    let finish: (() => void) | undefined;
     closing.answer = () =>
       new Promise((resolve) => {
         finish = () => resolve({ kind: "error", code: "model_error", message: "done" });
       });
     const idle = await open(closing.port, rawGet("/v2"));
     const busy = await open(closing.port, good);
+    await expect.poll(() => [idle.text() !== "", finish !== undefined]).toEqual([true, true]);
     const closed = closing.server.close(10_000);
     await idle.closed;
     await expect(rawExchange(closing.port, good)).rejects.toThrow("ECONNREFUSED");
     expect(busy.text()).toBe("");
-    finish();
+    finish?.();
     await Promise.all([busy.closed, closed]);
     expect(busy.text()).toMatch(/^HTTP\/1\.1 500[^]*Connection: close[^]*"done"/i);
   });
 
   it("cuts what is not finished after the grace", async () => {
     const closing = await TestGateway.start();
-    closing.answer = () => new Promise(() => undefined);
+    let isAsked = false;
+    closing.answer = () => new Promise(() => (isAsked = true));
     const busy = await open(closing.port, good);
+    await expect.poll(() => isAsked).toBe(true);
     await closing.server.close(100);
     await busy.closed;
     expect(busy.text()).toBe("");

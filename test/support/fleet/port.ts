@@ -7,6 +7,14 @@ import { createServer } from "node:net";
 
 const LOWEST = 12_000;
 const HIGHEST = 32_000;
+/**
+ * Files of tests that run side by side take ports of different parts. Else one could take the port
+ * of a broker that another has killed, and will start again on the same port.
+ */
+const PARTS = 4;
+const PART_PORTS = (HIGHEST - LOWEST) / PARTS;
+/** Vitest counts the processes that run side by side from 1. */
+const first = LOWEST + (Number(process.env["VITEST_POOL_ID"] ?? 0) % PARTS) * PART_PORTS;
 const given = new Set<number>();
 
 /**
@@ -15,7 +23,7 @@ const given = new Set<number>();
  */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < 200; attempt++) {
-    const port = LOWEST + Math.floor(Math.random() * (HIGHEST - LOWEST));
+    const port = first + Math.floor(Math.random() * PART_PORTS);
     if (given.has(port) || !(await canListen(port))) continue;
     given.add(port);
     return port;
