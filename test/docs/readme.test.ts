@@ -13,7 +13,7 @@ const section = readme.slice(readme.indexOf("## First requests"), readme.indexOf
 const commands = [...section.matchAll(/```sh\n([^]*?)```/g)].map(([, block = ""]) => block);
 
 describe("the README's first requests", () => {
-  const served = useFleet({ gateways: 1, workers: 2, jobs: 1, models: demo, guarded: true });
+  const served = useFleet({ workers: 2, jobs: 1, models: demo, guarded: true });
 
   /** Runs the block as if it was pasted into a shell, but for the port. */
   async function paste(block: string): Promise<string> {

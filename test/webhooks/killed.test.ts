@@ -13,7 +13,6 @@ import { noteExpiries, verified } from "../support/jobs/webhooks.js";
 const TAKEN_OVER = { timeout: 45_000 };
 
 const served = useFleet({
-  gateways: 1,
   workers: 0,
   jobs: 2,
   models: [],

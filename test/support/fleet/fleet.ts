@@ -19,8 +19,10 @@ import { root } from "./root.js";
 import { singleStore, type Store } from "./store.js";
 
 export interface FleetPlan {
-  readonly gateways: number;
-  readonly workers: number;
+  /** One unless a number is given. */
+  readonly gateways?: number;
+  /** One unless a number is given. */
+  readonly workers?: number;
   /** Jobs processes; none unless a number is given. */
   readonly jobs?: number;
   /** Names of models that are copied into a repository of the fleet's own. */
@@ -95,7 +97,8 @@ const STARTED_TOGETHER = 8;
 
 export async function startFleet(plan: FleetPlan): Promise<Fleet> {
   const unbuilt = process.env["BATON_BUILD_FAILED"];
-  if (unbuilt !== undefined && plan.gateways + plan.workers > 0) throw new Error(`nothing to start: ${unbuilt}`);
+  const { gateways: gatewayCount = 1, workers: workerCount = 1, jobs: jobsCount = 0 } = plan;
+  if (unbuilt !== undefined && gatewayCount + workerCount + jobsCount > 0) throw new Error(`nothing to start: ${unbuilt}`);
   const { leaseMs = 1_000, models, direct = false, flags = () => [], programs = () => undefined } = plan;
   const folder = plan.folder ?? mkdtempSync(join(tmpdir(), "baton-test-"));
   const undo: (() => Promise<unknown> | void)[] = [];
@@ -186,12 +189,12 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
     const workers: Member[] = [];
     const gateways: Gateway[] = [];
     const gatewayStarts = [
-      ...Array.from({ length: plan.gateways }, () => addGateway()),
-      ...Array.from({ length: plan.jobs ?? 0 }, () => addJobs()),
+      ...Array.from({ length: gatewayCount }, () => addGateway()),
+      ...Array.from({ length: jobsCount }, () => addJobs()),
     ];
     // More at a time would take turns for longer than each may take to be ready.
-    for (let i = 0; i < plan.workers; i += STARTED_TOGETHER) {
-      const some = Math.min(STARTED_TOGETHER, plan.workers - i);
+    for (let i = 0; i < workerCount; i += STARTED_TOGETHER) {
+      const some = Math.min(STARTED_TOGETHER, workerCount - i);
       await settleAll([...gatewayStarts, ...Array.from({ length: some }, () => addWorker())]);
     }
     await settleAll(gatewayStarts);
