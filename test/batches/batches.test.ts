@@ -15,8 +15,6 @@ const MOST_LINES = 32;
 const endpoint = "/v2/models/simple/infer" as "/v1/completions";
 
 const served = useFleet({
-  gateways: 1,
-  workers: 1,
   jobs: 1,
   models: ["simple"],
   env: { BATON_TENANT_HEADER: "x-tenant", BATON_BUCKETS: "1", BATON_WEBHOOK_ALLOW: "127.0.0.0/8" },

@@ -8,8 +8,6 @@ const LINES = 2_000;
 const endpoint = "/v2/models/simple/infer" as "/v1/completions";
 
 const served = useFleet({
-  gateways: 1,
-  workers: 1,
   jobs: 1,
   models: ["simple"],
   direct: true,

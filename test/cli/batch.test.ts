@@ -15,7 +15,7 @@ import { startBaton, type Ended } from "./baton.js";
 const TIMEOUT_MS = 120_000;
 const LINES = 6_000;
 
-const served = useFleet({ gateways: 1, workers: 1, jobs: 1, models: ["simple"] });
+const served = useFleet({ jobs: 1, models: ["simple"] });
 const cwd = mkdtempSync(join(tmpdir(), "baton-cli-batch-"));
 afterAll(() => rmSync(cwd, { recursive: true, force: true }));
 

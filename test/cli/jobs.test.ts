@@ -3,7 +3,7 @@ import { useFleet } from "../support/fleet/use-fleet.js";
 import { until } from "../support/until.js";
 import { baton, startBaton, type Surroundings } from "./baton.js";
 
-const served = useFleet({ gateways: 1, workers: 1, jobs: 1, models: ["simple", "tale-gpt"] });
+const served = useFleet({ jobs: 1, models: ["simple", "tale-gpt"] });
 const ask = (args: readonly string[], more: Surroundings = {}) =>
   baton(["jobs", ...args], { url: served.url, ...more });
 

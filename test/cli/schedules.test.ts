@@ -3,7 +3,7 @@ import { simpleBody } from "../jobs/ask.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { baton, type Surroundings } from "./baton.js";
 
-const served = useFleet({ gateways: 1, workers: 1, jobs: 1, models: ["simple"], direct: true });
+const served = useFleet({ jobs: 1, models: ["simple"], direct: true });
 const ask = (args: readonly string[], more: Surroundings = {}) =>
   baton(["schedules", ...args], { url: served.url, ...more });
 const stdin = JSON.stringify(simpleBody(4));

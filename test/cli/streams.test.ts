@@ -10,7 +10,7 @@ import { baton, startBaton, type Ended, type Running } from "./baton.js";
 
 const model = "tale-gpt";
 // A gateway that is told to stop ends its streams at once, and not after a moment of grace.
-const served = useFleet({ gateways: 1, workers: 1, models: [model], env: { BATON_LINGER_MS: "0" } });
+const served = useFleet({ models: [model], env: { BATON_LINGER_MS: "0" } });
 const tale = [
   "generate",
   model,

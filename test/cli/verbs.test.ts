@@ -8,11 +8,7 @@ import { freePort } from "../support/fleet/port.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { baton, type Surroundings } from "./baton.js";
 
-const served = useFleet({
-  gateways: 1,
-  workers: 1,
-  models: ["simple", "accumulate", "bytes-memory", "tale-gpt"],
-});
+const served = useFleet({ models: ["simple", "accumulate", "bytes-memory", "tale-gpt"] });
 const ask = (args: readonly string[], more: Surroundings = {}) => baton(args, { url: served.url, ...more });
 const story = "Write a short story about a cat who discovers a secret portal.";
 

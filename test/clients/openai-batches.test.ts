@@ -6,7 +6,7 @@ import { useFleet } from "../support/fleet/use-fleet.js";
 
 const WAIT_MS = 90_000;
 
-const served = useFleet({ gateways: 1, workers: 1, jobs: 1, models: ["simple", "tale-gpt"] });
+const served = useFleet({ jobs: 1, models: ["simple", "tale-gpt"] });
 
 describe("OpenAI's client", () => {
   let openai: OpenAI;

@@ -12,7 +12,7 @@ const model = "tale-gpt";
 const messages = [{ role: "user" as const, content: prompt }];
 
 describe("real clients of a real fleet", () => {
-  const served = useFleet({ gateways: 1, workers: 2, models: [model] });
+  const served = useFleet({ workers: 2, models: [model] });
   let openai: OpenAI;
   beforeAll(() => {
     openai = new OpenAI({ baseURL: `${served.url}/v1`, apiKey: "none" });

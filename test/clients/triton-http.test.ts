@@ -5,7 +5,7 @@ import { pythonWithClient, runPython } from "./python.js";
 describe.skipIf(pythonWithClient === undefined)(
   "the Triton HTTP client for Python (skipped: no python3 with tritonclient.http)",
   () => {
-    const served = useFleet({ gateways: 1, workers: 2, models: ["simple", "accumulate", "chain"] });
+    const served = useFleet({ workers: 2, models: ["simple", "accumulate", "chain"] });
 
     it("runs infer, metadata and sequences, and reads refusals", async () => {
       expect(await runPython("triton_http.py", served.url)).toBe("OK\n");

@@ -28,7 +28,6 @@ const names = `
   output { name: "STORY" data_type: TYPE_STRING dims: [ 1, 1 ] }`;
 
 const served = useFleet({
-  gateways: 1,
   workers: 2,
   models: ["my_lstm_model", "accumulate", "chain", "gen-cheap", "gen-mha"],
   configs: { accumulate: brief, "gen-mha": names, my_lstm_model: tutorial },

@@ -11,7 +11,7 @@ const models = ["accumulate", "simple", "tale-gpt"];
 describe("what `npm start` tells a newcomer to paste", () => {
   let fleet: Fleet;
   beforeAll(async () => {
-    fleet = await startFleet({ gateways: 1, workers: 1, models });
+    fleet = await startFleet({ models });
     await fleet.whenServing();
   });
   afterAll(() => fleet.dispose());

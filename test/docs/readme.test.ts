@@ -22,7 +22,7 @@ const commands = blocksOf("sh", readme.slice(readme.indexOf("## First requests")
 const programs = blocksOf("js");
 
 describe("the README's first requests", () => {
-  const served = useFleet({ gateways: 1, workers: 2, jobs: 1, models: demo, guarded: true });
+  const served = useFleet({ workers: 2, jobs: 1, models: demo, guarded: true });
   const paste = (block: string) => runPasted(["sh", "-e"], block, served.url);
 
   it("are twenty-one, two of them in the demo with audio, and the start stands before them", () => {

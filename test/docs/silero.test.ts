@@ -18,7 +18,7 @@ describe("the README's demo with audio", () => {
   beforeAll(async () => {
     const place = commands[0]?.replace(".baton/models", folder) ?? "";
     await run("sh", ["-ec", place], { cwd: root });
-    fleet = await startFleet({ gateways: 1, workers: 2, models: ["silero-vad"], repository: folder });
+    fleet = await startFleet({ workers: 2, models: ["silero-vad"], repository: folder });
     await fleet.whenServing();
   });
   afterAll(async () => {

@@ -5,7 +5,7 @@ import { add } from "./ask.js";
 import { buckets } from "./settings.js";
 
 describe("a deployment that was started with 16 buckets", () => {
-  const served = useFleet({ gateways: 1, workers: 1, models: ["accumulate"], env: buckets(16), direct: true });
+  const served = useFleet({ models: ["accumulate"], env: buckets(16), direct: true });
 
   it.each([
     ["bundled/gateway/main.js", { ...buckets(4), BATON_HTTP_PORT: "0" }],
@@ -27,7 +27,7 @@ describe("a deployment that was started with 16 buckets", () => {
 });
 
 describe("a deployment that was started without a number", () => {
-  const served = useFleet({ gateways: 1, workers: 1, models: ["accumulate"], direct: true });
+  const served = useFleet({ models: ["accumulate"], direct: true });
 
   it("has 16 buckets", async () => {
     const process = served.fleet.launch("bundled/gateway/main.js", { ...buckets(4), BATON_HTTP_PORT: "0" });

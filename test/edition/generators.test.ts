@@ -4,7 +4,7 @@ import { useFleet } from "../support/fleet/use-fleet.js";
 import { buckets } from "./settings.js";
 
 describe("a generator over several buckets", () => {
-  const served = useFleet({ gateways: 1, workers: 2, models: ["gen-cheap"], env: buckets(16) });
+  const served = useFleet({ workers: 2, models: ["gen-cheap"], env: buckets(16) });
 
   async function generate(prompt: string): Promise<{ status: number; text: string }> {
     const answer = await fetch(`${served.url}/v2/models/gen-cheap/generate`, {

@@ -20,7 +20,6 @@ const BUCKETS = 16;
 const IDLE_MS = 60_000;
 const terms = { maxIdleMs: IDLE_MS, liveSequences: 100, buckets: BUCKETS };
 const served = useFleet({
-  gateways: 1,
   workers: 2,
   models: ["accumulate"],
   configs: { accumulate: configWith("accumulate", "checkpoint_history", "4") },

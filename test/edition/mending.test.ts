@@ -9,14 +9,7 @@ import { add, type Said } from "./ask.js";
 import { buckets, patient } from "./settings.js";
 
 const WHOLE = 1_100;
-const served = useFleet({
-  gateways: 1,
-  workers: 1,
-  models: ["accumulate"],
-  configs: { accumulate: patient },
-  env: buckets(1),
-  direct: true,
-});
+const served = useFleet({ models: ["accumulate"], configs: { accumulate: patient }, env: buckets(1), direct: true });
 
 it("tells the client of the one that was broken", { timeout: 120_000 }, async () => {
   const redis = served.fleet.redis.connect();

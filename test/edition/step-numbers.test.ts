@@ -10,13 +10,7 @@ import { useFleet } from "../support/fleet/use-fleet.js";
 import { add, simple, stepBody, type Step } from "./ask.js";
 import { buckets } from "./settings.js";
 
-const served = useFleet({
-  gateways: 1,
-  workers: 1,
-  models: ["accumulate", "simple"],
-  env: buckets(16),
-  direct: true,
-});
+const served = useFleet({ models: ["accumulate", "simple"], env: buckets(16), direct: true });
 
 const numbered = (step: Step, number: unknown) =>
   add(served.url, { ...step, parameters: { sequence_step: number, ...step.parameters } });

@@ -9,7 +9,6 @@ import { until } from "../support/until.js";
 
 const MIB = 1024 * 1024;
 const served = useFleet({
-  gateways: 1,
   workers: 0,
   models: [],
   direct: true,

@@ -21,7 +21,6 @@ beforeAll(async () => {
   s3 = clientWith(credentials);
   await s3.send(new CreateBucketCommand({ Bucket: BUCKET }));
   fleet = await startFleet({
-    gateways: 1,
     workers: 0,
     models: [],
     direct: true,

@@ -8,7 +8,6 @@ import { noteExpiries, Receiver, WebhookClient } from "../support/jobs/webhooks.
 const TOKEN = "a-token-of-operators-1";
 const port = await freePort();
 const served = useFleet({
-  gateways: 1,
   workers: 0,
   jobs: 1,
   models: [],

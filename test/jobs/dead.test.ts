@@ -120,13 +120,7 @@ describe.skipIf(process.arch !== "x64")("requests that were set aside", () => {
 });
 
 describe("requests of another tenant", () => {
-  const theirs = useFleet({
-    gateways: 1,
-    workers: 0,
-    models: [],
-    direct: true,
-    env: { BATON_TENANT_HEADER: "x-tenant" },
-  });
+  const theirs = useFleet({ workers: 0, models: [], direct: true, env: { BATON_TENANT_HEADER: "x-tenant" } });
   it("are nobody's business", async () => {
     const redis = theirs.fleet.redis.connect();
     try {

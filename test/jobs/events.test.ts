@@ -11,7 +11,6 @@ const JOB_EVENTS = ["job.started", "job.completed", "job.failed", "job.cancelled
 
 const served = useFleet({
   gateways: 2,
-  workers: 1,
   jobs: 1,
   models: ["simple", "picky", "accumulate", "gen-cheap", "echo-int32"],
   direct: true,

@@ -8,8 +8,6 @@ import { useFleet } from "../support/fleet/use-fleet.js";
 import { accepted, ask, ended, simpleBody, standing, submit } from "./ask.js";
 
 const served = useFleet({
-  gateways: 1,
-  workers: 1,
   jobs: 1,
   models: ["simple"],
   direct: true,

@@ -8,7 +8,7 @@ import type { Redis } from "ioredis";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { accepted, ask, ended, simpleBody, standing, submit, type Body } from "./ask.js";
 
-const served = useFleet({ gateways: 2, workers: 1, jobs: 2, models: ["simple", "picky", "accumulate"], direct: true });
+const served = useFleet({ gateways: 2, jobs: 2, models: ["simple", "picky", "accumulate"], direct: true });
 const other = () => served.fleet.urls[1] ?? "";
 let redis: Redis;
 beforeAll(() => {

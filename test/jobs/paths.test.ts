@@ -10,7 +10,6 @@ import { accepted, ask, ended, simpleBody, standing, submit } from "./ask.js";
 
 const served = useFleet({
   gateways: 2,
-  workers: 1,
   models: ["simple", "picky", "accumulate", "gen-mha"],
   direct: true,
   env: { BATON_TENANT_HEADER: "x-tenant", BATON_JOB_TTL_MS: "600000", BATON_BUCKETS: "16" },

@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { accepted, ask, ended, simpleBody, submit } from "./ask.js";
 
-const served = useFleet({ gateways: 2, workers: 1, models: ["simple", "gen-mha"], direct: true });
+const served = useFleet({ gateways: 2, models: ["simple", "gen-mha"], direct: true });
 const other = () => served.fleet.urls[1] ?? "";
 const sync = (path: string, body: object) => ask(`${served.url}${path}`, { body });
 

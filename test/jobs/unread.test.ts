@@ -14,7 +14,7 @@ import { PendingRequests } from "../../gateway/outcomes/pending.js";
 import { SecretBox } from "../../gateway/webhooks/secrets.js";
 import { Webhooks } from "../../gateway/webhooks/webhooks.js";
 import { servedModel } from "../fixtures/served-models.js";
-import { LIMITS, secret, take, useLab } from "../support/queue/lab.js";
+import { LIMITS, secret, useLab } from "../support/queue/lab.js";
 import { silentBus as bus, silentLog as log } from "../support/silent.js";
 
 const lab = useLab();
@@ -66,5 +66,5 @@ it("says that it may have been accepted", async () => {
   const terms = { waitMs: 60_000, tooLate: undefined };
   const submitted = jobs.submissions.submit({ type: "infer", options, prepared, body: Buffer.from("{}"), ...terms });
   await expect(submitted).rejects.toMatchObject({ code: "outcome_unknown" });
-  expect(await take(lab.queue)).toHaveLength(1);
+  expect(await lab.take()).toHaveLength(1);
 });

@@ -5,8 +5,6 @@ import { Receiver, verified, WebhookClient } from "../support/jobs/webhooks.js";
 import { ask } from "./ask.js";
 
 const served = useFleet({
-  gateways: 1,
-  workers: 1,
   jobs: 1,
   models: ["accumulate"],
   configs: { accumulate: "max_batch_size: 8 sequence_batching { max_sequence_idle_microseconds: 2000000 }" },

@@ -8,7 +8,6 @@ import { accepted, ask, ended, simpleBody, type Body } from "./ask.js";
 
 const served = useFleet({
   gateways: 2,
-  workers: 1,
   models: ["simple"],
   direct: true,
   env: { BATON_TENANT_HEADER: "x-tenant", BATON_BUCKETS: "1" },

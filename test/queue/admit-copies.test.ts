@@ -7,20 +7,7 @@ import { pinOf } from "#shared/queue/address.js";
 import { admit, CALLS_KEPT_MS, type Applicant } from "#shared/queue/admission/admit.js";
 import { laneKeys, outcomeKey, sequencesKey } from "#shared/queue/keys.js";
 import { commit } from "#shared/queue/work/commit.js";
-import {
-  addressOf,
-  admitStep,
-  applicant,
-  IDLE_MS,
-  LIMITS,
-  onlyCall,
-  put,
-  result,
-  SEQUENCE,
-  take,
-  takeOne,
-  useLab,
-} from "../support/queue/lab.js";
+import { applicant, IDLE_MS, LIMITS, onlyCall, put, result, SEQUENCE, useLab } from "../support/queue/lab.js";
 import { factsOf } from "../support/queue/facts.js";
 
 describe("copies of admission calls", () => {
@@ -43,7 +30,7 @@ describe("copies of admission calls", () => {
     const admitted = await send(...call);
     return admitted.said === "answered" ? admitted.admissions.map(({ said }) => said) : admitted.said;
   };
-  const taken = async () => (await take(lab.queue)).map(({ request }) => request);
+  const taken = async () => (await lab.take()).map(({ request }) => request);
 
   it("are answered like the first, and queue nothing", async () => {
     const first = [step("r1", { start: true }), plain("r2"), step("r3", { sequence: "default:u8" })];
@@ -54,8 +41,8 @@ describe("copies of admission calls", () => {
 
   it("change nothing when the requests have ended and all that was noted of them is gone", async () => {
     expect(await words(1, [step("r1", { start: true })])).toEqual(["admitted"]);
-    await commit(lab.queue, [result(await takeOne(lab.queue), put("s"))], IDLE_MS);
-    await lab.redis.unlink(outcomeKey(addressOf(lab, "r1")));
+    await commit(lab.queue, [result(await lab.takeOne(), put("s"))], IDLE_MS);
+    await lab.redis.unlink(outcomeKey(lab.addressOf("r1")));
     expect(await words(1, [step("r1", { start: true })])).toEqual(["admitted"]);
     expect(await words(2, [], 1)).toEqual([]);
     expect(await words(1, [step("r1", { start: true })])).toBe("late");
@@ -73,9 +60,9 @@ describe("copies of admission calls", () => {
   });
 
   it("stay refused when the first was, though there is room by now", async () => {
-    await admitStep(lab, { request: "r0", start: true });
+    await lab.admitStep({ request: "r0", start: true });
     expect(await words(1, [plain("r1")], 0, { ...LIMITS, queue: 1 })).toEqual(["queue-full"]);
-    await commit(lab.queue, [result(await takeOne(lab.queue), put("s"))], IDLE_MS);
+    await commit(lab.queue, [result(await lab.takeOne(), put("s"))], IDLE_MS);
     expect(await words(1, [plain("r1")])).toEqual(["queue-full"]);
     expect(await taken()).toEqual([]);
   });
@@ -85,10 +72,10 @@ describe("copies of admission calls", () => {
     expect(await words(1, [keyed])).toEqual(["admitted"]);
     const open = { said: "known", pin: pinOf(lab.lane), outcome: undefined };
     expect(await send(2, [keyed], 1)).toEqual({ said: "answered", admissions: [open] });
-    await commit(lab.queue, [result(await takeOne(lab.queue), put("s"))], IDLE_MS);
+    await commit(lab.queue, [result(await lab.takeOne(), put("s"))], IDLE_MS);
     const outcome = { kind: "result", body: Buffer.from("answer") };
     expect(await send(2, [keyed], 1)).toEqual({ said: "answered", admissions: [{ ...open, outcome }] });
-    await lab.redis.unlink(outcomeKey(addressOf(lab, "r1")));
+    await lab.redis.unlink(outcomeKey(lab.addressOf("r1")));
     expect(await words(2, [keyed], 1)).toEqual(["forgotten"]);
     expect(await taken()).toEqual([]);
   });
@@ -99,7 +86,7 @@ describe("copies of admission calls", () => {
     expect(await words(1, [ofOther("r1", true)])).toEqual(["admitted"]);
     const pinned = { said: "answered", admissions: [{ said: "pinned", pin: pinOf(other) }] };
     expect(await send(2, [step("r2")], 1)).toEqual(pinned);
-    await admitStep(lab, { request: "r3", start: true });
+    await lab.admitStep({ request: "r3", start: true });
     expect(await send(2, [step("r2")], 1)).toEqual(pinned);
   });
 
@@ -166,7 +153,7 @@ describe("a call of many requests", () => {
     const ofOther = { ...applicant(lab.lane, "r4", "x"), lane: other };
     const steps = [step("r1", "default:u2", true), step("r2", "default:u1"), step("r3", "default:u2"), ofOther];
     expect(await said(steps)).toEqual(["admitted", "failed", "admitted", "failed"]);
-    expect((await take(lab.queue)).map(({ request }) => request)).toEqual(["r1"]);
+    expect((await lab.take()).map(({ request }) => request)).toEqual(["r1"]);
   });
 
   it("lets no step overtake one that has to come again", async () => {

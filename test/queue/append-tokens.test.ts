@@ -4,24 +4,11 @@ import { cancelRequest } from "#shared/queue/cancel.js";
 import { logKey, outcomeKey } from "#shared/queue/keys.js";
 import { appendTokens, type Append } from "#shared/queue/work/append-tokens.js";
 import { takeFrom } from "#shared/queue/work/take-from.js";
-import {
-  admitStream,
-  finalRecord,
-  logOf,
-  outcomeFields,
-  record,
-  streaming,
-  take,
-  takeOne,
-  useLab,
-  addressOf,
-  giveError,
-  type Lab,
-} from "../support/queue/lab.js";
+import { finalRecord, record, streaming, useLab, type Lab } from "../support/queue/lab.js";
 
 async function begin(lab: Lab, attendedMs = 0) {
-  await admitStream(lab, "r1", attendedMs);
-  const { entry, request } = await takeOne(lab.queue);
+  await lab.admitStream("r1", attendedMs);
+  const { entry, request } = await lab.takeOne();
   const queue = streaming(lab.queue);
   const send = async (first: number, records: readonly string[], how: Pick<Append, "final" | "seen">) => {
     const [said] = await appendTokens(queue, [
@@ -31,7 +18,7 @@ async function begin(lab: Lab, attendedMs = 0) {
   };
   const append = (first: number, records: readonly string[], final = false) => send(first, records, { final });
   const appendSeen = (first: number, records: readonly string[]) => send(first, records, { final: false, seen: true });
-  return { entry, append, appendSeen, out: outcomeKey(addressOf(lab, "r1")), log: logKey(addressOf(lab, "r1")) };
+  return { entry, append, appendSeen, out: outcomeKey(lab.addressOf("r1")), log: logKey(lab.addressOf("r1")) };
 }
 
 describe("appendTokens", () => {
@@ -41,20 +28,20 @@ describe("appendTokens", () => {
     const { append } = await begin(lab);
     expect(await append(0, [record(0)])).toBe("appended");
     expect(await append(1, [record(1), record(2)])).toBe("appended");
-    expect(await logOf(lab, "r1")).toEqual([record(0), record(1), record(2)]);
+    expect(await lab.logOf("r1")).toEqual([record(0), record(1), record(2)]);
   });
 
   it("notes when the stream began, once, and lets the log live as long as the outcome's record", async () => {
     const { append, out, log } = await begin(lab);
     await append(0, [record(0)]);
-    const { at, began } = await outcomeFields(lab, "r1");
+    const { at, began } = await lab.outcomeFields("r1");
     expect(Number(began)).toBeGreaterThanOrEqual(Number(at));
     const lapses = await lab.redis.pexpiretime(out);
     expect(lapses).toBeGreaterThan(0);
     expect(await lab.redis.pexpiretime(log)).toBe(lapses);
     await lab.redis.hset(out, "began", "1");
     await append(1, [record(1)]);
-    expect(await outcomeFields(lab, "r1")).toMatchObject({ began: "1" });
+    expect(await lab.outcomeFields("r1")).toMatchObject({ began: "1" });
   });
 
   it("appends once what is appended again under a lost reply, and what is new behind it", async () => {
@@ -64,7 +51,7 @@ describe("appendTokens", () => {
     expect(await append(0, [record(0), record(1)])).toBe("appended");
     expect(await append(1, [record(1), finalRecord(2)], true)).toBe("appended");
     expect(await append(1, [record(1), finalRecord(2)], true)).toBe("appended");
-    expect(await logOf(lab, "r1")).toEqual([record(0), record(1), finalRecord(2)]);
+    expect(await lab.logOf("r1")).toEqual([record(0), record(1), finalRecord(2)]);
   });
 
   it("keeps bytes as they are", async () => {
@@ -82,16 +69,16 @@ describe("appendTokens", () => {
     await takeFrom(lab.other, lab.queue.consumer, 10);
     expect(await append(1, [record(1)])).toBe("lost");
     expect(await append(1, [finalRecord(1)], true)).toBe("lost");
-    expect(await logOf(lab, "r1")).toEqual([record(0)]);
-    expect(await outcomeFields(lab, "r1")).not.toHaveProperty("sealed");
+    expect(await lab.logOf("r1")).toEqual([record(0)]);
+    expect(await lab.outcomeFields("r1")).not.toHaveProperty("sealed");
   });
 
   it("writes nothing to a request that has an outcome", async () => {
     const { append } = await begin(lab);
-    await giveError(lab, "r1", "{}");
+    await lab.giveError("r1", "{}");
     expect(await append(0, [record(0)])).toBe("ended");
     expect(await append(0, [finalRecord(0)], true)).toBe("ended");
-    expect(await logOf(lab, "r1")).toEqual([]);
+    expect(await lab.logOf("r1")).toEqual([]);
   });
 
   it("writes nothing to a request whose record is gone", async () => {
@@ -99,7 +86,7 @@ describe("appendTokens", () => {
     await lab.redis.unlink(out);
     expect(await append(0, [finalRecord(0)], true)).toBe("ended");
     expect(await lab.redis.exists(out)).toBe(0);
-    expect(await logOf(lab, "r1")).toEqual([]);
+    expect(await lab.logOf("r1")).toEqual([]);
   });
 
   it("writes nothing behind the final record", async () => {
@@ -108,7 +95,7 @@ describe("appendTokens", () => {
     expect(await append(1, [record(1)])).toBe("lost");
     expect(await append(1, [finalRecord(1)], true)).toBe("lost");
     expect(await append(0, [finalRecord(0)], true)).toBe("appended");
-    expect(await logOf(lab, "r1")).toEqual([finalRecord(0)]);
+    expect(await lab.logOf("r1")).toEqual([finalRecord(0)]);
   });
 
   it("takes no record of another worker, in a log that this one has sealed, for the caller's", async () => {
@@ -117,7 +104,7 @@ describe("appendTokens", () => {
     await append(1, [finalRecord(1)], true);
     expect(await append(1, [record(1)])).toBe("lost");
     expect(await appendSeen(1, [record(1)])).toBe("lost");
-    expect(await logOf(lab, "r1")).toEqual([record(0), finalRecord(1)]);
+    expect(await lab.logOf("r1")).toEqual([record(0), finalRecord(1)]);
   });
 
   it("does not ask again whether a stream is wanted that was seen a moment ago", async () => {
@@ -126,30 +113,30 @@ describe("appendTokens", () => {
     await lab.redis.hset(out, "wanted", "1");
     expect(await appendSeen(1, [record(1)])).toBe("appended");
     expect(await append(2, [record(2)])).toBe("unwanted");
-    expect(await logOf(lab, "r1")).toEqual([record(0), record(1)]);
+    expect(await lab.logOf("r1")).toEqual([record(0), record(1)]);
   });
 
   it("finds whatever else has happened to a stream that was seen a moment ago", async () => {
     const { append, appendSeen, log } = await begin(lab, 60_000);
     // The first record makes it begin, and appending twice writes once, seen or not.
     expect(await appendSeen(0, [record(0)])).toBe("appended");
-    expect(await outcomeFields(lab, "r1")).toHaveProperty("began");
+    expect(await lab.outcomeFields("r1")).toHaveProperty("began");
     expect(await appendSeen(0, [record(0), record(1)])).toBe("appended");
-    expect(await logOf(lab, "r1")).toEqual([record(0), record(1)]);
+    expect(await lab.logOf("r1")).toEqual([record(0), record(1)]);
     await lab.redis.rename(log, `${log}.kept`);
     expect(await appendSeen(2, [record(2)])).toBe("gap");
     expect(await lab.redis.exists(log)).toBe(0);
     await lab.redis.rename(`${log}.kept`, log);
     const ending = { code: "cancelled", message: "the request was cancelled", ttlMs: 100_000, stream: true } as const;
-    await cancelRequest(lab.redis, addressOf(lab, "r1"), ending);
-    const sealed = await logOf(lab, "r1");
+    await cancelRequest(lab.redis, lab.addressOf("r1"), ending);
+    const sealed = await lab.logOf("r1");
     expect(sealed).toHaveLength(3);
     expect(await appendSeen(2, [record(2)])).toBe("ended");
-    expect(await logOf(lab, "r1")).toEqual(sealed);
+    expect(await lab.logOf("r1")).toEqual(sealed);
     await takeFrom(lab.other, lab.queue.consumer, 10);
     expect(await appendSeen(3, [record(3)])).toBe("lost");
     expect(await append(3, [record(3)])).toBe("lost");
-    expect(await logOf(lab, "r1")).toEqual(sealed);
+    expect(await lab.logOf("r1")).toEqual(sealed);
   });
 
   it("writes nothing that nobody wants, but a final record all the same", async () => {
@@ -157,9 +144,9 @@ describe("appendTokens", () => {
     expect(await append(0, [record(0)])).toBe("appended");
     await lab.redis.hset(out, "wanted", "1");
     expect(await append(1, [record(1)])).toBe("unwanted");
-    expect(await logOf(lab, "r1")).toEqual([record(0)]);
+    expect(await lab.logOf("r1")).toEqual([record(0)]);
     expect(await append(1, [finalRecord(1)], true)).toBe("appended");
-    expect(await outcomeFields(lab, "r1")).toMatchObject({ sealed: "1" });
+    expect(await lab.outcomeFields("r1")).toMatchObject({ sealed: "1" });
   });
 
   it("says 'unwanted' only when none of the records is in the log: the worker must know where its final one goes", async () => {
@@ -193,23 +180,23 @@ describe("appendTokens", () => {
     await lab.redis.unlink(log);
     expect(await append(1, [record(1)])).toBe("gap");
     expect(await append(1, [finalRecord(1)], true)).toBe("gap");
-    expect(await logOf(lab, "r1")).toEqual([]);
-    expect(await outcomeFields(lab, "r1")).not.toHaveProperty("sealed");
+    expect(await lab.logOf("r1")).toEqual([]);
+    expect(await lab.outcomeFields("r1")).not.toHaveProperty("sealed");
   });
 
   it("seals no log whose final record is another's place", async () => {
     const { append } = await begin(lab);
     await append(0, [record(0)]);
     expect(await append(0, [finalRecord(0)], true)).toBe("gap");
-    expect(await outcomeFields(lab, "r1")).not.toHaveProperty("sealed");
+    expect(await lab.outcomeFields("r1")).not.toHaveProperty("sealed");
     expect(await append(1, [finalRecord(1)], true)).toBe("appended");
   });
 
   it("answers for each request of an iteration, past what one call takes", async () => {
     const names = Array.from({ length: 100 }, (_, i) => `r${i}`);
-    for (const name of names) await admitStream(lab, name);
-    const deliveries = await take(lab.queue);
-    await giveError(lab, "r7", "{}");
+    for (const name of names) await lab.admitStream(name);
+    const deliveries = await lab.take();
+    await lab.giveError("r7", "{}");
     const wide = "x".repeat(20_000);
     const appends = (first: number) =>
       deliveries.map(({ lane, entry, request }): Append => ({
@@ -225,6 +212,6 @@ describe("appendTokens", () => {
     expect(said).toEqual(names.map((name) => (name === "r7" ? "ended" : "appended")));
     expect(await appendTokens(streaming(lab.queue), appends(2))).toEqual(said);
     expect(await appendTokens(streaming(lab.queue), [])).toEqual([]);
-    expect(await logOf(lab, "r99")).toEqual([wide, wide, wide, wide]);
+    expect(await lab.logOf("r99")).toEqual([wide, wide, wide, wide]);
   });
 });

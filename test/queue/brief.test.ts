@@ -22,21 +22,7 @@ import { release } from "#shared/queue/work/release.js";
 import { requeue } from "#shared/queue/work/requeue.js";
 import type { Settlement, StateChange } from "#shared/queue/work/settlement.js";
 import { readStatus } from "../../gateway/requests/status.js";
-import {
-  addressOf,
-  admit,
-  admitStream,
-  applicant,
-  currentState,
-  IDLE_MS,
-  LIMITS,
-  put,
-  result,
-  SEQUENCE,
-  take,
-  takeOne,
-  useLab,
-} from "../support/queue/lab.js";
+import { admit, IDLE_MS, LIMITS, put, result, SEQUENCE, useLab, applicant } from "../support/queue/lab.js";
 
 const expired = { kind: "error", body: Buffer.from("expired") } as const;
 const cancelled = { code: "cancelled", message: "the request was cancelled", ttlMs: 60_000, stream: false } as const;
@@ -46,7 +32,7 @@ describe("a brief request", () => {
   beforeEach(() => lab.redis.del(loadKey(undefined), openKey(loadKey(undefined))));
   afterEach(async () => {
     // Whatever became of them, nothing stays counted once their entries are gone.
-    for (const delivery of await take(lab.queue)) await finish([delivery], { action: "keep" });
+    for (const delivery of await lab.take()) await finish([delivery], { action: "keep" });
   });
 
   const asks = (request: string, more: Partial<Applicant> = {}): Applicant => ({
@@ -60,7 +46,7 @@ describe("a brief request", () => {
     const said = await admit(lab.redis, { gateway: "gw", limits: { ...LIMITS, ...limits } }, applicants);
     expect(new Set(said.map((one) => one.said))).toEqual(new Set(["admitted"]));
   };
-  const address = (request: string) => addressOf(lab, request);
+  const address = (request: string) => lab.addressOf(request);
   const key = (request: string) => outcomeKey(address(request));
   const open = () => lab.redis.hkeys(openKey(loadKey(undefined)));
   const isOpen = async (request: string) => (await open()).includes(requestInKey(key(request)));
@@ -101,7 +87,7 @@ describe("a brief request", () => {
 
   it("ends with a result, once, and nobody counts it any more", async () => {
     await enter([asks("r1"), step("r2", true)]);
-    const deliveries = await take(lab.queue);
+    const deliveries = await lab.take();
     expect(await finish(deliveries, put("s1"))).toEqual(["committed", "committed"]);
     for (const request of ["r1", "r2"]) {
       expect(await isOpen(request)).toBe(false);
@@ -113,9 +99,9 @@ describe("a brief request", () => {
       expect(ttl).toBeGreaterThan(0);
       expect(ttl).toBeLessThanOrEqual(60_000);
     }
-    expect(await currentState(lab)).toBe("s1");
+    expect(await lab.currentState()).toBe("s1");
     expect(await finish(deliveries, put("s2"))).toEqual(["already", "already"]);
-    expect(await currentState(lab)).toBe("s1");
+    expect(await lab.currentState()).toBe("s1");
     // A gateway that has delivered it removes it.
     await lab.redis.unlink(key("r1"), key("r2"));
     expect(await finish(deliveries, put("s2"))).toEqual(["lost", "lost"]);
@@ -124,7 +110,7 @@ describe("a brief request", () => {
   it("keeps any bytes of its result", async () => {
     await enter([asks("r1")]);
     const body = Buffer.from([0, 10, 255, 0, 124, 13, 10]);
-    const delivery = await takeOne(lab.queue);
+    const delivery = await lab.takeOne();
     await commit(lab.queue, [{ ...result(delivery, { action: "drop" }), outcome: { kind: "result", body } }], IDLE_MS);
     expect((await readRecord(lab.redis, address("r1")))?.body).toEqual(body);
     expect(await giveOutcome(lab.redis, address("r1"), expired, 1_000)).toEqual({
@@ -144,7 +130,7 @@ describe("a brief request", () => {
 
     it("has all of it, and a call that is repeated leaves nothing behind", async () => {
       await enter([asks("r1"), step("r2", true)]);
-      const settled = (await take(lab.queue)).map((delivery) => long(delivery, put("s1")));
+      const settled = (await lab.take()).map((delivery) => long(delivery, put("s1")));
       expect(await commit(lab.queue, settled, IDLE_MS)).toEqual(["committed", "committed"]);
       expect(await commit(lab.queue, settled, IDLE_MS)).toEqual(["already", "already"]);
       for (const request of ["r1", "r2"]) {
@@ -154,7 +140,7 @@ describe("a brief request", () => {
         expect(await lab.redis.pttl(key(request))).toBeGreaterThan(0);
       }
       expect(await leftApart()).toEqual([]);
-      expect(await currentState(lab)).toBe("s1");
+      expect(await lab.currentState()).toBe("s1");
     });
 
     it("does not pass through the script", async () => {
@@ -167,7 +153,7 @@ describe("a brief request", () => {
         scripts++;
         longest = Math.max(longest, ...call.map((arg) => arg.length));
       });
-      await finishAll((await take(lab.queue)).map((delivery) => long(delivery, put("s1"))));
+      await finishAll((await lab.take()).map((delivery) => long(delivery, put("s1"))));
       await expect.poll(() => scripts).toBeGreaterThanOrEqual(3);
       monitor.disconnect();
       expect(longest).toBeLessThan(1_000);
@@ -175,7 +161,7 @@ describe("a brief request", () => {
 
     it("has no effect where it was cancelled, or another worker has it", async () => {
       await enter([asks("r1"), step("r2", true), asks("r3")]);
-      const held = await take(lab.queue);
+      const held = await lab.take();
       for (const request of ["r1", "r2"]) await cancel(request);
       const others = held.map((delivery) => long(delivery, put("s1")));
       expect(await commit(lab.other, others, IDLE_MS)).toEqual(["already", "already", "lost"]);
@@ -186,7 +172,7 @@ describe("a brief request", () => {
 
     it("is kept in a full Redis, too", async () => {
       await enter([asks("r1"), step("r2", true)]);
-      const settled = (await take(lab.queue)).map((delivery) => long(delivery, put("s1")));
+      const settled = (await lab.take()).map((delivery) => long(delivery, put("s1")));
       await lab.redis.config("SET", "maxmemory", "1");
       try {
         expect(await finishAll(settled)).toEqual(["committed", "committed"]);
@@ -194,13 +180,13 @@ describe("a brief request", () => {
         await lab.redis.config("SET", "maxmemory", "0");
       }
       for (const request of ["r1", "r2"]) expect((await readRecord(lab.redis, address(request)))?.body).toEqual(body);
-      expect(await currentState(lab)).toBe("s1");
+      expect(await lab.currentState()).toBe("s1");
     });
   });
 
   it("that is cancelled takes no effect, whoever has it", async () => {
     await enter([asks("r1")]);
-    const delivery = await takeOne(lab.queue);
+    const delivery = await lab.takeOne();
     await enter([asks("r2")]);
     expect([await cancel("r1"), await cancel("r2"), await cancel("r2")]).toEqual(["given", "given", "known"]);
     expect(await queued()).toBe(1);
@@ -213,21 +199,21 @@ describe("a brief request", () => {
 
   it("that is a step keeps its place when it is cancelled, and changes nothing", async () => {
     await enter([step("r1", true), step("r2"), step("r3")]);
-    await finish([await takeOne(lab.queue)], put("s1"));
+    await finish([await lab.takeOne()], put("s1"));
     expect(await cancel("r2")).toBe("given");
     expect(await isOpen("r2")).toBe(true);
     expect(await found("r2")).toMatchObject({ said: "ended" });
-    const second = await takeOne(lab.queue);
+    const second = await lab.takeOne();
     expect(await finish([second], put("s2"))).toEqual(["superseded"]);
     expect(await isOpen("r2")).toBe(false);
-    expect(await currentState(lab)).toBe("s1");
-    expect(await finish([await takeOne(lab.queue)], put("s3"))).toEqual(["committed"]);
+    expect(await lab.currentState()).toBe("s1");
+    expect(await finish([await lab.takeOne()], put("s3"))).toEqual(["committed"]);
     expect(await open()).toEqual([]);
   });
 
   it("that has waited for too long expires in the queue, but not in a worker's hands", async () => {
     await enter([asks("r1"), asks("r2"), step("r3", true)]);
-    const [held] = await take({ ...lab.queue });
+    const [held] = await lab.take({ ...lab.queue });
     if (held === undefined) throw new Error("nothing is ready");
     expect((await giveOutcomeInQueue(lab.redis, address("r1"), expired, 1_000)).said).toBe("held");
     expect((await giveOutcomeInQueue(lab.redis, address("r3"), expired, 1_000)).said).toBe("held");
@@ -239,7 +225,7 @@ describe("a brief request", () => {
 
   it("is found where a worker has given it back, or it was queued anew", async () => {
     await enter([asks("r1"), asks("r2")]);
-    const [first, second] = await take(lab.queue);
+    const [first, second] = await lab.take();
     if (first === undefined || second === undefined) throw new Error("two should be there");
     await release(lab.queue, [first]);
     await lab.redis.xack(laneKeys(lab.lane).ready, GROUP, second.entry);
@@ -268,7 +254,7 @@ describe("a brief request", () => {
   });
 
   it("is known to readers of streams, and costs those of others nothing", async () => {
-    await admitStream(lab, "s1", 5_000);
+    await lab.admitStream("s1", 5_000);
     await enter([asks("r1"), asks("r2")]);
     await cancel("r1");
     const reads = ["s1", "r1", "r2", "r3"].map((request) => ({ ...address(request), from: 0 }));
@@ -296,7 +282,7 @@ describe("a brief request", () => {
 
   it("ends once where one call commits its delivery twice", async () => {
     await enter([asks("r1")]);
-    const delivery = await takeOne(lab.queue);
+    const delivery = await lab.takeOne();
     expect(await finish([delivery, delivery])).toEqual(["committed", "superseded"]);
   });
 
@@ -307,11 +293,11 @@ describe("a brief request", () => {
         asks(`${prefix}${i}`, { sequence: { name: `default:u${i}`, start, end: false } }),
       );
     await enter(steps(true, "a"));
-    await finish(await take(lab.queue), put("s"));
+    await finish(await lab.take(), put("s"));
     const before = await calls();
     await enter(steps(false, "b"));
     const admitted = await calls();
-    const settled = await take(lab.queue);
+    const settled = await lab.take();
     const taken = await calls();
     await finish(settled, put("t"));
     const after = await calls();

@@ -7,13 +7,12 @@ import { tidyDeadRequests } from "#shared/queue/dead/tidy.js";
 import { laneKeys, setAsideKey } from "#shared/queue/keys.js";
 import { commit } from "#shared/queue/work/commit.js";
 import { DeadRequests } from "../../gateway/job-paths/dead.js";
-import { admit, admitStep, applicant, IDLE_MS, LIMITS, put, result, takeOne, useLab } from "../support/queue/lab.js";
+import { admit, IDLE_MS, LIMITS, put, result, useLab, applicant } from "../support/queue/lab.js";
 
 describe("a request that is set aside", () => {
   const lab = useLab();
   const all = (tenant: string) => listDeadRequests(lab.redis, 0, { tenant, from: undefined, most: 100 });
-  const setAside = async () =>
-    commit(lab.queue, [result(await takeOne(lab.queue), put("s"), "poison_request")], IDLE_MS);
+  const setAside = async () => commit(lab.queue, [result(await lab.takeOne(), put("s"), "poison_request")], IDLE_MS);
   const own = async (tenant: string) => (await all(tenant)).found.filter(({ model }) => model === lab.lane.model);
 
   it("says whose it is and which job it ran, to its tenant alone", async () => {
@@ -38,7 +37,7 @@ describe("a request that is set aside", () => {
   });
 
   it("may be a step, and one that ran for no job", async () => {
-    await admitStep(lab, { request: "s1", start: true });
+    await lab.admitStep({ request: "s1", start: true });
     await setAside();
     expect(await own("default")).toMatchObject([
       { job: undefined, step: { sequence: "u7", number: 1 }, request: { request: "s1" } },

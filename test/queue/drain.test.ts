@@ -11,7 +11,7 @@ import { unbatched } from "../../worker/lane/holdings.js";
 import { laneContext, RunningLane, type LaneWork } from "../../worker/lane/lane.js";
 import type { RunResult } from "../../worker/tensors/host.js";
 import type { ServingModel } from "../../worker/tensors/serving.js";
-import { admitRequest, admitStep, repliesOf, steady, streaming, take, useLab, type Lab } from "../support/queue/lab.js";
+import { steady, streaming, useLab, type Lab } from "../support/queue/lab.js";
 import { LabMember } from "../support/queue/member.js";
 import { silentBus, silentLog } from "../support/silent.js";
 
@@ -49,7 +49,7 @@ function open(lab: Lab, url: string, model: ServingModel) {
   const context = laneContext({
     queue,
     bus: silentBus,
-    replies: repliesOf(lab),
+    replies: lab.repliesOf(),
     clocks: new RedisClocks(redis),
     maxIdleMs: model.maxIdleMs,
     outageGuard: steady(),
@@ -81,16 +81,16 @@ describe("drain", () => {
   it("hands back what its last read brings while a batch still runs", async () => {
     const { model, begun } = slowModel();
     const lane = open(lab, lab.url, model);
-    await admitRequest(lab, "running", "", 100, body);
+    await lab.admitRequest("running", "", 100, body);
     await expect.poll(() => begun.length).toBe(1);
     // The next read has begun to block.
     await expect.poll(() => lab.redis.client("LIST")).toMatch(/ flags=b /);
     const drained = lane.drain();
-    await admitRequest(lab, "late", "", 100, body);
-    await expect.poll(async () => (await take(lab.other)).map(({ request }) => request)).toEqual(["late"]);
+    await lab.admitRequest("late", "", 100, body);
+    await expect.poll(async () => (await lab.take(lab.other)).map(({ request }) => request)).toEqual(["late"]);
     begun[0]?.();
     await drained;
-    expect(await take(lab.other)).toEqual([]);
+    expect(await lab.take(lab.other)).toEqual([]);
   });
 
   it("leaves streams in their middle to others at once, and hands back what has not begun", async () => {
@@ -101,7 +101,7 @@ describe("drain", () => {
     const context = laneContext({
       queue,
       bus: silentBus,
-      replies: repliesOf(lab),
+      replies: lab.repliesOf(),
       clocks: new RedisClocks(redis),
       maxIdleMs: undefined,
       outageGuard: steady(),
@@ -112,7 +112,7 @@ describe("drain", () => {
       log: silentLog,
     });
     const lane = new RunningLane(context, still, reader);
-    for (const request of ["r1", "r2"]) await admitRequest(lab, request, "", 100, body);
+    for (const request of ["r1", "r2"]) await lab.admitRequest(request, "", 100, body);
     await expect.poll(() => lane.holdings.waiting.length).toBe(2);
     lane.holdings.take(lane.holdings.waiting.slice(0, 1));
     const other = await LabMember.join(lab, "b.1");
@@ -132,7 +132,7 @@ describe("drain", () => {
   it("sets a sequence's step aside that stands in the queue of a stateless model", async () => {
     const { model, begun } = slowModel();
     const lane = open(lab, lab.url, model);
-    await admitStep(lab, { request: "r1", start: true, body });
+    await lab.admitStep({ request: "r1", start: true, body });
     await expect.poll(() => lab.redis.xlen(laneKeys(lab.lane).dead)).toBe(1);
     expect(begun).toEqual([]);
     await lane.drain();

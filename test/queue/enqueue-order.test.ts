@@ -14,7 +14,7 @@ import { AdmissionBatcher } from "../../gateway/admission/batcher.js";
 import { enqueue, type EnqueueSettings } from "../../gateway/admission/enqueue.js";
 import type { AnyRequest } from "../../gateway/admission/inference.js";
 import { servedModel } from "../fixtures/served-models.js";
-import { addressOf, LIMITS, useLab, type Lab } from "../support/queue/lab.js";
+import { LIMITS, useLab, type Lab } from "../support/queue/lab.js";
 import { deleteFacts, factsOf } from "../support/queue/facts.js";
 
 const SEVEN: CorrelationId = { kind: "uint64", value: 7n };
@@ -46,7 +46,7 @@ function sendStep(
   const request: AnyRequest = { model, tenant: "default", sequence, idempotencyKey: undefined, deadlineMs: 60_000 };
   return enqueue(queue, {
     request,
-    address: addressOf(lab, name),
+    address: lab.addressOf(name),
     encode: () => Buffer.from("frame"),
     under: (other) => ({ ...request, model: other, sequence: { ...sequence, mayBegin: false } }),
     outcomeTtlMs: 60_000,

@@ -14,7 +14,7 @@ import { reapIdle } from "#shared/queue/reap-idle.js";
 import { noteWanted } from "#shared/queue/webhooks/note-wanted.js";
 import { connectBlockingReader, whenReady } from "#shared/redis/connect.js";
 import { changeFacts } from "../support/queue/facts.js";
-import { admitStep, IDLE_MS, put, result, SEQUENCE, takeOne, useLab } from "../support/queue/lab.js";
+import { IDLE_MS, put, result, SEQUENCE, useLab } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
 
 const LAPSED_AT = 1_790_000_000_000;
@@ -31,8 +31,8 @@ describe("events of sequences", () => {
   const want = (tenant = "default") =>
     noteWanted(lab.redis, [0], { tenant, revision: 1, events: ["sequence.expired"] });
   const step = async (flags: { start?: boolean; end?: boolean } = {}) => {
-    expect(await admitStep(lab, { request: `e${count++}`, ...flags })).toMatchObject({ said: "admitted" });
-    await commit(lab.queue, [result(await takeOne(lab.queue), put("s"))], IDLE_MS);
+    expect(await lab.admitStep({ request: `e${count++}`, ...flags })).toMatchObject({ said: "admitted" });
+    await commit(lab.queue, [result(await lab.takeOne(), put("s"))], IDLE_MS);
   };
   /** A sequence of two steps whose time has passed. */
   const lapse = async () => {
@@ -81,8 +81,8 @@ describe("events of sequences", () => {
     await want();
     await lapse();
     const sequence = "default:u8";
-    expect(await admitStep(lab, { request: `e${count++}`, start: true, sequence })).toMatchObject({ said: "admitted" });
-    await commit(lab.queue, [result(await takeOne(lab.queue), put("s"))], IDLE_MS);
+    expect(await lab.admitStep({ request: `e${count++}`, start: true, sequence })).toMatchObject({ said: "admitted" });
+    await commit(lab.queue, [result(await lab.takeOne(), put("s"))], IDLE_MS);
     const { bucket, model } = lab.lane;
     const terms = { maxIdleMs: IDLE_MS, liveSequences: 10, buckets: 1 };
     expect(await fork(lab.redis, { bucket, model, name: sequence }, SEQUENCE, terms)).toMatchObject({ said: "forked" });

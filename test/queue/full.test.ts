@@ -21,24 +21,7 @@ import { takeBack } from "#shared/queue/work/take-back.js";
 import { takeFrom } from "#shared/queue/work/take-from.js";
 import { takeOver } from "#shared/queue/work/take-over.js";
 import { realWorld } from "#shared/world.js";
-import {
-  IDLE_MS,
-  LIMITS,
-  admitRequest,
-  admitStep,
-  admitStream,
-  finalRecord,
-  put,
-  record,
-  result,
-  steady,
-  streaming,
-  take,
-  takeOne,
-  useLab,
-  addressOf,
-  giveError,
-} from "../support/queue/lab.js";
+import { IDLE_MS, LIMITS, finalRecord, put, record, result, steady, streaming, useLab } from "../support/queue/lab.js";
 import { silentBus, silentLog } from "../support/silent.js";
 
 describe("with Redis out of memory", () => {
@@ -46,23 +29,23 @@ describe("with Redis out of memory", () => {
   afterEach(() => lab.redis.config("SET", "maxmemory", "0"));
 
   it("refuses new work and lets what was admitted be run, handed back, ended and committed", async () => {
-    for (const request of ["r1", "r2"]) await admitStep(lab, { request, start: request === "r1" });
-    await admitRequest(lab, "r3");
-    await admitRequest(lab, "r4");
-    const [step, plain, other] = await take(lab.queue);
+    for (const request of ["r1", "r2"]) await lab.admitStep({ request, start: request === "r1" });
+    await lab.admitRequest("r3");
+    await lab.admitRequest("r4");
+    const [step, plain, other] = await lab.take();
     if (!step || !plain || !other) throw new Error("three should be ready");
     await lab.redis.config("SET", "maxmemory", "1");
 
-    await expect(admitRequest(lab, "r5")).rejects.toThrow(/^OOM/);
+    await expect(lab.admitRequest("r5")).rejects.toThrow(/^OOM/);
     expect((await takeBack(lab.queue, [step.entry])).deliveries).toMatchObject([{ request: "r1" }]);
     expect((await takeFrom(lab.other, lab.queue.consumer, 10)).deliveries).toHaveLength(3);
     expect((await takeFrom(lab.queue, lab.other.consumer, 10)).deliveries).toHaveLength(3);
     expect(await beginAlone(lab.queue, step, 3, "run")).toBe("run");
     expect(await commit(lab.queue, [result(step, put("s1"))], IDLE_MS)).toEqual(["committed"]);
-    expect(await commit(lab.queue, [result(await takeOne(lab.queue), put("s2"))], IDLE_MS)).toEqual(["committed"]);
+    expect(await commit(lab.queue, [result(await lab.takeOne(), put("s2"))], IDLE_MS)).toEqual(["committed"]);
     expect(await commit(lab.queue, [result(plain, { action: "drop" })], undefined)).toEqual(["committed"]);
     expect(await release(lab.queue, [other])).toBe(1);
-    expect(await giveError(lab, "r4", "{}")).toEqual({
+    expect(await lab.giveError("r4", "{}")).toEqual({
       said: "given",
     });
     expect(await lab.redis.xlen(laneKeys(lab.lane).ready)).toBe(1);
@@ -70,12 +53,12 @@ describe("with Redis out of memory", () => {
 
   it("lets streams that were admitted go on, be taken over, attended, finished and cancelled", async () => {
     const queue = streaming(lab.queue);
-    for (const request of ["r1", "r2"]) await admitStream(lab, request, 60_000);
-    const [first, second] = await take(lab.queue);
+    for (const request of ["r1", "r2"]) await lab.admitStream(request, 60_000);
+    const [first, second] = await lab.take();
     if (!first || !second) throw new Error("two should be ready");
     await lab.redis.config("SET", "maxmemory", "1");
 
-    const address = addressOf(lab, "r2");
+    const address = lab.addressOf("r2");
     expect(await attend(lab.redis, address, 60_000)).toBe("attended");
     expect(await takeOver(queue, [first, second], "a")).toEqual(["together", "together"]);
     const open = {
@@ -105,9 +88,9 @@ describe("with Redis out of memory", () => {
 
   it("lets a worker that starts read what was admitted, whether or not the lane has its group", async () => {
     const { ready } = laneKeys(lab.lane);
-    await admitRequest(lab, "r1");
-    await takeOne(lab.other);
-    await admitRequest(lab, "r2");
+    await lab.admitRequest("r1");
+    await lab.takeOne(lab.other);
+    await lab.admitRequest("r2");
     await lab.redis.xgroup("CREATECONSUMER", laneKeys(lab.lane).ready, GROUP, "gone.1");
     await lab.redis.config("SET", "maxmemory", "1");
 
@@ -117,14 +100,14 @@ describe("with Redis out of memory", () => {
     });
     expect((await takeFrom(lab.queue, lab.other.consumer, 10)).deliveries).toHaveLength(1);
     expect(await reapConsumers(lab.redis, laneKeys(lab.lane).ready, GROUP, -1)).toBe(1);
-    expect(await take(lab.queue)).toMatchObject([{ request: "r2" }]);
+    expect(await lab.take()).toMatchObject([{ request: "r2" }]);
 
     await lab.redis.xgroup("DESTROY", ready, GROUP);
     await Promise.all([createGroup(lab.redis, lab.lane), createGroup(lab.redis, lab.lane)]);
-    expect(await take(lab.queue)).toMatchObject([{ request: "r1" }, { request: "r2" }]);
+    expect(await lab.take()).toMatchObject([{ request: "r1" }, { request: "r2" }]);
     await lab.redis.del(ready);
     await createGroup(lab.redis, lab.lane);
-    expect(await take(lab.queue)).toEqual([]);
+    expect(await lab.take()).toEqual([]);
   });
 
   it("refuses a request without trying again", async () => {
@@ -145,7 +128,7 @@ describe("with Redis out of memory", () => {
           idempotencyKey: undefined,
           deadlineMs: 60_000,
         },
-        address: addressOf(lab, request),
+        address: lab.addressOf(request),
         encode: () => Buffer.from("frame"),
         under: () => {
           throw new Error("it has one version");
@@ -174,8 +157,8 @@ describe("with Redis out of memory", () => {
   });
 
   it("goes on mending what somebody deleted from outside", { timeout: 30_000 }, async () => {
-    await admitRequest(lab, "r1");
-    const lost = await takeOne(lab.queue);
+    await lab.admitRequest("r1");
+    const lost = await lab.takeOne();
     await lab.redis.xgroup("DELCONSUMER", laneKeys(lab.lane).ready, GROUP, lab.queue.consumer);
     await lab.redis.config("SET", "maxmemory", "1");
     const stop = new AbortController();
@@ -195,7 +178,7 @@ describe("with Redis out of memory", () => {
     try {
       const entries = async () => (await lab.redis.xrange(laneKeys(lab.lane).ready, "-", "+")).map(([id]) => id);
       await expect.poll(entries).not.toContain(lost.entry);
-      expect(await takeOne(lab.other)).toMatchObject({ request: "r1" });
+      expect(await lab.takeOne(lab.other)).toMatchObject({ request: "r1" });
     } finally {
       stop.abort();
       await reconciling;

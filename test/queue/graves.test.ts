@@ -9,17 +9,17 @@ import { realWorld } from "#shared/world.js";
 import { reconcileWhileOpen } from "../../worker/lane/reconciler.js";
 import { LabMember } from "../support/queue/member.js";
 import { silentBus, silentLog } from "../support/silent.js";
-import { admitRequest, steady, take, takeOne, useLab } from "../support/queue/lab.js";
+import { steady, useLab } from "../support/queue/lab.js";
 
 describe("takeFrom", () => {
   const lab = useLab();
   const dead = "a.1";
 
   it("takes what that worker owns and nothing else, a share at a time, and then removes its consumer", async () => {
-    for (const request of ["r1", "r2", "r3"]) await admitRequest(lab, request);
-    await take(lab.queue);
-    await admitRequest(lab, "r4");
-    await take({ ...lab.queue, consumer: "c.1" });
+    for (const request of ["r1", "r2", "r3"]) await lab.admitRequest(request);
+    await lab.take();
+    await lab.admitRequest("r4");
+    await lab.take({ ...lab.queue, consumer: "c.1" });
     expect(await takeFrom(lab.other, dead, 2)).toMatchObject({
       said: "more",
       deliveries: [{ request: "r1" }, { request: "r2" }],
@@ -31,16 +31,16 @@ describe("takeFrom", () => {
   });
 
   it("takes nothing when the call comes too late", async () => {
-    await admitRequest(lab, "r1");
-    await take(lab.queue);
+    await lab.admitRequest("r1");
+    await lab.take();
     expect(await takeFrom(lab.other, dead, 2, 1)).toMatchObject({ said: "late", deliveries: [] });
     expect(await ownedByLane(lab.redis, dead, [lab.lane])).toMatchObject([{ lane: lab.lane, entries: 1 }]);
   });
 
   it("names entries that were deleted from outside", async () => {
-    await admitRequest(lab, "r1");
-    await admitRequest(lab, "r2");
-    const [first] = await take(lab.queue);
+    await lab.admitRequest("r1");
+    await lab.admitRequest("r2");
+    const [first] = await lab.take();
     await lab.redis.xdel(laneKeys(lab.lane).ready, first?.entry ?? "");
     expect(await takeFrom(lab.other, dead, 10)).toMatchObject({
       said: "empty",
@@ -61,10 +61,10 @@ describe("takeBack", () => {
   const lab = useLab();
 
   it("gives what the worker still owns, not what is another's or ended", async () => {
-    for (const request of ["r1", "r2"]) await admitRequest(lab, request);
-    const own = await take(lab.queue);
-    await admitRequest(lab, "r3");
-    const theirs = await takeOne(lab.other);
+    for (const request of ["r1", "r2"]) await lab.admitRequest(request);
+    const own = await lab.take();
+    await lab.admitRequest("r3");
+    const theirs = await lab.takeOne(lab.other);
     await lab.redis.xack(laneKeys(lab.lane).ready, GROUP, own[0]?.entry ?? "");
     const asked = [...own, theirs].map(({ entry }) => entry);
     expect((await takeBack(lab.queue, asked)).deliveries).toMatchObject([{ request: "r2" }]);
@@ -77,10 +77,10 @@ describe("strays", () => {
 
   it("are workers with entries that neither live nor have a grave there", async () => {
     expect(await strays(lab.queue, await owners(lab.queue))).toEqual([]);
-    await admitRequest(lab, "r1");
-    await take(lab.queue);
-    await admitRequest(lab, "r2");
-    await take(lab.other);
+    await lab.admitRequest("r1");
+    await lab.take();
+    await lab.admitRequest("r2");
+    await lab.take(lab.other);
     expect(await strays(lab.queue, await owners(lab.queue))).toEqual(["a.1", "b.1"]);
     await lab.redis.zadd(registryKeys.workers, 1, "a.1");
     await bury(lab.redis, "b.1", { why: "stray" }, [{ ...lab.lane, bucket: 7 }]);
@@ -90,8 +90,8 @@ describe("strays", () => {
   });
 
   it("are found by a round of the lane's reconciler, and what they have goes to the living", async () => {
-    await admitRequest(lab, "r1");
-    await take(lab.queue);
+    await lab.admitRequest("r1");
+    await lab.take();
     const member = await LabMember.join(lab, "c.1");
     const stop = new AbortController();
     const { queue } = member;

@@ -11,7 +11,7 @@ import { timeAt } from "#shared/redis/clock.js";
 import { isPointer, SleepingStates } from "#shared/sleeping-states.js";
 import { bringToDisk } from "../../worker/upkeep/hibernate.js";
 import { removeUnused } from "../../worker/upkeep/unused-files.js";
-import { admitStep, currentVersion, IDLE_MS, result, takeOne, useLab } from "../support/queue/lab.js";
+import { IDLE_MS, result, useLab } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
 
 const COUNT = 12;
@@ -28,7 +28,7 @@ describe("states of idle sequences", () => {
   afterEach(() => rm(folder, { recursive: true, force: true }));
 
   const name = (i: number) => `default:u${i}`;
-  const keyAt = async (i: number) => versionKey(lab.lane, name(i), await currentVersion(lab, name(i)));
+  const keyAt = async (i: number) => versionKey(lab.lane, name(i), await lab.currentVersion(name(i)));
   const settings = () => ({ redis: lab.redis, afterMs: 1, states, log: silentLog });
   const round = () => bringToDisk(settings(), lab.lane, IDLE_MS);
   const written = async () =>
@@ -37,14 +37,10 @@ describe("states of idle sequences", () => {
   /** Makes idle sequences, and waits until Redis's clock counts them as such. */
   async function makeIdle(): Promise<void> {
     for (let i = 0; i < COUNT; i++) {
-      await admitStep(lab, { request: `r${i}`, start: true, sequence: name(i) });
+      await lab.admitStep({ request: `r${i}`, start: true, sequence: name(i) });
       const version = nameRun("run");
       const { frame } = encodeCheckpoint(version, []);
-      await commit(
-        lab.queue,
-        [result(await takeOne(lab.queue), { action: "put", version, checkpoint: frame })],
-        IDLE_MS,
-      );
+      await commit(lab.queue, [result(await lab.takeOne(), { action: "put", version, checkpoint: frame })], IDLE_MS);
     }
     const made = await timeAt(lab.redis, lab.lane.model);
     await expect.poll(() => timeAt(lab.redis, lab.lane.model), { interval: 5 }).toBeGreaterThan(made + 5);

@@ -9,20 +9,7 @@ import { commit } from "#shared/queue/work/commit.js";
 import { noteBegun } from "#shared/queue/work/note-begun.js";
 import { release } from "#shared/queue/work/release.js";
 import { noteWanted } from "#shared/queue/webhooks/note-wanted.js";
-import {
-  addressOf,
-  admit,
-  applicant,
-  giveError,
-  IDLE_MS,
-  LIMITS,
-  put,
-  result,
-  SEQUENCE,
-  take,
-  takeOne,
-  useLab,
-} from "../support/queue/lab.js";
+import { admit, IDLE_MS, LIMITS, put, result, SEQUENCE, useLab, applicant } from "../support/queue/lab.js";
 
 const lab = useLab();
 let count = 0;
@@ -56,20 +43,20 @@ async function admitJob(tell?: string, isStep = false, repeats?: string): Promis
   expect(await admit(lab.redis, { gateway: "gw", limits: LIMITS }, [one])).toEqual([{ said: "admitted" }]);
   return request;
 }
-const finish = async () => commit(lab.queue, [result(await takeOne(lab.queue), { action: "drop" })], IDLE_MS);
+const finish = async () => commit(lab.queue, [result(await lab.takeOne(), { action: "drop" })], IDLE_MS);
 
 describe("that a job has begun", () => {
   it("is said by its entry where somebody wants to know, and noted once, by who owns it", async () => {
     await want("job.started");
     await admitJob();
-    const delivery = await takeOne(lab.queue);
+    const delivery = await lab.takeOne();
     expect(delivery).toMatchObject({ tellsBegin: true, number: 0 });
     await noteBegun(lab.other, [delivery]);
     expect(await lab.redis.xlen(outbox)).toBe(0);
     await noteBegun(lab.queue, [delivery]);
     await noteBegun(lab.queue, [delivery]);
     await release(lab.queue, [delivery]);
-    const again = await takeOne(lab.other);
+    const again = await lab.takeOne(lab.other);
     await noteBegun(lab.other, [again]);
     await commit(lab.other, [result(again, { action: "drop" })], IDLE_MS);
     expect((await noted()).map(([type, { state }]) => [type, state])).toEqual([["job.started", "running"]]);
@@ -81,39 +68,39 @@ describe("that a job has begun", () => {
     await finish();
     expect(await types()).toEqual(["job.started", "job.completed"]);
     await want("job.started", "job.cancelled");
-    await giveError(lab, await admitJob(), '{"code":"cancelled","message":"m"}');
+    await lab.giveError(await admitJob(), '{"code":"cancelled","message":"m"}');
     expect(await types()).toEqual(["job.cancelled"]);
   });
 
   it("is known of one that is cancelled then, as it was told, and not of one that was handed back", async () => {
     const request = await admitJob("job.started job.cancelled");
-    const began = async () => (await readJob(lab.redis, addressOf(lab, request), 1))?.beganAt;
-    const delivery = await takeOne(lab.queue);
+    const began = async () => (await readJob(lab.redis, lab.addressOf(request), 1))?.beganAt;
+    const delivery = await lab.takeOne();
     await noteBegun(lab.queue, [delivery]);
     await release(lab.queue, [delivery]);
     expect(await began()).toBeUndefined();
-    await giveError(lab, request, '{"code":"cancelled","message":"m"}');
+    await lab.giveError(request, '{"code":"cancelled","message":"m"}');
     const [[, first] = [], [, last] = []] = await noted();
     expect([first?.began, last?.began]).toEqual(Array(2).fill(String(await began())));
   });
 
   it("is noted with its end where a worker has it that could not, and it is ended from elsewhere", async () => {
     const request = await admitJob("job.started job.cancelled");
-    await takeOne(lab.queue);
-    await giveError(lab, request, '{"code":"cancelled","message":"m"}');
+    await lab.takeOne();
+    await lab.giveError(request, '{"code":"cancelled","message":"m"}');
     const all = await noted();
     expect(all.map(([type, { state }]) => [type, state])).toEqual([
       ["job.started", "running"],
       ["job.cancelled", "cancelled"],
     ]);
-    expect((await readJob(lab.redis, addressOf(lab, request), 1))?.beganAt).toBe(Number(all[1]?.[1].began));
+    expect((await readJob(lab.redis, lab.addressOf(request), 1))?.beganAt).toBe(Number(all[1]?.[1].began));
   });
 
   it("is noted where it has failed as well, although it is tried once more, and its end is not", async () => {
     const failure = storeOutcome({ kind: "error", code: "model_error", message: "no" });
     const repeats = { attempts: 2, delayMs: 1, factor: 1, mostMs: 1, mostBytes: -1, codes: ["model_error"] };
     await admitJob("job.started job.failed", false, repeatsText(repeats));
-    await commit(lab.queue, [{ ...result(await takeOne(lab.queue), { action: "drop" }), outcome: failure }], IDLE_MS);
+    await commit(lab.queue, [{ ...result(await lab.takeOne(), { action: "drop" }), outcome: failure }], IDLE_MS);
     const all = (await noted()).filter(([type]) => type !== "due");
     expect(all.map(([type, { state, made, own }]) => [type, state, made, own])).toEqual([
       ["job.started", "running", "1", '{"id":"wh_1"}'],
@@ -123,9 +110,9 @@ describe("that a job has begun", () => {
   it("costs a step nothing that nobody wants to hear of", async () => {
     await want("job.completed");
     await admitJob();
-    expect((await takeOne(lab.queue)).tellsBegin).toBe(false);
+    expect((await lab.takeOne()).tellsBegin).toBe(false);
     await admitJob("job.started", true);
-    const [step] = await take(lab.queue);
+    const [step] = await lab.take();
     expect(step).toMatchObject({ tellsBegin: true, number: 1, start: true });
     if (step !== undefined) await commit(lab.queue, [result(step, put("s"))], IDLE_MS);
     await noted();
@@ -141,7 +128,7 @@ describe("how a job has ended", () => {
     await want(type);
     const request = await admitJob();
     const failure = JSON.stringify({ code, message: "why" });
-    await giveError(lab, request, failure);
+    await lab.giveError(request, failure);
     const [[told, facts] = []] = await noted();
     expect([told, facts]).toEqual([type, expect.objectContaining({ job: `default:${request}`, made: "1", failure })]);
   });
@@ -162,11 +149,11 @@ describe("how a job has ended", () => {
   it("is noted in the call that ends it, and not by a second one", async () => {
     await want("job.completed");
     const request = await admitJob();
-    const delivery = await takeOne(lab.queue);
+    const delivery = await lab.takeOne();
     const settled = [result(delivery, { action: "drop" })];
     expect(await commit(lab.queue, settled, IDLE_MS)).toEqual(["committed"]);
     expect(await commit(lab.queue, settled, IDLE_MS)).toEqual(["already"]);
-    expect(await lab.redis.hget(outcomeKey(addressOf(lab, request)), "kind")).toBe("result");
+    expect(await lab.redis.hget(outcomeKey(lab.addressOf(request)), "kind")).toBe("result");
     expect(await types()).toEqual(["job.completed"]);
   });
 });

@@ -16,21 +16,7 @@ import { cancelRequest } from "#shared/queue/cancel.js";
 import { readAllLoads } from "#shared/queue/load.js";
 import { commit } from "#shared/queue/work/commit.js";
 import { indexId, listPage, type ListedJobs } from "../../gateway/job-paths/pages.js";
-import {
-  addressOf,
-  admit,
-  applicant,
-  giveError,
-  IDLE_MS,
-  LIMITS,
-  onlyCall,
-  put,
-  result,
-  SEQUENCE,
-  take,
-  takeOne,
-  useLab,
-} from "../support/queue/lab.js";
+import { admit, applicant, IDLE_MS, LIMITS, onlyCall, put, result, SEQUENCE, useLab } from "../support/queue/lab.js";
 import { until } from "../support/until.js";
 
 const TENANT = "default";
@@ -53,14 +39,14 @@ describe("a job", () => {
   });
   const admitAll = async (applicants: readonly Applicant[], limits = LIMITS, call = onlyCall()) =>
     (await admit(lab.redis, { gateway: "gw", limits }, applicants, call)).map(({ said }) => said);
-  const view = (request: string) => readJob(lab.redis, addressOf(lab, request), 1);
-  const bodyOf = (request: string) => lab.redis.hget(jobKey(addressOf(lab, request)), "body");
+  const view = (request: string) => readJob(lab.redis, lab.addressOf(request), 1);
+  const bodyOf = (request: string) => lab.redis.hget(jobKey(lab.addressOf(request)), "body");
   const run = async () => {
-    const delivery = await takeOne(lab.queue);
+    const delivery = await lab.takeOne();
     await commit(lab.queue, [result(delivery, put("s"))], IDLE_MS);
   };
   const fail = (request: string) =>
-    giveError(lab, request, JSON.stringify({ code: "model_error", message: "no" }), 600_000);
+    lab.giveError(request, JSON.stringify({ code: "model_error", message: "no" }), 600_000);
   const listed = async (filters: JobFilters = {}, most = 100, from = newestJobs) =>
     (await listJobs(lab.redis, 0, TENANT, from, most, filters)).views
       .map(({ name }) => name)
@@ -72,7 +58,7 @@ describe("a job", () => {
     for (let i = 0; i < 2; i++) expect(await admitAll([job("r1")], LIMITS, call)).toEqual(["admitted"]);
     expect(await view("r1")).toMatchObject({ state: "queued", made: 1, request: `${TENANT}:r1`, position: 0 });
     expect(await listed()).toEqual(["r1"]);
-    expect(await take(lab.queue)).toHaveLength(1);
+    expect(await lab.take()).toHaveLength(1);
     expect(await view("r1")).toMatchObject({ state: "running", position: undefined });
   });
 
@@ -114,7 +100,7 @@ describe("a job", () => {
     const ofTenant = async () =>
       (await readAllLoads(lab.redis, undefined)).find(({ field }) => field === `t:${TENANT}`);
     expect((await ofTenant())?.bytes).toBeGreaterThan(2 * "r1{all}".length);
-    for (const delivery of await take(lab.queue)) await commit(lab.queue, [result(delivery, put("s"))], IDLE_MS);
+    for (const delivery of await lab.take()) await commit(lab.queue, [result(delivery, put("s"))], IDLE_MS);
     expect(await ofTenant()).toBeUndefined();
   });
 
@@ -122,7 +108,7 @@ describe("a job", () => {
     await lab.redis.unlink(loadKey(undefined), "kept:all");
     await admitAll([{ ...job("r1"), job: { keptMs: 1, record: { type: "infer", options: "{}", shown: "{}", body } } }]);
     const outcome = { kind: "result", body: Buffer.alloc(1_000) } as const;
-    await commit(lab.queue, [{ ...result(await takeOne(lab.queue), put("s")), outcome }], IDLE_MS);
+    await commit(lab.queue, [{ ...result(await lab.takeOne(), put("s")), outcome }], IDLE_MS);
     const kept = async () => (await readAllLoads(lab.redis, undefined)).find(({ field }) => field === "kept")?.bytes;
     expect(await kept()).toBe(1_000);
     await until(async () => {
@@ -146,7 +132,7 @@ describe("a job", () => {
     await fail("r1-2");
     expect(await kept()).toBe(2_000);
     await admitAll([again("r1", "r1-2", "r1-3")]);
-    await take(lab.queue).then((all) =>
+    await lab.take().then((all) =>
       commit(
         lab.queue,
         all.map((one) => result(one, put("s"))),
@@ -165,7 +151,7 @@ describe("a job", () => {
     // As if most of its time had passed.
     await lab.redis.pexpire(jobsKey(0, TENANT), 60_000);
     await admitAll([again("r1", "r1", "r1-2")]);
-    const known = await lab.redis.pexpiretime(jobKey(addressOf(lab, "r1")));
+    const known = await lab.redis.pexpiretime(jobKey(lab.addressOf("r1")));
     expect(await lab.redis.pexpiretime(jobsKey(0, TENANT))).toBeGreaterThanOrEqual(known);
   });
 
@@ -183,7 +169,7 @@ describe("a job", () => {
           ),
         ),
       ).toEqual(new Set(["admitted"]));
-      await lab.redis.unlink(...some.map((one) => jobKey(addressOf(lab, one))));
+      await lab.redis.unlink(...some.map((one) => jobKey(lab.addressOf(one))));
     }
     // Each of them has looked at two: about as many are taken out as come.
     expect(await lab.redis.zcard(index)).toBeLessThan(200);
@@ -199,7 +185,7 @@ describe("a job", () => {
     expect(await places()).toEqual([0, 1, 2]);
     await run();
     expect(await places()).toEqual([undefined, 0, 1]);
-    const delivery = await takeOne(lab.queue);
+    const delivery = await lab.takeOne();
     expect(await view("s2")).toMatchObject({ state: "running" });
     await commit(lab.queue, [result(delivery, put("s"))], IDLE_MS);
     expect(await view("s2")).toMatchObject({ state: "completed" });
@@ -212,7 +198,7 @@ describe("a job", () => {
     expect(stands).toMatchObject({ state: "completed", keptMs: 5_000, resultBytes: 6 });
     expect(stands?.beganAt).toBeLessThanOrEqual(stands?.endedAt ?? 0);
     expect(await bodyOf("r1")).toBeNull();
-    for (const key of [jobKey(addressOf(lab, "r1")), outcomeKey(addressOf(lab, "r1"))]) {
+    for (const key of [jobKey(lab.addressOf("r1")), outcomeKey(lab.addressOf("r1"))]) {
       expect(await lab.redis.pttl(key)).toBeGreaterThan(500_000);
       expect(await lab.redis.pttl(key)).toBeLessThanOrEqual(600_000);
     }
@@ -221,7 +207,7 @@ describe("a job", () => {
   it("that was cancelled keeps no body, one that has failed does", async () => {
     await admitAll([job("r1"), job("r2")]);
     const ending = { code: "cancelled", message: "", ttlMs: 60_000, stream: false } as const;
-    await cancelRequest(lab.redis, addressOf(lab, "r1"), ending);
+    await cancelRequest(lab.redis, lab.addressOf("r1"), ending);
     await fail("r2");
     expect([await bodyOf("r1"), await bodyOf("r2")]).toEqual([null, "{all}"]);
     expect([(await view("r1"))?.state, (await view("r2"))?.state]).toEqual(["cancelled", "failed"]);
@@ -234,12 +220,12 @@ describe("a job", () => {
     await admitAll([stream({ ...labelled, job: { keptMs: 5_000, record } }), stream(job("r2", { team: "blue" }))]);
     const ending = { code: "expired", message: "", ttlMs: 60_000, stream: true } as const;
     const end = async (request: string) => {
-      const ended = await cancelRequest(lab.redis, addressOf(lab, request), ending);
+      const ended = await cancelRequest(lab.redis, lab.addressOf(request), ending);
       return ended.said === "given" ? ended.last?.labels : ended.said;
     };
     expect([await end("r1"), await end("r2")]).toEqual([["blue", "tale"], []]);
     expect(await admitAll([stream(again("r1", "r1", "r1-2"))])).toEqual(["admitted"]);
-    const read = (request: string) => readLabels(lab.redis, addressOf(lab, request));
+    const read = (request: string) => readLabels(lab.redis, lab.addressOf(request));
     expect([await read("r1-2"), await read("r2"), await read("nobody")]).toEqual([["blue", "tale"], [], []]);
     expect(await end("r1-2")).toEqual(["blue", "tale"]);
   });
@@ -250,7 +236,7 @@ describe("a job", () => {
     const before = await view("r1");
     expect(await admitAll([again("r1", "r1", "r1-2"), again("r1", "r1", "r1-x")])).toEqual(["admitted", "job-changed"]);
     expect(await view("r1")).toMatchObject({ state: "queued", made: 2, recordedAt: before?.recordedAt });
-    expect(await lab.redis.pttl(outcomeKey(addressOf(lab, "r1")))).toBeGreaterThan(600_000);
+    expect(await lab.redis.pttl(outcomeKey(lab.addressOf("r1")))).toBeGreaterThan(600_000);
     expect(await admitAll([again("r1", "r1", "r1-3")])).toEqual(["job-changed"]);
     expect(await listed()).toEqual(["r1"]);
   });
@@ -299,7 +285,7 @@ describe("a job", () => {
   it("that is gone is told of no more, keeps its place for lists that go on, and leaves it when tidied", async () => {
     await admitAll([job("r1"), job("r2"), job("r3")]);
     const ids = async () => (await lab.redis.zrange(jobsKey(0, TENANT), "0", "-1")).map((id) => id.split(":").at(-1));
-    await lab.redis.unlink(jobKey(addressOf(lab, "r2")));
+    await lab.redis.unlink(jobKey(lab.addressOf("r2")));
     expect(await listed()).toEqual(["r3", "r1"]);
     expect(await ids()).toContain("r2");
     for (let from: number | undefined = 0; from !== undefined;) {
@@ -311,7 +297,7 @@ describe("a job", () => {
 
   it("is listed although Redis takes no writes", async () => {
     await admitAll([job("r1"), job("r2")]);
-    await lab.redis.unlink(jobKey(addressOf(lab, "r1")));
+    await lab.redis.unlink(jobKey(lab.addressOf("r1")));
     await lab.redis.config("SET", "min-replicas-to-write", "1");
     try {
       expect(await listed()).toEqual(["r2"]);

@@ -18,7 +18,7 @@ import { tidyJobs } from "#shared/queue/jobs/tidy.js";
 import { recordLater, type LaterJob, type LaterLimits } from "#shared/queue/jobs/record-later.js";
 import { eventsKey, jobKey, jobsKey, laterKey, loadKey, outcomeKey } from "#shared/queue/keys.js";
 import { readAllLoads } from "#shared/queue/load.js";
-import { addressOf, admit, applicant, giveError, LIMITS, onlyCall, take, useLab } from "../support/queue/lab.js";
+import { admit, LIMITS, onlyCall, useLab, applicant } from "../support/queue/lab.js";
 import { until } from "../support/until.js";
 
 const TENANT = "default";
@@ -31,7 +31,7 @@ const repeats = (terms: Partial<Repeats> = {}) =>
 const lab = useLab();
 beforeEach(() => lab.redis.unlink(loadKey(undefined), laterKey(loadKey(undefined)), "kept:all", eventsKey(0)));
 
-const job = (request: string, tenant = TENANT): RequestAddress => ({ ...addressOf(lab, request), tenant });
+const job = (request: string, tenant = TENANT): RequestAddress => ({ ...lab.addressOf(request), tenant });
 const recordOf = (more: Partial<JobRecord> = {}): JobRecord => ({
   type: "infer",
   options: "{}",
@@ -61,7 +61,7 @@ const first = (request: string, more: Partial<JobRecord>): Applicant => ({
 const admitted = async (...applicants: readonly Applicant[]) =>
   (await admit(lab.redis, { gateway: "gw", limits: LIMITS }, applicants, onlyCall())).map(({ said }) => said);
 const fail = (request: string, code = "model_error") =>
-  giveError(lab, request, JSON.stringify({ code, message: "no" }), 600_000);
+  lab.giveError(request, JSON.stringify({ code, message: "no" }), 600_000);
 const counted = async () =>
   Object.fromEntries(
     (await readAllLoads(lab.redis, undefined))
@@ -104,7 +104,7 @@ describe("a job that is to be queued later", () => {
     const late = { was: "", dueAt: (at.dueAt ?? 0) + 1 };
     expect(await admitted(again("r1", { was: "" }), again("r1", late))).toEqual(["job-changed", "job-changed"]);
     expect(await admitted(again("r1", at), again("r1", at, "r1-x"))).toEqual(["admitted", "job-changed"]);
-    expect(await take(lab.queue)).toHaveLength(1);
+    expect(await lab.take()).toHaveLength(1);
     expect(await view("r1")).toMatchObject({ state: "running", made: 1, request: `${TENANT}:r1`, dueAt: undefined });
     expect(await counted()).toEqual({});
     expect(await admitted(again("none", at, "none"))).toEqual(["job-changed"]);
@@ -256,7 +256,7 @@ describe("a job whose request was ended by an earlier version, which knows no jo
   beforeEach(() => lab.redis.unlink(jobsKey(0, TENANT)));
   /** All that a script of that version does with the record of a request. */
   const endAsBefore = async (request: string, kind: "result" | "error", text: string) => {
-    const out = outcomeKey(addressOf(lab, request));
+    const out = outcomeKey(lab.addressOf(request));
     await lab.redis.hset(out, "kind", kind, "body", text, "ended", String(Date.now()));
     await lab.redis.pexpire(out, 600_000);
   };

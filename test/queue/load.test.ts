@@ -15,20 +15,16 @@ import { commit } from "#shared/queue/work/commit.js";
 import { release } from "#shared/queue/work/release.js";
 import type { Applicant } from "#shared/queue/admission/admit.js";
 import {
-  addressOf,
   admit,
-  applicant,
-  giveError,
   IDLE_MS,
   LIMITS,
   onlyCall,
-  outcomeFields,
   put,
   result,
   SEQUENCE,
-  take,
   takeOne,
   useLab,
+  applicant,
 } from "../support/queue/lab.js";
 import { deleteFacts } from "../support/queue/facts.js";
 
@@ -60,7 +56,7 @@ describe("what lies in the queue", () => {
     return Object.fromEntries(loads.map(({ field, requests, bytes }) => [field, [requests, bytes]]));
   };
   const ofAll = async () => (await counted())["all"];
-  const address = (request: string) => ({ ...addressOf(lab, request), tenant: "acme" });
+  const address = (request: string) => ({ ...lab.addressOf(request), tenant: "acme" });
   const cancel = (request: string) =>
     cancelRequest(lab.redis, address(request), { code: "cancelled", message: "", ttlMs: 60_000, stream: false });
   const nextRound = async () => {
@@ -80,11 +76,11 @@ describe("what lies in the queue", () => {
 
   it("counts while it waits, runs and is handed back, until it is committed", async () => {
     await admitAll([plain("r1"), step("r2", { start: true }), step("r3", { end: true })]);
-    const held = await take(lab.queue);
+    const held = await lab.take();
     await release(lab.queue, held);
     expect(await ofAll()).toEqual([3, 12]);
     for (let left = 3; left > 0;) {
-      const some = await take(lab.queue);
+      const some = await lab.take();
       const settlements = some.map((delivery) => result(delivery, put("s")));
       for (let copies = 0; copies < 2; copies++) await commit(lab.queue, settlements, IDLE_MS);
       left -= some.length;
@@ -96,14 +92,14 @@ describe("what lies in the queue", () => {
   it("leaves when it is ended from outside, once; a step only when a worker has taken it out", async () => {
     await admitAll([plain("r1"), plain("r2"), step("r3", { start: true }), step("r4")]);
     for (let copies = 0; copies < 2; copies++) await cancel("r1");
-    await giveError({ ...lab }, "r2", "gone");
+    await lab.giveError("r2", "gone");
     expect(await ofAll()).toEqual([3, 12]);
     for (let copies = 0; copies < 2; copies++) await withdraw(lab.redis, address("r1"));
     await cancel("r3");
     await cancel("r4");
     expect(await ofAll()).toEqual([3, 12]);
     for (let rounds = 0; rounds < 2; rounds++) {
-      const settlements = (await take(lab.queue)).map((delivery) => result(delivery, put("s")));
+      const settlements = (await lab.take()).map((delivery) => result(delivery, put("s")));
       await commit(lab.queue, settlements, IDLE_MS);
     }
     expect(await counted()).toEqual({});
@@ -121,7 +117,7 @@ describe("what lies in the queue", () => {
     const three = () => [plain("r1"), plain("r2"), plain("r3")];
     const refusing = async (limits: Partial<QueueLimits>) => {
       const said = await words(three(), { ...LIMITS, ...limits });
-      for (const one of await take(lab.queue)) await commit(lab.queue, [result(one, put("s"))], IDLE_MS);
+      for (const one of await lab.take()) await commit(lab.queue, [result(one, put("s"))], IDLE_MS);
       expect(await counted()).toEqual({});
       return said;
     };
@@ -185,7 +181,7 @@ describe("what lies in the queue", () => {
       await lab.redis.del(`${kind}:all`);
       await lab.redis.set(`${kind}:all`, "by hand");
       expect(await words([plain("r2")])).toEqual(["admitted"]);
-      const settlements = (await take(lab.queue)).map((delivery) => result(delivery, put("s")));
+      const settlements = (await lab.take()).map((delivery) => result(delivery, put("s")));
       expect(await commit(lab.queue, settlements, IDLE_MS)).toEqual(["committed", "committed"]);
       await nextRound();
       expect(await counted()).toEqual({});
@@ -227,7 +223,7 @@ describe("what lies in the queue", () => {
     const keyed = (request: string): Applicant => ({ ...plain(request), digest: "d" });
     const body = Buffer.alloc(400, "x");
     const answer = async () => {
-      const delivery = await takeOne(lab.queue);
+      const delivery = await lab.takeOne();
       await commit(lab.queue, [{ ...result(delivery, put("s")), outcome: { kind: "result", body } }], IDLE_MS);
     };
     const kept = async (request: string) => (await lab.redis.hstrlen(outcomeKey(address(request)), "body")) > 0;
@@ -241,12 +237,12 @@ describe("what lies in the queue", () => {
       expect(await Promise.all(["r1", "r2", "r3"].map(kept))).toEqual([false, true, true]);
       const [again] = await admitAll([keyed("r1")], limits);
       expect(again).toMatchObject({ said: "known", outcome: { kind: "result", body: Buffer.alloc(0) } });
-      expect(await take(lab.queue)).toHaveLength(1);
+      expect(await lab.take()).toHaveLength(1);
     });
 
     it("go when their time is over, and others do not count", async () => {
       await admitAll([keyed("r1"), { ...plain("r2"), outcomeTtlMs: 20_000 }], limits);
-      const settlements = (await take(lab.queue)).map((one) => ({
+      const settlements = (await lab.take()).map((one) => ({
         ...result(one, put("s")),
         outcome: { kind: "result" as const, body },
       }));
@@ -288,6 +284,6 @@ describe("what lies in the queue", () => {
     expect(fields[fields.indexOf("frame") + 1]).toHaveLength(4_096);
     expect(fields[fields.indexOf("bytes of frame") + 1]).toBe("10000");
     expect(await lab.redis.pttl(dead)).toBeGreaterThan(0);
-    expect((await outcomeFields({ ...lab }, "r1"))["kind"]).toBeUndefined();
+    expect((await lab.outcomeFields("r1"))["kind"]).toBeUndefined();
   });
 });

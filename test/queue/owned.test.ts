@@ -6,37 +6,23 @@ import { discard } from "#shared/queue/work/discard.js";
 import { release } from "#shared/queue/work/release.js";
 import { takeFrom } from "#shared/queue/work/take-from.js";
 import { lanesByKey, readOwned, waitForNew } from "#shared/queue/work/stream.js";
-import {
-  IDLE_MS,
-  SEQUENCE,
-  admitRequest,
-  admitStep,
-  admitStream,
-  outcomeFields,
-  put,
-  result,
-  take,
-  takeOne,
-  useLab,
-  addressOf,
-  giveError,
-} from "../support/queue/lab.js";
+import { IDLE_MS, SEQUENCE, put, result, useLab } from "../support/queue/lab.js";
 import { factsOf } from "../support/queue/facts.js";
 
 describe("beginAlone", () => {
   const lab = useLab();
 
   it("counts runs, and convicts after the last one allowed", async () => {
-    await admitRequest(lab, "r1");
-    const delivery = await takeOne(lab.queue);
+    await lab.admitRequest("r1");
+    const delivery = await lab.takeOne();
     const said = [];
     for (let i = 0; i < 4; i++) said.push(await beginAlone(lab.queue, delivery, 3, `run ${i}`));
     expect(said).toEqual(["run", "run", "run", "poison"]);
   });
 
   it("counts a run once, however often it is announced", async () => {
-    await admitRequest(lab, "r1");
-    const delivery = await takeOne(lab.queue);
+    await lab.admitRequest("r1");
+    const delivery = await lab.takeOne();
     const said = [];
     for (let i = 0; i < 4; i++) said.push(await beginAlone(lab.queue, delivery, 1, "run 1"));
     expect(said).toEqual(["run", "run", "run", "run"]);
@@ -44,15 +30,15 @@ describe("beginAlone", () => {
   });
 
   it("is refused to a worker that lost the entry", async () => {
-    await admitRequest(lab, "r1");
-    const delivery = await takeOne(lab.queue);
+    await lab.admitRequest("r1");
+    const delivery = await lab.takeOne();
     await takeFrom(lab.other, lab.queue.consumer, 10);
     expect(await beginAlone(lab.queue, delivery, 3, "run")).toBe("lost");
   });
 
   it("is forgotten with the commit", async () => {
-    await admitRequest(lab, "r1");
-    const delivery = await takeOne(lab.queue);
+    await lab.admitRequest("r1");
+    const delivery = await lab.takeOne();
     await beginAlone(lab.queue, delivery, 3, "run");
     await commit(lab.queue, [result(delivery, { action: "drop" })], undefined);
     expect(await lab.redis.exists(laneKeys(lab.lane).runs)).toBe(0);
@@ -63,12 +49,12 @@ describe("release", () => {
   const lab = useLab();
 
   it("makes a step ready again, uncharged, and its sequence follow the new entry", async () => {
-    await admitStep(lab, { request: "r1", start: true });
-    const first = await takeOne(lab.queue);
+    await lab.admitStep({ request: "r1", start: true });
+    const first = await lab.takeOne();
     await beginAlone(lab.queue, first, 3, "run");
     expect(await release(lab.queue, [first])).toBe(1);
     expect(await lab.redis.exists(laneKeys(lab.lane).runs)).toBe(0);
-    const again = await takeOne(lab.other);
+    const again = await lab.takeOne(lab.other);
     expect(again).toMatchObject({ request: "r1", step: 1, start: true });
     expect(again.entry).not.toBe(first.entry);
     expect(await commit(lab.queue, [result(first, put("zombie"))], IDLE_MS)).toEqual(["lost"]);
@@ -76,11 +62,11 @@ describe("release", () => {
   });
 
   it("leaves what is no longer owned alone", async () => {
-    await admitRequest(lab, "r1");
-    const delivery = await takeOne(lab.queue);
+    await lab.admitRequest("r1");
+    const delivery = await lab.takeOne();
     await takeFrom(lab.other, lab.queue.consumer, 10);
     expect(await release(lab.queue, [delivery])).toBe(0);
-    expect(await take(lab.queue)).toEqual([]);
+    expect(await lab.take()).toEqual([]);
   });
 });
 
@@ -88,8 +74,8 @@ describe("readOwned", () => {
   const lab = useLab();
 
   it("gives again what was delivered under a lost reply", async () => {
-    await admitRequest(lab, "r1");
-    await takeOne(lab.queue);
+    await lab.admitRequest("r1");
+    await lab.takeOne();
     expect((await readOwned(lab.redis, lab.queue.consumer, lanesByKey([lab.lane]), 10)).deliveries).toMatchObject([
       { request: "r1" },
     ]);
@@ -116,40 +102,40 @@ describe("giveOutcome", () => {
   const lab = useLab();
 
   it("ends a request that has no outcome, once", async () => {
-    await admitStep(lab, { request: "r1", start: true });
-    expect(await giveError(lab, "r1", "a")).toEqual({ said: "given" });
-    expect(await giveError(lab, "r1", "b")).toEqual({
+    await lab.admitStep({ request: "r1", start: true });
+    expect(await lab.giveError("r1", "a")).toEqual({ said: "given" });
+    expect(await lab.giveError("r1", "b")).toEqual({
       said: "known",
       outcome: { kind: "error", body: Buffer.from("a") },
     });
   });
 
   it("says when there is no such request", async () => {
-    expect(await giveError(lab, "none", "a")).toEqual({
+    expect(await lab.giveError("none", "a")).toEqual({
       said: "unknown",
     });
   });
 
   it("leaves the sequence as it stands", async () => {
-    await admitStep(lab, { request: "r1", start: true });
-    await giveError(lab, "r1", "a");
+    await lab.admitStep({ request: "r1", start: true });
+    await lab.giveError("r1", "a");
     expect((await factsOf(lab.redis, lab.lane, SEQUENCE))?.next).toBe(1);
   });
 
   it("notes when", async () => {
-    await admitStep(lab, { request: "r1", start: true });
-    await giveError(lab, "r1", "a");
-    const { at, ended } = await outcomeFields(lab, "r1");
+    await lab.admitStep({ request: "r1", start: true });
+    await lab.giveError("r1", "a");
+    const { at, ended } = await lab.outcomeFields("r1");
     expect(Number(ended)).toBeGreaterThanOrEqual(Number(at));
   });
 
   it("never keeps the outcome for less than admission said", async () => {
-    await admitStep(lab, { request: "r1", start: true });
-    await giveError(lab, "r1", "a");
-    await admitStep(lab, { request: "r2" });
-    await giveError(lab, "r2", "a", 100_000);
+    await lab.admitStep({ request: "r1", start: true });
+    await lab.giveError("r1", "a");
+    await lab.admitStep({ request: "r2" });
+    await lab.giveError("r2", "a", 100_000);
     const [first = 0, second = 0] = await Promise.all(
-      ["r1", "r2"].map((id) => lab.redis.pttl(outcomeKey(addressOf(lab, id)))),
+      ["r1", "r2"].map((id) => lab.redis.pttl(outcomeKey(lab.addressOf(id)))),
     );
     expect(first).toBeGreaterThan(1_000);
     expect(first).toBeLessThanOrEqual(60_000);
@@ -158,12 +144,12 @@ describe("giveOutcome", () => {
   });
 
   it("leaves a sealed stream to its owner, unless none can commit it any more", async () => {
-    await admitStream(lab, "r1");
-    const key = outcomeKey(addressOf(lab, "r1"));
+    await lab.admitStream("r1");
+    const key = outcomeKey(lab.addressOf("r1"));
     await lab.redis.hset(key, "sealed", "1");
-    expect(await giveError(lab, "r1", "a")).toEqual({ said: "sealed" });
-    expect(await outcomeFields(lab, "r1")).not.toHaveProperty("kind");
-    expect(await giveError(lab, "r1", "a", 1_000, true)).toEqual({ said: "given" });
-    expect(await giveError(lab, "r1", "b", 1_000, true)).toMatchObject({ said: "known" });
+    expect(await lab.giveError("r1", "a")).toEqual({ said: "sealed" });
+    expect(await lab.outcomeFields("r1")).not.toHaveProperty("kind");
+    expect(await lab.giveError("r1", "a", 1_000, true)).toEqual({ said: "given" });
+    expect(await lab.giveError("r1", "b", 1_000, true)).toMatchObject({ said: "known" });
   });
 });

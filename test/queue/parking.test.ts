@@ -13,18 +13,7 @@ import { mendSequence } from "#shared/queue/work/mend-sequence.js";
 import { refill } from "#shared/queue/work/refill.js";
 import { release } from "#shared/queue/work/release.js";
 import { lanesByKey } from "#shared/queue/work/stream.js";
-import {
-  addressOf,
-  admit,
-  applicant,
-  giveError,
-  IDLE_MS,
-  LIMITS,
-  put,
-  result,
-  take,
-  useLab,
-} from "../support/queue/lab.js";
+import { admit, IDLE_MS, put, result, useLab, LIMITS, applicant } from "../support/queue/lab.js";
 
 const expired = { kind: "error", body: Buffer.from("expired") } as const;
 
@@ -61,7 +50,7 @@ describe.each([
   /** Runs all that there is, one batch after the other. @returns the order */
   async function runAll(): Promise<string[]> {
     const order: string[] = [];
-    for (let batch = await take(lab.queue); batch.length > 0; batch = await take(lab.queue)) {
+    for (let batch = await lab.take(); batch.length > 0; batch = await lab.take()) {
       order.push(...batch.map(({ tenant, request }) => (tenant === "default" ? request : tenant)));
       await finish(batch);
     }
@@ -109,9 +98,9 @@ describe.each([
     for (const [tenant, weight] of Object.entries(before)) {
       await admitAll(Array.from({ length: 100 }, (_, i) => asks(`${i}`, { weight }, { tenant })));
     }
-    await finish(await take(lab.queue));
+    await finish(await lab.take());
     // What is given back knows the weight that its tenant had.
-    const held = await take(lab.queue);
+    const held = await lab.take();
     await admitAll([asks("late", { weight: 1 }, { tenant: "a" })]);
     expect(held.map(({ tenant }) => tenant)).toContain("a");
     await release(lab.queue, held);
@@ -126,7 +115,7 @@ describe.each([
     await admitAll(Array.from({ length: 40 }, (_, i) => asks(`${i}`, {}, { tenant: "a" })));
     const order: string[] = [];
     for (let i = 0; i < 10; i++) {
-      const batch = await take(lab.queue);
+      const batch = await lab.take();
       await finish(batch);
     }
     await admitAll(Array.from({ length: 40 }, (_, i) => asks(`${i}`, {}, { tenant: "b" })));
@@ -155,21 +144,21 @@ describe.each([
     const first = (name: string) => asks(name, { level: 1, mostParked: 2 });
     expect(await said([first("a"), first("b"), first("c")])).toEqual(["admitted", "admitted", "queue-full"]);
     expect(await said([asks("d", { level: 2, mostParked: 1 }), first("e")])).toEqual(["admitted", "queue-full"]);
-    await finish(await take(lab.queue));
+    await finish(await lab.take());
     expect(await said([first("f")])).toEqual(["admitted"]);
   });
 
   it("leave at once when they are cancelled, and another goes in their place", async () => {
     await admitAll(["x", "y", "a", "b", "c"].map((name) => asks(name)));
     const ending = { code: "cancelled", message: "no", ttlMs: 60_000, stream: false } as const;
-    expect((await cancelRequest(lab.redis, addressOf(lab, "a"), ending)).said).toBe("given");
+    expect((await cancelRequest(lab.redis, lab.addressOf("a"), ending)).said).toBe("given");
     expect(await counts()).toEqual({ ready: 2, parked: 2 });
-    expect(await withdraw(lab.redis, addressOf(lab, "a"))).toBe("left");
-    expect(await giveError(lab, "b", "expired")).toMatchObject({ said: "given" });
+    expect(await withdraw(lab.redis, lab.addressOf("a"))).toBe("left");
+    expect(await lab.giveError("b", "expired")).toMatchObject({ said: "given" });
     expect(await counts()).toEqual({ ready: 2, parked: 1 });
     // One that is ready leaves room.
-    expect((await cancelRequest(lab.redis, addressOf(lab, "x"), ending)).said).toBe("given");
-    expect(await withdraw(lab.redis, addressOf(lab, "x"))).toBe(attendedMs === undefined ? "left" : "withdrawn");
+    expect((await cancelRequest(lab.redis, lab.addressOf("x"), ending)).said).toBe("given");
+    expect(await withdraw(lab.redis, lab.addressOf("x"))).toBe(attendedMs === undefined ? "left" : "withdrawn");
     expect(await counts()).toEqual({ ready: 2, parked: 0 });
     expect(await runAll()).toEqual(["y", "c"]);
     expect(await keysLeft()).toEqual([]);
@@ -178,20 +167,20 @@ describe.each([
   it("are refused when they have waited for too long, unless a worker has them", async () => {
     await admitAll(["x", "y", "a", "b"].map((name) => asks(name)));
     const end = async (name: string) =>
-      (await giveOutcomeInQueue(lab.redis, addressOf(lab, name), expired, 60_000)).said;
+      (await giveOutcomeInQueue(lab.redis, lab.addressOf(name), expired, 60_000)).said;
     expect(await end("a")).toBe("given");
     expect(await end("a")).toBe("known");
     expect(await end("x")).toBe("given");
     expect(await counts()).toEqual({ ready: 2, parked: 0 });
-    const held = await take(lab.queue);
+    const held = await lab.take();
     expect(held.map(({ request }) => request)).toEqual(["y", "b"]);
     expect(await end("y")).toBe("held");
-    expect((await readRecord(lab.redis, addressOf(lab, "y")))?.kind).toBeUndefined();
+    expect((await readRecord(lab.redis, lab.addressOf("y")))?.kind).toBeUndefined();
   });
 
   it("are dropped where somebody has ended them who did not know that they are parked", async () => {
     await admitAll(["x", "y", "a", "b"].map((name) => asks(name)));
-    const key = outcomeKey(addressOf(lab, "a"));
+    const key = outcomeKey(lab.addressOf("a"));
     if (attendedMs === undefined) await lab.redis.hdel(openKey(loadKey(undefined)), requestInKey(key));
     else await lab.redis.hset(key, "kind", "error", "body", "");
     expect(await runAll()).toEqual(["x", "y", "b"]);
@@ -208,7 +197,7 @@ describe.each([
 
   it("wait behind what a worker gives back", async () => {
     await admitAll(["x", "y", "a", "b"].map((name) => asks(name)));
-    const [x, y] = await take(lab.queue);
+    const [x, y] = await lab.take();
     if (!x || !y) throw new Error("two should be ready");
     expect(await release(lab.queue, [x, y])).toBe(2);
     expect(await runAll()).toEqual(["x", "y", "a", "b"]);
@@ -222,16 +211,16 @@ describe.each([
       asks("a", { level: 1 }),
       asks("b", { level: 2 }),
     ]);
-    expect(await release(lab.queue, await take(lab.queue))).toBe(2);
+    expect(await release(lab.queue, await lab.take())).toBe(2);
     expect(await runAll()).toEqual(["a", "x", "y", "b"]);
   });
 
   it("become ready for a worker with room while another has all that is", async () => {
     await admitAll(["x", "y", "a", "b", "c"].map((name) => asks(name)));
-    expect(await take(lab.queue)).toHaveLength(2);
-    expect(await take(lab.other)).toHaveLength(0);
+    expect(await lab.take()).toHaveLength(2);
+    expect(await lab.take(lab.other)).toHaveLength(0);
     expect(await refill(lab.redis, [{ lanes: lanesByKey([lab.lane]), room: 2 }])).toBe(2);
-    expect((await take(lab.other)).map(({ request }) => request)).toEqual(["a", "b"]);
+    expect((await lab.take(lab.other)).map(({ request }) => request)).toEqual(["a", "b"]);
     // Where there is enough to take, or nothing parked, nothing is moved.
     expect(await refill(lab.redis, [{ lanes: lanesByKey([lab.lane]), room: 1 }])).toBe(1);
     expect(await refill(lab.redis, [{ lanes: lanesByKey([lab.lane]), room: 5 }])).toBe(0);
@@ -249,7 +238,7 @@ describe.each([
     const wide = (name: string) => asks(name, {}, { window: 8 });
     await admitAll(Array.from({ length: 16 }, (_, i) => wide(`w${i}`)));
     await admitAll([asks("n")]);
-    const batch = (await take(lab.queue)).slice(0, 4);
+    const batch = (await lab.take()).slice(0, 4);
     await finish(batch);
     expect(await counts()).toEqual({ ready: 6, parked: 7 });
   });
@@ -264,7 +253,7 @@ describe.each([
       expect(await counts()).toEqual({ ready: 2, parked: 2 });
       const order: string[] = [];
       const from: string[] = [];
-      for (let batch = await take(lab.queue); batch.length > 0; batch = await take(lab.queue)) {
+      for (let batch = await lab.take(); batch.length > 0; batch = await lab.take()) {
         order.push(...batch.map(({ request }) => request));
         from.push(...batch.map((delivery) => delivery.from));
         const settled = batch.map((one) =>
@@ -282,7 +271,7 @@ describe.each([
       await admitAll(["s2", "s3", "s4"].map((name) => step("s", name)));
       await admitAll([asks("a"), asks("b")]);
       const order: string[] = [];
-      for (let batch = await take(lab.queue); batch.length > 0; batch = await take(lab.queue)) {
+      for (let batch = await lab.take(); batch.length > 0; batch = await lab.take()) {
         order.push(...batch.map(({ request }) => request));
         await commit(
           lab.queue,
@@ -297,7 +286,7 @@ describe.each([
       await admitAll([asks("x"), asks("y"), step("s", "s1", true)]);
       expect(await mendSequence(lab.queue, "default:s")).toBeUndefined();
       await lab.redis.hdel(laneKeys(lab.lane).parked, "default:s1");
-      expect(await mendSequence(lab.queue, "default:s")).toEqual(addressOf(lab, "s1"));
+      expect(await mendSequence(lab.queue, "default:s")).toEqual(lab.addressOf("s1"));
     });
 
     it("keep their level when they are given back", async () => {
@@ -306,16 +295,16 @@ describe.each([
         waiting: { ...usualTerms, level: 3 },
       });
       await admitAll([low("s"), low("t"), asks("a", { level: 2 }), low("u")]);
-      expect(await release(lab.queue, await take(lab.queue))).toBe(2);
+      expect(await release(lab.queue, await lab.take())).toBe(2);
       expect(await runAll()).toEqual(["a", "s", "t", "u"]);
     });
 
     it("are given back to the head", async () => {
       await admitAll([step("s", "s1", true), asks("x"), step("t", "t1", true), asks("b")]);
-      const [s1, x] = await take(lab.queue);
+      const [s1, x] = await lab.take();
       if (!s1 || !x) throw new Error("two should be ready");
       expect(await release(lab.queue, [s1])).toBe(1);
-      const [again] = await take(lab.queue);
+      const [again] = await lab.take();
       expect(again).toMatchObject({ request: "s1" });
     });
   });

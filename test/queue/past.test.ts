@@ -8,7 +8,7 @@ import { laneKeys } from "#shared/queue/keys.js";
 import { reapIdle } from "#shared/queue/reap-idle.js";
 import type { StateChange } from "#shared/queue/work/settlement.js";
 import { changeFacts } from "../support/queue/facts.js";
-import { admitStep, giveError, IDLE_MS, put, result, SEQUENCE, takeOne, useLab } from "../support/queue/lab.js";
+import { IDLE_MS, put, result, SEQUENCE, useLab } from "../support/queue/lab.js";
 
 const MOST = 10_000;
 const TWENTY_MINUTES = 1_200_000;
@@ -17,12 +17,12 @@ describe("a step that finds no sequence", () => {
   const lab = useLab();
   let count = 0;
   const why = async () => {
-    const said = await admitStep(lab, { request: `why${count++}` });
+    const said = await lab.admitStep({ request: `why${count++}` });
     return said.said === "start-required" ? said.why : said.said;
   };
   async function step(state: StateChange, flags: { start?: boolean; end?: boolean } = {}): Promise<void> {
-    await admitStep(lab, { request: `r${count++}`, ...flags });
-    await commit(lab.queue, [result(await takeOne(lab.queue), state)], IDLE_MS);
+    await lab.admitStep({ request: `r${count++}`, ...flags });
+    await commit(lab.queue, [result(await lab.takeOne(), state)], IDLE_MS);
   }
   const address = () => ({ bucket: lab.lane.bucket, model: lab.lane.model, name: SEQUENCE });
   const past = async () => (await lab.redis.keys(`past:*${lab.lane.model}:*`)).sort();
@@ -48,29 +48,29 @@ describe("a step that finds no sequence", () => {
     expect(await endSequence(lab.redis, address())).toMatchObject({ said: "ended", view: { step: 1 } });
     expect(await why()).toBe("deleted");
     await step(put("s"), { start: true });
-    await admitStep(lab, { request: "runs" });
-    await admitStep(lab, { request: "waits" });
+    await lab.admitStep({ request: "runs" });
+    await lab.admitStep({ request: "waits" });
     expect(await endSequence(lab.redis, address())).toMatchObject({ said: "ended" });
     expect(await endSequence(lab.redis, address())).toEqual({ said: "unknown" });
     expect(await why()).toBe("deleted");
-    expect(await commit(lab.queue, [result(await takeOne(lab.queue), put("a"))], IDLE_MS)).toEqual(["committed"]);
-    expect(await commit(lab.queue, [result(await takeOne(lab.queue), put("b"))], IDLE_MS)).toEqual(["committed"]);
+    expect(await commit(lab.queue, [result(await lab.takeOne(), put("a"))], IDLE_MS)).toEqual(["committed"]);
+    expect(await commit(lab.queue, [result(await lab.takeOne(), put("b"))], IDLE_MS)).toEqual(["committed"]);
     expect(await lab.redis.exists(sequencesKey(lab.lane))).toBe(0);
     expect(await lab.redis.zscore(laneKeys(lab.lane).live, SEQUENCE)).toBeNull();
     expect(await why()).toBe("deleted");
   });
 
   it("is told that its START was cancelled, or that it has failed", async () => {
-    await admitStep(lab, { request: "start", start: true });
-    const start = await takeOne(lab.queue);
-    await giveError(lab, "start", "{}");
+    await lab.admitStep({ request: "start", start: true });
+    const start = await lab.takeOne();
+    await lab.giveError("start", "{}");
     expect(await commit(lab.queue, [result(start, put("s"))], IDLE_MS)).toEqual(["superseded"]);
     expect(await why()).toBe("cancelled");
     await step(put("s"), { start: true });
     await step({ action: "fail" });
     expect(await why()).toBe("cancelled");
-    await admitStep(lab, { request: "again", start: true });
-    await lab.redis.xdel(laneKeys(lab.lane).ready, (await takeOne(lab.queue)).entry);
+    await lab.admitStep({ request: "again", start: true });
+    await lab.redis.xdel(laneKeys(lab.lane).ready, (await lab.takeOne()).entry);
     expect(await mendSequence(lab.queue, SEQUENCE)).toBeDefined();
     expect(await why()).toBe("cancelled");
   });

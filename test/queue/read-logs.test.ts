@@ -5,14 +5,14 @@ import { cancelRequest } from "#shared/queue/cancel.js";
 import { giveOutcome } from "#shared/queue/give-outcome.js";
 import { readLogs } from "#shared/queue/admission/read-logs.js";
 import { collectLog } from "../../gateway/requests/status.js";
-import { admitStream, record, useLab, addressOf, type Lab } from "../support/queue/lab.js";
+import { record, useLab, type Lab } from "../support/queue/lab.js";
 
 function write(lab: Lab, request: string, records: readonly string[]): Promise<number> {
-  return lab.redis.rpush(logKey(addressOf(lab, request)), ...records);
+  return lab.redis.rpush(logKey(lab.addressOf(request)), ...records);
 }
 
 function read(lab: Lab, request: string, from: number) {
-  return readLogs(lab.redis, [{ ...addressOf(lab, request), from }]).then(([page]) => page);
+  return readLogs(lab.redis, [{ ...lab.addressOf(request), from }]).then(([page]) => page);
 }
 
 function records(count: number, bytes = 1): string[] {
@@ -25,7 +25,7 @@ describe("readLogs", () => {
   const lab = useLab();
 
   it("gives what there is from an index on, a page at a time", async () => {
-    await admitStream(lab, "r1");
+    await lab.admitStream("r1");
     const whole = records(150);
     await write(lab, "r1", whole);
     expect(await read(lab, "r1", 0)).toEqual({ said: "records", records: whole.slice(0, 64), more: true });
@@ -35,21 +35,21 @@ describe("readLogs", () => {
   });
 
   it("says what is known where there is nothing", async () => {
-    await admitStream(lab, "r1");
+    await lab.admitStream("r1");
     expect(await read(lab, "r1", 0)).toEqual({ said: "running", length: 0 });
     await write(lab, "r1", records(2));
     expect(await read(lab, "r1", 7)).toEqual({ said: "running", length: 2 });
-    await cancelRequest(lab.redis, addressOf(lab, "r1"), {
+    await cancelRequest(lab.redis, lab.addressOf("r1"), {
       code: "cancelled",
       message: "no",
       ttlMs: 1_000,
       stream: true,
     });
-    const last = await lab.redis.lindex(logKey(addressOf(lab, "r1")), -1);
+    const last = await lab.redis.lindex(logKey(lab.addressOf("r1")), -1);
     const outcome = { kind: "error", code: "cancelled", message: "no" };
     expect(await read(lab, "r1", 3)).toEqual({ said: "ended", length: 3, outcome, last });
-    await admitStream(lab, "r2");
-    await giveOutcome(lab.redis, addressOf(lab, "r2"), { kind: "result", body: Buffer.from("tensors") }, 1_000);
+    await lab.admitStream("r2");
+    await giveOutcome(lab.redis, lab.addressOf("r2"), { kind: "result", body: Buffer.from("tensors") }, 1_000);
     const empty = { kind: "result", body: Buffer.alloc(0) };
     expect(await read(lab, "r2", 0)).toEqual({ said: "ended", length: 0, outcome: empty, last: undefined });
     expect(await read(lab, "r3", 0)).toEqual({ said: "unknown", length: 0 });
@@ -73,7 +73,7 @@ describe("readLogs", () => {
     for (const name of names) await write(lab, name, records(100, 10_000));
     const pages = await readLogs(
       lab.redis,
-      names.map((request) => ({ ...addressOf(lab, request), from: 1 })),
+      names.map((request) => ({ ...lab.addressOf(request), from: 1 })),
     );
     const given = pages.map((page) => (page.said === "records" ? page.records : []));
     for (const [i, page] of pages.entries()) {
@@ -91,7 +91,7 @@ describe("collectLog", () => {
   it("puts a long log together page by page", async () => {
     await write(lab, "r1", records(300, 10_000));
     const fold = async () => {
-      const folded = await collectLog(lab.redis, addressOf(lab, "r1"));
+      const folded = await collectLog(lab.redis, lab.addressOf("r1"));
       expect(folded?.choices).toEqual([{ index: 0, text: "x".repeat(3_000_000), finish_reason: null }]);
     };
     expect(Math.max(...(await rangesOf(lab, fold)))).toBeLessThanOrEqual(2);

@@ -5,7 +5,7 @@ import { Reader } from "../../worker/lane/reader.js";
 import { Proxy } from "../support/fleet/proxy.js";
 import { lanesByKey, waitForNew, type Taken } from "#shared/queue/work/stream.js";
 import { createGroup } from "#shared/queue/work/create-group.js";
-import { admit, admitRequest, applicant, LIMITS, take, useLab, type Lab } from "../support/queue/lab.js";
+import { admit, LIMITS, useLab, type Lab, applicant } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
 
 function read({ queue }: Lab, port: number) {
@@ -44,7 +44,7 @@ describe("the reader", () => {
       for (const socket of sockets) socket.destroy();
       await new Promise((resolve) => server.close(resolve));
     });
-    await admitRequest(lab, "r1");
+    await lab.admitRequest("r1");
     const address = server.address();
     if (address === null || typeof address === "string") throw new Error("no port");
     const reader = read(lab, address.port);
@@ -79,7 +79,7 @@ describe("the reader", () => {
     await expect.poll(() => blockedId("lost")).toBeDefined();
     proxy.resetAll();
     await expect.poll(async () => ((await blockedId("reader")) ?? before) !== before).toBe(true);
-    await admitRequest(lab, "r1");
+    await lab.admitRequest("r1");
     expect((await taking).deliveries).toHaveLength(1);
     await expect.poll(() => reader.seen).toEqual(["r1"]);
   });
@@ -90,7 +90,7 @@ describe("the reader", () => {
     const reader = read(lab, Number(new URL(lab.url).port));
     undo.push(() => reader.close());
     await expect.poll(() => blockedId("reader")).toBeDefined();
-    await admitRequest(lab, "r1");
+    await lab.admitRequest("r1");
     expect((await taking).deliveries).toHaveLength(1);
     reader.doubt();
     await expect.poll(() => reader.seen).toEqual(["r1"]);
@@ -115,7 +115,7 @@ describe("the reader", () => {
     const blocked = async () => String(await redis.client("LIST"));
     const isBlocked = / name=reader [^\n]*flags=b/;
     await expect.poll(blocked).toMatch(isBlocked);
-    await admitRequest(lab, "r1");
+    await lab.admitRequest("r1");
     await expect.poll(() => room).toBe(0);
     const before = blocking.stream;
     before.destroy();
@@ -161,7 +161,7 @@ describe("the reader", () => {
     const blocked = async () => String(await lab.redis.client("LIST"));
     await expect.poll(blocked).toMatch(/ name=reader [^\n]*flags=b/);
     proxy.delay(30);
-    for (const request of ["r1", "r2", "r3", "r4"]) await admitRequest(lab, request);
+    for (const request of ["r1", "r2", "r3", "r4"]) await lab.admitRequest(request);
     await expect.poll(() => seen).toEqual(["r1", "r2", "r3", "r4"]);
     // Some came before the read, and ended nothing; at last one did.
     expect(replies).toContain(0);
@@ -174,14 +174,14 @@ describe("the reader", () => {
     const waiting = ["b1", "b2"].map((request) => ({ ...applicant(idle, request, request), window: 1 }));
     await admit(lab.redis, { gateway: "gw", limits: LIMITS }, waiting);
     // Another worker is long about all that is ready.
-    await take({ ...lab.other, lane: idle });
+    await lab.take({ ...lab.other, lane: idle });
     const blocking = connectBlockingReader({ url: lab.url, name: "reader", log: silentLog });
     const reader = new Reader({ redis: blocking, commands: queue.redis, consumer: queue.consumer, log: silentLog });
     undo.push(() => reader.stop());
     const ofIdle: string[] = [];
     let found = 0;
     // The next one is admitted as soon as the last one was read, so no read ends in vain.
-    const next = () => void admitRequest(lab, `a${found}`, "", 1_000);
+    const next = () => void lab.admitRequest(`a${found}`, "", 1_000);
     const accept = ({ deliveries }: Taken) => {
       found += deliveries.length;
       if (deliveries.length > 0) next();
@@ -202,13 +202,13 @@ describe("the reader", () => {
     // Its read has to be under way, blocked in Redis, when the link becomes slow.
     await expect.poll(async () => String(await lab.redis.client("LIST"))).toMatch(/ name=reader .*cmd=xreadgroup/);
     proxy.throttle(500_000);
-    await admitRequest(lab, "r1", "", 100, "x".repeat(2_000_000));
+    await lab.admitRequest("r1", "", 100, "x".repeat(2_000_000));
     await expect.poll(() => reader.seen, { timeout: 12_000 }).toEqual(["r1"]);
   });
 
   it("takes few large entries at a time, since Redis serves nobody else meanwhile", async () => {
     const { queue } = lab;
-    for (let i = 0; i < 8; i++) await admitRequest(lab, `r${i}`, "", 100, "x".repeat(600_000));
+    for (let i = 0; i < 8; i++) await lab.admitRequest(`r${i}`, "", 100, "x".repeat(600_000));
     const redis = connectBlockingReader({ url: lab.url, name: "reader", log: silentLog });
     const reader = new Reader({ redis, commands: queue.redis, consumer: queue.consumer, log: silentLog });
     undo.push(() => reader.stop());
@@ -223,7 +223,7 @@ describe("the reader", () => {
     expect(Math.max(...sizes)).toBeLessThanOrEqual(1_048_576);
     // What is small comes many at a time again, once some of it has come.
     sizes.length = 0;
-    for (let i = 0; i < 60; i++) await admitRequest(lab, `s${i}`, "", 100, "x");
+    for (let i = 0; i < 60; i++) await lab.admitRequest(`s${i}`, "", 100, "x");
     await expect.poll(() => small.length).toBe(60);
   });
 });

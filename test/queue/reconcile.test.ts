@@ -7,52 +7,39 @@ import { orphans } from "#shared/queue/work/orphans.js";
 import { reapConsumers } from "#shared/queue/reap-consumers.js";
 import { reapIdle } from "#shared/queue/reap-idle.js";
 import { requeue } from "#shared/queue/work/requeue.js";
-import {
-  addressOf,
-  IDLE_MS,
-  SEQUENCE,
-  admitRequest,
-  admitStep,
-  put,
-  result,
-  take,
-  takeOne,
-  useLab,
-  currentState,
-  statesOf,
-} from "../support/queue/lab.js";
+import { IDLE_MS, SEQUENCE, put, result, useLab } from "../support/queue/lab.js";
 import { changeFacts, factsOf } from "../support/queue/facts.js";
 
 describe("requeue", () => {
   const lab = useLab();
 
   it("finds nothing while every entry is pending or still to come", async () => {
-    await admitRequest(lab, "r1");
-    await takeOne(lab.queue);
-    await admitRequest(lab, "r2");
+    await lab.admitRequest("r1");
+    await lab.takeOne();
+    await lab.admitRequest("r2");
     expect(await orphans(lab.queue, 100)).toEqual([]);
   });
 
   it("brings back entries whose consumer was deleted with them", async () => {
-    await admitStep(lab, { request: "r1", start: true });
-    const first = await takeOne(lab.queue);
+    await lab.admitStep({ request: "r1", start: true });
+    const first = await lab.takeOne();
     await lab.redis.xgroup("DELCONSUMER", laneKeys(lab.lane).ready, GROUP, "a.1");
     const found = await orphans(lab.queue, 100);
     expect(found).toMatchObject([{ entry: first.entry }]);
     expect(await requeue(lab.queue, found)).toBe(1);
-    const again = await takeOne(lab.other);
+    const again = await lab.takeOne(lab.other);
     expect(await commit(lab.other, [result(again, put("s"))], IDLE_MS)).toEqual(["committed"]);
   });
 
   it("finds a lost entry beside others, also when what was next to come has been withdrawn before", async () => {
     const { ready } = laneKeys(lab.lane);
-    await admitRequest(lab, "r1");
-    const first = await takeOne(lab.queue);
-    await admitRequest(lab, "r2");
+    await lab.admitRequest("r1");
+    const first = await lab.takeOne();
+    await lab.admitRequest("r2");
     const [newest] = await lab.redis.xrevrange(ready, "+", "-", "COUNT", 1);
     await lab.redis.xdel(ready, newest?.[0] ?? "");
-    for (const request of ["r3", "r4", "r5"]) await admitRequest(lab, request);
-    const held = await take(lab.queue);
+    for (const request of ["r3", "r4", "r5"]) await lab.admitRequest(request);
+    const held = await lab.take();
     expect(held).toHaveLength(3);
     expect(await orphans(lab.queue, 100)).toEqual([]);
     // It is lost in the middle: the count of entries that were delivered says so.
@@ -60,7 +47,7 @@ describe("requeue", () => {
     await lab.redis.xack(ready, GROUP, middle?.entry ?? "");
     expect(await orphans(lab.queue, 100)).toMatchObject([{ request: "r4" }]);
     // While more entries are to come, it is found once it is the oldest.
-    await admitRequest(lab, "r6");
+    await lab.admitRequest("r6");
     expect(await orphans(lab.queue, 100)).toEqual([]);
     const finished = [first, held[0]].map((delivery) => delivery?.entry ?? "");
     await lab.redis
@@ -72,8 +59,8 @@ describe("requeue", () => {
   });
 
   it("leaves an entry that somebody took meanwhile", async () => {
-    await admitRequest(lab, "r1");
-    const delivery = await takeOne(lab.queue);
+    await lab.admitRequest("r1");
+    const delivery = await lab.takeOne();
     expect(await requeue(lab.queue, [delivery])).toBe(0);
   });
 });
@@ -82,24 +69,24 @@ describe("mendSequence", () => {
   const lab = useLab();
 
   it("leaves a sound sequence alone", async () => {
-    await admitStep(lab, { request: "r1", start: true });
+    await lab.admitStep({ request: "r1", start: true });
     expect(await mendSequence(lab.queue, SEQUENCE)).toBeUndefined();
-    expect(await take(lab.queue)).toHaveLength(1);
+    expect(await lab.take()).toHaveLength(1);
   });
 
   it("fails a sequence whose ready step was deleted, names the request, and lets the waiting steps be refused", async () => {
-    await admitStep(lab, { request: "r1", start: true });
-    await admitStep(lab, { request: "r2" });
-    const { entry } = await takeOne(lab.queue);
+    await lab.admitStep({ request: "r1", start: true });
+    await lab.admitStep({ request: "r2" });
+    const { entry } = await lab.takeOne();
     await lab.redis.xdel(laneKeys(lab.lane).ready, entry);
-    expect(await mendSequence(lab.queue, SEQUENCE)).toEqual(addressOf(lab, "r1"));
-    expect(await takeOne(lab.queue)).toMatchObject({ request: "r2", step: 2, from: "!" });
-    expect(await admitStep(lab, { request: "r3" })).toEqual({ said: "start-required", why: "cancelled" });
+    expect(await mendSequence(lab.queue, SEQUENCE)).toEqual(lab.addressOf("r1"));
+    expect(await lab.takeOne()).toMatchObject({ request: "r2", step: 2, from: "!" });
+    expect(await lab.admitStep({ request: "r3" })).toEqual({ said: "start-required", why: "cancelled" });
   });
 
   it("frees the id when nothing waits", async () => {
-    await admitStep(lab, { request: "r1", start: true });
-    const { entry } = await takeOne(lab.queue);
+    await lab.admitStep({ request: "r1", start: true });
+    const { entry } = await lab.takeOne();
     await lab.redis.xdel(laneKeys(lab.lane).ready, entry);
     await mendSequence(lab.queue, SEQUENCE);
     expect(await factsOf(lab.redis, lab.lane, SEQUENCE)).toBeUndefined();
@@ -117,8 +104,8 @@ describe("reapIdle", () => {
   const lab = useLab();
 
   async function idle(sequence: string): Promise<void> {
-    await admitStep(lab, { request: `r-${encodedIdOf(sequence)}`, start: true, sequence });
-    await commit(lab.queue, [result(await takeOne(lab.queue), put("s"))], IDLE_MS);
+    await lab.admitStep({ request: `r-${encodedIdOf(sequence)}`, start: true, sequence });
+    await commit(lab.queue, [result(await lab.takeOne(), put("s"))], IDLE_MS);
   }
   const lapse = async (sequence: string) => {
     await changeFacts(lab.redis, lab.lane, sequence, { lapses: 1 });
@@ -127,12 +114,12 @@ describe("reapIdle", () => {
 
   it("removes what has idled out, state and all, and nothing else", async () => {
     for (const sequence of ["default:u1", "default:u2", "default:u3"]) await idle(sequence);
-    await admitStep(lab, { request: "busy", sequence: "default:u3" });
+    await lab.admitStep({ request: "busy", sequence: "default:u3" });
     for (const sequence of ["default:u1", "default:u3"]) await lapse(sequence);
     expect(await reapIdle(lab.queue, 10, IDLE_MS)).toBe(2);
     expect(await factsOf(lab.redis, lab.lane, "default:u1")).toBeUndefined();
-    expect(await statesOf(lab, "default:u1")).toEqual([]);
-    for (const sequence of ["default:u2", "default:u3"]) expect(await currentState(lab, sequence)).toBe("s");
+    expect(await lab.statesOf("default:u1")).toEqual([]);
+    for (const sequence of ["default:u2", "default:u3"]) expect(await lab.currentState(sequence)).toBe("s");
     // A busy one that was filed as idle is filed as busy again.
     expect(await lab.redis.zscore(laneKeys(lab.lane).live, "default:u3")).toBe("inf");
     expect(await lab.redis.zcard(laneKeys(lab.lane).live)).toBe(2);
@@ -154,9 +141,9 @@ describe("reapConsumers", () => {
   const lab = useLab();
 
   it("forgets silent consumers, but none that still owns an entry", async () => {
-    await admitRequest(lab, "r1");
-    await takeOne(lab.queue);
-    await take(lab.other);
+    await lab.admitRequest("r1");
+    await lab.takeOne();
+    await lab.take(lab.other);
     await lab.redis.xgroup("CREATECONSUMER", laneKeys(lab.lane).ready, GROUP, "gone.1");
     expect(await reapConsumers(lab.redis, laneKeys(lab.lane).ready, GROUP, -1)).toBeGreaterThan(0);
     const left = (await lab.redis.xinfo("CONSUMERS", laneKeys(lab.lane).ready, GROUP)) as string[][];
@@ -165,11 +152,11 @@ describe("reapConsumers", () => {
 
   it("drops a sequence whose facts somebody has made unreadable, and goes on", async () => {
     for (const sequence of ["default:u1", "default:u2"]) {
-      await admitStep(lab, { request: `r-${encodedIdOf(sequence)}`, start: true, sequence });
+      await lab.admitStep({ request: `r-${encodedIdOf(sequence)}`, start: true, sequence });
     }
     await commit(
       lab.queue,
-      (await take(lab.queue)).map((delivery) => result(delivery, put("s"))),
+      (await lab.take()).map((delivery) => result(delivery, put("s"))),
       IDLE_MS,
     );
     await lab.redis.hset(sequencesKey(lab.lane), "default:u1", "no facts");

@@ -15,22 +15,15 @@ import { takeOver } from "#shared/queue/work/take-over.js";
 import { realWorld } from "#shared/world.js";
 import {
   IDLE_MS,
-  admitStep,
-  admitStream,
   finalRecord,
-  logOf,
-  outcomeFields,
   put,
   record,
   result,
   steady,
   streaming,
-  take,
-  takeOne,
   useLab,
   type OneLane,
   addressOf,
-  giveError,
   type Lab,
   secret,
 } from "../support/queue/lab.js";
@@ -51,7 +44,7 @@ async function commitSealed(queue: OneLane, delivery: Delivery, state: StateChan
 }
 
 async function lapse(lab: Lab, request: string) {
-  const address = addressOf(lab, request);
+  const address = lab.addressOf(request);
   return {
     outcome: await lab.redis.pexpiretime(outcomeKey(address)),
     log: await lab.redis.pexpiretime(logKey(address)),
@@ -62,38 +55,38 @@ describe("a sealed request", () => {
   const lab = useLab();
 
   it("takes its outcome from its owner's commit alone, and its log then lives as long", async () => {
-    await admitStream(lab, "r1");
-    const delivery = await takeOne(lab.queue);
+    await lab.admitStream("r1");
+    const delivery = await lab.takeOne();
     expect(await seal(lab.queue, delivery)).toEqual(["appended"]);
     const before = await lapse(lab, "r1");
     expect(before.log).toBe(before.outcome);
-    expect(await giveError(lab, "r1", "{}")).toEqual({ said: "sealed" });
+    expect(await lab.giveError("r1", "{}")).toEqual({ said: "sealed" });
     expect(await commitSealed(lab.queue, delivery, { action: "keep" })).toEqual(["committed"]);
-    const fields = await outcomeFields(lab, "r1");
+    const fields = await lab.outcomeFields("r1");
     expect(fields).toMatchObject({ kind: "result", body: finalRecord(1) });
     expect(Number(fields["ended"])).toBeGreaterThanOrEqual(Number(fields["began"]));
     // Both were kept for an hour beyond the deadline, in case every process dies.
     const after = await lapse(lab, "r1");
     expect(before.outcome - after.outcome).toBeGreaterThan(3_000_000);
     expect(before.log - after.log).toBeGreaterThan(3_000_000);
-    expect(await giveError(lab, "r1", "{}")).toMatchObject({ said: "known" });
+    expect(await lab.giveError("r1", "{}")).toMatchObject({ said: "known" });
   });
 
   it("is only committed by the worker that takes it over, and refused to the one that sealed it", async () => {
-    await admitStream(lab, "r1");
-    const delivery = await takeOne(lab.queue);
+    await lab.admitStream("r1");
+    const delivery = await lab.takeOne();
     await seal(lab.queue, delivery);
     await takeFrom(lab.other, lab.queue.consumer, 10);
     expect(await takeOver(streaming(lab.other), [delivery], "a")).toEqual(["together"]);
     expect(await commit(streaming(lab.queue), [result(delivery, { action: "keep" })], undefined)).toEqual(["lost"]);
     expect(await commitSealed(lab.other, delivery, { action: "keep" })).toEqual(["committed"]);
     expect(await commit(streaming(lab.queue), [result(delivery, { action: "keep" })], undefined)).toEqual(["already"]);
-    expect(await outcomeFields(lab, "r1")).toMatchObject({ body: finalRecord(1) });
+    expect(await lab.outcomeFields("r1")).toMatchObject({ body: finalRecord(1) });
   });
 
   it("may have failed before its first token", async () => {
-    await admitStream(lab, "r1");
-    const delivery = await takeOne(lab.queue);
+    await lab.admitStream("r1");
+    const delivery = await lab.takeOne();
     const error = { code: "invalid_argument" as const, message: "the prompt is too long" };
     const final = record(0, { final: true, reason: "error", error });
     const append = {
@@ -108,14 +101,14 @@ describe("a sealed request", () => {
     expect(await appendTokens(streaming(lab.queue), [append])).toEqual(["appended"]);
     expect(await commitSealed(lab.queue, delivery, { action: "keep" })).toEqual(["committed"]);
     const { kind, body } = storeOutcome({ kind: "error", ...error });
-    expect(await outcomeFields(lab, "r1")).toMatchObject({ kind, body: body.toString() });
+    expect(await lab.outcomeFields("r1")).toMatchObject({ kind, body: body.toString() });
   });
 
   it("is committed beside turns of conversations: a generator's lane has both", async () => {
-    await admitStream(lab, "r1");
-    await admitStep(lab, { request: "r2", start: true });
-    await admitStream(lab, "r3");
-    const deliveries = await take(lab.queue);
+    await lab.admitStream("r1");
+    await lab.admitStep({ request: "r2", start: true });
+    await lab.admitStream("r3");
+    const deliveries = await lab.take();
     for (const delivery of deliveries) await seal(lab.queue, delivery);
     const turns = deliveries.filter(({ sequence }) => sequence !== undefined);
     const alone = turns.map((turn) => result(turn, put("s")));
@@ -123,9 +116,9 @@ describe("a sealed request", () => {
     const settlements = deliveries.map((delivery) => result(delivery, put("s")));
     expect(await commit(streaming(lab.queue), settlements, IDLE_MS)).toEqual(["committed", "already", "committed"]);
     for (const request of ["r1", "r2", "r3"]) {
-      const { began, ended } = await outcomeFields(lab, request);
+      const { began, ended } = await lab.outcomeFields(request);
       expect(Number(ended)).toBeGreaterThanOrEqual(Number(began));
-      const left = await lab.redis.pttl(logKey(addressOf(lab, request)));
+      const left = await lab.redis.pttl(logKey(lab.addressOf(request)));
       expect(left).toBeGreaterThan(0);
       expect(left).toBeLessThanOrEqual(60_000);
     }
@@ -133,11 +126,11 @@ describe("a sealed request", () => {
   });
 
   it("is not expired by the gateway that waits for it", async () => {
-    await admitStream(lab, "r1");
-    const delivery = await takeOne(lab.queue);
+    await lab.admitStream("r1");
+    const delivery = await lab.takeOne();
     await seal(lab.queue, delivery);
     const pending = new PendingRequests({ redis: lab.redis, bus: silentBus, gateway: "gw", secret, log: silentLog });
-    const expected = pending.expect({ address: addressOf(lab, "r1"), outcomeTtlMs: 1_000, deadlineMs: 0 });
+    const expected = pending.expect({ address: lab.addressOf("r1"), outcomeTtlMs: 1_000, deadlineMs: 0 });
     expected.admitted(false);
     const stop = new AbortController();
     const watching = pending.watch(stop.signal);
@@ -164,8 +157,8 @@ describe("a sealed request", () => {
       final: { reason: "error", error: { code: "request_lost" } },
     },
   ])("ends as its final record says when its turn is deleted from outside while $what", async (expected) => {
-    await admitStep(lab, { request: "r1", start: true });
-    const delivery = await takeOne(lab.queue);
+    await lab.admitStep({ request: "r1", start: true });
+    const delivery = await lab.takeOne();
     if (expected.sealed) await seal(lab.queue, delivery);
     await lab.redis.xdel(laneKeys(lab.lane).ready, delivery.entry);
     const stop = new AbortController();
@@ -183,12 +176,12 @@ describe("a sealed request", () => {
       stop.signal,
     );
     try {
-      await expect.poll(() => outcomeFields(lab, "r1")).toMatchObject({ kind: expected.kind, sealed: "1" });
+      await expect.poll(() => lab.outcomeFields("r1")).toMatchObject({ kind: expected.kind, sealed: "1" });
     } finally {
       stop.abort();
       await reconciling;
     }
-    const records = await logOf(lab, "r1");
+    const records = await lab.logOf("r1");
     expect(JSON.parse(records.at(-1) ?? "")).toMatchObject({ final: true, ...expected.final });
     expect(await commit(streaming(lab.queue), [result(delivery, put("s"))], IDLE_MS)).toEqual(["already"]);
   });
@@ -199,15 +192,15 @@ describe("readProgress", () => {
   const read = (requests: readonly string[], takenOver = false) =>
     readProgress(
       lab.redis,
-      requests.map((request) => addressOf(lab, request)),
+      requests.map((request) => lab.addressOf(request)),
       takenOver,
     );
   const states = async (...requests: string[]) =>
     (await read(requests)).map(({ state, records }) => [state, records.map(String)]);
 
   it("says how far each stream has come", async () => {
-    for (const request of ["new", "open", "sealed", "ended"]) await admitStream(lab, request);
-    const deliveries = await take(lab.queue);
+    for (const request of ["new", "open", "sealed", "ended"]) await lab.admitStream(request);
+    const deliveries = await lab.take();
     const [, open, sealed, ended] = deliveries;
     if (!open || !sealed || !ended) throw new Error("four should be ready");
     const append = {
@@ -233,8 +226,8 @@ describe("readProgress", () => {
   });
 
   it("notes since when a stream stands that is taken over, until it moves", async () => {
-    await admitStream(lab, "r1");
-    const delivery = await takeOne(lab.queue);
+    await lab.admitStream("r1");
+    const delivery = await lab.takeOne();
     const since = async (takenOver = true) => (await read(["r1"], takenOver))[0]?.standsSince ?? NaN;
     expect(await since(false)).toBe(0);
     const first = await since();
@@ -262,10 +255,10 @@ describe("readProgress", () => {
   });
 
   it("says until when somebody wants it", async () => {
-    await admitStream(lab, "r1");
-    await admitStream(lab, "r2", 5_000);
+    await lab.admitStream("r1");
+    await lab.admitStream("r2", 5_000);
     const [forEver, attended] = await read(["r1", "r2"]);
-    const { wanted } = await outcomeFields(lab, "r2");
+    const { wanted } = await lab.outcomeFields("r2");
     if (!forEver || !attended) throw new Error("two were asked for");
     expect(isUnwanted(forEver, Number.MAX_SAFE_INTEGER)).toBe(false);
     expect(isUnwanted(attended, Number(wanted))).toBe(false);

@@ -9,17 +9,7 @@ import { rewind } from "#shared/queue/sequences/rewind.js";
 import { commit } from "#shared/queue/work/commit.js";
 import { reapIdle } from "#shared/queue/reap-idle.js";
 import type { StateChange } from "#shared/queue/work/settlement.js";
-import {
-  IDLE_MS,
-  SEQUENCE,
-  admitStep,
-  currentState,
-  put,
-  result,
-  statesOf,
-  takeOne,
-  useLab,
-} from "../support/queue/lab.js";
+import { IDLE_MS, SEQUENCE, put, result, useLab } from "../support/queue/lab.js";
 import { changeFacts } from "../support/queue/facts.js";
 
 const DAY_MS = 86_400_000;
@@ -34,8 +24,8 @@ describe("a sequence", () => {
   let count = 0;
 
   async function step(state: StateChange, start = false, sequence = SEQUENCE) {
-    expect(await admitStep(lab, { request: `r${count++}`, start, sequence })).toEqual({ said: "admitted" });
-    const delivery = await takeOne(lab.queue);
+    expect(await lab.admitStep({ request: `r${count++}`, start, sequence })).toEqual({ said: "admitted" });
+    const delivery = await lab.takeOne();
     await commit(lab.queue, [result(delivery, state)], IDLE_MS, KEPT);
     return delivery;
   }
@@ -48,43 +38,43 @@ describe("a sequence", () => {
   });
 
   it("keeps the last checkpoints that its model asks for, and none from before a START", async () => {
-    expect(await statesOf(lab)).toHaveLength(KEPT);
+    expect(await lab.statesOf()).toHaveLength(KEPT);
     await step(put("new"), true);
-    expect(await statesOf(lab)).toHaveLength(1);
+    expect(await lab.statesOf()).toHaveLength(1);
     await step(put("end"));
     await lapse();
     expect(await reapIdle(lab.queue, 10, IDLE_MS)).toBe(1);
-    expect(await statesOf(lab)).toEqual([]);
+    expect(await lab.statesOf()).toEqual([]);
   });
 
   it("loses all of them when it fails", async () => {
     await step({ action: "fail" });
-    expect(await statesOf(lab)).toEqual([]);
+    expect(await lab.statesOf()).toEqual([]);
   });
 
   it("goes back to an earlier step, and on from there", async () => {
     expect(await back(2)).toMatchObject({ said: "rewound" });
     expect(await back(2)).toMatchObject({ said: "rewound" });
-    expect(await currentState(lab)).toBe("s2");
-    expect(await statesOf(lab)).toHaveLength(1);
+    expect(await lab.currentState()).toBe("s2");
+    expect(await lab.statesOf()).toHaveLength(1);
     expect(await step(put("other"))).toMatchObject({ number: 3 });
-    expect(await currentState(lab)).toBe("other");
+    expect(await lab.currentState()).toBe("other");
     expect(await back(2)).toMatchObject({ said: "rewound" });
-    expect(await currentState(lab)).toBe("s2");
+    expect(await lab.currentState()).toBe("s2");
   });
 
   it("goes back to a step that had no effect: to the state that it left", async () => {
     await step({ action: "keep" });
     await step(put("s6"));
     expect(await back(5)).toMatchObject({ said: "rewound" });
-    expect(await currentState(lab)).toBe("s4");
+    expect(await lab.currentState()).toBe("s4");
     expect(await step(put("again"))).toMatchObject({ number: 6 });
   });
 
   it("counts from its latest START", async () => {
     for (const state of ["t1", "t2", "t3"]) await step(put(state), state === "t1");
     expect(await back(2)).toMatchObject({ said: "rewound" });
-    expect(await currentState(lab)).toBe("t2");
+    expect(await lab.currentState()).toBe("t2");
     expect(await step(put("again"))).toMatchObject({ number: 3 });
   });
 
@@ -92,10 +82,10 @@ describe("a sequence", () => {
     expect(await back(1)).toMatchObject({ said: "gone", view: { checkpoints: [2, 3, 4] } });
     expect(await back(5)).toMatchObject({ said: "future", view: { step: 4 } });
     expect(await rewind(lab.redis, address(OTHER), 1, IDLE_MS)).toEqual({ said: "unknown" });
-    await admitStep(lab, { request: "busy" });
+    await lab.admitStep({ request: "busy" });
     expect(await back(2)).toMatchObject({ said: "busy", view: { step: 4 } });
-    expect(await currentState(lab)).toBe("s4");
-    await commit(lab.queue, [result(await takeOne(lab.queue), { action: "keep" })], IDLE_MS, KEPT);
+    expect(await lab.currentState()).toBe("s4");
+    await commit(lab.queue, [result(await lab.takeOne(), { action: "keep" })], IDLE_MS, KEPT);
     await lapse();
     expect(await back(2)).toEqual({ said: "unknown" });
   });
@@ -103,24 +93,24 @@ describe("a sequence", () => {
   it("is doubled, and the two go on by themselves", async () => {
     expect(await fork(lab.redis, address(), OTHER, terms)).toMatchObject({ said: "forked" });
     expect(await fork(lab.redis, address(), OTHER, terms)).toMatchObject({ said: "forked" });
-    expect(await lab.redis.pttl((await statesOf(lab, OTHER))[0] ?? "")).toBeGreaterThan(DAY_MS);
+    expect(await lab.redis.pttl((await lab.statesOf(OTHER))[0] ?? "")).toBeGreaterThan(DAY_MS);
     expect(await step(put("theirs"), false, OTHER)).toMatchObject({ number: 5 });
-    expect(await currentState(lab)).toBe("s4");
-    expect(await currentState(lab, OTHER)).toBe("theirs");
-    expect(await statesOf(lab)).toHaveLength(KEPT);
+    expect(await lab.currentState()).toBe("s4");
+    expect(await lab.currentState(OTHER)).toBe("theirs");
+    expect(await lab.statesOf()).toHaveLength(KEPT);
     expect(await fork(lab.redis, address(), OTHER, terms)).toEqual({ said: "exists" });
     await lapse(OTHER);
     expect(await fork(lab.redis, address(), OTHER, terms)).toMatchObject({ said: "forked" });
-    expect(await statesOf(lab, OTHER)).toHaveLength(1);
-    expect(await currentState(lab, OTHER)).toBe("s4");
+    expect(await lab.statesOf(OTHER)).toHaveLength(1);
+    expect(await lab.currentState(OTHER)).toBe("s4");
   });
 
   it("is doubled at an earlier step, also while it is busy", async () => {
-    await admitStep(lab, { request: "busy" });
+    await lab.admitStep({ request: "busy" });
     expect(await fork(lab.redis, address(), OTHER, terms, 2)).toMatchObject({ said: "forked", view: { step: 2 } });
-    expect(await currentState(lab, OTHER)).toBe("s2");
+    expect(await lab.currentState(OTHER)).toBe("s2");
     expect(await fork(lab.redis, address(), "default:u9", terms)).toMatchObject({ said: "forked", view: { step: 4 } });
-    expect(await currentState(lab, "default:u9")).toBe("s4");
+    expect(await lab.currentState("default:u9")).toBe("s4");
     expect(await fork(lab.redis, address(), "default:u10", terms, 1)).toMatchObject({ said: "gone" });
     expect(await fork(lab.redis, address(), "default:u10", terms, 5)).toMatchObject({ said: "future" });
   });
@@ -130,9 +120,9 @@ describe("a sequence", () => {
     expect(await fork(lab.redis, address(), OTHER, { ...terms, liveSequences: 1 })).toEqual({
       said: "too-many-sequences",
     });
-    await lab.redis.del(await statesOf(lab));
+    await lab.redis.del(await lab.statesOf());
     expect(await fork(lab.redis, address(), OTHER, terms)).toMatchObject({ said: "gone" });
-    await admitStep(lab, { request: "busy", start: true });
+    await lab.admitStep({ request: "busy", start: true });
     expect(await fork(lab.redis, address(), OTHER, terms)).toMatchObject({ said: "busy" });
   });
 
@@ -154,11 +144,11 @@ describe("a sequence", () => {
     expect(await importSequence(lab.redis, address(OTHER), stamped, terms)).toMatchObject({ said: "imported" });
     expect(await importSequence(lab.redis, address(OTHER), stamped, terms)).toMatchObject({ said: "imported" });
     const next = await (async () => {
-      await admitStep(lab, { request: "next", sequence: OTHER });
-      return takeOne(lab.queue);
+      await lab.admitStep({ request: "next", sequence: OTHER });
+      return lab.takeOne();
     })();
     expect(next).toMatchObject({ number: 6, from: stamped.checkpoint?.version });
-    const [key = ""] = await statesOf(lab, OTHER);
+    const [key = ""] = await lab.statesOf(OTHER);
     const { tensors } = decodeCheckpoint((await lab.redis.getBuffer(key)) ?? Buffer.alloc(0), next.from);
     expect(tensors[0]?.data.toString()).toBe("whole");
     const elsewhere = { ...address(OTHER), bucket: 3 };
@@ -173,13 +163,13 @@ describe("a sequence", () => {
     expect(await importSequence(lab.redis, address(OTHER), stampForImport(sequence), terms)).toEqual({
       said: "exists",
     });
-    expect(await statesOf(lab, OTHER)).toHaveLength(1);
-    expect(await currentState(lab, OTHER)).toBe("theirs");
+    expect(await lab.statesOf(OTHER)).toHaveLength(1);
+    expect(await lab.currentState(OTHER)).toBe("theirs");
     const full = { ...terms, liveSequences: 2 };
     expect(await importSequence(lab.redis, address("default:u9"), stampForImport(sequence), full)).toEqual({
       said: "too-many-sequences",
     });
-    expect(await statesOf(lab, "default:u9")).toEqual([]);
+    expect(await lab.statesOf("default:u9")).toEqual([]);
     expect(() => stampForImport({ ...sequence, checkpoint: { version: "x", frame: Buffer.from("spoiled") } })).toThrow(
       expect.objectContaining({ code: "state_corrupt" }),
     );
@@ -187,9 +177,9 @@ describe("a sequence", () => {
 
   it("is not exported without a step, nor without its state", async () => {
     expect(await exportSequence(lab.redis, address(OTHER))).toEqual({ said: "unknown" });
-    await lab.redis.del(await statesOf(lab));
+    await lab.redis.del(await lab.statesOf());
     expect(await exportSequence(lab.redis, address())).toMatchObject({ said: "gone" });
-    await admitStep(lab, { request: "busy", start: true });
+    await lab.admitStep({ request: "busy", start: true });
     expect(await exportSequence(lab.redis, address())).toMatchObject({ said: "busy" });
   });
 
@@ -198,7 +188,7 @@ describe("a sequence", () => {
     const checkpoint = encodeCheckpoint(nameRun("import"), []);
     const step = 123_456_789_012_345;
     await importSequence(lab.redis, address(OTHER), { step, pin, checkpoint }, terms);
-    expect(await admitStep(lab, { request: "next", sequence: OTHER })).toEqual({ said: "admitted" });
-    expect((await takeOne(lab.queue)).number).toBe(step + 1);
+    expect(await lab.admitStep({ request: "next", sequence: OTHER })).toEqual({ said: "admitted" });
+    expect((await lab.takeOne()).number).toBe(step + 1);
   });
 });

@@ -3,26 +3,16 @@ import { logKey, outcomeKey } from "#shared/queue/keys.js";
 import { beginAlone } from "#shared/queue/work/begin-alone.js";
 import { takeFrom } from "#shared/queue/work/take-from.js";
 import { takeOver } from "#shared/queue/work/take-over.js";
-import {
-  admitStream,
-  record,
-  streaming,
-  take,
-  takeOne,
-  useLab,
-  addressOf,
-  giveError,
-  type Lab,
-} from "../support/queue/lab.js";
+import { record, streaming, useLab, type Lab } from "../support/queue/lab.js";
 
 async function begin(lab: Lab) {
-  await admitStream(lab, "r1");
-  const delivery = await takeOne(lab.queue);
+  await lab.admitStream("r1");
+  const delivery = await lab.takeOne();
   return {
     delivery,
     takenOver: async (name: string) => (await takeOver(streaming(lab.queue), [delivery], name))[0],
     /** As if somebody had streamed one more record. */
-    grow: () => lab.redis.rpush(logKey(addressOf(lab, "r1")), record(0)),
+    grow: () => lab.redis.rpush(logKey(lab.addressOf("r1")), record(0)),
   };
 }
 
@@ -90,12 +80,12 @@ describe("takeOver", () => {
   });
 
   it("says which have ended, with an outcome or without a record", async () => {
-    for (const request of ["r1", "r2", "r3"]) await admitStream(lab, request);
-    const deliveries = await take(lab.queue);
-    await giveError(lab, "r1", "{}");
-    await lab.redis.unlink(outcomeKey(addressOf(lab, "r2")));
+    for (const request of ["r1", "r2", "r3"]) await lab.admitStream(request);
+    const deliveries = await lab.take();
+    await lab.giveError("r1", "{}");
+    await lab.redis.unlink(outcomeKey(lab.addressOf("r2")));
     expect(await takeOver(streaming(lab.queue), deliveries, "a")).toEqual(["ended", "ended", "together"]);
-    expect(await lab.redis.exists(outcomeKey(addressOf(lab, "r2")))).toBe(0);
+    expect(await lab.redis.exists(outcomeKey(lab.addressOf("r2")))).toBe(0);
     expect(await takeOver(streaming(lab.queue), [], "a")).toEqual([]);
   });
 });

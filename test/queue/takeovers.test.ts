@@ -7,14 +7,14 @@ import { Stream, type StreamFacts } from "../../worker/streams/stream.js";
 import { Takeovers, type Turn } from "../../worker/streams/takeover.js";
 import { takeFrom } from "#shared/queue/work/take-from.js";
 import type { Takeover } from "#shared/queue/work/take-over.js";
-import { admitStream, streaming, take, useLab, addressOf, type Lab } from "../support/queue/lab.js";
+import { streaming, useLab, type Lab } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
 
 const AT_ONCE = 48;
 /** Streams that worker a has begun and that worker b has taken from it. */
 async function returned(lab: Lab, count: number) {
-  for (let i = 0; i < count; i++) await admitStream(lab, `r${i}`);
-  await take(lab.queue);
+  for (let i = 0; i < count; i++) await lab.admitStream(`r${i}`);
+  await lab.take();
   const { deliveries } = await takeFrom(lab.other, lab.queue.consumer, count);
   return deliveries.map((delivery) => {
     const facts: Pick<StreamFacts, "takenOver"> = { takenOver: true };
@@ -32,7 +32,7 @@ describe("streams that were another worker's", () => {
     const begun = ({ stream }: Turn, verdict: Takeover) => turns.set(stream.key, verdict);
     return { turns, takeovers: new Takeovers({ queue: streaming(lab.other), log: silentLog, begun }) };
   };
-  const taken = ({ request }: Delivery) => lab.redis.hget(outcomeKey(addressOf(lab, request)), "taken");
+  const taken = ({ request }: Delivery) => lab.redis.hget(outcomeKey(lab.addressOf(request)), "taken");
 
   it("begin a few at a time: the others do not count as begun yet", async () => {
     const all = await returned(lab, AT_ONCE + 20);
@@ -78,7 +78,7 @@ describe("streams that were another worker's", () => {
   it("make room for the next when theirs is not to run here", async () => {
     const all = await returned(lab, AT_ONCE + 1);
     for (const { stream } of all.slice(0, AT_ONCE)) {
-      const address = addressOf(lab, stream.held.delivery.request);
+      const address = lab.addressOf(stream.held.delivery.request);
       await giveOutcome(lab.redis, address, { kind: "result", body: Buffer.from("") }, 60_000);
     }
     const { turns, takeovers } = waitingRoom();

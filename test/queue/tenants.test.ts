@@ -24,21 +24,7 @@ import { PendingRequests } from "../../gateway/outcomes/pending.js";
 import { LogReader } from "../../gateway/stream/log-reader.js";
 import { Readers } from "../../gateway/stream/readers.js";
 import { servedModel } from "../fixtures/served-models.js";
-import {
-  IDLE_MS,
-  LIMITS,
-  finalRecord,
-  put,
-  record,
-  result,
-  streaming,
-  take,
-  takeOne,
-  useLab,
-  repliesOf,
-  secret,
-  currentState,
-} from "../support/queue/lab.js";
+import { IDLE_MS, LIMITS, finalRecord, put, record, result, streaming, useLab, secret } from "../support/queue/lab.js";
 import { silentBus } from "../support/silent.js";
 
 const SEVEN: CorrelationId = { kind: "uint64", value: 7n };
@@ -79,7 +65,7 @@ describe("two tenants", () => {
   async function bothHeld(attendedMs = 0) {
     const addresses: RequestAddress[] = [];
     for (const tenant of TENANTS) addresses.push((await admitted(requestOf(tenant), "same", attendedMs)).address);
-    const deliveries = await take(lab.queue);
+    const deliveries = await lab.take();
     expect(deliveries.map(({ tenant, request }) => [tenant, request])).toEqual([
       [acme, "same"],
       [globex, "same"],
@@ -94,13 +80,13 @@ describe("two tenants", () => {
   it("have a sequence each under the same id", async () => {
     for (const tenant of TENANTS)
       expect(await admitted(requestOf(tenant, step(true)))).toMatchObject({ said: "admitted" });
-    const [first, second] = await take(lab.queue);
+    const [first, second] = await lab.take();
     if (!first || !second) throw new Error("neither waits for the other");
     await commit(lab.queue, [result(first, put("acme's"))], IDLE_MS);
     await commit(lab.queue, [result(second, put("globex's"))], IDLE_MS);
     await admitted(requestOf(acme, step(false, true)));
-    await commit(lab.queue, [result(await takeOne(lab.queue), { action: "keep" })], IDLE_MS);
-    const state = (tenant: string) => currentState(lab, `${tenant}:u7`);
+    await commit(lab.queue, [result(await lab.takeOne(), { action: "keep" })], IDLE_MS);
+    const state = (tenant: string) => lab.currentState(`${tenant}:u7`);
     expect([await state(acme), await state(globex)]).toEqual([null, "globex's"]);
     expect((await admitted(requestOf(globex, step(false)))).said).toBe("admitted");
     await expect(admitted(requestOf(acme, step(false)))).rejects.toMatchObject({ code: "sequence_start_required" });
@@ -113,7 +99,7 @@ describe("two tenants", () => {
     expect([first.said, second.said]).toEqual(["admitted", "admitted"]);
     expect(first.address.request).not.toBe(second.address.request);
     expect([(await keyed(acme)).said, (await keyed(globex)).said]).toEqual(["known", "known"]);
-    expect(await take(lab.queue)).toHaveLength(2);
+    expect(await lab.take()).toHaveLength(2);
   });
 
   it("have an outcome each under the same request id", async () => {
@@ -162,12 +148,12 @@ describe("two tenants", () => {
     expect(await lab.redis.hget(outcomeKey(addresses[1]), "taken")).toBe("0 1 a");
     expect(await release(queue, [deliveries[1]])).toBe(1);
     expect(await lab.redis.hget(outcomeKey(addresses[0]), "entry")).toBe(entry);
-    expect(await takeOne(lab.queue)).toMatchObject({ tenant: globex, request: "same" });
+    expect(await lab.takeOne()).toMatchObject({ tenant: globex, request: "same" });
   });
 
   it("are told apart when a queued step of one is destroyed", async () => {
     for (const tenant of TENANTS) await admitted(requestOf(tenant, step(true)), "same");
-    const [, second] = await take(lab.queue);
+    const [, second] = await lab.take();
     if (!second) throw new Error("two should be ready");
     await lab.redis.xdel(laneKeys(lab.lane).ready, second.entry);
     expect(await mendSequence(lab.queue, `${acme}:u7`)).toBeUndefined();
@@ -207,7 +193,7 @@ describe("two tenants", () => {
       expect(pending.size).toBe(2);
       const outcome = { kind: "result", body: Buffer.from("globex's") } as const;
       const deliver = (_: string, message: Buffer) => pending.receive(message);
-      const replies = repliesOf(lab, { ...silentBus, isUp: () => true, publish: deliver });
+      const replies = lab.repliesOf({ ...silentBus, isUp: () => true, publish: deliver });
       replies.end([], [{ delivery: deliveries[1], outcome }]);
       expect(pending.size).toBe(1);
       expect(await expected[1]?.outcome).toEqual(outcome);

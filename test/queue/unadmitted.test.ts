@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { PendingRequests } from "../../gateway/outcomes/pending.js";
-import { addressOf, admitRequest, outcomeFields, secret, useLab } from "../support/queue/lab.js";
+import { addressOf, secret, useLab } from "../support/queue/lab.js";
 import { silentBus, silentLog } from "../support/silent.js";
 import { until } from "../support/until.js";
 
@@ -20,10 +20,10 @@ describe("a request whose deadline passes while its admission is under way", () 
     const before = await scripts();
     await until(async () => isTold || (await scripts()) >= before + 10);
     expect(isTold).toBe(false);
-    await admitRequest(lab, "r1");
+    await lab.admitRequest("r1");
     expected.admitted(false);
     expect(JSON.stringify(await expected.outcome)).toContain("expired");
-    expect((await outcomeFields(lab, "r1"))["kind"]).toBe("error");
+    expect((await lab.outcomeFields("r1"))["kind"]).toBe("error");
     stop.abort();
     await watching;
   });

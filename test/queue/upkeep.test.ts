@@ -8,19 +8,7 @@ import { commit } from "#shared/queue/work/commit.js";
 import { notePins } from "#shared/queue/work/note-pins.js";
 import { lookAfterAll, type UpkeepSettings } from "../../gateway/jobs/upkeep.js";
 import { changeFacts } from "../support/queue/facts.js";
-import {
-  addressOf,
-  admit,
-  admitStep,
-  applicant,
-  IDLE_MS,
-  LIMITS,
-  put,
-  result,
-  SEQUENCE,
-  takeOne,
-  useLab,
-} from "../support/queue/lab.js";
+import { admit, IDLE_MS, put, result, SEQUENCE, useLab, LIMITS, applicant } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
 import { until } from "../support/until.js";
 
@@ -66,8 +54,8 @@ describe("the upkeep", () => {
     const { model, version, digest } = lab.lane;
     await notePins(lab.redis, [{ model, version, digest, streams: false, maxIdleMs: IDLE_MS }]);
     await noteWanted(lab.redis, [0], { tenant: TENANT, revision: 1, events: ["sequence.expired"] });
-    await admitStep(lab, { request: "s1", start: true });
-    await commit(lab.queue, [result(await takeOne(lab.queue), put("s"))], IDLE_MS);
+    await lab.admitStep({ request: "s1", start: true });
+    await commit(lab.queue, [result(await lab.takeOne(), put("s"))], IDLE_MS);
     const lapsedAt = 1_790_000_000_000;
     await changeFacts(lab.redis, lab.lane, SEQUENCE, { lapses: lapsedAt });
     await lab.redis.zadd(laneKeys(lab.lane).live, lapsedAt, SEQUENCE);
@@ -96,7 +84,7 @@ describe("the upkeep", () => {
   it("takes jobs that are gone out of the index, however many, and forgets tenants without jobs", async () => {
     for (let i = 0; i < 5; i++) await submit(...Array.from({ length: 50 }, (_, j) => job(`r${i}-${j}`)));
     expect(await lab.redis.smembers(jobTenantsKey(0))).toContain(TENANT);
-    const stays = addressOf(lab, "r1-7");
+    const stays = lab.addressOf("r1-7");
     for (const id of await places()) {
       const key = `job:{0}:${id}`;
       if (jobKey(stays) !== key) await lab.redis.del(jobKey({ ...stays, request: id.split(":")[2] ?? "" }));
@@ -110,12 +98,12 @@ describe("the upkeep", () => {
 
   it("looks at jobs that nobody has begun in time, and at no others", async () => {
     await submit(job("late", { deadlineMs: 1 }), job("early"), job("begun", { deadlineMs: 1 }));
-    await lab.redis.hset(`out:${jobKey(addressOf(lab, "begun")).slice("job:".length)}`, "began", "1");
+    await lab.redis.hset(`out:${jobKey(lab.addressOf("begun")).slice("job:".length)}`, "began", "1");
     const looked: RequestAddress[] = [];
     const look = (one: RequestAddress) => Promise.resolve(void looked.push(one));
     await during(settings({ look }), () => Promise.resolve(looked.length > 0));
     expect(new Set(looked.map(({ request }) => request))).toEqual(new Set(["late"]));
-    expect(looked[0]).toEqual(addressOf(lab, "late"));
+    expect(looked[0]).toEqual(lab.addressOf("late"));
   });
 
   it("goes through an index a part at a time", async () => {

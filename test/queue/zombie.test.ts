@@ -6,7 +6,7 @@ import { takeFrom } from "#shared/queue/work/take-from.js";
 import { encodeCheckpoint, nameRun } from "#shared/contract/checkpoint.js";
 import { realWorld } from "#shared/world.js";
 import { States } from "../../worker/sequence/states.js";
-import { IDLE_MS, admitStep, takeOne, useLab, repliesOf, type Lab, type OneLane } from "../support/queue/lab.js";
+import { IDLE_MS, useLab, type Lab, type OneLane } from "../support/queue/lab.js";
 import { silentBus } from "../support/silent.js";
 
 function worker(lab: Lab, queue: OneLane) {
@@ -19,7 +19,7 @@ function worker(lab: Lab, queue: OneLane) {
       const outcome = storeOutcome({ kind: "result", body: Buffer.from(state) });
       const put = { action: "put" as const, version: checkpoint.version, checkpoint: checkpoint.frame };
       const terms = { maxIdleMs: IDLE_MS, budgetMs: 1_000, patienceMs: 1_000, world: realWorld };
-      return settle({ queue, bus: silentBus, replies: repliesOf(lab), states, ...terms }, [
+      return settle({ queue, bus: silentBus, replies: lab.repliesOf(), states, ...terms }, [
         { delivery, outcome, state: put, deadReason: undefined, checkpoint },
       ]);
     },
@@ -35,13 +35,13 @@ describe("a worker whose step was taken over", () => {
 
   it("continues from the state that was committed, not from the one that it made itself", async () => {
     const [zombie, other] = [worker(lab, lab.queue), worker(lab, lab.other)];
-    await admitStep(lab, { request: "r1", start: true });
-    await admitStep(lab, { request: "r2" });
-    const first = await takeOne(lab.queue);
+    await lab.admitStep({ request: "r1", start: true });
+    await lab.admitStep({ request: "r2" });
+    const first = await lab.takeOne();
     await takeFrom(lab.other, lab.queue.consumer, 10);
     expect(await other.settle(first, "committed")).toMatchObject({ committed: 1 });
     const refused = zombie.settle(first, "refused");
-    const second = await takeOne(lab.queue);
+    const second = await lab.takeOne();
     expect(await zombie.stateFor(second)).toBe("committed");
     expect(await refused).toMatchObject({ already: 1 });
     expect(await zombie.stateFor(second)).toBe("committed");
@@ -49,10 +49,10 @@ describe("a worker whose step was taken over", () => {
 
   it("looks nothing up in Redis for a state that it has committed itself", async () => {
     const one = worker(lab, lab.queue);
-    await admitStep(lab, { request: "r1", start: true });
-    await admitStep(lab, { request: "r2" });
-    await one.settle(await takeOne(lab.queue), "mine");
-    const second = await takeOne(lab.queue);
+    await lab.admitStep({ request: "r1", start: true });
+    await lab.admitStep({ request: "r2" });
+    await one.settle(await lab.takeOne(), "mine");
+    const second = await lab.takeOne();
     await lab.redis.del(await lab.redis.keys(`state:*:${lab.lane.model}:*`));
     expect(await one.stateFor(second)).toBe("mine");
   });

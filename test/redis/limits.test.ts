@@ -19,7 +19,7 @@ import { enqueue } from "../../gateway/admission/enqueue.js";
 import { QueueLoads } from "../../gateway/admission/loads.js";
 import { servedModel } from "../fixtures/served-models.js";
 import { startRedisCluster, type RedisCluster } from "../support/fleet/redis-cluster.js";
-import { IDLE_MS, LIMITS, oneLane, onlyCall, put, result, take } from "../support/queue/lab.js";
+import { IDLE_MS, oneLane, onlyCall, put, result, take, LIMITS } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
 
 const BUCKETS = 16;

@@ -6,7 +6,6 @@ import { askFor, find, jobsOf, made, type ScheduleAnswer } from "./ask.js";
 
 const served = useFleet({
   gateways: 2,
-  workers: 1,
   jobs: 1,
   models: ["simple", "gen-cheap"],
   env: { BATON_TENANT_HEADER: "x-tenant" },

@@ -5,8 +5,6 @@ import { useFleet } from "../support/fleet/use-fleet.js";
 import { askFor, find, jobsOf, made } from "./ask.js";
 
 const served = useFleet({
-  gateways: 1,
-  workers: 1,
   jobs: 1,
   models: ["simple", "accumulate"],
   env: { BATON_QUEUE_LIMIT: "10", BATON_BUCKETS: "1" },

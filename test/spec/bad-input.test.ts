@@ -5,12 +5,7 @@ import { ask, input, step } from "./ask.js";
 const models = ["picky", "grow", "chain", "accumulate", "simple", "broken-onnx", "broken-config", "broken-shape"];
 
 describe("bad input costs its sender an error, and nobody else anything", () => {
-  const served = useFleet({
-    gateways: 1,
-    workers: 1,
-    models,
-    serving: ["picky", "grow", "chain", "accumulate", "simple"],
-  });
+  const served = useFleet({ models, serving: ["picky", "grow", "chain", "accumulate", "simple"] });
 
   it("fails the one bad row of a batch, and answers its 15 neighbours", async () => {
     const rows = Array.from({ length: 16 }, (_, i) => (i === 7 ? 1_000_000 : i % 4));

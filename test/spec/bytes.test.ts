@@ -65,7 +65,7 @@ async function askBinary(
 }
 
 describe("strings", () => {
-  const served = useFleet({ gateways: 1, workers: 1, models });
+  const served = useFleet({ models });
 
   function step(sequence: string, flags: { start?: boolean }, text: Buffer, pick = false): Promise<BinaryAnswer> {
     const parameters = { sequence_id: sequence, sequence_start: flags.start ?? false };

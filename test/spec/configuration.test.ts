@@ -23,7 +23,7 @@ describe("a configuration that is not obeyed", () => {
   let fleet: Fleet;
   let url = "";
   beforeAll(async () => {
-    fleet = await startFleet({ gateways: 1, workers: 0, models: ["simple"] });
+    fleet = await startFleet({ workers: 0, models: ["simple"] });
     const models = join(fleet.folder, "models");
     makeRepository(models, ["echo-int32", "echo-fp32", "bytes-memory"]);
     const rewrite = (model: string, change: (text: string) => string) => {

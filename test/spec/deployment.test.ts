@@ -98,7 +98,7 @@ describe("the deployment record of a Redis of its own", () => {
 });
 
 describe("a fleet", () => {
-  const served = useFleet({ gateways: 2, workers: 1, models: ["accumulate", "gen-cheap"], direct: true });
+  const served = useFleet({ gateways: 2, models: ["accumulate", "gen-cheap"], direct: true });
 
   const post = (gateway: number, path: string, body: object, headers: Record<string, string>) =>
     fetch(`${served.fleet.urls[gateway]}${path}`, { method: "POST", headers, body: JSON.stringify(body) });

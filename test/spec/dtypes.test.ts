@@ -18,7 +18,7 @@ const models = Object.keys(samples).map((name) => `echo-${name}`);
 const wide = ["echo-int64", "echo-uint64", "echo-fp16"];
 
 describe("every datatype goes through queue, model and back", () => {
-  const served = useFleet({ gateways: 1, workers: 1, models: [...models, ...wide] });
+  const served = useFleet({ models: [...models, ...wide] });
 
   it.each(Object.entries(samples))("%s as JSON", async (name, data) => {
     const answer = await ask(served.url, `echo-${name}`, {

@@ -5,7 +5,7 @@ import { ask, step } from "./ask.js";
 import { changeFacts, factsOf } from "../support/queue/facts.js";
 
 describe("an idle sequence", () => {
-  const served = useFleet({ gateways: 1, workers: 2, models: ["chain"] });
+  const served = useFleet({ workers: 2, models: ["chain"] });
 
   it("is gone when its time is up, state and all: START is wanted again", async () => {
     await ask(served.url, "chain", step(1, 1, { start: true }));

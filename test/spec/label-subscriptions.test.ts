@@ -17,8 +17,6 @@ import { until } from "../support/until.js";
 const MODEL = "gen-mha";
 const CAPTURE = { BATON_CAPTURE_TTL_MS: "600000", BATON_TENANT_HEADER: "x-tenant" };
 const served = useFleet({
-  gateways: 1,
-  workers: 1,
   jobs: 1,
   models: [MODEL, "simple"],
   direct: true,

@@ -27,12 +27,7 @@ interface Completion {
 }
 
 describe("generators of other exports", () => {
-  const served = useFleet({
-    gateways: 1,
-    workers: 1,
-    models: [...layouts, ...Object.keys(broken)],
-    serving: layouts,
-  });
+  const served = useFleet({ models: [...layouts, ...Object.keys(broken)], serving: layouts });
 
   async function complete(model: string, prompt: string): Promise<Completion> {
     const answer = await fetch(`${served.url}/v1/completions`, {

@@ -82,8 +82,6 @@ const AMBIGUOUS = "rnn-ambiguous";
 
 describe("recurrent models as exported", () => {
   const served = useFleet({
-    gateways: 1,
-    workers: 1,
     models: [...Object.keys(cases), AMBIGUOUS, "accumulate"],
     configs: { accumulate: "max_batch_size: 8 sequence_batching { max_sequence_idle_microseconds: 60000000 }" },
     serving: Object.keys(cases),
@@ -218,7 +216,7 @@ describe("recurrent models as exported", () => {
 describe("a recurrent model without a configuration", () => {
   let fleet: Fleet;
   beforeAll(async () => {
-    fleet = await startFleet({ gateways: 1, workers: 0, models: ["rnn-lstm"] });
+    fleet = await startFleet({ workers: 0, models: ["rnn-lstm"] });
     rmSync(join(fleet.folder, "models/rnn-lstm/config.pbtxt"));
     await fleet.addWorker();
     await fleet.whenServing();

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
 
 describe("generations whose deadline passes at once", () => {
-  const served = useFleet({ gateways: 1, workers: 1, models: ["gen-cheap"] });
+  const served = useFleet({ models: ["gen-cheap"] });
 
   async function generate(parameters: Readonly<Record<string, unknown>>): Promise<number> {
     const answer = await fetch(`${served.url}/v2/models/gen-cheap/generate`, {

@@ -25,7 +25,7 @@ describe("Silero VAD", () => {
   beforeAll(async () => {
     const repository = sileroRepository(folder);
     const env = { BATON_LOG_LEVEL: "debug" };
-    fleet = await startFleet({ gateways: 1, workers: 1, models: Object.keys(sileros), repository, env });
+    fleet = await startFleet({ models: Object.keys(sileros), repository, env });
     await fleet.whenServing();
   });
   afterAll(async () => {
@@ -75,7 +75,7 @@ describe("Silero VAD with a line of configuration", () => {
   const models = ["silero-legacy", "silero-v5"];
   let fleet: Fleet;
   beforeAll(async () => {
-    fleet = await startFleet({ gateways: 1, workers: 1, models, repository: sileroRepository(folder, ALONE) });
+    fleet = await startFleet({ models, repository: sileroRepository(folder, ALONE) });
     await fleet.whenServing();
   });
   afterAll(async () => {

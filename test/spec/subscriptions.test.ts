@@ -17,8 +17,6 @@ import { until } from "../support/until.js";
 
 const SECOND_MS = 1_000;
 const served = useFleet({
-  gateways: 1,
-  workers: 1,
   jobs: 1,
   models: ["gen-mha", "simple"],
   direct: true,
@@ -393,7 +391,7 @@ describe("a gateway that is ready before it has reached NATS", () => {
 describe("a deployment without capture, or without credentials for NATS", () => {
   it("has no place in JetStream, and says what is not set up", async () => {
     const env = { BATON_NATS_SIGNING_SEED: "" };
-    const fleet = await startFleet({ gateways: 1, workers: 1, models: ["gen-mha"], direct: true, env });
+    const fleet = await startFleet({ models: ["gen-mha"], direct: true, env });
     try {
       await fleet.whenServing();
       const [url = ""] = fleet.urls;

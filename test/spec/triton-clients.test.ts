@@ -8,12 +8,7 @@ import { useFleet } from "../support/fleet/use-fleet.js";
 import { textInput } from "../fixtures/requests.js";
 
 describe("a fleet that is called triton", () => {
-  const served = useFleet({
-    gateways: 1,
-    workers: 1,
-    models: ["gen-cheap"],
-    env: { BATON_SERVER_NAME: "triton" },
-  });
+  const served = useFleet({ models: ["gen-cheap"], env: { BATON_SERVER_NAME: "triton" } });
   let nats: NatsConnection;
   beforeAll(async () => {
     nats = await connect({ servers: served.fleet.nats.url });

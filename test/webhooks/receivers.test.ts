@@ -14,7 +14,6 @@ const SECRETS_KEY = "00112233445566778899aabbccddeeff00112233445566778899aabbccd
 const LIMIT = 64 * 1024;
 
 const served = useFleet({
-  gateways: 1,
   workers: 0,
   jobs: 1,
   models: [],

@@ -7,8 +7,6 @@ import { step, TENANT_HEADER } from "../edition/sequences/ask.js";
 
 const IDLE_US = 300_000;
 const served = useFleet({
-  gateways: 1,
-  workers: 1,
   jobs: 1,
   models: ["chain"],
   configs: {

@@ -98,7 +98,7 @@ async function holding<T>(plan: Holding, measure: (fleet: Fleet, redis: Redis) =
   const { workers, steps } = plan;
   const folder = mkdtempSync(join(plan.folder, "held-"));
   const repository = copiesOfAccumulate(join(folder, "models"), [WAITING]);
-  const fleet = await startFleet({ gateways: 1, workers, models: [WAITING.name], repository, direct: true, folder });
+  const fleet = await startFleet({ workers, models: [WAITING.name], repository, direct: true, folder });
   const connections: Connection[] = [];
   let fault: string | undefined;
   const answered = ({ status, body }: Answer) => void (fault ??= `${status}: ${body.toString("utf8")}`);

@@ -33,7 +33,6 @@ export async function measureIdleWorker(plan: IdleWorkerPlan): Promise<IdleWorke
   );
   const fleet = await startFleet({
     gateways: 0,
-    workers: 1,
     models: names,
     repository,
     direct: true,

@@ -10,8 +10,6 @@ const SEQUENCES = 12;
 const own = ownConfig("slow-sequence") ?? "";
 
 const served = useFleet({
-  gateways: 1,
-  workers: 1,
   models: ["slow-sequence"],
   configs: { "slow-sequence": own.replace(/max_candidate_sequences: \d+/, `max_candidate_sequences: ${CANDIDATES}`) },
   env: buckets(4),

@@ -7,8 +7,6 @@ import { Backlog, echo, many, READY, TENANT_HEADER } from "./backlog.js";
 const weights = { a: 1, b: 2, c: 4 };
 
 const served = useFleet({
-  gateways: 1,
-  workers: 1,
   models: ["echo-int32"],
   configs: echo(""),
   env: {

@@ -5,8 +5,6 @@ import { buckets } from "../settings.js";
 import { Backlog, echo, many, READY } from "./backlog.js";
 
 const served = useFleet({
-  gateways: 1,
-  workers: 1,
   models: ["echo-int32"],
   configs: echo(`
     priority_levels: 4

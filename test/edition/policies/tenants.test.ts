@@ -6,8 +6,6 @@ import { buckets } from "../settings.js";
 import { TENANT_HEADER } from "./backlog.js";
 
 const served = useFleet({
-  gateways: 1,
-  workers: 1,
   models: ["accumulate", "gen-cheap"],
   env: { ...buckets(4), BATON_TENANT_HEADER: "X-Tenant" },
   direct: true,

@@ -22,7 +22,7 @@ beforeAll(async () => {
     BATON_HIBERNATE_AFTER_MS: "200",
     BATON_STATE_CACHE_BYTES: "0",
   };
-  fleet = await startFleet({ gateways: 1, workers: 1, models: ["accumulate"], store, env });
+  fleet = await startFleet({ models: ["accumulate"], store, env });
   await fleet.whenServing();
   url = fleet.urls[0] ?? "";
 }, 180_000);

@@ -26,8 +26,6 @@ const sequenceModels = all.filter((name) => ownConfig(name)?.includes("sequence_
 const generators = all.filter(isGenerator);
 
 const served = useFleet({
-  gateways: 1,
-  workers: 1,
   models: [...sequenceModels, ...generators, "rows-twice", "rows-twice-free"],
   // Long enough that all steps which are asked for at once share a batch.
   configs: { accumulate: (ownConfig("accumulate") ?? "").replace("_microseconds: 500 ", "_microseconds: 50000 ") },

@@ -16,7 +16,6 @@ const folder = join(parent, "states");
 mkdirSync(folder);
 afterAll(() => rmSync(parent, { recursive: true, force: true }));
 const served = useFleet({
-  gateways: 1,
   workers: 2,
   models: ["accumulate"],
   configs: { accumulate: configWith("accumulate", "checkpoint_history", "3") },

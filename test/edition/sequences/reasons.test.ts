@@ -6,8 +6,6 @@ import { ask, step, TENANT_HEADER } from "./ask.js";
 
 const IDLE_US = 300_000;
 const served = useFleet({
-  gateways: 1,
-  workers: 1,
   models: ["chain", "slow-sequence"],
   configs: {
     chain: (ownConfig("chain") ?? "").replace(

@@ -24,7 +24,7 @@ beforeAll(async () => {
   receiver = await Receiver.start();
   const env = { BATON_BUCKETS: "16", BATON_WEBHOOK_ALLOW: "127.0.0.0/8" };
   const flags = (member: string) => (member.startsWith("jobs") ? ["--import", TWO_DAYS_AHEAD] : []);
-  fleet = await startFleet({ gateways: 1, workers: 1, jobs: 2, models: ["simple"], store, env, flags });
+  fleet = await startFleet({ jobs: 2, models: ["simple"], store, env, flags });
   await fleet.whenServing(60_000);
 }, 240_000);
 afterAll(async () => {

@@ -19,7 +19,7 @@ const AWAY_MS = 8_000;
 const CHUNK_BYTES = 131_072;
 
 const url = "/v2/models/accumulate/infer";
-const served = useFleet({ gateways: 1, workers: 2, jobs: 2, models: ["accumulate"] });
+const served = useFleet({ workers: 2, jobs: 2, models: ["accumulate"] });
 
 function step(sequence: number, value: number, parameters: object = {}) {
   const inputs = [{ name: "INPUT", datatype: "INT32", shape: [1, 1], data: [value] }];

@@ -23,7 +23,7 @@ const CLIENTS_REMEMBERED_MS = 6_000;
 /** Largest resident size of the jobs process, in bytes. */
 const MOST_BYTES = 600 * 1024 * 1024;
 
-const served = useFleet({ gateways: 1, workers: 1, jobs: 1, models: ["simple"], direct: true });
+const served = useFleet({ jobs: 1, models: ["simple"], direct: true });
 const url = "/v2/models/simple/infer";
 const body = JSON.stringify(inferLine(0).body);
 const agent = new Agent({ connections: CONNECTIONS });

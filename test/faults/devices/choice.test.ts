@@ -13,7 +13,7 @@ const PATIENCE_MS = 60_000;
 const UNUSABLE = 78;
 
 describe("a worker whose device is not there", () => {
-  const served = useFleet({ gateways: 1, workers: 0, models: ["simple"], serving: [] });
+  const served = useFleet({ workers: 0, models: ["simple"], serving: [] });
 
   async function refused(env: Record<string, string>): Promise<string> {
     const worker = served.fleet.launch("worker/supervisor.js", { ...noGpu, ...env });
@@ -76,7 +76,6 @@ describe.skipIf(softwareGpu === undefined)(`models on a worker with a GPU${unles
     "codes",
   ];
   const served = useFleet({
-    gateways: 1,
     workers: 0,
     models,
     serving: [],

@@ -93,7 +93,7 @@ describe.skipIf(softwareGpu === undefined)(`a worker on WebGPU${unlessSkipped}`,
   beforeAll(async () => {
     // The model's own configuration keeps it on the CPU.
     const tutorial = ownConfig("my_lstm_model")?.replace("kind: KIND_CPU", "") ?? "";
-    fleet = await startFleet({ gateways: 1, workers: 0, models, configs: { my_lstm_model: tutorial } });
+    fleet = await startFleet({ workers: 0, models, configs: { my_lstm_model: tutorial } });
     [url = ""] = fleet.urls;
     const cpu = await serve({ BATON_PROVIDERS: "cpu" });
     onCpu = await answers();

@@ -46,7 +46,6 @@ describe("workers that hold requests and do nothing", () => {
     ]
     dynamic_batching { max_queue_delay_microseconds: 600000000 }`;
   const served = useFleet({
-    gateways: 1,
     workers: WORKERS,
     models: ["simple"],
     configs: { simple: patient },
@@ -78,13 +77,7 @@ describe("workers that hold requests and do nothing", () => {
 
 describe("a worker that could serve ten models and has nothing to do", () => {
   const types = ["bool", "fp16", "fp32", "fp64", "int8", "int16", "int32", "int64", "uint8", "uint16"];
-  const served = useFleet({
-    gateways: 0,
-    workers: 1,
-    models: types.map((type) => `echo-${type}`),
-    env: buckets(16),
-    direct: true,
-  });
+  const served = useFleet({ gateways: 0, models: types.map((type) => `echo-${type}`), env: buckets(16), direct: true });
 
   it("asks Redis 30 times a second at most, over a handful of connections", { timeout: 60_000 }, async () => {
     const redis = served.fleet.redis.connect();

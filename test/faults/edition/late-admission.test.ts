@@ -13,8 +13,6 @@ import { buckets } from "../../edition/settings.js";
 const OUTCOME_TTL_MS = 10_000;
 
 const served = useFleet({
-  gateways: 1,
-  workers: 1,
   models: ["accumulate"],
   env: { ...buckets(16), BATON_OUTCOME_TTL_MS: String(OUTCOME_TTL_MS) },
 });

@@ -14,7 +14,7 @@ const CUTS = 100;
 /** How many steps are sent at a time; fewer than may wait in one sequence. */
 const ROUND = 8;
 
-const served = useFleet({ gateways: 1, workers: 1, models: ["accumulate"], env: buckets(16) });
+const served = useFleet({ models: ["accumulate"], env: buckets(16) });
 
 it("keeps the order of pipelined steps through 100 cuts of the link", { timeout: 180_000 }, async () => {
   const { port } = new URL(served.url);

@@ -27,7 +27,6 @@ const AN_HOUR_US = 3_600_000_000;
 describe("a flood against a small Redis", () => {
   const served = useFleet({
     gateways: 2,
-    workers: 1,
     models: ["accumulate", "echo-int32", "simple"],
     direct: true,
     env: {

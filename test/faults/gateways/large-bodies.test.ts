@@ -85,12 +85,7 @@ const shots: Record<string, Shot[]> = {
 };
 
 describe("beside bodies that are large to read", () => {
-  const served = useFleet({
-    gateways: 1,
-    workers: 1,
-    models: ["echo-fp32", "echo-int64", "echo-bytes"],
-    direct: true,
-  });
+  const served = useFleet({ models: ["echo-fp32", "echo-int64", "echo-bytes"], direct: true });
   let pid = 0;
   /** A gateway that reads five million floats. */
   let honest: Seen;

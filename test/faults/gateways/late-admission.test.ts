@@ -6,7 +6,7 @@
 import { expect, it } from "vitest";
 import { useFleet } from "../../support/fleet/use-fleet.js";
 
-const served = useFleet({ gateways: 1, workers: 1, models: ["accumulate"] });
+const served = useFleet({ models: ["accumulate"] });
 
 async function add(value: number, start: boolean): Promise<{ status: number; sum: number | undefined }> {
   const answer = await fetch(`${served.url}/v2/models/accumulate/infer`, {

@@ -17,16 +17,10 @@ const TIMEOUT_MS = 1_200_000;
 
 describe.skipIf(!full)("a hundred thousand jobs that wait", () => {
   const served = useFleet({
-    gateways: 1,
-    workers: 1,
     jobs: 1,
     models: ["simple"],
     direct: true,
-    env: {
-      BATON_QUEUE_LIMIT: "1000000",
-      BATON_TENANT_QUEUE_LIMIT: "1000000",
-      BATON_DELAYED_LIMIT: "1000000",
-    },
+    env: { BATON_QUEUE_LIMIT: "1000000", BATON_TENANT_QUEUE_LIMIT: "1000000", BATON_DELAYED_LIMIT: "1000000" },
   });
 
   async function each(count: number, act: (i: number) => Promise<unknown>): Promise<void> {

@@ -3,7 +3,7 @@ import { GROUP, laneKeys, registryKeys } from "#shared/queue/keys.js";
 import { createGroup } from "#shared/queue/work/create-group.js";
 import { delay } from "#shared/retry.js";
 import { startRedis, type RedisServer } from "../../support/fleet/redis.js";
-import { admitRequest, type Lab } from "../../support/queue/lab.js";
+import { admit, applicant, LIMITS } from "../../support/queue/lab.js";
 import { LabMember } from "../../support/queue/member.js";
 
 const LEASE_MS = 1_000;
@@ -25,7 +25,7 @@ describe("a Redis that was away for longer than a lease", () => {
       const [a] = members;
       if (a === undefined) throw new Error("three have joined");
       await createGroup(a.redis, lane);
-      await admitRequest({ redis: a.redis, lane } as Lab, "r1");
+      await admit(a.redis, { gateway: "gw", limits: LIMITS }, [applicant(lane, "r1", "r1")]);
       await a.read();
       a.holdings.take(a.holdings.waiting); // it runs
       await delay(LEASE_MS * 1.5);

@@ -7,7 +7,7 @@ import { connectRedis, whenReady } from "#shared/redis/connect.js";
 import { OwnConnection } from "#shared/redis/own-connection.js";
 import { delay } from "#shared/retry.js";
 import { Proxy } from "../../support/fleet/proxy.js";
-import { admitRequest, oneLane, result, take, useLab } from "../../support/queue/lab.js";
+import { oneLane, result, take, useLab } from "../../support/queue/lab.js";
 import { startNats } from "../../support/fleet/nats.js";
 import { LabMember, type MemberPlan } from "../../support/queue/member.js";
 import { silentLog } from "../../support/silent.js";
@@ -30,7 +30,7 @@ function useMembers() {
   /** Admits requests that this member then holds. */
   const holdSome = async (member: LabMember, count: number, prefix = "r") => {
     const requests = Array.from({ length: count }, (_, i) => `${prefix}${i}`);
-    for (const request of requests) await admitRequest(lab, request);
+    for (const request of requests) await lab.admitRequest(request);
     await member.read();
     return requests;
   };
@@ -123,7 +123,7 @@ describe("a worker that dies", () => {
     await expect.poll(() => other.reclaimed).toEqual(held);
     await expect.poll(graves).toBe(0);
     // It was frozen with a read open, and dies without having beaten again.
-    await admitRequest(lab, "late");
+    await lab.admitRequest("late");
     expect(await take(oneLane(lab.redis, lab.lane, "a.1"))).toHaveLength(1);
     await expect.poll(() => other.reclaimed).toEqual([...held, "late"]);
     await expect.poll(graves).toBe(0);

@@ -37,18 +37,7 @@ import type { StateChange } from "#shared/queue/work/settlement.js";
 import { lanesByKey } from "#shared/queue/work/stream.js";
 import { take } from "#shared/queue/work/take.js";
 import { takeFrom } from "#shared/queue/work/take-from.js";
-import {
-  addressOf,
-  admit,
-  applicant,
-  IDLE_MS,
-  LIMITS,
-  oneLane,
-  put,
-  result,
-  useLab,
-  type Lab,
-} from "../../support/queue/lab.js";
+import { admit, applicant, IDLE_MS, LIMITS, oneLane, put, result, useLab, type Lab } from "../../support/queue/lab.js";
 import { seededRandom, type Random } from "../../support/fleet/random.js";
 
 const full = process.env["BATON_FULL"] === "1";
@@ -89,7 +78,7 @@ class Course {
       [3, () => this.#cancel()],
       [2, () => this.#give(giveOutcome)],
       [2, () => this.#give(giveOutcomeInQueue)],
-      [1, () => this.#withSome((request) => withdraw(lab.redis, addressOf(lab, request)))],
+      [1, () => this.#withSome((request) => withdraw(lab.redis, lab.addressOf(request)))],
       [3, () => this.#release()],
       [1, () => this.#takeOver()],
       [1, () => this.#requeue()],
@@ -216,15 +205,15 @@ class Course {
 
   #cancel() {
     return this.#withSome(async (request) => {
-      const { said } = await cancelRequest(this.#lab.redis, addressOf(this.#lab, request), cancelled);
-      if (this.#random.unit() < 0.5) await withdraw(this.#lab.redis, addressOf(this.#lab, request));
+      const { said } = await cancelRequest(this.#lab.redis, this.#lab.addressOf(request), cancelled);
+      if (this.#random.unit() < 0.5) await withdraw(this.#lab.redis, this.#lab.addressOf(request));
       return said;
     });
   }
 
   #give(give: typeof giveOutcomeInQueue) {
     return this.#withSome(async (request) => {
-      return (await give(this.#lab.redis, addressOf(this.#lab, request), expired, LASTING_MS)).said;
+      return (await give(this.#lab.redis, this.#lab.addressOf(request), expired, LASTING_MS)).said;
     });
   }
 
@@ -269,7 +258,7 @@ class Course {
     const left = [...this.#outcomes.keys()].filter((one) => !this.#swept.has(one));
     if (left.length === 0) return "none";
     const request = this.#random.pick(left);
-    const key = outcomeKey(addressOf(this.#lab, request));
+    const key = outcomeKey(this.#lab.addressOf(request));
     if ((await redis.type(key)) !== "string") return "none";
     await redis.unlink(key);
     this.#swept.add(request);
@@ -299,11 +288,11 @@ class Course {
 
   async #compareRequests(fields: Readonly<Record<string, string>>): Promise<void> {
     if (this.#admitted.length === 0) return;
-    const keys = this.#admitted.map((request) => outcomeKey(addressOf(this.#lab, request)));
+    const keys = this.#admitted.map((request) => outcomeKey(this.#lab.addressOf(request)));
     const found = await findOutcomes(this.#lab.redis, keys);
     for (const [i, request] of this.#admitted.entries()) {
       const said = found[i]?.said;
-      const record = await readRecord(this.#lab.redis, addressOf(this.#lab, request));
+      const record = await readRecord(this.#lab.redis, this.#lab.addressOf(request));
       if (said === "no record") expect([request, this.#swept.has(request), record]).toEqual([request, true, undefined]);
       else expect([request, record?.kind !== undefined]).toEqual([request, said === "ended"]);
       if (said === "open") expect(fields).toHaveProperty([requestInKey(keys[i] ?? "")]);

@@ -21,29 +21,21 @@ import { noteOtherLanes } from "../../../worker/lane/reconciler.js";
 import { lookAfterPins } from "../../../worker/upkeep/upkeep.js";
 import { announcementOf, servedModel } from "../../fixtures/served-models.js";
 import {
-  addressOf,
   admit,
-  admitRequest,
-  admitStep,
-  admitStream,
-  applicant,
-  currentVersion,
   finalRecord,
   IDLE_MS,
   LIMITS,
-  logOf,
   oneLane,
-  outcomeFields,
   put,
   record,
   result,
   SEQUENCE,
   steady,
   streaming,
-  take,
   takeOne,
   useLab,
   type Lab,
+  applicant,
 } from "../../support/queue/lab.js";
 import { silentBus, silentLog } from "../../support/silent.js";
 import { startNats } from "../../support/fleet/nats.js";
@@ -52,7 +44,7 @@ import { until } from "../../support/until.js";
 const never = new AbortController().signal;
 
 async function outcomeOfRequest(lab: Lab, request: string) {
-  const { kind = "", body = "" } = await outcomeFields(lab, request);
+  const { kind = "", body = "" } = await lab.outcomeFields(request);
   const outcome = readOutcome(kind, Buffer.from(body));
   return outcome.kind === "error" ? outcome.code : outcome.kind;
 }
@@ -71,8 +63,8 @@ describe("clearing a lane", () => {
   });
 
   it("tells who sent a request that the present version can take it", async () => {
-    await admitRequest(lab, "r");
-    await admitStep(lab, { request: "s", start: true });
+    await lab.admitRequest("r");
+    await lab.admitStep({ request: "s", start: true });
     expect(await clear(lab)).toBe(2);
     expect([await outcomeOfRequest(lab, "r"), await outcomeOfRequest(lab, "s")]).toEqual([
       "unavailable",
@@ -87,27 +79,27 @@ describe("clearing a lane", () => {
     [false, "version_retired"],
     [true, "unavailable"],
   ])("ends all steps of a sequence, which keeps its state; with an heir: %s", async (hasHeir, code) => {
-    await admitStep(lab, { request: "s1", start: true });
-    const first = await takeOne(lab.queue);
+    await lab.admitStep({ request: "s1", start: true });
+    const first = await lab.takeOne();
     await commit(lab.queue, [result(first, put("state"))], IDLE_MS);
-    const at = await currentVersion(lab);
-    for (const request of ["s2", "s3", "s4"]) await admitStep(lab, { request });
+    const at = await lab.currentVersion();
+    for (const request of ["s2", "s3", "s4"]) await lab.admitStep({ request });
     expect(await clear(lab, { hasHeir })).toBe(3);
     for (const request of ["s2", "s3", "s4"]) expect(await outcomeOfRequest(lab, request)).toBe(code);
-    expect([at, await currentVersion(lab)]).toEqual([at, at]);
+    expect([at, await lab.currentVersion()]).toEqual([at, at]);
     expect(await left()).toEqual({ entries: 0, pending: 0 });
   });
 
   it("ends streams for their readers, too, and a sealed one as its log says", async () => {
-    await admitStream(lab, "sealed");
-    const { entry, request } = await takeOne(lab.queue);
+    await lab.admitStream("sealed");
+    const { entry, request } = await lab.takeOne();
     const part = { lane: lab.lane, entry, tenant: "default", request, first: 0, final: true };
     await appendTokens(streaming(lab.queue), [{ ...part, records: [record(0), finalRecord(1)] }]);
-    await admitStream(lab, "waiting");
+    await lab.admitStream("waiting");
     expect(await clear(lab, { streams: true })).toBe(2);
-    expect((await outcomeFields(lab, "sealed"))["kind"]).toBe("result");
+    expect((await lab.outcomeFields("sealed"))["kind"]).toBe("result");
     expect(await outcomeOfRequest(lab, "waiting")).toBe("unavailable");
-    expect(JSON.parse((await logOf(lab, "waiting")).at(-1) ?? "")).toMatchObject({ final: true, reason: "error" });
+    expect(JSON.parse((await lab.logOf("waiting")).at(-1) ?? "")).toMatchObject({ final: true, reason: "error" });
     expect(await left()).toEqual({ entries: 0, pending: 0 });
   });
 
@@ -122,10 +114,10 @@ describe("clearing a lane", () => {
         { ...applicant(lab.lane, "labelled", "labelled"), job: { keptMs: 5_000, record } },
       ]);
       const heard: string[][] = [];
-      const subjects = feedsOf(addressOf(lab, "labelled"), labels).map(({ subject }) => subject);
+      const subjects = feedsOf(lab.addressOf("labelled"), labels).map(({ subject }) => subject);
       for (const one of subjects) await bus.subscribe(one, (message) => void heard.push([one, message.toString()]));
       expect(await clear(lab, { streams: true, bus })).toBe(1);
-      const [last = ""] = await logOf(lab, "labelled");
+      const [last = ""] = await lab.logOf("labelled");
       await until(() => heard.length === subjects.length);
       expect(heard).toEqual(subjects.map((one) => [one, last]));
     } finally {
@@ -135,20 +127,20 @@ describe("clearing a lane", () => {
   });
 
   it("takes what gone workers have left, and leaves what a living one still finishes", async () => {
-    await admitRequest(lab, "finishing");
-    await take(lab.other);
+    await lab.admitRequest("finishing");
+    await lab.take(lab.other);
     await announce(lab.redis, {
       announcement: { ...announcementOf([]), worker: lab.other.consumer },
       lanes: [lab.lane],
       leaseMs: 60_000,
       connection: undefined,
     });
-    await admitRequest(lab, "left");
-    await take(lab.queue);
+    await lab.admitRequest("left");
+    await lab.take();
     await bury(lab.redis, lab.queue.consumer, { why: "ended" }, [lab.lane]);
     expect(await clear(lab)).toBe(1);
     expect(await outcomeOfRequest(lab, "left")).toBe("unavailable");
-    expect((await outcomeFields(lab, "finishing"))["kind"]).toBeUndefined();
+    expect((await lab.outcomeFields("finishing"))["kind"]).toBeUndefined();
     expect(await left()).toEqual({ entries: 1, pending: 1 });
     expect(await lab.redis.zcard(registryKeys.graves)).toBe(0);
     await bury(lab.redis, lab.other.consumer, { why: "ended" }, []);
@@ -170,7 +162,7 @@ describe("clearing a lane", () => {
     const { ready, dead } = laneKeys(lab.lane);
     await lab.redis.xgroup("DESTROY", ready, "workers");
     await lab.redis.xadd(ready, "*", "nonsense", "1");
-    await admitRequest(lab, "r");
+    await lab.admitRequest("r");
     expect(await clear(lab)).toBe(1);
     expect(await lab.redis.xlen(dead)).toBe(1);
     expect(await left()).toEqual({ entries: 0, pending: 0 });
@@ -213,17 +205,17 @@ describe("looking after pins", () => {
       await announce(lab.redis, served("old.1", lab.lane.version));
       await announce(lab.redis, served("new.1", "9"));
       await notePins(lab.redis, [pinned(lab.lane.version), pinned("9")]);
-      await admitRequest(lab, "early");
+      await lab.admitRequest("early");
       const looking = [1, 2].map(() => lookAfterPins(terms, over.signal));
       try {
         await expect.poll(() => lab.redis.get(registryKeys.settled)).not.toBeNull();
-        expect((await outcomeFields(lab, "early"))["kind"]).toBeUndefined();
+        expect((await lab.outcomeFields("early"))["kind"]).toBeUndefined();
 
         await bury(lab.redis, "old.1", { why: "leaving" }, []);
-        await expect.poll(() => outcomeFields(lab, "early")).toHaveProperty("kind", "error");
+        await expect.poll(() => lab.outcomeFields("early")).toHaveProperty("kind", "error");
         // A gateway that has not heard of it yet still admits for it.
-        await admitRequest(lab, "late");
-        await expect.poll(() => outcomeFields(lab, "late")).toHaveProperty("kind", "error");
+        await lab.admitRequest("late");
+        await expect.poll(() => lab.outcomeFields("late")).toHaveProperty("kind", "error");
         expect(await versions()).toEqual([lab.lane.version, "9"].sort());
 
         await bury(lab.redis, "old.1", { why: "ended" }, []);
@@ -263,7 +255,7 @@ describe("looking after pins", () => {
         await expect.poll(() => lab.redis.get(registryKeys.settled)).not.toBeNull();
         expect(await commit(queue, [result(first, put("s"))], IDLE_MS)).toEqual(["committed"]);
         await noteOtherLanes(queue, [SEQUENCE], { maxIdleMs: IDLE_MS, log: silentLog });
-        await expect.poll(() => outcomeFields(lab, "second"), { timeout: 60_000 }).toHaveProperty("kind", "error");
+        await expect.poll(() => lab.outcomeFields("second"), { timeout: 60_000 }).toHaveProperty("kind", "error");
         await expect.poll(versions, { timeout: 60_000 }).toEqual(["9"]);
       } finally {
         over.abort();
@@ -277,13 +269,13 @@ describe("looking after pins", () => {
     const terms = await upkeepTerms();
     await notePins(lab.redis, [pinned(lab.lane.version)]);
     await lab.redis.set(registryKeys.version, "wiped");
-    await admitRequest(lab, "r");
+    await lab.admitRequest("r");
     const looking = lookAfterPins(terms, over.signal);
     try {
       await expect.poll(() => lab.redis.exists(registryKeys.upkeep)).toBe(1);
       await announce(lab.redis, served("old.1", lab.lane.version));
       await delay(10_000);
-      expect((await outcomeFields(lab, "r"))["kind"]).toBeUndefined();
+      expect((await lab.outcomeFields("r"))["kind"]).toBeUndefined();
       expect(await versions()).toContain(lab.lane.version);
     } finally {
       over.abort();

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { outcomeKey } from "#shared/queue/keys.js";
 import { delay } from "#shared/retry.js";
 import { startNats, type NatsServer } from "../../support/fleet/nats.js";
-import { admit, addressOf, applicant, LIMITS, useLab } from "../../support/queue/lab.js";
+import { admit, applicant, useLab, LIMITS } from "../../support/queue/lab.js";
 import { answersTo, AnsweringWorker, GATEWAY, outcomesOf, WaitingGateway } from "../../support/queue/replies.js";
 
 describe("many open requests whose gateway loses NATS", () => {
@@ -32,7 +32,7 @@ describe("many open requests whose gateway loses NATS", () => {
     { timeout: 120_000 },
     async (count) => {
       const open = await gateway.open(count);
-      const looks = new Map(open.map(({ delivery }) => [outcomeKey(addressOf(lab, delivery.request)), 0]));
+      const looks = new Map(open.map(({ delivery }) => [outcomeKey(lab.addressOf(delivery.request)), 0]));
       const monitor = await new Redis(lab.url, { lazyConnect: true }).monitor();
       try {
         monitor.on("monitor", (_time: string, [command, key = ""]: string[]) => {

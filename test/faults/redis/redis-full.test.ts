@@ -11,7 +11,7 @@ import { nth } from "../pace.js";
 const WAITING = 18;
 
 describe("a Redis that is full while requests wait", () => {
-  const served = useFleet({ gateways: 1, workers: 1, models: ["simple"] });
+  const served = useFleet({ models: ["simple"] });
   let redis: Redis;
   let waiting: Promise<Response>[];
   beforeAll(() => {

@@ -28,7 +28,7 @@ const loggedBy = (process: RunningProcess) =>
   process.lines.filter(({ fields }) => fields["level"] === 50 && /gone back in time/.test(String(fields["msg"])));
 
 describe("a Redis that is restored from an older copy", () => {
-  const served = useFleet({ gateways: 1, workers: 1, models: ["accumulate"], direct: true });
+  const served = useFleet({ models: ["accumulate"], direct: true });
 
   it("is noticed though no request comes, and serves on", { timeout: 90_000 }, async () => {
     const { fleet, url } = served;

@@ -16,8 +16,6 @@ const clock = join(folder, "ahead-ms");
 moveTo("2027-03-27T12:00:00Z");
 const preload = fileURLToPath(new URL("moved-clock.mjs", import.meta.url));
 const served = useFleet({
-  gateways: 1,
-  workers: 1,
   jobs: 2,
   models: ["simple"],
   env: { BATON_TEST_CLOCK: clock },

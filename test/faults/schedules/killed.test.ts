@@ -9,13 +9,7 @@ import { ask, ended, type Body } from "../../jobs/ask.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";
 import { askFor, find, jobsOf, made } from "../../schedules/ask.js";
 
-const served = useFleet({
-  gateways: 2,
-  workers: 2,
-  jobs: 2,
-  models: ["accumulate"],
-  env: { BATON_BUCKETS: "4" },
-});
+const served = useFleet({ gateways: 2, workers: 2, jobs: 2, models: ["accumulate"], env: { BATON_BUCKETS: "4" } });
 
 const SCHEDULES = process.env["BATON_FULL"] === undefined ? 2 : 20;
 const ROUNDS = process.env["BATON_FULL"] === undefined ? 1 : 10;

@@ -9,7 +9,7 @@ import { useFleet } from "../../support/fleet/use-fleet.js";
 import { until } from "../../support/until.js";
 import { find, jobsOf, made } from "../../schedules/ask.js";
 
-const served = useFleet({ gateways: 1, workers: 1, jobs: 1, models: ["simple"], direct: true });
+const served = useFleet({ jobs: 1, models: ["simple"], direct: true });
 const LIMIT = 3;
 
 it(

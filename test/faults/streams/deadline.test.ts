@@ -14,12 +14,7 @@ import { eventsIn, recordsIn } from "../../support/streams/event-source.js";
 const TIMEOUT_MS = 3_000;
 const TOKENS = 1_500;
 
-const served = useFleet({
-  gateways: 2,
-  workers: 1,
-  models: ["gen-mha"],
-  env: { BATON_GENERATOR_SLOTS: "1" },
-});
+const served = useFleet({ gateways: 2, models: ["gen-mha"], env: { BATON_GENERATOR_SLOTS: "1" } });
 let first: Gateway;
 let second: Gateway;
 let worker: Member;

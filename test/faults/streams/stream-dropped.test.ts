@@ -22,7 +22,7 @@ const PATIENCE_MS = 50_000;
 const { timeoutMs, dropped: DROPPED, droppedInQueue: QUEUED } = streamScale;
 
 const env = { BATON_RECONNECT_GRACE_MS: String(GRACE_MS), BATON_GENERATOR_SLOTS: String(SLOTS) };
-const served = useFleet({ gateways: 1, workers: 1, models: [MODEL], env });
+const served = useFleet({ models: [MODEL], env });
 beforeAll(() => {
   // With 40 ms each way, a worker makes at most eight iterations in a round trip: a stream of
   // thousands of tokens outlasts the test.

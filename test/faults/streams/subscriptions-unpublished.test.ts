@@ -43,16 +43,11 @@ describe.each([
 ])("a record that its worker did not live to publish, %s", (_, captureMs) => {
   const dieBefore = join(folder, `die-before-${captureMs}`);
   const served = useFleet({
-    gateways: 1,
-    workers: 1,
     models: ["gen-mha"],
     direct: true,
     guarded: true,
     env: { BATON_CAPTURE_TTL_MS: captureMs },
-    workerEnv: {
-      NODE_OPTIONS: `--import=${program.href}`,
-      DIE_BEFORE: dieBefore,
-    },
+    workerEnv: { NODE_OPTIONS: `--import=${program.href}`, DIE_BEFORE: dieBefore },
   });
 
   it(

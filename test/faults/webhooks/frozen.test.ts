@@ -11,7 +11,6 @@ import { noteExpiries } from "../../support/jobs/webhooks.js";
 const TAKEN_OVER = { timeout: 60_000 };
 
 const served = useFleet({
-  gateways: 1,
   workers: 0,
   jobs: 2,
   models: [],

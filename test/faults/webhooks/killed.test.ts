@@ -10,7 +10,6 @@ import { useReceiver } from "../../support/jobs/use-receiver.js";
 import { noteExpiries, verified } from "../../support/jobs/webhooks.js";
 
 const served = useFleet({
-  gateways: 1,
   workers: 0,
   jobs: 2,
   models: [],

@@ -1,7 +1,7 @@
 /**
  * A whole fleet of real processes on free ports: Redis and NATS, gateways and workers. Gateways and
- * workers reach the brokers through lines of their own, which a test can cut. What is started first
- * is stopped last.
+ * workers reach the brokers through lines of their own, which a test can cut. They are stopped
+ * before the brokers.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,8 +19,10 @@ import { root } from "./root.js";
 import { singleStore, type Store } from "./store.js";
 
 export interface FleetPlan {
-  readonly gateways: number;
-  readonly workers: number;
+  /** One unless a number is given. */
+  readonly gateways?: number;
+  /** One unless a number is given. */
+  readonly workers?: number;
   /** Jobs processes; none unless a number is given. */
   readonly jobs?: number;
   /** Names of models that are copied into a repository of the fleet's own. */
@@ -95,7 +97,9 @@ const STARTED_TOGETHER = 8;
 
 export async function startFleet(plan: FleetPlan): Promise<Fleet> {
   const unbuilt = process.env["BATON_BUILD_FAILED"];
-  if (unbuilt !== undefined && plan.gateways + plan.workers > 0) throw new Error(`nothing to start: ${unbuilt}`);
+  const { gateways: gatewayCount = 1, workers: workerCount = 1, jobs: jobsCount = 0 } = plan;
+  if (unbuilt !== undefined && gatewayCount + workerCount + jobsCount > 0)
+    throw new Error(`nothing to start: ${unbuilt}`);
   const { leaseMs = 1_000, models, direct = false, flags = () => [], programs = () => undefined } = plan;
   const folder = plan.folder ?? mkdtempSync(join(tmpdir(), "baton-test-"));
   const undo: (() => Promise<unknown> | void)[] = [];
@@ -112,13 +116,19 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
 
   try {
     const repository = plan.repository ?? makeRepository(join(folder, "models"), models, plan.configs);
-    const store = await opened(plan.store === undefined ? singleStore(folder, direct) : Promise.resolve(plan.store));
-    const nats = await opened(plan.guarded === true ? startGuardedNats(folder) : startNats(folder));
+    const starting = {
+      store: opened(plan.store === undefined ? singleStore(folder, direct) : Promise.resolve(plan.store)),
+      nats: opened<NatsServer>(plan.guarded === true ? startGuardedNats(folder) : startNats(folder)),
+    };
+    await settleAll(Object.values(starting));
+    const [store, nats] = [await starting.store, await starting.nats];
     const [redis] = store.servers;
     const [[gatewayRedis], [workerRedis]] = [store.lines.gatewayRedis, store.lines.workerRedis];
     const buckets = { BATON_BUCKETS: String(BUCKETS) };
     const lines = { gatewayRedis, workerRedis, nats: await opened(Proxy.start(nats.port)) };
     const natsUrl = direct ? nats.url : `nats://127.0.0.1:${lines.nats.port}`;
+    const kills: (() => Promise<unknown>)[] = [];
+    undo.push(() => settleAll(kills.map((kill) => kill())));
     const member = (name: string, entry: string, ready: string, env: Record<string, string>) => {
       const launch = {
         name,
@@ -128,7 +138,7 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
         logFile: join(folder, `${name}.log`),
       };
       const made = new Member(launch, ready);
-      undo.push(async () => {
+      kills.push(async () => {
         if (made.lives.length > 0) await made.kill();
       });
       return made;
@@ -165,9 +175,7 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
         env: { ...buckets, ...store.env, ...plan.env, ...brokers, BATON_MODEL_REPOSITORY: repository, ...env },
         logFile: join(folder, "launched.log"),
       });
-      undo.push(async () => {
-        await started.kill();
-      });
+      kills.push(() => started.kill());
       return started;
     };
     const addJobs = async () => {
@@ -182,12 +190,12 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
     const workers: Member[] = [];
     const gateways: Gateway[] = [];
     const gatewayStarts = [
-      ...Array.from({ length: plan.gateways }, () => addGateway()),
-      ...Array.from({ length: plan.jobs ?? 0 }, () => addJobs()),
+      ...Array.from({ length: gatewayCount }, () => addGateway()),
+      ...Array.from({ length: jobsCount }, () => addJobs()),
     ];
     // More at a time would take turns for longer than each may take to be ready.
-    for (let i = 0; i < plan.workers; i += STARTED_TOGETHER) {
-      const some = Math.min(STARTED_TOGETHER, plan.workers - i);
+    for (let i = 0; i < workerCount; i += STARTED_TOGETHER) {
+      const some = Math.min(STARTED_TOGETHER, workerCount - i);
       await settleAll([...gatewayStarts, ...Array.from({ length: some }, () => addWorker())]);
     }
     await settleAll(gatewayStarts);
@@ -225,15 +233,14 @@ async function settleAll(starts: readonly Promise<unknown>[]): Promise<void> {
 }
 
 async function whenServing(gateways: readonly Gateway[], models: readonly string[], timeoutMs: number): Promise<void> {
-  const giveUpAt = performance.now() + timeoutMs;
-  for (const { url } of gateways) {
-    for (const model of models) {
+  const looks = gateways.flatMap(({ url }) =>
+    models.map(async (model) => {
       const ready = () => status(`${url}/v2/models/${model}/ready`);
-      const patienceMs = giveUpAt - performance.now();
-      const last = await readUntil(ready, (said) => said === 200, { patienceMs, everyMs: 50 });
+      const last = await readUntil(ready, (said) => said === 200, { patienceMs: timeoutMs });
       if (last !== 200) throw new Error(`${model} not ready at ${url} within ${timeoutMs} ms`);
-    }
-  }
+    }),
+  );
+  await settleAll(looks);
 }
 
 async function status(url: string): Promise<number> {

@@ -56,12 +56,86 @@ export interface Step {
 export type OneLane = LaneQueue & ModelQueue;
 
 /** Filled anew before each test. Every test has a lane of its own. */
-export interface Lab {
-  url: string;
-  redis: RedisClient;
-  lane: Lane;
-  queue: OneLane;
-  other: OneLane;
+export class Lab {
+  url!: string;
+  redis!: RedisClient;
+  lane!: Lane;
+  queue!: OneLane;
+  other!: OneLane;
+
+  admitStep(step: Step): Promise<Admission> {
+    const { request, sequence = SEQUENCE, digest = "", body = request, deadlineMs = 60_000, attendedMs = 0 } = step;
+    const { start = false, end = false, mayBegin, number } = step;
+    const { queueLimit = 100, backlog = 64, sequences = 1_000 } = step;
+    const named = { name: sequence, start, end, mayBegin, number };
+    return this.#admit(
+      { ...applicant(this.lane, request, body), digest, deadlineMs, attendedMs, sequence: named },
+      { queue: queueLimit, waitingPerSequence: backlog, liveSequences: sequences },
+    );
+  }
+
+  admitRequest(request: string, digest = "", queueLimit = 100, body = request): Promise<Admission> {
+    return this.#admit({ ...applicant(this.lane, request, body), digest }, { ...LIMITS, queue: queueLimit });
+  }
+
+  /** Admits a generator's request that is no turn of a conversation. */
+  admitStream(request: string, attendedMs = 0, digest = ""): Promise<Admission> {
+    return this.#admit({ ...applicant(this.lane, request, request), attendedMs, digest });
+  }
+
+  /** Takes all that is ready now. */
+  take(queue: LaneQueue = this.queue): Promise<Delivery[]> {
+    return take(queue);
+  }
+
+  takeOne(queue: LaneQueue = this.queue): Promise<Delivery> {
+    return takeOne(queue);
+  }
+
+  /** The address of a request of the lab's lane and of the default tenant. */
+  addressOf(request: string): RequestAddress {
+    return addressOf(this, request);
+  }
+
+  /** Gives a request an error as its outcome, from outside of any worker. */
+  giveError(request: string, body: string, ttlMs = 1_000, evenSealed = false) {
+    const outcome = { kind: "error", body: Buffer.from(body) } as const;
+    return giveOutcome(this.redis, this.addressOf(request), outcome, ttlMs, evenSealed);
+  }
+
+  outcomeFields(request: string): Promise<Record<string, string>> {
+    return this.redis.hgetall(outcomeKey(this.addressOf(request)));
+  }
+
+  logOf(request: string): Promise<string[]> {
+    return this.redis.lrange(logKey(this.addressOf(request)), 0, -1);
+  }
+
+  /** The name of the checkpoint that the sequence goes on from; "" and "!" stand for none. */
+  async currentVersion(sequence = SEQUENCE): Promise<string> {
+    return (await factsOf(this.redis, this.lane, sequence))?.at ?? "";
+  }
+
+  /** The checkpoint that the sequence goes on from. */
+  async currentState(sequence = SEQUENCE): Promise<string | null> {
+    return this.redis.get(versionKey(this.lane, sequence, await this.currentVersion(sequence)));
+  }
+
+  /** The keys of all checkpoints that a sequence has in Redis. */
+  statesOf(sequence = SEQUENCE): Promise<string[]> {
+    return this.redis.keys(versionKey(this.lane, sequence, "*"));
+  }
+
+  /** What sends a worker's outcomes to its gateways; by default it does not reach NATS. */
+  repliesOf(bus: Bus = silentBus): ReplyPublisher {
+    return new ReplyPublisher({ bus, redis: this.redis, secret, log: silentLog });
+  }
+
+  async #admit(one: Applicant, limits = LIMITS): Promise<Admission> {
+    const [admission] = await admit(this.redis, { gateway: "gw", limits }, [one]);
+    if (admission === undefined) throw new Error("one applicant should get one answer");
+    return admission;
+  }
 }
 
 export function oneLane(redis: RedisClient, lane: Lane, consumer: string): OneLane {
@@ -70,7 +144,7 @@ export function oneLane(redis: RedisClient, lane: Lane, consumer: string): OneLa
 }
 
 export function useLab(): Lab {
-  const lab = {} as Lab;
+  const lab = new Lab();
   let server: RedisServer;
   let count = 0;
   beforeAll(async () => {
@@ -92,39 +166,8 @@ export function useLab(): Lab {
   return lab;
 }
 
-export function admitStep(lab: Lab, step: Step) {
-  const { request, sequence = SEQUENCE, digest = "", body = request, deadlineMs = 60_000, attendedMs = 0 } = step;
-  const { start = false, end = false, mayBegin, number } = step;
-  const { queueLimit = 100, backlog = 64, sequences = 1_000 } = step;
-  return admitOne(
-    lab,
-    {
-      ...applicant(lab.lane, request, body),
-      digest,
-      deadlineMs,
-      attendedMs,
-      sequence: { name: sequence, start, end, mayBegin, number },
-    },
-    { queue: queueLimit, waitingPerSequence: backlog, liveSequences: sequences },
-  );
-}
-
-export function admitRequest(lab: Lab, request: string, digest = "", queueLimit = 100, body = request) {
-  return admitOne(lab, { ...applicant(lab.lane, request, body), digest }, { ...LIMITS, queue: queueLimit });
-}
-
-/** Admits a generator's request that is no turn of a conversation. */
-export function admitStream(lab: Lab, request: string, attendedMs = 0, digest = "") {
-  return admitOne(lab, { ...applicant(lab.lane, request, request), attendedMs, digest });
-}
-
 /** What gateways and workers of a lab share, as the deployment's record would say. */
 export const secret = (): Buffer => Buffer.alloc(32, 1);
-
-/** What sends a worker's outcomes to its gateways; by default it does not reach NATS. */
-export function repliesOf({ redis }: Lab, bus: Bus = silentBus): ReplyPublisher {
-  return new ReplyPublisher({ bus, redis, secret, log: silentLog });
-}
 
 export const LIMITS = { queue: 100, waitingPerSequence: 64, liveSequences: 1_000 };
 
@@ -153,12 +196,6 @@ export async function admit(
   return [...admitted.admissions];
 }
 
-async function admitOne({ redis }: Lab, one: Applicant, limits = LIMITS): Promise<Admission> {
-  const [admission] = await admit(redis, { gateway: "gw", limits }, [one]);
-  if (admission === undefined) throw new Error("one applicant should get one answer");
-  return admission;
-}
-
 /** The outage guard of a worker to which Redis has always answered. */
 export function steady(): OutageGuard {
   return new OutageGuard(60_000, performance.now());
@@ -182,19 +219,6 @@ export function addressOf({ lane }: { readonly lane: Lane }, request: string): R
   return { bucket: lane.bucket, model: lane.model, tenant: DEFAULT_TENANT, request };
 }
 
-/** Gives a request an error as its outcome, from outside of any worker. */
-export function giveError(lab: Lab, request: string, body: string, ttlMs = 1_000, evenSealed = false) {
-  return giveOutcome(lab.redis, addressOf(lab, request), { kind: "error", body: Buffer.from(body) }, ttlMs, evenSealed);
-}
-
-export function outcomeFields(lab: Lab, request: string): Promise<Record<string, string>> {
-  return lab.redis.hgetall(outcomeKey(addressOf(lab, request)));
-}
-
-export function logOf(lab: Lab, request: string): Promise<string[]> {
-  return lab.redis.lrange(logKey(addressOf(lab, request)), 0, -1);
-}
-
 /** Takes all that is ready now. */
 export async function take(queue: LaneQueue): Promise<Delivery[]> {
   const { redis, consumer, lane } = queue;
@@ -216,19 +240,4 @@ let runs = 0;
 
 export function put(text: string): StateChange {
   return { action: "put", version: `v${runs++}`, checkpoint: Buffer.from(text) };
-}
-
-/** The name of the checkpoint that the sequence goes on from; "" and "!" stand for none. */
-export async function currentVersion({ redis, lane }: Pick<Lab, "redis" | "lane">, sequence = SEQUENCE) {
-  return (await factsOf(redis, lane, sequence))?.at ?? "";
-}
-
-/** The checkpoint that the sequence goes on from. */
-export async function currentState(lab: Pick<Lab, "redis" | "lane">, sequence = SEQUENCE): Promise<string | null> {
-  return lab.redis.get(versionKey(lab.lane, sequence, await currentVersion(lab, sequence)));
-}
-
-/** The keys of all checkpoints that a sequence has in Redis. */
-export function statesOf({ redis, lane }: Pick<Lab, "redis" | "lane">, sequence = SEQUENCE): Promise<string[]> {
-  return redis.keys(versionKey(lane, sequence, "*"));
 }

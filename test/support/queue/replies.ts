@@ -14,7 +14,7 @@ import { settle } from "../../../worker/lane/settle.js";
 import { States } from "../../../worker/sequence/states.js";
 import { silentLog } from "../silent.js";
 import { until } from "../until.js";
-import { addressOf, admit, applicant, LIMITS, repliesOf, result, secret, take, type Lab } from "./lab.js";
+import { admit, applicant, result, secret, take, type Lab, LIMITS } from "./lab.js";
 
 export const GATEWAY = "gw";
 
@@ -52,7 +52,7 @@ export class WaitingGateway {
   }
 
   expect(request: string, deadlineMs = 600_000): Expected {
-    return this.pending.expect({ address: addressOf(this.#lab, request), outcomeTtlMs: 60_000, deadlineMs });
+    return this.pending.expect({ address: this.#lab.addressOf(request), outcomeTtlMs: 60_000, deadlineMs });
   }
 
   /**
@@ -101,7 +101,7 @@ export class AnsweringWorker {
     const publish = (subject: string, message: Buffer) => {
       if (!this.loses(message)) bus.publish(subject, message);
     };
-    this.#replies = repliesOf(lab, { ...bus, publish, isUp: () => this.believesInNats || bus.isUp() });
+    this.#replies = lab.repliesOf({ ...bus, publish, isUp: () => this.believesInNats || bus.isUp() });
     this.#beating = this.#replies.beatWhileOpen(this.#stop.signal);
   }
 
