@@ -109,6 +109,7 @@ export const otherNames: readonly string[] = [
   "BATON_MANY",
   "BATON_RECORD",
   "BATON_SEED",
+  "BATON_SUITE",
   "BATON_TEST_CLOCK",
   "BATON_URL",
 ];

@@ -242,7 +242,7 @@ const wrong: [what: object | string, words: RegExp][] = [
   [{ ...weekdays, start_at: "tomorrow" }, /start_at must be a time/],
   [{ ...weekdays, end_at: "2020-01-01T00:00:00Z" }, /end_at must not lie in the past/],
   [{ ...weekdays, start_at: later(3 * DAY), end_at: later(2 * DAY) }, /end_at must not lie before start_at/],
-  [{ job, every: 60_000, end_at: later(30_000) }, /none of its times/],
+  [{ job, every: DAY, end_at: later(DAY / 2) }, /none of its times/],
   [{ ...weekdays, limit: 0 }, /limit must be/],
   [{ ...weekdays, limit: "9" }, /'limit'/],
   [{ ...weekdays, colour: "blue" }, /unknown member 'colour'/],
