@@ -14,11 +14,7 @@ const LINES = 300;
 const MOST_LINES = 32;
 const endpoint = "/v2/models/simple/infer" as "/v1/completions";
 
-const served = useFleet({
-  jobs: 1,
-  models: ["simple"],
-  env: { BATON_TENANT_HEADER: "x-tenant", BATON_BUCKETS: "1" },
-});
+const served = useFleet({ jobs: 1, models: ["simple"], env: { BATON_TENANT_HEADER: "x-tenant", BATON_BUCKETS: "1" } });
 
 const clientOf = (tenant: string) =>
   new OpenAI({

@@ -21,7 +21,7 @@ const FULL_MS = full ? 90_000 : 1_500;
 const TIMEOUT_MS = 300_000;
 const endpoint = "/v2/models/simple/infer" as "/v1/completions";
 
-const served = useFleet({ jobs: 1, models: ["simple"], env: { BATON_WEBHOOK_ALLOW: "127.0.0.0/8" } });
+const served = useFleet({ jobs: 1, models: ["simple"] });
 
 describe("a Redis that is full", () => {
   let receiver: Receiver;

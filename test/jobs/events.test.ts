@@ -13,11 +13,7 @@ const served = useFleet({
   jobs: 1,
   models: ["simple", "picky", "accumulate", "gen-cheap", "echo-int32"],
   direct: true,
-  env: {
-    BATON_TENANT_HEADER: "x-tenant",
-    BATON_BUCKETS: "4",
-    BATON_SECRETS_KEY: SECRETS_KEY,
-  },
+  env: { BATON_TENANT_HEADER: "x-tenant", BATON_BUCKETS: "4", BATON_SECRETS_KEY: SECRETS_KEY },
   jobsEnv: { BATON_WEBHOOK_RETRY_MS: "100,200", BATON_LOG_LEVEL: "debug" },
 });
 

@@ -98,7 +98,8 @@ const STARTED_TOGETHER = 8;
 export async function startFleet(plan: FleetPlan): Promise<Fleet> {
   const unbuilt = process.env["BATON_BUILD_FAILED"];
   const { gateways: gatewayCount = 1, workers: workerCount = 1, jobs: jobsCount = 0 } = plan;
-  if (unbuilt !== undefined && gatewayCount + workerCount + jobsCount > 0) throw new Error(`nothing to start: ${unbuilt}`);
+  if (unbuilt !== undefined && gatewayCount + workerCount + jobsCount > 0)
+    throw new Error(`nothing to start: ${unbuilt}`);
   const { leaseMs = 1_000, models, direct = false, flags = () => [], programs = () => undefined } = plan;
   const folder = plan.folder ?? mkdtempSync(join(tmpdir(), "baton-test-"));
   const undo: (() => Promise<unknown> | void)[] = [];
