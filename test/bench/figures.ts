@@ -52,11 +52,7 @@ const stepFigures: readonly Wanted<StepRound>[] = [
     goal: "≥ 0.6 (0.8 later)",
     of: ({ fleet, bareAtFleetBatch }) => ratio(fleet?.stepsPerSecond, bareAtFleetBatch?.stepsPerSecond),
   },
-  {
-    name: "fleet ÷ BullMQ",
-    goal: "≥ 8",
-    of: ({ fleet, bull }) => ratio(fleet?.stepsPerSecond, bull?.stepsPerSecond),
-  },
+  { name: "fleet ÷ BullMQ", goal: "≥ 8", of: ({ fleet, bull }) => ratio(fleet?.stepsPerSecond, bull?.stepsPerSecond) },
   {
     name: "lstm-128, 64 connections: CPU of all servers, µs/step",
     goal: "≤ 200",

@@ -1,9 +1,8 @@
-import type { Redis } from "ioredis";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { encodeRequestId } from "#shared/queue/address.js";
 import { logKey } from "#shared/queue/keys.js";
-import { BUCKETS } from "../support/fleet/buckets.js";
+import { BUCKETS } from "../support/fleet/profile.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { until } from "../support/until.js";
 import { baton, startBaton, type Ended, type Running } from "./baton.js";
@@ -18,12 +17,6 @@ const tale = [
   "--temperature",
   "0",
 ];
-
-let redis: Redis;
-beforeAll(() => {
-  redis = served.fleet.redis.connect();
-});
-afterAll(() => redis.disconnect());
 
 interface Broken {
   /** The request's public id. */
@@ -59,7 +52,7 @@ async function inTheMiddle(
 
 /** The public ids of all requests that have begun to answer. */
 async function begun(): Promise<string[]> {
-  const keys = await redis.keys("log:*");
+  const keys = await served.redis.keys("log:*");
   return keys.flatMap((key) => {
     const request = key.slice(key.lastIndexOf(":") + 1);
     const places = Array.from({ length: BUCKETS }, (_, bucket) => ({ bucket, model, tenant: DEFAULT_TENANT, request }));

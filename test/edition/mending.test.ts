@@ -12,7 +12,7 @@ const WHOLE = 1_100;
 const served = useFleet({ models: ["accumulate"], configs: { accumulate: patient }, env: buckets(1), direct: true });
 
 it("tells the client of the one that was broken", { timeout: 120_000 }, async () => {
-  const redis = served.fleet.redis.connect();
+  const { redis } = served;
   const answered: Said[] = [];
   const start = async (sequence: number) => {
     const said = await add(served.url, { sequence, value: 1, start: true }, 100_000);
@@ -31,5 +31,4 @@ it("tells the client of the one that was broken", { timeout: 120_000 }, async ()
 
   await expect.poll(() => answered).toHaveLength(1);
   expect(await broken).toMatchObject({ status: 500, code: "request_lost" });
-  redis.disconnect();
 });

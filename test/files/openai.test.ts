@@ -71,16 +71,12 @@ describe("OpenAI's client", () => {
 
   it("keeps a file that somebody uses", async () => {
     const { id } = await client(0).files.create({ file: await toFile(Buffer.from("{}"), "a"), purpose: "batch" });
-    const redis = served.fleet.redis.connect();
-    try {
-      await redis.zadd(`{files}:users:default:${id}`, Date.now() + 3_600_000, "batch_1");
-      await expect(client(0).files.delete(id)).rejects.toThrow(ConflictError);
-      await redis.zrem(`{files}:users:default:${id}`, "batch_1");
-      // Who has died without releasing it uses it for a while, and no longer.
-      await redis.zadd(`{files}:users:default:${id}`, Date.now() - 1_000, "batch_2");
-      await client(0).files.delete(id);
-    } finally {
-      redis.disconnect();
-    }
+    const { redis } = served;
+    await redis.zadd(`{files}:users:default:${id}`, Date.now() + 3_600_000, "batch_1");
+    await expect(client(0).files.delete(id)).rejects.toThrow(ConflictError);
+    await redis.zrem(`{files}:users:default:${id}`, "batch_1");
+    // Who has died without releasing it uses it for a while, and no longer.
+    await redis.zadd(`{files}:users:default:${id}`, Date.now() - 1_000, "batch_2");
+    await client(0).files.delete(id);
   });
 });

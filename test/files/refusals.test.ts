@@ -1,6 +1,5 @@
 /** What a gateway refuses of files, in OpenAI's form, and what it leaves behind then: nothing. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Redis } from "ioredis";
+import { beforeEach, describe, expect, it } from "vitest";
 import { within } from "#shared/retry.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { messagesIn } from "./objects.js";
@@ -26,11 +25,6 @@ const file = (text: string | Buffer, name = "a.jsonl"): Part => ({ field: "file"
 const of = (tenant: string) => ({ "x-tenant": tenant });
 const large = Buffer.alloc(11 * MIB, "x");
 
-let redis: Redis;
-beforeAll(() => {
-  redis = served.fleet.redis.connect();
-});
-afterAll(() => redis.disconnect());
 beforeEach(async () => {
   for (const tenant of ["one", "two"]) {
     const list = await fetch(`${served.url}/v1/files`, { headers: of(tenant) });
@@ -43,7 +37,7 @@ beforeEach(async () => {
 /** Nothing is kept, and nothing is counted. */
 async function nothingIsLeft(): Promise<void> {
   await until(async () => (await messagesIn(served.fleet.nats.url)) === 0, 5_000);
-  await until(async () => (await redis.keys("{files}:*")).length === 0, 5_000);
+  await until(async () => (await served.redis.keys("{files}:*")).length === 0, 5_000);
 }
 
 describe("an upload", () => {
@@ -182,11 +176,11 @@ describe("a file", () => {
   it("is gone when its time has passed, before anybody has removed it", async () => {
     const { body } = await upload(served.url, formOf([purpose, file("x")]), of("one"));
     const { id } = body as { id: string };
-    await redis.hset(`{files}:file:one:${id}`, "expires", "1");
+    await served.redis.hset(`{files}:file:one:${id}`, "expires", "1");
     for (const path of [`/v1/files/${id}`, `/v1/files/${id}/content`]) {
       expect((await fetch(served.url + path, { headers: of("one") })).status).toBe(404);
     }
     expect(await (await fetch(`${served.url}/v1/files`, { headers: of("one") })).json()).toMatchObject({ data: [] });
-    await redis.hset(`{files}:file:one:${id}`, "expires", "99999999999999");
+    await served.redis.hset(`{files}:file:one:${id}`, "expires", "99999999999999");
   });
 });

@@ -2,8 +2,7 @@
  * What jobs that wait may take, and what becomes of those that are due where there is no room for
  * them, or nobody who serves their model.
  */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Redis } from "ioredis";
+import { describe, expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { accepted, ask, ended, simpleBody, standing, submit } from "./ask.js";
 
@@ -25,11 +24,6 @@ const red = { "x-tenant": "red" };
 const later = (delay: number, more: object = {}) => ({ infer: simpleBody(1), delay, ...more });
 const remove = (id: string, tenant: Record<string, string>) =>
   ask(`${served.url}/v2/jobs/${id}`, { method: "DELETE", headers: tenant });
-let redis: Redis;
-beforeAll(() => {
-  redis = served.fleet.redis.connect();
-});
-afterAll(() => redis.disconnect());
 
 describe("jobs that wait", () => {
   it("have a limit for each tenant, and one in bytes for all, which refusals name", async () => {
@@ -51,11 +45,11 @@ describe("jobs that wait", () => {
 
   it("are not taken by a Redis that is full, which is said, and those that are there stay", async () => {
     const { id } = await accepted(served.url, "simple", later(HOUR), blue);
-    await redis.config("SET", "maxmemory", "1");
+    await served.redis.config("SET", "maxmemory", "1");
     const full = await submit(served.url, "simple", later(HOUR), blue);
     expect(full).toMatchObject({ status: 503, body: { code: "unavailable" } });
     expect((await remove(id, blue)).body).toMatchObject({ state: "cancelled" });
-    await redis.config("SET", "maxmemory", "0");
+    await served.redis.config("SET", "maxmemory", "0");
   });
 
   it("come again where the queue is full when they are due, until their deadlines", async () => {
@@ -80,12 +74,14 @@ describe("jobs that wait", () => {
     const url = `${served.url}/v2/models/simple/versions/1/jobs`;
     const { body } = await ask(url, { body: later(1_500), headers: blue });
     expect(body).toMatchObject({ state: "scheduled", version: "1" });
-    const key = await redis.keys("job:*").then((keys) => keys.find((one) => one.includes(body.id.slice(4, 26))) ?? "");
+    const key = await served.redis
+      .keys("job:*")
+      .then((keys) => keys.find((one) => one.includes(body.id.slice(4, 26))) ?? "");
     // As if the version had been another one.
-    await redis.hset(
+    await served.redis.hset(
       key,
       "options",
-      (await redis.hget(key, "options"))?.replace('"version":"1"', '"version":"9"') ?? "",
+      (await served.redis.hget(key, "options"))?.replace('"version":"1"', '"version":"9"') ?? "",
     );
     const end = await standing(served.url, body.id, ({ state }) => state === "failed", blue);
     expect(end).toMatchObject({ attempts_made: 0, error: { code: "unknown_model" } });

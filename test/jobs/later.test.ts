@@ -3,18 +3,12 @@
  * with two jobs processes, each of which might queue a job that is due.
  */
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Redis } from "ioredis";
+import { describe, expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { accepted, ask, ended, simpleBody, standing, submit, type Body } from "./ask.js";
 
 const served = useFleet({ gateways: 2, jobs: 2, models: ["simple", "picky", "accumulate"], direct: true });
 const other = () => served.fleet.urls[1] ?? "";
-let redis: Redis;
-beforeAll(() => {
-  redis = served.fleet.redis.connect();
-});
-afterAll(() => redis.disconnect());
 
 const HOUR = 3_600_000;
 const inFuture = (ms: number) => new Date(Date.now() + ms).toISOString();
@@ -27,8 +21,8 @@ const step = (sequence: number, value: number, start = false) => ({
 });
 const remove = (id: string) => ask(`${served.url}/v2/jobs/${id}`, { method: "DELETE" });
 /** How many jobs wait, and their bytes, as it is counted. */
-const counted = async () => (await redis.hget("load:all", "later")) ?? "0 0";
-const timers = () => redis.zcard("{jobs}:due:delayed");
+const counted = async () => (await served.redis.hget("load:all", "later")) ?? "0 0";
+const timers = () => served.redis.zcard("{jobs}:due:delayed");
 
 describe("a job that is run later", () => {
   it("is scheduled until then, and then runs as any other", async () => {
@@ -120,8 +114,8 @@ describe("a job that is run later", () => {
     for (let i = 0; i < 5; i++)
       views.push(await accepted(served.url, "simple", { infer: simpleBody(i), delay: 2_000 }));
     await expect.poll(timers).toBeGreaterThanOrEqual(5);
-    const keys = await redis.keys("{jobs}:due:*");
-    await redis.unlink(keys);
+    const keys = await served.redis.keys("{jobs}:due:*");
+    await served.redis.unlink(keys);
     const ends = await Promise.all(views.map(({ id }) => ended(other(), id)));
     expect(ends.map(({ state, attempts_made: made }) => [state, made])).toEqual(views.map(() => ["completed", 1]));
   });
@@ -181,6 +175,6 @@ describe("a job that is tried more than once", () => {
 
 describe("what waits", () => {
   it("is nothing in the end, and nothing is counted", async () => {
-    await expect.poll(async () => [await counted(), await redis.zcard("later:all")]).toEqual(["0 0", 0]);
+    await expect.poll(async () => [await counted(), await served.redis.zcard("later:all")]).toEqual(["0 0", 0]);
   });
 });

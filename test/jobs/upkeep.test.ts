@@ -8,7 +8,6 @@ const served = useFleet({
   jobs: 1,
   models: ["accumulate"],
   configs: { accumulate: "max_batch_size: 8 sequence_batching { max_sequence_idle_microseconds: 2000000 }" },
-  env: { BATON_WEBHOOK_ALLOW: "127.0.0.0/8" },
   direct: true,
 });
 

@@ -1,9 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { tokenRecord } from "#shared/contract/generation.js";
 import { logKey, outcomeKey } from "#shared/queue/keys.js";
 import { cancelRequest } from "#shared/queue/cancel.js";
-import { appendTokens } from "#shared/queue/work/append-tokens.js";
 import { commit } from "#shared/queue/work/commit.js";
 import { IDLE_MS, finalRecord, put, record, result, streaming, useLab, type Lab } from "../support/queue/lab.js";
 
@@ -19,16 +17,7 @@ describe("cancelRequest", () => {
   it("gives a stream its final record and the request its outcome, for the same time", async () => {
     await lab.admitStream("r1");
     const { entry } = await lab.takeOne();
-    const append = {
-      lane: lab.lane,
-      entry,
-      tenant: DEFAULT_TENANT,
-      request: "r1",
-      first: 0,
-      records: [record(0), record(1)],
-      final: false,
-    };
-    await appendTokens(streaming(lab.queue), [append]);
+    await lab.append(entry, "r1", [record(0), record(1)]);
     const given = await cancel(lab);
     const log = await lab.logOf("r1");
     expect(given).toEqual({ said: "given", last: { record: Buffer.from(log[2] ?? ""), labels: [] } });
@@ -91,16 +80,7 @@ describe("cancelRequest", () => {
   it("leaves a stream alone that has its final record", async () => {
     await lab.admitStream("r1");
     const { entry } = await lab.takeOne();
-    const append = {
-      lane: lab.lane,
-      entry,
-      tenant: DEFAULT_TENANT,
-      request: "r1",
-      first: 0,
-      records: [finalRecord(0)],
-      final: true,
-    };
-    await appendTokens(streaming(lab.queue), [append]);
+    await lab.append(entry, "r1", [finalRecord(0)], true);
     expect(await cancel(lab)).toEqual({ said: "sealed" });
     expect(await lab.logOf("r1")).toEqual([finalRecord(0)]);
     expect(await lab.outcomeFields("r1")).not.toHaveProperty("kind");
@@ -110,16 +90,7 @@ describe("cancelRequest", () => {
     const late = { ...cancelled, code: "expired", message: "too late", unlessBegun: true } as const;
     await lab.admitStream("r1");
     const { entry } = await lab.takeOne();
-    const append = {
-      lane: lab.lane,
-      entry,
-      tenant: DEFAULT_TENANT,
-      request: "r1",
-      first: 0,
-      records: [record(0)],
-      final: false,
-    };
-    expect(await appendTokens(streaming(lab.queue), [append])).toEqual(["appended"]);
+    expect(await lab.append(entry, "r1", [record(0)])).toEqual(["appended"]);
     const before = await lab.outcomeFields("r1");
     expect(await cancel(lab, late)).toEqual({ said: "begun" });
     expect(await lab.logOf("r1")).toEqual([record(0)]);
@@ -133,16 +104,7 @@ describe("cancelRequest", () => {
     const { entry } = await lab.takeOne();
     const late = { ...cancelled, code: "expired", message: "too late", unlessBegun: true } as const;
     expect(await cancel(lab, late)).toMatchObject({ said: "given" });
-    const append = {
-      lane: lab.lane,
-      entry,
-      tenant: DEFAULT_TENANT,
-      request: "r1",
-      first: 0,
-      records: [record(0)],
-      final: false,
-    };
-    expect(await appendTokens(streaming(lab.queue), [append])).toEqual(["ended"]);
+    expect(await lab.append(entry, "r1", [record(0)])).toEqual(["ended"]);
     expect(await lab.logOf("r1")).toHaveLength(1);
   });
 
@@ -164,16 +126,7 @@ describe("cancelRequest", () => {
     const delivery = await lab.takeOne();
     await cancel(lab);
     await lab.redis.pexpire(logKey(lab.addressOf("r1")), 1_000);
-    const append = {
-      lane: lab.lane,
-      entry: delivery.entry,
-      tenant: DEFAULT_TENANT,
-      request: "r1",
-      first: 0,
-      records: [record(0)],
-      final: false,
-    };
-    expect(await appendTokens(streaming(lab.queue), [append])).toEqual(["ended"]);
+    expect(await lab.append(delivery.entry, "r1", [record(0)])).toEqual(["ended"]);
     expect(await commit(streaming(lab.queue), [result(delivery, { action: "keep" })], undefined)).toEqual([
       "superseded",
     ]);

@@ -28,10 +28,7 @@ describe("a job", () => {
   const job = (request: string, labels?: object): Applicant => ({
     ...applicant(lab.lane, request, request),
     outcomeTtlMs: 600_000,
-    job: {
-      keptMs: 5_000,
-      record: { type: "infer", options: options(labels), shown: "{}", body },
-    },
+    job: { keptMs: 5_000, record: { type: "infer", options: options(labels), shown: "{}", body } },
   });
   const again = (name: string, was: string, request: string): Applicant => ({
     ...applicant(lab.lane, request, request),

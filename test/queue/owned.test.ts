@@ -111,9 +111,7 @@ describe("giveOutcome", () => {
   });
 
   it("says when there is no such request", async () => {
-    expect(await lab.giveError("none", "a")).toEqual({
-      said: "unknown",
-    });
+    expect(await lab.giveError("none", "a")).toEqual({ said: "unknown" });
   });
 
   it("leaves the sequence as it stands", async () => {

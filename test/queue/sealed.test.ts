@@ -89,16 +89,7 @@ describe("a sealed request", () => {
     const delivery = await lab.takeOne();
     const error = { code: "invalid_argument" as const, message: "the prompt is too long" };
     const final = record(0, { final: true, reason: "error", error });
-    const append = {
-      lane: lab.lane,
-      entry: delivery.entry,
-      tenant: DEFAULT_TENANT,
-      request: "r1",
-      first: 0,
-      records: [final],
-      final: true,
-    };
-    expect(await appendTokens(streaming(lab.queue), [append])).toEqual(["appended"]);
+    expect(await lab.append(delivery.entry, "r1", [final], true)).toEqual(["appended"]);
     expect(await commitSealed(lab.queue, delivery, { action: "keep" })).toEqual(["committed"]);
     const { kind, body } = storeOutcome({ kind: "error", ...error });
     expect(await lab.outcomeFields("r1")).toMatchObject({ kind, body: body.toString() });
@@ -203,16 +194,7 @@ describe("readProgress", () => {
     const deliveries = await lab.take();
     const [, open, sealed, ended] = deliveries;
     if (!open || !sealed || !ended) throw new Error("four should be ready");
-    const append = {
-      lane: lab.lane,
-      entry: open.entry,
-      tenant: DEFAULT_TENANT,
-      request: "open",
-      first: 0,
-      records: [record(0)],
-      final: false,
-    };
-    await appendTokens(streaming(lab.queue), [append]);
+    await lab.append(open.entry, "open", [record(0)]);
     for (const delivery of [sealed, ended]) await seal(lab.queue, delivery);
     await commitSealed(lab.queue, ended, { action: "keep" });
     expect(await states("new", "open", "sealed", "ended", "none")).toEqual([
@@ -238,16 +220,7 @@ describe("readProgress", () => {
     expect(first).toBeLessThanOrEqual(await now());
     await expect.poll(now).toBeGreaterThan(first + 1);
     expect(await since()).toBe(first);
-    const append = {
-      lane: lab.lane,
-      entry: delivery.entry,
-      tenant: DEFAULT_TENANT,
-      request: "r1",
-      first: 0,
-      records: [record(0)],
-      final: false,
-    };
-    await appendTokens(streaming(lab.queue), [append]);
+    await lab.append(delivery.entry, "r1", [record(0)]);
     const second = await since();
     expect(second).toBeGreaterThan(first);
     expect(await since()).toBe(second);

@@ -9,7 +9,7 @@ describe("an idle sequence", () => {
 
   it("is gone when its time is up, state and all: START is wanted again", async () => {
     await ask(served.url, "chain", step(1, 1, { start: true }));
-    const redis = served.fleet.redis.connect();
+    const { redis } = served;
     const { name, live, lane, state } = await sequenceIn(redis, "chain", "u1");
     const [seconds] = await redis.time();
     const lapses = (await factsOf(redis, lane, name))?.lapses ?? 0;
@@ -20,15 +20,13 @@ describe("an idle sequence", () => {
     await expect.poll(() => redis.exists(state)).toBe(0);
     expect(await factsOf(redis, lane, name)).toBeUndefined();
     expect(await redis.zscore(live, name)).toBeNull();
-    redis.disconnect();
     expect(await ask(served.url, "chain", step(1, 2))).toMatchObject({ status: 400, code: "sequence_start_required" });
   });
 
   it("fails loudly when its checkpoint alone is gone, and never goes on from zero", async () => {
     await ask(served.url, "chain", step(2, 1, { start: true }));
-    const redis = served.fleet.redis.connect();
+    const { redis } = served;
     await redis.del((await sequenceIn(redis, "chain", "u2")).state);
-    redis.disconnect();
     // The worker that made the state still has it in memory; the other one must refuse. Whichever
     // takes the step, the answer is never a wrong one.
     const reference = [
@@ -42,13 +40,12 @@ describe("an idle sequence", () => {
 
   it("is refused when its checkpoint was spoiled, by a worker that never saw it", async () => {
     await ask(served.url, "chain", step(4, 1, { start: true }));
-    const redis = served.fleet.redis.connect();
+    const { redis } = served;
     const { state } = await sequenceIn(redis, "chain", "u4");
     const frame = await redis.getBuffer(state);
     if (frame === null) throw new Error("no checkpoint");
     frame.writeUInt8(frame.readUInt8(frame.length - 1) ^ 1, frame.length - 1);
     await redis.set(state, frame, "KEEPTTL");
-    redis.disconnect();
     await Promise.all(served.fleet.workers.map((worker) => worker.restart()));
     expect(await ask(served.url, "chain", step(4, 2))).toMatchObject({ status: 500, code: "state_corrupt" });
     expect(await ask(served.url, "chain", step(4, 3))).toMatchObject({ status: 400, code: "sequence_start_required" });

@@ -7,7 +7,12 @@ import { WebhookClient, type WebhookView } from "../support/jobs/webhooks.js";
 import { silentLog } from "../support/silent.js";
 import { TENANT_HEADER } from "../edition/sequences/ask.js";
 
-const served = useFleet({ workers: 0, models: [], env: { BATON_TENANT_HEADER: TENANT_HEADER }, direct: true });
+const served = useFleet({
+  workers: 0,
+  models: [],
+  env: { BATON_TENANT_HEADER: TENANT_HEADER, BATON_WEBHOOK_ALLOW: "" },
+  direct: true,
+});
 let count = 0;
 const newClient = () => new WebhookClient(served.url, { [TENANT_HEADER]: `tenant-${count++}` });
 const EVENTS = ["sequence.expired"];

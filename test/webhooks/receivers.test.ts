@@ -3,7 +3,6 @@
  * keeps the others waiting.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Redis } from "ioredis";
 import { webhookKeys } from "#shared/queue/keys.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { noteExpiries, Receiver, verified, WebhookClient } from "../support/jobs/webhooks.js";
@@ -17,22 +16,19 @@ const served = useFleet({
   workers: 0,
   jobs: 1,
   models: [],
-  env: { BATON_TENANT_HEADER: TENANT_HEADER, BATON_WEBHOOK_ALLOW: "127.0.0.0/8", BATON_SECRETS_KEY: SECRETS_KEY },
+  env: { BATON_TENANT_HEADER: TENANT_HEADER, BATON_SECRETS_KEY: SECRETS_KEY },
   jobsEnv: { BATON_WEBHOOK_RETRY_MS: "100,200", BATON_WEBHOOK_TIMEOUT_MS: "1200", BATON_LOG_LEVEL: "debug" },
   direct: true,
 });
 
 describe("a receiver (F33)", () => {
   let receiver: Receiver;
-  let redis: Redis;
   let count = 0;
   let tenant = "";
   beforeAll(async () => {
     receiver = await Receiver.start();
-    redis = served.fleet.redis.connect();
   });
   afterAll(async () => {
-    redis.disconnect();
     await receiver.dispose();
   });
   /** Of a tenant of each test's own. */
@@ -51,7 +47,7 @@ describe("a receiver (F33)", () => {
   const deliverTo = async (url: string) => {
     const client = newClient();
     const { id, secret } = await client.register(url);
-    await noteExpiries(redis, tenant);
+    await noteExpiries(served.redis, tenant);
     await expect.poll(async () => (await client.deliveries()).length).toBe(1);
     return { client, id, secret, delivery: await ended(client) };
   };
@@ -115,7 +111,7 @@ describe("a receiver (F33)", () => {
         const name = `failing-${i}`;
         const client = new WebhookClient(served.url, { [TENANT_HEADER]: name });
         await client.register(url);
-        await noteExpiries(redis, name);
+        await noteExpiries(served.redis, name);
         await expect.poll(async () => (await client.deliveries()).length).toBe(1);
         return ended(client);
       }),
@@ -154,7 +150,7 @@ describe("a receiver (F33)", () => {
     const client = newClient();
     const hanging = await client.register(receiver.url("/hang"));
     const prompt = await client.register(receiver.url("/prompt"));
-    await noteExpiries(redis, tenant, MESSAGES);
+    await noteExpiries(served.redis, tenant, MESSAGES);
     await expect.poll(() => new Set(receiver.at("/prompt").map(({ id }) => id)).size).toBe(MESSAGES);
     const pending = await client.deliveries(`?webhook=${hanging.id}&state=pending&limit=100`);
     expect(pending.length).toBeGreaterThan(MESSAGES / 2);
@@ -203,7 +199,7 @@ describe("a receiver (F33)", () => {
     });
     const client = newClient();
     await client.register(url);
-    await noteExpiries(redis, tenant);
+    await noteExpiries(served.redis, tenant);
     await expect.poll(async () => (await client.deliveries())[0]?.attempts.length).toBe(1);
     const [delivery] = await client.deliveries();
     const message = delivery?.id ?? "";
@@ -211,7 +207,8 @@ describe("a receiver (F33)", () => {
       await client.ask("POST", `/deliveries/${message}/replay`);
       await expect.poll(async () => (await client.deliveries())[0]?.attempts.length).toBe(i);
     }
-    const runs = async () => (await redis.keys("{jobs}:deliveries:msg_*")).filter((key) => key.includes(message));
+    const runs = async () =>
+      (await served.redis.keys("{jobs}:deliveries:msg_*")).filter((key) => key.includes(message));
     await expect.poll(async () => (await runs()).length).toBe(1);
     // A minute may end meanwhile.
     const statuses: number[] = [];
@@ -232,18 +229,18 @@ describe("a receiver (F33)", () => {
     });
     const client = newClient();
     await client.register(url);
-    await noteExpiries(redis, tenant);
+    await noteExpiries(served.redis, tenant);
     await expect.poll(async () => (await client.deliveries())[0]?.attempts.length).toBe(1);
     const message = (await client.deliveries())[0]?.id ?? "";
     isDown = false;
     // As a failover of the master that has BullMQ's keys leaves it, an hour later.
-    const lost = (await redis.keys("{jobs}:deliveries:msg_*")).filter((key) => key.includes(message));
+    const lost = (await served.redis.keys("{jobs}:deliveries:msg_*")).filter((key) => key.includes(message));
     expect(lost).toHaveLength(1);
     for (const key of lost) {
-      await redis.del(key);
-      await redis.zrem("{jobs}:deliveries:delayed", key.slice("{jobs}:deliveries:".length));
+      await served.redis.del(key);
+      await served.redis.zrem("{jobs}:deliveries:delayed", key.slice("{jobs}:deliveries:".length));
     }
-    await redis.zadd(webhookKeys.pending, 1, `${tenant}:${message}`);
+    await served.redis.zadd(webhookKeys.pending, 1, `${tenant}:${message}`);
     await expect.poll(async () => (await client.deliveries())[0]?.state, { timeout: 40_000 }).toBe("delivered");
     expect(receiver.at("/lost")).toHaveLength(2);
   });
@@ -255,20 +252,20 @@ describe("a receiver (F33)", () => {
     });
     const client = newClient();
     const { id } = await client.register(url);
-    await noteExpiries(redis, tenant);
+    await noteExpiries(served.redis, tenant);
     await expect.poll(async () => (await client.deliveries())[0]?.attempts.length).toBe(1);
     const message = (await client.deliveries())[0]?.id ?? "";
-    const kept = (await redis.hget(webhookKeys.webhooks(tenant), id)) ?? "";
-    await redis.hset(webhookKeys.webhooks(tenant), id, JSON.stringify({ of: "another version" }));
+    const kept = (await served.redis.hget(webhookKeys.webhooks(tenant), id)) ?? "";
+    await served.redis.hset(webhookKeys.webhooks(tenant), id, JSON.stringify({ of: "another version" }));
     await client.ask("POST", `/deliveries/${message}/replay`);
     const job = async () => {
-      const keys = await redis.keys("{jobs}:deliveries:msg_*");
-      return redis.hgetall(keys.find((key) => key.includes(message)) ?? "");
+      const keys = await served.redis.keys("{jobs}:deliveries:msg_*");
+      return served.redis.hgetall(keys.find((key) => key.includes(message)) ?? "");
     };
     await expect.poll(async () => Number((await job())["atm"] ?? 0)).toBeGreaterThan(2);
     const traces = JSON.parse((await job())["stacktrace"] ?? "[]") as unknown[];
     expect(traces).toHaveLength(1);
-    await redis.hset(webhookKeys.webhooks(tenant), id, kept);
+    await served.redis.hset(webhookKeys.webhooks(tenant), id, kept);
     await expect.poll(async () => (await client.deliveries())[0]?.attempts.length).toBe(2);
   });
 
@@ -280,7 +277,8 @@ describe("a receiver (F33)", () => {
     for (const text of shown) expect(text).not.toMatch(/whsec_|sealed:/);
     const bare = secret.slice("whsec_".length);
     const kept: string[] = [];
-    for (const key of await redis.keys("*")) kept.push((await redis.dumpBuffer(key))?.toString("latin1") ?? "");
+    for (const key of await served.redis.keys("*"))
+      kept.push((await served.redis.dumpBuffer(key))?.toString("latin1") ?? "");
     expect(kept.some((dump) => dump.includes(id))).toBe(true);
     expect(kept.filter((dump) => dump.includes(bare))).toEqual([]);
     const lines = [...served.fleet.jobs, ...served.fleet.gateways.map(({ member }) => member)].flatMap(

@@ -15,7 +15,7 @@ const served = useFleet({
       `max_sequence_idle_microseconds: ${IDLE_US}`,
     ),
   },
-  env: { BATON_TENANT_HEADER: TENANT_HEADER, BATON_WEBHOOK_ALLOW: "127.0.0.0/8" },
+  env: { BATON_TENANT_HEADER: TENANT_HEADER },
   direct: true,
 });
 const client = (tenant = "acme") => new WebhookClient(served.url, { [TENANT_HEADER]: tenant });

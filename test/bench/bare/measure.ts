@@ -68,11 +68,5 @@ await serveJob(async ({ model, batch, expected, warmupMs, measureMs }: BareJob, 
   const { user, system } = process.cpuUsage(cpuBefore);
   const steps = runs.length * batch;
   const { checked, wrong } = check;
-  return {
-    stepsPerSecond: steps / seconds,
-    runMs: percentiles(runs),
-    cpuUs: (user + system) / steps,
-    checked,
-    wrong,
-  };
+  return { stepsPerSecond: steps / seconds, runMs: percentiles(runs), cpuUs: (user + system) / steps, checked, wrong };
 });

@@ -22,11 +22,7 @@ export const queueFigures: Figures = [
   },
   { name: "  connections", of: ({ idleWorker }) => idleWorker?.connections },
   { name: "  CPU of Redis, %", of: ({ idleWorker }) => idleWorker?.redisPercent },
-  {
-    name: "16 workers that hold 2048 steps: CPU of Redis, %",
-    most: 3,
-    of: ({ heldSteps }) => heldSteps?.redisPercent,
-  },
+  { name: "16 workers that hold 2048 steps: CPU of Redis, %", most: 3, of: ({ heldSteps }) => heldSteps?.redisPercent },
   { name: "  commands/s", of: ({ heldSteps }) => heldSteps?.callsPerSecond },
   {
     name: "a gateway with 2000 open requests: commands/s",
@@ -49,11 +45,7 @@ export const queueFigures: Figures = [
     of: ({ liveness }) => liveness?.redisPercent,
   },
   { name: "  commands/s", of: ({ liveness }) => liveness?.callsPerSecond },
-  {
-    name: "a look at 100 models × 16 queues: CPU of Redis, µs",
-    most: 100,
-    of: ({ wideRead }) => wideRead?.redisUs,
-  },
+  { name: "a look at 100 models × 16 queues: CPU of Redis, µs", most: 100, of: ({ wideRead }) => wideRead?.redisUs },
   {
     name: "one of 4 workers dead: longest step, ms",
     goal: "lease + 200 = 1200",

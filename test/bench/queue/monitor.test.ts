@@ -4,11 +4,7 @@ import { clientNames, monitored, Tally } from "./monitor.js";
 describe("monitored", () => {
   it("reads who sent what, and counts bytes and not their escapes", () => {
     const line = String.raw`+1763800000.123456 [0 127.0.0.1:40001] "EVALSHA" "0123abcd" "1" "ready:{3}" "a\"b\\c" "\x00\xff\n"`;
-    expect(monitored(line)).toEqual({
-      source: "127.0.0.1:40001",
-      command: "evalsha",
-      argumentBytes: [8, 1, 9, 5, 3],
-    });
+    expect(monitored(line)).toEqual({ source: "127.0.0.1:40001", command: "evalsha", argumentBytes: [8, 1, 9, 5, 3] });
   });
 
   it("knows a script's own command, and one without arguments", () => {

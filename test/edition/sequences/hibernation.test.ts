@@ -32,13 +32,9 @@ const at = (id: number, rest = "") => `accumulate/sequences/${id}${rest}`;
 
 /** The checkpoints of a sequence as they are in Redis. */
 async function stored(id: number): Promise<(Buffer | null)[]> {
-  const redis = served.fleet.redis.connect();
-  try {
-    const keys = await redis.keys(`state:*:accumulate:acme:u${id}@*`);
-    return await Promise.all(keys.map((key) => redis.getBuffer(key)));
-  } finally {
-    redis.disconnect();
-  }
+  const { redis } = served;
+  const keys = await redis.keys(`state:*:accumulate:acme:u${id}@*`);
+  return await Promise.all(keys.map((key) => redis.getBuffer(key)));
 }
 
 const fallAsleep = (id: number, count: number) =>
@@ -128,6 +124,6 @@ it("leave files behind, which are removed when nothing points to them", async ()
   await look(0);
   expect(files().length).toBeLessThan(before);
   expect(files()).toContain(asleep);
-  redis.disconnect();
   expect(await sum(served.url, 9, 1)).toBe(2);
+  redis.disconnect();
 });

@@ -28,9 +28,8 @@ it("expired, before and after it is removed", async () => {
   expect((await ask("GET", served.url, path)).body.step).toBe(1);
   await expect.poll(async () => (await ask("GET", served.url, path)).status).toBe(404);
   expect(await refusal("chain", 1)).toBe("400 sequence_start_required expired");
-  const redis = served.fleet.redis.connect();
+  const { redis } = served;
   await expect.poll(() => redis.keys("seqs:*:chain")).toEqual([]);
-  redis.disconnect();
   expect(await refusal("chain", 1)).toBe("400 sequence_start_required expired");
   expect(await refusal("chain", 2)).toBe("400 sequence_start_required never_started");
 });

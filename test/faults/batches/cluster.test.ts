@@ -22,7 +22,7 @@ let receiver: Receiver;
 beforeAll(async () => {
   const store = await clusterStore();
   receiver = await Receiver.start();
-  const env = { BATON_BUCKETS: "16", BATON_WEBHOOK_ALLOW: "127.0.0.0/8" };
+  const env = { BATON_BUCKETS: "16" };
   const flags = (member: string) => (member.startsWith("jobs") ? ["--import", TWO_DAYS_AHEAD] : []);
   fleet = await startFleet({ jobs: 2, models: ["simple"], store, env, flags });
   await fleet.whenServing(60_000);

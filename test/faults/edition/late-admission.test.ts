@@ -18,7 +18,7 @@ const served = useFleet({
 });
 
 it("takes effect once", { timeout: 90_000 }, async () => {
-  const redis = served.fleet.redis.connect();
+  const { redis } = served;
   const redisMs = async () => {
     const [seconds, micros] = await redis.time();
     return Number(seconds) * 1_000 + Number(micros) / 1_000;
@@ -36,5 +36,4 @@ it("takes effect once", { timeout: 90_000 }, async () => {
   await until(async () => (await redisMs()) > expiredAt, 60_000);
   await stalled.deliver();
   expect(await step(0)).toMatchObject({ status: 200, output: 42 });
-  redis.disconnect();
 });

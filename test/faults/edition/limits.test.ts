@@ -138,12 +138,7 @@ describe("a limit of 10 requests of a model", () => {
 describe("limits in bytes", () => {
   const LARGE = 200_000;
   const SMALL = 60_000;
-  const served = useFleet(
-    planOf({
-      BATON_QUEUE_BYTES: String(5 * LARGE),
-      BATON_TOTAL_QUEUE_BYTES: String(6 * LARGE),
-    }),
-  );
+  const served = useFleet(planOf({ BATON_QUEUE_BYTES: String(5 * LARGE), BATON_TOTAL_QUEUE_BYTES: String(6 * LARGE) }));
   let redis: Redis;
   beforeAll(() => void (redis = served.fleet.redis.connect()));
   afterAll(() => redis.disconnect());

@@ -54,10 +54,9 @@ describe("a new version that joins while sequences live", () => {
   });
 
   it("leaves nothing to clear up while both are served", async () => {
-    const redis = served.fleet.redis.connect();
+    const { redis } = served;
     const { settled, version } = registryKeys;
     await expect.poll(async () => (await redis.get(settled)) === (await redis.get(version))).toBe(true);
-    redis.disconnect();
   });
 
   it("serves those that start now", async () => {
@@ -141,7 +140,7 @@ describe("a version whose last worker leaves work behind", () => {
   const served = useFleet({ ...plan, configs: { accumulate: patient } });
 
   it("gets all of it answered at once, in words", { timeout: 90_000 }, async () => {
-    const redis = served.fleet.redis.connect();
+    const { redis } = served;
     const waiting = sequences.map((sequence) => add(served.url, { sequence, value: 1, start: true }, 50_000));
     await expect.poll(() => queued(redis)).toBe(sequences.length);
     const second = makeSecondRepository(join(served.fleet.folder, "second"), models, { as: "2" });
@@ -153,7 +152,6 @@ describe("a version whose last worker leaves work behind", () => {
     const again = await Promise.all(sequences.map((sequence) => add(served.url, { sequence, value: 1, start: true })));
     expect(again.map(({ output, version }) => [output, version])).toEqual(sequences.map(() => [100, "2"]));
     expect(await queued(redis)).toBe(0);
-    redis.disconnect();
   });
 });
 

@@ -3,8 +3,7 @@
  * gone or keeps nothing, a client that reads nothing, and what time does.
  */
 import { get } from "node:http";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Redis } from "ioredis";
+import { describe, expect, it } from "vitest";
 import { within } from "#shared/retry.js";
 import { resourcesOf } from "../../support/fleet/resources.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";
@@ -20,11 +19,6 @@ const LARGE = full ? 1_000 : 64;
 const GROWTH_BYTES = 160 * MIB;
 
 const served = useFleet({ gateways: 2, workers: 0, jobs: 1, models: [], direct: true });
-let redis: Redis;
-beforeAll(() => {
-  redis = served.fleet.redis.connect();
-});
-afterAll(() => redis.disconnect());
 
 const small = formOf([
   { field: "purpose", text: "batch" },
@@ -33,7 +27,8 @@ const small = formOf([
 const idOf = ({ body }: { readonly body: unknown }) => (body as { readonly id: string }).id;
 /** As if the time had come at which upkeep looks at every file. */
 const makeAllDue = async () => {
-  for (const member of await redis.zrange("{files}:due", "0", "-1")) await redis.zadd("{files}:due", "1", member);
+  for (const member of await served.redis.zrange("{files}:due", "0", "-1"))
+    await served.redis.zadd("{files}:due", "1", member);
 };
 
 async function rssOf(pid: number): Promise<number> {
@@ -118,7 +113,7 @@ describe("files", () => {
     const kept = idOf(await upload(served.url, small));
     const expiring = idOf(await upload(served.url, small));
     const used = idOf(await upload(served.url, small));
-    await redis.zadd(`{files}:users:default:${used}`, Date.now() + 3_600_000, "batch_1");
+    await served.redis.zadd(`{files}:users:default:${used}`, Date.now() + 3_600_000, "batch_1");
     const before = await messagesIn(served.fleet.nats.url);
     const sent = beginUpload(url);
     sent.write(Buffer.alloc(8 * MIB, "x"));
@@ -126,10 +121,10 @@ describe("files", () => {
     await member.kill();
     sent.destroy();
     await member.start();
-    await redis.hset(`{files}:file:default:${expiring}`, "expires", "1");
+    await served.redis.hset(`{files}:file:default:${expiring}`, "expires", "1");
     // What has not expired is not due; so it is as if time had passed for the others alone.
-    const names = await redis.zrange("{files}:due", "0", "-1");
-    for (const name of names) if (!name.endsWith(kept)) await redis.zadd("{files}:due", "1", name);
+    const names = await served.redis.zrange("{files}:due", "0", "-1");
+    for (const name of names) if (!name.endsWith(kept)) await served.redis.zadd("{files}:due", "1", name);
     const objects = await readUntil(
       () => objectsIn(served.fleet.nats.url),
       (found) => !found.some(({ name }) => name === expiring),
@@ -141,9 +136,9 @@ describe("files", () => {
     expect(there).not.toContain(expiring);
     // A chunk and a description of each that is kept, and nothing of the one that was broken off.
     await until(async () => (await messagesIn(served.fleet.nats.url)) === 2 * objects.length);
-    await redis.zrem(`{files}:users:default:${used}`, "batch_1");
+    await served.redis.zrem(`{files}:users:default:${used}`, "batch_1");
     await makeAllDue();
-    await until(async () => (await redis.hlen("{files}:sums")) === 0);
+    await until(async () => (await served.redis.hlen("{files}:sums")) === 0);
     expect(await messagesIn(served.fleet.nats.url)).toBe(0);
   });
 
@@ -170,7 +165,7 @@ describe("files", () => {
 });
 
 async function makeAllDueBut(id: string): Promise<void> {
-  for (const name of await redis.zrange("{files}:due", "0", "-1")) {
-    if (!name.endsWith(id)) await redis.zadd("{files}:due", "1", name);
+  for (const name of await served.redis.zrange("{files}:due", "0", "-1")) {
+    if (!name.endsWith(id)) await served.redis.zadd("{files}:due", "1", name);
   }
 }

@@ -3,7 +3,6 @@
  * kept. What is past the limits is refused in words, what was accepted is answered, and all of it
  * is drained without a hand; a client of another tenant beside it notices nothing.
  */
-import type { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Member } from "../../support/fleet/member.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";
@@ -38,7 +37,6 @@ describe("a flood against a small Redis", () => {
       BATON_RESULT_BYTES: String(16 * MiB),
     },
   });
-  let redis: Redis;
   let flooded: Member;
   let peakBytes = 0;
   const stop = new AbortController();
@@ -48,8 +46,7 @@ describe("a flood against a small Redis", () => {
   const asked = new Map<string, readonly Asked[]>();
 
   beforeAll(async () => {
-    redis = served.fleet.redis.connect();
-    await redis.config("SET", "maxmemory", String(REDIS_BYTES));
+    await served.redis.config("SET", "maxmemory", String(REDIS_BYTES));
     flooded = nth(served.fleet.workers, 0);
     await served.fleet.addWorker({ BATON_MODELS: "simple" });
   });
@@ -57,7 +54,6 @@ describe("a flood against a small Redis", () => {
     stop.abort();
     await Promise.all(watching);
     await beside?.stop();
-    redis.disconnect();
   });
 
   const urlOf = (i: number) => served.fleet.urls[i % 2] ?? "";
@@ -103,7 +99,7 @@ describe("a flood against a small Redis", () => {
 
   async function watchMemory(): Promise<void> {
     while (!stop.signal.aborted) {
-      const used = Number(/used_memory:(\d+)/.exec(await redis.info("memory"))?.[1]);
+      const used = Number(/used_memory:(\d+)/.exec(await served.redis.info("memory"))?.[1]);
       peakBytes = Math.max(peakBytes, used);
       await pause(50);
     }
@@ -173,7 +169,7 @@ describe("a flood against a small Redis", () => {
       const said = [...new Set(some.map((one) => one.said))];
       expect([part, said]).toEqual([part, ["200"]]);
     }
-    await expect.poll(() => redis.keys("open:*"), { timeout: PATIENCE_MS }).toEqual([]);
+    await expect.poll(() => served.redis.keys("open:*"), { timeout: PATIENCE_MS }).toEqual([]);
     const parts = [...asked].map(([part, some]) => `${part} ${p99(some)} ms of ${some.length}`);
     process.stdout.write(
       `flood: the client beside it waited (p99) ${parts.join(", ")}; ` +

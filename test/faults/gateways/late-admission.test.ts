@@ -21,7 +21,7 @@ async function add(value: number, start: boolean): Promise<{ status: number; sum
 }
 
 it("takes effect once", { timeout: 60_000 }, async () => {
-  const redis = served.fleet.redis.connect();
+  const { redis } = served;
   const outcomes = async () => (await redis.keys("out:*")).length;
   expect(await add(20, true)).toEqual({ status: 200, sum: 20 });
   // Outcomes that nobody can ask for again are swept away.
@@ -38,5 +38,4 @@ it("takes effect once", { timeout: 60_000 }, async () => {
   await expect.poll(outcomes).toBeLessThan(2);
   await stalled.deliver();
   expect(await add(0, false)).toEqual({ status: 200, sum: 42 });
-  redis.disconnect();
 });

@@ -30,7 +30,7 @@ const served = useFleet({
   workers: 2,
   jobs: 2,
   models: ["simple", "picky", "gen-cheap"],
-  env: { BATON_BUCKETS: "4", BATON_WEBHOOK_ALLOW: "127.0.0.0/8" },
+  env: { BATON_BUCKETS: "4" },
   jobsEnv: { BATON_WEBHOOK_RETRY_MS: Array(40).fill(500).join(","), BATON_DELIVERY_LIMIT: "20000" },
 });
 

@@ -84,12 +84,11 @@ describe("jobs that wait", () => {
   });
 
   it("run once although a jobs process is blocked past its locks while they are due", HOLDS, async () => {
-    const redis = served.fleet.redis.connect();
+    const { redis } = served;
     const jobs = await delayed(UNTIL_DUE_MS, 5 * JOBS);
     // It has timers in hand then, which the other one takes over, and replies that it has not read.
     const areLeft = async () => (await redis.zcard("{jobs}:due:delayed")) + (await redis.llen("{jobs}:due:wait")) > 0;
     while ((await redis.llen("{jobs}:due:active")) < 40 && (await areLeft()));
-    redis.disconnect();
     const [one] = served.fleet.jobs;
     process.kill(one?.process.pid ?? 0, "SIGUSR2");
     await expectOnce(jobs);

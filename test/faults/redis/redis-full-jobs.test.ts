@@ -4,7 +4,6 @@
  * goes on once there is room.
  */
 import OpenAI, { toFile } from "openai";
-import type { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { accepted, ask, ended, simpleBody, type Body } from "../../jobs/ask.js";
 import { ended as endedBatch, inferLine, linesOf } from "../../support/batches/batches.js";
@@ -22,33 +21,30 @@ const FULL_MS = full ? 90_000 : 1_500;
 const TIMEOUT_MS = 300_000;
 const endpoint = "/v2/models/simple/infer" as "/v1/completions";
 
-const served = useFleet({ jobs: 1, models: ["simple"], env: { BATON_WEBHOOK_ALLOW: "127.0.0.0/8" } });
+const served = useFleet({ jobs: 1, models: ["simple"] });
 
 describe("a Redis that is full", () => {
-  let redis: Redis;
   let receiver: Receiver;
   let openai: OpenAI;
   beforeAll(async () => {
-    redis = served.fleet.redis.connect();
     receiver = await Receiver.start();
     openai = new OpenAI({ baseURL: `${served.url}/v1`, apiKey: "none", maxRetries: 0 });
   });
   afterAll(async () => {
-    redis.disconnect();
     await receiver.dispose();
   });
   afterEach(free);
 
   const readiness = async () => (await fetch(`${served.url}/v2/health/ready`)).status;
   async function fill(): Promise<void> {
-    await redis.setrange("ballast", (16 << 20) - 1, "x");
-    const used = Number(/used_memory:(\d+)/.exec(await redis.info("memory"))?.[1]);
-    await redis.config("SET", "maxmemory", String(used - (8 << 20)));
+    await served.redis.setrange("ballast", (16 << 20) - 1, "x");
+    const used = Number(/used_memory:(\d+)/.exec(await served.redis.info("memory"))?.[1]);
+    await served.redis.config("SET", "maxmemory", String(used - (8 << 20)));
     await expect.poll(readiness).toBe(400);
   }
   async function free(): Promise<void> {
-    await redis.config("SET", "maxmemory", "0");
-    await redis.del("ballast");
+    await served.redis.config("SET", "maxmemory", "0");
+    await served.redis.del("ballast");
     await expect.poll(readiness).toBe(200);
   }
   const upload = async (name: string, lines: number) => {

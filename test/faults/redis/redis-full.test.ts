@@ -2,8 +2,7 @@
  * A Redis that is full takes no requests, and the gateway says so; what it holds is run and
  * answered without a hand, also by workers that start or connect anew meanwhile.
  */
-import type { Redis } from "ioredis";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { useFleet } from "../../support/fleet/use-fleet.js";
 import { queued } from "../../support/queued.js";
 import { nth } from "../pace.js";
@@ -12,15 +11,10 @@ const WAITING = 18;
 
 describe("a Redis that is full while requests wait", () => {
   const served = useFleet({ models: ["simple"] });
-  let redis: Redis;
   let waiting: Promise<Response>[];
-  beforeAll(() => {
-    redis = served.fleet.redis.connect();
-  });
-  afterAll(() => redis.disconnect());
   afterEach(async () => {
-    await redis.config("SET", "maxmemory", "0");
-    await redis.del("ballast");
+    await served.redis.config("SET", "maxmemory", "0");
+    await served.redis.del("ballast");
     await expect.poll(() => readiness("ready")).toBe(200);
   });
 
@@ -38,13 +32,13 @@ describe("a Redis that is full while requests wait", () => {
   /** Queues requests that no worker takes yet, and then fills Redis. */
   async function fill(): Promise<void> {
     waiting = Array.from({ length: WAITING }, (_, n) => infer(n));
-    await expect.poll(() => queued(redis)).toBe(WAITING);
+    await expect.poll(() => queued(served.redis)).toBe(WAITING);
     expect(await readiness("ready")).toBe(200);
     // No request is sent meanwhile: the gateway finds out by itself.
-    await redis.setrange("ballast", (16 << 20) - 1, "x");
-    const used = Number(/used_memory:(\d+)/.exec(await redis.info("memory"))?.[1]);
-    await redis.config("SET", "maxmemory", String(used - (8 << 20)));
-    await expect(redis.set("more", "1")).rejects.toThrow(/^OOM/);
+    await served.redis.setrange("ballast", (16 << 20) - 1, "x");
+    const used = Number(/used_memory:(\d+)/.exec(await served.redis.info("memory"))?.[1]);
+    await served.redis.config("SET", "maxmemory", String(used - (8 << 20)));
+    await expect(served.redis.set("more", "1")).rejects.toThrow(/^OOM/);
     await expect.poll(() => readiness("ready")).toBe(400);
   }
 
@@ -55,7 +49,7 @@ describe("a Redis that is full while requests wait", () => {
       const { outputs } = (await answer.json()) as { outputs: { name: string; data: number[] }[] };
       expect(outputs.find(({ name }) => name === "OUTPUT0")?.data).toEqual(Array(16).fill(2 * n));
     }
-    expect(await queued(redis)).toBe(0);
+    expect(await queued(served.redis)).toBe(0);
     expect(await readiness("ready")).toBe(400);
   }
 
@@ -72,7 +66,7 @@ describe("a Redis that is full while requests wait", () => {
     await worker().start();
     await expectDrained();
 
-    await redis.del("ballast");
+    await served.redis.del("ballast");
     await expect.poll(() => readiness("ready")).toBe(200);
     await expect.poll(() => logged("redis takes writes again: ready")).toHaveLength(1);
     expect((await infer(1)).status).toBe(200);
@@ -89,10 +83,10 @@ describe("a Redis that is full while requests wait", () => {
   it("is drained though it has forgotten its scripts and groups", { timeout: 120_000 }, async () => {
     await worker().kill();
     await fill();
-    await redis.script("FLUSH");
-    for (const key of await redis.keys("ready:*")) {
-      const groups = (await redis.xinfo("GROUPS", key)) as unknown[][];
-      for (const group of groups) await redis.xgroup("DESTROY", key, String(group[group.indexOf("name") + 1]));
+    await served.redis.script("FLUSH");
+    for (const key of await served.redis.keys("ready:*")) {
+      const groups = (await served.redis.xinfo("GROUPS", key)) as unknown[][];
+      for (const group of groups) await served.redis.xgroup("DESTROY", key, String(group[group.indexOf("name") + 1]));
     }
     await worker().start();
     await expectDrained();

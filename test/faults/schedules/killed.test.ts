@@ -2,8 +2,7 @@
  * Schedules whose gateways, workers, jobs processes and redis-server are killed, and whose keys of
  * BullMQ are deleted: each time makes one job at most, each job has one effect, and they go on.
  */
-import type { Redis } from "ioredis";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { nth, pause, repeatedly } from "../pace.js";
 import { ask, ended, type Body } from "../../jobs/ask.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";
@@ -13,14 +12,6 @@ const served = useFleet({ gateways: 2, workers: 2, jobs: 2, models: ["accumulate
 
 const SCHEDULES = process.env["BATON_FULL"] === undefined ? 2 : 20;
 const ROUNDS = process.env["BATON_FULL"] === undefined ? 1 : 10;
-
-let redis: Redis;
-beforeAll(() => {
-  redis = served.fleet.redis.connect();
-});
-afterAll(() => {
-  redis.disconnect();
-});
 
 const step = (sequence: number, input: number, start: boolean) => ({
   parameters: { sequence_id: sequence, sequence_start: start },
@@ -41,8 +32,8 @@ async function persist<T>(work: (url: string) => Promise<T>): Promise<T> {
 }
 
 async function deleteQueue(): Promise<void> {
-  const keys = await redis.keys("{jobs}:schedules:*");
-  if (keys.length > 0) await redis.del(...keys);
+  const keys = await served.redis.keys("{jobs}:schedules:*");
+  if (keys.length > 0) await served.redis.del(...keys);
 }
 
 it("make one job for each time, whatever dies", { timeout: 600_000 }, async () => {

@@ -14,7 +14,6 @@ const served = useFleet({
   workers: 0,
   jobs: 2,
   models: [],
-  env: { BATON_WEBHOOK_ALLOW: "127.0.0.0/8" },
   jobsEnv: { BATON_WEBHOOK_RETRY_MS: "100,200,400,800", BATON_WEBHOOK_TIMEOUT_MS: "2000" },
   direct: true,
 });

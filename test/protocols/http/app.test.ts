@@ -134,10 +134,7 @@ describe("the repository", () => {
         { error, code: "invalid_argument" },
       ]);
     }
-    const refusal = {
-      error: "explicit model load / unload is not allowed if polling is enabled",
-      code: "unsupported",
-    };
+    const refusal = { error: "explicit model load / unload is not allowed if polling is enabled", code: "unsupported" };
     expect(await ask("/v2/repository/models/typed/load", "POST")).toEqual([503, refusal]);
     expect(await ask("/v2/repository/models/typed/unload", "POST", "{}")).toEqual([503, refusal]);
     expect(await ask("/v2/repository/r/models/typed/load", "POST")).toEqual([

@@ -9,10 +9,7 @@ import { chatBody, completionBody } from "../../fixtures/requests.js";
 
 const gateway = useGateway({ models: generators });
 
-const bodies = {
-  completions: completionBody,
-  "chat/completions": chatBody,
-} as const;
+const bodies = { completions: completionBody, "chat/completions": chatBody } as const;
 const paths = ["completions", "chat/completions"] as const;
 
 const post = (path: (typeof paths)[number], members: object): Promise<Answer> =>

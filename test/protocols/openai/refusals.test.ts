@@ -109,13 +109,7 @@ describe("a model that is not there", () => {
     const list = await exchange(`${gateway.url}/v1/models`, "", {}, "GET");
     expect(JSON.parse(list.json)).toEqual({
       object: "list",
-      data: ["mute", "talk"].map((id) => ({
-        id,
-        object: "model",
-        created: 0,
-        owned_by: "baton",
-        max_model_len: 4096,
-      })),
+      data: ["mute", "talk"].map((id) => ({ id, object: "model", created: 0, owned_by: "baton", max_model_len: 4096 })),
     });
     const [missing, tensor] = await Promise.all(
       ["x%2F..", "tensor"].map((name) => exchange(`${gateway.url}/v1/models/${name}`, "", {}, "GET")),

@@ -10,7 +10,7 @@ import { readUntil } from "../until.js";
 import { Member } from "./member.js";
 import { RunningProcess } from "./process.js";
 import { startGuardedNats, startNats, type NatsServer } from "./nats.js";
-import { BUCKETS } from "./buckets.js";
+import { profile } from "./profile.js";
 import { freePort } from "./port.js";
 import { Proxy } from "./proxy.js";
 import type { RedisServer } from "./redis.js";
@@ -124,7 +124,6 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
     const [store, nats] = [await starting.store, await starting.nats];
     const [redis] = store.servers;
     const [[gatewayRedis], [workerRedis]] = [store.lines.gatewayRedis, store.lines.workerRedis];
-    const buckets = { BATON_BUCKETS: String(BUCKETS) };
     const lines = { gatewayRedis, workerRedis, nats: await opened(Proxy.start(nats.port)) };
     const natsUrl = direct ? nats.url : `nats://127.0.0.1:${lines.nats.port}`;
     const kills: (() => Promise<unknown>)[] = [];
@@ -134,7 +133,7 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
         name,
         command: process.execPath,
         args: [...flags(name), programs(name) ?? join(root, "dist", entry)],
-        env: { BATON_NATS_URL: natsUrl, ...nats.guard?.env, ...buckets, ...store.env, ...plan.env, ...env },
+        env: { BATON_NATS_URL: natsUrl, ...nats.guard?.env, ...profile, ...store.env, ...plan.env, ...env },
         logFile: join(folder, `${name}.log`),
       };
       const made = new Member(launch, ready);
@@ -172,7 +171,7 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
         name: entry,
         command: process.execPath,
         args: [join(root, "dist", entry)],
-        env: { ...buckets, ...store.env, ...plan.env, ...brokers, BATON_MODEL_REPOSITORY: repository, ...env },
+        env: { ...profile, ...store.env, ...plan.env, ...brokers, BATON_MODEL_REPOSITORY: repository, ...env },
         logFile: join(folder, "launched.log"),
       });
       kills.push(() => started.kill());

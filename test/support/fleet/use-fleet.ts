@@ -1,4 +1,5 @@
 /** One fleet for all tests of a file, started before the first and stopped after the last. */
+import type { Redis } from "ioredis";
 import { afterAll, beforeAll } from "vitest";
 import { startFleet, type Fleet, type FleetPlan } from "./fleet.js";
 
@@ -6,6 +7,8 @@ export interface RunningFleet {
   readonly fleet: Fleet;
   /** Where its first gateway listens. */
   readonly url: string;
+  /** A connection past the lines. It is opened at its first use, and closed with the fleet. */
+  readonly redis: Redis;
 }
 
 /** How long the start may take on a busy machine, from the brokers to models that are ready. */
@@ -13,6 +16,7 @@ const START_TIMEOUT_MS = 120_000;
 
 export function useFleet(plan: FleetPlan): RunningFleet {
   let started: Fleet | undefined;
+  let redis: Redis | undefined;
   const fleet = () => {
     if (started === undefined) throw new Error("the fleet has not been started");
     return started;
@@ -22,6 +26,7 @@ export function useFleet(plan: FleetPlan): RunningFleet {
     await started.whenServing();
   }, START_TIMEOUT_MS);
   afterAll(async () => {
+    redis?.disconnect();
     await started?.dispose();
   });
   return {
@@ -32,6 +37,9 @@ export function useFleet(plan: FleetPlan): RunningFleet {
       const [first] = fleet().urls;
       if (first === undefined) throw new Error("the fleet has no gateway");
       return first;
+    },
+    get redis() {
+      return (redis ??= fleet().redis.connect());
     },
   };
 }

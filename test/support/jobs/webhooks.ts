@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { Webhook } from "standardwebhooks";
 import type { Redis } from "ioredis";
 import { eventsKey } from "#shared/queue/keys.js";
-import { BUCKETS } from "../fleet/buckets.js";
+import { BUCKETS } from "../fleet/profile.js";
 
 export interface Received {
   readonly path: string;

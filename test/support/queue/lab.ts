@@ -21,6 +21,7 @@ import {
 } from "#shared/queue/admission/admit.js";
 import type { Settlement, StateChange } from "#shared/queue/work/settlement.js";
 import type { LaneQueue, ModelQueue } from "#shared/queue/work/lane.js";
+import { appendTokens } from "#shared/queue/work/append-tokens.js";
 import { createGroup } from "#shared/queue/work/create-group.js";
 import { lanesByKey } from "#shared/queue/work/stream.js";
 import { take as takeFrom } from "#shared/queue/work/take.js";
@@ -90,6 +91,12 @@ export class Lab {
 
   takeOne(queue: LaneQueue = this.queue): Promise<Delivery> {
     return takeOne(queue);
+  }
+
+  /** Appends the first records of a request of the default tenant, as the worker that took it. */
+  async append(entry: string, request: string, records: readonly string[], final = false) {
+    const append = { lane: this.lane, entry, tenant: DEFAULT_TENANT, request, first: 0, records, final };
+    return appendTokens(streaming(this.queue), [append]);
   }
 
   /** The address of a request of the lab's lane and of the default tenant. */

@@ -3,7 +3,7 @@ import type { Redis } from "ioredis";
 import { bucketOf } from "#shared/queue/address.js";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { modelTag, versionKey } from "#shared/queue/keys.js";
-import { BUCKETS } from "../fleet/buckets.js";
+import { BUCKETS } from "../fleet/profile.js";
 import { factsOf } from "./facts.js";
 
 /**

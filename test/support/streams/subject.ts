@@ -3,7 +3,7 @@
  * they listen, and nothing else.
  */
 import { connect } from "nats";
-import { BUCKETS } from "../fleet/buckets.js";
+import { BUCKETS } from "../fleet/profile.js";
 import { Signal } from "#shared/signal.js";
 import { logKey, tokenSubject } from "#shared/queue/keys.js";
 import { neverAhead, type StreamViolation } from "./check.js";
