@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, expect, it } from "vitest";
 import { simpleBody } from "../../jobs/ask.js";
+import { root } from "../../support/fleet/root.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";
 import { find, jobsOf, made } from "../../schedules/ask.js";
 
@@ -15,11 +16,17 @@ const folder = mkdtempSync(join(tmpdir(), "baton-clock-"));
 const clock = join(folder, "ahead-ms");
 moveTo("2027-03-27T12:00:00Z");
 const preload = fileURLToPath(new URL("moved-clock.mjs", import.meta.url));
+/** A joined program has a client of Redis of its own, whose clock nothing outside can move. */
+const unjoined: Readonly<Record<string, string>> = {
+  gateway: join(root, "dist/gateway/main.js"),
+  jobs: join(root, "dist/gateway/jobs/main.js"),
+};
 const served = useFleet({
   jobs: 2,
   models: ["simple"],
   env: { BATON_TEST_CLOCK: clock },
   flags: (member) => (member.startsWith("worker") ? [] : ["--import", preload]),
+  programs: (member) => unjoined[member.split("-")[0] ?? ""],
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
