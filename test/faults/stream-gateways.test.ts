@@ -11,7 +11,7 @@ import { seed, streamScale } from "./scale.js";
 import { expectUndisturbed } from "./verdict.js";
 
 const { running, fewerRunning, different, gatewayDrains, tokens, timeoutMs } = streamScale;
-/** Of a stream that is not over when its gateway stops, however busy the machine: it is cancelled. */
+/** Of a stream that is not over when its gateway stops: the test cancels it. */
 const MANY = 4_000;
 /** Who goes on with a stream that is not captured publishes so many of its records again. */
 const PUBLISHED_AGAIN = 16;
