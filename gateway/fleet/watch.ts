@@ -2,8 +2,8 @@
  * What the fleet is right now: its workers and the models that they serve, and whether Redis takes
  * requests at all. Redis is asked four times a second for the fleet's version, with one plain
  * command, and only where that is another one is the fleet read again: with many workers and many
- * gateways, more would cost too much. At least once a second, and as long as something is amiss
- * four times, it is also asked who is late, and whether it takes writes.
+ * gateways, more would cost too much. At least once a second it is also asked who is late, and
+ * whether it takes writes; four times a second as long as something is amiss.
  */
 import type { Logger } from "pino";
 import type { Pin } from "#shared/queue/address.js";

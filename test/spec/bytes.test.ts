@@ -143,7 +143,7 @@ describe("strings", () => {
   it("that a model makes itself for its next step: a NUL fails the step, and the state stays", async () => {
     await step("picks", { start: true }, Buffer.from("first"));
     const { status, error } = await step("picks", {}, Buffer.from("unused"), true);
-    expect([status, error]).toEqual([500, expect.stringContaining("state output 'NEXT' holds a NUL byte")]);
+    expect([status, error]).toEqual([500, expect.stringContaining("'NEXT', whose string 0 holds a NUL byte")]);
     expect((await step("picks", {}, Buffer.from("last"))).elements[0]?.toString()).toBe("first");
   });
 

@@ -59,7 +59,7 @@ export async function execute(model: ServingModel, batch: readonly Held[], limit
   const lookups = await Promise.all(batch.map(({ state }) => state));
   for (const [i, held] of batch.entries()) {
     const lookup = lookups[i];
-    if (lookup?.kind === "found" && lookup.tensors !== undefined && faultOf(model, lookup.tensors) !== undefined) {
+    if (lookup?.kind === "found" && !fits(model, lookup.tensors)) {
       // A client may have brought it, through a gateway that did not look so closely.
       refused.push(failSequence(held, fixedError("state_corrupt", "unfit")));
     } else if (lookup?.kind === "found") runnable.push({ held, states: lookup.tensors });
@@ -93,9 +93,9 @@ function groupsOf({ states }: ServingModel, runnable: readonly Runnable[]): Iter
   return groups.values();
 }
 
-/** Says why tensors are no state of the model; undefined if they are one. */
-function faultOf({ states, batching }: ServingModel, tensors: readonly Tensor[]): string | undefined {
-  return statesFault(states, batching.batched, tensors);
+/** Whether a state is one that the model may have made; undefined stands for its initial state. */
+function fits({ states, batching }: ServingModel, tensors: readonly Tensor[] | undefined): boolean {
+  return tensors === undefined || statesFault(states, batching.batched, tensors) === undefined;
 }
 
 /**
@@ -221,9 +221,10 @@ function takeApart(
     if (model.states.length === 0) {
       return { delivery, outcome, state: { action: "drop" }, deadReason: undefined, checkpoint: undefined };
     }
-    const next = model.states.map(({ input, output }) => ({ ...part(output), name: input }));
-    const fault = faultOf(model, next);
+    const given = model.states.map(({ output }) => part(output));
+    const fault = statesFault(model.states.map(asOutput), model.batching.batched, given);
     if (fault !== undefined) return modelError(held, `the state for the sequence's next step ${fault}`);
+    const next = model.states.map(({ input }, i) => ({ ...pick(given, i), name: input }));
     const checkpoint = encodeCheckpoint(nameRun(delivery.entry, runs), next);
     if (checkpoint.frame.length > maxStateBytes) {
       return unchanged(
@@ -239,6 +240,11 @@ function takeApart(
       checkpoint,
     };
   });
+}
+
+/** The state as the graph gives it: under the name of its output. */
+function asOutput(state: StateSpec): StateSpec {
+  return { ...state, input: state.output };
 }
 
 function modelError(held: Held, reason: string): Settled {

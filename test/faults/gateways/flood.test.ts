@@ -110,7 +110,8 @@ describe("a flood against a small Redis", () => {
     const sorted = some.map(({ ms }) => ms).sort((a, b) => a - b);
     return Math.round(sorted[Math.floor(sorted.length * 0.99)] ?? 0);
   };
-  const codes = (said: readonly Said[]) => new Set(said.map(({ status, code }) => `${status} ${code ?? ""}`.trim()));
+  const codes = (said: readonly Said[]) =>
+    new Set(said.map(({ status, code, error }) => `${status} ${code ?? (status === 0 ? error : "")}`.trim()));
   const counted = (said: readonly Said[], status: number) => said.filter((one) => one.status === status).length;
 
   it("is refused in words at the limits, and drained", { timeout: floodScale.timeoutMs }, async () => {

@@ -71,7 +71,7 @@ describe("the outbox", () => {
     const facts = { model: "chain", version: "1", sequence: "u1", steps: 1, last: "1790000000000" };
     return lab.redis.xadd(KEY, "*", "t", tenant, "e", type, "d", JSON.stringify(facts));
   };
-  /** All at once, because Redis syncs its file for each piece that it reads, not for each one. */
+  /** Notes all at once: Redis syncs its file for each piece that it reads, not for each command. */
   const noteMany = (count: number, tenant: string) => Promise.all(Array.from({ length: count }, () => note(tenant)));
   const messages = () => new Set(delivered.map(({ message }) => message)).size;
 
