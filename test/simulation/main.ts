@@ -60,6 +60,7 @@ async function main(): Promise<number> {
       simulatedMs += report.simulatedMs;
       requests += report.requests;
       if (values.trace) console.log(report.trace.last().join("\n"));
+      if (done % 100 === 0 && done < runs) console.log(`${done} runs, ${failed} with violations`);
       if (report.violations.length === 0) continue;
       failed++;
       console.log(rendered(report));

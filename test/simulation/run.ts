@@ -21,7 +21,7 @@ import { Clients } from "./load.js";
 import { MODEL } from "./model.js";
 import { planRun, type RunPlan, type Strike } from "./plan.js";
 import type { Process, Setting } from "./process.js";
-import { Scheduler } from "./scheduler.js";
+import { Scheduler, Standstill } from "./scheduler.js";
 import { TIME_KEY } from "./scripts.js";
 import { Server, type Ran } from "./server.js";
 import { Trace } from "./trace.js";
@@ -35,7 +35,6 @@ export interface Report {
   readonly digest: string;
   readonly simulatedMs: number;
   readonly requests: number;
-  readonly events: number;
   readonly plan: RunPlan;
   readonly trace: Trace;
   /** What was still planned where the load has not come to its end; undefined where it has. */
@@ -92,12 +91,18 @@ class Run {
     scheduler.plan(clients.owner, 300, "the load begins", () => {
       void clients.run(load).then(() => (isOver = true));
     });
-    await scheduler.run(durationMs, () => isOver);
-    this.#setting.chaos.calm();
-    this.#trace.note("the plan", "CALM");
-    await scheduler.run(scheduler.now + PATIENCE_MS, () => isOver);
-    const stuck = isOver ? undefined : scheduler.pending();
-    const floor = await this.#quiet(isOver ? QUIET_MS : 0);
+    let stuck: string | undefined;
+    try {
+      await scheduler.run(durationMs, () => isOver);
+      this.#setting.chaos.calm();
+      this.#trace.note("the plan", "CALM");
+      await scheduler.run(scheduler.now + PATIENCE_MS, () => isOver);
+      if (!isOver) stuck = scheduler.pending();
+    } catch (error) {
+      if (!(error instanceof Standstill)) throw error;
+      stuck = error.message;
+    }
+    const floor = await this.#quiet(stuck === undefined ? QUIET_MS : 0);
     for (const process of [...this.#gateways, ...this.#workers, clients]) process.kill();
     return this.#judge(floor, stuck);
   }
@@ -180,7 +185,7 @@ class Run {
     const scheduler = this.#scheduler;
     const until = scheduler.now + ms;
     for (;;) {
-      await scheduler.run(scheduler.now + 1_000);
+      if (ms > 0) await scheduler.run(scheduler.now + 1_000);
       await this.#real.del(TIME_KEY);
       const floor = await readFloor([this.#real]);
       if (isSettled(floor) || scheduler.now >= until) return floor;
@@ -198,7 +203,6 @@ class Run {
       digest: this.#trace.digest(),
       simulatedMs: this.#scheduler.now,
       requests: new Set(events.flatMap((event) => (event.kind === "submit" ? [event.ask.request] : []))).size,
-      events: this.#scheduler.events,
       plan: this.#plan,
       trace: this.#trace,
       stuck,

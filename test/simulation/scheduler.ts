@@ -6,9 +6,9 @@ import type { World } from "#shared/world.js";
 import type { Random } from "../support/fleet/random.js";
 
 interface Event {
-  readonly at: number;
+  at: number;
   /** Events of one moment happen in the order in which they were planned. */
-  readonly order: number;
+  order: number;
   readonly owner: Owner | undefined;
   readonly what: string;
   act: (() => void | Promise<void>) | undefined;
@@ -26,15 +26,18 @@ export class Owner {
   }
 }
 
-/** No run takes so many events; one that does turns in a circle. */
-const MOST_EVENTS = 3_000_000;
+/** Of one moment there are never so many events; where there are, they turn in a circle. */
+const MOST_AT_ONCE = 100_000;
+
+/** Simulated time does not go on, though there is always something to do. */
+export class Standstill extends Error {}
 
 export class Scheduler {
   /** Simulated ms since the run began. */
   now = 0;
-  events = 0;
   readonly #heap: Event[] = [];
   #orders = 0;
+  #atOnce = 0;
 
   /** @returns a function that takes it back */
   plan(owner: Owner | undefined, afterMs: number, what: string, act: () => void | Promise<void>): () => void {
@@ -51,7 +54,11 @@ export class Scheduler {
   thaw(owner: Owner): void {
     const { held = [] } = owner;
     owner.held = undefined;
-    for (const event of held) this.#push({ ...event, at: this.now, order: this.#orders++ });
+    for (const event of held) {
+      event.at = this.now;
+      event.order = this.#orders++;
+      this.#push(event);
+    }
   }
 
   /**
@@ -66,14 +73,15 @@ export class Scheduler {
         return;
       }
       this.#pop();
-      const { owner, act } = event;
+      const { owner, what, act } = event;
       if (act === undefined || owner?.isDead === true) continue;
+      this.#atOnce = event.at === this.now ? this.#atOnce + 1 : 0;
       this.now = event.at;
+      if (this.#atOnce > MOST_AT_ONCE) throw new Standstill(`time stands still: ${what}; ${this.pending()}`);
       if (owner?.held !== undefined) {
         owner.held.push(event);
         continue;
       }
-      if (++this.events > MOST_EVENTS) throw new Error(`the simulation turns in a circle: ${this.pending()}`);
       event.act = undefined;
       await act();
       await allSettled();
