@@ -1,6 +1,6 @@
 /**
- * The settings of every fleet of tests, unless a test says otherwise. The fleet's plan has the lease
- * (`leaseMs`), because its tests wait for takeovers by it.
+ * The settings of every fleet of tests, unless a test says otherwise. The lease is a part of the
+ * fleet's plan (`leaseMs`), because tests wait for takeovers by it.
  */
 
 /** So tests see what goes wrong between buckets, wherever the fleet's Redis is. */
