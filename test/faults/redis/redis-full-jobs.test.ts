@@ -63,10 +63,9 @@ describe("a Redis that is full", () => {
     const file = await upload("lines.jsonl", LINES);
     const small = await upload("small.jsonl", 3);
     const batch = await openai.batches.create({ input_file_id: file.id, endpoint, completion_window: "24h" });
-    const runAt = new Date(Date.now() + 2_500).toISOString();
     const submit = (i: number, options: object) => accepted(url, "simple", { infer: simpleBody(i), ...options });
     const jobs: Body[] = [];
-    for (let i = 0; i < JOBS; i++) jobs.push(await submit(i, i % 2 === 0 ? { run_at: runAt } : { attempts: 3 }));
+    for (let i = 0; i < JOBS; i++) jobs.push(await submit(i, i % 2 === 0 ? { delay: 2_500 } : { attempts: 3 }));
     const cancelled = await submit(0, { delay: 3_600_000 });
     const schedule = await ask(`${url}/v2/models/simple/schedules`, {
       body: { every: 1_000, job: { infer: simpleBody(7) } },
