@@ -10,7 +10,6 @@ const served = useFleet({
   workers: 1,
   jobs: 1,
   models: ["simple"],
-  env: { BATON_WEBHOOK_ALLOW: "127.0.0.0/8" },
   direct: true,
 });
 const own = useReceiver(served);

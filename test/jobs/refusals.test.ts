@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { ask, simpleBody, submit } from "./ask.js";
 
-const served = useFleet({ models: ["simple", "gen-mha", "gen-cheap"], direct: true });
+const served = useFleet({ models: ["simple", "gen-mha", "gen-cheap"], env: { BATON_WEBHOOK_ALLOW: "" }, direct: true });
 
 const infer = simpleBody(1);
 const generate = { text_input: "Once" };
