@@ -30,6 +30,7 @@ const flooding = [fileOf("faults/streams/stream-dropped")];
  * run, as in CI.
  */
 const long = [
+  "simulation/simulation",
   "spec/request-events",
   "batches/batches",
   "schedules/refused",
