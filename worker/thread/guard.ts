@@ -61,7 +61,11 @@ export async function openThread<Asked, Ready, Answer, Told = never>(
   const ready = await new Promise<Ready>((resolve, reject) => {
     thread.on("message", (message: ThreadMessage<Ready, Answer>) => {
       if (message.kind === "ready") return resolve(message.ready);
-      if (message.kind === "failed") return reject(new Error(message.reason));
+      if (message.kind === "failed") {
+        // The thread's exit may come with this message, before anything that awaits the rejection.
+        closing = true;
+        return reject(new Error(message.reason));
+      }
       const question = open.get(message.id);
       open.delete(message.id);
       if (message.kind === "error") return question?.reject(new Error(message.reason));
