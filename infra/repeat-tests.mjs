@@ -5,10 +5,11 @@
  *     node infra/repeat-tests.mjs --runs 12 [--faults] [--beside-load] [--in FOLDER] [--to FILE]
  *                                 [part of a test file's name]
  *
- * FOLDER is on the disk that is to be tested, and FILE gets the lines, too.
+ * FOLDER is on the disk that is to be tested, and FILE gets the lines, too. The output of a run
+ * with failures is kept beside FILE, under its name and the number of the run.
  */
 import { execFileSync, spawn, spawnSync } from "node:child_process";
-import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { parseArgs } from "node:util";
@@ -80,6 +81,7 @@ function runOnce(run) {
   const [, passed = "0", failed = "1"] = /^(\d+) passed, (\d+) failed\n*$/m.exec(lastLine(stdout)) ?? [];
   const skipped = /^(\d+) skipped$/m.exec(stdout)?.[1] ?? "0";
   note(`| ${run} | ${minutes} | ${passed} | ${failed} | ${skipped} | ${failures(report).join("; ") || "–"} |`);
+  if (status !== 0) writeFileSync(`${given.to}.${run}.log`, stdout);
   return status === 0;
 }
 
