@@ -28,9 +28,14 @@ export function checkColumns(root, files) {
   return files.flatMap((path) => {
     if (isScript(path)) return scriptFaults(root, path);
     if (path.endsWith(".md")) return markdownFaults(root, path);
-    const marker = [...MARKERS].find(([end]) => path === end || path.endsWith(`.${end}`) || path.endsWith(`/${end}`));
-    return marker === undefined ? [] : markedFaults(root, path, marker[1]);
+    const marker = markerOf(path);
+    return marker === undefined ? [] : markedFaults(root, path, marker);
   });
+}
+
+/** @param {string} path */
+export function markerOf(path) {
+  return [...MARKERS].find(([end]) => path === end || path.endsWith(`.${end}`) || path.endsWith(`/${end}`))?.[1];
 }
 
 /**
