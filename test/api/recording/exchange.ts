@@ -1,0 +1,49 @@
+/** Sends one request to a gateway byte for byte, and reads the whole answer byte for byte. */
+import { request } from "node:http";
+
+export interface Question {
+  readonly method: string;
+  /** The target of the request, with its query. */
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Bytes and texts are sent as they are, objects as JSON. */
+  readonly body?: Buffer | string | object;
+}
+
+export interface Answer {
+  readonly status: number;
+  /** In the order of their names, without `date`. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+}
+
+/** Longer than any answer of a healthy fleet takes. */
+const PATIENCE_MS = 60_000;
+
+/** @throws Error if the whole answer has not come within a minute */
+export function exchange(url: string, { method, path, headers = {}, body }: Question): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { method, path, headers, agent: false, timeout: PATIENCE_MS }, (response) => {
+      const pieces: Buffer[] = [];
+      response.on("data", (piece: Buffer) => pieces.push(piece));
+      response.on("error", reject);
+      response.on("end", () => {
+        const { date: _, ...rest } = response.headers;
+        const named = Object.entries(rest).map(([name, value]) => [name, String(value)] as const);
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: Object.fromEntries(named.toSorted(([one], [other]) => (one < other ? -1 : 1))),
+          body: Buffer.concat(pieces),
+        });
+      });
+    });
+    sent.on("timeout", () => sent.destroy(new Error(`${method} ${path} was not answered in time`)));
+    sent.on("error", reject);
+    sent.end(bytesOf(body));
+  });
+}
+
+function bytesOf(body: Question["body"]): Buffer {
+  if (Buffer.isBuffer(body)) return body;
+  return Buffer.from(body === undefined || typeof body === "string" ? (body ?? "") : JSON.stringify(body));
+}
