@@ -1,4 +1,4 @@
-/** What a server and its models say of themselves, and Triton's paths that Baton refuses. */
+/** The metadata of a server and its models, and Triton's paths that Baton refuses. */
 import type { Recorder } from "../recording/recorder.js";
 
 const MODELS = ["simple", "accumulate", "chain", "echo-bytes", "tale-gpt", "absent"];

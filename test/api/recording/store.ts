@@ -22,7 +22,7 @@ export async function layoutOf(redis: Redis): Promise<string[]> {
   return [...lines].toSorted();
 }
 
-/** The first word of a key says what kind it is. */
+/** The first word of a key is its kind. */
 function kindOf(key: string): string {
   const end = key.indexOf(":");
   return end === -1 ? key : key.slice(0, end) + wordsLeftOut(key.slice(end));
