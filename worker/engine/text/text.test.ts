@@ -4,8 +4,8 @@ import { uniform } from "../sampling/random.js";
 import { TokenText, type TextOf } from "./text.js";
 
 /**
- * GPT-2's alphabet: bytes that print stand for themselves, the others for characters from U+0100
- * on.
+ * GPT-2's alphabet: printable bytes stand for themselves, and characters from U+0100 stand for the
+ * other bytes.
  */
 const charOfByte = (() => {
   let next = 0x1_00;
@@ -75,7 +75,7 @@ const sentencePiece = tokenizer({
 });
 
 interface Counted extends TextOf {
-  /** The most tokens that were decoded at once. */
+  /** The most tokens in one call of `decode`. */
   widest: number;
 }
 
