@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { judge, worthAsking, type Look, type Missing } from "./judge.js";
 
-/** What is seen of worker b by worker a: whether it is silent, and whether it is connected. */
+/** Worker a's view of worker b: whether b is silent, and whether b is connected. */
 type Seen = "silent and gone" | "silent but there" | "heard of";
 
 const LEASE_MS = 1_000;
