@@ -136,7 +136,7 @@ describe("the repositories of this checkout", () => {
   let folder = "";
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), "baton-judge-"));
-    // Beside the models lie the programs that made them.
+    // Copies the programs that made the models, too, because they lie beside the models.
     cpSync(join(root, "test/fixtures/models"), folder, { recursive: true });
   });
   afterAll(() => rmSync(folder, { recursive: true }));
@@ -145,7 +145,7 @@ describe("the repositories of this checkout", () => {
     ["infra/models", () => join(root, "infra/models")],
     ["test/fixtures/models", () => folder],
   ])("%s asks for nothing in vain", async (_, repository) => {
-    // The tutorial's model has a configuration that is read as another one.
+    // The tutorial's model is left out, because Baton reads its configuration as another one.
     const models = (await scanRepository(repository())).filter(({ name }) => name !== "my_lstm_model");
     expect(models.length).toBeGreaterThan(2);
     expect(models.filter(({ kind }) => kind === "broken")).toEqual([]);
