@@ -15,7 +15,7 @@ import type { GeneratorOptions } from "./protocol.js";
 type CompareOptions = Parameters<typeof openSession>[0] & Pick<GeneratorOptions, "vocabSize" | "tolerance">;
 
 /**
- * @param probed the logits of the model in its own place
+ * @param probed the logits of the model on its own device
  * @returns a warning if only the GPU can run the model, because then there is no comparison
  * @throws LoadError if the logits of a GPU differ from the CPU's
  */

@@ -34,9 +34,9 @@ export interface PrefillTask {
 const INTERRUPTED_BUDGET_FACTOR = 32;
 
 /**
- * Longest pause of the rows that decode, for interrupted streams. After the death of a worker
- * another worker has to compute all of its streams again. A moment's wait for the own streams is
- * better than seconds for the dead worker's.
+ * Longest pause of the rows that decode, for interrupted streams. After the death of a worker,
+ * another worker has to compute all of the dead worker's streams again. Its own streams wait for a
+ * moment, so that the taken streams do not wait for seconds.
  */
 export const MAX_PAUSE_MS = 250;
 /**

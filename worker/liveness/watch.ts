@@ -38,8 +38,8 @@ const AT_ONCE = 8;
 /**
  * Delays after a burial at which the watch looks at the worker again, in ms. A worker that was
  * frozen during a read, or that woke once more before it learned of its burial, may have got
- * entries since. If that worker has died by now, no other process knows of these entries. The
- * reconciler finds entries of a later time.
+ * entries since. If that worker has died by now, no other process knows of these entries. If
+ * entries come after the last look, the reconciler finds them.
  */
 const AGAIN_MS = [1_000, 5_000, 20_000] as const;
 

@@ -31,7 +31,8 @@ export type AxisFinder = (tensor: GraphTensor, known?: Known) => FoundAxis;
  * 3. axis 0, if Triton itself would batch the graph;
  * 4. the only axis of variable size;
  * 5. the axis with the symbol that all tensors share;
- * 6. for a state, the axis of its other tensor; for other tensors, axis 0.
+ * 6. for a state, the axis of its other tensor; for other tensors, the axis of the inputs with as
+ *    many dimensions, which is axis 0 unless a symbol shows another.
  *
  * @param states the inputs and outputs of the states that are known so far
  */

@@ -1,8 +1,8 @@
 /**
  * Fills in absent fields of a configuration from the model's own graph. Triton fills in inputs,
  * outputs and `max_batch_size`; Baton adds states, controls and batch axes. The completion from the
- * directory (complete.ts) has to run before this and once more after this. An explicit
- * `max_batch_size: 0` looks like an absent field, so this may raise the value, as in Triton.
+ * directory (complete.ts) runs before and again after this step. An explicit `max_batch_size: 0`
+ * looks like an absent field, so this step may raise the value, as in Triton.
  */
 import {
   configType,
@@ -28,7 +28,7 @@ export interface CompletionOptions {
 /** The values that Triton uses. */
 export const defaultCompletion: CompletionOptions = { autoComplete: true, defaultMaxBatchSize: 4 };
 
-/** @throws LoadError if the graph cannot do what the configuration asks */
+/** @throws LoadError if the graph does not support the configuration */
 export function completeFromGraph(config: ModelConfig, graph: GraphMetadata, options: CompletionOptions): ModelConfig {
   const { sequence_batching: sequence } = config;
   if (!options.autoComplete) return withAxes(config, new Roles(config, graph, nothing));

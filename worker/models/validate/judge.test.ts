@@ -136,7 +136,7 @@ describe("the repositories of this checkout", () => {
   let folder = "";
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), "baton-judge-"));
-    // Copies the programs that made the models, too, because they lie beside the models.
+    // The copy includes the programs that made the models, because they lie in the same folder.
     cpSync(join(root, "test/fixtures/models"), folder, { recursive: true });
   });
   afterAll(() => rmSync(folder, { recursive: true }));

@@ -1,8 +1,8 @@
 /**
- * How Baton treats each field of a ModelConfig. Baton ignores no field in silence. Some ignored
- * fields could change an answer, the admission of requests, or a promise about time or device.
- * Baton refuses a model that sets such a field. If ignoring a field changes no answer, Baton warns.
- * A test compares this table with the schema, so that a new field needs a verdict.
+ * How Baton treats each field of a ModelConfig. Baton ignores no field in silence. If ignoring a
+ * field could change an answer, the admission of requests, or a promise about time or device, Baton
+ * refuses a model that sets the field. If ignoring a field changes no answer, Baton warns. A test
+ * compares this table with the schema, so that a new field needs a verdict.
  */
 import type { TensorReshape } from "#shared/model/config.js";
 
