@@ -1,7 +1,4 @@
-/**
- * Workers go on from what was done with a sequence as a whole: taken back, doubled, carried into
- * another bucket.
- */
+/** Workers resume a sequence that was rolled back, forked, or carried to another bucket. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { bucketOf, sequenceName } from "#shared/queue/address.js";
