@@ -1,6 +1,6 @@
 /**
- * What a client sees of one job, at a fleet of real processes: it is queued at once, and answers
- * what the path that answers at once would have answered.
+ * A client submits one job to a fleet of real processes: the job is queued at once, and has the
+ * same result as the path that answers at once.
  */
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";

@@ -35,7 +35,7 @@ function countOf(said: readonly Said[], status: number): number {
   return said.filter((one) => one.status === status).length;
 }
 
-/** Freezes the worker meanwhile, so that admitted requests stay in the queue. */
+/** Keeps the worker away meanwhile, so that admitted requests stay in the queue. */
 async function whileHeld<T>({ fleet }: RunningFleet, act: () => Promise<T>): Promise<T> {
   const [worker] = fleet.workers;
   await worker?.kill();
