@@ -110,7 +110,7 @@ export function connectRedis({
   const redis =
     place.kind === "server"
       ? new Redis(place.url, options)
-      : // Bounds the handshake with a frozen primary, because the Sentinels may soon name another primary.
+      : // A frozen primary must not delay the handshake: the Sentinels may name another soon.
         new Redis({ ...options, ...sentinelOptions(place), socketTimeout: COMMAND_TIMEOUT_MS });
   watch(redis, name, log);
   return Object.assign(redis, { durability });
