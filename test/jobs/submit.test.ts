@@ -106,7 +106,7 @@ describe("a job under an Idempotency-Key", () => {
         body: { code: "idempotency_mismatch" },
       });
     }
-    // The same key means something else where the answer is waited for.
+    // The same key means another request if the client waits for the answer.
     const waited = await ask(`${served.url}/v2/models/simple/infer`, { body: simpleBody(9), headers });
     expect(waited.status).toBe(200);
   });

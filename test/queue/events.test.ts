@@ -1,4 +1,4 @@
-/** What scripts note of sequences that idle out, and only where somebody wants to be told. */
+/** Scripts note the sequences that idle out, but only for tenants with a webhook. */
 import { describe, expect, it } from "vitest";
 import {
   acknowledgeEvent,

@@ -7,7 +7,7 @@ import { announcementOf, servedModel } from "../fixtures/served-models.js";
 import { useLab } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
 
-/** What a gateway sees of the model `m`. */
+/** The model `m` in a gateway's view. */
 type Seen = "served" | "queues" | "unknown";
 
 describe("a gateway's view of the fleet", () => {

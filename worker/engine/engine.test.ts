@@ -251,7 +251,7 @@ suite("the engine", () => {
     const expected = await Promise.all(requests.map((one) => alone(decoder, one)));
     const broken: Decoder = {
       ...decoder,
-      // The fault follows one row, whose past is the longest.
+      // The fault follows the row with the longest past.
       forward: (input) =>
         input.steps === 1 && input.lengths.some((length) => length >= 60)
           ? Promise.reject(new Error("no more"))

@@ -8,7 +8,9 @@ const LEASE_MS = 1_000;
 const OWN = "server 1";
 const THEIRS = "server 2";
 
-/** @param at also Redis's time; b beat last at 0, and counts as living for a lease */
+/**
+ * @param at the time on the clock of Redis, too; b beat last at 0, and counts as living for a lease
+ */
 function look(at: number, seen: Seen, given: Partial<Look> = {}, aliveUntil = LEASE_MS): Look {
   return {
     at,

@@ -14,7 +14,7 @@ function open(raw: Json): Encoder {
   return new Encoder(json, controlTokens({ json, config: undefined, templates: [], ids: [] }));
 }
 
-/** The ids that the library itself gives. */
+/** The ids of the library itself. */
 function reference(raw: Json): (text: string) => number[] {
   const library = new Tokenizer(raw, {}) as {
     encode(text: string, options: object): { ids: number[] };
@@ -119,7 +119,7 @@ describe("Encoder", () => {
     ]) {
       expect(nfc.encode(text).length).toBeGreaterThan(length / 4);
     }
-    // The library puts all tokens of a word on the stack, so long words are split before.
+    // The library puts all tokens of a word on the stack, so the encoder splits long words first.
     expect(open(unigram()).encode("k".repeat(length)).length).toBe(length + 1);
   });
 

@@ -8,7 +8,7 @@ function of(weights: Readonly<Record<number, number>>): Candidates {
   return { ids: Int32Array.from(ids), weights: Float64Array.from(Object.values(weights)), count: ids.length };
 }
 
-/** @returns the token that one random number and running sums would draw */
+/** @returns the token that one random number would draw with running sums */
 function bySums({ ids, weights, count }: Candidates, seed: number, index: number): number {
   let total = 0;
   for (let i = 0; i < count; i++) total += weights[i] ?? 0;

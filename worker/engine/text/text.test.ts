@@ -42,7 +42,8 @@ const byteLevel = tokenizer({
 });
 
 /**
- * A tokenizer like Llama 2's: words begin with ▁, and bytes have tokens of their own (10 to 265).
+ * A tokenizer like that of Llama 2: words begin with ▁, and bytes have their own tokens (10 to
+ * 265).
  */
 const sentencePiece = tokenizer({
   model: {

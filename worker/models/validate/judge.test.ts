@@ -11,7 +11,7 @@ import { Verdict, verdicts, type Verdicts } from "./verdicts.js";
 
 const judged = (text: string): string[] => judge(parseTextFormat(modelConfig, Buffer.from(text), "config.pbtxt"));
 
-/** Every field that a configuration may have; a message with a verdict of its own is one field. */
+/** Every field of a configuration; a message with a verdict of its own is one field. */
 function fieldsOf(message: Message, table: Verdicts, path = ""): string[] {
   return [...message.fields].flatMap(([name, { type }]) => {
     const verdict = table[name];
