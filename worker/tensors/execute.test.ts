@@ -74,7 +74,7 @@ function step(entry: string, value: number, state: readonly number[] | undefined
 
 it("stacks only states of one size, so that none gets what is another's", async () => {
   const { model, shapes } = growing();
-  // Five bytes for five rows: as one tensor, they would pass for one byte of each row.
+  // In one tensor, these five bytes would pass for five rows of a byte each.
   const batch = [
     step("a", 1, [7, 7]),
     step("b", 2, []),

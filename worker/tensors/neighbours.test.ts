@@ -47,7 +47,7 @@ function numbersOf(seed: number): (most: number) => number {
 }
 type Draw = ReturnType<typeof numbersOf>;
 
-/** One row's elements in a tensor of the graph, each as bytes. */
+/** The elements of each row in a tensor of the graph, as bytes. */
 function rowsOf({ datatype, shape, data }: PlainTensor, { axis }: Layout): Buffer[][] {
   const size = datatypeBytes[datatype];
   const bytes = Buffer.from(data);
@@ -98,7 +98,7 @@ function modelOf(form: Form, fault?: GraphFault): ServingModel {
       // As in the model's thread, the memory is the only knowledge of the requests.
       const { memory, placed } = place(inputs, new SharedArrayBuffer(0));
       const [xs, ss] = placed.map((one) => rowsOf(viewOf(one, memory), layout)) as [Buffer[][], Buffer[][]];
-      // As in ONNX Runtime, which knows the names and types of its graph's inputs.
+      // As ONNX Runtime, which knows the names and types of the graph's inputs.
       const [x, state] = placed.map(({ name, datatype: type, shape }) => `${name} ${type} ${shape.join()}`);
       if (x !== `X ${datatype} ${placed[1]?.shape.join()}` || !state?.startsWith(`S ${datatype} `)) {
         throw new Error(`unexpected inputs: ${x}; ${state}`);
@@ -200,7 +200,7 @@ function heldOf(entry: string, { x, state }: Member): Held {
   return hold(found, Infinity, { batched: true, shared: new Set() }, lookup);
 }
 
-/** A request's answer and next state, as bytes, or else the code of its error. */
+/** A request's answer and next state, as bytes, or else the error's code. */
 function ending({ outcome, checkpoint }: Settled): string {
   const read = readOutcome(outcome.kind, outcome.body);
   if (read.kind === "error") return read.code;
