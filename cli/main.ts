@@ -63,8 +63,8 @@ async function run(): Promise<ExitCode> {
 }
 
 /**
- * Every other JSON has an error message of its own, so a parse error comes from the gateway's
- * answer.
+ * A parse error that arrives here comes from the gateway's answer, because all other readers of
+ * JSON report their own errors.
  */
 function unreadable(error: unknown): Failure | undefined {
   if (!(error instanceof SyntaxError || error instanceof JsonError)) return undefined;

@@ -143,7 +143,7 @@ export const errorKinds = {
     retry: false,
     texts: { usual: "the Idempotency-Key was used for a different request" },
   },
-  /** The tenant has reached its limit on queued requests. */
+  /** The tenant has reached a limit on queued requests or on their bytes. */
   tenant_limit: { status: 429, retry: true },
   /** The request has ended, and Baton has deleted the result. */
   result_expired: {

@@ -3,7 +3,7 @@
  * in Redis and on NATS. A frame is a KServe v2 body with the binary tensor extension, after the
  * length of its header:
  *
- * u32 LE header length | header (JSON, UTF-8) | raw little-endian tensors, in header order
+ *     u32 LE header length | header (JSON, UTF-8) | raw little-endian tensors, in header order
  *
  * Only Baton's own processes write frames: a gateway validates the client's request before it makes
  * a frame.

@@ -31,9 +31,9 @@ export class Lifecycle {
 }
 
 /**
- * Runs `stop` once and exits 0: at the first SIGTERM or SIGINT, or if the parent process had a
- * channel to this process and goes away. A second signal exits 1 at once, unless it repeats the
- * first: Ctrl-C reaches a whole process group, and a supervisor passes the signal on.
+ * Runs `stop` once and exits 0: at the first SIGTERM or SIGINT, or when a parent process with a
+ * channel to this process goes away. A second signal exits 1 at once, unless it repeats the first:
+ * Ctrl-C reaches a whole process group, and a supervisor passes the signal on.
  */
 export function stopOnSignal(log: Logger, stop: () => Promise<void>): void {
   let stoppingSince: number | undefined;

@@ -29,7 +29,7 @@ const notNow = new RegExp(
 
 /**
  * Whether Redis answers but takes no writes: Redis is full, cannot write to disk, or has too few
- * replicas. Callers then still retry the end of begun work, but not the beginning of new work.
+ * replicas. Callers then still retry calls that finish work, but not calls that begin work.
  */
 export function refusesWrites(error: unknown): boolean {
   return error instanceof Error && error.name === "ReplyError" && /^(OOM|MISCONF|NOREPLICAS)/.test(error.message);

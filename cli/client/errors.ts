@@ -1,13 +1,12 @@
 /**
- * Why a gateway did not do a request: the gateway was unreachable, the connection broke, or the
- * gateway refused.
+ * Why a request failed: the gateway was unreachable, the connection broke, or the gateway refused.
  */
 import { errorKinds, isErrorCode } from "#shared/errors.js";
 import { exitCodes, exitOfStatus, Failure } from "../terminal/exit.js";
 
 /** No answer arrived, or only a part. */
 export class Unreached extends Failure {
-  /** Whether the request reached the gateway, which then may have done the request. */
+  /** Whether the connection was open, so that the gateway may have received the request. */
   readonly begun: boolean;
 
   constructor(message: string, begun: boolean, options?: ErrorOptions) {

@@ -14,8 +14,8 @@ const LONGEST_PAUSE_MS = 2_000;
 export interface Persistence {
   readonly signal: AbortSignal;
   /**
-   * Whether the client has reached the gateway before. If so, the client repeats even the first
-   * failure.
+   * Whether the client has reached the gateway before. If so, the client retries even if the first
+   * connect fails.
    */
   readonly known: boolean;
   /** Called once, after the first failure and before the second attempt. */

@@ -3,7 +3,7 @@
  */
 export const exitCodes = {
   done: 0,
-  /** The request failed, expired, or a client cancelled the request. */
+  /** The request has failed or expired, or a client has cancelled the request. */
   failed: 1,
   usage: 2,
   notFound: 3,

@@ -2,7 +2,7 @@ import { PassThrough } from "node:stream";
 import { expect, it } from "vitest";
 import { Terminal } from "./terminal.js";
 
-/** The output of a terminal or of a file. */
+/** Returns the text on standard output and on standard error, as on a screen or in a file. */
 function printed(isTTY: boolean, json: boolean, print: (terminal: Terminal) => void): [string, string] {
   const streams = [new PassThrough(), new PassThrough()].map((one) => Object.assign(one, { isTTY }));
   const [stdout, stderr] = streams as unknown as [NodeJS.WriteStream, NodeJS.WriteStream];

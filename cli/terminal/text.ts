@@ -42,8 +42,8 @@ export function harmlessJson(json: string): string {
 }
 
 /**
- * Makes text safe for a single line and a column, as in a table. Also replaces characters that turn
- * the direction of writing.
+ * Makes text safe for a single line and a column, as in a table. Also replaces characters that
+ * change the direction of writing.
  */
 export function onOneLine(text: string): string {
   return harmless(text.replaceAll(/[\r\n\t]+/g, " ")).replaceAll(/[\u202a-\u202e\u2066-\u2069]/g, "\ufffd");

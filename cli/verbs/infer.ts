@@ -11,7 +11,7 @@ import { onOneLine, table } from "../terminal/text.js";
 import { readInput } from "./options.js";
 import type { OpenSession } from "./session.js";
 
-/** Elements of an output in the text form; `--json` prints all. */
+/** The most elements of an output to show; `--json` prints all. */
 const SHOWN_ELEMENTS = 16;
 
 export function addInfer(program: Command, open: OpenSession): void {

@@ -12,7 +12,7 @@ import { integer, readInput } from "./options.js";
 import type { OpenSession, Session } from "./session.js";
 
 interface Options {
-  /** Whether an id of digits is a string. */
+  /** Whether to read an id of digits as a string. */
   readonly string?: true;
   readonly step?: number;
   readonly to?: string;

@@ -45,8 +45,8 @@ export async function capture(
   labels: readonly string[],
 ): Promise<number> {
   const feeds: { readonly feed: Feed; readonly next: number }[] = [];
-  // In turn, because this worker asks for all of its streams at a time, and other workers do the
-  // same.
+  // One subject at a time, because a worker captures all of its streams at once, and other workers
+  // do the same.
   for (const feed of feedsOf(address, labels)) {
     feeds.push({ feed, next: ((await lastCaptured(bus, feed))?.index ?? -1) + 1 });
   }

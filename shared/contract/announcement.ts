@@ -83,8 +83,9 @@ export const servedModel = z.object({
   /** Configuration that Baton ignores, because it changes no answer. Absent if empty. */
   warnings: z.array(z.string()).optional(),
   /**
-   * How many requests a worker holds at once, running and ready to run. Such a worker also takes
-   * parked requests (`parking.lua`). Absent: the worker takes no parked requests.
+   * How many requests a worker holds at once, running and ready to run. A worker that announces
+   * this number also takes parked requests (`parking.lua`). Absent: the worker takes no parked
+   * requests.
    */
   takes: z.number().int().positive().optional(),
   /** The device that runs the model. Older workers do not announce it. */

@@ -3,16 +3,16 @@
  * a batch that this gateway waits for, and beats between such messages. NATS is only the fast path:
  * after a lost message the gateway reads Redis. A message is
  *
- * 16 bytes tag | 8 bytes sender | u40 BE channel | u48 BE number | u8 kind | replies
+ *     16 bytes tag | 8 bytes sender | u40 BE channel | u48 BE number | u8 kind | replies
  *
  * and each reply
  *
- * u8 name length | name | u8 kind | u32 LE body length | body
+ *     u8 name length | name | u8 kind | u32 LE body length | body
  *
- * The tag proves that a process of this deployment made the message for this gateway, because any
- * client of NATS can publish on the gateway's subject. The tag is the AES-256-GCM tag over all
- * later bytes, with nothing encrypted. For a body of 16 KB that takes a ninth of the time of
- * HMAC-SHA256.
+ * The tag proves that a process of this deployment made the message for this gateway. Without the
+ * tag, any client of NATS could forge messages on the gateway's subject. The tag is the AES-256-GCM
+ * tag over all later bytes, with nothing encrypted. For a body of 16 KB that takes a ninth of the
+ * time of HMAC-SHA256.
  */
 import { createCipheriv, createHmac, timingSafeEqual } from "node:crypto";
 import type { StoredOutcome } from "./outcome.js";

@@ -1,6 +1,6 @@
 /**
  * Reads JSON's scalars from bytes of valid UTF-8. Reading from the bytes keeps only one copy of a
- * large document in memory. To skip a value checks the value as strictly as to read it.
+ * large document in memory. Skipping a value checks the value as strictly as reading does.
  */
 import { JsonError } from "./error.js";
 

@@ -30,7 +30,7 @@ export interface Bus {
    */
   publish(subject: string, message: Buffer, id?: string): void;
   /**
-   * Publishes a message for a JetStream stream.
+   * Publishes a message, and waits until a JetStream stream has stored the message.
    * @throws Error if the stream does not confirm the message in time
    */
   store(stream: string, subject: string, message: Buffer, id: string): Promise<void>;

@@ -54,8 +54,8 @@ export class RedisClocks {
   }
 
   /**
-   * The clock of the server that has this key now. Without a known server, a clock without a
-   * reading.
+   * The clock of the server that has this key now. If the server is unknown, returns a clock
+   * without a reading.
    */
   of(key: string): RedisClock {
     const server = masterFor(this.#redis, key);

@@ -31,10 +31,10 @@ export function clusterOptions<Options extends NodeOptions>({ username, password
     clusterRetryStrategy: retryStrategy,
     slotsRefreshTimeout: ASK_TIMEOUT_MS,
     // By default the client sends a command again after this time if the connection broke, although
-    // the command may have run. The client still repeats refused commands (MOVED, ASK, TRYAGAIN),
-    // because they have not run.
+    // the command may have run; 0 turns that off. The client still repeats refused commands (MOVED,
+    // ASK, TRYAGAIN), because they have not run.
     retryDelayOnFailover: 0,
-    // Callers wait for a Cluster that is down, each with its own limit.
+    // Off, because callers wait for a Cluster that is down, each with its own limit.
     retryDelayOnClusterDown: 0,
     // Keeps host names: each connect resolves the name, and TLS checks the certificate against the
     // name.
