@@ -14,9 +14,9 @@
 --   then per request:  number of the lane from 1, entry, name of the request, index of the first
 --                      record, FINAL if the last record is the final record, SEEN if the caller has
 --                      appended with LOOK a moment ago, else LOOK; count of records, records...
---   With SEEN the script compares only the length of the log. That cannot show that clients have
---   stopped to want the stream. Any other end of a stream takes the entry from the caller or
---   changes the log (cancel.lua), so the script sees it.
+--   With SEEN the script compares only the length of the log. The length cannot show that no client
+--   wants the stream any more. Any other end of a stream takes the entry from the caller or changes
+--   the log (cancel.lua), so the script sees it.
 --   Returns a word for each request
 --           'appended'  by this call, or by an earlier call
 --           'lost'      the caller no longer owns the entry, or owns it again after another worker

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- begin-round.lua: make the caller the only worker that does a task in this round, such as to
--- reconcile a lane, unless another worker does the task. A full Redis must not stop the repair of
+-- begin-round.lua: make the caller the only worker that does a task in this round, such as
+-- reconciling a lane, unless another worker does the task. A full Redis must not stop the repair of
 -- lost work, hence allow-oom: the key is small, and soon gone.
 --   KEYS[1] key of the task
 --   ARGV[1] consumer   ARGV[2] length of a round, ms

@@ -2,8 +2,8 @@
 -- bury.lua: strike a worker from the living, and open a grave in each lane in which it leaves
 -- entries, so that living workers take them. Callers are a watcher that finds the worker silent, a
 -- supervisor that has seen its process end, a worker that leaves, and a worker that finds a stray.
--- A wrong call costs work but no answer: a commit needs the entry, and a buried worker loses its
--- entries.
+-- A wrong call costs work but no answer: a buried worker can still commit the entries that it owns,
+-- and no others.
 --   KEYS[1] workers zset   KEYS[2] graves zset   KEYS[3] announcements hash
 --   KEYS[4] connections hash   KEYS[5] gone zset   KEYS[6] version   KEYS[7] left set
 --   ARGV[1] worker

@@ -159,7 +159,7 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
   ending.leave(counted)
   remove(lane, name, gone)
 
-  -- All later steps wait behind this step, so their numbers show whether a step waits.
+  -- Every later step waits behind this step, so the numbers show whether a step waits.
   local waiting = seq.next > step and redis.call('LPOP', 'wait:' .. lane.base .. ':' .. name)
   if not waiting and seq.ended ~= '0' then
     noteSequence(lane.base, name, nil)

@@ -2,7 +2,7 @@
 -- group-state.lua: read the facts that show whether all delivered entries are pending, all at the
 -- same moment: counts of two moments would rarely agree under load. A transaction would do, but a
 -- full Redis takes none. Redis's own `lag` would do too, but on 7.0 `lag` stays wrong for ever
--- after the entry that comes next is deleted, as withdraw.lua does.
+-- after a script deletes the entry that comes next, as withdraw.lua does.
 --   KEYS[1] ready stream
 --   ARGV[1] group
 --   Returns {length of the stream, its oldest entry, its newest entry,

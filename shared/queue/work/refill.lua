@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- refill.lua: move parked requests to the ready streams of several lanes, for a worker that has
--- room and finds nothing there. The scripts that make room do so by themselves. This script is for
--- two cases that they cannot see: other workers hold all ready entries for long, or a person has
--- deleted the entries.
+-- room and finds nothing there. Scripts that make room also refill. This script is for two cases
+-- that they cannot see: other workers hold all ready entries for long, or a person has deleted the
+-- entries.
 --   KEYS     ready streams; in a cluster of the same bucket. Last come the counts (load.lua)
 --   ARGV[1] group   then two per lane:  number of its model, how many requests of that model the
 --                                       worker can take
