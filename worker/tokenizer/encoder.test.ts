@@ -14,7 +14,7 @@ function open(raw: Json): Encoder {
   return new Encoder(json, controlTokens({ json, config: undefined, templates: [], ids: [] }));
 }
 
-/** The ids of the library itself. */
+/** The ids that the library itself gives. */
 function reference(raw: Json): (text: string) => number[] {
   const library = new Tokenizer(raw, {}) as {
     encode(text: string, options: object): { ids: number[] };
