@@ -60,7 +60,7 @@ export class Terminal {
     this.#stdout.write(bytes);
   }
 
-  /** Clears a screen before the next state of a watched fleet or job. */
+  /** Clears a screen before the next state of the watched fleet. */
   clear(): void {
     if (this.isScreen) this.#stdout.write("\u001b[2J\u001b[H");
   }
