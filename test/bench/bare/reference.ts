@@ -1,5 +1,5 @@
 /**
- * Computes every pattern's outputs, a single row at a time, and writes them to a file for the
+ * Computes every pattern's outputs, one row at a time, and writes them to a file for the
  * measurements.
  */
 import { writeFileSync } from "node:fs";

@@ -60,7 +60,7 @@ export function measureHolding({ folder, measureMs }: HeldPlan): Promise<Holding
   });
 }
 
-/** A single gateway waits for 2 000 outcomes, and a single worker holds all the steps. */
+/** One gateway waits for 2 000 outcomes, and one worker holds all the steps. */
 export function measureOpenRequests({ folder, measureMs }: HeldPlan): Promise<OpenRequestsCost> {
   return holding({ folder, workers: 1, steps: OPEN_REQUESTS }, async (fleet, redis) => {
     await pause(SETTLED_MS);

@@ -23,7 +23,7 @@ export interface IdleSequencesPlan {
 export interface IdleSequencesCost extends RowResult {
   /** Bytes of Redis' memory per sequence, without its state. */
   readonly bytesEach: number;
-  /** The idle sequences' share of Redis' CPU, in percent of a core. */
+  /** Redis' CPU with the idle sequences, less the CPU without them, in percent of a core. */
   readonly backgroundPercent: number;
   /** Microseconds of Redis' CPU per sequence that expires. */
   readonly reapUs: number;

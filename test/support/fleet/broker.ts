@@ -1,6 +1,6 @@
 /**
- * A broker that a test can kill and restart on the same port with the same data, as a restarted
- * server.
+ * A broker that a test can kill and restart, like a restarted server: with the same port and the
+ * same data.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,6 +1,6 @@
 /**
- * A gateway or worker of a fleet. A member keeps its name through death and restart: each life of a
- * member is a new process.
+ * A gateway or worker of a fleet. A dead member can start again: each life of a member is a new
+ * process.
  */
 import { RunningProcess, type Exit, type Launch } from "./process.js";
 

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 
 export interface Asked {
-  /** "200" for the right answer; else another status, or the error. */
+  /** "200" for the right answer; else another status, the wrong answer, or the error. */
   readonly said: string;
   readonly ms: number;
 }

@@ -1,4 +1,4 @@
-/** A single fleet for all tests of a file, from before the first test until after the last. */
+/** One fleet for all tests of a file, from before the first test until after the last. */
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll } from "vitest";
 import { startFleet, type Fleet, type FleetPlan } from "./fleet.js";

@@ -123,8 +123,7 @@ export class TestGateway {
 }
 
 /**
- * A single gateway for all tests of a file, which starts before the first test and resets after
- * each.
+ * One gateway for all tests of a file, which starts before the first test and resets after each.
  */
 export function useGateway(plan: TestGatewayPlan = {}): TestGateway {
   const gateway = new TestGateway();

@@ -1,6 +1,6 @@
 /**
- * A real Redis, and short calls that put steps into a lane and take steps out, for tests of a
- * single queue script.
+ * A real Redis, and short calls that put steps into a lane and take steps out, for tests of one
+ * queue script at a time.
  */
 import { afterAll, beforeAll, beforeEach } from "vitest";
 import type { Delivery } from "#shared/queue/entry.js";

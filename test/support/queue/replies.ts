@@ -1,7 +1,7 @@
 /**
  * A gateway that waits for outcomes, and a worker that commits and publishes outcomes, over the
- * lab's Redis and a real NATS server. Tests can disturb both in ways that are out of reach in a
- * whole process.
+ * lab's Redis and a real NATS server. Tests can disturb both in ways that are impossible with whole
+ * processes.
  */
 import type { Outcome } from "#shared/contract/outcome.js";
 import { connectBus, type Bus } from "#shared/nats/connect.js";

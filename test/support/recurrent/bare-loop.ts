@@ -1,5 +1,5 @@
 /**
- * A recurrent model in a bare loop, by default a single sequence at a time. The loop feeds each
+ * A recurrent model in a bare loop, by default one sequence at a time. The loop feeds each
  * resulting state into the next step. Tests compare a fleet's answers with the loop's, however the
  * fleet batches.
  */

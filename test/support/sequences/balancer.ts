@@ -1,6 +1,6 @@
 /**
- * A load balancer as before real gateways: clients get no gateway that reports that it is not
- * ready. A stopping gateway reports this before it stops listening.
+ * A load balancer as before real gateways. A gateway that reports itself not ready gets no clients.
+ * A stopping gateway reports this before it stops listening.
  */
 
 export interface Balancer {

@@ -89,8 +89,9 @@ export async function experiment<Broke>(plan: Experiment<Broke>): Promise<Findin
 }
 
 /**
- * Configurations for the models whose idle sequences expire. The last step waits until the faults
- * are over, which takes longer on a slow machine than the models' usual minute.
+ * Configurations with a long idle time, for the models whose idle sequences expire. The last step
+ * waits until the faults are over, which takes longer on a slow machine than the models' usual
+ * minute.
  */
 function longLived({ models, configs = {} }: FleetPlan): Record<string, string> {
   const found: Record<string, string> = { ...configs };

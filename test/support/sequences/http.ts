@@ -1,4 +1,4 @@
-/** A single HTTP exchange without retries and redirects, so the history knows of every attempt. */
+/** One HTTP exchange without retries and redirects, so the history knows of every attempt. */
 import { Agent, request } from "node:http";
 
 export interface Answer {

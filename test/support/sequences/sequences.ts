@@ -1,6 +1,6 @@
 /**
  * The sequences of a load, made from a seed: ids of every kind, inputs, and the steps that end a
- * sequence, begin it anew or carry poison.
+ * sequence, start a sequence again or carry poison.
  */
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { encodeCorrelationId, type CorrelationId } from "#shared/contract/sequence.js";

@@ -65,7 +65,7 @@ export async function readDurably({
       });
       if (isWhole) return reading;
     } catch (error) {
-      // A connection broke. A refusal is an error of the client's own class, so it is thrown.
+      // A broken connection gives a TypeError. The reader throws other errors, such as a refusal.
       if (!(error instanceof TypeError)) throw error;
     }
   }

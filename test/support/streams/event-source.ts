@@ -1,6 +1,6 @@
 /**
- * A single connection to an event stream, which ended in order, cut, left by the client, or refused
- * before it began. The connection never reconnects by itself.
+ * A single connection to an event stream, and how it ended: in order, cut, left by the client, or
+ * refused before it began. The connection never reconnects by itself.
  */
 import { request, type IncomingMessage } from "node:http";
 import { StringDecoder } from "node:string_decoder";
