@@ -184,8 +184,8 @@ export class Server {
 }
 
 /**
- * An entry's pending time follows the real server's clock, so replace it by 0. Nothing depends on
- * it.
+ * Replaces each entry's pending time by 0, because that time follows the real server's clock.
+ * Nothing depends on the pending time.
  */
 function idleless([error, reply]: Result): Result {
   if (!Array.isArray(reply) || !reply.every(Array.isArray)) return [error, reply];

@@ -28,7 +28,7 @@ const CONNECTED_WITHIN_MS = 20_000;
 const JOINED_WITHIN_MS = 20_000;
 const SETTLED_WITHIN_MS = 10_000;
 const LOOK_EVERY_MS = 100;
-/** How many connections start side by side, because Redis holds at most 511 new connections. */
+/** How many connections start side by side, because Redis lets at most 511 new connections wait. */
 const STARTED_TOGETHER = 50;
 
 /** The numbers in the deployment's record, as text. */

@@ -13,9 +13,9 @@ export interface SumsJob {
   readonly model: string;
   /** How many sequences to begin, with a single step each. */
   readonly begin?: number;
-  /** Or for how long, in ms, as many sequences run as there are connections. */
+  /** Or how long the load runs, in ms, with a sequence per connection. */
   readonly loopMs?: number;
-  /** So many steps a second within that time, instead of as many as get answers. */
+  /** A fixed rate of steps a second within that time, instead of a step per answer. */
   readonly perSecond?: number;
 }
 

@@ -131,7 +131,7 @@ async function interruptOne(
       job,
       () => {
         killing = killHolder(fleet, redis);
-        killing.catch(() => undefined); // `await killing` below throws it
+        killing.catch(() => undefined); // `await killing` below throws the error
       },
     );
     const kill = await killing;

@@ -46,7 +46,7 @@ export class RunningProcess {
    * child has ended, too.
    */
   readonly exited: Promise<Exit>;
-  /** The newest 50,000 lines, oldest first. */
+  /** The newest lines, up to 50,000, oldest first. */
   readonly lines: LogLine[] = [];
   readonly #child: ChildProcess;
   readonly #waiting = new Set<(line: LogLine | Exit) => void>();
