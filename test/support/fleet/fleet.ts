@@ -56,8 +56,8 @@ export interface FleetPlan {
    */
   readonly programs?: (member: string) => string | undefined;
   /**
-   * Folder of the logs, which stays. If absent, the logs lie in a folder that the fleet removes at
-   * its end, unless KEEP_LOGS is set.
+   * A folder for the logs, which stays. If absent, the fleet removes its logs at its end, unless
+   * KEEP_LOGS is set.
    */
   readonly folder?: string;
 }

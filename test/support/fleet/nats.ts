@@ -1,6 +1,6 @@
 /**
- * A real nats-server with JetStream. A killed server loses its other messages for good, as in
- * production, but keeps all messages that JetStream has acknowledged.
+ * A real nats-server with JetStream. A killed server keeps all messages that JetStream has
+ * acknowledged, and loses all other messages for good, as in production.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -108,9 +108,9 @@ export async function infoOf(redis: Redis, field: string): Promise<string | unde
 }
 
 /**
- * How many replicas confirm the node's writes, in the node's own count. The node counts a replica
- * up to a second after the replica reports that its link is up. A node that needs a replica refuses
- * writes until then.
+ * How many replicas confirm the node's writes, in the node's own count. A node may count a replica
+ * as late as a second after the replica reports its link as up. Until then, a node that needs a
+ * replica refuses writes.
  */
 export async function onlineReplicas({ admin }: RedisNode): Promise<number> {
   return (await admin.info("replication")).match(/,state=online,/g)?.length ?? 0;

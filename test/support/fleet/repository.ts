@@ -60,7 +60,7 @@ export interface SecondRepository {
 
 /**
  * Makes a repository as after a roll-out: a model's second version, if there is any, takes the
- * place of the first or stands beside the first. Models without a second version stay.
+ * place of the first or stands beside the first. Models without a second version stay as they are.
  */
 export function makeSecondRepository(
   folder: string,

@@ -21,7 +21,7 @@ export interface MemberPlan {
   readonly room?: number;
   /** Address of Redis; the lab's own address, unless a proxy stands before Redis. */
   readonly url?: string;
-  /** Carries calls to graves, both ways. */
+  /** Carries calls to graves, to and from this worker. */
   readonly bus?: Bus;
 }
 

@@ -86,7 +86,8 @@ export async function bareSpeech(
 /**
  * The same, with two sequences in each run. ONNX Runtime multiplies a single row by another kernel
  * than several rows, and the two kernels round differently. Two rows and 16 give the same to the
- * last bit. Over a thousand steps the kernels' results for one model differ by more than 1e-5.
+ * last bit. For one of the models, the kernels' results differ by more than 1e-5 over a thousand
+ * steps.
  * @param sequences an even number
  */
 export async function bareSpeechInPairs(model: string, sequences: number, steps: number): Promise<number[][]> {
