@@ -6,8 +6,7 @@
 --   ARGV[1] ms for which a client surely wants the stream from now on; '' to let it run to its end
 --           even without a reader (detach)
 --   Returns 'attended'    the script has noted that time
---           'background'  the stream runs to its end even without a reader, from now on or since
---           before
+--           'background'  the stream runs to its end even without a reader, now or since before
 --           'ended'       the request has an outcome
 --           'unknown'     there is no such request, or no longer
 local load = KEYS[2]

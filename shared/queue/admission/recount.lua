@@ -2,7 +2,7 @@
 -- recount.lua: repair the counts of the queue (load.lua), a page to a call. Counts become wrong
 -- only if a person changes keys by hand, or if a record expires before its request has ended.
 --   KEYS[1] the counts   KEYS[2] turn: the process that makes this round holds it
---   ARGV[1] cursor of the page; '' for the first   ARGV[2] approximate requests of a page
+--   ARGV[1] cursor of the page; '' for the first   ARGV[2] requests of a page, about
 --   ARGV[3] ms from the beginning of a round to the next round of any process
 --   Returns {cursor, mended}   `mended` requests or fields were wrong; the next page is at
 --                              `cursor`, which is '0' at the end of the round

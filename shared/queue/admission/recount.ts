@@ -9,7 +9,7 @@ const script = defineScript(new URL("./recount.lua", import.meta.url), (reply) =
   return { cursor: text(cursor), mended: integer(mended) };
 });
 
-/** Approximate requests of a call: Redis's only thread is busy with them for less than 1 ms. */
+/** Requests of a call, about. Redis's only thread is busy with them for less than 1 ms. */
 const PAGE = 500;
 /** The pause after each call, in which Redis serves other clients, in ms. */
 const PAUSE_MS = 5;

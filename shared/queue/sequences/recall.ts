@@ -17,7 +17,7 @@ const script = defineScript(
   { durable: true },
 );
 
-/** @param at where the change is made */
+/** @param at the sequence that the change is for */
 export function recall(redis: RedisClient, at: SequenceAddress, once: Once): Promise<Recalled> {
   return script(redis, [recordKey(at, once)], [once.digest]);
 }
