@@ -8,7 +8,7 @@ import { bury } from "#shared/queue/work/bury.js";
 import { ownedByLane } from "#shared/queue/work/owned.js";
 import { connectRedis, whenReady } from "#shared/redis/connect.js";
 
-/** A supervisor's facts for freeing the entries of its dead worker. */
+/** The facts that a supervisor needs to free the entries of its dead worker. */
 export interface CrashRelease {
   /** The worker's name in the consumer group of each of its lanes. */
   readonly consumer: string;
@@ -26,7 +26,7 @@ export function declareCrashRelease(release: CrashRelease): void {
   process.send?.(release);
 }
 
-/** The supervisor's time for trying, in ms. Later, the other workers have noticed the silence. */
+/** How long the supervisor tries, in ms. After that, the other workers have noticed the silence. */
 const BUDGET_MS = 1_000;
 
 /** Buries a dead process. If Redis does not answer in time, the other workers bury the process. */

@@ -28,8 +28,8 @@ interface LoadedTensorModel {
   readonly serving: ServingModel;
   readonly served: ServedModel;
   /**
-   * The settings that the graph supplied for gaps in the configuration; undefined if nothing is of
-   * note.
+   * The settings that the graph supplied for gaps in the configuration; undefined if there are none
+   * of note.
    */
   readonly inferred: string | undefined;
 }

@@ -17,7 +17,7 @@ import { findModels, loadModels, type LoadedModel } from "./load-models.js";
  * A model's results lie in memory outside V8's heap. By default V8 collects the whole heap whenever
  * heap and outside memory together have grown by a fraction of the live heap. The live heap is
  * small here, so V8 collected a dozen times a second, for nearly half of a model thread's time.
- * With this flag they may grow to five times the live heap, in all threads.
+ * With this flag the two may grow to five times the live heap, in all threads.
  *
  * The worker sets the flag after loading. V8 takes compiled code of Node's own modules only under
  * the flags of the compilation, so on the command line the flag cost a start 60 ms of CPU.

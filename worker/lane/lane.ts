@@ -195,8 +195,8 @@ export class RunningLane implements Intake {
       await this.#running;
       await this.#leaveStreams();
     }
-    // Redis may still give entries to a blocked read. The worker lets the read end by itself and
-    // hands the entries back, before a long run ends.
+    // Redis may still give entries to a blocked read. The worker lets the read end by itself, and
+    // hands its entries back before waiting for a long run.
     await Promise.all([this.#reconciling, this.#reader.stop()]);
     released += await this.#handBack();
     await this.#running;

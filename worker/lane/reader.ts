@@ -51,10 +51,7 @@ const UNBLOCK_EVERY_MS = 50;
  * reader does not cut it.
  */
 const SILENCE_MS = BLOCK_MS + 1_000;
-/**
- * Shortest time, in ms, between two questions of a worker whether requests are parked, for the
- * models without anything to read.
- */
+/** Shortest time, in ms, between two checks for parked requests of models without ready entries. */
 const PARKED_EVERY_MS = 1_000;
 /**
  * Most bytes for one script call to bring, unless a single entry is larger. Redis is busy with a
@@ -81,7 +78,8 @@ export class Reader {
   readonly #sources: Source[] = [];
   /**
    * Sources of which this worker may own entries that it has not seen. At the start of every
-   * connection these are all sources, because the reply to the last read before may be lost.
+   * connection these are all sources, because the reply to the last connection's last read may be
+   * lost.
    */
   readonly #unasked = new Set<Source>();
   /**
@@ -129,7 +127,10 @@ export class Reader {
     this.#againAt = AGAIN_MS.map((ms) => this.#world.now() + ms);
   }
 
-  /** Stops. Redis is made to end a blocked read, because the read may still bring entries. */
+  /**
+   * Stops. Redis itself ends a blocked read, because a cut connection would lose the read's
+   * entries.
+   */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.room.notify();

@@ -1,7 +1,7 @@
 /**
- * Searches a model's lanes, one after the other, for steps that no worker would ever run, for
- * example after an operator has deleted an entry by hand, and repairs them. The workers of a model
- * take turns.
+ * Finds and repairs steps that no worker would ever run, for example after an operator has deleted
+ * an entry by hand. The reconciler looks at a model's lanes one after the other, and the workers of
+ * a model take turns.
  */
 import type { Logger } from "pino";
 import { publishEnd } from "#shared/capture/capture.js";
@@ -108,8 +108,8 @@ export async function reconcileWhileOpen(reconciler: Reconciler, signal: AbortSi
 /**
  * The factor by which a worker looks less often than a worker that is alone. With many workers,
  * most looks would find that another worker makes the round. So there are about three looks to a
- * round, with any number of workers. After many deaths, the rest looks as often as so few workers
- * do.
+ * round, with any number of workers. After many deaths, the remaining workers look as often as a
+ * fleet of their number.
  * @param living the number of workers in the fleet
  */
 export function nextBackoff(backoff: number, looked: Looked, living: number): number {

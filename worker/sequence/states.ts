@@ -27,7 +27,9 @@ export type StateLookup =
 
 /** How long a lookup retries while Redis is away, in ms. */
 const LOAD_BUDGET_MS = 5_000;
-/** The same in a Cluster. A batch there also has steps whose masters answer, and they wait. */
+/**
+ * The same in a Cluster, in ms: shorter, because steps whose masters answer wait in the same batch.
+ */
 const CLUSTER_BUDGET_MS = 300;
 
 export type Sleeping = Pick<SleepingStates, "read">;

@@ -221,7 +221,8 @@ export class StreamLoop implements StreamOwner {
   }
 
   /**
-   * Leaves the stream to the worker that owns the entry. If this worker does, it tries again later.
+   * Leaves the stream to the worker that owns the entry. If this worker owns the entry, it tries
+   * again later.
    */
   #drop(stream: Stream): void {
     this.close(stream);

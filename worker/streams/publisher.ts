@@ -20,13 +20,13 @@ export interface TokenPublisherSettings {
 
 /**
  * Records to publish again without capture, because no process then knows which records arrived. A
- * dying worker leaves fewer appended records unpublished: the engine waits for Redis after eight
- * iterations.
+ * dying worker leaves at most this many appended records of a stream unpublished, because the
+ * engine waits for Redis after eight iterations.
  */
 const UNSURE = 16;
 /** Longest wait of a request's end for JetStream, in ms. */
 const STORED_MS = 1_500;
-/** Pauses between tries, in ms. Each is twice the pause before. */
+/** Pauses between tries, in ms. Each is twice the pause before, up to `most`. */
 const RETRY_MS = { first: 50, most: 5_000 };
 /**
  * Longest time, in ms, of offering records to JetStream. After that, the gateway publishes missing

@@ -15,7 +15,8 @@ export type StreamState =
   /** Another worker had the stream before. The stream waits for its turn here (takeover.ts). */
   | { readonly kind: "waiting"; readonly generation: NewGeneration }
   /**
-   * The last workers ended without a new record. The stream waits to run while nothing else does.
+   * The stream's last workers ended without a new record of it. The stream waits to run while
+   * nothing else does.
    */
   | { readonly kind: "suspected"; readonly generation: NewGeneration }
   /** The engine computes the stream. */
@@ -164,7 +165,7 @@ export function streamOf(held: Held, takenOver: boolean): Stream {
 
 /**
  * When the stream expires, on `performance.now()`'s clock; Infinity for never. The deadline is for
- * the first token. After that, the stream continues to its end at any worker, unless its client
+ * the first token. With a token, the stream continues to its end at any worker, unless its client
  * limited the whole answer.
  */
 export function expiryOf({ held, spec, next }: Pick<Stream, "held" | "spec" | "next">): number {

@@ -1,7 +1,7 @@
 /**
  * Finds streams that have ended meanwhile, or that no client reads any more. Gateways mark in Redis
- * until when a stream is wanted, and an append returns that fact. A stream that waits for memory or
- * for a long prompt appends nothing, so the worker asks Redis about it.
+ * until when clients want a stream, and an append says if the mark has lapsed. A stream that waits
+ * for memory or for a long prompt appends nothing, so the worker asks Redis about it.
  */
 import { fixedError, type InferenceError } from "#shared/errors.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";

@@ -95,7 +95,7 @@ function modelOf(form: Form, fault?: GraphFault): ServingModel {
   const host: ModelHost = {
     graph: { inputs: [], outputs: [] },
     run: (inputs) => {
-      // As in the model's thread, the memory is the only knowledge of the requests.
+      // As in the model's thread, this code knows only the memory of the requests.
       const { memory, placed } = place(inputs, new SharedArrayBuffer(0));
       const [xs, ss] = placed.map((one) => rowsOf(viewOf(one, memory), layout)) as [Buffer[][], Buffer[][]];
       // As ONNX Runtime, which knows the names and types of the graph's inputs.

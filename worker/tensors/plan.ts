@@ -8,7 +8,7 @@
 
 import type { Held } from "../lane/holdings.js";
 
-/** The plan's facts about a step that waits in this worker. */
+/** The facts that the plan needs of a step that waits in this worker. */
 export type Candidate = Pick<Held, "arrivedAt" | "rows" | "shapeKey" | "sequence" | "expiresAt">;
 
 export interface BatchLimits {

@@ -6,7 +6,7 @@ import type { AddedToken } from "./schema.js";
 
 /**
  * The mark that escapes a control token in a user's text. It stands inside the token's text, so
- * that no search finds the token, and goes before the encoding. The mark is a Unicode noncharacter,
+ * that no search finds the token, and the encoder removes it. The mark is a Unicode noncharacter,
  * which exists for internal uses like this; in users' own text it becomes U+FFFD. The mark stands
  * inside the token and not around it, because templates cut contents at any place.
  */

@@ -28,7 +28,7 @@ export class Encoder {
   private readonly rawMatcher: AddedTokens;
   /** Finds added tokens after normalisation. */
   private readonly normalisedMatcher: AddedTokens;
-  /** Defined if the library does not split into words itself; see `metaspaceSplit`. */
+  /** The places between words; undefined if the library itself finds them. See `metaspaceSplit`. */
   private readonly wordStart: RegExp | undefined;
 
   /** @throws Error if the tokenizer is unusable */
@@ -110,7 +110,7 @@ export class Encoder {
 /**
  * Splits at each space for the pre-tokenizer `Metaspace`. The library leaves this split to the
  * model, but Hugging Face's own tokenizers split before the model.
- * @returns the places of the splits; undefined for other pre-tokenizers
+ * @returns an expression for the places to split at; undefined for other pre-tokenizers
  */
 function metaspaceSplit(preTokenizer: TokenizerJson["pre_tokenizer"]): RegExp | undefined {
   if (preTokenizer?.type !== "Metaspace" || preTokenizer["split"] === false) return undefined;

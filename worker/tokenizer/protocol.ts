@@ -6,7 +6,7 @@ import type { PromptSpec } from "#shared/contract/generation.js";
 import type { ErrorCode } from "#shared/errors.js";
 import type { TokenizerConfig } from "./schema.js";
 
-/** A model's facts for the thread, all from the generator's folder. */
+/** The facts of a model that the thread needs, all from the generator's folder. */
 export interface TokenizerOptions {
   readonly name: string;
   readonly tokenizerFile: string;

@@ -1,4 +1,7 @@
-/** The standing of a pin in the fleet: served, or how long without a worker. Pure. */
+/**
+ * The standing of a pin in the fleet: whether a worker serves the pin, and if not, for how long.
+ * Pure.
+ */
 import { pinOf, pinText } from "#shared/queue/address.js";
 import type { AnnouncedModel } from "#shared/queue/work/announced-lanes.js";
 import type { ServedPin } from "#shared/queue/pins.js";

@@ -1,6 +1,6 @@
 /**
- * Removes the files of states that have woken, moved on or ended. A file is unused if the file's
- * own key does not point to the file. The worker removes a file after an hour of looks that all
+ * Removes the files of states that have woken, moved on or ended. A file is unused if the key of
+ * its state does not point to the file. The worker removes a file after an hour of looks that all
  * found it unused, because a pointer may arrive late, and Redis may go back to an older pointer.
  * The worker also removes files that are still incomplete after an hour.
  */
