@@ -1,4 +1,4 @@
-/** The computing thread's end: opens its model, then answers one question after the other. */
+/** The computing thread's end: opens once, then answers one question after the other. */
 import { parentPort, workerData, type Transferable } from "node:worker_threads";
 import type { Message, Question, ThreadMessage } from "./protocol.js";
 
