@@ -1,4 +1,4 @@
-/** The typed wrapper of adopt.lua: lets a sequence go on under another version of its model. */
+/** The typed wrapper of adopt.lua: lets a sequence continue under another version of its model. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, word } from "../../redis/script.js";
 import { pinText, type Pin } from "../address.js";

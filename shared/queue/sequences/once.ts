@@ -4,11 +4,14 @@ import type { Arg } from "../../redis/script.js";
 import { changeKey } from "../keys.js";
 import type { SequenceAddress } from "./address.js";
 
-/** A change that its client has named. */
+/** Names a change, so that the change takes effect once. */
 export interface Once {
   /** The client's key. It counts only for the sequence in `of`. */
   readonly key: string;
-  /** The sequence that the client named in its request. A fork changes another sequence. */
+  /**
+   * The sequence that the client named in its request. A fork into another bucket has its record at
+   * the new sequence.
+   */
   readonly of: string;
   /** Digest of the client's order. */
   readonly digest: string;
@@ -16,7 +19,7 @@ export interface Once {
   readonly ttlMs: number;
 }
 
-/** @param at the sequence that changes; the record lies beside it */
+/** @param at the sequence at which the record lies, in the bucket of the change */
 export function recordKey(at: SequenceAddress, { of, key }: Once): string {
   const named = createHash("sha256")
     .update(JSON.stringify([of, key]))

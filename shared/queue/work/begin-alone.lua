@@ -1,7 +1,8 @@
 #!lua flags=allow-oom
 -- begin-alone.lua: count a run of a suspect before the run starts. A suspect is a step whose
--- earlier attempt ended without a commit; now it runs by itself. Runs count, and not deliveries,
--- because an entry that a dead worker held but had not begun never ran, and must not be convicted.
+-- earlier attempt ended without a commit; now it runs by itself. The script counts runs and not
+-- deliveries: an entry that a dead worker held but had not begun never ran, and must not be
+-- convicted.
 --   KEYS[1] ready stream   KEYS[2] runs hash
 --   ARGV[1] group   ARGV[2] consumer   ARGV[3] entry   ARGV[4] most runs
 --   ARGV[5] name of this run, a new name for each run

@@ -35,8 +35,8 @@
 --                         very call may have written the outcome, and its reply was lost
 --           'lost'        the caller no longer owns the entry, and the request has no outcome yet:
 --                         another worker has the entry. Or the caller owns the entry, but the
---                         sequence does not know it (deleted from outside): the script acknowledges
---                         the entry, because no commit can ever succeed
+--                         sequence does not know the entry (deleted from outside): the script
+--                         acknowledges the entry, because no commit can ever succeed
 local load, laneCount = KEYS[#KEYS], #KEYS - 1
 -- include ../version.lua
 -- include owned.lua

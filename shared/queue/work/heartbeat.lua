@@ -5,7 +5,7 @@
 -- The script writes the beat neither to the append-only file nor to replicas: the beat has no value
 -- a second later, and to flush the disk for it would cost many times as much as the beat. So a
 -- server that has restarted or taken over knows only old beats. A worker that asks can recognise
--- this by the connection that a silent worker noted, because the connection names the server.
+-- such a server by the connection that a silent worker noted, because it names the server.
 --   KEYS[1] workers zset   KEYS[2] graves zset   KEYS[3] announcements hash
 --   KEYS[4] connections hash
 --   ARGV[1] worker   ARGV[2] lease ms: the worker counts as living for so long without another beat

@@ -1,4 +1,6 @@
-/** The typed wrapper of hibernate.lua: removes checkpoints from Redis that lie on disk. */
+/**
+ * The typed wrapper of hibernate.lua: replaces checkpoints in Redis by pointers to their files.
+ */
 import { defineScript, integer } from "../../redis/script.js";
 import type { RedisClient } from "../../redis/connect.js";
 import type { Lane } from "../address.js";
