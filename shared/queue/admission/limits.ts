@@ -43,7 +43,7 @@ export const limitNames = [...limits, "level"] as const;
 export interface CallNames {
   readonly models: readonly string[];
   readonly tenants: readonly string[];
-  /** Bytes of the largest request, which a bucket's share must fit; absent if there is none. */
+  /** Bytes of the largest request, which must fit a bucket's share; absent if there is none. */
   readonly largest?: number;
 }
 
