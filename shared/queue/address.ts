@@ -61,7 +61,7 @@ export function parsePin(text: string): Pin {
 }
 
 /**
- * The bucket of a request: the bucket of its sequence, or of its id without a sequence. All
+ * The bucket of a request: the bucket of its sequence, or of its id if there is no sequence. All
  * gateways of a deployment choose alike, because `buckets` is part of their deployment record.
  * @param what the name of the sequence, or the id of the request
  */

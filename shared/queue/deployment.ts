@@ -1,7 +1,7 @@
 /**
  * The deployment record: the settings that every gateway and worker over one Redis must share. The
  * first process writes the record. A process with other settings refuses to run: its requests would
- * reach no worker, or its queues no gateway.
+ * reach no worker, or no gateway would fill its queues.
  */
 import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";

@@ -2,7 +2,7 @@
 -- call, so neither exists without the other. If no webhook wants an event, a call that makes
 -- something happen pays one HGET for each tenant, and every other call pays nothing.
 --   key `wanted:{b}`  hash: tenant -> `revision|type type …`, the events that the tenant's webhooks
---   want
+--                     want
 --   key `events:{b}`  stream, group `jobs`: fields t (tenant), e (type), d (facts, as JSON). Beyond
 --                     EVENTS_MOST entries the oldest go; so many mean that no jobs process has read
 --                     for long

@@ -2,7 +2,7 @@
 -- because the job may run again or be gone before a jobs process sends the event. A piece of
 -- job.lua. The record of a job with its own webhook has two more fields:
 --   tell    the events that this webhook wants, with spaces between
---   target  their address, as the gateway has it (JSON)
+--   target  the webhook's address, from the gateway (JSON)
 -- The record of a request (outcome.lua) has a field `told` after the event that the request has
 -- begun: the Redis ms of that event.
 -- include events.lua
@@ -23,8 +23,8 @@ end
 
 -- Note an event of a job, if a webhook wants the event. All events of jobs come from here.
 --   `base`  `{tag}:model`   `name`  of the job, as in its key   `now`  Redis ms, as text
---   `state`  'running', a state in which the job ends, or 'scheduled' after a failure that will be
---            tried again; 'scheduled' has no event of its own
+--   `state`  'running', a state in which the job ends, or 'scheduled' after a failure with a
+--            further attempt; 'scheduled' has no event of its own
 --   `body`  the outcome's body, if that is an error
 local function noteJobEvent(base, name, state, body, now)
   local event = state == 'running' and 'job.started' or 'job.' .. state

@@ -1,8 +1,8 @@
--- job.lua: the record of a job, beside the record of the request that runs the job. It holds the
--- client's order. Only the request's record (outcome.lua) says how the job stands; that record has
--- a field `job` with the job's name. A further run of the job gets a new request, in the same
--- bucket; the job keeps the name of the first request. Scripts that admit or end a request include
--- this file.
+-- job.lua: the record of a job, beside the record of the request that runs the job. The job's
+-- record holds the client's submission. Only the request's record (outcome.lua) says how the job
+-- stands; that record has a field `job` with the job's name. A further run of the job gets a new
+-- request, in the same bucket; the job keeps the name of the first request. Scripts that admit or
+-- end a request include this file.
 --   key `job:{b}:m:r`  hash, by the name of the job's first request
 --     at        Redis ms at which the job was recorded
 --     request   name of the request that runs the job now   made  how many requests the job has had
@@ -13,7 +13,7 @@
 --               further delay, most ms, most bytes of all waiting jobs, and the codes of errors
 --               after which to try again, each with spaces around it
 --     run       Redis ms at which the job was first due, if its client has delayed it
---     digest    of the client's order, for a job with an Idempotency-Key or a delay
+--     digest    of the client's submission, for a job with an Idempotency-Key or a delay
 --     ended     Redis ms at which the job ended while it waited for its time (later.lua), with the
 --               outcome's body as `failure`. Such a job has no request that says how it stands
 --     and from the gateway: `type`, `options`, `shown`; `schedule` and `tick` of a schedule's job;

@@ -1,7 +1,7 @@
 /**
- * Every Redis key and NATS subject of Baton. Only the scripts build keys themselves, for many
- * requests from the tag of their bucket. All keys of a bucket carry one hash tag, so that each
- * script touches one Cluster slot.
+ * Every Redis key and NATS subject of Baton. Nothing else builds keys, except scripts, which build
+ * the keys of many requests from the tag of a bucket. All keys of a bucket carry one hash tag, so
+ * that each script touches one Cluster slot.
  */
 import { createHash } from "node:crypto";
 import { bucketTag } from "./bucket-tag.js";

@@ -3,7 +3,7 @@
 -- jobs processes. Jobs processes also look here at intervals, so a lost entry or timer only makes a
 -- job late. Beside load.lua:
 --   key `later:…`  sorted set: `<bytes>|<job as in its key>`, by the Redis ms at which the job is
---   due
+--                  due
 --   field `later` of `load:…`, and `l:<tenant>`  how many jobs there are, and their bytes
 --   field `next` of a job's record (job.lua)  `<Redis ms>|<made>`: when the job is due, and how
 --                                             many requests the job had had by then. The field

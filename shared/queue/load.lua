@@ -16,7 +16,7 @@
 --   keptUntil        Redis ms after which Redis forgets the request if every process has died
 --   ended            '1' for a step that has ended but still has an entry in the queue
 --   entry            id in the ready stream, of a request without a sequence, or PARKED
---   (parking.lua)
+--                    (parking.lua)
 local BRIEF = '^(%d+)|(%d+)|([^|]*)|(%d+)|(%d+)|([^|]*)|([^|]*)|([01])|([^|]*)|(.*)$'
 
 local function openKey(load) return 'open:' .. load:sub(6) end

@@ -6,7 +6,7 @@ import { REMEMBERED_MS, registryKeys } from "./keys.js";
 export type Times = ReadonlyMap<string, number>;
 
 export interface Members {
-  /** The workers that have neither left altogether nor count as dead. */
+  /** Workers that neither left altogether nor were declared dead. */
   readonly living: readonly string[];
   /** When each remembered worker left or was declared dead. The worker may still live. */
   readonly gone: Times;

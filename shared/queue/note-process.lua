@@ -1,7 +1,6 @@
 #!lua flags=allow-oom
 -- note-process.lua: note that a process lives or has left.
---   KEYS[1] processes   ARGV[1] the process as JSON   ARGV[2] for how many ms; 0: the process has
---   left
+--   KEYS[1] processes   ARGV[1] the process as JSON   ARGV[2] for how many ms; 0: it has left
 --   Returns nothing
 -- include time.lua
 if ARGV[2] == '0' then

@@ -13,9 +13,7 @@ import { isReplyError } from "../redis/script.js";
 export interface RequestRecord {
   /** `result` or `error`, once the request has ended. */
   readonly kind?: string | undefined;
-  /**
-   * Of an ended request. Redis drops the body after a time if a client may fetch the result later.
-   */
+  /** Of an ended request; absent once a kept result is gone. */
   readonly body?: Buffer | undefined;
   /** Redis ms of the admission, of the end, and of the first token. */
   readonly at?: number | undefined;

@@ -14,12 +14,12 @@
 -- A sequence with a parked step has PARKED as `entry`, and so has a parked brief request without a
 -- sequence. The record of any other parked request without a sequence has the terms in the field
 -- `parked`, and no `entry`. A step has the terms in the field `terms`, because a worker may give
--- the step back. A step that ends while parked stays there. The keys are
+-- the step back. A step that ends while parked stays among the parked requests. The keys are
 --   queue:<lane>                  sorted set of ranks; exists while the lane has parked requests,
 --                                 and may last until the next refill after that
 --   queue:<lane>:<rank>           sorted set of tenants, by the virtual time at which each is next
 --   queue:<lane>:<rank>:<tenant>  sorted set of the names of the tenant's requests, the next
---   request first
+--                                 request first
 --   parked:<lane>                 hash name -> entry, of all parked requests
 --   window:<lane>                 hash: `window`, the two counters of places, and weights by tenant
 -- include sequence.lua
@@ -67,7 +67,7 @@ local function line(queue, rank, tenant)
   return list
 end
 
--- Park a request. The caller notes PARKED or the terms in the request's own record.
+-- Park a request. The caller notes PARKED or the terms, as described above.
 --   `how`  'new' for a new request, whose terms give the tenant's weight from now on; 'next' for a
 --          step after the end of the step before; 'again' for a request that a worker gives back,
 --          which goes first in its tenant and rank

@@ -13,7 +13,10 @@ export interface WaitingTerms {
   readonly weight: number | undefined;
   /** After so many ms the request goes to the end of its level; undefined: never. */
   readonly delayMs: number | undefined;
-  /** Most parked requests of the level in a lane at an admission; undefined for no limit. */
+  /**
+   * The limit of parked requests of this level in the lane, checked at the admission; undefined for
+   * no limit.
+   */
   readonly mostParked: number | undefined;
 }
 

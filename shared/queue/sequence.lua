@@ -13,7 +13,7 @@
 --     lapses  Redis ms at which the sequence expires idle; 0 before the first idle time
 --     keptUntil, kept   as version.lua has them
 -- Numbers are Lua numbers, and all else is text. A script changes the facts of a sequence only when
--- nothing more of the call can fail, because a later request of the call may be for the same
+-- nothing more can fail for the request, because a later request of the call may be for the same
 -- sequence.
 local FACTS = '^(%d+)|(%d+)|(%d+)|([0-3])|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|(%d+)|(%d+)|([^|]*)$'
 

@@ -1,6 +1,6 @@
 -- set-aside.lua: requests set aside. Only the newest stay, and of a long frame only the beginning,
--- so that these requests take no more than their share of memory. Scripts that set a request aside
--- include this file.
+-- so that these requests take no more than their share of memory. A piece of the scripts that set
+-- requests aside.
 --   limits  `<entries> <bytes of a field> <ms>`: how many stay for a model in a bucket, how many
 --           bytes of each field, and for how long. The oldest go when another one comes; the stream
 --           goes as a whole when none has come for so long
@@ -24,8 +24,8 @@ local function setAside(dead, limits, now, ...)
   redis.pcall('ZADD', 'aside:' .. tag, now, model)
 end
 
--- The name of a request; the name of the job that the request runs, or ''. `request` is the key of
--- a request without the kind of the key.
+-- Return the name of a request, and the name of the job that the request runs, or ''. `request` is
+-- the key of the request without the kind of the key.
 local function requestIn(request) return (request:match('^{[^}]*}:[^:]*:(.*)$')) end
 local function jobIn(request)
   local job = redis.pcall('HGET', 'out:' .. request, 'job')

@@ -2,7 +2,7 @@
 -- sequence's pointer, or remove a checkpoint, include this file.
 --   `base`  tag of the bucket and model, `{tag}:model`
 --   `at`    the version from which the sequence continues; '' for none, '!' if the sequence has
---   failed
+--           failed
 --   `kept`  the checkpoints of a model with history, including `at`: `<step>=<version>`, oldest
 --           first, with spaces between; '' without history
 local DAY = 86400000

@@ -1,4 +1,4 @@
-/** The typed wrapper of forget-file.lua: forgets a dropped file after the end of its bytes. */
+/** The typed wrapper of forget-file.lua: forgets a dropped file whose bytes are gone. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript } from "../../redis/script.js";
 import { fileKeys } from "../keys.js";

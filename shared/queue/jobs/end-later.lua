@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- end-later.lua: end a job that waits for its time, after a cancellation, an expiry, or a refusal
--- to queue it. Changes nothing at another stage.
+-- to queue it. Changes nothing if the job has another stage.
 --   KEYS[1] record of the job   KEYS[2] key of the counts (load.lua)
 --   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] name of the job
 --   ARGV[3] its stage (job.lua)   ARGV[4] outcome body of the error

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- put-off.lua: delay a due job, because there is no room for it now. Each further wait is longer.
--- Changes nothing at another stage.
+-- Changes nothing if the job has another stage.
 --   KEYS[1] record of the job   KEYS[2] key of the counts (load.lua)
 --   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] name of the job
 --   ARGV[3] its stage (job.lua)   ARGV[4] ms of the first wait   ARGV[5] most ms

@@ -4,12 +4,12 @@
 --   KEYS[3] record of its first request (outcome.lua), which exists if a job under the same key was
 --           queued at once
 --   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] name of the job
---   ARGV[3] when the job is due: Redis ms, or '+' and ms from now   ARGV[4] digest of its order
+--   ARGV[3] when the job is due: Redis ms, or '+' and ms from now   ARGV[4] digest
 --   ARGV[5] ms for which the record stays after the job's end
 --   ARGV[6] most jobs of a tenant that may wait, and ARGV[7] most bytes of all; -1: no limit
 --   ARGV[8] … fields of its record, and their values; `wait` is among them
 --   Returns 'recorded', 'known' if the job exists already, 'mismatch' if the name has another
---                       order, or 'too-many' or 'too-large' by the limit in the way; only
+--                       digest, or 'too-many' or 'too-large' by the limit in the way; only
 --                       'recorded' writes
 local load = KEYS[2]
 -- include ../job.lua

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- tidy.lua: look at some places in the index of a tenant's jobs, the oldest first.
 --   - Removes the places of jobs that are gone.
---   - Returns the jobs that have not begun by their due time. Such a job may wait for ever: its
---     gateway is gone, and no worker reads its lane.
+--   - Returns the jobs that have not begun by their due time. Such a job would wait for ever if its
+--     gateway is gone and no worker reads its lane.
 --   - Ends jobs whose request ended under an older Baton, which had no jobs: notes their events,
 --     and prepares their further attempts.
 --   KEYS[1] the tenant's jobs (job.lua)   KEYS[2] the tenants with jobs

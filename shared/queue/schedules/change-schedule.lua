@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- change-schedule.lua: change or remove a schedule, unless another call was faster. A second copy
--- of a call finds the first copy's change.
+-- of a call finds the change of the first.
 --   KEYS from make-schedule.lua
 --   ARGV[1] tenant   ARGV[2] id   ARGV[3] the facts that the caller has read
 --   ARGV[4] the new facts, '' to remove the schedule

@@ -3,7 +3,7 @@
 --   KEYS[1] the schedule, a hash:
 --     facts  the schedule and how it stands, JSON; only change-schedule.lua changes this
 --     job    the client's job, which each time of the schedule submits; never changed
---     asked  digest of the client's whole order   bytes  of facts and job, which count
+--     asked  digest of the client's whole submission   bytes  of facts and job, which count
 --   KEYS[2] the tenant's schedules, by Redis ms of their creation
 --   KEYS[3] bytes of schedules: of each tenant, and of all under ''
 --   KEYS[4] when schedules are due: `tenant:id` by Redis ms

@@ -8,7 +8,7 @@ export interface NewSchedule extends ScheduleName {
   readonly facts: string;
   /** The client's job, unchanged. */
   readonly job: Buffer;
-  /** Digest of the client's whole order. */
+  /** Digest of the client's whole submission. */
   readonly asked: string;
   /** Redis ms. */
   readonly madeAt: number;

@@ -1,7 +1,7 @@
 #!lua
 -- begin-delivery.lua: note that a jobs process has to deliver a message to a webhook, or to replay
--- that. A delivery runs once for its event and once for each replay. The outbox entry that asks for
--- a run gives the run its name.
+-- a delivery. A delivery runs once for its event and once for each replay. The outbox entry that
+-- asks for a run gives the run its name.
 --   KEYS[1] deliveries of the tenant   KEYS[3] the ended deliveries, by the time of the end
 --   KEYS[4] pending deliveries of all tenants   KEYS[5] messages about the job; only if the event
 --   is about a job
