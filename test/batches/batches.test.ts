@@ -13,7 +13,7 @@ import { accepted, ask } from "../jobs/ask.js";
 
 const TIMEOUT_MS = 120_000;
 const LINES = 300;
-/** Lines under way: two batches of eight for the worker, twice. */
+/** Lines under way: twice the two batches of eight that one worker has at once. */
 const MOST_LINES = 32;
 const endpoint = "/v2/models/simple/infer" as "/v1/completions";
 

@@ -1,6 +1,6 @@
 /**
  * `npm run chaos` breaks a real fleet by a seeded plan and says whether the fleet lost, doubled or
- * reordered a request. Its exit code is 1 if so.
+ * reordered a request. If so, the exit code is 1.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

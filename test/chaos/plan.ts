@@ -19,7 +19,7 @@ export interface Dose {
 
 /**
  * `minimum` is the least dose for a release: 30 worker kills, 25 freezes past the lease, 3 kills of
- * Redis, 15 resets of its connections, 8 lost replies and 8 resets of NATS in one run. The dose
+ * Redis, 15 resets of Redis connections, 8 lost replies and 8 resets of NATS in one run. The dose
  * plans a few more of the faults that may miss by chance. `short` is for `npm test`.
  */
 export const doses = {
@@ -72,7 +72,7 @@ export interface Circumstances {
   readonly leaseMs: number;
   /** How many masters the store has; one unless the store is a Cluster. */
   readonly masters?: number;
-  /** How many replicas its masters have together; without this, none. */
+  /** How many replicas all masters have together; without this, none. */
   readonly replicas?: number;
   /**
    * In the middle of the run each worker in turn has to end, and starts anew with the second
@@ -82,8 +82,8 @@ export interface Circumstances {
 }
 
 /**
- * About how long a killed worker is out of work, in milliseconds. The injector waits for its
- * return.
+ * About how long a killed worker is out of work, in milliseconds. The injector waits for the
+ * worker.
  */
 const RESTART_MS = 1_500;
 /** The first and the last part of a run have no faults, since the load has to be under way. */
@@ -104,7 +104,7 @@ export function planFaults(dose: Dose, place: Circumstances, random: Random): Fa
   add("redisKill", dose.redisKills, (at, own) => {
     return { kind: "redisKill", at, master: own.between(0, masters - 1), forMs: own.between(50, 600) };
   });
-  // Without a replica its master takes no writes, so each kill of a replica counts, too.
+  // A master without a replica takes no writes, so each kill of a replica counts, too.
   add("replicaKill", replicas === 0 ? 0 : dose.redisKills, (at, own) => {
     return { kind: "replicaKill", at, replica: own.between(0, replicas - 1), forMs: own.between(50, 600) };
   });

@@ -1,5 +1,5 @@
 /**
- * One chaos run is an experiment that breaks a fleet by a seeded plan. A run that did not reach its
+ * A chaos run is an experiment that breaks a fleet by a seeded plan. A run that did not reach its
  * dose of faults proves nothing, and says so.
  */
 import { join } from "node:path";
@@ -113,7 +113,7 @@ function environment({ buckets, tenants }: ChaosSettings): Record<string, string
   };
 }
 
-/** The configurations of those models that do not run with their own, by model. */
+/** The changed configurations, by model. The other models run with their own. */
 function configurations({ priorities, rolled }: ChaosSettings): Record<string, string> {
   const configs: Record<string, string> = {};
   const ownOf = (model: string) => ownConfig(model) ?? "";

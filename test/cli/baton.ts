@@ -16,7 +16,7 @@ export interface Running {
   /** The standard error so far. */
   complained(): string;
   kill(signal: NodeJS.Signals): void;
-  /** Closes the reading end of its standard output. */
+  /** Closes the reading end of the standard output. */
   stopReading(): void;
 }
 

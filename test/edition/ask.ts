@@ -9,7 +9,7 @@ export interface Said {
   readonly code?: string;
   /** The words of a refusal, or why there was no answer. */
   readonly error?: string;
-  /** The output of a model that has one number as output. */
+  /** The output of a model whose output is a single number. */
   readonly output?: number;
   /** The version of the model that answered. */
   readonly version?: string;

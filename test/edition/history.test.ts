@@ -36,7 +36,7 @@ function address(sequence: number) {
   return { bucket, model: "accumulate", name: sequenceName(DEFAULT_TENANT, `u${sequence}`) };
 }
 
-/** The first sequence after `sequence` that lies in the same bucket, or in another one. */
+/** The first sequence after `sequence` that lies in the same bucket, or in another bucket. */
 function neighbour(sequence: number, same: boolean): number {
   const { bucket } = address(sequence);
   for (let id = sequence + 1; ; id++) if ((address(id).bucket === bucket) === same) return id;

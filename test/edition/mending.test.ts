@@ -1,6 +1,6 @@
 /**
- * A user deletes the queued step of one sequence among more than a thousand others with waiting
- * steps. The step's client gets an error, and the sequence can continue.
+ * If a user deletes the queued step of one sequence, that step's client gets an error, and the
+ * sequence can continue. More than a thousand other sequences have waiting steps.
  */
 import { expect, it } from "vitest";
 import { queued } from "../support/queued.js";

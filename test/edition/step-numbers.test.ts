@@ -1,6 +1,7 @@
 /**
  * An answer says its step's number in the sequence, and a request may demand a number. If the fleet
- * has lost answered steps, the answer says so, and the step does not run on the older state.
+ * has lost answered steps, a request with a number gets an error, and the step does not run on the
+ * older state.
  */
 import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";

@@ -52,7 +52,7 @@ export const streamScale = {
   workerFreezes: full ? 20 : 2,
   workerDrains: full ? 20 : 2,
   gatewayKills: full ? 20 : 3,
-  /** How often a gateway of two has to end: each gateway once, at least. */
+  /** How many times one of two gateways has to end: each gateway at least once. */
   gatewayDrains: full ? 6 : 2,
   natsKills: full ? 10 : 2,
   natsDownMs: full ? 60_000 : 2_000,

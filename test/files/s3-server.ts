@@ -74,7 +74,7 @@ function isSigned({ method = "GET", url = "/", headers }: IncomingMessage, body:
       authorization,
     ) ?? [];
   const signed = names.split(";");
-  // A signature that omits these headers would let an attacker change the request.
+  // The signature must cover these headers, or an attacker could change the request.
   for (const name of ["host", "x-amz-content-sha256", "x-amz-date"]) if (!signed.includes(name)) return false;
   if (headers["x-amz-content-sha256"] !== createHash("sha256").update(body).digest("hex")) return false;
   const asked = {

@@ -1,4 +1,4 @@
-/** Bull Board, as operators reach it: on its own port, and never without the token. */
+/** Operators reach Bull Board on its own port, and never without the token. */
 import { get } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { freePort } from "../support/fleet/port.js";

@@ -36,7 +36,7 @@ describe("jobs that wait", () => {
     const large = await submit(served.url, "simple", later(HOUR), red);
     expect(large).toMatchObject({ status: 503, body: { code: "queue_full" } });
     expect(large.body.error).toMatch(/BATON_DELAYED_BYTES/);
-    // Only their tenant may cancel them.
+    // Only the tenant of a job may cancel the job.
     expect((await remove(ids[0] ?? "", red)).status).toBe(404);
     for (const id of ids) expect((await remove(id, blue)).status).toBe(200);
     const { id } = await accepted(served.url, "simple", later(HOUR), red);

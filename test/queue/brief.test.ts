@@ -31,7 +31,7 @@ describe("a brief request", () => {
   const lab = useLab();
   beforeEach(() => lab.redis.del(loadKey(undefined), openKey(loadKey(undefined))));
   afterEach(async () => {
-    // After the entries are gone no request is counted, whatever its outcome.
+    // Ends every request, so that no request is counted in the next test.
     for (const delivery of await lab.take()) await finish([delivery], { action: "keep" });
   });
 
@@ -125,7 +125,7 @@ describe("a brief request", () => {
       ...result(delivery, state),
       outcome: { kind: "result", body },
     });
-    /** Results that were written ahead of a commit that did not take them. */
+    /** Results written ahead of a commit, and not taken by the commit. */
     const leftApart = () => lab.redis.keys("out:*@*");
 
     it("has all of it, and a call that is repeated leaves nothing behind", async () => {

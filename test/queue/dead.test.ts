@@ -87,7 +87,8 @@ describe("a request that is set aside", () => {
     const now = Number((await lab.redis.time())[0]) * 1_000;
     await lab.redis.xadd(dead, `${now - 20_000}-1`, "reason", "poison_request", "request", "default:old");
     await lab.redis.xadd(dead, `${now - 5_000}-1`, "reason", "poison_request", "request", "default:new");
-    // An earlier version set these requests aside without a note. Its workers keep them for 15 s.
+    // An earlier version set these requests aside without a note, and its workers keep the requests
+    // for 15 s.
     await lab.redis.pexpire(dead, 10_000);
     await tidyDeadRequests(lab.redis, 0, [lab.lane.model]);
     expect(await own("default")).toMatchObject([{ request: { request: "new" } }]);

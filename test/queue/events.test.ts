@@ -1,4 +1,4 @@
-/** Scripts note the sequences that idle out, but only for tenants with a webhook. */
+/** Scripts note a sequence that idles out only if a webhook wants the event. */
 import { describe, expect, it } from "vitest";
 import {
   acknowledgeEvent,

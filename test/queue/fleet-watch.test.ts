@@ -80,7 +80,7 @@ describe("a gateway's view of the fleet", () => {
       return { versions: calls("get"), scripts: calls("evalsha"), announcements: calls("hmget") };
     };
     const before = await reads();
-    // A whole look asks for the version, too: it is two scripts, and comes after two others.
+    // A whole look reads the version, too, with two scripts, and follows two other looks.
     await expect.poll(async () => (await reads()).versions - before.versions).toBeGreaterThan(11);
     const after = await reads();
     expect(after.scripts - before.scripts).toBeGreaterThan(2);

@@ -1,4 +1,4 @@
-/** Scripts note the events of jobs, but only for tenants with a webhook. */
+/** Scripts note the events of jobs only if a webhook wants these events. */
 import { describe, expect, it } from "vitest";
 import { storeOutcome } from "#shared/contract/outcome.js";
 import { repeatsText } from "#shared/queue/job.js";

@@ -238,7 +238,7 @@ describe("a job that is tried more than once", () => {
     expect(await admitted(keyed)).toEqual(["known"]);
     expect(await admitted({ ...keyed, digest: "other" })).toEqual(["mismatch"]);
     expect((await view("r1"))?.state).toBe("scheduled");
-    // A job to be queued later is none, either.
+    // A job to be queued later under the same key does not match, either.
     expect(await record(job("r1"), { digest: "other" })).toBe("mismatch");
   });
 

@@ -82,7 +82,7 @@ describe("writeRefusal", () => {
   it("is found out by an idle gateway before the looks of a second are over, and its end by the next", async () => {
     const stop = new AbortController();
     const versions = vi.spyOn(redis, "get");
-    /** How many looks read only the version before the gateway noticed. */
+    /** How many looks asked only for the version before the gateway noticed. */
     const looks: number[] = [];
     const sink = new Writable({
       write(_line, _encoding, done) {

@@ -151,7 +151,7 @@ it(
     expect(ran).toHaveLength(10);
     expect(await counted()).toBe(LIMIT - 10);
     const others: string[] = [];
-    // The gateway may have only just heard of the other bucket's earlier load.
+    // The gateway may know only the other bucket's earlier load.
     const asked = async () => {
       const tried = Array.from({ length: 20 }, (_, i) => admitted(4, `other${others.length + i}`));
       others.push(...(await Promise.all(tried)));

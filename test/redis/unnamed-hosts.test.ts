@@ -41,7 +41,7 @@ describe.each(["unknown-endpoint", "hostname"])("a Cluster whose nodes name port
     return { redis, hosts };
   }
 
-  /** The master that has the key's slot, and another one, with the number of the slot. */
+  /** The master that has the key's slot, and another master, with the number of the slot. */
   async function around(key: string) {
     const from = await cluster.masterOf(key);
     const to = (await cluster.mastersNow()).find((node) => node !== from);

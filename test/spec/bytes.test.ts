@@ -131,7 +131,7 @@ describe("strings", () => {
       ask(served.url, "bytes-labels", { inputs: [input("INDEX", "INT64", [1, 1], [index])] });
     expect((await label(0)).outputs["LABEL"]).toEqual(["plain"]);
     expect((await label(1)).outputs["LABEL"]).toEqual(["a\0b"]);
-    // A U+FFFD from the model looks like bytes that are not UTF-8, so the two cannot be told apart.
+    // A U+FFFD from the model looks like bytes that are not UTF-8, so Baton refuses both.
     for (const index of [2, 3]) {
       const { status, error, code } = await label(index);
       expect([status, code]).toEqual([500, "model_error"]);

@@ -1,6 +1,6 @@
 /**
- * Users drop model folders of other exports than the demo model's into the repository. The fleet
- * serves the servable models, and names the others.
+ * The fleet serves model folders of other exports than the demo model's, and names the folders that
+ * cannot be served.
  */
 import { describe, expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";

@@ -183,8 +183,8 @@ describe("/v2/deliveries", () => {
     const content = { event: "job.completed", job: "", webhook: "wh_1", target: "", body: "{}" };
     const begin = (i: number, webhook: string) =>
       beginDelivery(redis, { tenant, message: `msg_${i}`, run: "1-0" }, kept, { ...content, webhook });
-    // Only the oldest is wanted. The other deliveries come all at once, because Redis syncs its
-    // file for each piece of input, not for each command.
+    // Only the oldest delivery has the wanted webhook. The other deliveries come all at once,
+    // because Redis syncs its file for each read of its input, not for each command.
     await begin(0, "wh_rare");
     await Promise.all(Array.from({ length: MANY - 1 }, (_, i) => begin(i + 1, "wh_1")));
     const found: string[] = [];

@@ -1,4 +1,7 @@
-/** A connection of an attempt: its address is judged each time, from every source. */
+/**
+ * The sender checks the address at each connection of an attempt, for an address in the URL and for
+ * every answer to a name.
+ */
 import type { lookup } from "node:dns";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

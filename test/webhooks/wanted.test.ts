@@ -1,4 +1,4 @@
-/** The scripts of every bucket learn which events have a webhook. */
+/** The scripts of every bucket learn which events a webhook wants. */
 import { describe, expect, it } from "vitest";
 import { wantedKey } from "#shared/queue/keys.js";
 import { newSecret } from "../../gateway/webhooks/secrets.js";

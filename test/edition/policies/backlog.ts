@@ -30,7 +30,8 @@ export class Backlog {
   /** Lets no request run from now on. */
   async freeze(): Promise<void> {
     for (const worker of this.#served.fleet.workers) worker.freeze();
-    // Redis would still hand the next entries to a frozen worker whose read is open.
+    // Waits until Redis has no open read of a frozen worker, because Redis would hand the next
+    // entries to that read.
     const redis = this.#served.fleet.redis.connect();
     await until(async () => (await infoOf(redis, "blocked_clients")) === "0", 60_000);
     redis.disconnect();

@@ -80,7 +80,7 @@ describe("priority levels", () => {
     await backlog.freeze();
     await backlog.wait(full);
     await backlog.wait([{ ...at(3), name: "late" }]);
-    // Its delay is a millisecond, and the next request comes later than that.
+    // The delay is a millisecond, and the next request comes later.
     await backlog.wait([{ ...at(2), name: "higher" }]);
     await backlog.wait([{ ...at(3), name: "late too" }]);
     await new Promise((resolve) => setTimeout(resolve, 20));

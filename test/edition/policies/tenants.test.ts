@@ -1,4 +1,4 @@
-/** The tenant of a request, if a proxy names the tenant in a header. */
+/** A request belongs to the tenant that a proxy names in a header. */
 import { describe, expect, it } from "vitest";
 import { useFleet } from "../../support/fleet/use-fleet.js";
 import { ask, stepBody } from "../ask.js";

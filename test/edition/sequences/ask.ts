@@ -1,4 +1,4 @@
-/** Asks for sequences as things over HTTP, as one tenant, and takes steps of them. */
+/** Asks for sequences as things over HTTP, as one tenant, and takes their steps. */
 
 /** These fleets read the tenant from this header. */
 export const TENANT_HEADER = "X-Tenant";

@@ -1,6 +1,6 @@
 /**
- * Sequences as things: a client looks at them, ends, forks, rolls back, and carries them into
- * another fleet.
+ * Sequences as things: a client views, ends, forks and rolls back sequences, and carries a sequence
+ * into another fleet.
  */
 import { describe, expect, it } from "vitest";
 import { bucketOf } from "#shared/queue/address.js";
@@ -28,7 +28,7 @@ const post = (path: string, body: object, key?: string) =>
   ask("POST", served.url, path, { body, ...(key !== undefined && { key }) });
 
 const bucketOfId = (id: number) => bucketOf("accumulate", "acme", `u${id}`, BUCKETS);
-/** The first id after `id` that lies in the same bucket, or in another one. */
+/** The first id after `id` that lies in the same bucket, or in another bucket. */
 function neighbour(id: number, same: boolean): number {
   for (let other = id + 1; ; other++) if ((bucketOfId(other) === bucketOfId(id)) === same) return other;
 }

@@ -1,5 +1,5 @@
 /**
- * Files, batches and schedules over a Redis Cluster of 16 buckets, whose records lie at other
+ * Files, batches and schedules over a Redis Cluster of 16 buckets, with their records at other
  * masters than the queue. Two jobs processes run several batches, and one process is killed. The
  * clocks of their hosts are two days ahead, but a batch expires by the clock of Redis.
  */

@@ -91,7 +91,7 @@ describe.skipIf(softwareGpu === undefined)(`a worker on WebGPU${unlessSkipped}`,
   };
 
   beforeAll(async () => {
-    // The model's own configuration keeps it on the CPU.
+    // The model's own configuration asks for the CPU.
     const tutorial = ownConfig("my_lstm_model")?.replace("kind: KIND_CPU", "") ?? "";
     fleet = await startFleet({ workers: 0, models, configs: { my_lstm_model: tutorial } });
     [url = ""] = fleet.urls;

@@ -46,7 +46,7 @@ async function whileHeld<T>({ fleet }: RunningFleet, act: () => Promise<T>): Pro
   }
 }
 
-/** No gateway and no key counts any request. */
+/** Expects that no gateway and no key counts a request. */
 async function expectNothingLeft(served: RunningFleet, redis: Redis): Promise<void> {
   await expect
     .poll(() => queueOf(served.url), { timeout: PATIENCE_MS })

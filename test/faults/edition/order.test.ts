@@ -1,7 +1,7 @@
 /**
- * A client sends the steps of one sequence one behind the other on one connection, without waiting
- * for answers. The steps take effect in that order while the gateway's link to Redis is cut many
- * times.
+ * The steps of one sequence that a client sends one behind the other on one connection take effect
+ * in that order, while the gateway's link to Redis is cut many times. The client does not wait for
+ * answers.
  */
 import { connect } from "node:net";
 import { once } from "node:events";

@@ -1,7 +1,6 @@
 /**
- * A model is rolled out while its sequences live: the answers of the second file are a hundred
- * times the sum, so each answer shows its file. A sequence keeps its first version and file to its
- * end.
+ * A sequence keeps its first version and file to its end while its model is rolled out. The answers
+ * of the second file are a hundred times the sum, so each answer shows its file.
  */
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -79,7 +78,7 @@ describe("a new version that joins while sequences live", () => {
     };
     const status = expect.toBeOneOf([400, 409, 410]) as unknown;
     await expect.poll(retired).toEqual({ status, code: "version_retired", inWords: true });
-    // A client can use the id again, with the version of today.
+    // A client can use the id again, with the version that is served now.
     expect(await step(3, { start: true })).toMatchObject({ output: 1, version: "1" });
   });
 });

@@ -33,7 +33,7 @@ it("takes effect once", { timeout: 60_000 }, async () => {
   stalled.cut();
   expect(await second).toEqual({ status: 200, sum: 42 });
 
-  // One more request comes and is swept. By then the removable records of the second request are
+  // A further request comes and is swept. By then the removable records of the second request are
   // gone, too.
   await add(0, false);
   await expect.poll(outcomes).toBeLessThan(2);

@@ -1,5 +1,5 @@
 /**
- * Jobs over a Redis Cluster. The buckets of a tenant's jobs lie at several masters, and the webhook
+ * Jobs over a Redis Cluster: the buckets of a tenant's jobs lie at several masters, and the webhook
  * messages at another master.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -27,7 +27,7 @@ function useMembers() {
     members.push(member);
     return member;
   };
-  /** Admits requests for this member, which takes them. */
+  /** Admits requests, which this member takes. */
   const holdSome = async (member: LabMember, count: number, prefix = "r") => {
     const requests = Array.from({ length: count }, (_, i) => `${prefix}${i}`);
     for (const request of requests) await lab.admitRequest(request);
@@ -155,7 +155,7 @@ describe("a grave in a large fleet", () => {
     );
     await expect.poll(() => bus.isUp()).toBe(true);
     const plan = { leaseMs: 600_000, bus };
-    // Its first beats show this worker so large a fleet that it beats once in 50 s.
+    // The first beats show this worker a fleet so large that the worker beats once in 50 s.
     const others = Array.from({ length: 20_000 }, (_, i) => [Date.now() + 3_600_000, `other-${i}`]).flat();
     await lab.redis.zadd(registryKeys.workers, ...others);
     const rare = await join("b.1", plan);

@@ -151,8 +151,8 @@ describe("clearing a lane", () => {
     const applicants = names.map((name) => ({ ...applicant(lab.lane, name, name), window: 2 }));
     await admit(lab.redis, { gateway: "gw", limits: { ...LIMITS, queue: 1_000 } }, applicants);
     expect(await lab.redis.xlen(laneKeys(lab.lane).ready)).toBe(2);
-    // A user who deletes the ready entries leaves the parked steps without an entry that could make
-    // room.
+    // If a user deletes the ready entries, no entry is left whose end would make room for the
+    // parked requests.
     await lab.redis.xtrim(laneKeys(lab.lane).ready, "MAXLEN", 0);
     expect(await clear(lab)).toBe(248);
     for (const name of names.slice(2)) expect(await outcomeOfRequest(lab, name)).toBe("unavailable");
@@ -214,7 +214,7 @@ describe("looking after pins", () => {
 
         await bury(lab.redis, "old.1", { why: "leaving" }, []);
         await expect.poll(() => lab.outcomeFields("early")).toHaveProperty("kind", "error");
-        // A gateway without the news still admits for the old version.
+        // A gateway that has not heard of the retirement yet still admits for the lane.
         await lab.admitRequest("late");
         await expect.poll(() => lab.outcomeFields("late")).toHaveProperty("kind", "error");
         expect(await versions()).toEqual([lab.lane.version, "9"].sort());

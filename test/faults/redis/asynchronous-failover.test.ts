@@ -1,7 +1,7 @@
 /**
- * A primary dies before its replicas have received the last acknowledged writes, and a replica
- * takes its place. In `replicated` no acknowledged write is lost. In `strict` some are, and the
- * gateways say so, also to each client whose steps are gone.
+ * If a primary dies before its replicas have received the last acknowledged writes, `replicated`
+ * loses none of these writes. `strict` loses some, and the gateways say so, also to each client
+ * whose steps are gone.
  */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startFleet, type Fleet } from "../../support/fleet/fleet.js";
@@ -76,7 +76,7 @@ describe.each(replaceables)("over %s", (kind) => {
 
   /**
    * Lets the primary of this key die after answers that its replicas do not receive.
-   * @param meanwhile is awaited before the primary dies
+   * @param meanwhile that ends before the primary dies
    */
   async function failOver(key: string, meanwhile: () => Promise<void>): Promise<void> {
     const primary = await redis.primaryOf(key);

@@ -8,7 +8,7 @@ import { until } from "../../support/until.js";
 const STEPS = 40;
 /**
  * Before each of these steps the test kills a primary. In a Cluster the keys lie at three masters;
- * elsewhere at the only one.
+ * elsewhere at the only master.
  */
 const KILLS: ReadonlyMap<number, string> = new Map([
   [10, "a"],

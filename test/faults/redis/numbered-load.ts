@@ -194,7 +194,7 @@ export class NumberedClients {
   }
 }
 
-/** Whether a repeat of the request may still have another answer. */
+/** Whether a repeat of the request may still get an answer. */
 function isOpen({ status, code }: Reply): boolean {
   return status === 0 || (code !== undefined && isErrorCode(code) && errorKinds[code].retry);
 }

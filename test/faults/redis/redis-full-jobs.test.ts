@@ -1,7 +1,7 @@
 /**
- * Redis is full while jobs wait for their time, schedules are due, messages are on their way and a
- * batch runs. Requests that need room are refused in words, and running work ends. All other work
- * continues once there is room.
+ * While Redis is full, requests that need room are refused in words, and running work ends. All
+ * other work continues once there is room: jobs that wait for their time, due schedules, messages
+ * on their way and a batch.
  */
 import OpenAI, { toFile } from "openai";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";

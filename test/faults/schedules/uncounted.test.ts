@@ -1,7 +1,6 @@
 /**
- * A process dies after it submitted the job of a time and before it counted the run. Another
- * process takes over while no worker lives. The run is counted once workers are back, so a limit is
- * exact.
+ * A run that a process submitted and did not count is counted once workers are back, so a limit is
+ * exact. The process dies between both, and another process takes over while no worker lives.
  */
 import { expect, it } from "vitest";
 import { registryKeys, scheduleKeys } from "#shared/queue/keys.js";

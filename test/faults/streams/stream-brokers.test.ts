@@ -44,7 +44,8 @@ describe("NATS down for long", () => {
         breaking: async ({ nats }, ended) => {
           await nats.kill();
           const before = ended.count;
-          // The streams of the kill end first; the same number again has begun without NATS.
+          // As many streams again as ran at the kill must end: all of these have begun without
+          // NATS.
           await Promise.all([pause(streamScale.natsDownMs), ended.reach(before + 2 * running)]);
           const meanwhile = ended.count - before;
           await nats.restart();

@@ -1,5 +1,5 @@
 /**
- * Clients open streams and drop them before their first record. The grace period is ten minutes, so
+ * Streams that clients open and drop before the first record. The grace period is ten minutes, so
  * no stream ends by itself.
  */
 import { connect, type Socket } from "node:net";

@@ -1,6 +1,6 @@
 /**
- * Jobs processes die or stop in the middle of deliveries. Every message arrives at least once,
- * under one id.
+ * Every message arrives at least once, under one id, although jobs processes die or stop in the
+ * middle of deliveries.
  */
 import { Queue } from "bullmq";
 import { describe, expect, it } from "vitest";
@@ -105,7 +105,7 @@ describe("two jobs processes", () => {
     ]);
     expect(await own.states(id)).toEqual(all(2, "delivered"));
     expect(idsAt("/drained")).toHaveLength(2);
-    // The fleet still lists the processes of earlier tests for a few seconds.
+    // The fleet still lists killed processes for a few seconds.
     const { body } = await own.client.ask<{ jobs: readonly { pid: number }[] }>("GET", "/fleet");
     const listed = new Set(body.jobs.map(({ pid }) => pid));
     expect(served.fleet.jobs.filter(({ process }) => listed.has(process.pid))).toEqual([]);

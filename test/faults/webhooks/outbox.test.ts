@@ -75,7 +75,8 @@ describe("the outbox", () => {
     return lab.redis.xadd(KEY, "*", "t", tenant, "e", type, "d", JSON.stringify(facts));
   };
   /**
-   * Notes all messages at once: Redis syncs its file for each piece of input, not for each command.
+   * Notes all messages at once, because Redis syncs its file for each read of its input, not for
+   * each command.
    */
   const noteMany = (count: number, tenant: string) => Promise.all(Array.from({ length: count }, () => note(tenant)));
   const messages = () => new Set(delivered.map(({ message }) => message)).size;
@@ -112,7 +113,7 @@ describe("the outbox", () => {
     run();
     await expect.poll(messages).toBe(1);
     await expect.poll(() => lab.redis.xlen(KEY)).toBe(101);
-    // A process acknowledges an entry after it was removed.
+    // The process removes an entry first, and then acknowledges the entry.
     await expect.poll(pending).toBe(101);
     await lab.redis.hdel(webhookKeys.webhooks(broken), "wh_2");
     await expect.poll(messages).toBe(101);
