@@ -68,7 +68,7 @@ export function webSocketRefusal(rules: BrowserRules, incoming: IncomingMessage)
 }
 
 function verdictOn(rules: BrowserRules, { headers, url = "" }: IncomingMessage, acts: boolean): Verdict {
-  // A target that is a full URL names the host, whatever the Host header says.
+  // A target that is a full URL names the host, and the Host header then counts for nothing.
   const authority = url.startsWith("/") ? undefined : /^[a-z]+:\/\/([^/?#]*)/i.exec(url)?.[1];
   const site = headers["sec-fetch-site"];
   return judge(rules, {

@@ -60,16 +60,16 @@ export class BucketCalls {
       this.#turns.add(waiting);
       const size = this.#turns.sizeOf(waiting);
       this.#lines[size].start();
-      // A step may have to wait until the end of a call of the other kind is known. After the
-      // gateway gave such a call up, that line asks for its end only if a request waits.
+      // A step may have to wait for the end of a call of the other kind. After the gateway gave
+      // such a call up, the line of that kind asks for its end only if a request waits.
       if (sequence !== undefined) this.#lines[size === "small" ? "large" : "small"].start();
     });
   }
 
   /**
-   * Does the work that a step needs before the step comes again. Until the work ends, the later
-   * steps of its sequence wait. If the step comes again at once after that, they also stay behind
-   * it.
+   * Does the work that a step needs before the step comes again. Later steps of the sequence wait
+   * until the work ends. If the step comes again at once after that, they also stay behind the
+   * step.
    */
   async prepare<T>({ tenant, sequence }: Applicant, { order }: Place, work: () => Promise<T>): Promise<T> {
     if (sequence === undefined) return work();

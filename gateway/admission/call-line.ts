@@ -1,8 +1,8 @@
 /**
  * Admission calls, one after the other. Requests that come while a call is under way wait for the
  * next call. So calls grow under load, and Redis admits requests of a tenant in order of arrival,
- * through any cut of the link. Each call has a number. The gateway repeats a call until its end is
- * known or its time is over; then the next number makes the call harmless.
+ * through any cut of the link. Each call has a number. The gateway repeats a call until Redis has
+ * answered or the time is over; then the next number makes the call harmless.
  */
 import {
   admit,
@@ -19,9 +19,9 @@ import type { World } from "#shared/world.js";
 import type { Size, Turns, Waiter } from "./turns.js";
 
 /**
- * How long after the arrival of a request its call still repeats, in ms, before its client gets an
- * error that asks for a retry. For a request that may wait long, the time counts from when the call
- * took it. The time bridges a restart of Redis.
+ * How long the gateway repeats a call after the arrival of its requests, in ms. Then the clients
+ * get an error that asks for a retry. For a request that may wait long, the time starts when the
+ * call takes the request. The time bridges a restart of Redis.
  */
 const BUDGET_MS = 2_000;
 
@@ -39,12 +39,12 @@ const WAITS_MS = {
 const WAITS_FOR_CALLS_MS = 10_000;
 
 /**
- * For this long after Redis answered a call, in ms, Redis surely has its record, unless Redis has
+ * For this long after an answer, in ms, Redis surely has the record of the call, unless Redis has
  * lost data.
  */
 const SURELY_KEPT_MS = CALLS_KEPT_MS / 2;
 
-/** Longest wait of a call for the answer whether its request has room, in ms. */
+/** Longest wait of a call to hear whether there is room for a large request, in ms. */
 const PATIENCE_MS = 250;
 
 /** Pause before the repetition of an empty call without an answer, in ms. */

@@ -15,7 +15,7 @@ const CALL_EVERY_MS = 1_000;
  * Clients count as waiting for this long after a message, in ms, so that single requests count too.
  */
 const HEARD_MS = 5_000;
-/** Most model names to remember. Only forged messages can exceed it. */
+/** Most model names to remember. Only forged messages can name more. */
 const MOST_NAMES = 10_000;
 
 /** Publishes the model of each request that passes through to admission. */

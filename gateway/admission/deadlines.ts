@@ -1,8 +1,9 @@
 /**
  * Keeps the deadlines of the generations that this gateway has admitted. If a generation has no
- * token when its deadline passes, the gateway ends it, in the queue or at a worker. A generation
- * with a token runs to its end, or until the deadline of its whole answer if its client gave one.
- * Redis says whether there is a token, because this gateway may not have received it yet.
+ * token when its deadline passes, the gateway ends the generation, in the queue or at a worker. A
+ * generation with a token runs to the end, or until the deadline of the whole answer if the client
+ * gave one. Redis says whether there is a token, because this gateway may not have received the
+ * token yet.
  */
 import type { Logger } from "pino";
 import { errorKinds } from "#shared/errors.js";
@@ -24,15 +25,13 @@ interface Deadline {
   readonly kind: "first token" | "whole answer";
   /** In ms on `performance.now()`'s clock. */
   readonly dueAt: number;
-  /** The whole answer is due this many ms after `dueAt`; undefined if it has no deadline. */
+  /** The whole answer is due this many ms after `dueAt`; undefined if there is no such deadline. */
   readonly restMs: number | undefined;
   /** How long Redis keeps the outcome, in ms. */
   readonly ttlMs: number;
 }
 
-/**
- * How often the gateway looks for due deadlines, in ms. It notices a deadline at most this late.
- */
+/** How often the gateway looks for due deadlines, in ms, and so how late it notices one at most. */
 const TICK_MS = 100;
 /**
  * The gateway asks Redis for this long past a deadline, in ms. After that only the worker can still

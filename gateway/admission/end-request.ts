@@ -11,8 +11,8 @@ import { withdraw } from "#shared/queue/admission/withdraw.js";
 const BUDGET_MS = 2_000;
 
 /**
- * Gives the request its outcome, unless it has one. Publishes at once the final record that this
- * adds to a stream's log. A request that no worker has read yet leaves the queue.
+ * Gives the request an outcome, unless the request has one. Publishes at once the final record that
+ * this adds to a stream's log. A request that no worker has read yet leaves the queue.
  * @param budgetMs how long each of the two scripts repeats while the gateway cannot reach Redis
  * @throws the Redis client's error after that
  */

@@ -40,7 +40,7 @@ export interface EnqueueSettings extends AddressTerms {
   readonly redis: RedisClient;
   readonly models: PinnedModels;
   readonly batcher: AdmissionBatcher;
-  /** The contents of the queue. Undefined if the queue has no limit but Redis's memory. */
+  /** The load of the queue. Undefined if the queue has no limit but Redis's memory. */
   readonly loads?: QueueLoads;
   /** Refusals name these limits. */
   readonly limits?: QueueLimits;
@@ -59,7 +59,10 @@ export interface QueueEntry<Request extends AnyRequest> {
   readonly address: RequestAddress;
   /** Makes the request as the worker reads it. */
   readonly encode: (request: Request) => Buffer;
-  /** The part of the frame that two uses of one key have in common; absent if that is all of it. */
+  /**
+   * The part of the frame that two uses of one key have in common; absent if they share the whole
+   * frame.
+   */
   readonly digested?: (request: Request) => Buffer;
   /** Makes the same request for another version of its model. */
   readonly under: (model: ServedModel) => Request;
@@ -105,8 +108,8 @@ export function outcomeTtlOf(
 }
 
 /**
- * How often a request may turn out to belong to another version than its latest one. Each time its
- * sequence has begun anew in between.
+ * How often a request may turn out to belong to another version of the model than expected. Each
+ * time the sequence has begun anew in between.
  */
 const MOST_VERSIONS = 5;
 
@@ -232,8 +235,8 @@ async function inherit(
 }
 
 /**
- * Splits a level's limit evenly between the buckets, because a script sees one bucket only. Each
- * bucket has at least one place, so all together may have somewhat more.
+ * Splits a level's limit evenly between the buckets, because a script sees only its own bucket.
+ * Each bucket has at least one place, so all together may have somewhat more.
  */
 function waitingTerms({ weights, buckets }: EnqueueSettings, { tenant, queue }: AnyRequest): WaitingTerms | undefined {
   const weight = weights && (weights.get(tenant) ?? 1);
@@ -243,7 +246,7 @@ function waitingTerms({ weights, buckets }: EnqueueSettings, { tenant, queue }: 
 }
 
 /**
- * Whether a bucket of a Cluster may have room now for a request that it refused: other buckets
+ * Whether a bucket of a Cluster may have room now for a request after a refusal: other buckets
  * leave some of the limit, and the bucket gets a part of that with each call. While the gateway
  * asks the other buckets, later steps of the same sequence wait behind this step.
  */
@@ -285,7 +288,7 @@ export function requestDigest({ sequence, deadlineMs }: AnyRequest, frame: Buffe
     .digest("base64url");
 }
 
-/** No served version can continue the sequence, so only its client can begin it anew. */
+/** No served version can continue the sequence, so the client has to begin anew. */
 function versionRetired({ model, sequence }: AnyRequest, { version }: Pin): InferenceError {
   const id = sequence === undefined ? "" : `'${sequence.id.value}' `;
   return new InferenceError(

@@ -18,7 +18,7 @@ export interface QueueTerms {
   readonly rejectMs: number | undefined;
   /** After so many ms the request goes behind all others of its level; undefined: never. */
   readonly delayMs: number | undefined;
-  /** Most waiting requests of its level. Beyond it the request is refused; undefined: no limit. */
+  /** Most waiting requests of this level. Further requests are refused; undefined: no limit. */
   readonly mostQueued: number | undefined;
 }
 

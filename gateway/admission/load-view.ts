@@ -46,12 +46,12 @@ export class LoadView {
   }
 
   /**
-   * The share of the bucket: its load, and its part of the remaining room. If one request needs
-   * more and there is room for it, the share grows to fit, because no other bucket would have more
-   * room for it. As long as some bucket's load is not known, the share is the bucket's part of the
+   * The share of the bucket: its load, and a part of the remaining room. The share grows to fit one
+   * larger request if all buckets together have room for that request, because otherwise no bucket
+   * would take it. As long as some bucket's load is not known, the share is an equal part of the
    * limit.
    * @param most the limit; negative for none
-   * @param largest the need of one request
+   * @param largest bytes that one request needs
    */
   shareOf(field: string, of: Of, bucket: number, most: number, now: number, largest = 0): number {
     const known = this.#field(field);

@@ -33,7 +33,7 @@ export function jobAddress(request: AnyRequest, terms: AddressTerms): RequestAdd
 
 /**
  * The id is random, or derived from the client's key. Then the outcome's own record recognises a
- * retry, at any gateway. A key counts within its sequence, because the record lies in the bucket of
+ * retry, at any gateway. A key counts within a sequence, because the record lies in the bucket of
  * the sequence. A client that knows an id may read and cancel the request, and keys are often easy
  * to guess (`order-1001`), so the id also contains the deployment's secret. The id never derives
  * from the KServe `id`, which real clients set to the same value for every request.

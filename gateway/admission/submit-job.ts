@@ -21,9 +21,9 @@ export interface JobSettings {
 }
 
 /**
- * A gateway keeps the deadlines of its generations in memory until they pass, also after the
- * generation has ended. Beyond this deadline, in ms, the gateway keeps none: workers notice that it
- * has passed, and so do gateways when a client looks at the job.
+ * A gateway keeps the deadlines of generations in memory until they pass, also after the generation
+ * has ended. A gateway does not keep a deadline beyond this, in ms. Workers notice that such a
+ * deadline has passed, and so does a gateway when a client reads the job.
  */
 const LONGEST_KEPT_DEADLINE_MS = 600_000;
 

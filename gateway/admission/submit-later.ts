@@ -49,7 +49,7 @@ export async function submitLater(
           "all together (BATON_DELAYED_BYTES)",
       );
     default:
-      // Without a key, this call has recorded the job, by whichever of its copies.
+      // Without a key, this call has recorded the job, by any of its copies.
       return run.request.idempotencyKey === undefined ? "recorded" : said;
   }
 }

@@ -107,8 +107,8 @@ function takenTogether(announcements: readonly Announcement[]): ReadonlyMap<stri
 }
 
 /**
- * All models for the next steps of sequences, by the name of the model, and the pin. Models of
- * workers that left are retired, unless no worker serves the model now: its only worker may just
+ * All models for the next steps of sequences, by the name of the model, and the pin. A model of
+ * workers that left is retired, unless no worker serves the model now: the only worker may just
  * restart.
  */
 function byPin(
@@ -146,10 +146,10 @@ function byNameAndVersion(
   return byName;
 }
 
-/** One of the models that workers serve under the same name and version. */
+/** A model that workers serve under a name and version, perhaps beside others. */
 interface Offer {
   readonly model: ServedModel;
-  /** How many workers serve it. */
+  /** How many workers serve this model. */
   workers: number;
 }
 

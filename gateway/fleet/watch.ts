@@ -1,9 +1,9 @@
 /**
- * The present fleet: its workers and their models, and whether Redis takes requests at all. Four
- * times a second the gateway asks Redis for the fleet's version, with one plain command. Only a new
+ * The present fleet: workers and their models, and whether Redis takes requests at all. Four times
+ * a second the gateway asks Redis for the fleet's version, with one plain command. Only a new
  * version makes the gateway read the fleet again, because with many workers and many gateways more
  * would cost too much. At least once a second the gateway also asks which workers are late, and
- * whether Redis takes writes. While something is amiss, it asks that four times a second.
+ * whether Redis takes writes; four times a second while something is amiss.
  */
 import type { Logger } from "pino";
 import type { Pin } from "#shared/queue/address.js";
@@ -146,9 +146,9 @@ export class FleetWatch implements Fleet {
 
   /**
    * False while the gateway cannot ask Redis, or Redis refuses writes: then Redis admits nothing.
-   * In a Cluster it is true while some master takes requests: while one is being replaced, every
-   * gateway is equally without that master, and continues with the fleet that it knows. `describe`
-   * and the log say which buckets have no server.
+   * In a Cluster true while some master takes requests: while a master is being replaced, all
+   * gateways are without that master, and continue with the fleet that they know. `describe` and
+   * the log say which buckets have no server.
    */
   get canAdmit(): boolean {
     const knowsFleet = this.#settings.redis.isCluster ? this.#members !== undefined : this.#reachable;

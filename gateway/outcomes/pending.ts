@@ -27,7 +27,7 @@ interface Pending extends Timed, Readable {
   readonly outcomeTtlMs: number;
   /** When the gateway ends the request at the latest, in ms on `performance.now()`'s clock. */
   readonly deadlineAt: number;
-  /** When the gateway refuses the request if no worker has it by then; undefined: it may wait. */
+  /** When the gateway refuses the request if no worker has it by then; undefined: never. */
   readonly queuedUntil: number | undefined;
   /** Usually one; more if a client retries under its key while the first try still waits here. */
   readonly waiters: Set<(outcome: Outcome) => void>;
@@ -43,9 +43,7 @@ export interface Wait {
   readonly outcomeTtlMs: number;
   /** The gateway ends the request this many ms from now. */
   readonly deadlineMs: number;
-  /**
-   * The gateway ends the request this many ms from now if no worker has it; absent: it may wait.
-   */
+  /** The gateway ends the request this many ms from now if no worker has it; absent: never. */
   readonly queuedMs?: number | undefined;
 }
 
@@ -86,8 +84,8 @@ const MOST_REST_MS = 1_000;
 const NOTES_EVERY_MS = { busUp: 250, busDown: 50 };
 const NOTES_AT_ONCE = 1_000;
 /**
- * While the gateway cannot ask Redis, it answers a request at the latest this long after its
- * deadline, in ms.
+ * How long after the deadline the gateway answers a request at the latest while Redis is away, in
+ * ms.
  */
 const GRACE_MS = 5_000;
 /** At most this many requests end together when their deadlines pass. */
@@ -133,7 +131,7 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
     const admitted = (isRepeated: boolean) => {
       if (!isRepeated) pending.isAnsweredElsewhere = false;
       else if (!pending.admitted) {
-        // One that was admitted here before is answered here.
+        // The reply to a request that this gateway admitted before comes here.
         pending.isAnsweredElsewhere = true;
         if (this.#isOpen(pending)) this.#looks.wantSoon(pending);
       }
@@ -308,11 +306,11 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
   }
 
   /**
-   * Ends the request in Redis, unless it has ended there meanwhile, so that every gateway finds the
+   * Ends the request in Redis, unless Redis has an outcome by now, so that every gateway finds the
    * same outcome.
    * @returns undefined while the outcome is certain but not yet committed. Also undefined while
-   * Redis may still admit the request: it would take effect although its client got the error that
-   * it expired. The caller then tries again soon.
+   * Redis may still admit the request: a request whose client got the error `expired` must not take
+   * effect later. The caller then tries again soon.
    */
   async #expireInRedis({ address, outcomeTtlMs, admitted }: Pending): Promise<Outcome | undefined> {
     const expired = outcomeOf(fixedError("expired", "beforeResult"));

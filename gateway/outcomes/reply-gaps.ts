@@ -57,7 +57,8 @@ export class ReplyGaps {
     for (const one of this.#senders.values()) {
       if (one.isAtRest || now - one.heardAt < SILENT_MS * (one.looks + 1)) continue;
       isDue = true;
-      // Other workers have taken its requests over, or the worker leaves their names in Redis.
+      // Other workers have taken its requests over, or the worker leaves the names of requests in
+      // Redis.
       if (++one.looks === LOOKS) one.isAtRest = true;
     }
     return isDue;

@@ -38,8 +38,8 @@ export interface LiveStreamSettings {
 }
 
 /**
- * Why the gateway reads the log: it may hold records that did not come as messages, or there are
- * unconfirmed records to compare.
+ * Why the gateway reads the log: for records that did not come as messages, or to compare
+ * unconfirmed records.
  */
 type Reason = "news" | "check";
 
@@ -73,13 +73,13 @@ export class LiveStream {
   /** Why a read of the log is under way; undefined while none is. */
   #reading: Reason | undefined;
   /**
-   * The highest index that a message claimed whose record readers could not get yet, since the last
-   * read of the log began; Infinity after a message that claims none.
+   * Since the last read of the log began: the highest index of a message that readers could not
+   * get; Infinity after a message without an index.
    */
   #arrived = -1;
   /**
-   * Since when the gateway cannot read Redis, in ms on `performance.now()`'s clock; undefined while
-   * it can.
+   * Start of the present outage of Redis, in ms on `performance.now()`'s clock; undefined without
+   * one.
    */
   #awaySince: number | undefined;
   /** Readers can get the final record, or the log ended without one. */

@@ -7,8 +7,8 @@ import type { Outcome } from "#shared/contract/outcome.js";
 import type { StreamRecord } from "./open-stream.js";
 
 /**
- * Matches a whole record that says one text of choice 0 and nothing else, and captures its index
- * and its text. Every match is valid JSON.
+ * Matches a whole record that says one text of choice 0 and nothing else; captures index and text.
+ * Every match is valid JSON.
  */
 const plain =
   // eslint-disable-next-line no-control-regex -- they are what JSON forbids in a string

@@ -1,7 +1,7 @@
 /**
- * The streams that this gateway follows. Live, late, resumed, and recovered from a lost message:
- * one function serves all four. It subscribes, reads the log from the wanted index, follows the
- * messages, and reads the log again when none come.
+ * The streams that this gateway follows. One function serves live and late readers, resumed ones,
+ * and recovery from a lost message: subscribe, read the log from the wanted index, follow the
+ * messages, and read the log again when none come.
  */
 import type { Logger } from "pino";
 import { addressText, type RequestAddress } from "#shared/queue/address.js";
@@ -95,8 +95,8 @@ export class Relay {
   }
 
   /**
-   * Follows a request, unless the gateway follows it already.
-   * @param next how many records the log held when the caller read it
+   * Starts to follow a request, or returns the present live stream.
+   * @param next how many records the log held when the caller read the log
    */
   async follow(address: RequestAddress, next: number): Promise<LiveStream> {
     const known = this.liveStream(address);
