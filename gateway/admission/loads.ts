@@ -29,7 +29,10 @@ import { delay, within } from "#shared/retry.js";
 import { realWorld, type World } from "#shared/world.js";
 import { fieldsOf, KNOWN_MS, LoadView } from "./load-view.js";
 
-/** How often the gateway checks whether there is room again, in ms; in a Cluster, the loads. */
+/**
+ * How often the gateway looks for room again, and in a Cluster reads the loads of all buckets, in
+ * ms.
+ */
 const LOOK_MS = 250;
 /** A call to a bucket first asks for loads of other buckets that are older than this, in ms. */
 const FRESH_MS = 500;

@@ -8,7 +8,7 @@ interface Named extends Waiter {
 }
 
 /**
- * @param all a word each: name, tenant, bytes and, for a step, its sequence
+ * @param all a word each: name, tenant, bytes and, for a step, the sequence
  * @returns the waiting requests, in the order of these words
  */
 function waiting(...all: string[]) {

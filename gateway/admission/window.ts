@@ -9,8 +9,8 @@ const MOST = 4_096;
 
 /**
  * Requests fall into buckets at random. So a lane's share of the requests that all workers hold at
- * once varies by its square root. Three of these keep nearly every request that workers have room
- * for out of the parked requests.
+ * once varies by the square root of that share. With three times the root on top, nearly every
+ * request that workers have room for is in the ready stream.
  * @param takenAtOnce by all workers of the model together; undefined if that is not known
  * @returns undefined if nothing may be parked
  */

@@ -31,7 +31,10 @@ interface Pending extends Timed, Readable {
   readonly queuedUntil: number | undefined;
   /** Usually one; more if a client retries under its key while the first try still waits here. */
   readonly waiters: Set<(outcome: Outcome) => void>;
-  /** If true and Redis has no record of the request afterwards, the request is lost. */
+  /**
+   * Whether Redis has had a record of the request. If the record is gone afterwards, the request is
+   * lost.
+   */
   admitted: boolean;
   isAnsweredElsewhere: boolean;
 }
