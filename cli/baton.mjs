@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * The program that `npx baton` runs. The command line itself is compiled; before there is a build
- * this says how to make one.
+ * The program that `npx baton` runs. Starts the compiled command line. Without a build, explains
+ * how to make a build.
  */
 import { existsSync } from "node:fs";
 

@@ -1,6 +1,6 @@
 /**
- * The command line: `baton <verb>`. It is a client of a gateway like any other, over HTTP alone. It
- * ends with the exit code of its verb; at Ctrl-C the verb ends first what it has begun.
+ * The command line, `baton <verb>`: an HTTP client of a gateway. Exits with the verb's exit code.
+ * At Ctrl-C the verb first ends its requests.
  */
 import { createRequire } from "node:module";
 import { CommanderError, type Command } from "commander";
@@ -16,15 +16,16 @@ const { version } = createRequire(import.meta.url)("#package.json") as { version
 const { argv, env, stdout, stderr } = process;
 
 /**
- * Nobody reads on, as after `| head`: a pipe says the first, a socket with something unread the
- * second, a terminal that is gone the third. That is no failure, and nobody is told.
+ * Errors that say that the reader of the output is gone, as after `| head`: EPIPE from a pipe,
+ * ECONNRESET from a socket with unread data, EIO from a closed terminal. The command ends without
+ * an error.
  */
 const NOBODY_READS: ReadonlySet<string> = new Set(["EPIPE", "ECONNRESET", "EIO"]);
 
 const ending = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.on(signal, () => {
-    // A second one does not wait for the verb's goodbye.
+    // A second signal ends the process at once.
     if (ending.signal.aborted) process.exit(exitCodes.interrupted);
     ending.abort(new Failure(exitCodes.interrupted, "interrupted"));
   });
@@ -52,7 +53,7 @@ async function run(): Promise<ExitCode> {
     return exitCodes.done;
   } catch (thrown) {
     const error: unknown = ending.signal.aborted ? ending.signal.reason : thrown;
-    // Commander has said by itself what is wrong.
+    // Commander has printed the error already.
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
     const failure = error instanceof Failure ? error : unreadable(error);
     if (failure === undefined) throw error;
@@ -61,13 +62,16 @@ async function run(): Promise<ExitCode> {
   }
 }
 
-/** Answers are the only JSON that is parsed without a complaint of its own. */
+/**
+ * A parse error that arrives here comes from the gateway's answer, because all other readers of
+ * JSON report their own errors.
+ */
 function unreadable(error: unknown): Failure | undefined {
   if (!(error instanceof SyntaxError || error instanceof JsonError)) return undefined;
   return new Failure(exitCodes.unreachable, `the gateway's answer cannot be read: ${error.message}`);
 }
 
-/** Resolves when all that was printed is written, or cannot be, which has aborted `ending` then. */
+/** Resolves after all output is written, or after writing has failed and aborted `ending`. */
 function written(): Promise<void> {
   return new Promise((resolve) => stdout.write("", () => setImmediate(resolve)));
 }

@@ -1,4 +1,4 @@
-/** The program: its verbs, its general options, and how it speaks about wrong arguments. */
+/** The program: verbs, general options, and error messages for wrong arguments. */
 import { Command } from "commander";
 import { addBatch } from "./verbs/batch.js";
 import { addCompletion } from "./verbs/completion.js";
@@ -12,7 +12,7 @@ import { addSchedules } from "./verbs/schedules.js";
 import { addSequences } from "./verbs/sequences.js";
 import type { OpenSession } from "./verbs/session.js";
 
-/** The options that every verb has. */
+/** The options of every verb. */
 export interface GeneralOptions {
   readonly url?: string;
   readonly key?: string;
@@ -32,7 +32,7 @@ Exit codes:
 
 /**
  * Every error that commander finds leaves the program as a CommanderError.
- * @param complain writes what is wrong with the arguments
+ * @param complain writes the error messages about arguments
  */
 export function buildProgram(version: string, open: OpenSession, complain: (text: string) => void): Command {
   const program = new Command("baton");
@@ -61,7 +61,7 @@ export function buildProgram(version: string, open: OpenSession, complain: (text
   return program;
 }
 
-/** Makes each complaint about arguments one line, and says where there is help. */
+/** Makes each error message about arguments a single line, and adds a line that names the help. */
 function speakPlainly(command: Command, name: string, complain: (text: string) => void): void {
   command.exitOverride().configureOutput({
     writeErr: complain,

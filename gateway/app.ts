@@ -1,8 +1,8 @@
 /**
- * Builds the Hono app from what it is given; it opens nothing and reads no environment. Hono finds
- * the handler of each request, except for those that take the short way (kserve/http/direct.ts).
- * Bodies are read from node's request and replies are written to node's response, since Web streams
- * would cost more than all the rest of a small inference.
+ * Builds the Hono app from its options. The builder opens nothing and reads no environment. Hono
+ * finds the handler of each request, except for requests that take the short way
+ * (kserve/http/direct.ts). Handlers read bodies from node's request and write replies to node's
+ * response, because Web streams would cost more than all the rest of a small inference.
  */
 import { Hono } from "hono";
 import { fixedError } from "#shared/errors.js";
@@ -36,34 +36,35 @@ export interface AppOptions extends Omit<KserveRoutesOptions, "bodies" | "reader
   /** By default all clients are one tenant. */
   readonly tenantOf?: TenantOf;
   readonly log: Log;
-  /** Absent where no request outlives its answer. */
+  /** Undefined if no request outlives its answer. Then the app has no paths for requests. */
   readonly requests?: Requests;
-  /** Absent where nobody reads from NATS. */
+  /** Undefined if no client reads from NATS. */
   readonly subscriptions?: Subscriptions;
-  /** Absent where there are no sequences to look at. */
+  /** Undefined if the app has no paths for sequences. */
   readonly sequences?: Sequences;
-  /** Absent where no jobs are taken. */
+  /** Undefined if the app takes no jobs. */
   readonly jobs?: Jobs;
-  /** Absent where jobs are not submitted again and again. */
+  /** Undefined if the app takes no schedules of jobs. */
   readonly schedules?: ScheduleRoutesOptions;
-  /** Absent where nobody is told of events. */
+  /** Undefined if the deployment has no webhooks. */
   readonly webhooks?: WebhookRoutesOptions;
-  /** Absent where no files are kept. */
+  /** Undefined if the app keeps no files. */
   readonly files?: Files;
-  /** Absent where no batches are taken. */
+  /** Undefined if the app takes no batches. */
   readonly batches?: BatchRoutesOptions;
   readonly bodies?: Bodies;
-  /** Where it is absent, all bodies are parsed on the main thread. */
+  /** If absent, the main thread parses all bodies. */
   readonly parseThread?: ParseThread;
-  /** Where it is absent, all tensors are printed on the main thread. */
+  /** If absent, the main thread prints all tensors. */
   readonly printThread?: ParseThread;
 }
 
-/** In characters: a path that a client chose does not make a line of the log longer than this. */
+/** In characters. A longer path in the log is cut, because clients choose paths. */
 const maxLoggedPath = 2048;
 
 /**
- * What a server needs: it tries `direct`, the short way, first and then `fetch`, the framework's.
+ * The app as a server uses it: `direct`, the short way, comes first, and then the framework's
+ * `fetch`.
  */
 export type GatewayApp = Hono<GatewayEnv> & { readonly direct: DirectRoute };
 

@@ -1,6 +1,7 @@
 /**
- * Opens what takes requests in: the connections, what watches the fleet, and the app with all
- * paths. A gateway listens for it; the jobs process asks it for what no client waits for.
+ * Opens everything that admits requests: the connections, the watch on the fleet, and the app with
+ * all paths. A gateway listens for clients and gives their requests to the app. The jobs process
+ * gives the app requests for which no client waits.
  */
 import { setMaxListeners } from "node:events";
 import { createRequire } from "node:module";
@@ -49,30 +50,32 @@ import { Schedules } from "./schedules/schedules.js";
 import { Webhooks } from "./webhooks/webhooks.js";
 
 const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
-/** How long Redis may take to be reachable before the start fails. */
+/** How long the start waits for Redis, in ms. Then it fails. */
 const START_BUDGET_MS = 60_000;
-/** No more loops than these wait for the end of the process at a time; more would be a leak. */
+/**
+ * Most loops that may wait for the end of the process at a time. Node warns of a leak beyond it.
+ */
 const LOOPS = 32;
 
 export interface AssemblyOptions {
   readonly kind: ListedProcess["kind"];
-  /** Of this process, and of no other ever. */
+  /** A name that no other process has or will have. */
   readonly name: string;
   readonly config: AdmissionConfig;
   readonly serverName: string;
   readonly tenantOf: TenantOf;
   /** Whether the process takes no further requests. */
   readonly stopping: () => boolean;
-  /** Absent where the app's requests are those of clients that wait. */
+  /** Undefined in a gateway, because its clients wait. Set in the jobs process. */
   readonly unattended?: Unattended;
   readonly log: Logger;
 }
 
-/** What differs for an app that only this process asks. */
+/** Settings of an app that only this process calls. */
 export interface Unattended {
-  /** How long a request may take that does not say it, in ms. */
+  /** Deadline of a request that names none, in ms. */
   readonly deadlineMs: number;
-  /** Stands between the app's paths and admission. */
+  /** Puts a layer between the app's paths and admission. */
   wrap(inner: Inference, addresses: AddressTerms, sweeper: OutcomeSweeper): Inference;
 }
 
@@ -250,7 +253,7 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
   return { ...opened, app };
 }
 
-/** @param leavesRoom whether some of the queue is left to those whose clients wait */
+/** @param leavesRoom whether this process leaves some of the queue to clients that wait */
 function queueLimits(config: AdmissionConfig, leavesRoom: boolean) {
   return {
     queue: config.BATON_QUEUE_LIMIT,

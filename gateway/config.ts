@@ -9,7 +9,7 @@ import { subscriptionSettings } from "./subscriptions/settings.js";
 import { webhookSettings } from "./webhooks/settings.js";
 import { parseSettings, sharedSettings } from "#shared/settings.js";
 
-/** What takes requests in needs to know, in the process that listens and in the jobs process. */
+/** Settings of admission, for gateways and for the jobs process. */
 export const admissionSettings = sharedSettings.extend({
   ...webhookSettings,
   ...fileSettings,
@@ -211,7 +211,7 @@ const listeningSettings = {
 
 export type AdmissionConfig = z.infer<typeof admissionSettings>;
 
-/** What is checked of several settings together. */
+/** A rule about two settings together. */
 export const holdsTwoBodies = {
   holds: (config: AdmissionConfig): boolean =>
     config.BATON_BODY_MEMORY_BYTES >= 2 * Math.max(config.BATON_MAX_JSON_BYTES, config.BATON_MAX_BODY_BYTES),

@@ -1,6 +1,6 @@
 /**
- * Stands before all routes: refuses what browsers may not do, and tells browsers what pages of
- * allowed origins may read (CORS). The rules themselves are in http/browsers.ts.
+ * Stands before all routes: refuses requests that browsers may not send, and tells browsers which
+ * replies pages of allowed origins may read (CORS). The rules themselves are in http/browsers.ts.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { fixedError, InferenceError } from "#shared/errors.js";
@@ -11,9 +11,9 @@ import { judge, type BrowserRules, type Verdict } from "./http/browsers.js";
 import { errorReply, errorShapeOf } from "./http/errors.js";
 import { send, type Reply } from "./http/reply.js";
 
-/** All methods that some path has. */
+/** All methods of all paths. */
 const methods = "GET, HEAD, POST, PUT, PATCH, DELETE";
-/** Headers of replies that browsers show to pages only where they are told to. */
+/** Headers of replies that browsers hide from pages unless the reply names them. */
 const exposed = [
   "baton-request-id",
   "etag",
@@ -28,14 +28,14 @@ const exposed = [
   "x-request-id",
 ].join(", ");
 /**
- * Browsers may remember the answer to such a question for this long, in seconds. Safari remembers
- * none for longer.
+ * How long browsers may remember the answer to a preflight, in seconds. Safari's own limit is the
+ * same.
  */
 const maxAge = "600";
 
 /**
- * Judges a request, and answers it here if it is refused or is a browser's question in advance.
- * @returns whether the request goes on to its route
+ * Judges a request, and answers here if the request is refused or is a preflight.
+ * @returns whether the request may continue to its route
  */
 export function passes(rules: BrowserRules, incoming: IncomingMessage, outgoing: ServerResponse): boolean {
   const { method = "", headers } = incoming;
@@ -59,8 +59,8 @@ export function passes(rules: BrowserRules, incoming: IncomingMessage, outgoing:
 }
 
 /**
- * Returns the refusal of a WebSocket, or undefined where it may be opened. Browsers let any page
- * read all that comes on a WebSocket, so opening one needs what a change needs.
+ * Returns the refusal of a WebSocket, or undefined if the page may open it. Browsers let any page
+ * read all messages of a WebSocket, so opening one needs the permissions of a change.
  */
 export function webSocketRefusal(rules: BrowserRules, incoming: IncomingMessage): Reply | undefined {
   const verdict = verdictOn(rules, incoming, true);
@@ -68,7 +68,7 @@ export function webSocketRefusal(rules: BrowserRules, incoming: IncomingMessage)
 }
 
 function verdictOn(rules: BrowserRules, { headers, url = "" }: IncomingMessage, acts: boolean): Verdict {
-  // A target that is a full URL says which host is asked for, whatever Host says.
+  // A target that is a full URL names the host, and the Host header then counts for nothing.
   const authority = url.startsWith("/") ? undefined : /^[a-z]+:\/\/([^/?#]*)/i.exec(url)?.[1];
   const site = headers["sec-fetch-site"];
   return judge(rules, {
@@ -79,7 +79,7 @@ function verdictOn(rules: BrowserRules, { headers, url = "" }: IncomingMessage, 
   });
 }
 
-/** Answers a browser's question in advance (a preflight) with all that is allowed. */
+/** Answers a browser's preflight with all that the rules allow. */
 function allow({ headers }: IncomingMessage, outgoing: ServerResponse): void {
   const asked = headers["access-control-request-headers"];
   outgoing.setHeader("vary", "Origin, Access-Control-Request-Headers, Access-Control-Request-Private-Network");

@@ -1,6 +1,6 @@
 /**
- * The gateway process. It opens its parts in order, logs that it listens, and closes them in
- * reverse.
+ * The gateway process. It opens its parts in order, logs that the server listens, and closes the
+ * parts in reverse.
  */
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
@@ -16,8 +16,8 @@ import { WebSocketEndpoint } from "./requests/websocket.js";
 import { startServer } from "./server.js";
 
 /**
- * Connections that are accepted per turn of the event loop. When a gateway dies, another one has
- * all of its clients at once.
+ * Connections that the server accepts per turn of the event loop. When a gateway dies, all of its
+ * clients connect to another gateway at once.
  */
 const ACCEPTING = 8;
 

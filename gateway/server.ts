@@ -1,8 +1,8 @@
 /**
- * The listening side of the gateway: it limits times and sizes, refuses what is no HTTP, and stops
- * in a way that lets requests finish. A client that sends on a connection which was idle for
- * `keepAliveTimeoutMs` may meet its close and get a reset. Clients that retry, or that keep idle
- * connections for less, never see it.
+ * The listening side of the gateway: it limits times and sizes, refuses bytes that are not HTTP,
+ * and lets requests finish before it stops. A client may send on a connection that was idle for
+ * `keepAliveTimeoutMs` while the server closes the connection, and gets a reset. Clients that
+ * retry, or that keep idle connections for a shorter time, never see that.
  */
 import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -34,10 +34,10 @@ const checkEveryMs = 1_000;
 const maxHeaders = 2_000;
 const maxConnections = 10_000;
 /**
- * How many connections may wait to be accepted. The kernel's `net.core.somaxconn`, 4 096 by
- * default, limits it, too. Past it the kernel drops what clients send: they try again after 1, 3, 7
- * and 15 seconds, and a client that has left in the meantime is noticed only then. Node's own 511
- * are less than the clients of one dead gateway.
+ * How many connections may wait until the server accepts them. The kernel's `net.core.somaxconn`,
+ * 4,096 by default, limits this number too. Beyond it the kernel drops packets of clients, and
+ * clients try again after 1, 3, 7 and 15 seconds. The server notices a client that has left
+ * meanwhile only then. Node's default of 511 is less than the clients of one dead gateway.
  */
 const BACKLOG = 4_096;
 /** See `ConnectionLimits`. */
@@ -50,15 +50,15 @@ export interface ServerOptions {
   readonly port: number;
   readonly host?: string | undefined;
   readonly log: Log;
-  /** Where it is absent, every request is a plain one, whatever upgrade it asks for. */
+  /** If absent, the server treats every request as a plain one, even with an Upgrade header. */
   readonly webSockets?: WebSocketEndpoint | undefined;
   /**
-   * Connections that are accepted per turn of the event loop; 1 by default. More take some time to
-   * set up, during which the server already listens.
+   * Connections that the server accepts per turn of the event loop; 1 by default. A higher number
+   * takes some time to set up, and the server listens meanwhile.
    */
   readonly accepting?: number;
   readonly limits?: Partial<ConnectionLimits>;
-  /** How long an upload may take to arrive, in ms; as long as any request unless it is given. */
+  /** How long an upload may take to arrive, in ms. By default as long as any request. */
   readonly uploadMs?: number;
   /** By default, pages of this machine may use the gateway and pages of other sites may not. */
   readonly browsers?: BrowserRules;
@@ -67,10 +67,10 @@ export interface ServerOptions {
 export interface RunningServer {
   readonly port: number;
   /**
-   * Goes on listening for `lingerMs` and ends each connection with the answer to its next request,
-   * so that clients move away without meeting a closed connection. Then it stops accepting, ends
-   * the streams whose clients can go on at another gateway, lets requests finish, and after
-   * `graceMs` cuts those that have not.
+   * Listens for another `lingerMs` and ends each connection with the answer to its next request, so
+   * that clients move away without meeting a closed connection. Then the server stops accepting,
+   * ends the streams that clients can resume at another gateway, and lets requests finish. After
+   * `graceMs` the server cuts the remaining requests.
    */
   close(graceMs: number, lingerMs?: number): Promise<void>;
 }
@@ -106,14 +106,14 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
         requestTimeout: Math.max(uploadMs, limits.requestMs),
         keepAliveTimeout: keepAliveTimeoutMs,
         connectionsCheckingInterval: checkEveryMs,
-        // A request without Host is refused further on, where the reply has our form.
+        // The app refuses a request without Host later, because its reply has our form.
         requireHostHeader: false,
       },
       onRequest,
     );
     server.on("connection", (socket) => connections.add(socket));
-    // Node drops header fields beyond its limit without a word. With a limit of one more than ours,
-    // a request that has too many shows.
+    // Node drops header fields beyond its limit silently. A limit of one more than ours shows a
+    // request that has too many.
     server.maxHeadersCount = maxHeaders + 1;
     if (webSockets !== undefined) {
       server.on("upgrade", (incoming: IncomingMessage, duplex: Duplex, head: Buffer) => {
@@ -173,8 +173,8 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
 }
 
 /**
- * Answers what failed before the app had it: a request without Host, or whose Host or target makes
- * no URL. Any other error that gets here is a bug.
+ * Answers errors before the app has the request: no Host, or a Host or target that makes no URL.
+ * Any other error that gets here is a bug.
  */
 function refuseTarget(error: unknown, log: Log): Response {
   const requestId = chooseRequestId({});
@@ -194,7 +194,7 @@ function refuseHeaders(incoming: IncomingMessage, outgoing: ServerResponse): voi
   send(outgoing, errorReply(error, "kserve", 431));
 }
 
-/** Returns what a client is told for a reason of node's parser to refuse. */
+/** Returns the reply for a reason of node's parser to refuse. */
 function parserRefusal(reason: string | undefined): Reply {
   switch (reason) {
     case "HPE_HEADER_OVERFLOW":
@@ -209,9 +209,9 @@ function parserRefusal(reason: string | undefined): Reply {
 }
 
 /**
- * Refuses what the parser refused. Nothing more is read, so the connection ends. A reply that has
- * begun must not get the refusal into it.
- * @param begun the reply that is being sent on the connection
+ * Refuses bytes that the parser refused. The server reads nothing more, so the connection ends. The
+ * refusal must not get into a reply that has begun.
+ * @param begun the unfinished reply on the connection
  */
 function refuseConnection(socket: Socket, reason: string | undefined, begun: ServerResponse | undefined): void {
   if (!socket.writable || begun?.headersSent === true) {
@@ -228,13 +228,13 @@ function refuseConnection(socket: Socket, reason: string | undefined, begun: Ser
   );
 }
 
-/** The headers of an offer to go on in another protocol. */
+/** The headers by which a client offers another protocol. */
 const offers: ReadonlySet<string> = new Set(["upgrade", "http2-settings"]);
 
 /**
- * Answers a request that offers to go on in another protocol as if it had not; Java's client sends
- * `Upgrade: h2c` with every request. Node has stopped parsing the connection at the offer, so it is
- * given the request again without it.
+ * Answers a request that offers another protocol as if the offer were absent; Java's client sends
+ * `Upgrade: h2c` with every request. Node has stopped parsing the connection at the offer, so this
+ * function gives node the request again without the offer.
  */
 function replayAsPlain(server: Server, incoming: IncomingMessage, socket: Duplex, rest: Buffer): void {
   const { method, url, httpVersion, rawHeaders } = incoming;

@@ -1,25 +1,26 @@
 // Joins the worker's main thread, and the gateway's with the jobs process, into a few files below
-// dist/bundled/, and lets V8 compile them. Node spends more on finding and reading each of some 400
-// modules than on most of what is in them, and V8 half of the rest on compiling them anew
-// (decisions/0027). All else runs as it is compiled by tsc.
+// dist/bundled/, and lets V8 compile them. Finding and reading some 400 modules takes Node longer
+// than running most of their code, and half of the rest is V8's compiling (decisions/0027). All
+// other code runs as tsc compiles it.
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import { rolldown } from "rolldown";
 
-/** The exit code of a process that has kept what V8 has compiled; no other reason ends with it. */
+/** The exit code of a process that has stored V8's compiled code; no other end has this code. */
 const KEPT = 99;
 const dist = join(import.meta.dirname, "../dist");
 
 await bundle("worker", { main: "worker/main.js" });
-// The board looks for the files of its page beside itself, and few start what speaks to S3.
+// The board looks for the files of its page beside itself, and few deployments need the code for
+// S3.
 await bundle("gateway", { main: "gateway/main.js", jobs: "gateway/jobs/main.js" }, /^@(?:aws-sdk|bull-board)\//);
 
 /**
  * @param {string} folder
- * @param {Record<string, string>} programs compiled files, by what they are called in the folder
- * @param {RegExp} [external] what is imported as it is
+ * @param {Record<string, string>} programs compiled files, by their names in the folder
+ * @param {RegExp} [external] modules that stay imports
  */
 async function bundle(folder, programs, external) {
   const dir = join(dist, "bundled", folder);
@@ -31,8 +32,8 @@ async function bundle(folder, programs, external) {
     plugins: [
       {
         name: "where a module was compiled to",
-        // A module names the Lua scripts and threads beside it, which stay where they are. The
-        // package that shared/redis/connect.ts requires is joined, too.
+        // A module names the Lua scripts and threads beside it, and these files do not move. The
+        // package that shared/redis/connect.ts requires is part of the bundle, too.
         transform(code, id) {
           if (dirname(relative(dist, id)).startsWith("..") || !code.includes("import.meta.url")) return null;
           const there = JSON.stringify(relative(dir, id));
@@ -55,7 +56,7 @@ async function bundle(folder, programs, external) {
     comments: false,
   });
   await built.close();
-  // V8 reads a text of ASCII alone in a third of the time, and keeps it in half of the memory.
+  // V8 reads a pure ASCII text in a third of the time, and keeps the text in half of the memory.
   for (const file of readdirSync(dir)) {
     const code = readFileSync(join(dir, file), "utf8");
     writeFileSync(join(dir, file), code.replaceAll(/[^\0-\x7f]/g, escaped));
@@ -75,15 +76,15 @@ async function bundle(folder, programs, external) {
 }
 
 /**
- * @param {string} character one half of a pair of surrogates, or not of a pair
+ * @param {string} character a UTF-16 code unit
  */
 function escaped(character) {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
 /**
- * Starts the program with a setting that it refuses as soon as it has loaded all, and keeps what V8
- * has compiled by then.
+ * Starts the program with a setting that it refuses after loading all modules, and stores the code
+ * that V8 has compiled by then.
  *
  * @param {string} program
  * @param {string[]} parts files that it loads later

@@ -14,7 +14,10 @@ describe.each([
 
   const read = (file: string) => readFileSync(join(bundled, file), "utf8");
 
-  /** What it names where it begins, not where a package looks for one that may be missing. */
+  /**
+   * The imports at the head of the bundle, without a package's attempts to import optional
+   * packages.
+   */
   function importsOf(file: string): string[] {
     const code = read(file);
     return [...code.matchAll(/^let \w+ = (?:[\w.]+\()?require\("([^"]+)"\)/gm)].map(([, named]) => named ?? "");

@@ -1,4 +1,4 @@
-// tsc compiles no Lua scripts; each has to lie beside its compiled wrapper in dist/.
+// Copies each Lua script beside its compiled wrapper in dist/, because tsc copies no Lua scripts.
 import { cpSync, mkdirSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 

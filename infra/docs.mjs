@@ -1,8 +1,7 @@
 /**
- * Writes those parts of the documents that are made from the code: in ARCHITECTURE.md the table of
- * settings from the schemas that the processes parse, and the graph of folders from the imports; in
- * test/README.md the table of test files. With --check it only says whether they are current. It
- * needs a build.
+ * Writes the generated parts of the documents. In ARCHITECTURE.md these are the table of settings,
+ * from the processes' schemas, and the graph of folders, from the imports; in test/README.md the
+ * table of test files. With --check it only says whether the parts are current. It needs a build.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +9,7 @@ import { globalRegistry, safeParse } from "zod";
 import { drawFolders } from "./checks/draw.mjs";
 import { testTable } from "./test-table.mjs";
 
-// The built files are imported by computed names, since type checks run before there is a build.
+// The import names are computed, because type checks run before the files of the build exist.
 const dist = new URL("../dist/", import.meta.url).href;
 /** @type {typeof import("../gateway/config.js")} */
 const { gatewaySettings } = await import(`${dist}gateway/config.js`);
@@ -27,8 +26,8 @@ const root = join(import.meta.dirname, "..");
  * One row for each setting of a schema.
  *
  * @param {import("zod").ZodObject} schema
- * @param {string} who the processes that read them
- * @param {object} [skip] settings that have a row already
+ * @param {string} who the processes that read the settings
+ * @param {object} [skip] settings that already have a row
  */
 function rows(schema, who, skip = {}) {
   return Object.entries(schema.shape)
@@ -55,7 +54,7 @@ const pages = {
   "test/README.md": { files: testTable(root) },
 };
 
-/** The page without the padding that the formatter gives to tables. */
+/** The page without the formatter's padding of tables. */
 const narrow = (/** @type {string} */ text) => text.replaceAll(/ {2,}|-{3,}/g, " ");
 
 for (const [name, parts] of Object.entries(pages)) {

@@ -1,6 +1,6 @@
 /**
- * The entry of `npm start`, `npm test` and `npm run test:faults`. It and everything that it imports
- * are plain JavaScript without packages, since installing the packages is part of the work.
+ * The entry of `npm start`, `npm test` and `npm run test:faults`. This file and all of its imports
+ * are plain JavaScript without packages, because installing the packages is part of the work.
  */
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major < 20 || (major === 20 && minor < 19)) {
@@ -8,8 +8,8 @@ if (major < 20 || (major === 20 && minor < 19)) {
   process.exit(1);
 }
 
-// These are not imported statically: a Node that is too old might fail to parse them, and then the
-// sentence above would never be printed. For the same reason this file uses no recent syntax.
+// These imports are dynamic: an old Node might fail to parse the files, and then it would never
+// print the sentence above. For the same reason this file uses no recent syntax.
 const { Refusal } = await import("./setup/terminal.mjs");
 const { start } = await import("./fleet/start.mjs");
 const { runTests } = await import("./run-tests.mjs");
@@ -20,7 +20,7 @@ try {
   else if (command === "test:faults") await runTests("faults", args);
   else await start();
 } catch (error) {
-  // A refusal tells a person what to mend; a stack trace is only for a mistake in this code.
+  // A refusal names the remedy; a stack trace is only for a mistake in this code.
   console.error(error instanceof Refusal ? "\n" + error.message : error);
   process.exit(error instanceof Refusal ? error.status : 1);
 }

@@ -1,12 +1,12 @@
 /**
  * Runs a suite again and again in a clean clone of the last commit, and prints a line for each run,
- * so that failures by chance show. No run is left out, and no test is tried twice.
+ * so that failures by chance show. It reports every run, and repeats no failed test.
  *
  *     node infra/repeat-tests.mjs --runs 12 [--faults] [--beside-load] [--in FOLDER] [--to FILE]
  *                                 [part of a test file's name]
  *
- * FOLDER is on the disk that is to be tested, and FILE gets the lines, too. The output of a run
- * with failures is kept beside FILE, under its name and the number of the run.
+ * FOLDER is on the disk to test, and FILE gets the lines, too. The output of a run with failures
+ * goes to a file beside FILE, named FILE.<run>.log.
  */
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -91,7 +91,7 @@ function lastLine(text) {
 }
 
 /**
- * The failed tests of a run, and the files that could not be run at all.
+ * The failed tests of a run, and the test files that failed to load.
  *
  * @param {string} report
  * @returns {string[]}

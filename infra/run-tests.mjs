@@ -1,7 +1,6 @@
 /**
- * `npm test` and `npm run test:faults`: the same set-up as `npm start`, then vitest with the
- * arguments that were given. The last line of the output, "N passed, M failed", is the one that CI
- * reads.
+ * `npm test` and `npm run test:faults`: the same set-up as `npm start`, then vitest with the given
+ * arguments. CI reads the last line of the output, "N passed, M failed".
  */
 import { mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
@@ -17,7 +16,7 @@ import { say } from "./setup/terminal.mjs";
 export async function runTests(suite, args) {
   const { home, brokers } = await prepare(process.env, { programsOnly: true });
   process.env["PATH"] = pathWith(brokers, home);
-  // Imported only here: vitest may have been installed a moment ago.
+  // Imported here and not above, because `prepare` may have just installed vitest.
   const { parseCLI, startVitest } = await import("vitest/node");
   const { filter, options } = parseCLI(["vitest", "run", ...args]);
   if (args.includes("--help")) return;
@@ -52,8 +51,8 @@ export async function runTests(suite, args) {
 }
 
 /**
- * Tests start the servers by their usual names, wherever they were found; Valkey goes by the name
- * of Redis. So the PATH begins with a folder of links.
+ * Tests start the servers by their usual names, from any folder; Valkey gets the name of Redis. So
+ * the PATH begins with a folder of links.
  *
  * @param {Awaited<ReturnType<typeof prepare>>["brokers"]} brokers
  * @param {string} home

@@ -1,11 +1,11 @@
 /**
- * The table of test files in test/README.md. A file's row has the first sentence of its opening
- * comment, or else the titles that stand at its top level.
+ * The table of test files in test/README.md. A file's row has the first sentence of the file's
+ * opening comment, or else the titles at the top level.
  */
 import { parseSync, Visitor } from "oxc-parser";
 import { isTest, listFiles, readScript } from "./checks/files.mjs";
 
-/** A row with more is not read. */
+/** Most titles in a row; a longer row would find no reader. */
 const MOST_TITLES = 4;
 
 /**
@@ -61,7 +61,7 @@ function titles(path, text) {
         .slice(title.start + 1, title.end - 1)
         .replaceAll(/\$\{.*?\}|%\w|\\/g, "")
         .trim();
-      if (plain === "") return; // its name comes from the cases, so those inside are named
+      if (plain === "") return; // the name comes from the cases, so the row has the inner titles
       endOfLast = end;
       found.push(plain);
     },

@@ -1,5 +1,10 @@
-/** Names this start of a process: one that starts again must never pass as its former self. */
+/**
+ * A name for this start of the process, so that after a restart nothing takes the process for its
+ * predecessor.
+ */
 import { randomBytes } from "node:crypto";
 
-/** 12 hexadecimal digits, at the end of a worker's name and in the checkpoints that it makes. */
+/**
+ * 12 hexadecimal digits. The end of a worker's name, and part of the worker's checkpoint versions.
+ */
 export const boot = randomBytes(6).toString("hex");

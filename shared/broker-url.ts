@@ -1,7 +1,7 @@
 /**
- * Reads the addresses of brokers, and says what is wrong with one. The clients take nearly any text
- * for an address, mostly for the path of a socket, and would try to connect for ever. A refused
- * address is never repeated whole, since it may hold a password.
+ * Reads the addresses of brokers, and reports faults. The client libraries accept almost any text,
+ * mostly as the path of a socket, and would try to connect for ever. A message never quotes a whole
+ * address, because the address may contain a password.
  */
 
 export interface HostAndPort {
@@ -9,30 +9,30 @@ export interface HostAndPort {
   readonly port: number;
 }
 
-/** What a process shows of itself to a Redis that asks for it. */
+/** A user name and a password. */
 interface Credentials {
   readonly username: string | undefined;
   readonly password: string | undefined;
 }
 
-/** Where Redis is, as its URL says. */
+/** The parts of a Redis URL. */
 export type RedisPlace =
-  /** One server, or what stands for one; `url` as the client takes it. */
+  /** One server, or a proxy that acts as a server. `url` has the client library's form. */
   | { readonly kind: "server"; readonly url: string }
-  /** The primary that the Sentinels name. The credentials are Redis's. */
+  /** The primary that the Sentinels name. The credentials are for Redis itself. */
   | ({
       readonly kind: "sentinel";
       readonly sentinels: readonly HostAndPort[];
       readonly sentinelCredentials: Credentials;
-      /** The name under which the Sentinels watch this primary. */
+      /** The Sentinels' name for this primary. */
       readonly name: string;
       readonly db: number;
       readonly tls: boolean;
     } & Credentials)
-  /** The masters of a Redis Cluster; `nodes` are those of its nodes that are asked first. */
+  /** The masters of a Redis Cluster. `nodes` are the first nodes to ask. */
   | ({ readonly kind: "cluster"; readonly nodes: readonly HostAndPort[]; readonly tls: boolean } & Credentials);
 
-/** The client also takes such addresses without a scheme. */
+/** The client library also accepts such addresses without a scheme. */
 const hostAndPort = /^[\w.-]+:\d+$/;
 const redisSchemes: ReadonlySet<string> = new Set([
   "redis",
@@ -43,10 +43,13 @@ const redisSchemes: ReadonlySet<string> = new Set([
   "rediss+cluster",
 ]);
 const PORTS = { sentinel: 26_379, cluster: 6_379 };
-/** The Sentinels' own credentials come behind the path, since the host part has Redis's. */
+/**
+ * The Sentinels' own credentials, after the path, because the host part holds the credentials for
+ * Redis.
+ */
 const sentinelParameters: ReadonlySet<string> = new Set(["sentinel_username", "sentinel_password"]);
 
-/** @returns the fault, as the end of a sentence; undefined for an address that can be used */
+/** @returns the fault, as the end of a sentence; undefined for a valid address */
 export function redisUrlFault(url: string): string | undefined {
   const read = readRedisUrl(url);
   return typeof read === "string" ? read : undefined;
@@ -59,7 +62,7 @@ export function redisPlace(url: string): RedisPlace {
   return read;
 }
 
-/** @returns the place, or the fault */
+/** @returns the parts, or the fault */
 function readRedisUrl(url: string): RedisPlace | string {
   if (url.startsWith("/")) return { kind: "server", url };
   const wanted =
@@ -104,14 +107,15 @@ function readManyHosts(url: string, kind: "sentinel" | "cluster", tls: boolean):
 }
 
 function readHost(text: string, usualPort: number): HostAndPort | undefined {
-  // A URL of its own would take "a/b" or "a@b" for more than a host.
+  // The regular expression refuses "a/b" and "a@b", which `URL` would take for a host with a path
+  // or a user.
   if (!/^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i.test(text) || !URL.canParse(`redis://${text}`)) return undefined;
   const { hostname, port } = new URL(`redis://${text}`);
   if (port === "0") return undefined;
   return { host: hostname.replace(/^\[|\]$/g, ""), port: port === "" ? usualPort : Number(port) };
 }
 
-/** @returns undefined for what is not percent-encoded */
+/** @returns undefined if the percent-encoding is invalid */
 function readCredentials(userinfo: string): Credentials | undefined {
   const colon = userinfo.indexOf(":");
   const [username, password] = colon === -1 ? [userinfo, ""] : [userinfo.slice(0, colon), userinfo.slice(colon + 1)];
@@ -123,14 +127,14 @@ function readCredentials(userinfo: string): Credentials | undefined {
   }
 }
 
-/** @returns the fault, as the end of a sentence; undefined for an address that can be used */
+/** @returns the fault, as the end of a sentence; undefined for a valid address */
 export function natsUrlFault(urls: string): string | undefined {
   const wanted = "begin with nats:// (TLS is used where the server wants it)";
   for (const url of natsServers(urls)) {
     const given = url.includes("://") ? url : `nats://${url}`;
     const fault = schemeFault(given, new Set(["nats"]), wanted) ?? hostFault(given);
     if (fault !== undefined) return fault;
-    // The client drops credentials, and the server would refuse it for ever.
+    // The client library drops credentials, and the server would refuse every attempt.
     const { username, password } = new URL(given);
     if (username !== "" || password !== "") return "must not hold credentials: they are not used yet";
   }

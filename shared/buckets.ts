@@ -1,5 +1,5 @@
 /**
- * The most buckets that a deployment may have. It stands by itself: the settings are read where
- * nothing of the queue is loaded.
+ * The most buckets of a deployment. In a file of its own, because the settings load nothing of the
+ * queue.
  */
 export const MOST_BUCKETS = 1_024;

@@ -1,11 +1,12 @@
 /**
- * Cuts a long list into script calls: a long call would hold up the heartbeats of all workers.
+ * Cuts a long list into several script calls, because a long call would delay the heartbeats of all
+ * workers.
  */
 
 export interface CallLimits {
-  /** The most bytes of one call, unless a single item has more. */
+  /** The most bytes of a call, unless a single item has more. */
   readonly bytes: number;
-  /** The most items of one call; absent: no limit. */
+  /** The most items of a call; absent: no limit. */
   readonly items?: number;
 }
 

@@ -1,7 +1,7 @@
 /**
  * Every refusal and failure that Baton gives, by code. Codes travel over Redis and NATS and stay
- * stable; whether to retry is read from this table, never from a text. Statuses and texts follow
- * Triton's where Triton has the situation at all.
+ * stable. Whether to retry depends on this table, never on a text. Statuses and texts follow
+ * Triton's if Triton has the same situation.
  */
 export interface ErrorKind {
   /** HTTP status on KServe paths. */
@@ -9,9 +9,9 @@ export interface ErrorKind {
   /** The same request may succeed later, unchanged. Adds `Retry-After`. */
   readonly retry: boolean;
   /**
-   * The texts that never vary, by a name for the occasion. A text that quotes the request or names
-   * its parameter, or that a Redis script writes, stands where it is made. Clients match on texts,
-   * so none may change.
+   * The fixed texts, by occasion. Other texts quote the request, name its parameter or come from a
+   * Redis script; the code that makes such a text contains it. No text may change, because clients
+   * match on texts.
    */
   readonly texts?: Readonly<Record<string, string>>;
 }
@@ -50,7 +50,7 @@ export const errorKinds = {
       subscriptionScopes: "'model' and 'label' are both given; a subscription has at most one of them",
     },
   },
-  /** Triton answers 500 where a JSON tensor's element count differs from its shape. */
+  /** Triton answers 500 if a JSON tensor's element count differs from its shape. */
   data_shape_mismatch: {
     status: 500,
     retry: false,
@@ -68,7 +68,7 @@ export const errorKinds = {
     },
   },
   request_timeout: { status: 408, retry: false, texts: { usual: "the request took too long to arrive" } },
-  /** For a browser that acts on behalf of a page that may not, and for who is no tenant. */
+  /** For a browser page without permission, and for a request without a tenant. */
   forbidden: {
     status: 403,
     retry: false,
@@ -101,15 +101,15 @@ export const errorKinds = {
   unknown_model: { status: 404, retry: false },
   model_unavailable: { status: 503, retry: true },
   sequence_start_required: { status: 400, retry: false },
-  /** There is no such sequence of the caller's, or it is over. */
+  /** The caller has no such sequence, or the sequence is over. */
   sequence_unknown: { status: 404, retry: false },
-  /** A sequence is to be made under an id that a live one has. */
+  /** The id of the new sequence belongs to a live sequence. */
   sequence_exists: { status: 409, retry: false },
-  /** Steps of the sequence are queued or run, and the change needs it to be at rest. */
+  /** Steps of the sequence are queued or run, and the change needs a sequence at rest. */
   sequence_busy: { status: 409, retry: true },
-  /** The checkpoint after that step is not kept. */
+  /** Baton has deleted the checkpoint after that step. */
   checkpoint_gone: { status: 410, retry: false },
-  /** The bytes to import are no exported state, or were damaged. */
+  /** The bytes to import are no exported state, or damaged. */
   frame_corrupt: {
     status: 400,
     retry: false,
@@ -118,11 +118,11 @@ export const errorKinds = {
       checksum: "the frame does not match its checksum: send the bytes that GET …/state answered",
     },
   },
-  /** The state to import is one of another model, or of other files. */
+  /** The state to import belongs to another model, or to other model files. */
   frame_mismatch: { status: 409, retry: false },
   /**
-   * The version of the model that a sequence began with, or its files, are served no longer. The
-   * client can only begin anew.
+   * No worker serves the version of the model, or the files, with which the sequence began. The
+   * client can only begin a new sequence.
    */
   version_retired: {
     status: 410,
@@ -143,16 +143,16 @@ export const errorKinds = {
     retry: false,
     texts: { usual: "the Idempotency-Key was used for a different request" },
   },
-  /** A tenant has as much in the queue as it may. */
+  /** The tenant has reached a limit on queued requests or on their bytes. */
   tenant_limit: { status: 429, retry: true },
-  /** A request has ended, and what it gave is not kept any more. */
+  /** The request has ended, and Baton has deleted the result. */
   result_expired: {
     status: 410,
     retry: false,
     texts: { usual: "the request has ended, and its result is not kept any more" },
   },
   queue_full: { status: 503, retry: true, texts: { usual: "Exceeds maximum queue size" } },
-  /** Redis or another part of the fleet cannot be reached, or this process is stopping. */
+  /** Redis or another part of the fleet does not answer, or this process is stopping. */
   unavailable: {
     status: 503,
     retry: true,
@@ -174,7 +174,7 @@ export const errorKinds = {
         "the sequence's state lies on disk, where this gateway cannot read it: BATON_HIBERNATE_DIR names the folder",
     },
   },
-  /** The record may or may not have been written; safe to retry under the same Idempotency-Key. */
+  /** Baton may or may not have written the change; safe to retry under the same Idempotency-Key. */
   outcome_unknown: {
     status: 503,
     retry: true,
@@ -185,7 +185,7 @@ export const errorKinds = {
     },
   },
   /**
-   * The deadline passed before a result. The model never ran this request, or its result came too
+   * The deadline passed before a result. The model never ran this request, or the result came too
    * late to count.
    */
   expired: {
@@ -212,7 +212,7 @@ export const errorKinds = {
   },
   /** The model itself refused this request; the sequence keeps its state. */
   model_error: { status: 500, retry: false },
-  /** This request ended the process that ran it too often and was set aside. */
+  /** Too many runs of this request ended the worker process, so Baton set the request aside. */
   poison_request: {
     status: 500,
     retry: false,
@@ -237,7 +237,7 @@ export const errorKinds = {
     },
   },
   state_too_large: { status: 500, retry: false },
-  /** The queue's entry was destroyed from outside before a worker finished it. */
+  /** Something outside Baton destroyed the queue's entry before a worker finished the request. */
   request_lost: {
     status: 500,
     retry: true,
@@ -250,7 +250,7 @@ export const errorKinds = {
   },
   unknown_job: { status: 404, retry: false, texts: { usual: "no such job" } },
   job_not_ended: { status: 409, retry: true, texts: { usual: "the job has not ended yet" } },
-  /** Only a job that has failed or expired, and whose body is still there, is run once more. */
+  /** Baton retries only jobs that have failed or expired, and only while the body exists. */
   job_not_retryable: {
     status: 409,
     retry: false,
@@ -278,15 +278,15 @@ export const errorKinds = {
   unknown_webhook: { status: 404, retry: false, texts: { usual: "no such webhook" } },
   unknown_delivery: { status: 404, retry: false, texts: { usual: "no such delivery" } },
   unknown_file: { status: 404, retry: false, texts: { usual: "no such file" } },
-  /** Somebody uses the file, such as a batch that has not ended. */
+  /** A batch that has not ended reads the file. */
   file_in_use: { status: 409, retry: false, texts: { usual: "a batch that has not ended reads this file" } },
-  /** A tenant has as many files, or as much in them, as it may. */
+  /** The tenant has reached a limit on files or on their bytes. */
   file_limit: { status: 429, retry: false },
-  /** All files together are as large as they may be, or the store has no room. */
+  /** All files together have reached the limit, or the store has no room. */
   storage_full: { status: 507, retry: false, texts: { usual: "there is no room for more files" } },
-  /** A webhook's URL leads where nothing may be sent to. */
+  /** A webhook's URL leads to a forbidden address. */
   url_not_allowed: { status: 400, retry: false },
-  /** A tenant, or all together, have as many consumers of JetStream as there may be. */
+  /** The tenant, or the deployment, has reached a limit on JetStream consumers. */
   subscription_limit: {
     status: 429,
     retry: true,
@@ -294,32 +294,32 @@ export const errorKinds = {
   },
   webhook_limit: { status: 429, retry: false },
   unknown_schedule: { status: 404, retry: false, texts: { usual: "no such schedule" } },
-  /** A schedule that has ended can be neither paused nor resumed. */
+  /** No client can pause or resume a schedule that has ended. */
   schedule_ended: { status: 409, retry: false, texts: { usual: "the schedule has ended" } },
-  /** A tenant has as many schedules, or as much in them, as it may. */
+  /** The tenant has reached a limit on schedules or on their bytes. */
   schedule_limit: { status: 429, retry: false },
-  /** A delivery, or a tenant's deliveries together, were replayed too often. */
+  /** Clients replayed a delivery, or a tenant's deliveries together, too often. */
   replay_limit: { status: 429, retry: true },
   unknown_batch: { status: 404, retry: false, texts: { usual: "no such batch" } },
-  /** A tenant has as many batches as it may that have not ended. */
+  /** The tenant has reached its limit on batches that have not ended. */
   batch_limit: { status: 429, retry: true },
   /**
-   * A client says which step of its sequence a request is, and the sequence has not come so far:
-   * the fleet has lost steps that were answered, or the client guesses.
+   * A client names a step that its sequence has not reached: the fleet has lost answered steps, or
+   * the client guesses.
    */
   ahead_of_state: { status: 409, retry: false },
-  /** A client says which step of its sequence a request is, and that one was taken already. */
+  /** A client names a step that its sequence has already taken. */
   behind_of_state: { status: 409, retry: false },
   /**
-   * A client resumes after an index that the stream has not reached: it read another stream, or a
-   * log that was lost.
+   * A client resumes after an index that the stream has not reached: the client read another
+   * stream, or Redis has lost the log.
    */
   ahead_of_log: {
     status: 409,
     retry: false,
     texts: { usual: "the stream has not reached the index to resume after" },
   },
-  /** The records of a request are asked for that gives tensors. */
+  /** A client asks for the records of a request whose result is tensors. */
   not_a_stream: {
     status: 409,
     retry: false,
@@ -328,9 +328,9 @@ export const errorKinds = {
       model: "the model gives tensors, and its requests have no streams",
     },
   },
-  /** A request that has ended by itself cannot be cancelled. */
+  /** A client cancels a request that has ended by itself. */
   already_ended: { status: 409, retry: false, texts: { usual: "the request has ended" } },
-  /** The stream's log has been deleted, since its TTL has passed. */
+  /** Baton has deleted the stream's log, because its TTL has passed. */
   resume_window_passed: { status: 410, retry: false, texts: { usual: "the stream is not kept any more" } },
   internal: {
     status: 500,
@@ -341,12 +341,12 @@ export const errorKinds = {
 
 export type ErrorCode = keyof typeof errorKinds;
 
-/** Why a step is refused for want of a sequence that it could be a step of. */
+/** Why the sequence of a refused step does not exist. */
 export type RefusalReason = "never_started" | "expired" | "ended" | "deleted" | "cancelled" | "version_retired";
 
 /**
- * The reason of a refusal that was given none. A worker answers `sequence_start_required` only to
- * steps of a sequence that has failed.
+ * The reason of a refusal that gives none. Workers answer `sequence_start_required` only to steps
+ * of a failed sequence.
  */
 export function usualReason(code: ErrorCode): RefusalReason | undefined {
   if (code === "sequence_start_required") return "cancelled";
@@ -361,13 +361,13 @@ export function isErrorCode(code: string): code is ErrorCode {
 }
 
 /**
- * Thrown where the caller cannot go on. The client reads `message`, so it never holds a path, a key
- * or an address.
+ * Ends an operation with a code for the client. The client reads `message`, so a message never
+ * contains a path, a key or an address.
  */
 export class InferenceError extends Error {
   override readonly name = "InferenceError";
   readonly code: ErrorCode;
-  /** Why a step was refused; undefined for all that is no such refusal. */
+  /** Why Baton refused a step; undefined for all other errors. */
   readonly reason: RefusalReason | undefined;
 
   constructor(

@@ -1,17 +1,17 @@
 /**
- * The exit codes that supervisors act on. It imports nothing: a supervisor loads it before it
- * starts its worker.
+ * The exit codes that supervisors act on. This file imports nothing, because a supervisor loads it
+ * before it starts a worker.
  */
 
-/** The settings are wrong, so starting again would not help: EX_CONFIG of sysexits.h. */
+/** The settings are wrong, so a restart would not help: EX_CONFIG of sysexits.h. */
 export const EXIT_UNUSABLE = 78;
 
-/** Thrown where a process cannot run with the settings that it was given. */
+/** The process cannot run with its settings. */
 export class UnusableError extends Error {
   override readonly name = "UnusableError";
 }
 
-/** The exit code of a process that could not start. */
+/** The exit code of a process that failed to start. */
 export function exitCodeOf(error: unknown): number {
   return error instanceof UnusableError ? EXIT_UNUSABLE : 1;
 }

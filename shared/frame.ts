@@ -1,19 +1,19 @@
 /**
  * The one format of tensors between processes: requests, outcomes and checkpoints are all frames,
- * in Redis and on NATS. A frame is a KServe v2 body with the binary tensor extension, with its
- * header's length in front:
+ * in Redis and on NATS. A frame is a KServe v2 body with the binary tensor extension, after the
+ * length of its header:
  *
  *     u32 LE header length | header (JSON, UTF-8) | raw little-endian tensors, in header order
  *
- * Only Baton's own processes write frames: a gateway has validated the client's request before it
- * makes one.
+ * Only Baton's own processes write frames: a gateway validates the client's request before it makes
+ * a frame.
  */
 import type { Datatype } from "./model/datatype.js";
 
 export interface Tensor {
   readonly name: string;
   readonly datatype: Datatype;
-  /** Full shape, including the batch dimension where the model has one. */
+  /** Full shape, with the batch dimension if the model has one. */
   readonly shape: readonly number[];
   /**
    * Row-major little-endian elements; each element of a BYTES tensor follows its u32 LE length. May
@@ -34,7 +34,7 @@ interface Header {
   tensors: { name: string; datatype: Datatype; shape: number[]; bytes: number }[];
 }
 
-/** Checks nothing: what it is given is valid already. */
+/** Checks nothing, because the caller has validated the tensors. */
 export function encodeFrame(meta: FrameMeta, tensors: readonly Tensor[]): Buffer {
   const header = JSON.stringify({
     meta,
@@ -53,7 +53,7 @@ export function encodeFrame(meta: FrameMeta, tensors: readonly Tensor[]): Buffer
 
 /**
  * @returns tensors that are views of `frame`, not copies
- * @throws Error when the frame is not whole
+ * @throws Error if the frame is incomplete
  */
 export function decodeFrame(frame: Buffer): Frame {
   if (frame.length < 4) throw new Error("frame is shorter than its length prefix");

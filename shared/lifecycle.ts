@@ -1,4 +1,4 @@
-/** How a process ends: it closes what it has opened, in reverse, and stops at a signal. */
+/** How a process ends: it closes its parts in reverse order, and stops at a signal. */
 import type { Logger } from "pino";
 
 export class Lifecycle {
@@ -9,14 +9,13 @@ export class Lifecycle {
     this.#log = log;
   }
 
-  /** Called for each part when it is opened: says how it is closed. */
+  /** Registers how to close a part. Called as the part opens. */
   onClose(name: string, close: () => Promise<void> | void): void {
     this.#closers.push({ name, close });
   }
 
   /**
-   * Closes all parts, the last one first. A part that fails to close is logged, and the rest
-   * follows.
+   * Closes all parts, the last part first. If a part fails to close, logs the error and continues.
    */
   async close(): Promise<void> {
     const closers = this.#closers.reverse();
@@ -32,9 +31,9 @@ export class Lifecycle {
 }
 
 /**
- * Runs `stop` once, at the first SIGTERM or SIGINT, or when its parent process goes away if it has
- * a channel to that one; then exits 0. A second signal exits 1 at once, unless it is the first one
- * told twice: Ctrl-C reaches a whole process group, and a supervisor passes it on.
+ * Runs `stop` once and exits 0: at the first SIGTERM or SIGINT, or when a parent process with a
+ * channel to this process goes away. A second signal exits 1 at once, unless it repeats the first:
+ * Ctrl-C reaches a whole process group, and a supervisor passes the signal on.
  */
 export function stopOnSignal(log: Logger, stop: () => Promise<void>): void {
   let stoppingSince: number | undefined;
@@ -59,7 +58,7 @@ export function stopOnSignal(log: Logger, stop: () => Promise<void>): void {
 }
 
 /**
- * A signal within this time after the first is the same one told twice: nobody loses patience that
- * soon.
+ * A signal within this time after the first, in ms, is a repetition of the first. No person presses
+ * Ctrl-C twice that fast.
  */
 const ECHO_MS = 300;

@@ -1,4 +1,4 @@
-/** The log of a process: one JSON line per event on standard output. */
+/** The log of a process: a JSON line for each event, on standard output. */
 import { pino, type Logger } from "pino";
 
 export function createLog(level: string, name: string): Logger {

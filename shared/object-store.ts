@@ -1,35 +1,35 @@
-/** Where large things are kept under a name: in NATS (nats/object-store.ts), or in S3. */
+/** Keeps large objects by name: in NATS (nats/object-store.ts), or in S3. */
 
 export interface ObjectStore {
   /**
-   * Keeps what `source` yields under the name, with bounded memory, and resolves when it is kept.
-   * An object of that name is replaced. Where it fails there is none, and what is left of it goes
-   * with `remove`, or when it is put again.
+   * Stores the bytes that `source` yields, with bounded memory, and resolves after all are stored.
+   * Replaces an object of that name. After a failure there is no object, and `remove` or another
+   * `put` removes the rest.
    * @param name of letters, digits, `.`, `_`, `-` and `/`
-   * @returns how many bytes it has
-   * @throws StoreUnavailable, StoreFull, and whatever `source` throws
+   * @returns the object's number of bytes
+   * @throws StoreUnavailable, StoreFull, and each error of `source`
    */
   put(name: string, source: AsyncIterable<Uint8Array>): Promise<number>;
   /**
-   * Yields the object's bytes from one of them on, in pieces of up to some 100 KiB. The next piece
-   * is fetched when it is asked for, so a slow reader holds no more than two.
+   * Yields the object's bytes from an offset on, in pieces of up to about 100 KiB. Fetches at most
+   * one piece ahead of the reader, so a slow reader holds two pieces at most.
    * @throws MissingObject, StoreUnavailable
    */
   read(name: string, from?: number): AsyncIterable<Buffer>;
   /**
-   * Removes the object, and what was left of one that was not finished. There may be none.
+   * Removes the object, and the rest of an unfinished object. Succeeds if there is none.
    * @throws StoreUnavailable
    */
   remove(name: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The store cannot be asked now; the same call may succeed later. */
+/** The store does not answer now; the same call may succeed later. */
 export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";
 }
 
-/** The store has no room for more. */
+/** The store has no room. */
 export class StoreFull extends Error {
   override readonly name = "StoreFull";
 }

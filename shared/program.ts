@@ -1,8 +1,7 @@
 /**
  * Runs a program that the build has joined into a few CommonJS files (infra/bundle.mjs). V8's
- * compiled code of each file lies beside it, so a start does not compile again what the build has
- * compiled. V8 refuses compiled code of another version of itself or of other flags. Then it
- * compiles the file.
+ * compiled code lies beside each file, so a start does not compile the files again. V8 refuses
+ * compiled code from another version or with other flags, and then compiles the file.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -11,7 +10,7 @@ import { constants, Script } from "node:vm";
 
 interface Loaded {
   readonly script: Script;
-  /** As CommonJS has it. */
+  /** The CommonJS module. */
   readonly module: { exports: unknown };
 }
 
@@ -24,7 +23,7 @@ export function runProgram(file: string): void {
   load(file);
 }
 
-/** For the build: loads these files, too, and writes down what V8 has compiled of all that ran. */
+/** For the build: loads these files, and writes V8's compiled code of every loaded file to disk. */
 export function keepCompiled(files: readonly string[]): void {
   for (const file of files) load(file);
   for (const [file, { script }] of loaded) writeFileSync(compiledOf(file), script.createCachedData());
@@ -51,7 +50,7 @@ function load(file: string): unknown {
   return module.exports;
 }
 
-/** @returns undefined if the build was broken off before it wrote the file */
+/** @returns undefined if the build stopped before it wrote the file */
 function readIfThere(file: string): Buffer | undefined {
   try {
     return readFileSync(file);

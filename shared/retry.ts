@@ -12,11 +12,10 @@ export function isTransient(error: unknown): boolean {
 }
 
 /**
- * What Redis answers to a call that it has not run and that may succeed later. The first line is of
- * a server that starts, is busy or takes no writes; the second of one that has become a replica, or
- * whose primary is lost; the third of a Cluster in which a slot is elsewhere, moves, or is not
- * served. NOREPLICAS is of the first kind: too few replicas listen, and no write is taken until
- * enough of them do.
+ * The errors with which Redis refuses a call that may succeed later. The first line is for a server
+ * that starts, is busy or takes no writes. The second is for a server that has become a replica, or
+ * whose primary is lost. The third is for a Cluster that serves a slot elsewhere, moves a slot, or
+ * does not serve a slot. With NOREPLICAS, Redis takes no writes until enough replicas listen.
  */
 const notNow = new RegExp(
   `^(${[
@@ -29,25 +28,24 @@ const notNow = new RegExp(
 );
 
 /**
- * Whether Redis answers but takes no writes: it is full, cannot write to its disk, or has too few
- * replicas. Finishing what was begun is worth another try even then; beginning something new is
- * not.
+ * Whether Redis answers but takes no writes: Redis is full, cannot write to disk, or has too few
+ * replicas. Callers then still retry calls that finish work, but not calls that begin work.
  */
 export function refusesWrites(error: unknown): boolean {
   return error instanceof Error && error.name === "ReplyError" && /^(OOM|MISCONF|NOREPLICAS)/.test(error.message);
 }
 
 export interface RetryPolicy {
-  /** For how long to keep trying, the first attempt included. */
+  /** How long to retry, the first attempt included. */
   readonly budgetMs: number;
   readonly signal?: AbortSignal;
   readonly world?: World;
 }
 
 /**
- * Calls until it succeeds, with pauses that grow from 10 to 200 ms.
- * @throws the last error when the budget is spent or `signal` has aborted, and at once one that is
- * not transient
+ * Repeats a call until it succeeds, with pauses that grow from 10 to 200 ms.
+ * @throws the last error if the time is over or `signal` has aborted, and at once an error that is
+ *   not transient
  */
 export async function retrying<T>(call: () => Promise<T>, policy: RetryPolicy): Promise<T> {
   const { budgetMs, signal, world = realWorld } = policy;
@@ -63,9 +61,9 @@ export async function retrying<T>(call: () => Promise<T>, policy: RetryPolicy): 
 }
 
 /**
- * Resolves when the promise does, or after `ms` without it.
+ * Resolves with the promise, or after `ms` without it.
  * @returns whether the promise has resolved
- * @throws what the promise rejects with in time
+ * @throws the promise's error, if it rejects in time
  */
 export async function within(ms: number, promise: Promise<unknown>, world = realWorld): Promise<boolean> {
   const over = new AbortController();

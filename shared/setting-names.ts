@@ -1,10 +1,12 @@
 /**
- * Every environment variable of Baton's, of all processes, so that each process can tell a misspelt
- * name from a setting of another role. `npm run check:house` compares the lists with the sources
- * that read the variables (`infra/checks/settings.mjs`).
+ * Every environment variable of Baton, of all processes, so that each process can distinguish a
+ * misspelt name from a setting of another role. `npm run check:house` compares the lists with the
+ * sources that read the variables (`infra/checks/settings.mjs`).
  */
 
-/** What operators set: read by gateways, jobs processes, workers, `npm start` or Docker Compose. */
+/**
+ * Operators' settings: gateways, jobs processes, workers, `npm start` or Docker Compose read them.
+ */
 export const settingNames: readonly string[] = [
   "BATON_ADMIN_TOKEN",
   "BATON_ALLOWED_HOSTS",
@@ -98,7 +100,7 @@ export const settingNames: readonly string[] = [
   "BATON_WORKER_NAME",
 ];
 
-/** What the command line and tests read. A process that finds one of these takes no notice. */
+/** Variables of the command line and of tests. Other processes ignore them. */
 export const otherNames: readonly string[] = [
   "BATON_API_KEY",
   "BATON_BATCH_LINES",

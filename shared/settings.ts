@@ -1,6 +1,6 @@
 /**
- * Reads the settings of a process from its environment, once, at its start. All that is wrong is
- * named at once.
+ * Reads the settings of a process from its environment, once, at its start. An error names all
+ * faults together.
  */
 import type { Logger } from "pino";
 import { z } from "zod";
@@ -11,7 +11,7 @@ import { durabilities } from "./durability.js";
 import { createLog } from "./log.js";
 import { describeUnknown, isStrict, unknownSettings } from "./unknown-settings.js";
 
-/** What gateways and workers both are told. */
+/** The settings of both gateways and workers. */
 export const sharedSettings = z.object({
   BATON_REDIS_URL: z
     .string()
@@ -89,8 +89,8 @@ export const sharedSettings = z.object({
 });
 
 /**
- * @param fault says what is wrong with a value, as the end of a sentence that begins with the
- * setting's name
+ * @param fault describes the fault of a value, as the end of a sentence that begins with the
+ *   setting's name
  */
 function named(fault: (value: string) => string | undefined) {
   return (value: string, context: z.RefinementCtx): void => {
@@ -100,10 +100,10 @@ function named(fault: (value: string) => string | undefined) {
 }
 
 /**
- * Parses the environment. A variable that is empty counts as not set. A misspelt variable is an
- * error if the settings are strict. It is named beside other errors in any case, since it may be
- * the cause of one.
- * @throws Error that names every variable that is wrong
+ * Parses the environment. An empty variable counts as absent. A misspelt variable is an error if
+ * the settings are strict. If there are other errors, the message always names misspelt variables,
+ * because they may be the cause.
+ * @throws Error that names every wrong variable
  */
 export function parseSettings<Schema extends z.ZodObject>(schema: Schema, env: NodeJS.ProcessEnv): z.infer<Schema> {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ""));
@@ -116,9 +116,9 @@ export function parseSettings<Schema extends z.ZodObject>(schema: Schema, env: N
 }
 
 /**
- * Reads the settings and opens the log, in which it names misspelt variables. Wrong settings are
- * reported on standard error, and end the process with EXIT_UNUSABLE.
- * @param name the process's, in the log
+ * Reads the settings, opens the log, and logs misspelt variables. For wrong settings, writes to
+ * standard error and ends the process with EXIT_UNUSABLE.
+ * @param name the process's name in the log
  */
 export function settingsOrExit<Settings extends { readonly BATON_LOG_LEVEL: string }>(
   name: string,

@@ -1,14 +1,14 @@
 /**
- * Wakes one waiter when something has changed. A notification carries nothing. One that nobody
- * waits for is kept for the next wait; several count as one.
+ * Wakes a waiter when something has changed. A notification carries no data. Without a waiter, a
+ * notification stays for the next wait; several count as one.
  */
 import { realWorld, type World } from "./world.js";
 
 export class Signal {
   readonly #world: World;
-  /** Ends the wait; undefined while nobody waits. */
+  /** Ends the wait; undefined without a waiter. */
   #wake: (() => void) | undefined;
-  /** Whether a notification came while nobody waited: the next wait then returns at once. */
+  /** Whether a notification came without a waiter. The next wait then returns at once. */
   #pending = false;
 
   constructor(world: World = realWorld) {
@@ -21,8 +21,8 @@ export class Signal {
   }
 
   /**
-   * Resolves at the next notification, or at `untilMs` on the world's clock. There may be one
-   * waiter at a time.
+   * Resolves at the next notification, or at `untilMs` on the world's clock. Allows one waiter at a
+   * time.
    */
   wait(untilMs: number): Promise<void> {
     if (this.#pending) {

@@ -1,9 +1,9 @@
 /**
- * Checkpoints of idle sequences, as files in a folder that all workers share. In Redis a pointer
- * takes the place of such a checkpoint: `disk:<bytes of the state>:<folder>:<file>`, under the same
- * key and with the same TTL. A file is written once, under a name of its own, and is on the disk
- * before its pointer is in Redis. Its first line is the key, so that files to which nothing points
- * can be recognised.
+ * Checkpoints of idle sequences, as files in a folder that all workers share. A pointer replaces
+ * such a checkpoint in Redis: `disk:<bytes of the state>:<folder>:<file>`, under the same key and
+ * with the same TTL. A process writes a file once, under a unique name, and the file is on the disk
+ * before its pointer is in Redis. The file's first line is the key, so that a worker can recognise
+ * files without a pointer.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { link, mkdir, open, readdir, readFile, rename, stat, unlink } from "node:fs/promises";
@@ -12,16 +12,19 @@ import type { Logger } from "pino";
 
 const PREFIX = "disk:";
 /**
- * The file that holds the folder's own name. It tells a folder that has lost a file from one that
- * is not mounted, or is another one than the writer's.
+ * The file that holds the folder's own name. The name distinguishes a folder that has lost a file
+ * from a folder that is not mounted, or is not the writer's folder.
  */
 const MARK = "baton-sleeping-states";
-/** While states cannot be read, one line is logged in so many ms, and not one for each step. */
+/**
+ * The shortest time between two log lines about unreadable states, in ms, instead of a line for
+ * each step.
+ */
 const LOG_EVERY_MS = 10_000;
 /** In bytes; no key of a checkpoint is longer. */
 const LONGEST_KEY = 4_096;
 
-/** Whether the value of a checkpoint's key says that its frame lies on disk. */
+/** Whether the value of a checkpoint's key is a pointer to a frame on disk. */
 export function isPointer(value: Buffer | null | undefined): value is Buffer {
   return value?.toString("latin1", 0, PREFIX.length) === PREFIX;
 }
@@ -32,8 +35,8 @@ export class SleepingStates {
   #loggedAt = -Infinity;
 
   /**
-   * @param folder undefined where none is configured
-   * @param secret of the deployment: each has a folder of its own in that one
+   * @param folder undefined if the operator has configured none
+   * @param secret the deployment's; each deployment has its own subfolder
    */
   constructor(folder: string | undefined, secret: Buffer, log: Logger) {
     const deployment = createHash("sha256").update(secret).digest("hex").slice(0, 16);
@@ -42,8 +45,8 @@ export class SleepingStates {
   }
 
   /**
-   * Makes the deployment's own folder, and gives it a name. The configured one must be there: made
-   * anew it would hide that a disk is not mounted.
+   * Makes the deployment's own folder, and names it. Never makes the configured folder, because a
+   * new folder would hide that a disk is not mounted.
    * @throws the file system's error
    */
   async prepare(): Promise<void> {
@@ -53,7 +56,7 @@ export class SleepingStates {
     const name = randomBytes(6).toString("hex");
     const draft = join(folder, `${name}.new`);
     await writeFlushed(draft, [name]);
-    // Another process may have named the folder meanwhile: then that name stays.
+    // If another process has named the folder meanwhile, that name stays.
     await link(draft, join(folder, MARK)).catch((error: unknown) => {
       if (!isThere(error)) throw error;
     });
@@ -77,7 +80,7 @@ export class SleepingStates {
       await writeFlushed(`${path}.new`, [`${key}\n`, frame]);
       await rename(`${path}.new`, path);
     } catch (error) {
-      // A full disk must not fill further at each try.
+      // Repeated attempts must not fill a full disk further.
       await unlink(`${path}.new`).catch(() => undefined);
       throw error;
     }
@@ -87,9 +90,9 @@ export class SleepingStates {
   }
 
   /**
-   * @param pointer as `isPointer` has recognised it
-   * @returns the checkpoint's frame, of which nothing is checked; null where the file is gone;
-   * undefined where the folder cannot be read here, which is logged
+   * @param pointer that `isPointer` has recognised
+   * @returns the checkpoint's frame, unchecked; null if the file is gone; undefined if this process
+   *   cannot read the folder, which it logs
    */
   async read(pointer: Buffer): Promise<Buffer | null | undefined> {
     const [, , written = "", name = ""] = pointer.toString("latin1").split(":");
@@ -106,7 +109,7 @@ export class SleepingStates {
     }
   }
 
-  /** Yields the names of all files, those that are being written left out. */
+  /** Yields the names of all complete files. */
   async *files(): AsyncGenerator<string> {
     const folder = this.#configured();
     for (const part of await readdir(folder)) {
@@ -116,8 +119,9 @@ export class SleepingStates {
   }
 
   /**
-   * Removes files that are still incomplete after so long: the process that wrote them has died.
-   * @returns how many were removed
+   * Removes files that are still incomplete after this time, because the process that wrote them
+   * has died.
+   * @returns the number of removed files
    */
   async removeDrafts(olderThanMs: number): Promise<number> {
     const folder = this.#configured();
@@ -133,7 +137,7 @@ export class SleepingStates {
     return removed;
   }
 
-  /** @returns the key whose checkpoint a file has; undefined where there is no such file now */
+  /** @returns the key whose checkpoint a file has; undefined if the file is gone */
   async keyOf(name: string): Promise<string | undefined> {
     const file = await open(this.#path(name)).catch(nullIfGone);
     if (file === null) return undefined;
@@ -166,12 +170,12 @@ export class SleepingStates {
   }
 }
 
-/** @returns the file that a pointer names; undefined for what is no pointer */
+/** @returns the file that a pointer names; undefined for other text */
 export function fileOf(pointer: string): string | undefined {
   return /^disk:\d+:[0-9a-f]{12}:([0-9a-f]{32}\.[0-9a-f]{12})$/.exec(pointer)?.[1];
 }
 
-/** Its parent must be there. */
+/** The parent must exist. */
 async function makeFolder(path: string): Promise<void> {
   await mkdir(path).catch((error: unknown) => {
     if (!isThere(error)) throw error;
@@ -201,7 +205,7 @@ function nullIfGone(error: unknown): null {
   throw error;
 }
 
-/** What was renamed into a folder outlives a power cut once the folder itself is on the disk. */
+/** A renamed file outlives a power cut only after its folder is on the disk. */
 async function flushFolder(path: string): Promise<void> {
   const folder = await open(path, "r");
   try {

@@ -1,36 +1,36 @@
 /**
- * Finds environment variables that look like settings of Baton's and are none, so that a misspelt
- * limit is not ignored in silence. It imports no package: `npm start` loads it, too.
+ * Finds environment variables that look like settings of Baton but are not, so that Baton reports a
+ * misspelt limit. This file imports no package, because `npm start` loads it, too.
  */
 import { isIP } from "node:net";
 import { otherNames, settingNames } from "./setting-names.js";
 
 export interface UnknownSetting {
   readonly name: string;
-  /** The setting whose name is most like it. */
+  /** The setting with the most similar name. */
   readonly nearest: string;
 }
 
 /**
- * The words that say the unit of a setting. A name without such a word is less likely meant for a
- * setting with one: BATON_QUEUE_ITEMS for BATON_QUEUE_LIMIT, not for BATON_QUEUE_BYTES.
+ * The words for a setting's unit. A name without such a word is less likely to mean a setting with
+ * a unit: BATON_QUEUE_ITEMS means BATON_QUEUE_LIMIT, not BATON_QUEUE_BYTES.
  */
 const UNITS = new Set(["BYTES", "MS"]);
 const UNIT_COST = 1.25;
-/** A word too few or too many differs less than another word in its place. */
+/** A missing or extra word costs less than another word in its place. */
 const MISSING = 0.75;
-/** A word counts as another one misspelt up to this share of differing letters. */
+/** A word counts as misspelt up to this share of differing letters. */
 const MISSPELT = 0.4;
-/** A word may be cut down to so many letters. */
+/** The shortest abbreviation of a word, in letters. */
 const ABBREVIATED = 3;
-/** So many letters that differ count as much as a whole word. */
+/** This many differing letters cost as much as a whole word. */
 const LETTERS_PER_WORD = 2;
-/** Longer names are cut before they are compared, because that takes the square of their length. */
+/** Longer names are cut before the comparison, which takes the square of their length. */
 const MOST_LETTERS = 64;
 
 /**
- * What Kubernetes sets in a pod for each Service of its namespace, if the Service's name begins
- * with `baton-`: the end of the variable's name, and what its value looks like.
+ * The variables that Kubernetes sets in a pod for each Service of its namespace, if the Service's
+ * name begins with `baton-`: the end of the variable's name, and a test of its value.
  */
 const serviceLinks: readonly (readonly [name: RegExp, fits: (value: string) => boolean])[] = [
   [/_SERVICE_HOST$/, isAddress],
@@ -43,7 +43,7 @@ const serviceLinks: readonly (readonly [name: RegExp, fits: (value: string) => b
 
 const known = new Set([...settingNames, ...otherNames]);
 
-/** The variables that no process of Baton reads. An empty one counts as not set. */
+/** The variables that no process of Baton reads. An empty variable counts as absent. */
 export function unknownSettings(env: NodeJS.ProcessEnv): UnknownSetting[] {
   return Object.entries(env)
     .filter(([name, value = ""]) => {
@@ -53,7 +53,10 @@ export function unknownSettings(env: NodeJS.ProcessEnv): UnknownSetting[] {
     .map(([name]) => ({ name, nearest: nearestTo(name) }));
 }
 
-/** All of them in one line; undefined if there is none. Values may be secrets, and are left out. */
+/**
+ * All variables in a line; undefined if there are none. Leaves the values out, because they may be
+ * secrets.
+ */
 export function describeUnknown(unknown: readonly UnknownSetting[]): string | undefined {
   if (unknown.length === 0) return undefined;
   const named = unknown.map(({ name, nearest }) => `${name} (did you mean ${nearest}?)`);
@@ -74,7 +77,7 @@ function nearestTo(name: string): string {
   return nearest.name;
 }
 
-/** How far two names are apart: in words, or in letters where words were joined or cut. */
+/** The distance of two names: in words, or in letters if words were joined or cut. */
 function distanceOf(given: string, setting: string): number {
   const byWords = edits(given.split("_"), setting.split("_"), (word) => MISSING * costOf(word), changeOf);
   return Math.min(byWords, letterEdits(given, setting) / LETTERS_PER_WORD);
@@ -84,7 +87,7 @@ function costOf(word: string): number {
   return UNITS.has(word) ? UNIT_COST : 1;
 }
 
-/** The cost of one word in place of another. */
+/** The cost of a word in place of another. */
 function changeOf(one: string, other: string): number {
   const [short = "", long = ""] = [one, other].sort((a, b) => a.length - b.length);
   if (short.length >= ABBREVIATED && long.startsWith(short) && one !== other) return MISSPELT / 2;
@@ -101,7 +104,7 @@ function letterEdits(one: string, other: string): number {
   );
 }
 
-/** The least cost of making one list of texts the other (Levenshtein's distance). */
+/** The least cost of turning a list of texts into the other (Levenshtein's distance). */
 function edits(
   from: readonly string[],
   to: readonly string[],
@@ -130,7 +133,7 @@ function isPort(value: string): boolean {
   return /^\d{1,5}$/.test(value);
 }
 
-/** Such as `tcp://10.0.0.1:8000`. */
+/** For example `tcp://10.0.0.1:8000`. */
 function isPortUrl(value: string): boolean {
   return /^(tcp|udp|sctp):\/\/[\w.:[\]-]+:\d{1,5}$/.test(value);
 }

@@ -1,7 +1,6 @@
 /**
- * Declares a worker process dead when it has ended. A supervisor that has seen the death need not
- * wait until the others notice the silence, since nobody can come back under the dead process's
- * name.
+ * Declares a worker process dead after its end. A supervisor that has seen the death need not wait
+ * until other workers notice the silence, because no new process takes the dead one's name.
  */
 import type { Logger } from "pino";
 import type { Lane } from "#shared/queue/address.js";
@@ -9,29 +8,28 @@ import { bury } from "#shared/queue/work/bury.js";
 import { ownedByLane } from "#shared/queue/work/owned.js";
 import { connectRedis, whenReady } from "#shared/redis/connect.js";
 
-/** What the supervisor needs to know to free what a worker holds. */
+/** The facts that a supervisor needs to free the entries of its dead worker. */
 export interface CrashRelease {
   /** The worker's name in the consumer group of each of its lanes. */
   readonly consumer: string;
   readonly lanes: readonly Lane[];
-  /**
-   * The worker passes these settings on, since its supervisor would have to load what checks them.
-   */
+  /** The worker sends its settings, so that the supervisor need not load the settings' schema. */
   readonly redisUrl: string;
   readonly logLevel: string;
 }
 
-/** Tells the supervisor, once the lanes are open. It is the only message that a worker sends it. */
+/**
+ * Tells the supervisor, after the lanes are open. The worker sends no other message to its
+ * supervisor.
+ */
 export function declareCrashRelease(release: CrashRelease): void {
   process.send?.(release);
 }
 
-/** How long the supervisor tries. By then the others have noticed by themselves. */
+/** How long the supervisor tries, in ms. After that, the other workers have noticed the silence. */
 const BUDGET_MS = 1_000;
 
-/**
- * Buries a dead process. A Redis that cannot be asked in time leaves it to the other workers.
- */
+/** Buries a dead process. If Redis does not answer in time, the other workers bury the process. */
 export async function releaseAfterCrash({ consumer, lanes, redisUrl }: CrashRelease, log: Logger): Promise<void> {
   const redis = connectRedis({ url: redisUrl, name: `${consumer}.crash-release`, log });
   try {

@@ -33,13 +33,13 @@ import { Liveness } from "./liveness/liveness.js";
 import { hibernateWhileOpen } from "./upkeep/hibernate.js";
 import { lookAfterPins } from "./upkeep/upkeep.js";
 
-/** How long a starting worker waits for Redis before it gives up. */
+/** In ms. A starting worker that cannot reach Redis for longer than this gives up. */
 const START_BUDGET_MS = 60_000;
 
 export class FleetMember {
   /**
-   * The configured name and a random id of this start: a process that starts again under its old
-   * name must never pass as its former self.
+   * The configured name and a random id of this start. The id keeps a restarted process from
+   * passing as its former self.
    */
   private readonly worker: string;
   private readonly config: WorkerConfig;
@@ -51,7 +51,7 @@ export class FleetMember {
   private readonly clocks: RedisClocks;
   private readonly outageGuard: OutageGuard;
 
-  /** Begins to connect and does not wait. `lifecycle` closes the connections. */
+  /** Starts the connections without waiting for them. `lifecycle` closes them. */
   constructor(config: WorkerConfig, lifecycle: Lifecycle, log: Logger) {
     this.worker = `${config.BATON_WORKER_NAME}.${boot}`;
     this.config = config;
@@ -79,8 +79,8 @@ export class FleetMember {
   /**
    * Resolves once the lanes are open and the worker has announced itself.
    *
-   * @param device what it computes on, as it is announced
-   * @throws Error when Redis cannot be used, or disagrees with the settings
+   * @param device the worker's device, for the announcement
+   * @throws Error if the worker cannot use Redis, or if the deployment in Redis has other settings
    */
   async join({ loaded, failed }: LoadReport, device: DescribedDevice): Promise<void> {
     const { worker, config, log } = this;
@@ -91,7 +91,7 @@ export class FleetMember {
     const terms = { redis: this.redis, buckets: config.BATON_BUCKETS, log, signal: leaving.signal };
     const deployment = await joinDeployment(terms);
     const { buckets } = deployment;
-    // Deadlines of what the lanes read are in Redis's time.
+    // Entries carry deadlines in Redis's time.
     await retrying(() => this.clocks.read(), { budgetMs: START_BUDGET_MS });
     const readingClocks = this.clocks.watch(leaving.signal);
     this.lifecycle.onClose("clocks", () => readingClocks);
@@ -119,7 +119,7 @@ export class FleetMember {
     log.info({ worker, models: models.map(({ name, version }) => `${name}/${version}`) }, "worker ready");
   }
 
-  /** The lanes, which close earlier, still publish what they finish. */
+  /** The publisher closes after the lanes, because draining lanes still publish outcomes. */
   private beginToReply({ secret }: Deployment): ReplyPublisher {
     const { bus, redis, log } = this;
     const replies = new ReplyPublisher({ bus, redis, secret, log });
@@ -132,7 +132,7 @@ export class FleetMember {
     return replies;
   }
 
-  /** A draining worker begins nothing more of it. */
+  /** Upkeep ends before the lanes close, so a draining worker starts no new round. */
   private beginUpkeep(buckets: number): void {
     const { redis, bus, worker, clocks, outageGuard, log } = this;
     const leaving = new AbortController();
@@ -157,7 +157,7 @@ export class FleetMember {
     });
   }
 
-  /** @returns all lanes that are open now */
+  /** @returns all lanes of the loaded models, now open */
   private openLanes(
     loaded: readonly LoadedModel[],
     { buckets, sleeping }: { readonly buckets: number; readonly sleeping: SleepingStates },

@@ -1,6 +1,6 @@
 /**
- * Loads every model version of the repositories. What is wrong with one is reported as its own
- * failure, and the others are served all the same.
+ * Loads every model version of the repositories. A fault in one version is reported as that
+ * version's own failure, and the worker serves the rest.
  */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -27,7 +27,10 @@ interface LoadedTensorModel {
   readonly kind: "tensors";
   readonly serving: ServingModel;
   readonly served: ServedModel;
-  /** What its graph told that its configuration left out; undefined for nothing of note. */
+  /**
+   * The settings that the graph supplied for gaps in the configuration; undefined if there are none
+   * of note.
+   */
   readonly inferred: string | undefined;
 }
 
@@ -38,17 +41,17 @@ export interface LoadReport {
   readonly failed: Announcement["failed"];
 }
 
-/** @throws Error when a repository cannot be listed. */
+/** @throws Error if a repository cannot be listed */
 export async function findModels(config: WorkerConfig, { gpus }: Device): Promise<readonly ScannedModel[]> {
   return (await Promise.all(config.BATON_MODEL_REPOSITORY.map((path) => scanRepository(path, gpus)))).flat();
 }
 
 /**
- * Starts the thread of each model, one model after the other. The first one is being started when
- * this function returns its promise.
+ * Starts the thread of each model, one model after the other. The first thread is already starting
+ * when this function returns its promise.
  *
  * @param scanned every model that the repositories hold
- * @param onFatal is called when the thread of a loaded model hangs or dies
+ * @param onFatal runs when the thread of a loaded model hangs or dies
  */
 export async function loadModels(
   config: WorkerConfig,
@@ -99,17 +102,17 @@ function missing({ BATON_MODELS = [] }: WorkerConfig, scanned: readonly ScannedM
   }));
 }
 
-/** What the configuration says of where the model runs: only its first group counts. */
+/** The place that the configuration names. Only the first instance group counts. */
 function wantedPlace({ config, groups }: FoundModel): WantedPlace | undefined {
   const [group] = config.instance_group;
   return group && { ...group, needsGpu: groups[0]?.kind === "KIND_GPU" };
 }
 
 /**
- * Loads a model at the first of the places that can run it. What is announced of it says where that
- * is, and warns of the places that cannot.
+ * Loads a model at the first place that can run the model. The announcement names that place, and
+ * warns of the places that failed.
  *
- * @throws what `load` throws for the last place
+ * @throws the error of `load` for the last place
  */
 async function onFirst(
   placements: readonly [Placement, ...Placement[]],
@@ -131,7 +134,7 @@ async function onFirst(
   return placed(await load(placement), placement, warnings);
 }
 
-/** Adds to what is announced of a model where it runs, and what is to be warned of. */
+/** Adds the model's place and its warnings to the announcement. */
 function placed(loaded: LoadedModel, { providers: [provider], gpu }: Placement, added: readonly string[]): LoadedModel {
   const warnings = [...(loaded.served.warnings ?? []), ...added];
   const placement = { provider, ...(gpu !== undefined && { gpu }) };
@@ -151,7 +154,7 @@ function generatorSettings(config: WorkerConfig, { turns }: Device, placement: P
   };
 }
 
-/** Where, and by which settings, a model is loaded. */
+/** A model's place, and the settings that it loads with. */
 interface Loading {
   readonly settings: WorkerConfig;
   readonly device: Device;

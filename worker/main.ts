@@ -1,6 +1,7 @@
 /**
- * The worker's life: it loads the models, joins the fleet with them, and on SIGTERM hands back what
- * it holds. This is the main thread of the worker process; models compute on threads of their own.
+ * The worker's life: it loads the models, joins the fleet with them, and on SIGTERM hands back its
+ * steps. This file runs on the main thread of the worker process; each model computes on a thread
+ * of its own.
  */
 import { setFlagsFromString } from "node:v8";
 import type { Logger } from "pino";
@@ -13,12 +14,13 @@ import { findDevice } from "./devices/find.js";
 import { findModels, loadModels, type LoadedModel } from "./load-models.js";
 
 /**
- * A model's results lie in memory outside of V8's heap. By default V8 collects the whole heap
- * whenever the heap and that memory together have grown by a fraction of what lives in the heap,
- * and little lives in it here: that was a dozen collections a second, for nearly half of a model
- * thread's time. Now they may grow to five times of it, in all threads. It is set once all is
- * loaded: V8 takes no compiled code of Node's own modules under flags other than those that it was
- * compiled with, which cost a start 60 ms of CPU on the command line.
+ * A model's results lie in memory outside V8's heap. By default V8 collects the whole heap whenever
+ * heap and outside memory together have grown by a fraction of the live heap. The live heap is
+ * small here, so V8 collected a dozen times a second, for nearly half of a model thread's time.
+ * With this flag the two may grow to five times the live heap, in all threads.
+ *
+ * The worker sets the flag after loading. V8 takes compiled code of Node's own modules only under
+ * the flags of the compilation, so on the command line the flag cost a start 60 ms of CPU.
  */
 const HEAP_GROWTH = "--heap-growing-percent=400";
 
@@ -31,7 +33,7 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
   const wanted = { providers: config.BATON_PROVIDERS, gpu: config.BATON_GPU };
   const device = await findDevice(wanted, log, onFatal);
   const found = await findModels(config, device);
-  // The models' threads start while this one reads the rest of its program, and connects.
+  // The models' threads start while the main thread reads the rest of its program, and connects.
   const [report, member] = await Promise.all([
     loadModels(config, device, found, onFatal),
     import("./fleet-member.js").then(({ FleetMember }) => new FleetMember(config, lifecycle, log)),
@@ -52,7 +54,7 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
     }
   }
   lifecycle.onClose("models", async () => {
-    // One after the other: what closes a session on a GPU may not meet another that does.
+    // One after the other, because two sessions on a GPU must not close at the same time.
     for (const model of loaded) await closeModel(model);
   });
   setFlagsFromString(HEAP_GROWTH);
@@ -67,7 +69,7 @@ async function closeModel(model: LoadedModel): Promise<void> {
 
 async function main(): Promise<void> {
   const { config, log } = settingsOrExit("worker", workerConfig);
-  // A signal that comes while models still load must not be lost: it closes what has been opened.
+  // A signal that comes while models load must not be lost: the worker closes after the start.
   const serving = serve(config, log);
   stopOnSignal(log, async () => (await serving).close());
   try {

@@ -1,34 +1,34 @@
 /**
- * The worker's supervisor: starts the worker as a child process, and the next one when it dies. A
- * native crash in a model kills the whole process that ran it, threads and all. So a new worker
- * stands within a second, and the container does not exit. Whatever this file imports delays the
- * worker's start, so it loads only at a death what a death needs, and leaves the settings to the
- * worker.
+ * The worker's supervisor: starts the worker as a child process, and a new worker after each death.
+ * A native crash in a model kills the whole process with all threads. Thanks to the supervisor, a
+ * new worker runs within a second, and the container does not exit. Every import of this file
+ * delays the worker's start. So the supervisor loads the code for a death only at a death, and
+ * reads no settings.
  */
 import { fork } from "node:child_process";
 import { EXIT_UNUSABLE } from "#shared/exit.js";
 import type { CrashRelease } from "./crash-release.js";
 
-/** `main.ts` and all that it imports, in a few files (infra/bundle.mjs). */
+/** `main.ts` and all its imports, in a few files (infra/bundle.mjs). */
 const PROGRAM = new URL("../bundled/worker/main.js", import.meta.url);
 
 /**
- * The pause doubles with each crash in a row, so that a worker that cannot live spares the machine.
+ * In ms. The pause doubles with each crash in a row, to spare the machine if no worker can live.
  */
 const RESTART_MS = { first: 50, most: 1_000 };
-/** A child that lived this long was not part of a crash loop. */
+/** A child that lived longer than this, in ms, was not part of a crash loop. */
 const HEALTHY_MS = 10_000;
 
 /**
- * Unless the environment says otherwise, CUDA counts the GPUs as nvidia-smi does, and computes
- * 32-bit floats with all of their bits, so that a sequence may go on from a CPU to a GPU and back.
+ * Defaults, which the environment may override. CUDA counts the GPUs as nvidia-smi does, and
+ * computes 32-bit floats with all bits, so that a sequence may move from a CPU to a GPU and back.
  */
 const CUDA = { CUDA_DEVICE_ORDER: "PCI_BUS_ID", NVIDIA_TF32_OVERRIDE: "0" };
 
 let pauseMs = RESTART_MS.first;
 let stopping = false;
 
-/** @param release undefined where the worker died before it declared one: it held nothing then */
+/** @param release undefined if the worker died before it sent a release: it held no entry then */
 async function afterDeath(death: Readonly<Record<string, unknown>>, release: CrashRelease | undefined): Promise<void> {
   const [{ createLog }, { releaseAfterCrash }] = await Promise.all([
     import("#shared/log.js"),
@@ -42,7 +42,7 @@ async function afterDeath(death: Readonly<Record<string, unknown>>, release: Cra
 function start(): void {
   const startedAt = performance.now();
   const child = fork(PROGRAM, {
-    // ONNX Runtime reports usage to its makers unless told otherwise.
+    // By default, ONNX Runtime reports usage to its makers.
     env: { ...CUDA, ...process.env, ORT_DISABLE_TELEMETRY: "1" },
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });

@@ -1,16 +1,16 @@
-/** Where the gateway is, and with which key it is asked: an option says so, or the environment. */
+/** The gateway's address and the client's key, from options or the environment. */
 import { exitCodes, Failure } from "../terminal/exit.js";
 
 export interface Address {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly url: string;
-  /** The headers that prove who asks. */
+  /** The headers that authenticate the client. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 const DEFAULT_URL = "http://127.0.0.1:8000";
 
-/** @throws Failure for what is no address or no key; a key is never quoted */
+/** @throws Failure for an invalid address or key; the message never quotes a key */
 export function readAddress(
   given: { readonly url?: string | undefined; readonly key?: string | undefined },
   env: NodeJS.ProcessEnv,
@@ -28,7 +28,7 @@ export function readAddress(
 function readUrl(text: string, named: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    // What stands before an @ may be a password, and complaints get into logs.
+    // The text before an @ may be a password, and error messages get into logs.
     const shown = text.replace(/^.*@/s, "…@");
     throw new Failure(exitCodes.usage, `${named} must be an address such as ${DEFAULT_URL}, not '${shown}'`);
   }
@@ -40,8 +40,8 @@ function readUrl(text: string, named: string): string {
 }
 
 /**
- * Writes a name into a path.
- * @throws Failure for a name that a path cannot hold: every client of HTTP resolves dots away
+ * Encodes a name as a segment of a path.
+ * @throws Failure for a name that no path can hold: HTTP clients resolve `.` and `..`
  */
 export function segment(name: string): string {
   if (name === "" || name === "." || name === "..") {

@@ -35,7 +35,7 @@ describe("no answer", () => {
     expect(unreached(badPort, "http://a:1")).toMatchObject({ exit: 5, begun: false });
     for (const code of ["SELF_SIGNED_CERT_IN_CHAIN", "ERR_TLS_CERT_ALTNAME_INVALID"])
       expect(unreached(failed(code), "https://a").message).toContain("certificate is not trusted");
-    // A server at that port that speaks plain HTTP.
+    // A server that speaks plain HTTP.
     const plain = unreached(failed("ERR_SSL_WRONG_VERSION_NUMBER"), "https://a");
     expect(plain).toMatchObject({ begun: false, message: expect.stringContaining("does it speak https?") });
   });

@@ -1,13 +1,12 @@
 /**
- * Why the gateway did not do what was asked: it could not be reached, the connection broke, or it
- * said no.
+ * Why a request failed: the gateway was unreachable, the connection broke, or the gateway refused.
  */
 import { errorKinds, isErrorCode } from "#shared/errors.js";
 import { exitCodes, exitOfStatus, Failure } from "../terminal/exit.js";
 
-/** No answer came, or not the whole of it. */
+/** No answer arrived, or only a part. */
 export class Unreached extends Failure {
-  /** Whether the gateway was reached, so that it may have done what was asked. */
+  /** Whether the connection was open, so that the gateway may have received the request. */
   readonly begun: boolean;
 
   constructor(message: string, begun: boolean, options?: ErrorOptions) {
@@ -16,7 +15,6 @@ export class Unreached extends Failure {
   }
 }
 
-/** The gateway answered with an error. */
 export class Refused extends Failure {
   readonly status: number;
 
@@ -26,7 +24,7 @@ export class Refused extends Failure {
   }
 }
 
-/** What node says about a connection that never was. */
+/** Meaning of Node's error codes for a connection that was never open. */
 const NEVER_CONNECTED: Readonly<Record<string, string>> = {
   ECONNREFUSED: "nothing listens there",
   ENOTFOUND: "there is no host of that name",
@@ -37,7 +35,7 @@ const NEVER_CONNECTED: Readonly<Record<string, string>> = {
   UND_ERR_CONNECT_TIMEOUT: "it does not answer",
 };
 
-/** @param error what `fetch`, or reading its answer, threw */
+/** @param error from `fetch` or from reading the answer */
 export function unreached(error: unknown, url: string): Unreached {
   const cause = error instanceof Error ? (error.cause ?? error) : error;
   const code = codeOf(cause);
@@ -57,14 +55,14 @@ export function unreached(error: unknown, url: string): Unreached {
   return new Unreached(`the connection to ${url} broke: ${why}`, true, { cause });
 }
 
-/** An attempt at several addresses of a host fails with the errors of each. */
+/** If a host has several addresses, Node throws an AggregateError with an error for each. */
 function codeOf(cause: unknown): string {
   if (cause instanceof AggregateError) return codeOf(cause.errors[0]);
   return cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : "";
 }
 
 /**
- * Reads the error in an answer, in the shape of any of the protocols.
+ * Reads the error in an answer, in the shape of each protocol.
  * @param body the answer's body, which may be a proxy's page
  */
 export function refusal(status: number, body: string): Refused {
@@ -74,14 +72,15 @@ export function refusal(status: number, body: string): Refused {
 }
 
 /**
- * Reads the error in an event of a stream, whose status was sent before.
+ * Reads the error in an event of a stream. The stream's status is 200, so the error's code gives
+ * the status.
  * @param data of the event
  */
 export function refusalInStream(data: string): Refused {
   return refusal(statusOf(said(data).code), data);
 }
 
-/** The status that goes with an error's code; 500 for one that this program does not know. */
+/** The HTTP status of an error code; 500 for an unknown code. */
 export function statusOf(code: string | undefined): number {
   return code !== undefined && isErrorCode(code) ? errorKinds[code].status : 500;
 }

@@ -1,4 +1,4 @@
-/** Asks a gateway over HTTP, as any other client does. */
+/** Sends HTTP requests to a gateway. */
 import { randomUUID } from "node:crypto";
 import type { Address } from "./address.js";
 import { refusal, Unreached, unreached } from "./errors.js";
@@ -17,9 +17,9 @@ export interface Answer {
 }
 
 export interface GatewaySettings extends Address {
-  /** Aborted when the command is to end. */
+  /** Aborts if the command ends early. */
   readonly signal: AbortSignal;
-  /** Tells the person at the terminal what is going on. */
+  /** Prints a progress message. */
   readonly note: (text: string) => void;
 }
 
@@ -37,9 +37,9 @@ export class Gateway {
   }
 
   /**
-   * Asks until there is an answer: where the connection breaks, again.
+   * Sends a GET request, and repeats the request if the connection breaks.
    * @param path from the gateway's root
-   * @param known whether the gateway was reached before
+   * @param known whether an earlier request reached the gateway
    * @throws Failure for an answer that is no success
    */
   async get(path: string, { known = false } = {}): Promise<Answer> {
@@ -47,15 +47,15 @@ export class Gateway {
   }
 
   /**
-   * Asks for a change under a new `Idempotency-Key`, so that it takes effect once, however often
-   * the connection breaks.
+   * Sends a change under a new `Idempotency-Key`. The change happens once, even if the connection
+   * breaks and the client sends the request again.
    */
   async change(path: string, question: Question, signal: AbortSignal = this.signal): Promise<Answer> {
     const headers = { "idempotency-key": randomUUID(), ...question.headers };
     return this.#persistently(() => this.ask(path, { ...question, headers }, signal), { signal });
   }
 
-  /** Asks once. */
+  /** Sends a request once. */
   async ask(path: string, question: Question = {}, signal: AbortSignal = this.signal): Promise<Answer> {
     const response = await this.open(path, question, signal);
     const bytes = await this.#reading(signal, async () => Buffer.from(await response.arrayBuffer()));
@@ -63,7 +63,7 @@ export class Gateway {
   }
 
   /**
-   * Asks once, for an answer that comes bit by bit.
+   * Sends a request once, for an answer that arrives in pieces.
    * @throws Failure for an answer that is no success
    */
   async open(
@@ -104,8 +104,8 @@ export class Gateway {
 }
 
 /**
- * The text of an answer in JSON.
- * @throws Unreached for another one, which no gateway has sent
+ * The text of a JSON answer.
+ * @throws Unreached for another content type, because gateways answer in JSON
  */
 export function jsonOf({ headers, bytes }: Answer, { url }: Gateway): string {
   const type = headers.get("content-type") ?? "";

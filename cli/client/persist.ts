@@ -1,21 +1,24 @@
 /**
- * Repeats what may be repeated: reading, and changes under an Idempotency-Key, which take effect
- * once. A gateway that was there and is gone may be replaced within seconds; one that was never
- * there is not waited for.
+ * Repeats requests that are safe to repeat: reads, and changes under an Idempotency-Key. If a known
+ * gateway disappears, the client waits, because another gateway may replace it within seconds. The
+ * client does not wait for a gateway that it never reached.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { Refused, Unreached } from "./errors.js";
 
-/** How long a gateway that is gone is waited for. */
+/** How long to repeat a request to a known gateway that does not answer. */
 const PATIENCE_MS = 30_000;
 const SHORTEST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 2_000;
 
 export interface Persistence {
   readonly signal: AbortSignal;
-  /** Whether the gateway was reached before, so that even the first failure is waited out. */
+  /**
+   * Whether the client has reached the gateway before. If so, the client retries even if the first
+   * connect fails.
+   */
   readonly known: boolean;
-  /** Told once, when the first try has failed and others will follow. */
+  /** Called once, after the first failure and before the second attempt. */
   readonly onBreak: (error: Unreached | Refused) => void;
 }
 
@@ -34,14 +37,14 @@ export async function persistently<T>(work: () => Promise<T>, { signal, known, o
   }
 }
 
-/** @param known whether the gateway was reached before */
+/** @param known whether the client has reached the gateway before */
 export function mayRepeat(error: unknown, known: boolean): error is Unreached | Refused {
   if (error instanceof Unreached) return known || error.begun;
-  // A proxy says so while no gateway is behind it, and a gateway before it has found its Redis.
+  // Proxies answer with these while no gateway is behind them; gateways do until they reach Redis.
   return known && error instanceof Refused && [502, 503, 504].includes(error.status);
 }
 
-/** Doubles from one try to the next, since the gateway's other clients wait for it as well. */
+/** Doubles with each failure, because other clients wait for the same gateway. */
 export function pauseMs(failures: number): number {
   return Math.min(LONGEST_PAUSE_MS, SHORTEST_PAUSE_MS * 2 ** Math.min(failures, 10));
 }

@@ -1,7 +1,6 @@
 /**
- * Reads the records of a stream to its end, over as many connections as it takes. Every event
- * carries the index of its record, so a new connection goes on where the last one broke, at
- * whichever gateway.
+ * Reads the records of a stream to the end, over as many connections as necessary. Every event
+ * carries the index of its record. A new connection continues after the last index, at any gateway.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { createParser, type EventSourceMessage } from "eventsource-parser";
@@ -10,21 +9,24 @@ import { Refused, refusalInStream, Unreached, unreached } from "./errors.js";
 import type { Gateway } from "./gateway.js";
 import { mayRepeat, pauseMs, persistently } from "./persist.js";
 
-/** A gateway says something every 15 s. One that has said nothing for longer than this is gone. */
+/**
+ * A gateway sends something every 15 s. After a longer silence than this, the client takes the
+ * connection for dead.
+ */
 const SILENCE_MS = 45_000;
-/** So many connections in a row may bring nothing, in about half a minute. */
+/** Connections in a row without a record before the client gives up, after about half a minute. */
 const MOST_FRUITLESS = 20;
 
 /**
- * Yields each record once, in order; the last one is final.
+ * Yields each record once, in order; the last record is final.
  * @param id of the request
- * @throws Failure where the stream cannot be read on
+ * @throws Failure if the client cannot continue the stream
  */
 export async function* readRecords(gateway: Gateway, id: string): AsyncGenerator<TokenRecord, void> {
   let next = 0;
   for (let fruitless = 0; ; fruitless++) {
     const from = next;
-    // A gateway that stops ends the stream, so that its readers go to another one.
+    // A gateway that stops ends its streams early, and the clients connect to another gateway.
     let why: Unreached | Refused = new Unreached(`${gateway.url} ended the stream before its end`, true);
     try {
       for await (const { data } of await openEvents(gateway, id, next)) {
@@ -44,7 +46,7 @@ export async function* readRecords(gateway: Gateway, id: string): AsyncGenerator
   }
 }
 
-/** @throws Failure where the stream cannot be had */
+/** @throws Failure if no gateway opens the stream */
 async function openEvents(gateway: Gateway, id: string, next: number): Promise<AsyncGenerator<EventSourceMessage>> {
   const headers = { accept: "text/event-stream", ...(next > 0 && { "last-event-id": String(next - 1) }) };
   const silence = new AbortController();
@@ -53,7 +55,7 @@ async function openEvents(gateway: Gateway, id: string, next: number): Promise<A
     () => gateway.open(`/v2/requests/${encodeURIComponent(id)}/events`, { headers }, signal),
     {
       signal: gateway.signal,
-      known: true, // it has admitted the request
+      known: true, // because a gateway has admitted the request
       onBreak: (error) => gateway.note(`${error.message}; asking again`),
     },
   );

@@ -1,20 +1,22 @@
-/** How a command ends: the exit codes that scripts rely on, and the error that carries one. */
+/**
+ * How a command ends: the exit codes that scripts rely on, and the error that carries an exit code.
+ */
 export const exitCodes = {
   done: 0,
-  /** What was asked for failed, was cancelled or expired. */
+  /** The request has failed or expired, or a client has cancelled the request. */
   failed: 1,
   usage: 2,
   notFound: 3,
-  /** The gateway refused the request, with another status of the client's fault. */
+  /** The gateway refused the request, with a 4xx status other than 404. */
   refused: 4,
-  /** The gateway cannot be reached, or cannot answer now. */
+  /** The client cannot reach the gateway, or the gateway cannot answer now. */
   unreachable: 5,
   interrupted: 130,
 } as const;
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
-/** Ends the command with an exit code. Its message is a sentence for the person at the terminal. */
+/** Ends the command with an exit code. The message is a sentence for the user. */
 export class Failure extends Error {
   readonly exit: ExitCode;
 

@@ -2,7 +2,7 @@ import { PassThrough } from "node:stream";
 import { expect, it } from "vitest";
 import { Terminal } from "./terminal.js";
 
-/** What a terminal prints, on a screen or into a file. */
+/** Returns the text on standard output and on standard error, as on a screen or in a file. */
 function printed(isTTY: boolean, json: boolean, print: (terminal: Terminal) => void): [string, string] {
   const streams = [new PassThrough(), new PassThrough()].map((one) => Object.assign(one, { isTTY }));
   const [stdout, stderr] = streams as unknown as [NodeJS.WriteStream, NodeJS.WriteStream];
@@ -10,7 +10,7 @@ function printed(isTTY: boolean, json: boolean, print: (terminal: Terminal) => v
   return [String(stdout.read() ?? ""), String(stderr.read() ?? "")];
 }
 
-// U+009B begins the same sequences as ESC and [ together.
+// U+009B starts the same sequences as ESC and [ together.
 const evil = "\u001b]0;x\u0007\u009b2J";
 const said = (terminal: Terminal) => {
   terminal.write(`${evil}\n`);

@@ -1,7 +1,6 @@
 /**
- * The two streams that a command writes to. Results go to standard output: text for people, or JSON
- * for programs. Progress and errors go to standard error, so that neither is ever mixed into a
- * result.
+ * The two output streams of a command. Results go to standard output: text for people, or JSON for
+ * programs. Progress and errors go to standard error, so that results stay free of both.
  */
 import { styleText } from "node:util";
 import { harmless, harmlessJson } from "./text.js";
@@ -11,7 +10,7 @@ type Style = "bold" | "dim" | "red";
 export interface TerminalSettings {
   readonly stdout: NodeJS.WriteStream;
   readonly stderr: NodeJS.WriteStream;
-  /** Whether results are printed as JSON. */
+  /** Whether to print results as JSON. */
   readonly json: boolean;
   readonly env: NodeJS.ProcessEnv;
 }
@@ -21,7 +20,9 @@ export class Terminal {
   readonly #stdout: NodeJS.WriteStream;
   readonly #stderr: NodeJS.WriteStream;
   readonly #env: NodeJS.ProcessEnv;
-  /** Whether the last line of a watched standard error is a progress that the next one replaces. */
+  /**
+   * Whether the last line on the screen is a progress line, which the next progress line replaces.
+   */
   #hasProgress = false;
 
   constructor({ stdout, stderr, json, env }: TerminalSettings) {
@@ -31,17 +32,17 @@ export class Terminal {
     this.#env = env;
   }
 
-  /** Whether a person looks at the results as they come. */
+  /** Whether standard output is a screen. */
   get isScreen(): boolean {
     return this.#stdout.isTTY;
   }
 
-  /** Writes a piece of a result, such as the text of a token. */
+  /** Writes a piece of a result, for example the text of a token. */
   write(text: string): void {
     this.#stdout.write(this.isScreen ? harmless(text) : text);
   }
 
-  /** Writes lines of a result; the first of them is a heading where that is said. */
+  /** Writes lines of a result. With `heading`, the first line is bold on a screen. */
   print(lines: readonly string[], { heading = false } = {}): void {
     const [first, ...others] = lines;
     if (first === undefined) return;
@@ -59,27 +60,27 @@ export class Terminal {
     this.#stdout.write(bytes);
   }
 
-  /** Clears a screen before the next state of something that is watched. */
+  /** Clears a screen before the next state of the watched fleet. */
   clear(): void {
     if (this.isScreen) this.#stdout.write("\u001b[2J\u001b[H");
   }
 
-  /** Says something about what is going on, on standard error. */
+  /** Prints a progress message to standard error. */
   note(text: string): void {
     this.#tell(text, "dim");
   }
 
-  /** Says why the command ends as it does. */
+  /** Prints the reason for an early end to standard error. */
   problem(text: string): void {
     this.#tell(text, "red");
   }
 
-  /** Whether a person looks at what goes on as it does. */
+  /** Whether standard error is a screen. */
   get isWatched(): boolean {
     return this.#stderr.isTTY;
   }
 
-  /** Says how far something is. On a screen it takes the place of what was said before of it. */
+  /** Prints progress. On a screen the text replaces the previous progress line. */
   progress(text: string): void {
     if (!this.isWatched) return this.note(text);
     this.#stderr.write(`${this.#hasProgress ? "\r\u001b[2K" : ""}${harmless(text)}`);
@@ -94,7 +95,7 @@ export class Terminal {
   }
 }
 
-/** As https://no-color.org says: NO_COLOR with any value but an empty one turns colours off. */
+/** As https://no-color.org says: NO_COLOR with any value but an empty text turns colours off. */
 function hasColours(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv): boolean {
   return stream.isTTY && !env["NO_COLOR"] && env["TERM"] !== "dumb";
 }

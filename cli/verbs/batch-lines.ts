@@ -1,4 +1,4 @@
-/** What is shown of a batch, and what is noted of it beside its file. */
+/** A batch as the terminal shows it, and the note that `batch run` writes beside the file. */
 import { isObject } from "#shared/json/members.js";
 import { parseJson, type JsonObject, type JsonValue } from "#shared/json/parse.js";
 import { onOneLine } from "../terminal/text.js";
@@ -10,18 +10,18 @@ export interface BatchView {
   readonly failed: number;
   readonly outputFile: string | null;
   readonly errorFile: string | null;
-  /** Why it failed as a whole, a line each. */
+  /** Why the batch failed as a whole, a line for each reason. */
   readonly faults: readonly string[];
 }
 
-/** What `batch run` leaves beside a file, to go on with its batch. */
+/** The note beside a file, with which `batch run` continues the file's batch. */
 export interface BatchNote {
-  /** Of the file: another content is another batch. */
+  /** Of the file. A file with another content needs another batch. */
   readonly digest: string;
   readonly endpoint: string;
   /**
-   * Under which the batch is made, once. A file that is sent twice lies there twice until it
-   * expires.
+   * The idempotency key of the batch, so that the gateway makes the batch once. A file that the
+   * client uploads twice is stored twice until it expires.
    */
   readonly key: string;
   readonly file?: string;
@@ -63,7 +63,7 @@ export function progressBar({ status, total, completed, failed }: BatchView, rat
   return `${bar} ${Math.floor(100 * share)} % ${done}/${total}${failures}${pace} ${onOneLine(status)}`;
 }
 
-/** @returns undefined for what is none */
+/** @returns undefined if the text is no valid note */
 export function readNote(text: string): BatchNote | undefined {
   let value: JsonValue;
   try {

@@ -1,6 +1,7 @@
 /**
- * `batch run`: has all requests of a file answered. The gateways' side goes on whether or not
- * somebody watches, so this may end at any time: the same command finds its batch again.
+ * `batch run`: has gateways answer all requests of a file. The gateways run the batch without this
+ * command. The user may stop the command and start it again: the same arguments find the same
+ * batch.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { createReadStream, createWriteStream, openAsBlob } from "node:fs";
@@ -29,7 +30,7 @@ interface RunOptions {
 
 const SHORTEST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 1_000;
-/** Where nobody looks at a screen, the progress is told on a line at this interval, in ms. */
+/** How often to print progress if standard error is no screen, in ms. */
 const TELL_EVERY_MS = 2_000;
 const WINDOW = "24h";
 
@@ -68,9 +69,9 @@ async function run(session: Session, file: string, options: RunOptions): Promise
 }
 
 /**
- * Finds the batch that an earlier command has begun for the file, or begins one. What is done is
- * noted before the next step, so that a command that ends in between is gone on with.
- * @returns its id
+ * Finds the batch that an earlier command began for the file, or begins a batch. Writes each
+ * finished step into the note before the next step, so that a later command can continue.
+ * @returns the batch's id
  */
 async function begin(session: Session, file: string, { endpoint: asked }: RunOptions): Promise<string> {
   const { terminal } = session;
@@ -90,7 +91,7 @@ async function begin(session: Session, file: string, { endpoint: asked }: RunOpt
     terminal.note(`going on with batch ${before.batch}`);
     return before.batch;
   }
-  // A batch that is known no longer is begun anew, under another key.
+  // If the gateway no longer has the batch, a new batch begins under another key.
   const isGone = before?.batch !== undefined;
   const key = before === undefined || isGone ? randomUUID() : before.key;
   let note: BatchNote = { digest, endpoint, key, ...(!isGone && before?.file !== undefined && { file: before.file }) };
@@ -130,7 +131,7 @@ async function create({ gateway }: Session, { endpoint, key, file }: BatchNote):
   return idOf(jsonOf(await gateway.change("/v1/batches", { method: "POST", headers, body }), gateway));
 }
 
-/** @returns the batch when it has ended, as it was answered */
+/** @returns the gateway's answer about the ended batch */
 async function watch({ gateway, terminal, signal }: Session, id: string): Promise<string> {
   let shown = "";
   let toldAt = -Infinity;
@@ -154,7 +155,7 @@ async function watch({ gateway, terminal, signal }: Session, id: string): Promis
   }
 }
 
-/** Fetches a file, which is there as a whole or not at all. */
+/** Downloads a file under a temporary name, so that `to` is complete or absent. */
 async function fetchFile({ gateway, terminal, signal }: Session, id: string | null, to: string): Promise<void> {
   if (id === null) return;
   const partial = `${to}.part`;
@@ -183,7 +184,7 @@ async function digestOf(file: string): Promise<string> {
   }
 }
 
-/** The url of the first line that says one. */
+/** The url of the first line that has text. */
 async function endpointOf(file: string): Promise<string> {
   const input = createReadStream(file);
   try {
@@ -219,7 +220,7 @@ async function noteOf(path: string): Promise<BatchNote | undefined> {
   return note;
 }
 
-/** Another file is put in its place, so that no half of it is ever read. */
+/** Writes another file and renames it, so that no reader finds half a note. */
 async function writeNote(path: string, note: BatchNote): Promise<void> {
   try {
     await writeFile(`${path}.part`, `${JSON.stringify(note, null, 2)}\n`);

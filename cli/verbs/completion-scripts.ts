@@ -1,11 +1,11 @@
-/** Scripts that complete verbs, options and files in a shell, made from the program itself. */
+/** Shell scripts that complete verbs, options and files, made from the program itself. */
 import type { Command } from "commander";
 
 export const shells = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof shells)[number];
 
 interface Verb {
-  /** The words that lead to it, such as `sequences list`; empty for the program. */
+  /** The words that lead to the verb, for example `sequences list`; empty for the program. */
   readonly path: string;
   readonly words: readonly Word[];
   readonly options: readonly Word[];
@@ -14,7 +14,7 @@ interface Verb {
 interface Word {
   readonly word: string;
   readonly about: string;
-  /** Whether another word follows it. */
+  /** Whether a value follows this word. */
   readonly takesValue: boolean;
 }
 
@@ -61,7 +61,7 @@ function optionsOf(command: Command): Word[] {
   return [...given, { word: "--help", about: "how to use it", takesValue: false }];
 }
 
-/** Quotes for all three shells: none of them reads anything inside of single quotes. */
+/** Quotes for all three shells: each takes text inside single quotes as plain text. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "")}'`;
 }
@@ -70,7 +70,7 @@ function list(words: readonly Word[]): string {
   return words.map(({ word }) => word).join(" ");
 }
 
-/** Options after which the next word is no verb. */
+/** Options that take the next word as a value. */
 function valued(verbs: readonly Verb[]): string[] {
   return [
     ...new Set(verbs.flatMap(({ options }) => options.filter(({ takesValue }) => takesValue).map(({ word }) => word))),
@@ -78,8 +78,8 @@ function valued(verbs: readonly Verb[]): string[] {
 }
 
 /**
- * The part that bash and zsh share: what may come next, after the words before the cursor. Verbs
- * are followed as far as they lead; what is no verb is an argument, and options are passed over.
+ * The part that bash and zsh share. Follows the verbs before the cursor and sets the possible next
+ * words. Words that are no verb count as arguments; options are skipped.
  */
 function choose(verbs: readonly Verb[], words: string): string {
   const cases = verbs.map(

@@ -1,4 +1,4 @@
-/** `dead …`: requests that were set aside, since each run of them ended its worker. */
+/** `dead …`: requests that Baton has set aside, because each run ended its worker. */
 import type { Command } from "commander";
 import { isObject } from "#shared/json/members.js";
 import { parseJson, type JsonObject, type JsonValue } from "#shared/json/parse.js";
@@ -48,7 +48,7 @@ export function addDead(program: Command, open: OpenSession): void {
     });
 }
 
-/** Reads all pages, which together are one list. */
+/** Reads all pages of the list. */
 async function listAll({ gateway }: Session, model: string | undefined): Promise<JsonObject[]> {
   const found: JsonObject[] = [];
   let next: string | undefined;

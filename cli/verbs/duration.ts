@@ -20,7 +20,7 @@ export function duration(text: string): number {
 
 /**
  * Reads a limit in time: a duration from now, or a time, which the gateway checks.
- * @throws InvalidArgumentError for what looks like neither
+ * @throws InvalidArgumentError for other text
  */
 export function durationOrTime(text: string): number | string {
   return /^\d{4}-\d{2}-\d{2}[Tt ]/.test(text) ? text : duration(text);

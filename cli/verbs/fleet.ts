@@ -1,4 +1,4 @@
-/** `fleet`: who computes what, and what is queued; once, or again and again. */
+/** `fleet`: shows workers, models and queues, once or every second. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Command } from "commander";
 import { jsonOf } from "../client/gateway.js";
@@ -7,7 +7,7 @@ import type { OpenSession } from "./session.js";
 
 const WATCH_PAUSE_MS = 1_000;
 
-/** What is shown of the answer to `GET /v2/fleet`. */
+/** The members of `GET /v2/fleet` that the terminal shows. */
 export interface FleetView {
   readonly workers: readonly {
     readonly name: string;
@@ -50,7 +50,7 @@ export function addFleet(program: Command, open: OpenSession): void {
     });
 }
 
-/** @returns a table of the workers, one of the models, and one of what failed if anything did */
+/** @returns a table of workers, a table of models, and a table of failed models if there are any */
 export function fleetLines({ workers, models }: FleetView): string[][] {
   const workerRows = workers.map(({ name, host, pid, started_at: since, models: served }) => [
     onOneLine(name),

@@ -1,7 +1,7 @@
 /**
- * `generate` and `chat`: ask a language model, and show its answer token by token. The request runs
- * in the background and its records are read beside it, so neither a broken connection nor a
- * gateway's death costs a token. A person who leaves ends the request.
+ * `generate` and `chat`: send a prompt to a language model, and show the answer token by token. The
+ * request runs in the background, and the command reads its records separately. So neither a broken
+ * connection nor a gateway's death loses a token. At Ctrl-C the command cancels the request.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Command } from "commander";
@@ -19,14 +19,14 @@ interface Options {
   readonly temperature?: number;
 }
 
-/** What is sent to the gateway. */
+/** A request to a gateway. */
 interface Prompt {
   readonly model: string;
   readonly path: string;
   readonly body: object;
 }
 
-/** How long a command that is to end takes to end its request as well. */
+/** How long an interrupted command waits for the cancellation of its request. */
 const GOODBYE_MS = 2_000;
 
 export function addGenerate(program: Command, open: OpenSession): void {
@@ -73,7 +73,7 @@ async function generate({ gateway, terminal, signal }: Session, { model, path, b
     const answer = await unlessAborted(submission, signal);
     const id = idOf(answer);
     if (id === undefined) {
-      // A tensor model that takes a text answers at once.
+      // A tensor model with a text input answers at once.
       isOver = true;
       const text = jsonOf(answer, gateway);
       if (terminal.json) terminal.document(text);
@@ -97,8 +97,8 @@ async function generate({ gateway, terminal, signal }: Session, { model, path, b
 }
 
 /**
- * Submits the request. This goes on when the command is to end: without the answer, which has the
- * request's id, it could not end the request.
+ * Submits the request. An interrupt does not abort the submission, because the answer has the
+ * request's id, and the command needs the id to cancel the request.
  */
 function submit(gateway: Gateway, path: string, body: object): Promise<Answer> {
   const headers = { "content-type": "application/json", prefer: "respond-async" };
@@ -116,17 +116,17 @@ async function cancel(gateway: Gateway, submission: Promise<Answer>): Promise<vo
     if (id === undefined) return;
     const path = `/v2/requests/${encodeURIComponent(id)}`;
     await gateway.ask(path, { method: "DELETE" }, AbortSignal.timeout(GOODBYE_MS));
-    // Where nobody reads the results, nobody wants to know this either.
+    // If the reader of the results is gone, this message has no reader either.
     const { reason } = gateway.signal as { reason: unknown };
     if (reason instanceof Failure && reason.exit === exitCodes.interrupted) {
       gateway.note(`request ${id} was cancelled`);
     }
   } catch {
-    // It was not admitted, has ended by itself, or will when it is done.
+    // The gateway did not admit the request, or the request has ended, or it ends on its own.
   }
 }
 
-/** @throws the signal's reason, as soon as it is aborted */
+/** @throws the signal's reason, as soon as the signal aborts */
 function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();
   const aborted = new Promise<never>((_, reject) => {
@@ -135,7 +135,7 @@ function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return Promise.race([work, aborted]);
 }
 
-/** An answer as its records add up to it; this is what `--json` prints. */
+/** The sum of an answer's records, which `--json` prints. */
 export class Collected {
   readonly id: string;
   readonly model: string;
@@ -162,11 +162,12 @@ export class Collected {
     return text;
   }
 
-  /** Why the answer has no end; undefined where it has. */
+  /** Why the answer is incomplete; undefined if it is complete. */
   failure(): Failure | undefined {
     if (this.error === null) return undefined;
     const { code, message } = this.error;
-    // A worker refuses what a gateway cannot check, such as a prompt that is too long in tokens.
+    // A worker refuses requests that a gateway cannot check, for example a prompt with too many
+    // tokens.
     const isRefusal = code !== "cancelled" && exitOfStatus(statusOf(code)) === exitCodes.refused;
     return new Failure(isRefusal ? exitCodes.refused : exitCodes.failed, `${message} (${code})`);
   }

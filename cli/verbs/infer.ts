@@ -1,4 +1,4 @@
-/** `infer`: sends a request to a tensor model, as it stands in a file, and shows the outputs. */
+/** `infer`: sends the request in a file to a tensor model, and shows the outputs. */
 import type { Command } from "commander";
 import { asArray, isObject } from "#shared/json/members.js";
 import { parseJson, type JsonObject, type JsonValue } from "#shared/json/parse.js";
@@ -11,7 +11,7 @@ import { onOneLine, table } from "../terminal/text.js";
 import { readInput } from "./options.js";
 import type { OpenSession } from "./session.js";
 
-/** So many elements of an output are shown to people; `--json` has them all. */
+/** The most elements of an output to show; `--json` prints all. */
 const SHOWN_ELEMENTS = 16;
 
 export function addInfer(program: Command, open: OpenSession): void {
@@ -34,13 +34,13 @@ export function addInfer(program: Command, open: OpenSession): void {
     });
 }
 
-/** Parses an answer, whose tensors' data is checked but not built. */
+/** Parses an answer. Checks the tensors' data but builds no values. */
 export function readAnswer(text: string): JsonObject {
   const parsed = parseJson(Buffer.from(text), (name) => name === "data");
   return isObject(parsed) ? parsed : {};
 }
 
-/** @returns a table of the outputs, and one of the parameters where there are any */
+/** @returns a table of the outputs, and a table of the parameters if there are any */
 export function answerTables({ outputs = [], parameters = {} }: JsonObject): string[][] {
   const rows = asArray(outputs, "outputs").filter(isObject).map(outputRow);
   const said = isObject(parameters) ? Object.entries(parameters) : [];

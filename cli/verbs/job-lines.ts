@@ -1,4 +1,4 @@
-/** What is shown of jobs, and how a command that waits for one ends. */
+/** Jobs as the terminal shows them, and how a command ends that waits for a job. */
 import { isObject } from "#shared/json/members.js";
 import { parseJson, type JsonObject, type JsonValue } from "#shared/json/parse.js";
 import { printJson } from "#shared/json/print.js";
@@ -6,12 +6,15 @@ import { exitCodes, Failure } from "../terminal/exit.js";
 import { onOneLine, pairs, table } from "../terminal/text.js";
 import { answerTables } from "./infer.js";
 
-/** States in which a job stays, unless it is retried. */
+/** Final states. A job leaves a final state only by a retry. */
 const ENDS: ReadonlySet<string> = new Set(["completed", "failed", "cancelled", "expired"]);
-/** The members of a view that are shown in a way of their own, or mean nothing to people. */
+/** The members of a view that have a form of their own, or mean nothing to people. */
 const LEFT_OUT: ReadonlySet<string> = new Set(["object", "result", "error", "progress", "labels"]);
 
-/** Parses a job's view. Tensors' data, which is checked but not built, lies within its result. */
+/**
+ * Parses a job's view. The result contains the tensors' data, which the parser checks but does not
+ * build.
+ */
 export function readJob(text: string): JsonObject {
   const value = parseJson(Buffer.from(text), (name, depth) => name === "data" && depth > 2);
   return isObject(value) ? value : {};
@@ -19,11 +22,11 @@ export function readJob(text: string): JsonObject {
 
 export interface JobPage {
   readonly jobs: readonly JsonObject[];
-  /** The id after which the next page begins; undefined where this one is the last. */
+  /** The id after which the next page begins; undefined on the last page. */
   readonly next: string | undefined;
 }
 
-/** Parses a page of a list. Its jobs are given without their results. */
+/** Parses a page of a list, and removes the jobs' results. */
 export function readJobPage(text: string): JobPage {
   const page = parseJson(Buffer.from(text), (name, depth) => name === "data" && depth > 4);
   const { data = [], has_more: more, last_id: last } = isObject(page) ? page : {};
@@ -43,7 +46,7 @@ export function hasEnded({ state }: JsonObject): boolean {
   return typeof state === "string" && ENDS.has(state);
 }
 
-/** Why a command that has waited for the job ends with an error; undefined where it does not. */
+/** Why a command that waited for the job ends with an error; undefined if the job succeeded. */
 export function failureOf(job: JsonObject): Failure | undefined {
   const { id, state, error } = job;
   if (state === "completed") return undefined;
@@ -51,7 +54,7 @@ export function failureOf(job: JsonObject): Failure | undefined {
   return new Failure(exitCodes.failed, `job ${shown(id)} ${state === "failed" ? "has" : "is"} ${shown(state)}${why}`);
 }
 
-/** One line that says how far a job is. */
+/** A line that shows a job's progress. */
 export function progressLine({ state, position, progress, error, run_at: runAt }: JsonObject): string {
   const said = shown(state);
   if (state === "scheduled" && typeof runAt === "string") return `${said} for ${onOneLine(runAt)}`;
@@ -65,7 +68,7 @@ function progressText({ tokens, max_tokens: most }: JsonObject): string {
   return `${shown(tokens)} ${tokens === 1 ? "token" : "tokens"}`;
 }
 
-/** One line for each job. */
+/** A line for each job. */
 export function jobListLines(jobs: readonly JsonObject[]): string[] {
   const rows = jobs.map((job) => [
     ...["id", "type", "model", "state", "created_at"].map((name) => shown(job[name])),
@@ -74,7 +77,7 @@ export function jobListLines(jobs: readonly JsonObject[]): string[] {
   return table(["JOB", "TYPE", "MODEL", "STATE", "CREATED", "LABELS"], rows);
 }
 
-/** A line for each member that says something, and what the job has given. */
+/** A line for each member that has a value, and the lines of the result. */
 export function jobLines(job: JsonObject): string[][] {
   const { labels, progress, error, result } = job;
   const members = Object.entries(job).filter(([name, value]) => !LEFT_OUT.has(name) && value !== null);
@@ -87,7 +90,7 @@ export function jobLines(job: JsonObject): string[][] {
   return [lines, ...(isObject(result) ? resultTables(result) : [])];
 }
 
-/** Tensors as a table, and an answer in text as that text. */
+/** Tensors as a table, and a text answer as plain text. */
 export function resultTables(result: JsonObject): string[][] {
   if (result["outputs"] !== undefined) return answerTables(result);
   const { choices, text_output: text } = result;

@@ -1,4 +1,4 @@
-/** `jobs …`: submit work now, and read what became of it when it suits. */
+/** `jobs …`: submit jobs, and read their results later. */
 import { setTimeout as pause } from "node:timers/promises";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { JsonError } from "#shared/json/error.js";
@@ -49,7 +49,7 @@ interface ListOptions {
   readonly label?: Labels;
 }
 
-/** What the body of a job may be for. */
+/** The kinds of request that a job can run. */
 export const kinds = ["infer", "generate", "chat"] as const;
 const PAGE = 100;
 const SHORTEST_PAUSE_MS = 100;
@@ -146,8 +146,7 @@ async function submitJob(session: Session, model: string, options: SubmitOptions
 }
 
 /**
- * Makes the body of a submission. What the file holds goes into it as it stands, so that no number
- * of it is rounded.
+ * Makes the body of a submission. Copies the file's text unchanged, so that no number loses digits.
  * @throws Failure for a file that is no JSON object
  */
 export function jobBody(kind: string, file: string, content: Buffer, options: JobBodyOptions): string {
@@ -170,8 +169,8 @@ function checkJson(file: string, content: Buffer): void {
 }
 
 /**
- * Looks at a job until it has ended.
- * @param onChange told each view that differs from the one before
+ * Reads a job until it ends.
+ * @param onChange receives each view that differs from the previous view
  * @returns the last view
  */
 async function watch({ gateway, signal }: Session, id: string, onChange: (text: string) => void): Promise<string> {
@@ -186,7 +185,9 @@ async function watch({ gateway, signal }: Session, id: string, onChange: (text: 
   }
 }
 
-/** Shows a view to people with its result, although a large one is not in the view. */
+/**
+ * Prints a job with its result. Fetches a large result, because the view leaves large results out.
+ */
 export async function showJob({ gateway, terminal }: Session, text: string): Promise<void> {
   if (terminal.json) return terminal.document(text);
   const job = readJob(text);
@@ -203,7 +204,7 @@ export async function showJob({ gateway, terminal }: Session, text: string): Pro
   }
 }
 
-/** Reads all pages, which together are one list. */
+/** Reads all pages of the list. */
 async function listAll({ gateway }: Session, options: ListOptions): Promise<JsonObject[]> {
   const found: JsonObject[] = [];
   let next: string | undefined;
@@ -217,7 +218,7 @@ async function listAll({ gateway }: Session, options: ListOptions): Promise<Json
   return found;
 }
 
-/** @param after the last id of the page before */
+/** @param after the last id of the previous page */
 export function listQuery({ state, model, label: labels = {} }: ListOptions, after: string | undefined): string {
   const query = new URLSearchParams({ limit: String(PAGE) });
   if (state !== undefined) query.set("state", state);
@@ -228,7 +229,7 @@ export function listQuery({ state, model, label: labels = {} }: ListOptions, aft
 }
 
 /**
- * Reads a key that goes into a header, where not all texts can go.
+ * Reads a key for a header, which cannot hold every text.
  * @throws InvalidArgumentError
  */
 function idempotencyKey(text: string): string {
@@ -237,7 +238,7 @@ function idempotencyKey(text: string): string {
 }
 
 /**
- * Reads one more label.
+ * Reads a label and adds it to the earlier labels.
  * @throws InvalidArgumentError
  */
 export function label(text: string, before: Labels = {}): Labels {

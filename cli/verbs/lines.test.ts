@@ -1,4 +1,4 @@
-/** What verbs show of answers. */
+/** The lines that verbs print for answers. */
 import { describe, expect, it } from "vitest";
 import { fleetLines } from "./fleet.js";
 import { Collected } from "./generate.js";

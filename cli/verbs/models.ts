@@ -1,4 +1,4 @@
-/** `models`: which models the fleet serves, and why it does not serve others. */
+/** `models`: the models that the fleet serves, and why others failed to load. */
 import type { Command } from "commander";
 import { jsonOf } from "../client/gateway.js";
 import { onOneLine, table } from "../terminal/text.js";

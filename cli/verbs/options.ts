@@ -1,10 +1,10 @@
-/** Reads the arguments of verbs: numbers, and files that may be standard input. */
+/** Reads the arguments of verbs: numbers, and files or standard input. */
 import { readFile } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
 import { InvalidArgumentError } from "commander";
 import { exitCodes, Failure } from "../terminal/exit.js";
 
-/** @throws InvalidArgumentError, of which commander makes a sentence that names the option */
+/** @throws InvalidArgumentError, which commander turns into a message that names the option */
 export function integer(text: string): number {
   const value = /^\d{1,15}$/.test(text) ? Number(text) : 0;
   if (value >= 1) return value;
@@ -21,7 +21,7 @@ export function number(text: string): number {
 /**
  * Reads a whole file.
  * @param path `-` for standard input
- * @throws Failure for one that cannot be read
+ * @throws Failure if the file is unreadable
  */
 export async function readInput(path: string, signal: AbortSignal): Promise<Buffer> {
   try {

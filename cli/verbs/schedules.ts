@@ -1,4 +1,4 @@
-/** `schedules …`: submit the same job again and again, at times of a day or in an interval. */
+/** `schedules …`: submit the same job repeatedly, at times of day or at an interval. */
 import { Option, type Command } from "commander";
 import { isObject } from "#shared/json/members.js";
 import { parseJson, type JsonObject, type JsonValue } from "#shared/json/parse.js";
@@ -110,7 +110,7 @@ async function createSchedule({ gateway, terminal, signal }: Session, model: str
 }
 
 /**
- * What the file holds goes into the body as it stands, so that no number of it is rounded.
+ * Copies the file's text unchanged into the body, so that no number loses digits.
  * @throws Failure for a file that is no JSON object
  */
 export function scheduleBody(kind: string, file: string, content: Buffer, options: CreateOptions): string {
@@ -126,7 +126,7 @@ export function scheduleBody(kind: string, file: string, content: Buffer, option
 }
 
 function read(text: string): JsonObject {
-  // Tensors' data lies in the job, and is not built.
+  // The job contains the tensors' data, which the parser checks but does not build.
   const value = parseJson(Buffer.from(text), (name, depth) => name === "data" && depth > 2);
   return isObject(value) ? value : {};
 }
@@ -140,7 +140,7 @@ function show({ terminal }: Session, text: string): void {
   else terminal.print(scheduleLines(read(text)));
 }
 
-/** A line for each member that says something. */
+/** A line for each member that has a value. */
 export function scheduleLines(schedule: JsonObject): string[] {
   const { next_runs: coming, last_error: error } = schedule;
   const members = Object.entries(schedule).filter(

@@ -1,4 +1,4 @@
-/** `sequences …`: look at the sequences of a model, end, fork, rewind and carry them. */
+/** `sequences …`: show, end, fork, rewind, export and import the sequences of a model. */
 import { writeFile } from "node:fs/promises";
 import type { Command } from "commander";
 import { asArray, isObject } from "#shared/json/members.js";
@@ -12,7 +12,7 @@ import { integer, readInput } from "./options.js";
 import type { OpenSession, Session } from "./session.js";
 
 interface Options {
-  /** The id is a string, although it has only digits. */
+  /** Whether to read an id of digits as a string. */
   readonly string?: true;
   readonly step?: number;
   readonly to?: string;
@@ -125,7 +125,7 @@ async function write(file: string, bytes: Buffer): Promise<void> {
   }
 }
 
-/** Reads all pages, which together are one list. */
+/** Reads all pages of the list. */
 async function listAll({ gateway }: Session, model: string): Promise<JsonObject[]> {
   const found: JsonObject[] = [];
   let after: string | undefined;
@@ -139,7 +139,7 @@ async function listAll({ gateway }: Session, model: string): Promise<JsonObject[
   return found;
 }
 
-/** Parses in a way that keeps ids beyond 2^53 as they are. */
+/** Parses without rounding ids beyond 2^53. */
 function objectIn(text: string): JsonObject {
   const value = parseJson(Buffer.from(text));
   return isObject(value) ? value : {};
@@ -154,12 +154,12 @@ function pathOf(model: string, id: string, { string, step }: Options, rest = "")
   return query.length === 0 ? path : `${path}?${query.join("&")}`;
 }
 
-/** The same reading of an id that the gateway has of one in a path. */
+/** Reads an id as the gateway reads an id in a path. */
 function idValue(id: string, { string }: Options): bigint | string {
   return string !== true && /^\d+$/.test(id) ? BigInt(id) : id;
 }
 
-/** One line for each sequence. */
+/** A line for each sequence. */
 export function listLines(sequences: readonly JsonObject[]): string[] {
   const rows = sequences.map((one) =>
     ["sequence_id", "step", "version", "state_bytes", "idle_deadline", "worker"].map((name) => shown(one[name])),
@@ -167,7 +167,7 @@ export function listLines(sequences: readonly JsonObject[]): string[] {
   return table(["SEQUENCE", "STEP", "VERSION", "STATE BYTES", "IDLE UNTIL", "WORKER"], rows);
 }
 
-/** One line for each member. */
+/** A line for each member. */
 export function sequenceLines(sequence: JsonObject): string[] {
   return pairs(Object.fromEntries(Object.entries(sequence).map(([name, value]) => [name, shown(value)])));
 }

@@ -1,4 +1,4 @@
-/** What every verb is given: a gateway to ask, a terminal to write to, and when to stop. */
+/** The gateway, the terminal and the abort signal that every verb receives. */
 import type { Command } from "commander";
 import type { Gateway } from "../client/gateway.js";
 import type { Terminal } from "../terminal/terminal.js";
@@ -6,9 +6,9 @@ import type { Terminal } from "../terminal/terminal.js";
 export interface Session {
   readonly gateway: Gateway;
   readonly terminal: Terminal;
-  /** Aborted when the command is to end: at Ctrl-C, or when nobody reads its results any more. */
+  /** Aborts if the command must end: at Ctrl-C, or if the reader of the results is gone. */
   readonly signal: AbortSignal;
 }
 
-/** Begins a session with the options that a command was given, its own and the general ones. */
+/** Opens a session from the command's own options and the general options. */
 export type OpenSession = (command: Command) => Session;

@@ -2,12 +2,12 @@
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { isTransient, refusesWrites, retrying } from "#shared/retry.js";
 
-/** How long an operation is retried while Redis cannot be reached. */
+/** How long an operation repeats while the gateway cannot reach Redis, in ms. */
 const REDIS_BUDGET_MS = 2_000;
 
 /**
- * Retries `call` while Redis cannot be reached.
- * @throws InferenceError `unavailable` where that lasts longer than the budget
+ * Retries `call` while the gateway cannot reach Redis.
+ * @throws InferenceError `unavailable` if that lasts longer than the budget
  */
 export async function askRedis<T>(call: () => Promise<T>): Promise<T> {
   try {
@@ -20,8 +20,8 @@ export async function askRedis<T>(call: () => Promise<T>): Promise<T> {
 
 /**
  * The same for a call that changes something.
- * @throws InferenceError `unavailable` where Redis refuses the first copy, since it takes no
- * writes; `outcome_unknown` where Redis stays away: the change may have been made
+ * @throws InferenceError `unavailable` if Redis refuses the first copy of the call, because Redis
+ * takes no writes; `outcome_unknown` if Redis stays away, because Redis may have made the change
  */
 export async function changeInRedis<T>(call: () => Promise<T>): Promise<T> {
   let copies = 0;
@@ -30,8 +30,8 @@ export async function changeInRedis<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await orRefusal(call);
     } catch (cause) {
-      // Redis stays full for longer than a client can wait. Where the reply to an earlier copy was
-      // lost, that one may have made the change.
+      // Redis stays full for longer than a client can wait. If the reply to an earlier copy got
+      // lost, that copy may have made the change.
       if (copies === 1 && refusesWrites(cause)) {
         return { refusal: fixedError("unavailable", "queue", { cause }) };
       }
@@ -48,7 +48,7 @@ export async function changeInRedis<T>(call: () => Promise<T>): Promise<T> {
 
 type Answer<T> = { readonly made: T } | { readonly refusal: InferenceError };
 
-/** What the call itself refuses is its answer: to ask again would only keep the client waiting. */
+/** A refusal by the call itself is its answer: another try would only keep the client waiting. */
 async function orRefusal<T>(call: () => Promise<T>): Promise<Answer<T>> {
   try {
     return { made: await call() };

@@ -1,7 +1,7 @@
 /**
- * Admits requests in few calls: of small requests one is under way at a time, and one of a large
- * one, or in a Redis Cluster so many for each bucket, so a bucket whose master is gone holds up no
- * other.
+ * Admits requests in few calls. One call with small requests is under way at a time, and one with a
+ * large request. In a Redis Cluster each bucket has such a pair of calls, so a bucket without a
+ * master holds up no other bucket.
  */
 import type { Admission, Applicant, Terms } from "#shared/queue/admission/admit.js";
 import { CALLS_KEPT_MS } from "#shared/queue/admission/admit.js";
@@ -12,9 +12,9 @@ import type { GoneBack } from "../fleet/gone-back.js";
 import { BucketCalls } from "./bucket-calls.js";
 import type { LostCalls, Place, Unwritable } from "./call-line.js";
 
-/** How often it is asked whether something is to be confirmed, in ms. */
+/** How often the batcher checks whether to confirm calls, in ms. */
 const LOOK_MS = 1_000;
-/** What no call has confirmed for so long is confirmed by an empty one, in ms. */
+/** An empty call confirms the last calls this long after the last confirmation, in ms. */
 const CONFIRM_MS = CALLS_KEPT_MS / 3;
 
 export class AdmissionBatcher {
@@ -23,15 +23,15 @@ export class AdmissionBatcher {
   readonly #terms: Terms;
   readonly #world: World;
   readonly #goneBack: GoneBack | undefined;
-  /** By bucket; outside of a Cluster there is one, without a bucket. */
+  /** By bucket. Outside of a Cluster the only member has no bucket. */
   readonly #lines = new Map<number | undefined, BucketCalls>();
   #arrivals = 0;
 
   /**
-   * @param terms its `gateway` is the name of this start of the process, under which calls are
-   * numbered
-   * @param goneBack is told where Redis has lost calls that it had acknowledged
-   * @param forLarge a connection for large requests, so that others do not wait for their bytes
+   * @param terms `gateway` is the name of this start of the process; Redis numbers calls under it
+   * @param goneBack gets a note if Redis has lost calls that it had acknowledged
+   * @param forLarge a connection for large requests, so that small requests do not wait for their
+   * bytes
    */
   constructor(redis: RedisClient, terms: Terms, goneBack?: GoneBack, forLarge = redis, world = realWorld) {
     this.#redis = redis;
@@ -47,9 +47,10 @@ export class AdmissionBatcher {
   }
 
   /**
-   * Admits the request with the next call, behind those that came before it.
-   * @param place from `nextPlace`; the same one when the request has to come again
-   * @throws the Redis client's error where it is not known whether the request was admitted
+   * Admits the request with the next call, behind requests that came before it.
+   * @param place from `nextPlace`; the same place when the request has to come again
+   * @throws the Redis client's error if the gateway does not know whether Redis admitted the
+   * request
    */
   admit(applicant: Applicant, place: Place): Promise<Admission | Unwritable> {
     return this.#line(applicant.lane.bucket).admit(applicant, place);
@@ -61,21 +62,21 @@ export class AdmissionBatcher {
   }
 
   /**
-   * Makes all calls that may have taken a request of this bucket harmless: when it resolves, what
-   * they have not admitted they never will. It gives up after `budgetMs`.
+   * Makes all calls that may hold a request of this bucket harmless: after this resolves, they
+   * admit no further request. Gives up after `budgetMs`.
    */
   overtake(bucket: number, budgetMs: number): Promise<void> {
     return this.#line(bucket).overtake(budgetMs);
   }
 
   /**
-   * Asks Redis now and then, and whenever it is connected to anew, whether it still knows of the
-   * last calls. Runs until `signal` aborts.
+   * Asks Redis now and then, and after each new connection, whether Redis still knows of the last
+   * calls. Runs until `signal` aborts.
    */
   async confirmWhileOpen(signal: AbortSignal): Promise<void> {
     let isDue = false;
     const mayBeAnother = () => (isDue = true);
-    // A Cluster's client says `refresh` after each look at who serves which slot.
+    // A Cluster's client emits `refresh` each time after it reads which server has which slot.
     const event = this.#redis.isCluster ? "refresh" : "ready";
     this.#redis.on(event, mayBeAnother);
     let confirmedAt = this.#world.now();

@@ -1,7 +1,7 @@
 /**
- * The admission calls of a bucket, or outside of a Redis Cluster of all: those of small requests,
- * and beside them those of large ones. A large request takes a connection for as long as its bytes
- * take, and Redis for milliseconds; nobody but its own sequence waits for it.
+ * The admission calls of a bucket, or of all buckets outside of a Redis Cluster. Calls with small
+ * requests run beside calls with a large request. A large request takes a connection for as long as
+ * its bytes take, and Redis for milliseconds; only steps of its own sequence wait for that.
  */
 import type { CallLimits } from "#shared/chunks.js";
 import { CALL_LIMITS, type Admission, type Applicant, type Terms } from "#shared/queue/admission/admit.js";
@@ -21,7 +21,7 @@ export interface BucketCallsSettings {
   readonly bucket: number | undefined;
   readonly onGoneBack: (lost: LostCalls) => void;
   readonly world?: World;
-  /** Of one call; a request with more bytes is large. */
+  /** Limits of one call; a request with more bytes is large. */
   readonly limits?: Required<CallLimits>;
 }
 
@@ -47,7 +47,10 @@ export class BucketCalls {
     };
   }
 
-  /** @throws the Redis client's error where it is not known whether the request was admitted */
+  /**
+   * @throws the Redis client's error if the gateway does not know whether Redis admitted the
+   * request
+   */
   admit(applicant: Applicant, place: Place): Promise<Admission | Unwritable> {
     return new Promise((resolve, reject) => {
       const { tenant } = applicant;
@@ -57,15 +60,16 @@ export class BucketCalls {
       this.#turns.add(waiting);
       const size = this.#turns.sizeOf(waiting);
       this.#lines[size].start();
-      // A step may have to wait until it is known how a call of the other kind has ended. Where
-      // that one was given up, nobody asks for its end before somebody waits for it.
+      // A step may have to wait for the end of a call of the other kind. After the gateway gave
+      // such a call up, the line of that kind asks for its end only if a request waits.
       if (sequence !== undefined) this.#lines[size === "small" ? "large" : "small"].start();
     });
   }
 
   /**
-   * Does what a step needs before it comes again. No step of its sequence that came after it goes
-   * before that, nor before the step if it comes at once then.
+   * Does the work that a step needs before the step comes again. Later steps of the sequence wait
+   * until the work ends. If the step comes again at once after that, they also stay behind the
+   * step.
    */
   async prepare<T>({ tenant, sequence }: Applicant, { order }: Place, work: () => Promise<T>): Promise<T> {
     if (sequence === undefined) return work();

@@ -1,8 +1,8 @@
 /**
- * Admission calls, one after the other. While a call is under way, what comes waits for the next
- * one: so under load calls grow, and requests of a tenant are admitted in the order in which they
- * came, through any cut of the link. A call is numbered, and repeated until its end is known or its
- * time is over; then the next number makes it harmless.
+ * Admission calls, one after the other. Requests that come while a call is under way wait for the
+ * next call. So calls grow under load, and Redis admits requests of a tenant in order of arrival,
+ * through any cut of the link. Each call has a number. The gateway repeats a call until Redis has
+ * answered or the time is over; then the next number makes the call harmless.
  */
 import {
   admit,
@@ -19,45 +19,49 @@ import type { World } from "#shared/world.js";
 import type { Size, Turns, Waiter } from "./turns.js";
 
 /**
- * How long after it came the call of a request is still repeated, in ms, before its client is told
- * to retry; for what may wait long, after it was taken. It bridges a restart of Redis.
+ * How long the gateway repeats a call after the arrival of its requests, in ms. Then the clients
+ * get an error that asks for a retry. For a request that may wait long, the time starts when the
+ * call takes the request. The time bridges a restart of Redis.
  */
 const BUDGET_MS = 2_000;
 
-/** How long a request waits for its turn, in ms, after a call that was given up. */
+/** How long a request waits for its turn after the gateway gave a call up, in ms. */
 const WAITS_MS = {
   small: BUDGET_MS,
-  /** Also a step behind a large one of its sequence. There may be many. */
+  /** Also for a step behind a large step of its sequence. There may be many. */
   large: 5_000,
 };
 
 /**
- * How long each waits while Redis answers, in ms. A call may take long on a slow disk, and the next
- * one brings all that have waited for it.
+ * How long each request waits while Redis answers, in ms. A call may take long on a slow disk, and
+ * the next call brings all requests that have waited for it.
  */
 const WAITS_FOR_CALLS_MS = 10_000;
 
 /**
- * For so long after a call was answered, in ms, its record is surely there, unless Redis has lost
- * it.
+ * For this long after an answer, in ms, Redis surely has the record of the call, unless Redis has
+ * lost data.
  */
 const SURELY_KEPT_MS = CALLS_KEPT_MS / 2;
 
-/** For so long at most, in ms, a call waits to hear whether there is room for what it brings. */
+/** Longest wait of a call to hear whether there is room for a large request, in ms. */
 const PATIENCE_MS = 250;
 
-/** An empty call that came to no end is made again after this pause, in ms. */
+/** Pause before the repetition of an empty call without an answer, in ms. */
 const AGAIN_MS = 200;
 
-/** Where a request stands among those that wait. It keeps its place when it has to come again. */
+/**
+ * The place of a request among the waiting requests. A request keeps its place when it has to come
+ * again.
+ */
 export interface Place {
-  /** Higher than that of all who came before. */
+  /** Higher than the order of all earlier requests. */
   readonly order: number;
-  /** When it came, on `performance.now()`'s clock. */
+  /** Time of arrival, on `performance.now()`'s clock. */
   readonly since: number;
 }
 
-/** The request was not admitted: Redis takes no requests, or has not answered for too long. */
+/** Redis did not admit the request: Redis takes no requests, or has not answered for too long. */
 export interface Unwritable {
   readonly said: "unwritable";
 }
@@ -68,21 +72,21 @@ export interface Waiting extends Waiter {
   readonly reject: (error: unknown) => void;
 }
 
-/** Somebody who waits until a call has made the earlier ones harmless. */
+/** A caller that waits until a call has made the earlier calls harmless. */
 interface Overtaking {
-  /** The last of the calls to be made harmless. */
+  /** The last of the calls to make harmless. */
   readonly number: number;
-  /** When it is waited for no longer, on `performance.now()`'s clock. */
+  /** When the caller waits no longer, on `performance.now()`'s clock. */
   readonly until: number;
   readonly resolve: () => void;
 }
 
-/** A record of calls at which Redis has lost what it had acknowledged. */
+/** A record of calls from which Redis has lost calls that Redis had acknowledged. */
 export interface LostCalls {
   readonly record: string;
   /** The last number that Redis had answered. */
   readonly acknowledged: number;
-  /** The last number that it knows now. */
+  /** The last number that Redis knows now. */
   readonly last: number;
 }
 
@@ -92,11 +96,11 @@ export interface LineSettings {
   /** From `callsKey`. */
   readonly record: string;
   readonly onGoneBack: (lost: LostCalls) => void;
-  /** Those who wait, also for calls of the other kind. */
+  /** The waiting requests, also for calls of the other kind. */
   readonly turns: Turns<Waiting>;
-  /** Which of them these calls bring. */
+  /** The size of the requests that these calls bring. */
   readonly size: Size;
-  /** Is called when there may be something to call for with the other kind. */
+  /** The line calls this when the line of the other kind may have a reason for a call. */
   readonly onFree: () => void;
   readonly world: World;
 }
@@ -104,12 +108,18 @@ export interface LineSettings {
 export class CallLine {
   readonly #settings: LineSettings;
   #number = 0;
-  /** The last call that was answered, and when it was sent, on `performance.now()`'s clock. */
+  /**
+   * The last call that Redis answered, and when the gateway sent the call, on `performance.now()`'s
+   * clock.
+   */
   #acknowledged = { number: 0, sentAt: -Infinity };
   #isCalling = false;
-  /** Whether the last call was given up: it may be done yet, until a later one is answered. */
+  /**
+   * Whether the gateway gave the last call up. Redis may still do that call until Redis answers a
+   * later one.
+   */
   #isGivenUp = false;
-  /** Whether a call is to be made although no request waits. */
+  /** Whether to make a call even if no request waits. */
   #confirms = false;
   #overtaking: Overtaking[] = [];
 
@@ -118,8 +128,8 @@ export class CallLine {
   }
 
   /**
-   * Asks Redis whether it still knows of the last call, and so keeps it from forgetting. The answer
-   * to any other call says it, too.
+   * Asks Redis whether Redis still knows of the last call, which also keeps the record from
+   * expiring. The answer to any other call says the same.
    */
   confirm(): void {
     if (this.#acknowledged.number === 0) return;
@@ -128,8 +138,8 @@ export class CallLine {
   }
 
   /**
-   * Makes all calls so far harmless, wherever copies of them still are: resolves when a later call
-   * was answered, or when none was within the budget.
+   * Makes all calls so far harmless, also copies that are still on their way. Resolves when Redis
+   * has answered a later call, or when the budget is over.
    */
   overtake(budgetMs: number): Promise<void> {
     if (this.#number === 0) return Promise.resolve();
@@ -139,7 +149,7 @@ export class CallLine {
     });
   }
 
-  /** To be called when there may be something to call for. */
+  /** To be called when there may be a reason for a call. */
   start(): void {
     if (this.#isCalling) return;
     this.#isCalling = true;
@@ -149,8 +159,8 @@ export class CallLine {
   async #callWhileWanted(): Promise<void> {
     let isWanted: boolean;
     do {
-      // A call waits for what this turn of the event loop still brings: requests of other clients,
-      // and those of the last call that come again, which go first.
+      // A call waits for the rest of this turn of the event loop. That may bring requests of other
+      // clients, and requests of the last call that come again, which go first.
       await this.#settings.world.turn();
       const requests = this.#next();
       isWanted = requests.length > 0 || this.#confirms || this.#overtaking.length > 0 || this.#holdsUp;
@@ -159,7 +169,7 @@ export class CallLine {
     this.#isCalling = false;
   }
 
-  /** Takes the requests of the next call. Those that have waited for too long are sent away. */
+  /** Takes the requests of the next call. Refuses requests that have waited for too long. */
   #next(): readonly Waiting[] {
     const { turns, size, onFree, world } = this.#settings;
     const now = world.now();
@@ -171,14 +181,14 @@ export class CallLine {
     return call;
   }
 
-  /** Whether somebody may wait for the end of a call that was given up. */
+  /** Whether a request may wait for the end of a call that the gateway gave up. */
   get #holdsUp(): boolean {
     return this.#isGivenUp && !this.#settings.turns.isEmpty;
   }
 
   /**
-   * Refuses a large request for which there is no room before Redis is sent its bytes, which would
-   * hold up everybody else. One with an Idempotency-Key may be known, and is answered all the same.
+   * Refuses a large request without room before Redis gets its bytes, which would hold up all other
+   * requests. A request with an Idempotency-Key is exempt, because Redis may know its outcome.
    */
   async #findsNoRoom([request]: readonly Waiting[]): Promise<boolean> {
     const { redis, terms, size, world } = this.#settings;
@@ -190,7 +200,7 @@ export class CallLine {
       request.resolve({ said: "queue-full", limit });
       return true;
     } catch {
-      // The call itself meets the same, and says so.
+      // The call itself meets the same error, and reports it.
       return false;
     }
   }
@@ -204,7 +214,7 @@ export class CallLine {
         if (admission === undefined) reject(new TypeError("a request's admission was not answered"));
         else resolve(admission);
       }
-      // Redis has not begun a call that is refused as a whole.
+      // A call that Redis refuses as a whole has admitted nothing.
       this.#isGivenUp &&= admitted === "unwritable";
       await this.#settleOvertaking(admitted !== "unwritable", requests.length === 0);
     } catch (error) {
@@ -215,8 +225,9 @@ export class CallLine {
   }
 
   /**
-   * @param answered whether the last call was
-   * @param wasEmpty whether it brought nothing; then the next one is not made at once
+   * @param answered whether Redis answered the last call
+   * @param wasEmpty whether that call brought no request; if it failed, the next call waits for a
+   * pause
    */
   async #settleOvertaking(answered: boolean, wasEmpty: boolean): Promise<void> {
     const { world } = this.#settings;
@@ -227,7 +238,7 @@ export class CallLine {
     if (!answered && wasEmpty) await delay(AGAIN_MS, undefined, world);
   }
 
-  /** @throws the last error where the end of the call is not known */
+  /** @throws the last error if the end of the call is not known */
   async #bringToAnEnd(requests: readonly Waiting[]): Promise<readonly Admission[] | "unwritable"> {
     const { redis, terms, record, onGoneBack, turns, world } = this.#settings;
     const applicants = requests.map(({ applicant }) => applicant);
@@ -249,9 +260,9 @@ export class CallLine {
           this.#acknowledged = { number: admitted.last, sentAt };
         }
       } catch (error) {
-        // Redis stays full for longer than a client can wait, and asking again only takes its time.
-        // Where the reply to an earlier copy was lost, the requests may have been admitted all the
-        // same, so their clients may not be told that they were not.
+        // Redis stays full for longer than a client can wait, and another try only takes time of
+        // Redis. If the reply to an earlier copy got lost, Redis may have admitted the requests.
+        // Then a refusal would be false.
         if (copies === 1 && refusesWrites(error)) return "unwritable";
         throw error;
       }

@@ -1,26 +1,28 @@
 /**
- * Gateways call out over NATS for which models clients wait, so that batches leave room to them.
- * Nothing depends on a call: where it is lost, or an older gateway calls nothing out, batches have
- * what their models' workers take, and clients' requests still go before theirs in the queue. Where
- * it is forged batches are slower for a while.
+ * Gateways publish over NATS for which models clients wait, so that batches leave room to clients.
+ * Nothing depends on a message. If a message gets lost, or an older gateway publishes none, batches
+ * fill the workers of their models, and clients' requests still go before theirs in the queue. A
+ * forged message slows batches down for five seconds.
  */
 import { CLIENTS_SUBJECT } from "#shared/queue/keys.js";
 import type { Bus } from "#shared/nats/connect.js";
 import type { GenerationRequest, Inference, InferenceOutcome, InferenceRequest } from "./inference.js";
 import type { OpenStream } from "../stream/open-stream.js";
 
-/** A gateway names a model no more often than this, in ms. */
+/** A gateway names a model at most this often, in ms. */
 const CALL_EVERY_MS = 1_000;
-/** Clients count as waiting for so long after a call, in ms, so that single requests count too. */
+/**
+ * Clients count as waiting for this long after a message, in ms, so that single requests count too.
+ */
 const HEARD_MS = 5_000;
-/** Names of models that are remembered; only what somebody else has sent is more. */
+/** Most model names to remember. Only forged messages can name more. */
 const MOST_NAMES = 10_000;
 
-/** Calls out what passes through it to admission. */
+/** Publishes the model of each request that passes through to admission. */
 export class CallingInference implements Inference {
   readonly #inner: Inference;
   readonly #bus: Pick<Bus, "publish">;
-  /** When each model was named last, on `performance.now()`'s clock. */
+  /** When this gateway last named each model, on `performance.now()`'s clock. */
   readonly #calledAt = new Map<string, number>();
 
   constructor(inner: Inference, bus: Pick<Bus, "publish">) {
@@ -50,7 +52,7 @@ export class CallingInference implements Inference {
   }
 }
 
-/** For which models clients wait, as gateways have called it out. */
+/** The models for which clients wait, by the messages of gateways. */
 export class WaitingClients {
   /** On `performance.now()`'s clock. */
   readonly #heardAt = new Map<string, number>();

@@ -1,8 +1,9 @@
 /**
- * Keeps the deadlines of the generations that this gateway has admitted. One that has no token when
- * its deadline passes is ended, wherever it is by then. One that has a token goes on to its end, or
- * until the deadline of its whole answer where its client gave one. Redis says whether there is a
- * token, since this gateway may not have received it yet.
+ * Keeps the deadlines of the generations that this gateway has admitted. If a generation has no
+ * token when its deadline passes, the gateway ends the generation, in the queue or at a worker. A
+ * generation with a token runs to the end, or until the deadline of the whole answer if the client
+ * gave one. Redis says whether there is a token, because this gateway may not have received the
+ * token yet.
  */
 import type { Logger } from "pino";
 import { errorKinds } from "#shared/errors.js";
@@ -20,21 +21,21 @@ export interface DeadlineSettings {
 
 interface Deadline {
   readonly address: RequestAddress;
-  /** What must be there when the deadline passes. */
+  /** The result that must be there when the deadline passes. */
   readonly kind: "first token" | "whole answer";
   /** In ms on `performance.now()`'s clock. */
   readonly dueAt: number;
-  /** The whole answer is due this many ms after `dueAt`; undefined where it has no deadline. */
+  /** The whole answer is due this many ms after `dueAt`; undefined if there is no such deadline. */
   readonly restMs: number | undefined;
-  /** How long the outcome is kept, in ms. */
+  /** How long Redis keeps the outcome, in ms. */
   readonly ttlMs: number;
 }
 
-/** How often due deadlines are looked for, in ms. One is noticed at most this late. */
+/** How often the gateway looks for due deadlines, in ms, and so how late it notices one at most. */
 const TICK_MS = 100;
 /**
- * Redis is asked for this long past a deadline. After that only the worker can still end the
- * request.
+ * The gateway asks Redis for this long past a deadline, in ms. After that only the worker can still
+ * end the request.
  */
 const GIVE_UP_MS = 60_000;
 
@@ -48,23 +49,23 @@ export class Deadlines {
   }
 
   /**
-   * The request was admitted.
+   * Adds an admitted request.
    * @param deadlineMs how long from now on its first token may take
-   * @param restMs how long after that deadline the whole answer is due; undefined where it has no
+   * @param restMs how long after that deadline the whole answer is due; undefined if it has no
    * deadline
-   * @param ttlMs how long the outcome is kept
+   * @param ttlMs how long Redis keeps the outcome
    */
   add(address: RequestAddress, deadlineMs: number, restMs: number | undefined, ttlMs: number): void {
     const dueAt = performance.now() + deadlineMs;
     this.#deadlines.set(addressText(address), { address, kind: "first token", dueAt, restMs, ttlMs });
   }
 
-  /** The request has ended. */
+  /** Removes a request that has ended. */
   remove(address: RequestAddress): void {
     this.#deadlines.delete(addressText(address));
   }
 
-  /** Ends what is overdue until `signal` aborts. */
+  /** Ends overdue requests until `signal` aborts. */
   async watch(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await delay(TICK_MS, signal);

@@ -7,13 +7,13 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import { retrying } from "#shared/retry.js";
 import { withdraw } from "#shared/queue/admission/withdraw.js";
 
-/** While Redis cannot be reached, a client waits no longer than this. */
+/** While the gateway cannot reach Redis, a client waits no longer than this, in ms. */
 const BUDGET_MS = 2_000;
 
 /**
- * Gives the request its outcome, unless it has one. The final record that this adds to a stream's
- * log is published at once. A request that no worker has read yet leaves the queue.
- * @param budgetMs how long each of the two scripts is repeated while Redis cannot be reached
+ * Gives the request an outcome, unless the request has one. Publishes at once the final record that
+ * this adds to a stream's log. A request that no worker has read yet leaves the queue.
+ * @param budgetMs how long each of the two scripts repeats while the gateway cannot reach Redis
  * @throws the Redis client's error after that
  */
 export async function endRequest(

@@ -1,6 +1,6 @@
 /**
- * Puts a request into its queue: it makes the admission script's arguments, makes a step anew whose
- * sequence goes on under another version, and says in words why a request was refused.
+ * Puts a request into its queue: makes the arguments of the admission script, makes a step anew if
+ * its sequence continues under another version, and says in words why Redis refused a request.
  */
 import { createHash } from "node:crypto";
 import { encodeCorrelationId, startRequiredMessage } from "#shared/contract/sequence.js";
@@ -25,12 +25,12 @@ import { readyWindow } from "./window.js";
 
 /** Finds the models that sequences are pinned to. */
 export interface PinnedModels {
-  /** @returns undefined where no worker has served it lately */
+  /** @returns undefined if no worker has served this pin lately */
   pinned(model: string, pin: Pin): ServedModel | undefined;
-  /** @returns undefined where no version that is served takes the states of this one */
+  /** @returns undefined if no served version takes the states of this pin */
   heir(model: string, pin: Pin): ServedModel | undefined;
   /**
-   * How many requests of a model all of its workers have at once. Nothing is parked where it is not
+   * How many requests all workers of a model hold at once. Nothing is parked if the number is not
    * known.
    */
   takenAtOnce?(model: ServedModel): number | undefined;
@@ -40,62 +40,64 @@ export interface EnqueueSettings extends AddressTerms {
   readonly redis: RedisClient;
   readonly models: PinnedModels;
   readonly batcher: AdmissionBatcher;
-  /** What lies in the queue; absent where nothing has a limit but Redis's memory. */
+  /** The load of the queue. Undefined if the queue has no limit but Redis's memory. */
   readonly loads?: QueueLoads;
-  /** Refusals name them. */
+  /** Refusals name these limits. */
   readonly limits?: QueueLimits;
-  /** How long an `Idempotency-Key` is remembered, in ms. */
+  /** How long Redis remembers an `Idempotency-Key`, in ms. */
   readonly idempotencyTtlMs: number;
   /**
-   * The shares of tenants where requests have to wait; a tenant that is not named has 1. Undefined
-   * where the deployment gives none: then the shares stay as they are.
+   * The shares of tenants while requests have to wait; a tenant without an entry has 1. Undefined
+   * if the deployment sets none: then the shares stay as they are.
    */
   readonly weights?: ReadonlyMap<string, number> | undefined;
 }
 
-/** One request as it is about to be queued. */
+/** One request on its way to the queue. */
 export interface QueueEntry<Request extends AnyRequest> {
   readonly request: Request;
   readonly address: RequestAddress;
   /** Makes the request as the worker reads it. */
   readonly encode: (request: Request) => Buffer;
-  /** What of that two uses of one key have in common; absent for all of it. */
+  /**
+   * The part of the frame that two uses of one key have in common; absent if they share the whole
+   * frame.
+   */
   readonly digested?: (request: Request) => Buffer;
   /** Makes the same request for another version of its model. */
   readonly under: (model: ServedModel) => Request;
-  /** How long its outcome is kept, in ms. */
+  /** How long Redis keeps the outcome, in ms. */
   readonly outcomeTtlMs: number;
   /**
-   * A stream counts as wanted for this many ms although it has had no reader yet. With 0 the
-   * request runs to its end whether or not anybody reads. Undefined for what is no stream, and
-   * whose client waits for it.
+   * A stream counts as wanted for this many ms without a reader. With 0 the request runs to its end
+   * even without a reader. Undefined for a request without a stream whose client waits.
    */
   readonly attendedMs: number | undefined;
-  /** Absent for what runs no job. */
+  /** Absent for a request that runs no job. */
   readonly job?: JobEntry | undefined;
 }
 
-/** What a job has beside its request. */
+/** A job's data beside its request. */
 export interface JobEntry {
   readonly part: JobPart;
-  /** All that makes two uses of one key the same job, but for its frame and its sequence. */
+  /** All that makes two uses of one key the same job, except for its frame and its sequence. */
   readonly asked: string;
-  /** Its labels, as tokens, where the records of its stream are published for each. */
+  /** The job's labels, as tokens, if workers publish the records of its stream for each label. */
   readonly labels: readonly string[];
 }
 
-/** The request was admitted now, or an earlier try under the same key was. */
+/** Redis admitted the request now, or an earlier try under the same key. */
 export type Enqueued = (
   | { readonly said: "admitted" }
   | { readonly said: "known"; readonly outcome: { readonly kind: string; readonly body: Buffer } | undefined }
 ) & {
-  /** The version of the model that answers it. */
+  /** The version of the model that answers the request. */
   readonly version: string;
 };
 
 /**
- * How long the outcome is kept, in ms: a retry under its key must find it for as long as keys are
- * remembered.
+ * How long Redis keeps the outcome, in ms: a retry under its key must find the outcome for as long
+ * as Redis remembers the key.
  */
 export function outcomeTtlOf(
   { idempotencyTtlMs }: EnqueueSettings,
@@ -106,21 +108,21 @@ export function outcomeTtlOf(
 }
 
 /**
- * How often a request may turn out to belong to another version of its model than the one that it
- * was just made for. Each time its sequence has begun anew in between.
+ * How often a request may turn out to belong to another version of the model than expected. Each
+ * time the sequence has begun anew in between.
  */
 const MOST_VERSIONS = 5;
 
-/** How long a request comes again in a Cluster for the room that other buckets leave, in ms. */
+/** How long a request in a Cluster comes again for the room that other buckets leave, in ms. */
 const ROOM_BUDGET_MS = 1_000;
-/** Before it is refused, other buckets are asked again that were asked longer ago, in ms. */
+/** Before a refusal, the gateway asks buckets again whose last answer is older than this, in ms. */
 const LATELY_MS = 100;
 
 /**
- * A step is tried for the version that its sequence should have. If the sequence began with another
- * one, which only Redis knows, the step is made anew for that.
- * @throws InferenceError when the request is refused, or `outcome_unknown` when Redis stays away
- * and may have admitted it all the same
+ * Tries a step for the version that its sequence should have. If the sequence began with another
+ * version, which only Redis knows, the step is made anew for that version.
+ * @throws InferenceError if Redis refuses the request, or `outcome_unknown` if Redis stays away and
+ * may have admitted the request
  */
 export async function enqueue<Request extends AnyRequest>(
   queue: EnqueueSettings,
@@ -148,7 +150,7 @@ export async function enqueue<Request extends AnyRequest>(
       case "held-back":
         break;
       case "start-required":
-        // Its sequence was pinned to another version, and has ended since it was made for that one.
+        // The sequence was pinned to another version, and has ended since the step was made for it.
         if (request === entry.request || entry.request.sequence?.mayBegin !== true) {
           throw startRequired(request, admission.why);
         }
@@ -192,7 +194,7 @@ function applicantOf<Request extends AnyRequest>(
     frame,
     digest,
     outcomeTtlMs,
-    // No model may begin a request behind this; that its client waits for longer is not its matter.
+    // No model may begin a request after this time, even if its client waits for longer.
     deadlineMs: Math.min(deadlineMs, request.queue?.rejectMs ?? deadlineMs),
     attendedMs,
     window: readyWindow(queue.models.takenAtOnce?.(model), queue.buckets),
@@ -209,8 +211,8 @@ function applicantOf<Request extends AnyRequest>(
 }
 
 /**
- * Lets a sequence whose version nobody serves any more go on under one that takes its states.
- * @returns what the step is made anew for; undefined where there is no such version
+ * Lets a sequence whose version no worker serves continue under a version that takes its states.
+ * @returns the model to make the step anew for; undefined if there is no such version
  */
 async function inherit(
   { redis, models, batcher }: EnqueueSettings,
@@ -222,7 +224,7 @@ async function inherit(
   const heir = models.heir(lane.model, pin);
   if (heir === undefined || sequence === undefined) return undefined;
   try {
-    // Where it has yet another pin by now, the next try of the step says so.
+    // If the sequence has yet another pin by now, the next try of the step returns that pin.
     const { name } = sequence;
     const adopting = () => adopt(redis, { bucket: lane.bucket, model: lane.model, name }, pin, pinOf(heir));
     await batcher.prepare(applicant, place, adopting);
@@ -233,8 +235,8 @@ async function inherit(
 }
 
 /**
- * A level's limit is shared out evenly, since a script sees one bucket only: each has at least one
- * place, so all together may have somewhat more.
+ * Splits a level's limit evenly between the buckets, because a script sees only its own bucket.
+ * Each bucket has at least one place, so all together may have somewhat more.
  */
 function waitingTerms({ weights, buckets }: EnqueueSettings, { tenant, queue }: AnyRequest): WaitingTerms | undefined {
   const weight = weights && (weights.get(tenant) ?? 1);
@@ -244,9 +246,9 @@ function waitingTerms({ weights, buckets }: EnqueueSettings, { tenant, queue }: 
 }
 
 /**
- * Whether a bucket of a Cluster may have room at once for what it has refused: other buckets leave
- * some of the limit, and it gets a part of that with each call. While the other buckets are asked,
- * later steps of the same sequence wait behind this one.
+ * Whether a bucket of a Cluster may have room now for a request after a refusal: other buckets
+ * leave some of the limit, and the bucket gets a part of that with each call. While the gateway
+ * asks the other buckets, later steps of the same sequence wait behind this step.
  */
 async function comesAgain(
   { loads, batcher, world = realWorld }: EnqueueSettings,
@@ -286,7 +288,7 @@ export function requestDigest({ sequence, deadlineMs }: AnyRequest, frame: Buffe
     .digest("base64url");
 }
 
-/** The sequence goes on under no version that is served, so only its client can begin it anew. */
+/** No served version can continue the sequence, so the client has to begin anew. */
 function versionRetired({ model, sequence }: AnyRequest, { version }: Pin): InferenceError {
   const id = sequence === undefined ? "" : `'${sequence.id.value}' `;
   return new InferenceError(
@@ -296,7 +298,7 @@ function versionRetired({ model, sequence }: AnyRequest, { version }: Pin): Infe
   );
 }
 
-/** The client says which step this is, and the sequence stands elsewhere. */
+/** The client names a step that is not the next step of the sequence. */
 function wrongStep({ model, sequence }: AnyRequest, { said, number }: WrongStep): InferenceError {
   if (sequence?.number === undefined) throw new TypeError("a request that names no step cannot name a wrong one");
   const request = `the request is step ${sequence.number} of sequence ${sequence.id.value} of model '${model.name}'`;

@@ -21,9 +21,9 @@ export interface GenerateSettings {
   readonly bus: Bus;
   readonly relay: Relay;
   readonly deadlines: Deadlines;
-  /** How long a stream's log is kept after its end, in ms. */
+  /** How long Redis keeps a stream's log after its end, in ms. */
   readonly streamTtlMs: number;
-  /** How long the log of a request in the background is kept after its end, in ms. */
+  /** How long Redis keeps the log of a background request after its end, in ms. */
   readonly resultTtlMs: number;
   /** How long a stream runs on without a reader, in ms. */
   readonly graceMs: number;
@@ -32,7 +32,7 @@ export interface GenerateSettings {
 
 /**
  * Admits a generation.
- * @throws InferenceError where it is refused; never any other error
+ * @throws InferenceError if the gateway or Redis refuses it; never any other error
  */
 export async function generate(settings: GenerateSettings, request: GenerationRequest): Promise<OpenStream> {
   try {
@@ -50,8 +50,8 @@ async function admitStream(settings: GenerateSettings, request: GenerationReques
   const under = (model: ServedModel): GenerationRequest => ({ ...request, model });
   const address = requestAddress(request, queue);
   const outcomeTtlMs = outcomeTtlOf(queue, request, background ? resultTtlMs : streamTtlMs);
-  // Subscribing and admitting go on side by side. What is published before the server knows of the
-  // subscription is not missed: the log has it.
+  // Subscription and admission run side by side. Records that a worker publishes before the NATS
+  // server knows the subscription are in the log.
   const subscribed = background ? Promise.resolve() : relay.subscribe(address);
   try {
     const attendedMs = background ? 0 : graceMs;
@@ -61,18 +61,18 @@ async function admitStream(settings: GenerateSettings, request: GenerationReques
     ]);
     const isNew = enqueued.said === "admitted";
     const hasEnded = enqueued.said === "known" && enqueued.outcome !== undefined;
-    // This gateway keeps the deadline even if another one admitted the request: that one may be
-    // gone.
+    // This gateway keeps the deadline even if another gateway admitted the request, because that
+    // gateway may be gone.
     if (!hasEnded) deadlines.add(address, deadlineMs, spec.restMs, outcomeTtlMs);
     if (isNew) relay.admitted(address);
     else relay.release(address);
     return openStream(settings, address, isNew, outcomeTtlMs);
   } catch (error) {
     relay.release(address);
-    // If it was admitted after all, no client knows its id, so none will ever read it.
+    // If Redis did admit the request, no client knows its id, so none will ever read its stream.
     const isUnknown = error instanceof InferenceError && error.code === "outcome_unknown";
     if (isUnknown && !background && request.idempotencyKey === undefined) {
-      // Its call may still be under way, and must not admit it behind the cancellation.
+      // The call may still be under way, and must not admit the request behind the cancellation.
       const overtaken = queue.batcher.overtake(address.bucket, graceMs);
       overtaken.then(() => cancel(settings, address, outcomeTtlMs)).catch(() => undefined);
     }
@@ -82,14 +82,14 @@ async function admitStream(settings: GenerateSettings, request: GenerationReques
 
 /**
  * Makes the request as the worker reads it.
- * @param labels for which its records are published as well, as tokens
+ * @param labels for which the worker publishes the records as well, as tokens
  */
 export function encodeGeneration({ spec }: GenerationRequest, labels: readonly string[] = []): Buffer {
   return encodeFrame({ generation: spec, ...(labels.length > 0 && { labels }) }, []);
 }
 
 /**
- * No client waits for this, so Redis is given the whole grace period. After that the stream's
+ * No client waits for this, so Redis has the whole grace period to answer. After that the stream's
  * worker ends the request by itself.
  */
 async function cancel(settings: GenerateSettings, address: RequestAddress, ttlMs: number): Promise<void> {

@@ -1,14 +1,14 @@
 /**
- * What one gateway knows of the loads of all buckets of a Redis Cluster, and which share of a limit
- * it gives to a bucket. It decides by numbers alone; asking Redis is `loads.ts`'s.
+ * One gateway's view of the loads of all buckets of a Redis Cluster, and the share of a limit that
+ * it gives to a bucket. The view only computes; `loads.ts` asks Redis.
  */
 import type { CallNames } from "#shared/queue/admission/limits.js";
 import type { Load } from "#shared/queue/load.js";
 import type { World } from "#shared/world.js";
 
-/** What was heard longer ago, in ms, counts as not known. */
+/** An older answer of a bucket, in ms, counts as not known. */
 export const KNOWN_MS = 1_000;
-/** A field that no call has named for so long, in ms, is asked for no more. */
+/** A field that no call has named for this long, in ms, is asked for no more. */
 const IN_USE_MS = 2_000;
 
 type Of = "requests" | "bytes";
@@ -35,22 +35,23 @@ export class LoadView {
     this.#world = world;
   }
 
-  /** Takes what a bucket has. */
+  /** Takes the loads of a bucket. */
   note(bucket: number, loads: readonly Load[], now: number): void {
     for (const { field, requests, bytes } of loads) this.#field(field).buckets[bucket] = { requests, bytes, at: now };
   }
 
-  /** What all buckets have, as far as it is known. */
+  /** The sum over all buckets, as far as known. */
   sum(field: string, of: Of): number {
     return this.#field(field).buckets.reduce((total, one) => total + (one?.[of] ?? 0), 0);
   }
 
   /**
-   * What the bucket may have: what it has, and its part of the room that is left, or more where
-   * one request needs more and there is room for it: it would find none in any bucket else. As long
-   * as not all are known, its part of the limit.
+   * The share of the bucket: its load, and a part of the remaining room. The share grows to fit one
+   * larger request if all buckets together have room for that request, because otherwise no bucket
+   * would take it. As long as some bucket's load is not known, the share is an equal part of the
+   * limit.
    * @param most the limit; negative for none
-   * @param largest what one request needs
+   * @param largest bytes that one request needs
    */
   shareOf(field: string, of: Of, bucket: number, most: number, now: number, largest = 0): number {
     const known = this.#field(field);
@@ -68,7 +69,7 @@ export class LoadView {
     return (known.buckets[bucket]?.[of] ?? 0) + Math.max(needed, Math.ceil(room / this.#buckets));
   }
 
-  /** Whether all that concerns these was heard from every bucket after `since`. */
+  /** Whether every bucket has answered about these names after `since`. */
   knows(names: CallNames, since: number): boolean {
     return ["all", ...fieldsOf(names)].every((name) => {
       const { buckets } = this.#field(name);
@@ -77,12 +78,12 @@ export class LoadView {
     });
   }
 
-  /** A call is going to name this. */
+  /** A call is going to name this field. */
   use(field: string): void {
     this.#field(field).usedAt = this.#world.now();
   }
 
-  /** What calls have named lately. */
+  /** The fields that calls have named lately. */
   fieldsInUse(now: number): string[] {
     for (const [name, { usedAt }] of this.#fields) if (now - usedAt > IN_USE_MS) this.#fields.delete(name);
     return [...this.#fields.keys()];
@@ -98,7 +99,7 @@ export class LoadView {
   }
 }
 
-/** What the requests of a call are counted in, beside `all`. */
+/** The fields that count the requests of a call, beside `all`. */
 export function fieldsOf({ models, tenants }: CallNames): string[] {
   return [...models.flatMap((name) => [`m:${name}`, `s:${name}`]), ...tenants.map((name) => `t:${name}`)];
 }

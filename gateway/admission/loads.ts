@@ -1,13 +1,13 @@
 /**
- * What this gateway knows of the queue's load: whether there is room for anything at all, and in a
- * Redis Cluster, where each bucket counts its own requests, how much of the limits a bucket may
- * use. Where there is one server the script compares with the limits themselves.
+ * This gateway's view of the queue's load: whether there is room for anything at all. In a Redis
+ * Cluster each bucket counts its own requests, so the view also says how much of the limits a
+ * bucket may use. With one server the script compares with the limits themselves.
  *
- * In a Cluster a bucket may have what it has, and its part of the room that is left elsewhere. That
- * becomes smaller with each call, so a model whose load lies in few buckets comes to the whole
- * limit in many small steps, and gateways that know nothing of each other share the room out
- * instead of each taking all of it. Admission that finds no room asks again as long as there seems
- * to be some (`hasRoom`).
+ * In a Cluster a bucket may have its present load, and its part of the room that other buckets
+ * leave. That part becomes smaller with each call. So a model whose load lies in few buckets comes
+ * to the whole limit in many small steps. Gateways that know nothing of each other share the room
+ * out instead of each taking all of it. Admission that finds no room asks again as long as there
+ * seems to be some (`hasRoom`).
  */
 import type { Logger } from "pino";
 import {
@@ -29,15 +29,18 @@ import { delay, within } from "#shared/retry.js";
 import { realWorld, type World } from "#shared/world.js";
 import { fieldsOf, KNOWN_MS, LoadView } from "./load-view.js";
 
-/** How often it is asked whether there is room again, and in a Cluster what the others have. */
+/**
+ * How often the gateway looks for room again, and in a Cluster reads the loads of all buckets, in
+ * ms.
+ */
 const LOOK_MS = 250;
-/** A call to a bucket first asks for what is known of the others for longer than this, in ms. */
+/** A call to a bucket first asks for loads of other buckets that are older than this, in ms. */
 const FRESH_MS = 500;
-/** A call waits no longer than this for what the others have, in ms: a master may be away. */
+/** Longest wait of a call for the loads of other buckets, in ms: a master may be away. */
 const PATIENCE_MS = 250;
-/** How often results that are kept for too long, or are too many, are dropped. */
+/** How often gateways drop kept results that are too old or too many, in ms. */
 const REAP_MS = 1_000;
-/** How often one of all gateways counts again. */
+/** How often one of all gateways counts again, in ms. */
 const RECOUNT_MS = 5_000;
 
 export interface LoadsSettings {
@@ -53,19 +56,21 @@ export interface Asking {
   readonly model: string;
   readonly tenant: string;
   readonly bytes: number;
-  /** Jobs leave some room to others. */
+  /** Jobs leave some room to other requests. */
   readonly isJob: boolean;
 }
 
-/** A gateway is not ready when requests up to this size find no room. */
+/** A gateway is not ready if requests up to this size, in bytes, find no room. */
 const SMALL_BYTES = 65_536;
 
 export class QueueLoads implements Shares {
   readonly #settings: LoadsSettings;
   readonly #world: World;
-  /** What each bucket has; outside of a Cluster there is one. */
+  /** The loads by bucket; outside of a Cluster there is one. */
   readonly #view: LoadView;
-  /** The last small request for which all queues together had no room; 0 where there is some. */
+  /**
+   * Bytes of the last small request for which all queues together had no room; 0 if there is room.
+   */
   #refusedBytes = 0;
   #looking: Promise<void> | undefined;
 
@@ -129,9 +134,9 @@ export class QueueLoads implements Shares {
   noteFull(bytes: number): void {
     const { redis, limits } = this.#settings;
     const most = limits.totalBytes ?? Infinity;
-    // Small requests may find room where a large one finds none, or none ever could.
+    // Small requests may find room even if a large one finds none now, or never could.
     if (bytes > Math.min(most, SMALL_BYTES)) return;
-    // It was the bucket's part that was too small: all together have room.
+    // Only the bucket's part was too small: all buckets together have room.
     if (redis.isCluster && this.#view.sum("all", "bytes") + bytes <= most) return;
     if (this.#refusedBytes === 0) {
       this.#settings.log.warn(
@@ -143,7 +148,7 @@ export class QueueLoads implements Shares {
   }
 
   /**
-   * Whether a request that a bucket refused may find room there at the next try, since other
+   * Whether a request that a bucket refused may find room there at the next try, because other
    * buckets leave some.
    */
   hasRoom(limit: LimitName | "sequences", { model, tenant, bytes, isJob }: Asking): boolean {
@@ -169,7 +174,7 @@ export class QueueLoads implements Shares {
     }
   }
 
-  /** Keeps what it knows true, and what is counted right, until `signal` aborts. */
+  /** Keeps this view current and the counts right, until `signal` aborts. */
   async watch(signal: AbortSignal): Promise<void> {
     await Promise.all([
       this.#every(LOOK_MS, signal, () => this.#look()),
@@ -178,7 +183,7 @@ export class QueueLoads implements Shares {
     ]);
   }
 
-  /** The keys under which requests are counted. */
+  /** The keys under which Redis counts requests. */
   get #keys(): string[] {
     const { redis, buckets } = this.#settings;
     return redis.isCluster ? Array.from({ length: buckets }, (_, bucket) => loadKey(bucket)) : [loadKey(undefined)];
@@ -191,7 +196,7 @@ export class QueueLoads implements Shares {
     }
   }
 
-  /** The master of one bucket may be away while those of the others are there. */
+  /** The master of one bucket may be away while the masters of other buckets are there. */
   async #ofEachKey(act: (load: string) => Promise<void>): Promise<void> {
     await Promise.all(this.#keys.map((load) => act(load).catch((error: unknown) => this.#failed(error))));
   }
@@ -202,7 +207,7 @@ export class QueueLoads implements Shares {
     log.debug({ error: String(error) }, "what is queued could not be looked at; the next round tries again");
   }
 
-  /** Asks for what the decisions of the next calls need, and for nothing where none does. */
+  /** Asks for the loads that the next calls need, and for nothing if no call needs any. */
   async #look(): Promise<void> {
     const { redis, buckets, limits, log } = this.#settings;
     const isCluster = redis.isCluster;

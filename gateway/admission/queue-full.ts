@@ -1,4 +1,4 @@
-/** Says in words which limit of the queue is in the way of a request, and which setting it is. */
+/** Says in words which limit of the queue stops a request, and names its setting. */
 import { jobsShare, type LimitName, type QueueLimits } from "#shared/queue/admission/limits.js";
 import { errorKinds, InferenceError } from "#shared/errors.js";
 import type { AnyRequest } from "./inference.js";
@@ -13,9 +13,9 @@ interface Told {
 }
 
 /**
- * @param bytes what the request takes in the queue
+ * @param bytes the request's size in the queue
  * @param leavesRoom whether it is a job or a line of a batch, which leave some of the limits to
- *   others (limits.lua)
+ * other requests (limits.lua)
  */
 export function queueFull(
   limit: LimitName,

@@ -1,6 +1,6 @@
 /**
- * Chooses a request's address before it is queued: its id, and its bucket. Every gateway of a
- * deployment chooses alike.
+ * Chooses a request's address before the request goes to the queue: its id, and its bucket. Every
+ * gateway of a deployment chooses alike.
  */
 import { createHmac, randomBytes } from "node:crypto";
 import { bucketOf, type RequestAddress } from "#shared/queue/address.js";
@@ -8,7 +8,7 @@ import { encodeCorrelationId } from "#shared/contract/sequence.js";
 import { realWorld, type World } from "#shared/world.js";
 import type { AnyRequest } from "./inference.js";
 
-/** What decides about addresses, the same at every gateway of a deployment. */
+/** The terms of addresses, the same at every gateway of a deployment. */
 export interface AddressTerms {
   readonly buckets: number;
   /** The deployment's secret, which Redis keeps; see `Deployment`. */
@@ -23,20 +23,20 @@ export function requestAddress(request: AnyRequest, terms: AddressTerms): Reques
   return { bucket: bucketOf(model.name, tenant, encoded ?? id, terms.buckets), model: model.name, tenant, request: id };
 }
 
-/** The address of a new job. The same key means another thing where an answer is waited for. */
+/** The address of a new job. The same key means another request if a client waits for an answer. */
 export function jobAddress(request: AnyRequest, terms: AddressTerms): RequestAddress {
   const { idempotencyKey } = request;
-  // A header holds no line break, and no key derived from one begins with it.
+  // A header holds no line break, and no key derived from a header begins with one.
   const jobKey = idempotencyKey ?? randomBytes(32).toString("base64url");
   return requestAddress({ ...request, idempotencyKey: `\njob\n${jobKey}` }, terms);
 }
 
 /**
- * The id is random, or derived from the client's key: then the outcome's own record is what
- * recognises a retry, at any gateway. A key counts within its sequence, since the record lies in
- * the bucket of the sequence. Anybody who knows an id may read and cancel the request, and keys are
- * often easy to guess (`order-1001`), so the deployment's secret goes into the id as well. It is
- * never derived from the KServe `id`, which real clients set to the same value for everything.
+ * The id is random, or derived from the client's key. Then the outcome's own record recognises a
+ * retry, at any gateway. A key counts within a sequence, because the record lies in the bucket of
+ * the sequence. A client that knows an id may read and cancel the request, and keys are often easy
+ * to guess (`order-1001`), so the id also contains the deployment's secret. The id never derives
+ * from the KServe `id`, which real clients set to the same value for every request.
  * @param encoded the id of the sequence; undefined for a stateless request
  */
 function requestId(

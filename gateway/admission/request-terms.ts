@@ -1,6 +1,6 @@
 /**
- * Reads what means the same in every protocol: the id of a sequence, and how long a request may
- * wait.
+ * Reads the terms that mean the same in every protocol: the id of a sequence, and how long a
+ * request may wait.
  */
 import type { CorrelationId } from "#shared/contract/sequence.js";
 import { InferenceError } from "#shared/errors.js";
@@ -32,8 +32,8 @@ export function readStepNumber(value: JsonValue): number {
 }
 
 /**
- * Refuses a number where there is no sequence, or where a START cannot have it.
- * @param step undefined where the request is in no sequence
+ * Refuses a number for a request without a sequence, or a number that a START cannot have.
+ * @param step undefined if the request is in no sequence
  * @throws InferenceError
  */
 export function checkStepNumber(number: number | undefined, step: { readonly start: boolean } | undefined): void {

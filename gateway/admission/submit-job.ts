@@ -1,4 +1,4 @@
-/** Admits a request that runs a job: nobody waits for it here, and it runs to its end. */
+/** Admits a request that runs a job: no client waits for it here, and it runs to its end. */
 import type { ServedModel } from "#shared/contract/announcement.js";
 import type { RequestAddress } from "#shared/queue/address.js";
 import type { PendingRequests } from "../outcomes/pending.js";
@@ -16,19 +16,20 @@ export interface JobSettings {
   readonly queue: EnqueueSettings;
   readonly pending: PendingRequests;
   readonly deadlines: Deadlines;
-  /** How long a job is known after its end, in ms. */
+  /** How long Redis knows a job after its end, in ms. */
   readonly jobTtlMs: number;
 }
 
 /**
- * A gateway keeps the deadlines of its generations in memory until they pass, also of those that
- * have ended. Of one that has longer than this, in ms, workers notice it, and who looks at the job.
+ * A gateway keeps the deadlines of generations in memory until they pass, also after the generation
+ * has ended. A gateway does not keep a deadline beyond this, in ms. Workers notice that such a
+ * deadline has passed, and so does a gateway when a client reads the job.
  */
 const LONGEST_KEPT_DEADLINE_MS = 600_000;
 
 /**
- * @returns whether it was admitted now, or by an earlier call under the same key
- * @throws InferenceError when the request is refused
+ * @returns whether Redis admitted the request now, or by an earlier call under the same key
+ * @throws InferenceError if the request is refused
  */
 export async function submitJob(
   settings: JobSettings,

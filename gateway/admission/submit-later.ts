@@ -1,4 +1,4 @@
-/** Records a job that is to be queued later, within what jobs that wait may take. */
+/** Records a job for a later time, within the limits for jobs that wait. */
 import { errorKinds, fixedError, InferenceError } from "#shared/errors.js";
 import type { RequestAddress } from "#shared/queue/address.js";
 import type { JobRecord } from "#shared/queue/job.js";
@@ -17,8 +17,8 @@ export interface LaterEntry {
 }
 
 /**
- * @returns whether it was recorded now, or by an earlier call under the same key
- * @throws InferenceError when it is refused
+ * @returns whether Redis recorded the job now, or by an earlier call under the same key
+ * @throws InferenceError if the job is refused
  */
 export async function submitLater(
   { queue, jobTtlMs }: JobSettings,
@@ -30,7 +30,7 @@ export async function submitLater(
   const frame = run.kind === "text" ? encodeGeneration(run.request) : encodeInference(run.request);
   const digest = requestDigest(run.request, frame, asked);
   const ttlMs = outcomeTtlOf(queue, run.request, jobTtlMs);
-  // A script of a Cluster sees the jobs of its bucket, over which they are spread evenly.
+  // A script of a Cluster sees the jobs of its bucket; jobs spread evenly over the buckets.
   const share = (most: number | undefined) => most && Math.ceil(most / (redis.isCluster ? buckets : 1));
   const shares = { jobs: share(limits?.laterJobs), bytes: share(limits?.laterBytes) };
   const said = await changeInRedis(() => recordLater(redis, { job, due, digest, ttlMs, record }, shares));
@@ -49,7 +49,7 @@ export async function submitLater(
           "all together (BATON_DELAYED_BYTES)",
       );
     default:
-      // Without a key it was this call that has recorded it, whichever copy of it.
+      // Without a key, this call has recorded the job, by any of its copies.
       return run.request.idempotencyKey === undefined ? "recorded" : said;
   }
 }

@@ -19,9 +19,9 @@ export interface SubmitSettings {
   readonly queue: EnqueueSettings;
   readonly pending: PendingRequests;
   readonly sweeper: OutcomeSweeper;
-  /** How long an outcome is kept for a client that waits for it, in ms. */
+  /** How long Redis keeps an outcome for a client that waits for it, in ms. */
   readonly outcomeTtlMs: number;
-  /** How long it is kept for a client that comes back for it, in ms. */
+  /** How long Redis keeps an outcome for a client that comes back for it, in ms. */
   readonly resultTtlMs: number;
   readonly log: Logger;
 }
@@ -55,10 +55,10 @@ export class QueuedInference implements Inference {
   }
 }
 
-/** Does what `Inference.inferLater` promises. */
+/** Does the work of `Inference.inferLater`. */
 export async function submitLater(settings: SubmitSettings, request: InferenceRequest): Promise<string> {
-  // Its outcome is expected all the same, since the gateway that admitted a request ends it when
-  // its deadline passes.
+  // The gateway expects the outcome even without a waiting client, because the gateway that
+  // admitted a request ends it when its deadline passes.
   const { id, known, expected } = await admit(settings, request, settings.resultTtlMs, 0);
   if (known !== undefined) expected.forget();
   return id;
@@ -71,7 +71,7 @@ async function submit(settings: SubmitSettings, request: InferenceRequest): Prom
     return { outcome: known, version };
   }
   const outcome = await expected.outcome;
-  // Without a key nobody can ask for this outcome again, so it need not stay for its TTL.
+  // Without a key no client can ask for this outcome again, so it need not stay for its TTL.
   if (request.idempotencyKey === undefined) settings.sweeper.discard(key);
   return { outcome, version };
 }
@@ -88,14 +88,14 @@ interface Admitted {
   /** Redis key of the outcome. */
   readonly key: string;
   readonly expected: Expected;
-  /** The outcome, where the request had ended before it came here. */
+  /** The outcome, if the request had ended before this call. */
   readonly known: Outcome | undefined;
   readonly version: string;
 }
 
 /**
- * @param attendedMs 0 where nobody waits for the request, else undefined
- * @throws InferenceError when the request is refused
+ * @param attendedMs 0 if no client waits for the request, else undefined
+ * @throws InferenceError if the request is refused
  */
 async function admit(
   { queue, pending }: SubmitSettings,

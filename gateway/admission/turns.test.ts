@@ -8,8 +8,8 @@ interface Named extends Waiter {
 }
 
 /**
- * @param all a word each: name, tenant, bytes and, for a step, its sequence
- * @returns what waits, in the order of these words
+ * @param all a word each: name, tenant, bytes and, for a step, the sequence
+ * @returns the waiting requests, in the order of these words
  */
 function waiting(...all: string[]) {
   const turns = new Turns<Named>(LIMITS);
@@ -124,7 +124,7 @@ describe("turns", () => {
     expect(take("large")).toBe("A");
     add("d|t|1|s", 3, 5);
     expect(overdue(10, 0)).toEqual([]);
-    // The large one is over, and they have their turn.
+    // The large step is over, and the other steps have their turn.
     expect(take("large")).toBe("");
     expect(overdue(10, 0)).toEqual([]);
     expect(take("small")).toBe("b d");

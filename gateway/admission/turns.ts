@@ -1,31 +1,31 @@
 /**
- * Whose turn it is: the requests that wait for an admission call, and which of them the next call
- * takes. Tenants take turns, so one that sends a flood holds up no other. Small requests go many in
- * a call, and a large one has a call of its own, beside those of the small ones. Steps of a
- * sequence keep their order, whatever their sizes.
+ * The order of the requests that wait for an admission call, and the choice for the next call.
+ * Tenants take turns, so a tenant that sends a flood holds up no other tenant. A call takes many
+ * small requests. A large request has a call of its own, beside the calls of small requests. Steps
+ * of a sequence keep their order, even if their sizes differ.
  */
 import type { CallLimits } from "#shared/chunks.js";
 
-/** What decides when a request is taken. */
+/** The facts that decide when a call takes a request. */
 export interface Waiter {
   readonly tenant: string;
-  /** Name of the sequence of which it is a step; undefined for none. */
+  /** Name of the step's sequence; undefined for a request outside of sequences. */
   readonly sequence: string | undefined;
   readonly bytes: number;
-  /** Higher than that of all who came before. */
+  /** Higher than the order of all earlier requests. */
   readonly order: number;
-  /** When it came, on `performance.now()`'s clock. */
+  /** Time of arrival, on `performance.now()`'s clock. */
   readonly since: number;
 }
 
 export type Size = "small" | "large";
 
 interface Line<One> {
-  /** In the order in which they came. */
+  /** In order of arrival. */
   waiting: One[];
-  /** How many of them are large. */
+  /** How many of the waiting requests are large. */
   large: number;
-  /** When the last large one was taken, or the tenant came, counted in calls. */
+  /** When a call last took a large request, or the tenant came, counted in calls. */
   largeAt: number;
 }
 
@@ -33,27 +33,27 @@ interface Line<One> {
 interface Giver<One> {
   readonly tenant: string;
   readonly may: Iterator<One, undefined>;
-  /** What it gives when its turn comes; undefined where nothing more may go. */
+  /** The tenant's next request for the call; undefined if no further request may go. */
   next: One | undefined;
   readonly given: Set<One>;
 }
 
 export class Turns<One extends Waiter> {
   readonly #limits: Required<CallLimits>;
-  /** By tenant. The one whose turn it is comes first. */
+  /** By tenant. The tenant whose turn is next comes first. */
   readonly #lines = new Map<string, Line<One>>();
   /**
-   * The sequences of the call of each kind that is under way, and of those whose end is not known:
-   * only calls of the same kind take more steps of them.
+   * By kind, the sequences of the call under way, and of calls whose end is not known. Only calls
+   * of the same kind take more steps of these sequences.
    */
   readonly #underWay: Record<Size, ReadonlySet<string>> = { small: new Set(), large: new Set() };
-  /** The steps that came behind a large one of their sequence. */
+  /** The steps that came behind a large step of their sequence. */
   readonly #behindLarge = new WeakSet<One>();
-  /** By sequence, the orders of its steps that prepare to come again, and who stays behind them. */
+  /** By sequence, the orders of its steps that prepare to come again, and the steps behind them. */
   readonly #away = new Map<string, { readonly orders: Set<number>; behind: One[] }>();
   #calls = 0;
 
-  /** @param limits of one call; a request with more bytes than these is large */
+  /** @param limits of one call; a request with more bytes is large */
   constructor(limits: Required<CallLimits>) {
     this.#limits = limits;
   }
@@ -66,7 +66,9 @@ export class Turns<One extends Waiter> {
     return bytes > this.#limits.bytes ? "large" : "small";
   }
 
-  /** One that comes again, with the order that it had, goes before those that came after it. */
+  /**
+   * Adds a request. A request that comes again keeps its order, and so goes before later requests.
+   */
   add(one: One): void {
     const away = one.sequence === undefined ? undefined : this.#away.get(one.sequence);
     if (away !== undefined && Math.min(...away.orders) < one.order) {
@@ -82,8 +84,9 @@ export class Turns<One extends Waiter> {
   }
 
   /**
-   * Lets no step of this sequence go that came after the one with this order, which comes again.
-   * @returns ends that; the step itself is to be added before calls are made again
+   * Holds back the later steps of this sequence while the step with this order prepares to come
+   * again.
+   * @returns a function that ends that; the caller adds the step itself before further calls
    */
   holdBehind({ tenant, sequence, order }: Pick<One, "tenant" | "order"> & { readonly sequence: string }): () => void {
     const away = this.#away.get(sequence) ?? { orders: new Set(), behind: [] };
@@ -101,12 +104,15 @@ export class Turns<One extends Waiter> {
     };
   }
 
-  /** Whether it may wait for as long as a large one: it is one, or a step that came behind one. */
+  /**
+   * Whether a request may wait for as long as a large one: it is large, or a step behind a large
+   * step.
+   */
   mayWaitLong(one: One): boolean {
     return this.sizeOf(one) === "large" || this.#behindLarge.has(one);
   }
 
-  /** @param after the index of the last one that waits before it */
+  /** @param after the index of the last request that waits before this step */
   #isBehindLarge({ sequence }: One, { waiting, large }: Line<One>, after: number): boolean {
     if (sequence === undefined) return false;
     if (this.#underWay.large.has(sequence)) return true;
@@ -114,8 +120,9 @@ export class Turns<One extends Waiter> {
   }
 
   /**
-   * Takes out those that have waited for too long.
-   * @param oldest what came before these: of small ones, and of those that may wait long
+   * Takes out the requests that have waited for too long.
+   * @param oldest earlier arrivals are overdue: of small requests, and of requests that may wait
+   * long
    */
   takeOverdue(oldest: Readonly<Record<Size, number>>): One[] {
     const overdue: One[] = [];
@@ -128,10 +135,11 @@ export class Turns<One extends Waiter> {
   }
 
   /**
-   * Takes out those that the next call of this kind brings, which may be none. The last call of
-   * this kind is over, and what comes again of it is here.
-   * @param isKnown whether it is known how the calls of this kind have ended
-   * @returns also whether steps may go now with a call of the other kind that could not before
+   * Takes out the requests for the next call of this kind, possibly none. The last call of this
+   * kind is over, and its requests that come again are here.
+   * @param isKnown whether the ends of the calls of this kind are known
+   * @returns also whether calls of the other kind may now take steps that they could not take
+   * before
    */
   next(size: Size, isKnown = true): { readonly call: readonly One[]; readonly frees: boolean } {
     this.#calls++;
@@ -142,7 +150,10 @@ export class Turns<One extends Waiter> {
     return { call, frees: isKnown && before.size > 0 };
   }
 
-  /** Each tenant gives one in turn, until the call is full or none has more that may go. */
+  /**
+   * Each tenant gives one request in turn, until the call is full or no tenant has more that may
+   * go.
+   */
   #takeSmall(): One[] {
     const { bytes, items } = this.#limits;
     const call: One[] = [];
@@ -153,7 +164,7 @@ export class Turns<One extends Waiter> {
       if (waiting.length === large) continue;
       const may = this.#smallOf(waiting);
       const { value } = may.next();
-      // Who has nothing that may go stays in front, and takes nobody's place in this call.
+      // A tenant without a request that may go stays in front, and takes no place in this call.
       if (value !== undefined) givers.push({ tenant, may, next: value, given: new Set() });
     }
     const all = givers;
@@ -173,7 +184,7 @@ export class Turns<One extends Waiter> {
     return call;
   }
 
-  /** Those of one tenant that may go: no step of the same sequence stays before them. */
+  /** The requests of one tenant that may go: no step of the same sequence stays before them. */
   *#smallOf(waiting: readonly One[]): Generator<One, undefined> {
     const staying = new Set(this.#underWay.large);
     for (const one of waiting) {
@@ -185,7 +196,7 @@ export class Turns<One extends Waiter> {
     return undefined;
   }
 
-  /** The tenant whose last large one is longest ago gives its first that may go. */
+  /** The tenant whose last large request is longest ago gives its first that may go. */
   #takeLarge(): One[] {
     let best: { readonly tenant: string; readonly one: One; readonly line: Line<One> } | undefined;
     for (const [tenant, line] of this.#lines) {
@@ -209,7 +220,7 @@ export class Turns<One extends Waiter> {
     return undefined;
   }
 
-  /** Takes out what a tenant has given. Whoever has given something is behind all others now. */
+  /** Takes out the requests that a tenant has given. The tenant is then behind all others. */
   #serve(tenant: string, given: ReadonlySet<One>): void {
     if (given.size === 0) return;
     this.#takeOut(tenant, given);

@@ -1,4 +1,4 @@
-/** How many entries the ready stream of a lane holds, for what its workers take. */
+/** How many entries the ready stream of a lane holds for the room at workers. */
 import { expect, it } from "vitest";
 import { readyWindow } from "./window.js";
 

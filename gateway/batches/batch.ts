@@ -1,6 +1,6 @@
 /**
- * What a batch is: as it lies in Redis, as its tenant reads it, and how it goes from one status to
- * the next. All of it is in one text, which is changed as a whole or not at all.
+ * A batch: its text in Redis, its form for clients, and its changes of status. All facts of a batch
+ * lie in a single text, which changes as a whole or not at all.
  */
 import { z } from "zod";
 import type { Checkpoint } from "./progress.js";
@@ -20,7 +20,7 @@ export type BatchStatus = (typeof batchStatuses)[number];
 
 const checkpoint = z.object({ offset: z.number(), line: z.number(), beyond: z.array(z.number()) });
 
-/** Pieces of an output, by which run of the batch has written them, and how many. */
+/** Pieces of an output: a run of the batch, and how many pieces the run has written. */
 const pieces = z.array(z.tuple([z.number(), z.number()]));
 
 const fault = z.object({ code: z.string(), message: z.string(), line: z.number().nullable() });
@@ -32,33 +32,33 @@ const batch = z.object({
   inputFile: z.string(),
   window: z.string(),
   metadata: z.record(z.string(), z.string()).nullable(),
-  /** Of what the client asked for; a retry under its key must have the same. */
+  /** Of the client's order; a retry under the same Idempotency-Key must have the same digest. */
   digest: z.string(),
   status: z.enum(batchStatuses),
-  /** Since when it has each status that it has had, in ms since 1970. */
+  /** When each status began, in ms since 1970; statuses that the batch never had are absent. */
   since: z.partialRecord(z.enum(batchStatuses), z.number()),
   expiresAt: z.number(),
-  /** Requests in the file; 0 until it is validated. */
+  /** Requests in the file; 0 before the end of validation. */
   total: z.number(),
   completed: z.number(),
   failed: z.number(),
-  /** Up to where its lines are done, and what they gave is kept. */
+  /** Which lines are done, with their results in the store. */
   checkpoint,
   /**
-   * How often a process has begun to run it. What a run writes after the next one began never
-   * counts.
+   * How often a process has begun to run the batch. A run's pieces count only until the next run
+   * begins; later pieces of the old run never count.
    */
   run: z.number(),
   output: pieces,
   errors: pieces,
   /** Of all pieces together. */
   bytes: z.number(),
-  /** The runs up to this one have left nothing in the store that does not count. */
+  /** Up to this run, the store has no more pieces that do not count. */
   swept: z.number().optional(),
-  /** The files of what came of it. */
+  /** Ids of the files with the lines' results. */
   outputFile: z.string().optional(),
   errorFile: z.string().optional(),
-  /** Why it failed as a whole. */
+  /** Why the batch failed as a whole; empty if it did not. */
   faults: z.array(fault),
 });
 
@@ -67,14 +67,17 @@ export type Pieces = Batch["output"];
 
 const USED_AFTER_MS = 86_400_000;
 
-/** How it ends when all that runs of it has come to its end. */
+/** The end of a batch that did not fail as a whole. */
 export type Ending = "completed" | "expired" | "cancelled";
 
 export function batchText(value: Batch): string {
   return JSON.stringify(value);
 }
 
-/** Thrown for what this version cannot read. A newer one beside it may have made it. */
+/**
+ * Thrown for a text that this version cannot read. A newer version of Baton may have written the
+ * text.
+ */
 export class UnreadableBatch extends Error {
   override readonly name = "UnreadableBatch";
 }
@@ -122,35 +125,35 @@ export function hasEnded(one: Batch): boolean {
   return endedAs(one) !== undefined;
 }
 
-/** The next status, with its time. */
+/** The batch in its next status, which begins at `now`. */
 export function withStatus(one: Batch, status: BatchStatus, now: number): Batch {
   return { ...one, status, since: { ...one.since, [status]: now } };
 }
 
-/** @returns as it is after somebody cancels it; undefined where it is too late for that */
+/** @returns the batch as a cancel leaves it; undefined if the cancel comes too late */
 export function cancelled(one: Batch, now: number): Batch | undefined {
   if (one.status === "cancelling" || one.status === "cancelled") return one;
   if (one.status === "validating" || one.status === "in_progress") return withStatus(one, "cancelling", now);
   return undefined;
 }
 
-/** The input is used until then at most, in ms from now, even if nobody is left to release it. */
+/** How long the batch may use its input, in ms from now, even if no process releases the input. */
 export function usedForMs({ expiresAt }: Batch, now: number): number {
   return Math.max(expiresAt - now, 0) + USED_AFTER_MS;
 }
 
-/** How it will end, by what is known now. */
+/** How the batch will end, by its status and the time. */
 export function endingOf({ status, expiresAt }: Batch, now: number): Ending {
   if (status === "cancelling") return "cancelled";
   return now >= expiresAt ? "expired" : "completed";
 }
 
-/** What one step of a run adds. */
+/** The progress of a run since it last changed the batch. */
 export interface Advance {
   readonly checkpoint: Checkpoint;
   readonly completed: number;
   readonly failed: number;
-  /** Whether this run has written one more piece of each. */
+  /** Whether this run has written a further piece: of the output, of the errors. */
   readonly output: boolean;
   readonly errors: boolean;
   /** Of these pieces. */
@@ -180,7 +183,7 @@ export function piecesOf(list: Pieces, run: number): number {
   return list.find(([of]) => of === run)?.[1] ?? 0;
 }
 
-/** OpenAI's view, whose times are seconds. */
+/** OpenAI's view of a batch, with times in seconds. */
 export function viewOf(one: Batch) {
   const at = (status: BatchStatus) => seconds(one.since[status]);
   const { faults, total, completed, failed } = one;

@@ -1,4 +1,4 @@
-/** A tenant's batches in Redis: made, read, listed and changed. */
+/** Makes, reads, lists and changes a tenant's batches in Redis. */
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { listBatches, placeOfBatch, readBatch } from "#shared/queue/batches/batches.js";
 import { batchKeys } from "#shared/queue/keys.js";
@@ -8,10 +8,10 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import { batchText, cancelled, hasEnded, parseBatch, type Batch } from "./batch.js";
 
 const limits: BatchLimits = { keptMs: 30 * 86_400_000, open: 200, known: 10_000 };
-/** A change that others overtake is made again so often. */
+/** Most tries of a change, if other changes of the batch come first. */
 const MOST_TRIES = 10;
 
-/** A batch, and the text that it was read from: what a change is made of. */
+/** A batch, and its text in Redis. A change takes effect only if Redis still has this text. */
 export interface ReadBatch {
   readonly batch: Batch;
   readonly text: string;
@@ -24,7 +24,7 @@ export class Batches {
     this.#redis = redis;
   }
 
-  /** The time by which batches go, in ms since 1970: Redis's. */
+  /** Redis's time, in ms since 1970, by which batches expire. */
   async now(): Promise<number> {
     return Math.floor(await timeAt(this.#redis, batchKeys.openOfAll));
   }
@@ -46,7 +46,7 @@ export class Batches {
     return { batch: there.batch, isReplayed: true };
   }
 
-  /** @returns undefined where the tenant has no such batch */
+  /** @returns undefined if the tenant has no such batch */
   async read(tenant: string, id: string): Promise<ReadBatch | undefined> {
     const text = await readBatch(this.#redis, tenant, id);
     return text === undefined ? undefined : { batch: parseBatch(text), text };
@@ -54,7 +54,7 @@ export class Batches {
 
   /**
    * A page, newest first.
-   * @returns undefined where `after` is none of the tenant's batches
+   * @returns undefined if `after` is not a batch of the tenant
    */
   async list(tenant: string, after: string | undefined, count: number): Promise<Batch[] | undefined> {
     const place = after === undefined ? -1 : await placeOfBatch(this.#redis, tenant, after);
@@ -65,7 +65,7 @@ export class Batches {
   }
 
   /**
-   * @returns as it is now
+   * @returns the batch as it is now
    * @throws InferenceError `unknown_batch`, `already_ended`
    */
   async cancel(tenant: string, id: string): Promise<Batch> {
@@ -81,15 +81,15 @@ export class Batches {
   }
 
   /**
-   * @param isOpen whether something is still to be done for it
-   * @returns as it is now; undefined where somebody was faster
+   * @param isOpen whether the batch still has work to do
+   * @returns the batch as it is now; undefined if another change came first
    */
   async change({ text }: ReadBatch, to: Batch, isOpen = true): Promise<ReadBatch | undefined> {
     const said = await this.#write(to, text, isOpen);
     return said === "written" ? { batch: to, text: batchText(to) } : undefined;
   }
 
-  /** Nothing is to be done any more for a batch that has ended. */
+  /** Removes a batch that has ended from the open batches. */
   async close(read: ReadBatch): Promise<void> {
     if (hasEnded(read.batch)) await this.change(read, read.batch, false);
   }

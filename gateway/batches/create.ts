@@ -1,4 +1,4 @@
-/** Reads what a client asks for with `POST /v1/batches`. */
+/** Reads the body of `POST /v1/batches`. */
 import { isObject } from "#shared/json/members.js";
 import type { JsonObject, JsonValue } from "#shared/json/parse.js";
 import { ParameterError } from "../generation/parameters.js";
@@ -35,7 +35,7 @@ function readEndpoint(value: JsonValue | undefined): string {
   throw new ParameterError("endpoint", `endpoint must be one of ${known.join(", ")}`);
 }
 
-/** OpenAI's own is always `24h`; other numbers of seconds, minutes, hours and days do as well. */
+/** OpenAI always has `24h`. Baton also takes other numbers of seconds, minutes, hours and days. */
 export function readWindow(text: string): number {
   const [, count = "", unit = ""] = /^([1-9]\d{0,6})([smhd])$/.exec(text) ?? [];
   const ms = Number(count) * (units[unit as keyof typeof units] ?? 0);

@@ -1,22 +1,21 @@
 /**
- * Which ids have come before, for millions of them: it keeps 128 bits of a digest of each, so it
- * takes no more memory for long ids, and two different ones are taken for the same less often than
- * memory fails.
+ * Recognises repeated ids, among millions. The set keeps 127 bits of each id's digest, so long ids
+ * take no more memory. Two different ids agree in these bits less often than memory fails.
  */
 import { createHash } from "node:crypto";
 
 const FIRST_SLOTS = 1024;
-/** At most this share of the slots is filled before there are twice as many. */
+/** The set doubles its slots as soon as this share of them is filled. */
 const MOST_FILLED = 0.6;
 
 export class IdSet {
   #slots = new BigUint64Array(2 * FIRST_SLOTS);
   #size = 0;
 
-  /** @returns whether it was not there before */
+  /** @returns whether the id is new */
   add(id: string): boolean {
     const digest = createHash("sha256").update(id).digest();
-    // A slot of zeros is an empty one.
+    // The bit tells a digest from an empty slot, which has only zeros.
     const high = digest.readBigUInt64LE(0) | 1n;
     const low = digest.readBigUInt64LE(8);
     if (!put(this.#slots, high, low)) return false;
@@ -35,7 +34,7 @@ export class IdSet {
   }
 }
 
-/** @returns whether it was not there before */
+/** @returns whether the digest is new */
 function put(slots: BigUint64Array, high: bigint, low: bigint): boolean {
   const count = slots.length / 2;
   for (let slot = Number(low % BigInt(count)); ; slot = (slot + 1) % count) {

@@ -58,7 +58,7 @@ describe("a line cutter", () => {
     const before = process.memoryUsage().arrayBuffers;
     for (let i = 0; i < 100; i++) expect(cutter.push(Buffer.from(piece))).toEqual([]);
     expect(cutter.end()).toEqual([{ number: 1, end: 100 * 1024 * 1024, bytes: undefined }]);
-    // The pieces themselves are garbage, of which some may not have been collected yet.
+    // The pieces themselves are garbage, some perhaps not collected yet.
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(100 * 1024 * 1024);
   });
 });

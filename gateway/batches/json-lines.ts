@@ -1,15 +1,15 @@
 /**
- * Cuts the bytes of a JSONL file into lines, in memory that a line's limit bounds: what is longer
- * is passed over without being held. Lines may end with CR LF, the last one with nothing, and a
- * byte order mark may come first.
+ * Cuts the bytes of a JSONL file into lines. The limit on a line also bounds the memory, because
+ * the cutter does not hold a longer line. Lines may end with CR LF, the last line with nothing, and
+ * a byte order mark may come first.
  */
 
 export interface Line {
-  /** Counted from 1, blank ones too. */
+  /** Counted from 1, blank lines included. */
   readonly number: number;
   /** The byte of the file at which the next line begins. */
   readonly end: number;
-  /** Without its end; undefined for a line that is longer than the limit. */
+  /** Without the line feed; undefined for a line that is longer than the limit. */
   readonly bytes: Buffer | undefined;
 }
 
@@ -27,31 +27,31 @@ const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 export class LineCutter {
   readonly #mostBytes: number;
   #number: number;
-  /** How many bytes of the file have been pushed. */
+  /** Offset in the file of the next byte to push. */
   #at: number;
   /** The pieces of the line that has begun. */
   #pieces: Buffer[] = [];
   #length = 0;
 
-  /** @param from where the first byte that is pushed lies in the file */
+  /** @param from the place in the file of the first byte to push */
   constructor(from: LinePlace, mostBytes: number) {
     this.#mostBytes = mostBytes;
     this.#number = from.line;
     this.#at = from.offset;
   }
 
-  /** How many lines have ended so far, blank ones too. */
+  /** How many lines have ended so far, blank lines included. */
   get count(): number {
     return this.#number;
   }
 
-  /** @returns the lines that end in this piece of the file, without the blank ones */
+  /** @returns the lines that end in this piece of the file, without blank lines */
   push(chunk: Buffer): Line[] {
     const lines: Line[] = [];
     let from = 0;
     for (let end = chunk.indexOf(LINE_FEED); end !== -1; end = chunk.indexOf(LINE_FEED, from)) {
       if (end === from && this.#length === 0) {
-        // Files may have very many of these.
+        // Files may have very many blank lines.
         this.#number++;
         from++;
         continue;
@@ -65,7 +65,10 @@ export class LineCutter {
     return lines;
   }
 
-  /** To be called after the last piece. @returns the line that nothing ends, if there is one */
+  /**
+   * Call this after the last piece.
+   * @returns the last line, if it has no line feed
+   */
   end(): Line[] {
     const lines: Line[] = [];
     if (this.#length > 0) this.#cut(this.#at, lines);
@@ -94,7 +97,7 @@ function startsWithMark(bytes: Buffer): boolean {
   return bytes.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK);
 }
 
-/** JSON's own white space, of which a line that ends with CR LF has one at its end. */
+/** JSON's own white space, which includes the CR of a line that ends with CR LF. */
 function isBlank(bytes: Buffer): boolean {
   for (const byte of bytes) if (byte !== 0x20 && byte !== 0x09 && byte !== 0x0d) return false;
   return true;

@@ -1,6 +1,6 @@
 /**
- * Reads one line of a batch's file: the request that it asks for, or what is wrong with it. The
- * body stays the bytes that it is, so that the endpoint reads it as any other one.
+ * Reads a line of a batch's file: the request, or the line's fault. The body keeps its bytes, so
+ * that the endpoint reads the body like any other.
  */
 import { JsonError } from "#shared/json/error.js";
 import { rootMembers } from "#shared/json/root-members.js";
@@ -14,7 +14,7 @@ export const lineErrorCodes = [
   "invalid_url",
   "invalid_body",
   "line_too_long",
-  /** Nothing is wrong with it: the batch's time was over before it was run. */
+  /** The line has no fault: the batch expired before the line ran. */
   "batch_expired",
 ] as const;
 
@@ -27,14 +27,14 @@ export interface LineFault {
 
 export type ReadLine =
   | { readonly customId: string; readonly body: Buffer; readonly fault?: undefined }
-  /** The id is known where only something else is wrong. */
+  /** The id is undefined if the line has no valid id, or cannot be read. */
   | { readonly customId: string | undefined; readonly fault: LineFault };
 
 /** Longest id that a client may give a line, in characters. */
 const MOST_ID = 512;
 
 /**
- * @param endpoint the path that the batch is for
+ * @param endpoint the batch's path
  * @param isDuplicate whether an earlier line has the same id
  */
 export function readLine({ bytes }: Line, endpoint: string, isDuplicate: boolean): ReadLine {
@@ -61,7 +61,7 @@ export function readLine({ bytes }: Line, endpoint: string, isDuplicate: boolean
   return wrong === undefined ? { customId, body } : faulty(customId, "invalid_body", wrong);
 }
 
-/** @returns the line's id; undefined where it has none, or cannot be read */
+/** @returns the line's id; undefined if the line has no valid id, or cannot be read */
 export function customIdOf(bytes: Buffer): string | undefined {
   try {
     const id = stringOf(rootMembers(bytes).get("custom_id"));
@@ -78,12 +78,12 @@ function bodyFault(body: Buffer): string | undefined {
     return stream?.toString("latin1") === "true" ? "stream must be false: a batch has whole answers" : undefined;
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
-    // A body with more members than are told apart here may be a good one: its endpoint reads it.
+    // `rootMembers` refuses a body with very many members. The endpoint may still take the body.
     return /limit/.test(error.message) ? undefined : error.message;
   }
 }
 
-/** The line's root was split without reading its values, so any of them may be no JSON. */
+/** `rootMembers` has not parsed the line's values, so a value may be invalid JSON. */
 function stringOf(value: Buffer | undefined): string | undefined {
   if (value?.[0] !== 0x22) return undefined;
   try {

@@ -1,12 +1,12 @@
 /**
- * How far a batch has come in its file: up to which line all are done, and which beyond it are,
- * since lines end in another order than they begin. What is written of it is a checkpoint, with
- * which another process goes on.
+ * How far a batch has come in its file: the place before which all lines are done, and the lines
+ * done beyond that place, because lines end in another order than they begin. A process writes this
+ * down as a checkpoint, from which another process continues.
  */
 import type { Line, LinePlace } from "./json-lines.js";
 
 export interface Checkpoint extends LinePlace {
-  /** The numbers of the lines beyond that place which are done. */
+  /** The numbers of the lines beyond that place that are done. */
   readonly beyond: readonly number[];
 }
 
@@ -20,7 +20,7 @@ interface Entry {
 
 export class Progress {
   #place: LinePlace;
-  /** Lines that were read, from the first that is not done on. */
+  /** The lines read so far, from the first unfinished line on. */
   #entries: Entry[] = [];
   readonly #byNumber = new Map<number, Entry>();
   readonly #before: ReadonlySet<number>;
@@ -30,14 +30,14 @@ export class Progress {
     this.#before = new Set(beyond);
   }
 
-  /** How many lines were read from the first that is not done on. */
+  /** How many lines are read, from the first unfinished line on. */
   get window(): number {
     return this.#entries.length;
   }
 
   /**
-   * Notes that a line was read, which come in the order of the file.
-   * @returns whether it is still to be done
+   * Notes that the caller has read a line. The caller reads lines in the order of the file.
+   * @returns whether the line still has to run
    */
   read({ number, end }: Line): boolean {
     const entry = { number, end, isDone: this.#before.has(number) };

@@ -1,4 +1,4 @@
-/** `/v1/batches`: OpenAI's, for every endpoint that is served here. */
+/** `/v1/batches`: OpenAI's paths for batches. */
 import { createHash, createHmac, randomBytes } from "node:crypto";
 import type { Context } from "hono";
 import { fixedError } from "#shared/errors.js";
@@ -22,7 +22,9 @@ import { readCreate } from "./create.js";
 export interface BatchRoutesOptions {
   readonly batches: Batches;
   readonly files: Files;
-  /** The deployment's: the id of a batch is made of its client's key with it. */
+  /**
+   * The deployment's secret. The id of a batch is an HMAC of the client's Idempotency-Key under it.
+   */
   readonly secret: () => Buffer;
 }
 
@@ -33,7 +35,7 @@ export interface HttpOptions {
 }
 
 const ID_BYTES = 18;
-/** Refusals after which there is no batch, or only one that was asked for otherwise. */
+/** After these refusals there is no batch, or only a batch of another order under the same key. */
 const notMade: readonly string[] = ["batch_limit", "unavailable", "idempotency_mismatch"];
 const members = ["input_file_id", "endpoint", "completion_window", "metadata"];
 
@@ -74,7 +76,7 @@ export function addBatchRoutes(
       const id = idOf(tenant, key);
       const digest = createHash("sha256").update(JSON.stringify(asked)).digest("base64url");
       const input = { tenant, id: asked.inputFile };
-      // A batch that is there already may have outlived its file.
+      // A batch from an earlier call may have outlived its file.
       const isThere = key !== undefined && (await askRedis(() => batches.read(tenant, id))) !== undefined;
       const now = await askRedis(() => batches.now());
       const batch = newBatch({ ...given, id, tenant, digest }, now, windowMs);
@@ -86,9 +88,9 @@ export function addBatchRoutes(
         const { batch: made, isReplayed } = await changeInRedis(() => batches.make(batch));
         return withHeaders(jsonReply(viewOf(made)), isReplayed ? { "idempotent-replayed": "true" } : {});
       } catch (error) {
-        // Where the batch may have been made after all, the process that runs it releases the file.
+        // If the batch may exist after all, the process that runs it releases the file.
         if (isRefusal(error) && notMade.includes(error.code)) {
-          // Another gateway may have made one under the same key.
+          // Another gateway may have made a batch under the same key.
           const there = await askRedis(() => batches.read(tenant, id));
           if (there?.batch.inputFile !== asked.inputFile) await files.release(input, id);
         }

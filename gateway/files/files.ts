@@ -1,6 +1,6 @@
 /**
- * The files of tenants: their records are in Redis, and their bytes in a store. A file is begun in
- * Redis before its first byte is kept, so what is left of one that was not finished can be found.
+ * The files of tenants: records in Redis, and bytes in a store. A writer begins a file in Redis
+ * before it stores the first byte, so that upkeep can find the rest of an unfinished file.
  */
 import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
@@ -33,11 +33,11 @@ export interface FilesSettings {
   readonly log: Logger;
 }
 
-/** What is known of a file when all of it has come. */
+/** The facts of a file that its writer knows after the last byte. */
 export interface FileTerms {
   readonly name: string;
   readonly purpose: FilePurpose;
-  /** How long it lives; undefined for the usual time. */
+  /** How long the file lives; undefined for the usual time. */
   readonly ttlMs?: number | undefined;
 }
 
@@ -49,14 +49,17 @@ export interface FileQuery {
   readonly purpose: string | undefined;
 }
 
-/** Bytes that come between two looks at the limits. */
+/** Bytes between two checks of the limits. */
 const STEP_BYTES = 8 * 1024 * 1024;
-/** A writer that keeps nothing for this long is lost. It tells of itself more often. */
+/**
+ * A writer counts as lost after this long without a sign of life. A live writer gives signs more
+ * often.
+ */
 const LEASE_MS = 120_000;
 const RENEW_MS = 30_000;
-/** Files that are looked at together where a list wants some of them only. */
+/** Files per read of a list. */
 const LOOKED_AT = 100;
-/** How often upkeep looks, and after how long it tries again what it could not remove. */
+/** How often upkeep looks for files to remove, and how soon it retries a failed removal. */
 const TIDY_EVERY_MS = 5_000;
 const AGAIN_MS = 60_000;
 const TIDIED_AT_ONCE = 20;
@@ -80,10 +83,10 @@ export class Files {
   }
 
   /**
-   * Keeps a file. Where it fails, nothing is left of it. To write one again that is kept already
-   * changes nothing.
-   * @param terms is asked for when all of `source` was taken
-   * @throws InferenceError, and whatever `source` and `terms` throw
+   * Stores a file. A second write of a stored file changes nothing. After a failure nothing of the
+   * file is left, except that after `outcome_unknown` the file may be whole.
+   * @param terms called after the last byte of `source`
+   * @throws InferenceError, and each error of `source` and `terms`
    */
   async write(
     address: FileAddress,
@@ -103,25 +106,25 @@ export class Files {
       if (kept === undefined) throw fixedError("unavailable", "files");
       return { ...address, ...given, ...kept, bytes };
     } catch (error) {
-      // Where that is not known to be so, it is left to upkeep.
+      // After `outcome_unknown` the file may be whole; if not, upkeep removes it.
       if (!(error instanceof InferenceError && error.code === "outcome_unknown")) void this.#abandon(address);
       throw refusalOf(error);
     }
   }
 
-  /** @returns undefined where the tenant has no such file */
+  /** @returns undefined if the tenant has no such file */
   find(address: FileAddress): Promise<StoredFile | undefined> {
     return askRedis(() => readFile(this.#settings.redis, address));
   }
 
-  /** The same for one that somebody uses, which does not expire meanwhile. */
+  /** The same for a file in use, which does not expire meanwhile. */
   findUsed(address: FileAddress): Promise<StoredFile | undefined> {
     return askRedis(() => readUsedFile(this.#settings.redis, address));
   }
 
   /**
-   * Yields the file's bytes from one of them on. A reader that takes nothing holds two pieces of
-   * some 100 KiB.
+   * Yields the file's bytes from an offset on. A reader that takes nothing holds two pieces of
+   * about 100 KiB.
    * @throws InferenceError
    */
   async *read({ id }: FileAddress, from = 0): AsyncGenerator<Buffer> {
@@ -134,7 +137,7 @@ export class Files {
 
   /**
    * A page of the tenant's files.
-   * @returns undefined where `after` is none of them
+   * @returns undefined if `after` is not a file of the tenant
    */
   async list(tenant: string, { after, count, isNewestFirst, purpose }: FileQuery): Promise<StoredFile[] | undefined> {
     const { redis } = this.#settings;
@@ -150,7 +153,7 @@ export class Files {
     return found.slice(0, count);
   }
 
-  /** Removes the file; its bytes are removed later where the store cannot be asked now. */
+  /** Removes the file. If the store does not answer now, upkeep removes the bytes later. */
   async remove(address: FileAddress): Promise<"dropped" | "in_use" | "unknown"> {
     if ((await this.find(address)) === undefined) return "unknown";
     const said = await changeInRedis(() => dropFile(this.#settings.redis, address));
@@ -160,8 +163,8 @@ export class Files {
   }
 
   /**
-   * Until `release`, and no longer than `forMs`, the file is neither deleted nor does it expire.
-   * @param user of which there may be many; the same one may ask again, for longer
+   * Keeps the file from deletion and expiry until `release`, but for no longer than `forMs`.
+   * @param user of which a file may have many; the same user may call again, for more time
    * @returns whether there is such a file
    */
   async use(address: FileAddress, user: string, forMs: number): Promise<boolean> {
@@ -173,7 +176,7 @@ export class Files {
   }
 
   /**
-   * Refuses early what would be refused in the end.
+   * Refuses an upload early if the limits would refuse it at the end.
    * @throws InferenceError
    */
   async needRoom(tenant: string, bytes: number): Promise<void> {
@@ -184,13 +187,14 @@ export class Files {
     if (all + bytes > allBytes) throw await this.#refusal(tenant, "all_bytes");
   }
 
-  /** Removes what has expired, was dropped, or was never finished, until `signal` aborts. */
+  /** Removes expired, dropped and unfinished files, until `signal` aborts. */
   async tidy(signal: AbortSignal): Promise<void> {
     const { redis, log } = this.#settings;
     while (!signal.aborted) {
       try {
         const due = await dueFiles(redis, TIDIED_AT_ONCE, AGAIN_MS);
-        // What one of them fails for may be its own; it is tried again after a while.
+        // A removal may fail because of that file alone, so the other removals continue. A later
+        // round retries the failed removal.
         const removals = await Promise.allSettled(due.map((address) => this.#erase(address)));
         const failed = removals.flatMap((one) => (one.status === "rejected" ? [String(one.reason)] : []));
         if (due.length > failed.length) log.info({ files: due.length - failed.length }, "files removed");
@@ -203,7 +207,7 @@ export class Files {
     }
   }
 
-  /** Counts what comes, and tells from time to time that it still does. */
+  /** Counts the bytes, and renews the writer's lease from time to time. */
   async *#counted(address: FileAddress, source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     const { fileBytes } = this.limits;
     let bytes = 0;
@@ -239,7 +243,7 @@ export class Files {
       await dropFile(this.#settings.redis, address);
       await this.#erase(address);
     } catch {
-      // Upkeep finds it when its lease is over.
+      // Upkeep finds the file after the end of the lease.
     }
   }
 
@@ -271,7 +275,7 @@ export function tooLarge(fileBytes: number): InferenceError {
   return new InferenceError("payload_too_large", `the file is larger than the limit of ${fileBytes} bytes`);
 }
 
-/** What the client is told of a failure of the store. */
+/** The refusal for a failure of the store. */
 function refusalOf(cause: unknown): unknown {
   if (cause instanceof StoreUnavailable) return fixedError("unavailable", "files", { cause });
   if (cause instanceof StoreFull) return fixedError("storage_full", "usual", { cause });

@@ -1,17 +1,17 @@
 /**
- * Reads the form of an upload as it comes: its fields, and one file, which is handed on without
- * being held. Fields may stand before or behind the file.
+ * Reads the form of an upload as it comes: fields, and a single file. The form hands the file on in
+ * pieces. Fields may come before or after the file.
  */
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import { Busboy, type BusboyHeaders } from "@fastify/busboy";
 import { fixedError, InferenceError } from "#shared/errors.js";
 
-/** What a form of these few fields may have. */
+/** Bounds of a form with these few fields. */
 const LIMITS = { files: 1, fields: 16, parts: 17, fieldNameSize: 100, fieldSize: 4_096, headerPairs: 32 };
 
 export interface FilePart {
-  /** As the client named it, without folders. */
+  /** The client's name for the file, without folders. */
   readonly name: string;
   readonly content: Readable;
 }
@@ -19,13 +19,13 @@ export interface FilePart {
 export class Form {
   /** The fields that have come so far. */
   readonly fields = new Map<string, string>();
-  /** Resolves when the file begins; rejects where none comes. */
+  /** Resolves when the file begins; rejects if no file comes. */
   readonly file: Promise<FilePart>;
-  /** Resolves when all of the form has come. The file has to be read for that. */
+  /** Resolves when the whole form has come, for which the caller must read the file. */
   readonly ended: Promise<void>;
   #fault: InferenceError | undefined;
 
-  /** @throws InferenceError where the request is no form */
+  /** @throws InferenceError if the request is no form */
   constructor(incoming: IncomingMessage, fieldNames: readonly string[]) {
     const parser = parserOf(incoming);
     let content: Readable | undefined;
@@ -33,7 +33,8 @@ export class Form {
     const ended = deferred<void>();
     this.file = begun.promise;
     this.ended = ended.promise;
-    // A rejection is thrown where the promise is awaited, and one of the two may never be awaited.
+    // The caller may never await one of the two promises, and then a rejection would end the
+    // process.
     for (const promise of [this.file, this.ended]) promise.catch(() => undefined);
 
     const fail = (error: InferenceError) => {
@@ -49,7 +50,7 @@ export class Form {
       if (!incoming.complete) fail(fixedError("cancelled", "bodyIncomplete"));
     };
     parser.on("file", (field: string, stream: Readable, name: string | undefined) => {
-      // Without a listener, what ends the reading would end the process.
+      // Without a listener, the error that ends the reading would end the process.
       stream.on("error", () => undefined);
       if (field !== "file") return fail(refused(`the file must be in the field 'file', not '${field}'`));
       content = stream;

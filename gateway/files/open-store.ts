@@ -1,6 +1,6 @@
 /**
- * Opens the store that the settings name. S3's client is loaded only where it is used, since it is
- * large.
+ * Opens the store that the settings name. S3's client is large, so the process loads it only if the
+ * settings name S3.
  */
 import { createHash } from "node:crypto";
 import { NatsObjectStore } from "#shared/nats/object-store.js";
@@ -14,11 +14,14 @@ export interface StoreTerms {
   readonly replicas: number;
   /** Of this process. */
   readonly name: string;
-  /** Of the deployment: two that share a NATS or a bucket of S3 keep their files apart. */
+  /**
+   * The deployment's. Because of it, two deployments that share a NATS or an S3 bucket keep their
+   * files apart.
+   */
   readonly secret: Buffer;
 }
 
-/** It connects when it is first used. */
+/** The store connects at its first use. */
 export function openStore({ url, nats, replicas, name, secret }: StoreTerms): ObjectStore {
   const place = parseFilesUrl(url) ?? "nats";
   const deployment = createHash("sha256").update("files").update(secret).digest("hex").slice(0, 12);

@@ -1,4 +1,4 @@
-/** OpenAI's `/v1/files`: what batches read, and what they write. */
+/** OpenAI's `/v1/files`: the input and output files of batches. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { fixedError } from "#shared/errors.js";
 import type { StoredFile } from "#shared/queue/files/files.js";
@@ -15,16 +15,19 @@ import { newFileId, type Files, type FileTerms } from "./files.js";
 import { Form } from "./form.js";
 
 const FIELDS = ["purpose", "expires_after[anchor]", "expires_after[seconds]"];
-/** The usual page, and the largest; OpenAI's are longer, and their `has_more` says the same. */
+/** The usual and the largest page. OpenAI's are larger, but `has_more` has the same meaning. */
 const USUAL_PAGE = 100;
 const MOST_PAGE = 1_000;
-/** Each holds up to half a MiB. A tenant may have half of them, so that others find some. */
+/**
+ * Most uploads and downloads at a time. Each holds up to half a MiB. A tenant may have half of the
+ * places, so that other tenants find some.
+ */
 const MOST_UPLOADS = 64;
 const MOST_DOWNLOADS = 256;
-/** OpenAI's bounds of `expires_after`. */
+/** OpenAI's bounds of `expires_after`, in seconds. */
 const EXPIRES_S = { least: 3_600, most: 2_592_000 };
 const MOST_NAME = 255;
-/** What a form has beside its file, generously. */
+/** A generous bound for the bytes of a form beside its file. */
 const FORM_BYTES = 65_536;
 
 export function addFileRoutes(router: Router, files: Files, tenantOf: TenantOf): void {
@@ -92,7 +95,7 @@ export function addFileRoutes(router: Router, files: Files, tenantOf: TenantOf):
 async function upload(files: Files, tenant: string, incoming: IncomingMessage): Promise<StoredFile> {
   const { headers } = incoming;
   if ((headers["content-encoding"] ?? "identity") !== "identity") throw new UnsupportedEncoding();
-  // What says how long it is needs not come before it is refused.
+  // A request that declares its length need not come as a whole before a refusal.
   const declared = Number(headers["content-length"] ?? 0);
   await files.needRoom(tenant, Math.max(declared - FORM_BYTES, 0));
   const form = new Form(incoming, FIELDS);
@@ -125,7 +128,7 @@ function readTerms(fields: ReadonlyMap<string, string>, name: string): FileTerms
   throw new ParameterError("expires_after[seconds]", `expires_after[seconds] must be from ${least} to ${most}`);
 }
 
-/** Writes the file's bytes as fast as the client reads them. */
+/** Writes the file's bytes as fast as the client reads. */
 async function answerWith(files: Files, file: StoredFile, outgoing: ServerResponse): Promise<Reply | undefined> {
   const headers = {
     "content-type": "application/octet-stream",
@@ -136,7 +139,7 @@ async function answerWith(files: Files, file: StoredFile, outgoing: ServerRespon
   if (outgoing.req.method === "HEAD") return { status: 200, headers, body: [] };
   const content = files.read(file);
   try {
-    // Whatever is refused is refused before the head.
+    // The first piece comes before the head, so that a refusal still sets the status.
     let { value: piece } = await content.next();
     outgoing.writeHead(200, headers);
     for (; piece !== undefined; { value: piece } = await content.next()) {
@@ -153,7 +156,7 @@ async function answerWith(files: Files, file: StoredFile, outgoing: ServerRespon
   return undefined;
 }
 
-/** Resolves when the client has read, or has gone. */
+/** Resolves when the client has read enough, or has gone. */
 function roomIn(outgoing: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
@@ -190,7 +193,9 @@ function readLimit(text: string | undefined): number {
   throw new ParameterError("limit", `limit must be an integer from 1 to ${10 * MOST_PAGE}, not '${text}'`);
 }
 
-/** How many may run at a time: of all, and half as many of a tenant. */
+/**
+ * Limits how many uploads or downloads run at a time: all together, and half as many of a tenant.
+ */
 class Slots {
   readonly #count: number;
   #taken = 0;
@@ -200,7 +205,10 @@ class Slots {
     this.#count = count;
   }
 
-  /** @throws InferenceError `unavailable` where as many run as may */
+  /**
+   * @returns a function that frees the slot
+   * @throws InferenceError `unavailable` if no slot is free
+   */
   take(tenant: string): () => void {
     const own = this.#ofTenants.get(tenant) ?? 0;
     if (this.#taken === this.#count || own >= this.#count / 2) throw fixedError("unavailable", "uploads");

@@ -1,6 +1,6 @@
 /**
- * Objects in S3, or in what speaks its protocol. Region, credentials and endpoint are found as
- * every program with Amazon's SDK finds them.
+ * Objects in S3, or in a store with S3's protocol. Amazon's SDK finds region, credentials and
+ * endpoint, as in every program.
  */
 import {
   AbortMultipartUploadCommand,
@@ -18,9 +18,9 @@ import {
 } from "@aws-sdk/client-s3";
 import { MissingObject, StoreFull, StoreUnavailable, type ObjectStore } from "#shared/object-store.js";
 
-/** S3 takes up to 10 000 parts, and none but the last of less than 5 MiB. */
+/** S3 takes up to 10 000 parts. Each part but the last must have at least 5 MiB. */
 const PART_BYTES = 8 * 1024 * 1024;
-/** What a reader is given at a time. */
+/** Most bytes that a reader gets at a time. */
 const PIECE_BYTES = 131_072;
 const REQUEST_MS = 30_000;
 
@@ -34,7 +34,7 @@ export class S3ObjectStore implements ObjectStore {
     this.#prefix = prefix;
     const { AWS_ENDPOINT_URL_S3: own, AWS_ENDPOINT_URL: all } = process.env;
     this.#client = new S3Client({
-      // A name before that of a server of one's own leads nowhere.
+      // The SDK would put the bucket into the host name, which only Amazon's own servers resolve.
       forcePathStyle: (own ?? all) !== undefined,
       requestHandler: { requestTimeout: REQUEST_MS, connectionTimeout: 5_000 },
     });
@@ -107,13 +107,14 @@ export class S3ObjectStore implements ObjectStore {
     return { Bucket: this.#bucket, Key: `${this.#prefix}/${name}` };
   }
 
-  /** The uploads of several parts that nobody has finished. */
+  /** The object's unfinished multipart uploads. */
   async #begun(prefix: string) {
     try {
       const list = new ListMultipartUploadsCommand({ Bucket: this.#bucket, Prefix: prefix });
       return (await this.#client.send(list)).Uploads ?? [];
     } catch (error) {
-      // Not every server knows this; those that do not have ways of their own to forget them.
+      // Not every server has this call. The other servers forget unfinished uploads in their own
+      // ways.
       if (error instanceof S3ServiceException && error.$metadata.httpStatusCode === 501) return [];
       throw failure(error);
     }
@@ -135,7 +136,7 @@ function failure(cause: unknown): Error {
     : new StoreUnavailable("S3 cannot be asked now", { cause });
 }
 
-/** Yields parts of one size, and the rest, which may be empty, last. */
+/** Yields parts of equal size, and the rest last. The rest may be empty. */
 async function* inParts(source: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
   let part = Buffer.allocUnsafeSlow(PART_BYTES);
   let filled = 0;

@@ -1,4 +1,4 @@
-/** The settings of files, which gateways and the jobs process must have alike. */
+/** The settings of files, which must be equal in gateways and jobs processes. */
 import { z } from "zod";
 
 const count = (usual: number) => z.coerce.number().int().positive().default(usual);
@@ -30,7 +30,7 @@ export const fileSettings = {
   BATON_FILE_TTL_MS: count(30 * DAY_MS).describe("how long a file lives for which its client says nothing else"),
 };
 
-/** @returns undefined for what names no store */
+/** @returns undefined if the URL names no store */
 export function parseFilesUrl(url: string): "nats" | { readonly bucket: string; readonly prefix: string } | undefined {
   if (url === "nats:") return "nats";
   const [, bucket, prefix = ""] =

@@ -1,6 +1,6 @@
 /**
- * In which buckets Redis takes requests now. One server takes them in all or in none; in a Cluster
- * each master has buckets of its own, and one may be away while the others are there.
+ * In which buckets Redis takes requests now. One server takes requests in all buckets or in none.
+ * In a Cluster each master has buckets of its own, and one may be away while the others are there.
  */
 import type { Logger } from "pino";
 import { writeRefusal } from "#shared/queue/admission/write-refusal.js";
@@ -9,12 +9,15 @@ import { dropIfSilent, masterFor, type RedisClient } from "#shared/redis/connect
 import { within } from "#shared/retry.js";
 import type { World } from "#shared/world.js";
 
-/** Buckets whose requests cannot be admitted now, and why. */
+/** Buckets whose requests Redis cannot admit now, and why. */
 export interface Unserved {
   readonly buckets: readonly number[];
-  /** In words, without what Redis said. */
+  /** In words, without the answer of Redis. */
   readonly reason: string;
-  /** What Redis said; undefined where it cannot be asked. The first word names the reason. */
+  /**
+   * The answer of Redis; undefined if the gateway cannot ask Redis. The first word names the
+   * reason.
+   */
   readonly said: string | undefined;
 }
 
@@ -27,7 +30,7 @@ export class BucketWatch {
   readonly #log: Logger;
   readonly #buckets: readonly number[];
   #unserved: readonly Unserved[] = [];
-  /** What the log was told last. */
+  /** The state in the last line of the log. */
   #told: readonly Unserved[] = [];
 
   constructor(redis: RedisClient, buckets: number, log: Logger, world: World) {
@@ -42,7 +45,7 @@ export class BucketWatch {
     return this.#unserved;
   }
 
-  /** Whether requests of some bucket can be admitted. */
+  /** Whether Redis can admit requests of some bucket. */
   get servesAny(): boolean {
     return countOf(this.#unserved) < this.#buckets.length;
   }
@@ -67,7 +70,7 @@ export class BucketWatch {
     return [...groups.values()];
   }
 
-  /** @returns undefined where Redis takes their requests */
+  /** @returns undefined if Redis takes requests of these buckets */
   async #ask(buckets: readonly number[]): Promise<Unserved | undefined> {
     const [first = 0] = buckets;
     const away: Unserved = { buckets, reason: "Redis cannot be reached there", said: undefined };
@@ -86,10 +89,10 @@ export class BucketWatch {
     }
   }
 
-  /** Logs a change only: as long as the same is away for the same reason, nothing is said again. */
+  /** Logs only a change: nothing as long as the same buckets are away for the same reason. */
   #tell(now: readonly Unserved[]): void {
     const [first] = now;
-    // Who loses the link to the only server, the connection's own listener logs.
+    // The connection's own listener logs that the link to the only server is cut.
     if (!this.#redis.isCluster && first !== undefined && first.said === undefined) return;
     const before = this.#told;
     if (textOf(before) === textOf(now)) return;

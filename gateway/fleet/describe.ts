@@ -1,6 +1,6 @@
 /**
- * The answer of `GET /v2/fleet`: the live workers with what they serve, and every served model with
- * what its lanes hold in Redis now.
+ * The answer of `GET /v2/fleet`: the live workers with their models, and every served model with
+ * the load of its lanes in Redis now.
  */
 import type { Announcement } from "#shared/contract/announcement.js";
 import { fixedError } from "#shared/errors.js";
@@ -22,17 +22,17 @@ export interface Described {
   readonly workers: readonly Announcement[];
   /** How many lanes each model version has. */
   readonly buckets: number;
-  /** Buckets of which Redis cannot be asked: what they hold is not counted. */
+  /** Buckets whose server cannot answer; their load is not in the sums. */
   readonly unserved: readonly Unserved[];
-  /** Whether Redis was noticed to have lost what it had acknowledged. */
+  /** Whether Redis has lost data that Redis had acknowledged. */
   readonly goneBack?: GoneBack | undefined;
-  /** What may lie in the queue. */
+  /** The limits of the queue. */
   readonly limits?: QueueLimits | undefined;
-  /** Who asks: the load of other tenants is not theirs to see. */
+  /** The tenant that asks. The answer leaves the load of other tenants out. */
   readonly tenant: string | undefined;
 }
 
-/** @throws InferenceError `unavailable` while Redis cannot be asked */
+/** @throws InferenceError `unavailable` while the gateway cannot ask Redis */
 export async function describeFleet(described: Described) {
   const { redis, workers, buckets, unserved, goneBack, limits } = described;
   try {
@@ -99,7 +99,7 @@ async function description(
   };
 }
 
-/** Whether the list of processes lies on a master of a Cluster that cannot be asked. */
+/** Whether the list of processes lies on a master of a Cluster that cannot answer. */
 function listIsAway(redis: RedisClient, unserved: readonly Unserved[]): boolean {
   if (!redis.isCluster) return false;
   const master = masterFor(redis, registryKeys.processes);
@@ -118,7 +118,7 @@ function describeDevice({ memory, ...device }: NonNullable<Announcement["device"
   return { ...device, ...(memory && { memory: { total_bytes: memory.total, used_bytes: memory.used } }) };
 }
 
-/** What lies in the queue, by model and of the tenant that asks, and what may. */
+/** The load of the queue by model and of the tenant that asks, and the limits. */
 async function describeQueue({ redis, buckets, unserved, tenant }: Described, limits: QueueLimits | undefined) {
   const away = new Set(unserved.flatMap((one) => one.buckets));
   const asked = Array.from({ length: buckets }, (_, bucket) => bucket).filter((bucket) => !away.has(bucket));
@@ -155,7 +155,7 @@ async function describeQueue({ redis, buckets, unserved, tenant }: Described, li
 }
 
 /**
- * Counts what one lane holds. `live` are the live sequences, and `dead` the requests set aside, of
+ * Counts the load of one lane. `live` are the live sequences, and `dead` the requests set aside, of
  * all versions of the model.
  */
 async function describeLane(redis: RedisClient, { ready, parked, live, dead }: ReturnType<typeof laneKeys>) {

@@ -1,7 +1,7 @@
 /**
- * Redis has gone back in time: what it had acknowledged is gone, as after a failover to a replica
- * that had not received it, or a restart from an older copy. Nothing can bring it back, so it is
- * said, in the log and in `GET /v2/fleet`.
+ * Redis has gone back in time: it has lost data that it had acknowledged, as after a failover to a
+ * replica that had not received the data, or a restart from an older copy. Nothing can bring the
+ * data back, so the log and `GET /v2/fleet` say so.
  */
 import type { Logger } from "pino";
 
@@ -16,8 +16,9 @@ export class GoneBack {
   }
 
   /**
-   * @param lost numbers of the last admission call that Redis had answered, and that it knows now
-   * @param bucket where it was noticed, in a Redis Cluster
+   * @param lost numbers of the last admission call that Redis had answered, and that Redis knows
+   * now
+   * @param bucket the bucket of that call, in a Redis Cluster
    */
   note({ acknowledged, last }: { readonly acknowledged: number; readonly last: number }, bucket?: number): void {
     this.#times++;
@@ -26,7 +27,7 @@ export class GoneBack {
     this.#log.error({ bucket, acknowledged, last }, `redis has gone back in time: ${WHAT}`);
   }
 
-  /** What `GET /v2/fleet` shows; undefined where this gateway has noticed nothing. */
+  /** The part of `GET /v2/fleet`; undefined if this gateway has noticed no loss. */
   describe() {
     if (this.#times === 0) return undefined;
     const error = `Redis has gone back in time: ${WHAT}`;

@@ -1,34 +1,34 @@
 /**
- * Which models the fleet serves, worked out from what its workers announced. The gateway has no
- * copy of the model repository.
+ * Which models the fleet serves, worked out from the announcements of its workers. The gateway has
+ * no copy of the model repository.
  */
 import type { Announcement, ServedModel } from "#shared/contract/announcement.js";
 import { InferenceError } from "#shared/errors.js";
 import { pinOf, pinText, type Pin } from "#shared/queue/address.js";
 
-/** A model that cannot be served, or not as announced. */
+/** A model that no worker can serve, or that workers serve otherwise than announced. */
 interface FailedModel {
   readonly name: string;
-  /** Undefined where no version could be read at all. */
+  /** Undefined if no worker could read any version. */
   readonly version?: string | undefined;
   readonly reason: string;
 }
 
 export interface ModelDirectory {
   /**
-   * Finds the version that is asked for, otherwise the latest. A model whose workers have all gone
-   * lately is found too: its requests queue until one is back.
+   * Finds the named version, otherwise the latest. Also finds a model whose workers have all gone
+   * lately: its requests queue until a worker is back.
    * @throws InferenceError in Triton's words
    */
   find(name: string, version?: string): ServedModel;
   /**
-   * Finds what sequences that began with it go on with.
-   * @returns undefined where no worker of lately served it
+   * Finds the model for the next steps of sequences that began with this pin.
+   * @returns undefined if no worker has served the pin lately
    */
   pinned(name: string, pin: Pin): ServedModel | undefined;
   /**
-   * Finds what a sequence may go on with whose own version, or files, nobody serves any more: the
-   * latest version that says that it takes the states of that one.
+   * Finds a model for a sequence whose own version, or files, no worker serves any more: the latest
+   * version that says that it takes the states of the sequence's version.
    */
   heir(name: string, pin: Pin): ServedModel | undefined;
   /**
@@ -37,25 +37,26 @@ export interface ModelDirectory {
    */
   others(model: ServedModel): readonly ServedModel[];
   /**
-   * How many requests of it its workers have at once, all together; of one worker where none lives.
-   * @returns undefined where some worker does not say so
+   * How many requests of a model all its workers together hold at once; one worker's number if none
+   * lives.
+   * @returns undefined if some worker does not say so
    */
   takenAtOnce(model: ServedModel): number | undefined;
-  /** Whether a live worker serves it. */
+  /** Whether a live worker serves the model. */
   isServed(model: ServedModel): boolean;
   /** Every version of every model that a worker serves, sorted by name and then version. */
   all(): readonly ServedModel[];
   /**
-   * What no worker could load, and models that workers disagree about; the latter are served all
-   * the same.
+   * Models that no worker could load, and models that workers disagree about. Workers still serve
+   * the latter.
    */
   failed(): readonly FailedModel[];
 }
 
 /**
- * @param announcements those of live workers
- * @param lapsed those of workers that have gone lately
- * @param missed those of them that did not leave by themselves, so that they may be back soon
+ * @param announcements of live workers
+ * @param lapsed of workers that have gone lately
+ * @param missed the lapsed workers that did not leave by themselves, so that they may be back soon
  */
 export function directoryOf(
   announcements: readonly Announcement[],
@@ -94,7 +95,7 @@ function takesStatesOf({ sequence }: ServedModel, version: string): boolean {
 
 const pinnedName = (model: ServedModel): string => `${model.name}/${pinText(pinOf(model))}`;
 
-/** What the workers of each model have at once; undefined where one of them does not say. */
+/** How many requests all workers of each model hold at once; undefined if a worker does not say. */
 function takenTogether(announcements: readonly Announcement[]): ReadonlyMap<string, number | undefined> {
   const sums = new Map<string, number | undefined>();
   for (const model of announcements.flatMap(({ models }) => models)) {
@@ -106,9 +107,9 @@ function takenTogether(announcements: readonly Announcement[]): ReadonlyMap<stri
 }
 
 /**
- * All that sequences may go on with: by the name of the model, and the pin. What was served by
- * workers that left is retired, unless nobody serves the model now: its only worker may just be
- * started anew.
+ * All models for the next steps of sequences, by the name of the model, and the pin. A model of
+ * workers that left is retired, unless no worker serves the model now: the only worker may just
+ * restart.
  */
 function byPin(
   announcements: readonly Announcement[],
@@ -145,16 +146,16 @@ function byNameAndVersion(
   return byName;
 }
 
-/** One of the models that workers serve under the same name and version. */
+/** A model that workers serve under a name and version, perhaps beside others. */
 interface Offer {
   readonly model: ServedModel;
-  /** How many workers serve it. */
+  /** How many workers serve this model. */
   workers: number;
 }
 
 /**
- * Groups by name and version, then by digest. A model's name holds no slash, so the two cannot run
- * together.
+ * Groups by name and version, then by digest. A model's name holds no slash, so name and version
+ * cannot run together.
  */
 function groupOffers(announcements: readonly Announcement[]): Map<string, Map<string, Offer>> {
   const groups = new Map<string, Map<string, Offer>>();
@@ -170,8 +171,8 @@ function groupOffers(announcements: readonly Announcement[]): Map<string, Map<st
 }
 
 /**
- * Chooses what most workers serve. Ties go to the smaller digest, so that all gateways choose
- * alike.
+ * Chooses the model that most workers serve. Ties go to the smaller digest, so that all gateways
+ * choose alike.
  */
 function prevailing(offers: ReadonlyMap<string, Offer>): ServedModel {
   const prevails = (a: Offer, b: Offer) =>
@@ -188,7 +189,7 @@ function conflict({ name, version, digest }: ServedModel, offers: ReadonlyMap<st
   };
 }
 
-/** What some worker could not load and no worker serves. */
+/** Models that some worker could not load and no worker serves. */
 function failedEverywhere(
   announcements: readonly Announcement[],
   byName: ReadonlyMap<string, readonly ServedModel[]>,

@@ -1,9 +1,9 @@
 /**
- * What the fleet is right now: its workers and the models that they serve, and whether Redis takes
- * requests at all. Redis is asked four times a second for the fleet's version, with one plain
- * command, and only where that is another one is the fleet read again: with many workers and many
- * gateways, more would cost too much. At least once a second it is also asked who is late, and
- * whether it takes writes; four times a second as long as something is amiss.
+ * The present fleet: workers and their models, and whether Redis takes requests at all. Four times
+ * a second the gateway asks Redis for the fleet's version, with one plain command. Only a new
+ * version makes the gateway read the fleet again, because with many workers and many gateways more
+ * would cost too much. At least once a second the gateway also asks which workers are late, and
+ * whether Redis takes writes; four times a second while something is amiss.
  */
 import type { Logger } from "pino";
 import type { Pin } from "#shared/queue/address.js";
@@ -23,26 +23,27 @@ import { directoryOf, type ModelDirectory } from "./models.js";
 
 const EVERY_MS = 250;
 /**
- * Of so many looks in a calm fleet, all but one ask for the version alone. With the pauses between
- * them and their round trips they take less than the second within which readiness follows.
+ * Of this many looks in a calm fleet, all but one ask for the version alone. With the pauses
+ * between them and their round trips they take less than the second within which readiness follows.
  */
 const WHOLE_EVERY = 3;
-/** Until the first look has reached Redis, it is tried again after this pause. */
+/** Pause between tries until the first look has reached Redis, in ms. */
 const FIRST_LOOK_PAUSE_MS = 50;
 /**
- * A worker that nobody has declared dead counts as live until it has been late at all looks of so
- * long: while Redis is away no worker can be heard of, and after a restart it knows old beats only.
+ * A worker that is not yet declared dead counts as live until it has been late at all looks of this
+ * time, in ms. While Redis is away no worker can reach it, and after a restart Redis knows old
+ * beats only.
  */
 const LATE_MS = 1_000;
 
-/** What the HTTP paths see of the fleet. */
+/** The part of the fleet that HTTP paths see. */
 export interface Fleet {
-  /** The models of live workers, and of those that have gone lately: requests for them queue. */
+  /** The models of live workers, and of workers that have gone lately: requests for these queue. */
   readonly directory: ModelDirectory;
   /**
-   * Gives what `GET /v2/fleet` shows.
-   * @param tenant who asks; undefined for who says none
-   * @throws InferenceError `unavailable` while Redis cannot be asked
+   * Gives the answer of `GET /v2/fleet`.
+   * @param tenant the tenant that asks; undefined for a caller without a tenant
+   * @throws InferenceError `unavailable` while the gateway cannot ask Redis
    */
   describe(tenant: string | undefined): Promise<unknown>;
 }
@@ -52,11 +53,11 @@ export interface FleetSettings {
   /** How many lanes each model version has. */
   readonly buckets: number;
   readonly log: Logger;
-  /** Is called when a worker counts as living no longer: it is gone, or cut off. */
+  /** Called when a worker stops counting as live: it is gone, or cut off. */
   readonly onGone?: () => void;
-  /** What `GET /v2/fleet` says of a Redis that has lost what it had acknowledged. */
+  /** For `GET /v2/fleet`: losses of data that Redis had acknowledged. */
   readonly goneBack?: GoneBack;
-  /** What `GET /v2/fleet` says may lie in the queue. */
+  /** For `GET /v2/fleet`: the limits of the queue. */
   readonly limits?: QueueLimits;
   readonly world?: World;
 }
@@ -64,23 +65,23 @@ export interface FleetSettings {
 /** A view of the fleet that keeps itself current until its signal aborts. */
 export class FleetWatch implements Fleet {
   readonly #settings: FleetSettings;
-  /** An announcement never changes within a worker's boot, so each is fetched once. */
+  /** An announcement never changes within a worker's boot, so the watch fetches each once. */
   #known: ReadonlyMap<string, Announcement> = new Map<string, Announcement>();
-  /** Who is in the fleet, as of the version that was read last; undefined before the first look. */
+  /** The members of the fleet, as of the last version read; undefined before the first look. */
   #members: (Members & { readonly version: string }) | undefined;
   /** Since when each late worker has been late at every look, on `performance.now()`'s clock. */
   #lateSince: ReadonlyMap<string, number> = new Map<string, number>();
   /** Live workers as of the last look. */
   #workers: readonly Announcement[] = [];
-  /** Workers that have gone lately: what they served is still known, and requests for it queue. */
+  /** Workers that have gone lately: their models are still known, and requests for these queue. */
   #lapsed: readonly Announcement[] = [];
   /** Made from the two lists, and made again only when one of them changes. */
   #directory: ModelDirectory = directoryOf([]);
   /** Whether the last look has reached the server that has the registry. */
   #reachable = false;
-  /** How many looks there have been since one that asked for more than the version. */
+  /** How many looks have asked for the version alone since the last whole look. */
   #brief = 0;
-  /** Whether the last of those looks found Redis there and taking writes, and nobody late. */
+  /** Whether the last whole look found Redis there and taking writes, and no worker late. */
   #isCalm = false;
   readonly #buckets: BucketWatch;
   readonly #world: World;
@@ -92,8 +93,8 @@ export class FleetWatch implements Fleet {
   }
 
   /**
-   * Resolves after the first look that reached Redis, since a gateway that knows no fleet yet would
-   * call every model unknown. Then goes on looking until `signal` aborts.
+   * Resolves after the first look that reached Redis, because a gateway that knows no fleet yet
+   * would call every model unknown. Then continues to look until `signal` aborts.
    */
   static async start(settings: FleetSettings, signal: AbortSignal): Promise<FleetWatch> {
     const watch = new FleetWatch(settings);
@@ -111,17 +112,17 @@ export class FleetWatch implements Fleet {
     return this.#directory;
   }
 
-  /** @returns undefined where no worker has served it lately */
+  /** @returns undefined if no worker has served this pin lately */
   pinned(model: string, pin: Pin): ServedModel | undefined {
     return this.#directory.pinned(model, pin);
   }
 
-  /** @returns undefined where no version that is served takes the states of this one */
+  /** @returns undefined if no served version takes the states of this pin */
   heir(model: string, pin: Pin): ServedModel | undefined {
     return this.#directory.heir(model, pin);
   }
 
-  /** What all workers of a model have at once; undefined where one of them does not say. */
+  /** How many requests all workers of a model hold at once; undefined if one does not say. */
   takenAtOnce(model: ServedModel): number | undefined {
     return this.#directory.takenAtOnce(model);
   }
@@ -144,10 +145,10 @@ export class FleetWatch implements Fleet {
   }
 
   /**
-   * False while Redis cannot be asked, or refuses writes: nothing can be admitted then. In a
-   * Cluster it is true while some master takes requests: where one is being replaced, every gateway
-   * is equally without it, and goes on with the fleet that it knows. `describe` and the log say
-   * which buckets are not served.
+   * False while the gateway cannot ask Redis, or Redis refuses writes: then Redis admits nothing.
+   * In a Cluster true while some master takes requests: while a master is being replaced, all
+   * gateways are without that master, and continue with the fleet that they know. `describe` and
+   * the log say which buckets have no server.
    */
   get canAdmit(): boolean {
     const knowsFleet = this.#settings.redis.isCluster ? this.#members !== undefined : this.#reachable;
@@ -156,7 +157,7 @@ export class FleetWatch implements Fleet {
 
   /**
    * Whether the model is a generator, so that its requests are streams.
-   * @returns undefined where nobody serves the model any more
+   * @returns undefined if no worker serves the model any more
    */
   isGenerator(model: string): boolean | undefined {
     try {
@@ -181,7 +182,7 @@ export class FleetWatch implements Fleet {
     this.#isCalm = this.#reachable && this.#lateSince.size === 0 && this.#buckets.unserved.length === 0;
   }
 
-  /** Whoever does not answer in time is asked for the whole, which tells what is amiss. */
+  /** If the version does not come in time, a whole look follows, which finds the fault. */
   async #isUnchanged(): Promise<boolean> {
     const { redis } = this.#settings;
     const asked = readVersion(redis);
@@ -220,11 +221,11 @@ export class FleetWatch implements Fleet {
         return one === undefined ? [] : [[name, one] as const];
       }),
     );
-    // What changes while this is read has a newer version, which the next look finds.
+    // A change during these reads has a newer version, which the next look finds.
     this.#members = { ...members, version };
   }
 
-  /** Tells the live workers from those that have gone lately, and forgets the others. */
+  /** Tells the live workers from workers that have gone lately, and forgets all others. */
   #judge({ redisNow, late }: FleetState): void {
     const now = this.#world.now();
     this.#lateSince = new Map([...late.keys()].map((name) => [name, this.#lateSince.get(name) ?? now]));
@@ -249,7 +250,8 @@ export class FleetWatch implements Fleet {
 }
 
 /**
- * Whether two lists hold the very same announcements: each is parsed once, so identity is enough.
+ * Whether two lists hold the very same announcements. The watch parses each announcement once, so
+ * identity is enough.
  */
 function areSame(before: readonly Announcement[], now: readonly Announcement[]): boolean {
   return now.length === before.length && now.every((one, i) => one === before[i]);

@@ -1,4 +1,4 @@
-/** Which sampling parameters a client may send, and which refusal it reads for the others. */
+/** Which sampling parameters a client may send, and the refusal of the others. */
 import { describe, expect, it } from "vitest";
 import { samplingSpec } from "#shared/contract/generation.js";
 import type { JsonObject } from "#shared/json/parse.js";

@@ -1,7 +1,7 @@
 /**
- * Which process runs which batch, as jobs of BullMQ: one for each batch that is open. The record of
- * a batch is the truth. All open ones are looked through at an interval, and one whose job is gone
- * gets another; two runs of one batch do no harm, since the later one ends the earlier.
+ * Chooses which process runs which batch, with one BullMQ job for each open batch. The record of a
+ * batch is the truth. Each process regularly reads all open batches, and adds a new job for a batch
+ * whose job is lost. Two runs of one batch do no harm, because the later run ends the earlier.
  */
 import { DelayedError, type ConnectionOptions, type Job, type Queue } from "bullmq";
 import type { Logger } from "pino";
@@ -16,32 +16,37 @@ import { WorkQueue } from "./work-queue.js";
 
 export interface BatchQueueSettings extends Omit<RunSettings, "lines" | "held" | "validations" | "mostLines"> {
   readonly redis: RedisClient;
-  /** As BullMQ wants it (`connectForQueue`). */
+  /** From `connectForQueue`. */
   readonly connection: ConnectionOptions;
-  /** Requests of a model that may wait or run. */
+  /** Most requests of a model that may wait or run. */
   readonly queueLimit: number;
   readonly log: Logger;
 }
 
 const QUEUE = "batches";
-/** Batches that a process runs at a time: of all, and of a tenant. */
+/** Batches that a process runs at a time: in all, and of one tenant. */
 const AT_ONCE = { all: 32, tenant: 4 };
-/** Lines under way in a process, however many workers there are: each has a promise and a body. */
+/**
+ * Lines under way in a process, with any number of workers, because each line has a promise and a
+ * body.
+ */
 const MOST_LINES = 512;
-/** Of what a model may have in the queue, what is left is for those whose clients wait. */
+/** Share of a model's queue that lines may fill. The rest is for requests whose clients wait. */
 const SHARE = 0.9;
-/** A process that does not renew the lock of a batch for this long has lost it. */
+/** A process that does not renew the lock of a batch for this long loses the batch. */
 const LOCK_MS = 10_000;
-/** Jobs that one call to BullMQ adds. */
+/** Jobs that one call adds to BullMQ. */
 const AT_A_CALL = 500;
-/** A new batch is noticed so soon. */
+/** A process notices a new batch within this time. */
 const LOOK_EVERY_MS = 1_000;
-/** After this time a batch whose job is gone gets another one. */
+/**
+ * A process adds the job of an open batch again after this time, in case BullMQ has lost the job.
+ */
 const ADD_EVERY_MS = 5_000;
 /**
- * How long a batch is believed to take, in ms. So of a tenant's batches that wait for a slot, about
- * one a second looks again. Most take longer; but another process may have a slot free meanwhile,
- * and this one does not hear of it.
+ * The estimated time of a batch, in ms. With this estimate, about one a second of a tenant's
+ * waiting batches looks for a slot again. Most batches take longer. But another process may have a
+ * free slot meanwhile, and this process does not learn that.
  */
 const USUAL_MS = 4_000;
 
@@ -51,9 +56,9 @@ export class BatchQueue {
   readonly #slots = new Slots(AT_ONCE.tenant, { usualMs: USUAL_MS });
   readonly #closing = new AbortController();
   readonly #looking: Promise<void>;
-  /** When this process has last added each job, on `performance.now()`'s clock. */
+  /** When this process last added each job, by `performance.now()`. */
   #added = new Map<string, number>();
-  /** Batches whose last run here has failed, so that each tells of it once. */
+  /** Batches whose last run here has failed, so that the process warns of each batch once. */
   readonly #failing = new Set<string>();
 
   constructor(settings: BatchQueueSettings) {
@@ -77,7 +82,7 @@ export class BatchQueue {
     this.#looking = this.#look();
   }
 
-  /** For people who look. */
+  /** For Bull Board. */
   get queue(): Queue {
     return this.#work.queue;
   }
@@ -86,7 +91,7 @@ export class BatchQueue {
     return this.#work.whenReady();
   }
 
-  /** Begins no further line, keeps what has ended, and leaves the rest to other processes. */
+  /** Begins no further line, stores the ended lines, and leaves the rest to other processes. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#looking;
@@ -114,7 +119,7 @@ export class BatchQueue {
     const due = open.filter(({ id }) => now - (this.#added.get(id) ?? 0) >= ADD_EVERY_MS);
     for (let from = 0; from < due.length; from += AT_A_CALL) {
       const part = due.slice(from, from + AT_A_CALL);
-      // A job that is there is not added a second time.
+      // BullMQ ignores a job that it has already.
       await this.#work.queue.addBulk(part.map((data) => ({ name: "run", data, opts: { jobId: data.id } })));
       for (const { id } of part) this.#added.set(id, now);
     }
@@ -142,7 +147,7 @@ export class BatchQueue {
     if (signal.aborted) await this.#postpone(job, token, 0);
   }
 
-  /** A batch that waits for a slot need not wait for as long as it was told. */
+  /** Lets the next waiting batch try now, before its time. */
   async #callNext(tenant: string): Promise<void> {
     const id = this.#slots.next(tenant);
     if (id === undefined) return;
@@ -150,7 +155,7 @@ export class BatchQueue {
       const job = await this.#work.queue.getJob(id);
       await job?.promote();
     } catch {
-      // It has come by itself, or will.
+      // The job has started at its time, or will.
     }
   }
 

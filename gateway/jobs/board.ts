@@ -1,8 +1,8 @@
 /**
- * Bull Board: what lies in the queues of BullMQ, as a page for operators. It is served on a port of
- * its own, off by default, and only to who has the token. Operators may attempt again, attempt now,
- * pause and resume. Nothing may be added, changed or removed here: what is known of a delivery is
- * in its record, of which its job in the queue is only the alarm clock (decision 31).
+ * Bull Board: a page that shows the BullMQ queues to operators. The board has its own port, is off
+ * by default, and needs the token. Operators may retry jobs, run jobs now, pause and resume. They
+ * may not add, change or remove jobs: the state of a delivery is in its record, and its job in the
+ * queue is only an alarm clock (decision 31).
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { createBullBoard } from "@bull-board/api";
@@ -18,27 +18,27 @@ import type { GatewayEnv, Log } from "../http/router.js";
 import { startServer, type RunningServer } from "../server.js";
 
 export interface BoardSettings {
-  /** 0 takes any free one. */
+  /** 0 takes any free port. */
   readonly port: number;
   readonly host: string;
-  /** Asked for as the password, beside any user name. */
+  /** The password of the board, with any user name. */
   readonly token: string;
-  /** All queues that there are. */
+  /** All queues of the process. */
   readonly queues: readonly Queue[];
   readonly log: Log;
 }
 
-/** Pages of other origins may do nothing here, those of this machine neither. */
+/** Pages of other origins may send no requests here, not even pages of this machine. */
 const browsers: BrowserRules = { hosts: [], origins: [] };
-/** Few people look at it, each with few connections. */
+/** Most connections. Few people use the board, each with few connections. */
 const CONNECTIONS = 64;
-/** What may be asked for beside looking, by the path below `/api/queues`. */
+/** Allowed requests other than reads, by the path below `/api/queues`. */
 const allowed = [
   /^\/(?:pause|resume)$/,
   /^\/[^/]+\/(?:pause|resume|promote|retry\/failed)$/,
   /^\/[^/]+\/(?:[^/]+|job-schedulers\/[^/]+)\/(?:retry|promote|run)$/,
 ];
-/** The page brings styles of its own, and asks for fonts elsewhere, which it does without. */
+/** The page has inline styles. It asks other hosts for fonts, which these headers refuse. */
 const headers = {
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; " +
@@ -76,14 +76,14 @@ export function startBoard({ port, host, token, queues, log }: BoardSettings): P
   return startServer(Object.assign(app, { direct: () => false }), { port, host, log, browsers, limits });
 }
 
-/** Whether who has the token may ask for this. */
+/** Whether a caller with the token may send this request. */
 export function mayAsk(method: string, path: string): boolean {
   if (method === "GET" || method === "HEAD") return true;
   const below = /^\/api\/queues(\/.*)$/.exec(path)?.[1];
   return method === "PUT" && below !== undefined && allowed.some((form) => form.test(below));
 }
 
-/** Digests are of one length, so comparing them takes one time. */
+/** All digests have one length, so every comparison takes the same time. */
 function digest(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }

@@ -7,9 +7,9 @@ import { admissionSettings, holdsTwoBodies } from "../config.js";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
-/** The waits of Svix, who wrote Standard Webhooks: ten attempts within three days. */
+/** The waits of Svix, the author of Standard Webhooks: ten attempts within three days. */
 const RETRIES_MS = [5_000, 5 * MINUTE, 30 * MINUTE, ...[2, 5, 10, 14, 20, 24].map((hours) => hours * HOUR)];
-/** Of the token that opens the board, in characters: nobody is to find it by trying. */
+/** Least length of the board's token, in characters, so that an attacker cannot guess the token. */
 const LEAST_TOKEN = 16;
 const LONGEST_WAIT_MS = 7 * 24 * HOUR;
 
@@ -81,7 +81,7 @@ export function jobsConfig(env: NodeJS.ProcessEnv): JobsConfig {
   return parseSettings(jobsSettings, env);
 }
 
-/** @returns undefined for what is no list of waits */
+/** @returns undefined if the text is not a list of waits */
 export function parseWaits(text: string): readonly number[] | undefined {
   const waits = text.split(",").map((wait) => (/^\s*\d{1,9}\s*$/.test(wait) ? Number(wait) : Number.NaN));
   return waits.every((wait) => wait <= LONGEST_WAIT_MS) ? waits : undefined;

@@ -1,7 +1,7 @@
 /**
- * The runs of deliveries, as jobs of BullMQ: one for each run, which waits there for its next
- * attempt. Processors never compute; they send, and wait. One that lost its lock, or its process,
- * is run again by another one, and the receiver knows the message by its id.
+ * The runs of deliveries, as BullMQ jobs: one for each run, which waits there for its next attempt.
+ * The processors send and wait, and never compute. If a run loses its lock or its process, another
+ * process makes the run again. The receiver recognizes the message by its id.
  */
 import { DelayedError, type ConnectionOptions, type Job, type Queue } from "bullmq";
 import type { Logger } from "pino";
@@ -23,7 +23,7 @@ import { WorkQueue } from "./work-queue.js";
 
 export interface DeliveriesSettings {
   readonly redis: RedisClient;
-  /** As BullMQ wants it (`connectForQueue`). */
+  /** From `connectForQueue`. */
   readonly connection: ConnectionOptions;
   readonly webhooks: Webhooks;
   readonly box: SecretBox;
@@ -37,13 +37,16 @@ export interface DeliveriesSettings {
 
 const QUEUE = "deliveries";
 /**
- * Attempts at a time: of all, of a tenant, at a host, and at an endpoint of it. Many jobs may name
- * an endpoint of their own at one host.
+ * Attempts at a time: in all, for a tenant, at a host, and at one of the host's endpoints. Many
+ * jobs may name their own endpoints at one host.
  */
 const AT_ONCE = { all: 400, tenant: 100, host: 16, endpoint: 4 };
-/** What these errors name has kept a slot for long without an answer. */
+/** Errors after which an attempt counts as hung: it has held a slot for long without an answer. */
 const HANGING: readonly (string | null)[] = ["timeout", "connect_timeout"];
-/** A run that is called may be on its way still to where it waits. */
+/**
+ * How often, and after which pauses in ms, the process calls a run that may not yet be in the queue
+ * again.
+ */
 const CALLS = 5;
 const CALL_AGAIN_MS = 100;
 
@@ -68,7 +71,7 @@ export class Deliveries {
     });
   }
 
-  /** For people who look. */
+  /** For Bull Board. */
   get queue(): Queue {
     return this.#work.queue;
   }
@@ -77,7 +80,7 @@ export class Deliveries {
     return this.#work.whenReady();
   }
 
-  /** Adds a run, unless it is there. */
+  /** Adds a run, unless BullMQ has the run already. */
   async add(run: DeliveryRun): Promise<void> {
     await this.#work.queue.add("deliver", run, {
       jobId: nameOf(run),
@@ -85,14 +88,14 @@ export class Deliveries {
   }
 
   /**
-   * Removes a run that nobody has to make any more. One that is under way ends by itself, and one
-   * that is left behind does when it is due.
+   * Removes a run that no process has to make any more. A run under way ends by itself. A run that
+   * was left behind ends when it is due.
    */
   async remove(run: DeliveryRun): Promise<void> {
     await this.#work.queue.remove(nameOf(run));
   }
 
-  /** Looks for runs that nobody would make, or only much too late, until `signal` aborts. */
+  /** Looks for runs that no process would make, or only much too late, until `signal` aborts. */
   lookForLeft(signal: AbortSignal): Promise<void> {
     const { redis, log } = this.#settings;
     const slots = Object.values(this.#slots);
@@ -108,7 +111,7 @@ export class Deliveries {
     );
   }
 
-  /** Takes no more, and waits until the attempts under way have ended. */
+  /** Takes no further run, and waits until the attempts under way have ended. */
   async close(): Promise<void> {
     await this.#work.close();
   }
@@ -117,7 +120,7 @@ export class Deliveries {
     const { redis, webhooks } = this.#settings;
     const run = job.data;
     const delivery = await readDelivery(redis, run.tenant, run.message);
-    // It has passed, or a replay came after this run.
+    // The delivery has expired or ended, or a replay has replaced this run.
     if (delivery === undefined || delivery.run !== run.run || delivery.state !== "pending") return;
     const webhook = isOfJob(delivery)
       ? webhookOfDelivery(run.tenant, delivery)
@@ -166,7 +169,7 @@ export class Deliveries {
     return sender.send(webhook.url, headers, body);
   }
 
-  /** A receiver that is gone is sent nothing more, unless its URL was changed meanwhile. */
+  /** Disables the webhook of a receiver that is gone, unless its URL has changed meanwhile. */
   async #disable({ tenant, id, url }: Webhook): Promise<void> {
     await this.#settings.webhooks
       .change(tenant, id, (one) => (one.url === url ? { ...one, enabled: false, disabledReason: "gone" } : one))
@@ -204,17 +207,17 @@ export class Deliveries {
     }
   }
 
-  /** A run that waits for a slot need not wait for as long as it was told. */
+  /** Lets the next waiting run try now, before its time. */
   async #callNext(slots: Slots, name: string): Promise<void> {
     for (let run = slots.next(name); run !== undefined; run = slots.next(name)) {
       for (let tries = 0; tries < CALLS; tries++) {
         try {
           const job = await this.#work.queue.getJob(run);
-          // Another process may have made it.
+          // Another process may have made the run.
           if (job === undefined) break;
           return await job.promote();
         } catch {
-          // It has come by itself, or is about to be put where it waits.
+          // The run has started at its time, or BullMQ does not have it among the delayed jobs yet.
           await delay(CALL_AGAIN_MS);
         }
       }

@@ -1,8 +1,8 @@
 /**
- * Timers of jobs that are to be queued later, as delayed jobs of BullMQ: one for each run of a job.
- * They only say when to look. That a job is due, and that it is queued once, is known where its
- * record is; a timer that is lost, or that fires twice, does no harm. Its processor computes
- * nothing: it queues the job and returns.
+ * Timers of jobs that wait for their time, as delayed BullMQ jobs: one for each run of a job. A
+ * timer only says when to look. The job's record says that the job is due, and ensures that a
+ * process queues the job once. So a lost timer, or a timer that fires twice, does no harm. The
+ * processor computes nothing: it queues the job and returns.
  */
 import { DelayedError, type ConnectionOptions, type Job, type Queue } from "bullmq";
 import type { Logger } from "pino";
@@ -19,13 +19,13 @@ import { WorkQueue } from "./work-queue.js";
 export interface DueTimersSettings {
   readonly redis: RedisClient;
   readonly buckets: number;
-  /** As BullMQ wants it (`connectForQueue`). */
+  /** From `connectForQueue`. */
   readonly connection: ConnectionOptions;
   readonly run: RunDue;
   readonly log: Logger;
 }
 
-/** What a timer holds: the address of the job, in short. */
+/** The data of a timer: the address of the job, in short. */
 interface Timer {
   readonly bucket: number;
   readonly model: string;
@@ -35,13 +35,13 @@ interface Timer {
 const QUEUE = "due";
 /** Jobs that a process queues at a time. */
 const AT_ONCE = 64;
-/** At this interval it is asked which jobs should have been queued some time ago. */
+/** Interval at which the process looks for jobs whose due time has passed, in ms. */
 const LOOK_EVERY_MS = 5_000;
-/** Where there were more than one look takes, the next one follows after this. */
+/** Pause before the next look, in ms, if a look was full. */
 const LOOK_ON_MS = 1_000;
-/** A timer that is there has fired within this time. */
+/** A job that is late by more than this, in ms, has lost its timer. */
 const LATE_MS = 2_000;
-/** Jobs of one look at one key. */
+/** Most jobs of one look at one key. */
 const PAGE = 500;
 
 export class DueTimers {
@@ -60,7 +60,7 @@ export class DueTimers {
     });
   }
 
-  /** For people who look. */
+  /** For Bull Board. */
   get queue(): Queue {
     return this.#work.queue;
   }
@@ -69,11 +69,14 @@ export class DueTimers {
     return this.#work.whenReady();
   }
 
-  /** Sets the timer of a job that waits, unless it is set; takes it back where the job does not. */
+  /**
+   * Sets the timer of a job that waits, unless it is set. Removes the timer of a job that does not
+   * wait.
+   */
   async set(due: DueJob): Promise<void> {
     const inMs = await readDue(this.#settings.redis, due);
     if (inMs === undefined) {
-      // One that fires now finds nothing to do.
+      // A timer that fires now finds nothing to do.
       await this.#work.queue.remove(nameOf(due));
       return;
     }
@@ -85,7 +88,7 @@ export class DueTimers {
     });
   }
 
-  /** Looks now and then for jobs whose timers were lost, until `signal` aborts. */
+  /** Looks regularly for jobs whose timers are lost, until `signal` aborts. */
   async watch(signal: AbortSignal): Promise<void> {
     const { redis, buckets, log } = this.#settings;
     for (let restMs = LOOK_EVERY_MS; !signal.aborted;) {
@@ -102,7 +105,7 @@ export class DueTimers {
     }
   }
 
-  /** Takes no more, and waits until those that fire now are done. */
+  /** Takes no further timer, and waits until the running timers have ended. */
   async close(): Promise<void> {
     await this.#work.close();
   }

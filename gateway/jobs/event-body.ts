@@ -1,4 +1,7 @@
-/** What is sent of an event: the same bytes at every attempt, since they are signed. */
+/**
+ * Makes the body of an event: the same bytes for every attempt, because the signature covers the
+ * bytes.
+ */
 import { z } from "zod";
 import { decodeCorrelationId } from "#shared/contract/sequence.js";
 import { printJson } from "#shared/json/print.js";
@@ -9,17 +12,17 @@ import type { ToldJob } from "../job-paths/view.js";
 import { parseTarget, type Target } from "../webhooks/target.js";
 import { UnreadableError } from "../webhooks/webhook.js";
 
-/** What events.lua notes of a sequence. */
+/** The facts that events.lua notes about a sequence. */
 const expired = z.object({
   model: z.string(),
   version: z.string(),
   sequence: z.string(),
   steps: z.number(),
-  /** Redis ms; absent where the script did not know it. */
+  /** Redis ms; absent if the script did not know the time. */
   last: z.string().optional(),
 });
 
-/** Says how a job stood when something happened to it, as its tenant reads it. */
+/** Renders a job's state at an event, as its tenant reads the job. */
 export interface JobTeller {
   toldOf(job: RequestAddress, noted: NotedJob): Promise<ToldJob>;
 }
@@ -27,9 +30,9 @@ export interface JobTeller {
 interface Told {
   /** JSON. */
   readonly data: string;
-  /** The id of the job that it tells of, or "". */
+  /** The id of the event's job, or "". */
   readonly job: string;
-  /** A webhook of the job's own that wants it. */
+  /** The job's own webhook; absent if the job has none that wants the event. */
   readonly own?: Target | undefined;
 }
 
@@ -44,7 +47,7 @@ function toldOfSequence(facts: unknown): Told {
   const data = {
     model,
     version,
-    // Beyond 2^53 it is printed in full, as clients have sent it.
+    // Prints an id beyond 2^53 in full, as clients have sent the id.
     sequence_id: kind === "uint64" && value <= Number.MAX_SAFE_INTEGER ? Number(value) : value,
     steps,
     last_step_at: last === undefined ? null : new Date(Number(last)).toISOString(),
@@ -53,7 +56,7 @@ function toldOfSequence(facts: unknown): Told {
 }
 
 function toldOf(type: Exclude<EventType, JobEventType>, facts: unknown): Told {
-  // What is noted of a batch is what its tenant reads of it.
+  // The noted facts of a batch are its view.
   return type === "sequence.expired" ? toldOfSequence(facts) : { data: printJson(facts), job: "" };
 }
 
@@ -63,15 +66,15 @@ async function toldOfJob(bucket: number, facts: unknown, jobs: JobTeller): Promi
   return { data: view, job: id, own: noted.own === undefined ? undefined : parseTarget(noted.own) };
 }
 
-/** When the script has noted it, in Redis's ms. */
+/** When the script noted the event, in ms by Redis's clock. */
 export function noticedAt({ id }: OutboxEntry): number {
   return Number(id.slice(0, id.indexOf("-")));
 }
 
 /**
- * @param bucket whose outbox has it
- * @throws UnreadableError for a type that this version does not know; `unavailable` where Redis
- * cannot be asked; another Error for what no script has noted
+ * @param bucket whose outbox has the event
+ * @throws UnreadableError for a type that this version does not know; `unavailable` if Redis does
+ * not answer; another Error for facts that no script writes
  */
 export async function eventToSend(bucket: number, entry: OutboxEntry, jobs: JobTeller): Promise<EventToSend> {
   const { type, facts } = entry;

@@ -1,8 +1,9 @@
 /**
- * Looks for runs of deliveries that nobody would make, or only much too late. BullMQ may have lost
- * one, as after a failover. And a run that found no slot waits for as long as its process has told
- * it, minutes where the receiver hung; that process calls it when there is room, but only while it
- * lives. So when one has gone, and at its own start, each process calls all that waits.
+ * Looks for runs of deliveries that no process would make, or only much too late. BullMQ may lose a
+ * run, for example in a failover. And a run that found no slot waits for the time that its process
+ * has given, which is minutes if the receiver hung. That process calls the run when a slot is free,
+ * but only while the process lives. So each process calls all waiting runs at its own start, and
+ * after another process has gone.
  */
 import type { Job } from "bullmq";
 import type { Logger } from "pino";
@@ -20,16 +21,16 @@ import { delay } from "#shared/retry.js";
 
 export interface LeftRunsSettings {
   readonly redis: RedisClient;
-  /** Whether this process calls the run when there is room. */
+  /** Whether this process calls the run when a slot is free. */
   readonly isCalled: (run: DeliveryRun) => boolean;
-  /** As BullMQ has it; undefined where it is lost. */
+  /** The BullMQ job of the run; undefined if BullMQ has lost the run. */
   readonly find: (run: DeliveryRun) => Promise<Job<DeliveryRun> | undefined>;
   readonly add: (run: DeliveryRun) => Promise<void>;
   readonly log: Logger;
 }
 
 const EVERY_MS = 5_000;
-/** A delivery that should have been attempted so long ago may be lost. */
+/** A run may be lost if its attempt is overdue by this time, in ms. */
 const LOST_AFTER_MS = 30_000;
 const AT_ONCE = 100;
 
@@ -54,10 +55,10 @@ export async function lookForLeft(settings: LeftRunsSettings, signal: AbortSigna
   }
 }
 
-/** Runs that were sent away by a process that is gone are tried now. */
+/** Runs all waiting runs now that a dead process has put off. */
 async function callAll(settings: LeftRunsSettings, signal: AbortSignal): Promise<void> {
   const { redis, isCalled, find } = settings;
-  // Who is looked at is due a second later at the earliest, so this comes to an end.
+  // A look gives a delivery a due time at least a second after `due`, so this loop ends.
   const due = (await deliveriesClock(redis)) - 1;
   const call = async (run: DeliveryRun) => {
     if (isCalled(run)) return;
@@ -67,7 +68,7 @@ async function callAll(settings: LeftRunsSettings, signal: AbortSignal): Promise
   while (!signal.aborted && (await lookAt(settings, due, call)) === AT_ONCE);
 }
 
-/** A run that BullMQ has is not added a second time. */
+/** Adds runs that BullMQ has lost, but no run that BullMQ has. */
 async function addLost(settings: LeftRunsSettings): Promise<void> {
   const { redis, find, add, log } = settings;
   await lookAt(settings, (await deliveriesClock(redis)) - LOST_AFTER_MS, async (run) => {
@@ -77,7 +78,7 @@ async function addLost(settings: LeftRunsSettings): Promise<void> {
   });
 }
 
-/** @returns how many deliveries were looked at */
+/** @returns how many deliveries it has looked at */
 async function lookAt(
   { redis }: LeftRunsSettings,
   due: number,

@@ -1,6 +1,6 @@
 /**
- * The jobs process: it does what no client waits for, and what may take days. Several share the
- * work. All that it knows is in Redis, so one that dies is replaced without loss.
+ * The jobs process: work that no client waits for, and that may take days. Several processes share
+ * the work. Their whole state is in Redis, so a new process replaces a dead process without loss.
  */
 import { randomBytes } from "node:crypto";
 import { createRequire } from "node:module";
@@ -33,7 +33,7 @@ import { lookAfterAll } from "./upkeep.js";
 
 const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
 const TOUCH_EVERY_MS = 2_000;
-/** What operators have asked for may take so long when the process stops. */
+/** Requests to the board may take this long when the process stops. */
 const BOARD_GRACE_MS = 2_000;
 
 async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
@@ -67,7 +67,7 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   lifecycle.onClose("queue", () => connection.disconnect());
   const kept = { ttlMs: config.BATON_DELIVERY_TTL_MS, most: config.BATON_DELIVERY_LIMIT };
   const queues: Queue[] = [];
-  /** Opens a part whose work is in a queue of BullMQ. */
+  /** Opens a part that has a BullMQ queue. */
   const opened = async <Part extends QueuePart>(name: string, part: Part): Promise<Part> => {
     lifecycle.onClose(name, () => part.close());
     await part.whenReady();
@@ -144,15 +144,15 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   return lifecycle;
 }
 
-/** What `WorkQueue` has, as its users pass it on. */
+/** The members of `WorkQueue` that its users pass on. */
 interface QueuePart {
-  /** For people who look. */
+  /** For Bull Board. */
   readonly queue: Queue;
   whenReady(): Promise<unknown>;
   close(): Promise<void>;
 }
 
-/** Serves the board, where the settings say so. */
+/** Serves the board, if the settings have a port and a token. */
 async function openBoard(
   config: JobsConfig,
   queues: readonly Queue[],
@@ -161,14 +161,14 @@ async function openBoard(
 ): Promise<void> {
   const { BATON_JOBS_ADMIN_PORT: port, BATON_JOBS_ADMIN_HOST: host, BATON_ADMIN_TOKEN: token } = config;
   if (port === undefined || token === undefined) return;
-  // Few want it, and loading it takes a third of the process's start.
+  // Few deployments use the board, and loading it takes a third of the process's start.
   const { startBoard } = await import("./board.js");
   const board = await startBoard({ port, host, token, queues, log: (fields, line) => log.error(fields, line) });
   lifecycle.onClose("board", () => board.close(BOARD_GRACE_MS));
   log.info({ host, port: board.port }, "board listening");
 }
 
-/** Touches the file while Redis answers: a fresh one means that the process is alive, too. */
+/** Touches the file while Redis answers. A fresh file also means that the process is alive. */
 async function touchWhileOpen(file: string | undefined, redis: RedisClient, signal: AbortSignal): Promise<void> {
   if (file === undefined) return;
   while (!signal.aborted) {
@@ -177,7 +177,7 @@ async function touchWhileOpen(file: string | undefined, redis: RedisClient, sign
       closeSync(openSync(file, "a"));
       utimesSync(file, new Date(), new Date());
     } catch {
-      // Its age tells.
+      // The file becomes old, and the health check fails.
     }
     await delay(TOUCH_EVERY_MS, signal);
   }

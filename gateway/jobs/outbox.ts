@@ -1,7 +1,7 @@
 /**
- * Takes events out of the outboxes of all buckets, and makes one delivery of each for every webhook
- * that wants it. A delivery's name is derived from its event: a process that takes an entry a
- * second time, after the first one died with it, finds the deliveries that are there.
+ * Takes events out of the outboxes of all buckets, and makes one delivery for every webhook that
+ * wants the event. The name of a delivery is derived from its event. So if a process dies and
+ * another process takes the entry again, the second process finds the deliveries of the first.
  */
 import { createHmac } from "node:crypto";
 import type { Logger } from "pino";
@@ -33,37 +33,37 @@ import { UnreadableError } from "../webhooks/webhook.js";
 import { targetText } from "../webhooks/target.js";
 import { eventToSend, noticedAt, type EventToSend, type JobTeller } from "./event-body.js";
 
-/** Sees to it that runs of deliveries are made. */
+/** Makes the runs of deliveries. */
 export interface RunKeeper {
-  /** The run is made once, however often it is added. */
+  /** Makes the run once, even if the caller adds the run several times. */
   add(run: DeliveryRun): Promise<void>;
-  /** Nobody has to make the run any more. */
+  /** Forgets the run: no process has to make the run any more. */
   remove(run: DeliveryRun): Promise<void>;
 }
 
-/** Sees to it that jobs are queued when they are due. */
+/** Queues jobs when they are due. */
 export interface TimerKeeper {
-  /** The job is queued once, if it still waits, however often this is called. */
+  /** Queues the job once, if the job still waits, even after several calls. */
   set(due: DueJob): Promise<void>;
 }
 
-/** Looks after schedules that are due. */
+/** Runs schedules that are due. */
 export interface ScheduleKeeper {
-  /** The schedule is due from now on. */
+  /** Says that a schedule is new or has resumed. */
   notice(schedule: ScheduleName): Promise<void>;
 }
 
 export interface OutboxSettings {
   readonly redis: RedisClient;
-  /** Opens a connection for blocking reads, in a Cluster for those of this key's slot. */
+  /** Opens a connection for blocking reads; in a Cluster, for reads of this key's slot. */
   readonly openReader: (key: string) => BlockingReader;
   readonly buckets: number;
-  /** This process among its replicas. */
+  /** The name of this process among its replicas. */
   readonly consumer: string;
   readonly webhooks: Webhooks;
   readonly jobs: JobTeller;
   readonly kept: Kept;
-  /** The deployment's: nobody can guess the name of a message. */
+  /** The deployment's secret, so that a client cannot guess the name of a message. */
   readonly secret: () => Buffer;
   readonly deliveries: RunKeeper;
   readonly timers: TimerKeeper;
@@ -71,22 +71,22 @@ export interface OutboxSettings {
   readonly log: Logger;
 }
 
-/** Redis answers a blocked read after this long at the latest. */
+/** Redis answers a blocked read after this time at the latest, in ms. */
 const BLOCK_MS = 5_000;
-/** A link on which nothing comes for so much longer counts as lost. */
+/** A link without an answer for this much longer, in ms, counts as lost. */
 const SILENCE_MS = 2_000;
 const PAUSE_MS = 200;
-/** Nothing new is taken for this long after something could not be handled. */
+/** Pause before the next read after an event could not be handled, in ms. */
 const PAUSE_AFTER_FAILURE_MS = 1_000;
-/** What this version cannot read is left for so long to a newer one, which may be on its way. */
+/** Leaves an unreadable event for this long to a newer version, which may start soon. */
 const LEFT_FOR_MS = 86_400_000;
-/** What somebody else has had for this long, or we ourselves, is taken over. */
+/** Takes over an entry that any process, even this one, has had for this long. */
 const TAKE_OVER_AFTER_MS = 5_000;
 const TAKE_OVER_EVERY_MS = 5_000;
-/** Of so many rounds one removes the consumers of processes that are gone. */
+/** One round of this many removes the consumers of dead processes. */
 const REMOVE_EVERY = 60;
 const CONSUMER_IDLE_MS = 600_000;
-/** At this interval the buckets are told anew which events webhooks want. */
+/** Interval at which the process notes in the buckets which events webhooks want, in ms. */
 const TELL_EVERY_MS = 30_000;
 
 export class Outbox {
@@ -98,9 +98,9 @@ export class Outbox {
     this.#keys = Array.from({ length: settings.buckets }, (_, bucket) => eventsKey(bucket));
   }
 
-  /** Takes events until `signal` aborts, and then finishes those that it has. */
+  /** Takes events until `signal` aborts, and then finishes the events that it has taken. */
   async run(signal: AbortSignal): Promise<void> {
-    // One read waits for all streams, in a Cluster for those of one bucket.
+    // One read waits for all streams; in a Cluster, for the streams of one bucket.
     const groups = this.#settings.redis.isCluster ? this.#keys.map((key) => [key]) : [this.#keys];
     await Promise.all([
       ...groups.map((keys) => this.#read(keys, signal)),
@@ -122,7 +122,7 @@ export class Outbox {
         const reading = readEvents(reader, keys, consumer, BLOCK_MS);
         reading.catch(() => undefined);
         if (!(await within(BLOCK_MS + SILENCE_MS, reading))) throw new Error("no answer");
-        // Where one cannot be handled now, those that come after it mostly cannot be, either.
+        // If one event fails now, most later events fail, too.
         if (!(await this.#handleAll(await reading))) await delay(PAUSE_AFTER_FAILURE_MS, signal);
       } catch (error) {
         if (signal.aborted) break;
@@ -170,7 +170,7 @@ export class Outbox {
     }
   }
 
-  /** Ends early where nothing of a part can be handled. */
+  /** Ends early if Redis cannot take the results of a page. */
   async #takeOverAll(key: string, signal: AbortSignal): Promise<void> {
     const { redis, consumer } = this.#settings;
     for (let from: string | undefined = "0-0"; from !== undefined && !signal.aborted;) {
@@ -179,7 +179,7 @@ export class Outbox {
     }
   }
 
-  /** @returns whether Redis took all that came of them */
+  /** @returns whether every event was handled, or is left to a newer version */
   async #handleAll(entries: readonly OutboxEntry[]): Promise<boolean> {
     const errors = (await Promise.all(entries.map((entry) => this.#handle(entry)))).filter((one) => one !== undefined);
     const [first] = errors;
@@ -190,8 +190,8 @@ export class Outbox {
   }
 
   /**
-   * An entry that fails is not acknowledged, and so is taken again.
-   * @returns why it has failed
+   * Acknowledges an entry only after success, so that a process takes a failed entry again.
+   * @returns the error of a failed entry
    */
   async #handle(entry: OutboxEntry): Promise<Error | undefined> {
     try {
@@ -238,7 +238,7 @@ export class Outbox {
     if (own !== undefined && "url" in own) await begin(job, { webhook: "", target: targetText(own) });
   }
 
-  /** @returns undefined for what nobody will ever read; it is dropped */
+  /** @returns undefined for an event that no version can read: the process drops the event */
   async #readEvent(entry: OutboxEntry): Promise<EventToSend | undefined> {
     const { jobs, log } = this.#settings;
     try {
@@ -265,13 +265,14 @@ export class Outbox {
 }
 
 /**
- * Whether an entry has a form that no script writes. Any other error may be gone at the next look.
+ * Whether an entry has a form that no script writes. Any other error may be gone at the next
+ * attempt.
  */
 function isUnreadable(error: unknown): boolean {
   return error instanceof SyntaxError || error instanceof ZodError;
 }
 
-/** @returns what an entry names; undefined where it names nothing */
+/** @returns the name in an entry; undefined if there is none */
 function named(facts: string, member: "message" | "id"): string | undefined {
   try {
     const { [member]: name } = JSON.parse(facts) as { readonly [member: string]: unknown };

@@ -1,12 +1,13 @@
 /**
- * Submits the jobs of schedules when they are due. The record of a schedule says what is due and
- * what was done; BullMQ only wakes us, with one job for each schedule that is due soon, so that one
- * process at a time looks after it. All that BullMQ has can be lost: each process looks into the
- * records every few seconds, and has BullMQ wake us for what is due before it looks again.
+ * Submits the jobs of schedules when they are due. The record of a schedule says which times are
+ * due and which are done. BullMQ only wakes a process, with one job for each schedule that is due
+ * soon, so that one process at a time handles the schedule. BullMQ may lose all its data: each
+ * process reads the records every few seconds, and adds jobs to BullMQ for the schedules that are
+ * due before its next look.
  *
- * The id of a job is made of its schedule and its time, so a process that submits it a second time
- * finds that it is there. Before a job is submitted its time is noted as begun. So the process that
- * comes after one that died knows which job it has to ask for.
+ * The id of a job is derived from its schedule and its time. So a process that submits the job a
+ * second time finds the job. Before a process submits a job, it notes the job's time as begun. So
+ * if the process dies, the next process knows which job to look for.
  */
 import { DelayedError, type ConnectionOptions, type Job, type Queue } from "bullmq";
 import type { Logger } from "pino";
@@ -28,7 +29,7 @@ import type { Schedules, StoredSchedule } from "../schedules/schedules.js";
 import { WorkQueue } from "./work-queue.js";
 
 export interface ScheduleRunsSettings {
-  /** As BullMQ wants it (`connectForQueue`). */
+  /** From `connectForQueue`. */
   readonly connection: ConnectionOptions;
   readonly schedules: Schedules;
   readonly jobs: Jobs;
@@ -37,20 +38,32 @@ export interface ScheduleRunsSettings {
 
 const QUEUE = "schedules";
 const AT_ONCE = 100;
-/** The records are looked into at this interval. */
+/** Interval at which a process looks into the records, in ms. */
 const LOOK_EVERY_MS = 10_000;
-/** A look has us woken for what is due within this time; the next one comes before that. */
+/**
+ * A look adds wake-ups for schedules that are due within this time, in ms. The next look comes
+ * earlier.
+ */
 const LOOK_AHEAD_MS = 20_000;
-/** BullMQ keeps what is due within this time. A look would otherwise miss what just leaves it. */
+/**
+ * BullMQ keeps the job of a schedule that is due again within this time, in ms. If it did not, a
+ * look could miss the job that BullMQ is just removing.
+ */
 const KEPT_MS = 60_000;
-/** Schedules that one look finds at most, and those that one call to BullMQ adds. */
+/** Most schedules that one look finds, and most that one call adds to BullMQ. */
 const MOST_AT_A_LOOK = 10_000;
 const AT_A_CALL = 500;
-/** What cannot be done now is tried again after half of the time for which that has lasted. */
+/**
+ * Bounds of the pause before another attempt, in ms. The pause is half of the time since the due
+ * time.
+ */
 const AGAIN_MS = { least: 1_000, most: 30_000 };
-/** Where nobody has served its model for this long, a job is not tried again. */
+/**
+ * If a job is later than this, in ms, and workers serve only other models, the process gives up the
+ * job.
+ */
 const LATE_MS = 90_000;
-/** In so many steps a schedule has come to rest, unless others change it meanwhile. */
+/** Most steps until a schedule comes to rest, unless other processes change it meanwhile. */
 const MOST_STEPS = 10;
 
 export class ScheduleRuns {
@@ -69,7 +82,7 @@ export class ScheduleRuns {
     });
   }
 
-  /** For people who look. */
+  /** For Bull Board. */
   get queue(): Queue {
     return this.#work.queue;
   }
@@ -78,7 +91,7 @@ export class ScheduleRuns {
     return this.#work.whenReady();
   }
 
-  /** Has us woken for a schedule that is new, or goes on. */
+  /** Adds a wake-up for a schedule that is new or has resumed. */
   async notice(name: ScheduleName): Promise<void> {
     const { schedules } = this.#settings;
     const stored = await schedules.find(name).catch(unlessUnreadable);
@@ -86,7 +99,7 @@ export class ScheduleRuns {
     if (next !== null) await this.#wakeFor([{ ...name, at: next }], await schedules.now(), KEPT_MS);
   }
 
-  /** Looks again and again for what is due soon, until `signal` aborts. */
+  /** Looks regularly for schedules that are due soon, until `signal` aborts. */
   async watch(signal: AbortSignal): Promise<void> {
     const { schedules, log } = this.#settings;
     while (!signal.aborted) {
@@ -100,12 +113,12 @@ export class ScheduleRuns {
     }
   }
 
-  /** Takes no more, and waits until what is under way has ended. */
+  /** Takes no further schedule, and waits until the running work has ended. */
   async close(): Promise<void> {
     await this.#work.close();
   }
 
-  /** Adds jobs to BullMQ for schedules of which it does not know yet. */
+  /** Adds jobs to BullMQ for schedules that BullMQ does not have. */
   async #wakeFor(due: readonly DueSchedule[], now: number, within: number): Promise<void> {
     const wakes = due
       .filter(({ at }) => at - now <= within)
@@ -128,7 +141,8 @@ export class ScheduleRuns {
     for (let step = 0; step < MOST_STEPS; step++) {
       const after = await this.#step({ tenant, id }).catch((error: unknown): Step => {
         unlessUnreadable(error);
-        // A newer version beside this one may have written it, and takes it sooner or later.
+        // A newer version may have written the record, and a process of that version takes the
+        // schedule later.
         return { wakeAt: Date.now() + AGAIN_MS.most * Math.random() };
       });
       if (after === "rests") return;
@@ -140,7 +154,7 @@ export class ScheduleRuns {
     throw new Error("it does not come to rest");
   }
 
-  /** Does what is to be done next for a schedule. */
+  /** Makes the next step of a schedule. */
   async #step(name: ScheduleName): Promise<Step> {
     const { schedules } = this.#settings;
     const stored = await schedules.find(name);
@@ -154,7 +168,7 @@ export class ScheduleRuns {
     if (schedule.firing === null) {
       const begin = (one: Schedule) => (one.firing === null && one.next === schedule.next ? fired(one, tick) : one);
       const begun = await schedules.change(name, begin);
-      // Somebody else was faster, such as who has paused it.
+      // Another change came first, for example a pause.
       if (begun?.schedule.firing !== tick || begun.schedule.state !== "active") return "goes on";
     }
     return this.#submit(stored, tick, clock);
@@ -181,7 +195,9 @@ export class ScheduleRuns {
     }
   }
 
-  /** Finds out whether the job is there whose time was begun, but neither done nor given up. */
+  /**
+   * Finds out whether the job of a begun time exists: no process has noted its success or its miss.
+   */
   async #askFor({ schedule, job }: StoredSchedule, tick: number, now: number): Promise<Step> {
     const { schedules, jobs } = this.#settings;
     const missed: Schedule["error"] = { at: tick, code: "missed", message: "no job could be made until the next time" };
@@ -190,7 +206,7 @@ export class ScheduleRuns {
       id = await jobs.submissions.findStored(storedJob(schedule, job, tick));
     } catch (error) {
       if (!(error instanceof InferenceError)) throw error;
-      // The job's id cannot be made of its body while no worker serves its model.
+      // The process can compute the job's id only while a worker serves the model.
       if (jobs.mayFitLater(error, schedule, now - tick > LATE_MS))
         return { wakeAt: Date.now() + pauseAfter(now - tick) };
     }
@@ -201,16 +217,19 @@ export class ScheduleRuns {
   }
 }
 
-/** What is known after a step: nothing is left to do, or more at once, or at a time of ours. */
+/**
+ * The result of a step: the schedule rests, the next step follows at once, or at a time by this
+ * process's clock.
+ */
 type Step = "rests" | "goes on" | { readonly wakeAt: number };
 
-/** Redis's clock as it was just read, and by how much ours was ahead of it. */
+/** The time by Redis's clock, and how far the clock of this process is ahead of it. */
 interface Clock {
   readonly now: number;
   readonly aheadMs: number;
 }
 
-/** @param forMs for how long it could not be done */
+/** @param forMs ms since the due time */
 function pauseAfter(forMs: number): number {
   return Math.min(Math.max(forMs / 2, AGAIN_MS.least), AGAIN_MS.most);
 }
@@ -225,7 +244,7 @@ function waitFor({ next }: Schedule, { now, aheadMs }: Clock): Step {
   return { wakeAt: next + aheadMs };
 }
 
-/** The same job for one time of a schedule, whichever process submits it. */
+/** Makes the job of one time of a schedule, the same in every process. */
 function storedJob({ id, tenant, model, version }: Schedule, body: Buffer, tick: number): StoredJob {
   const key = `\nschedule\n${id}\n${tick}`;
   return { tenant, model, version: version ?? undefined, body, key, tick: { schedule: id, at: tick } };

@@ -1,8 +1,8 @@
 /**
- * Makes one attempt at a webhook. Every connection is checked: a name when it is resolved, an
- * address as it stands, and the socket's own peer before anything is sent. Redirects are not
- * followed, an answer is read up to a limit and never decompressed, and all of it has one time
- * limit.
+ * Makes one attempt at a webhook. The sender checks every connection: each address of a resolved
+ * name, a literal address, and the socket's peer before it sends anything. The sender follows no
+ * redirects, reads an answer up to a limit and never decompresses the answer. One time limit covers
+ * all steps.
  */
 import { lookup } from "node:dns";
 import type { LookupFunction } from "node:net";
@@ -13,13 +13,13 @@ import { isLocalName, mayConnect, urlFault, type AddressRanges, type Scheme } fr
 const CONNECT_MS = 3_000;
 const MOST_ANSWER_BYTES = 64 * 1024;
 const MOST_HEAD_BYTES = 16 * 1024;
-/** A connection that is not used for this long is closed. */
+/** Closes a connection after this time without use, in ms. */
 const KEPT_OPEN_MS = 4_000;
 
 export interface SenderSettings {
   readonly allowed: AddressRanges;
   readonly timeoutMs: number;
-  /** Resolves names; the system's by default. */
+  /** Resolves names; by default, the system's `lookup`. */
   readonly resolve?: typeof lookup;
 }
 
@@ -37,7 +37,7 @@ export class Sender {
     this.#agent = new Agent({
       connect: checkedConnector(settings.allowed, settings.resolve ?? lookup),
       keepAliveTimeout: KEPT_OPEN_MS,
-      // Receivers may ask for less, and not for more.
+      // A receiver may ask for a shorter time, but not for a longer one.
       keepAliveMaxTimeout: KEPT_OPEN_MS,
       maxHeaderSize: MOST_HEAD_BYTES,
       pipelining: 1,
@@ -48,13 +48,14 @@ export class Sender {
     const { allowed, timeoutMs } = this.#settings;
     const startedAt = performance.now();
     const passed = () => Math.round(performance.now() - startedAt);
-    // Nobody looks up what is an address already: such a URL is judged as it stands.
+    // The connector never resolves a literal address, so this line checks such a URL.
     if (urlFault(url, allowed) !== undefined) return { status: null, error: "url_not_allowed", ms: 0 };
     const over = AbortSignal.timeout(timeoutMs);
     try {
       const answer = await request(url, { method: "POST", headers, body, dispatcher: this.#agent, signal: over });
       const { statusCode: status, headers: given } = answer;
-      // The receiver has decided; what else it says is only taken so that it need not meet a cut.
+      // The status decides. Reads the rest of the answer only so that the receiver's connection
+      // does not break.
       await answer.body.dump({ limit: MOST_ANSWER_BYTES, signal: over }).catch(() => undefined);
       const retryAfter = given["retry-after"];
       return { status, error: faultOf(status), ms: passed(), ...(typeof retryAfter === "string" && { retryAfter }) };
@@ -73,7 +74,7 @@ function faultOf(status: number): string | null {
   return status >= 300 && status < 400 ? "redirect_not_followed" : `http_${status}`;
 }
 
-/** Words for what the network did. Nobody reads addresses or names of ours in them. */
+/** Words for network errors. They contain no addresses or names of our network. */
 const reasons: Readonly<Record<string, string>> = {
   url_not_allowed: "url_not_allowed",
   TimeoutError: "timeout",
@@ -99,7 +100,7 @@ function reasonOf(error: unknown): string {
   const { code } = error as NodeJS.ErrnoException;
   const known = reasons[String(code)] ?? reasons[error.name];
   if (known !== undefined) return known;
-  // Such as a certificate that does not hold.
+  // For example, an invalid certificate.
   return /CERT|SSL|TLS|ALTNAME|SELF_SIGNED|VERIFY/.test(String(code)) ? "tls" : "failed";
 }
 
@@ -108,7 +109,7 @@ function checkedConnector(allowed: AddressRanges, resolve: typeof lookup): build
     buildConnector({
       timeout: CONNECT_MS,
       lookup: checkedLookup(scheme, allowed, resolve),
-      // Attempts at several addresses would share the time of one.
+      // Without this, attempts at several addresses would share the time limit of one.
       autoSelectFamily: true,
       allowH2: false,
     });
@@ -124,7 +125,7 @@ function checkedConnector(allowed: AddressRanges, resolve: typeof lookup): build
   };
 }
 
-/** Gives only the addresses of a name that may be connected to. */
+/** Returns only the addresses of a name to which the sender may connect. */
 function checkedLookup(scheme: Scheme, allowed: AddressRanges, resolve: typeof lookup): LookupFunction {
   return (hostname, options, done) => {
     const name = isLocalName(hostname) ? "localhost" : hostname;

@@ -43,7 +43,7 @@ it("lets nobody in for a while where as many as it has have hung, and then one a
   expect(slots.take("a", 15_000, "one")).toBeUndefined();
   expect(slots.take("a", 15_000, "one")).toBeGreaterThan(0);
   slots.release("a", 15_000, { ms: 10, hung: false });
-  // It is well again.
+  // The receiver has recovered.
   expect([slots.take("a", 15_000, "one"), slots.take("a", 15_000, "one")]).toEqual([undefined, undefined]);
 });
 
@@ -104,6 +104,6 @@ it("has those that wait come again seldom where an attempt usually takes long", 
       else due.set(id, now + waitMs);
     }
   }
-  // All look once, and then about one a second.
+  // Each batch looks once; then there is about one look a second.
   expect(looks).toBeLessThan(200 + 70);
 });

@@ -1,47 +1,52 @@
 /**
- * How many attempts may run at a time, of each name: a receiver that is slow has so many of its
- * own waiting, and takes no room from others. Who finds none is told when to come again, each a
- * little later than the one before, so that hardly anybody has to come twice; and is called sooner
- * where a slot is given back. Where all that were tried last have hung, nobody is let in for a
- * while, and then one to see whether it still does.
+ * Limits the attempts that run at a time under each name, for example at a receiver. A slow
+ * receiver fills only its own slots, so other receivers lose no room. A caller that finds no free
+ * slot gets a wait, each caller a little longer than the caller before, so that few callers wait
+ * twice. When a slot becomes free, the process calls a waiting caller early. If the last attempts
+ * have all hung, the name closes for a while, and then lets one attempt in to see whether the
+ * receiver still hangs.
  */
 interface Turn {
   running: number;
-  /** When the last of those that were sent away is to come again. */
+  /** When the newest waiting caller comes again. */
   nextAt: number;
-  /** How long an attempt takes, by those of late. */
+  /** How long an attempt takes, in ms: an average in which recent attempts count most. */
   msEach: number;
-  /** How many attempts have hung since one did not. */
+  /** How many attempts in a row have hung. */
   hung: number;
-  /** Until then nobody is let in; in the past where nothing hangs. */
+  /** If the last attempts have hung, no attempt starts before this time. */
   shutUntil: number;
-  /** Those that were sent away, in their order. */
+  /** Callers that wait, in their order. */
   readonly away: Set<string>;
 }
 
-/** What an attempt came to. */
+/** How an attempt has ended. */
 interface Took {
   readonly ms: number;
-  /** Whether there was no answer within its time. */
+  /** Whether the time of the attempt ended without an answer. */
   readonly hung: boolean;
 }
 
-/** What is believed of an attempt unless it is said: most receivers are quick. */
+/**
+ * Usual estimate of an attempt's time before the first has ended, in ms: most receivers are quick.
+ */
 const USUAL_MS = 20;
 /**
- * So many of those that were sent away are called; others come when they were told, which may be
- * minutes after there was room. A name takes some 100 bytes.
+ * Most waiting callers of a name that `next` can return. Any further caller comes only when its
+ * wait is over, which may be minutes after a slot is free. A caller takes some 100 bytes.
  */
 const MOST_AWAY = 20_000;
-/** Above this many names, those with nothing under way are forgotten. */
+/** Above this many names, forgets names without attempts and waiting callers. */
 const MOST_KNOWN = 10_000;
-/** How much the newest attempt counts. */
+/** Weight of the newest attempt in the average. */
 const NEWEST = 0.3;
-/** Of what lies between two that are sent away. */
+/** Bounds of the time between two waiting callers, in ms. */
 const BOUNDS_MS = { least: 2, most: 5_000 };
-/** Nobody is sent away for longer: a receiver that is well again need not wait for more. */
+/** The longest wait, in ms: a receiver that has recovered gets an attempt within this time. */
 const LONGEST_MS = 300_000;
-/** For how long nobody is let in at first; it doubles each time that it hangs again. */
+/**
+ * First time for which a name closes, in ms. The time doubles with each attempt that hangs again.
+ */
 const SHUT_MS = 5_000;
 
 export class Slots {
@@ -49,13 +54,14 @@ export class Slots {
   readonly #limit: number;
   readonly #breaks: boolean;
   readonly #turns = new Map<string, Turn>();
-  /** All that are away of any turn. */
+  /** All waiting callers, under any name. */
   readonly #away = new Set<string>();
 
   /**
    * @param limit attempts of one name at a time
-   * @param breaks whether nobody is let in for a while where so many have hung, one after another
-   * @param usualMs how long an attempt is believed to take before the first has ended
+   * @param breaks whether a name closes after as many attempts in a row have hung as there are
+   * slots
+   * @param usualMs estimate of an attempt's time before the first has ended
    */
   constructor(limit: number, { breaks = false, usualMs = USUAL_MS } = {}) {
     this.#usualMs = usualMs;
@@ -65,8 +71,8 @@ export class Slots {
 
   /**
    * Takes a slot, which `release` gives back.
-   * @param who is to be called where there is none
-   * @returns after how many ms to come again; undefined where there is one
+   * @param who the caller, which `next` returns later if no slot is free
+   * @returns after how many ms the caller should come again; undefined if the caller has a slot
    */
   take(name: string, now: number, who: string): number | undefined {
     const fresh = { running: 0, nextAt: now, msEach: this.#usualMs, hung: 0, shutUntil: 0, away: new Set<string>() };
@@ -90,9 +96,9 @@ export class Slots {
   }
 
   /**
-   * @param took undefined where no attempt was made
-   * @returns how many may be called now: as many as there is room for. Of those that were called
-   * before, another process may have taken some, and sent them away for want of room of its own
+   * @param took undefined if the caller made no attempt
+   * @returns how many waiting callers to call now: as many as have room. Another process may have
+   * taken a caller of an earlier call, and may have put the caller off for want of its own slots
    */
   release(name: string, now: number, took?: Took): number {
     const turn = this.#turns.get(name);
@@ -103,7 +109,7 @@ export class Slots {
       turn.msEach += NEWEST * (took.ms - turn.msEach);
       turn.hung = took.hung ? turn.hung + 1 : 0;
       if (this.#isBroken(turn)) turn.shutUntil = now + Math.min(SHUT_MS * 2 ** (turn.hung - this.#limit), LONGEST_MS);
-      // As if those who were sent away had been told what is known now.
+      // Scales the waits, as if the waiting callers had got their waits by the new average.
       turn.nextAt = now + Math.max(turn.nextAt - now, 0) * (this.#apart(turn) / before);
     }
     if (turn.running === 0 && turn.away.size === 0 && this.#turns.size > MOST_KNOWN) this.#turns.delete(name);
@@ -111,7 +117,7 @@ export class Slots {
     return Math.min(this.#limit - turn.running, turn.away.size);
   }
 
-  /** @returns who was sent away first of those that were not called yet */
+  /** @returns the first waiting caller that no earlier call has returned */
   next(name: string): string | undefined {
     const away = this.#turns.get(name)?.away;
     const [first] = away ?? [];
@@ -121,7 +127,7 @@ export class Slots {
     return first;
   }
 
-  /** Whether somebody was sent away, and is to be called. */
+  /** Whether this caller waits, and `next` has not returned the caller. */
   isAway(who: string): boolean {
     return this.#away.has(who);
   }

@@ -1,16 +1,17 @@
 /**
- * What one jobs process at a time does for all, and nobody else: workers look after what they
- * serve, and each key has a TTL, but some things are seen by neither.
+ * Upkeep that one jobs process at a time makes for all. Workers look after the sequences that they
+ * serve, and each key has a TTL. The rest is the work of this process:
  *
- * - Sequences of models that no living worker serves idle out, and webhooks that want it are told.
- * - Jobs that nobody has begun in time are ended, although the gateway is gone that was to do so.
- * - Jobs that are gone are taken out of the indexes of their tenants, and those are ended whose
- *   requests were ended by an earlier version of Baton, which knows no jobs.
- * - Requests that were set aside are forgotten when it is time.
+ * - It ends idle sequences of models that no living worker serves, and notes events for webhooks.
+ * - It ends jobs that no worker has begun in time, because the gateway that should do so may be
+ *   dead.
+ * - It removes jobs without a record from the indexes of their tenants. It ends jobs whose requests
+ *   an earlier version of Baton has ended, because that version knows no jobs.
+ * - It forgets requests that were set aside, when their time is over.
  *
- * A round is short: it makes a bounded number of calls, each of which looks at a bounded number of
- * things, and the next one goes on where it stopped. All of it may be done twice, or by two at a
- * time.
+ * A round is short: it makes a bounded number of calls, each call looks at a bounded number of
+ * entries, and the next round continues at that place. A process may do all of it twice, and two
+ * processes may do so at a time.
  */
 import type { Logger } from "pino";
 import type { RequestAddress } from "#shared/queue/address.js";
@@ -25,28 +26,28 @@ import { delay } from "#shared/retry.js";
 export interface UpkeepSettings {
   readonly redis: RedisClient;
   readonly buckets: number;
-  /** This process among its replicas. */
+  /** The name of this process among its replicas. */
   readonly name: string;
   /** The names of the models that living workers serve. */
   readonly served: () => ReadonlySet<string>;
-  /** Looks at a job, which ends it if it was to be begun by now and was not. */
+  /** Looks at a job, and so ends the job if no worker has begun it in time. */
   readonly look: (job: RequestAddress) => Promise<void>;
   readonly log: Logger;
-  /** Between two rounds, in ms. */
+  /** Interval of the rounds, in ms. */
   readonly everyMs?: number;
-  /** Between two times that it begins to look for all but idle sequences, in ms. */
+  /** Interval of all upkeep but that of idle sequences, in ms. */
   readonly tidyEveryMs?: number;
 }
 
 const EVERY_MS = 5_000;
 const TIDY_EVERY_MS = 60_000;
-/** The process that has made a round makes the next one, too, unless it is away for so many. */
+/** The process of the last round also makes the next round, unless it misses this many rounds. */
 const LEASE_ROUNDS = 3;
-/** Calls of a round. */
+/** Most calls of a round. */
 const CALLS = 50;
-/** What one call looks at. */
+/** Most entries that one call looks at. */
 const LOOKED = 200;
-/** Jobs that are looked at side by side, since they are overdue. */
+/** Overdue jobs that the process looks at concurrently. */
 const LOOKS_AT_ONCE = 16;
 
 /** Yields after each call whether the round is over. */
@@ -73,7 +74,8 @@ export async function lookAfterAll(settings: UpkeepSettings, signal: AbortSignal
 }
 
 /**
- * One process makes the rounds as long as it lives. Two may do so for a moment: no harm is done.
+ * Elects the process that makes the rounds as long as it lives. Two processes may do so for a
+ * moment, which does no harm.
  */
 async function isElected({ redis, name }: UpkeepSettings, leaseMs: number): Promise<boolean> {
   const key = registryKeys.tidying;
@@ -83,7 +85,7 @@ async function isElected({ redis, name }: UpkeepSettings, leaseMs: number): Prom
   return true;
 }
 
-/** Ends never. */
+/** Never ends. */
 async function* walk(settings: UpkeepSettings): Steps {
   const { redis, tidyEveryMs = TIDY_EVERY_MS } = settings;
   for (let tidyAt = -Infinity; ;) {
@@ -130,7 +132,10 @@ async function* tidyAll(settings: UpkeepSettings, pins: readonly ServedPin[]): S
   }
 }
 
-/** A bucket of a Cluster whose master is away ends the round; the next one goes on with another. */
+/**
+ * Ends the round if a bucket of a Cluster has no master. The next round continues with another
+ * bucket.
+ */
 async function* unlessAway({ log }: UpkeepSettings, steps: () => Steps): Steps {
   try {
     yield* steps();
@@ -154,14 +159,17 @@ async function* walkJobs({ redis, look, log }: UpkeepSettings, bucket: number, t
   }
 }
 
-/** A model whose sequences nobody else looks after. */
+/** A model whose sequences no worker looks after. */
 export interface IdleModel {
   readonly model: string;
-  /** How long its sequences are kept; undefined where its versions differ. */
+  /** How long a sequence may be idle; undefined if the versions of the model differ. */
   readonly maxIdleMs: number | undefined;
 }
 
-/** Which models with sequences no living worker serves; the workers look after the others. */
+/**
+ * Finds the models with sequences that no living worker serves. Workers look after all other
+ * models.
+ */
 export function idleModels(pins: readonly ServedPin[], served: ReadonlySet<string>): IdleModel[] {
   const found = new Map<string, number | undefined>();
   for (const { model, maxIdleMs } of pins) {

@@ -1,27 +1,32 @@
-/** What an attempt at a webhook comes to (pure). */
+/**
+ * Decides from an attempt's answer if a delivery has succeeded or failed, or is tried again (pure).
+ */
 import type { Attempt } from "#shared/queue/webhooks/deliveries.js";
 
-/** What an attempt brought, as the receiver or the network answered it. */
+/** The answer of the receiver, or the error of the network. */
 export interface Answered extends Omit<Attempt, "at"> {
-  /** The header `Retry-After`, where there was one. */
+  /** The header `Retry-After`; absent if the answer has none. */
   readonly retryAfter?: string | undefined;
 }
 
 export type Verdict =
   | { readonly said: "delivered" }
-  /** The receiver wants no more of any kind. */
+  /** The receiver wants no further message of any kind. */
   | { readonly said: "gone" }
   | { readonly said: "again"; readonly inMs: number }
-  /** It was attempted as often as it may be. */
+  /** The last attempt has failed. */
   | { readonly said: "failed" };
 
 const GONE = 410;
-/** A wait is made longer by up to this part: what failed together is not to come together. */
+/**
+ * Lengthens a wait by up to this part, so that deliveries that failed together do not return
+ * together.
+ */
 const JITTER = 0.1;
 const LONGEST_RETRY_AFTER_MS = 86_400_000;
 
 /**
- * @param tries how many attempts there were, this one included
+ * @param tries how many attempts there were, with this attempt
  * @param waits before the second attempt, the third and so on, in ms
  * @param lot from 0 to below 1
  * @param now ms since the epoch
@@ -40,7 +45,7 @@ export function verdictOn(
   return { said: "again", inMs: Math.round(Math.max(wait * (1 + lot * JITTER), retryAfterMs(retryAfter, now))) };
 }
 
-/** Seconds, or a date (RFC 9110, section 10.2.3); 0 where it says nothing. */
+/** Reads seconds or a date (RFC 9110, section 10.2.3). @returns 0 if the text is neither */
 function retryAfterMs(text: string | undefined, now: number): number {
   if (text === undefined) return 0;
   const ms = /^\d{1,10}$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - now;

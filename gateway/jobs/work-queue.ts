@@ -1,28 +1,28 @@
 /**
- * A queue of BullMQ with the worker by which this process takes part in it. A job of such a queue
- * only names what is to be looked at. So it is tried until that has worked, and then removed.
+ * A BullMQ queue with the worker of this process. A job in such a queue only names a record to look
+ * at. So BullMQ tries the job until it succeeds, and then removes the job.
  */
 import { Queue, Worker, type ConnectionOptions, type Job } from "bullmq";
 import type { Logger } from "pino";
 import { QUEUE_PREFIX } from "#shared/queue/keys.js";
 
 /**
- * A process that does not renew the lock of a job for this long has lost it. Our processors only
- * wait, so a living process renews it in time.
+ * A process that does not renew the lock of a job for this long loses the job. Our processors only
+ * wait, so a living process renews the lock in time.
  */
 const LOCK_MS = 5_000;
-/** At this interval jobs are looked for whose process is gone. */
+/** Interval at which BullMQ looks for jobs whose process is gone, in ms. */
 const STALLED_EVERY_MS = 2_500;
-/** After an error of Redis a job, or the worker, tries again after this time. */
+/** Pause before a job, or the worker, tries again after an error of Redis, in ms. */
 const RETRY_MS = 1_000;
-/** Errors of Redis, and processes that die, end no job. */
+/** Most attempts and stalls of a job: neither errors of Redis nor dead processes end a job. */
 const WITHOUT_END = 1_000_000;
 
 export interface WorkQueueSettings<T> {
   readonly name: string;
-  /** As BullMQ wants it (`connectForQueue`). */
+  /** From `connectForQueue`. */
   readonly connection: ConnectionOptions;
-  /** Jobs that this process has under way at a time. */
+  /** Jobs that this process runs at a time. */
   readonly atOnce: number;
   readonly lockMs?: number;
   readonly run: (job: Job<T>, token: string | undefined) => Promise<void>;
@@ -30,7 +30,10 @@ export interface WorkQueueSettings<T> {
 }
 
 export class WorkQueue<T> {
-  /** A job that is added needs a `jobId`, so that it is there once, and at most a `delay`. */
+  /**
+   * Every added job needs a `jobId`, so that the queue has the job once. A `delay` is allowed, no
+   * other option.
+   */
   readonly queue: Queue<T>;
   readonly #worker: Worker<T>;
 
@@ -44,7 +47,7 @@ export class WorkQueue<T> {
         backoff: { type: "fixed", delay: RETRY_MS },
         removeOnComplete: true,
         removeOnFail: true,
-        // Otherwise each failure of Redis would add to what is kept of the job.
+        // Otherwise each failure of Redis adds a stack trace to the job.
         stackTraceLimit: 1,
       },
     });
@@ -67,7 +70,7 @@ export class WorkQueue<T> {
     return Promise.all([this.queue.waitUntilReady(), this.#worker.waitUntilReady()]);
   }
 
-  /** Takes no more, and waits until what is under way has ended. */
+  /** Takes no further job, and waits until the running jobs have ended. */
   async close(): Promise<void> {
     await this.#worker.close();
     await this.queue.close();

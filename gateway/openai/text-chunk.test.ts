@@ -1,4 +1,4 @@
-/** A record that only adds a text becomes the same bytes as if it had been parsed. */
+/** A record that only adds a text gives the same bytes with and without parsing. */
 import { expect, it } from "vitest";
 import { chatRenderer } from "./chat.js";
 import { completionRenderer } from "./completions.js";

@@ -9,7 +9,10 @@ function opened(count: number, isBusUp: boolean, isAnsweredElsewhere = false) {
   return { times, items };
 }
 
-/** Lets time pass in ticks of 25 ms. Looks find nothing; those at each request are counted. */
+/**
+ * Lets time pass in ticks of 25 ms. Looks find nothing; the result counts the looks at each
+ * request.
+ */
 function pass(times: LookTimes<Timed>, from: number, until: number, isBusUp: boolean): Map<Timed, number> {
   const looks = new Map<Timed, number>();
   for (let now = from; now <= until; now += 25) {

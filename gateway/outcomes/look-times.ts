@@ -1,44 +1,43 @@
 /**
- * When Redis is asked about which open request. A request is looked at when there is a reason to:
- * NATS is down, a message is missing, or its reply goes to another gateway. Without any reason
- * requests are still looked at in turn, but so few a second that it costs nothing, however many are
+ * When the gateway asks Redis about which open request. A look has a reason: NATS is down, a
+ * message is missing, or the reply goes to another gateway. Without a reason the gateway still
+ * looks at requests in turn, but at so few a second that the cost is nothing, however many are
  * open.
  */
 import { TimerWheel } from "./timer-wheel.js";
 
 export interface Timed {
-  /** When it was first expected, in ms on `performance.now()`'s clock. */
+  /** Start of the first wait for this request, in ms on `performance.now()`'s clock. */
   readonly openedAt: number;
-  /** Whether its reply goes to another gateway, which admitted it first. */
+  /** Whether the reply goes to another gateway, which admitted the request first. */
   readonly isAnsweredElsewhere: boolean;
 }
 
 /**
- * Where no reply will come, a request is looked at each time after a tenth of the time that it has
- * been open, within these bounds in ms. So its answer is a tenth later at most, and a long wait
- * costs little. With the time that a round of looks takes, each of 10 000 is looked at every
- * 100 ms.
+ * If no reply will come, the pause between looks at a request is a tenth of its age, within these
+ * bounds in ms. So its answer is a tenth later at most, and a long wait costs little. With the time
+ * that a round of looks takes, 10 000 requests get a look every 100 ms each.
  */
 const POLL = { share: 0.1, least: 25, most: 75, mostElsewhere: 500 };
-/** A look that failed is repeated after this many ms. */
+/** Pause after a look that failed, in ms. */
 const RETRY_MS = 100;
 /**
  * Looks without a reason: each request at most this often, in ms, and this many a second in all.
- * They are made together, since a call costs Redis as much as a look.
+ * Several looks share a call, because a call costs Redis as much as a look.
  */
 const SPOT_CHECK = { everyMs: 500, perSecond: 10, together: 5 };
-/** All requests are looked at for a reason at most this often, in ms. */
+/** The gateway looks at all requests for a reason at most this often, in ms. */
 const ALL_EVERY_MS = 100;
 
 export class LookTimes<Item extends Timed> {
   /** All open requests. */
   readonly #open = new Set<Item>();
-  /** Those that there is a reason to look at. */
+  /** Requests with a reason for a look. */
   readonly #polls: TimerWheel<Item>;
   readonly #spotChecks: TimerWheel<Item>;
-  /** When spot checks are made again. */
+  /** When the next spot checks begin. */
   #spotChecksAt: number;
-  /** When all were last due, and whether they are to be due again. */
+  /** When all requests were last due, and whether to make all due again. */
   #allAt = -Infinity;
   #isAllWanted = false;
 
@@ -52,7 +51,7 @@ export class LookTimes<Item extends Timed> {
   /** Adds a request, or plans its next look after one that found no outcome. */
   plan(item: Item, isBusUp: boolean, now: number): void {
     this.#open.add(item);
-    // A message that came during the look may have asked for another one.
+    // A message that came during the look may have asked for another look.
     if (this.#polls.has(item)) return;
     if (isBusUp && !item.isAnsweredElsewhere) {
       this.#spotChecks.set(item, now + SPOT_CHECK.everyMs);
@@ -69,12 +68,12 @@ export class LookTimes<Item extends Timed> {
     if (this.#open.has(item) && !this.#polls.has(item)) this.#polls.set(item, now + RETRY_MS);
   }
 
-  /** There is a reason to look at this one. */
+  /** Plans a look at this request at once, for a reason. */
   wantSoon(item: Item): void {
     this.#polls.set(item, 0);
   }
 
-  /** There is a reason to look at all that are open. */
+  /** Plans a look at all open requests, for a reason. */
   wantAll(): void {
     this.#isAllWanted = true;
   }
@@ -85,7 +84,7 @@ export class LookTimes<Item extends Timed> {
     this.#spotChecks.delete(item);
   }
 
-  /** Takes the requests that are to be looked at now, longest due first. */
+  /** Takes the requests that are due for a look, longest due first. */
   takeDue(now: number): Item[] {
     if (this.#isAllWanted && now - this.#allAt >= ALL_EVERY_MS) {
       this.#isAllWanted = false;

@@ -1,7 +1,7 @@
 /**
- * Reads the outcomes of many requests from Redis: first which of them have ended, hundreds to a
- * call, and then the outcomes of those. The second goes on apart, so large outcomes hold up nobody
- * else's.
+ * Reads the outcomes of many requests from Redis: first which requests have ended, hundreds to a
+ * call, and then their outcomes. The two steps run apart, so large outcomes hold up no other
+ * request.
  */
 import { readKept, type Outcome } from "#shared/contract/outcome.js";
 import { chunks } from "#shared/chunks.js";
@@ -17,14 +17,14 @@ export interface Readable {
   readonly admitted: boolean;
 }
 
-/** Who is told what was found, once for each request that was to be looked at. */
+/** Receives one result for each request of a look. */
 export interface OutcomeReceiver<Item> {
   ended(item: Item, outcome: Outcome): void;
-  /** It has no outcome yet. */
+  /** The request has no outcome yet. */
   stillOpen(item: Item): void;
-  /** Redis had a record of it, and has none any more. */
+  /** Redis had a record of the request, and has none any more. */
   lost(item: Item): void;
-  /** Redis could not be asked. */
+  /** The gateway could not ask Redis. */
   notRead(item: Item): void;
 }
 
@@ -33,13 +33,13 @@ export interface OutcomeReceiver<Item> {
  * loop serves other work.
  */
 const LOOKS_AT_ONCE = 500;
-/** Outcomes that are read together. */
+/** Outcomes that one round reads together. */
 const BODIES_AT_ONCE = { bytes: 4_194_304, items: 256 };
 
 export class OutcomeReader<Item extends Readable> {
   readonly #redis: RedisClient;
   readonly #receiver: OutcomeReceiver<Item>;
-  /** Requests that have ended, the bytes of their outcomes, and whether they were brief. */
+  /** Requests that have ended, the bytes of their outcomes, and whether the outcomes were brief. */
   #ended: { readonly item: Item; readonly bytes: number; readonly brief: boolean }[] = [];
   #reading: Promise<void> | undefined;
 
@@ -48,9 +48,9 @@ export class OutcomeReader<Item extends Readable> {
     this.#receiver = receiver;
   }
 
-  /** Resolves when Redis has said which have ended; their outcomes come later. */
+  /** Resolves when Redis has said which requests have ended; their outcomes come later. */
   async look(items: readonly Item[]): Promise<void> {
-    // Slots are asked side by side: the master of one may be away.
+    // The calls to all slots run side by side, because the master of one may be away.
     await Promise.all(callGroups(this.#redis, items, ({ key }) => key).map((ofSlot) => this.#lookInSlot(ofSlot)));
   }
 
@@ -58,14 +58,14 @@ export class OutcomeReader<Item extends Readable> {
     for (const some of chunks(items, () => 0, { bytes: Infinity, items: LOOKS_AT_ONCE })) await this.#find(some);
   }
 
-  /** Resolves when nothing more is being read. */
+  /** Resolves when no read is under way. */
   async idle(): Promise<void> {
     await this.#reading;
   }
 
   async #find(items: readonly Item[]): Promise<void> {
-    // This is noted before Redis is asked, since the reply says nothing about a request that is
-    // admitted meanwhile.
+    // This is noted before the gateway asks Redis, because the reply says nothing about a request
+    // that Redis admits meanwhile.
     const admitted = items.map((item) => item.admitted);
     let found: Found[];
     try {

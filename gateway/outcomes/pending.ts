@@ -1,7 +1,7 @@
 /**
- * The requests whose outcome this gateway waits for. NATS usually brings it. Where a reply may be
- * missing, or will not come, Redis is asked: the outcome is committed there before anything is
- * published, so a lost message costs time and never an answer.
+ * The requests whose outcomes this gateway waits for. NATS usually brings the outcome. If a reply
+ * may be missing, or will not come, the gateway asks Redis. Workers commit the outcome there before
+ * they publish anything, so a lost message costs time and never an answer.
  */
 import type { Logger } from "pino";
 import { chunks } from "#shared/chunks.js";
@@ -25,13 +25,16 @@ interface Pending extends Timed, Readable {
   readonly name: string;
   readonly address: RequestAddress;
   readonly outcomeTtlMs: number;
-  /** When it is ended at the latest, in ms on `performance.now()`'s clock. */
+  /** When the gateway ends the request at the latest, in ms on `performance.now()`'s clock. */
   readonly deadlineAt: number;
-  /** When it is refused if no worker has it by then; undefined where it may wait. */
+  /** When the gateway refuses the request if no worker has it by then; undefined: never. */
   readonly queuedUntil: number | undefined;
-  /** Usually one; more when a client retries under its key while the first try still waits here. */
+  /** Usually one; more if a client retries under its key while the first try still waits here. */
   readonly waiters: Set<(outcome: Outcome) => void>;
-  /** If Redis has no record of it afterwards, the request is lost. */
+  /**
+   * Whether Redis has had a record of the request. If the record is gone afterwards, the request is
+   * lost.
+   */
   admitted: boolean;
   isAnsweredElsewhere: boolean;
 }
@@ -39,11 +42,11 @@ interface Pending extends Timed, Readable {
 /** An outcome to wait for. */
 export interface Wait {
   readonly address: RequestAddress;
-  /** How long the outcome is kept if this gateway gives it, in ms. */
+  /** How long Redis keeps the outcome if this gateway gives it, in ms. */
   readonly outcomeTtlMs: number;
-  /** The request is ended this many ms from now. */
+  /** The gateway ends the request this many ms from now. */
   readonly deadlineMs: number;
-  /** It is ended this many ms from now if no worker has it by then; absent: it may wait. */
+  /** The gateway ends the request this many ms from now if no worker has it; absent: never. */
   readonly queuedMs?: number | undefined;
 }
 
@@ -52,11 +55,11 @@ export interface Expected {
   readonly outcome: Promise<Outcome>;
   /**
    * To be called when Redis has the request.
-   * @param isRepeated whether it was admitted by an earlier call, perhaps another gateway's: the
-   * worker then answers that gateway, which may be gone
+   * @param isRepeated whether an earlier call admitted the request, perhaps a call of another
+   * gateway: the worker then answers that gateway, which may be gone
    */
   readonly admitted: (isRepeated: boolean) => void;
-  /** To be called when the request was refused, or its outcome was known at once. */
+  /** To be called after a refusal, or if the outcome was known at once. */
   readonly forget: () => void;
 }
 
@@ -65,26 +68,30 @@ export interface PendingSettings {
   readonly bus: Bus;
   /** This process's name in entries and subjects. */
   readonly gateway: string;
-  /** The deployment's, with which workers' messages are checked. */
+  /** The deployment's secret, which proves the messages of workers. */
   readonly secret: () => Buffer;
   readonly world?: World;
   readonly log: Logger;
 }
 
-/** How often requests that are due are looked for, in ms. */
+/** How often the gateway looks for due requests, in ms. */
 const TICK_MS = 25;
-/** A tick that is this much late was held up by other work of this process. */
+/** Other work of this process has held up a tick that is this much late, in ms. */
 const HELD_UP_MS = 200;
-/** After a long round of looks Redis is left alone for as long as it took, up to this, in ms. */
+/**
+ * After a long round of looks the gateway leaves Redis alone for as long as the round took, up to
+ * this, in ms.
+ */
 const MOST_REST_MS = 1_000;
-/** How often the names that workers without NATS leave are read, in ms. */
+/** How often the gateway reads the names that workers without NATS leave in Redis, in ms. */
 const NOTES_EVERY_MS = { busUp: 250, busDown: 50 };
 const NOTES_AT_ONCE = 1_000;
 /**
- * While Redis cannot be asked, a request is answered at the latest this long after its deadline.
+ * How long after the deadline the gateway answers a request at the latest while Redis is away, in
+ * ms.
  */
 const GRACE_MS = 5_000;
-/** At most this many requests are ended together when their deadlines pass. */
+/** At most this many requests end together when their deadlines pass. */
 const EXPIRIES_AT_ONCE = 256;
 
 export class PendingRequests implements OutcomeReceiver<Pending> {
@@ -96,9 +103,9 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
   readonly #settings: PendingSettings;
   readonly #inbox: ReplyInbox;
   readonly #reader: OutcomeReader<Pending>;
-  /** Whether NATS was up at the last tick, and the connections that there had been by then. */
+  /** Whether NATS was up at the last tick, and how many connections there had been by then. */
   #bus = { isUp: false, connections: 0 };
-  /** When the last round of looks began: requests that were due together are due together again. */
+  /** When the last round of looks began. Requests of one round are due together again. */
   #lookedAt: number;
 
   constructor(settings: PendingSettings) {
@@ -118,8 +125,7 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
   }
 
   /**
-   * To be called before the request is admitted, since its outcome may come before the admission's
-   * own reply does.
+   * To be called before admission, because the outcome may come before the admission's own reply.
    */
   expect(wait: Wait): Expected {
     const name = requestName(wait.address);
@@ -128,7 +134,7 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
     const admitted = (isRepeated: boolean) => {
       if (!isRepeated) pending.isAnsweredElsewhere = false;
       else if (!pending.admitted) {
-        // One that was admitted here before is answered here.
+        // The reply to a request that this gateway admitted before comes here.
         pending.isAnsweredElsewhere = true;
         if (this.#isOpen(pending)) this.#looks.wantSoon(pending);
       }
@@ -158,16 +164,18 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
     }
   }
 
-  /** To be called when replies may have been lost: Redis is asked about all open requests. */
+  /**
+   * To be called when replies may have got lost: the gateway asks Redis about all open requests.
+   */
   lookAtAll(): void {
     this.#looks.wantAll();
   }
 
-  /** Looks into Redis where it must and ends what is overdue, until `signal` aborts. */
+  /** Looks into Redis if it must, and ends overdue requests, until `signal` aborts. */
   async watch(signal: AbortSignal): Promise<void> {
     const { redis } = this.#settings;
-    // A Redis that comes back may be another one, without what it had acknowledged. A Cluster's
-    // client says `+node` when it finds another one.
+    // A Redis that comes back may be another server, without the data that Redis had acknowledged.
+    // A Cluster's client emits `+node` when it finds another server.
     const onReady = () => this.lookAtAll();
     redis.on("ready", onReady).on("+node", onReady);
     // The loops run apart, so that deadlines do not wait for looks, however many there are.
@@ -220,7 +228,7 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
       await delay(restMs, signal, this.#world);
       const now = this.#world.now();
       if (this.#hasBusChanged()) this.lookAtAll();
-      // Where this process was held up, messages may wait to be read, and no worker is judged.
+      // If this process was held up, messages may wait to be read, so it judges no worker.
       if (now - before - restMs < HELD_UP_MS && this.#inbox.hasSilence(now)) this.lookAtAll();
       this.#lookedAt = now;
       await this.#reader.look(this.#looks.takeDue(now));
@@ -228,7 +236,7 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
     }
   }
 
-  /** Whether NATS has gone down, or has come back: what was sent meanwhile is lost. */
+  /** Whether NATS has gone down or come back: messages from the time between are lost. */
   #hasBusChanged(): boolean {
     const { bus } = this.#settings;
     const before = this.#bus;
@@ -281,8 +289,8 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
   }
 
   /**
-   * Ends a request that has waited in the queue for too long. One that a worker has is left to it:
-   * that begins no request behind its time, and gives the outcome by itself.
+   * Ends a request that has waited in the queue for too long. A request that a worker has stays
+   * with that worker, which begins no request behind its time, and gives the outcome by itself.
    */
   async #endInQueue(pending: Pending): Promise<void> {
     const { address, outcomeTtlMs } = pending;
@@ -291,7 +299,7 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
     try {
       const given = await giveOutcomeInQueue(this.#settings.redis, address, storeOutcome(expired), outcomeTtlMs);
       if (given.said === "given" && this.#isOpen(pending)) this.ended(pending, expired);
-      // Its admission is still under way.
+      // The admission of the request is still under way.
       if (given.said === "unknown" && !pending.admitted) next = this.#world.now() + TICK_MS;
     } catch (error) {
       dropIfSilent(this.#settings.redis, error);
@@ -301,11 +309,11 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
   }
 
   /**
-   * Ends the request in Redis, unless it has ended there meanwhile, so that every gateway finds the
+   * Ends the request in Redis, unless Redis has an outcome by now, so that every gateway finds the
    * same outcome.
-   * @returns undefined while the outcome is certain but not yet committed, and while the request
-   * may still be admitted: it would take effect although its client was told that it expired. The
-   * caller then tries again soon.
+   * @returns undefined while the outcome is certain but not yet committed. Also undefined while
+   * Redis may still admit the request: a request whose client got the error `expired` must not take
+   * effect later. The caller then tries again soon.
    */
   async #expireInRedis({ address, outcomeTtlMs, admitted }: Pending): Promise<Outcome | undefined> {
     const expired = outcomeOf(fixedError("expired", "beforeResult"));
@@ -315,7 +323,7 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
     return given.said === "known" ? readKept(given.outcome.kind, given.outcome.body) : expired;
   }
 
-  /** Takes a request that has ended out of the queue, where nobody has to wait for that. */
+  /** Takes a request that has ended out of the queue. No caller waits for that. */
   #withdraw(address: RequestAddress): void {
     const { redis } = this.#settings;
     withdraw(redis, address).catch((error: unknown) => dropIfSilent(redis, error));

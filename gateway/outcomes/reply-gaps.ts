@@ -1,41 +1,41 @@
 /**
- * Notices which messages of workers are missing. Messages of a channel are numbered, so one that
- * was lost shows at the next. A worker that has something under way for this gateway says so twice
- * a second, so its death or a cut link shows as silence. Only then is Redis looked into for all
- * open requests: time that passes is no reason.
+ * Notices which messages of workers are missing. Messages of a channel have numbers, so the next
+ * message shows that an earlier one got lost. A worker with requests of this gateway under way says
+ * so twice a second, so its death or a cut link shows as silence. Only then does the gateway ask
+ * Redis about all open requests: mere time is no reason.
  */
 import type { Mark } from "#shared/contract/reply.js";
 
 interface Sender {
   channel: number;
-  /** That of the last message. */
+  /** Number of the last message. */
   number: number;
-  /** Whether it has said that nothing is under way; nothing is heard of it then. */
+  /** Whether the worker has said that nothing is under way; the worker is silent then. */
   isAtRest: boolean;
-  /** When it was last heard of, in ms on `performance.now()`'s clock. */
+  /** When the last message came, in ms on `performance.now()`'s clock. */
   heardAt: number;
-  /** How often Redis was looked into since, because it was not heard of. */
+  /** How many looks into Redis this silence has caused. */
   looks: number;
 }
 
-/** What a message says about those before it; `old` is one that came before, or is out of turn. */
+/** A message's place after the earlier ones; `old` is a repeated message, or one out of turn. */
 export type Arrival = "next" | "after a gap" | "old";
 
-/** A worker is silent when nothing was heard of it for this long, in ms: two of its beats. */
+/** A worker without a message for this long is silent, in ms: two of its beats. */
 const SILENT_MS = 1_000;
 /**
- * For a silent worker Redis is looked into this often, a second apart. A worker that lives notices
- * meanwhile that it does not reach NATS, and leaves word in Redis instead.
+ * Looks into Redis for a silent worker, a second apart. A live worker notices meanwhile that it
+ * does not reach NATS, and leaves the names of requests in Redis instead.
  */
 const LOOKS = 8;
-/** Workers of which nothing is expected are forgotten when there are more, the oldest first. */
+/** Beyond this number, the gateway forgets workers at rest, the oldest first. */
 const MOST_SENDERS = 10_000;
 
 export class ReplyGaps {
   readonly #senders = new Map<string, Sender>();
 
   /**
-   * A message has arrived, surely from a worker of this deployment.
+   * Takes a message that surely comes from a worker of this deployment.
    * @param now in ms on `performance.now()`'s clock
    */
   receive({ sender, channel, number, kind }: Mark, now: number): Arrival {
@@ -51,15 +51,14 @@ export class ReplyGaps {
     return number === last + 1 && !hasLostEnd ? "next" : "after a gap";
   }
 
-  /**
-   * Whether Redis is to be looked into now because a worker is silent; to be called every few ms.
-   */
+  /** Whether a silent worker is a reason to look into Redis now; to be called every few ms. */
   hasSilence(now: number): boolean {
     let isDue = false;
     for (const one of this.#senders.values()) {
       if (one.isAtRest || now - one.heardAt < SILENT_MS * (one.looks + 1)) continue;
       isDue = true;
-      // Whatever it had under way, other workers have taken over, or it tells in another way.
+      // Other workers have taken its requests over, or the worker leaves the names of requests in
+      // Redis.
       if (++one.looks === LOOKS) one.isAtRest = true;
     }
     return isDue;

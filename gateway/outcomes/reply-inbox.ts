@@ -1,7 +1,7 @@
 /**
- * Takes the messages that came on this gateway's subject. Anybody who reaches NATS may publish
- * there, so a message counts only if a process of this deployment has made it for this gateway, and
- * only once.
+ * Takes the messages that came on this gateway's subject. Any client of NATS may publish there, so
+ * a message counts only if a process of this deployment has made it for this gateway, and only
+ * once.
  */
 import type { Logger } from "pino";
 import { decodeMark, decodeReplies, isAuthentic, replyKey, type Mark, type Reply } from "#shared/contract/reply.js";
@@ -11,7 +11,7 @@ import { ReplyGaps } from "./reply-gaps.js";
 export interface InboxSettings {
   /** This process's name in entries and subjects. */
   readonly gateway: string;
-  /** The deployment's. */
+  /** The deployment's secret. */
   readonly secret: () => Buffer;
   readonly world?: World;
   readonly log: Logger;
@@ -19,14 +19,14 @@ export interface InboxSettings {
 
 export interface Received {
   readonly replies: readonly Reply[];
-  /** Whether others before it are missing. */
+  /** Whether earlier messages are missing. */
   readonly hasGap: boolean;
 }
 
 const nothing: Received = { replies: [], hasGap: false };
-/** Refused messages are logged at most this often, in ms. */
+/** The log mentions refused messages at most this often, in ms. */
 const LOG_EVERY_MS = 10_000;
-/** Keys of workers that are gone are forgotten when there are more than these. */
+/** Beyond this number, the inbox forgets all keys, because many belong to workers that are gone. */
 const MOST_KEYS = 10_000;
 
 export class ReplyInbox {

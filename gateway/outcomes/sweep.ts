@@ -1,6 +1,6 @@
 /**
- * Removes outcomes that were delivered and that no retry can ask for, many keys to a command. So
- * Redis' memory follows the load, and not the TTL of outcomes.
+ * Removes outcomes that their clients have received and that no retry can ask for, many keys to a
+ * command. So Redis' memory follows the load, and not the TTL of outcomes.
  */
 import type { RedisClient } from "#shared/redis/connect.js";
 import { callGroups } from "#shared/redis/slots.js";
@@ -20,7 +20,7 @@ export class OutcomeSweeper {
     this.#world = world;
   }
 
-  /** @param key Redis key of an outcome that nobody will ask for again */
+  /** @param key Redis key of an outcome that no client will ask for again */
   discard(key: string): void {
     this.#keys.push(key);
   }
@@ -33,7 +33,7 @@ export class OutcomeSweeper {
       this.#keys = [];
       for (const some of callGroups(this.#redis, keys, (key) => key)) {
         for (let i = 0; i < some.length; i += KEYS_PER_COMMAND) {
-          // A failure is left alone, since every outcome has a TTL.
+          // A failure needs no repair, because every outcome has a TTL.
           await this.#redis.unlink(some.slice(i, i + KEYS_PER_COMMAND)).catch(() => 0);
         }
       }

@@ -1,7 +1,6 @@
 /**
  * Which items are due when, to within a few milliseconds. Items lie in slots of time, so setting,
- * moving and taking out cost the same however many there are. What has been due for longest comes
- * first.
+ * moving and taking out cost the same however many there are. The longest due item comes first.
  */
 
 /** An item is due at most this many ms late, and never early. */
@@ -11,7 +10,7 @@ export class TimerWheel<Item> {
   /** Slots by their numbers. Each holds the items that are due by its end. */
   readonly #slots = new Map<number, Set<Item>>();
   readonly #slotOf = new Map<Item, number>();
-  /** The first slot that has not been emptied yet. */
+  /** The first slot that may still hold items. */
   #next: number;
 
   /** @param now in ms, on the clock of all times given here */
@@ -19,7 +18,7 @@ export class TimerWheel<Item> {
     this.#next = slotAt(now);
   }
 
-  /** Adds an item, or moves it. One whose time `at` has passed is due at the next `takeDue`. */
+  /** Adds an item, or moves it. An item whose time `at` has passed is due at the next `takeDue`. */
   set(item: Item, at: number): void {
     this.delete(item);
     const slot = Math.max(slotAt(at), this.#next);
@@ -44,7 +43,7 @@ export class TimerWheel<Item> {
 
   /**
    * Takes out the items that are due, longest due first.
-   * @param most at most this many; the others stay due
+   * @param most at most this many; the rest stay due
    */
   takeDue(now: number, most = Infinity): Item[] {
     const due: Item[] = [];

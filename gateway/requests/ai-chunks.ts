@@ -1,19 +1,22 @@
 /**
- * The text of choice 0 as the chunks that libraries for AI applications read from a durable stream:
- * the UI message chunks of the AI SDK (ai-sdk.dev, "Stream Protocol"), and the events of the AG-UI
- * protocol (docs.ag-ui.com), which TanStack AI reads. The chunks of a record follow from that
- * record alone, so an offset is good in every form. All functions are pure.
+ * Writes the text of choice 0 in the chunks that libraries for AI applications read from a durable
+ * stream: the UI message chunks of the AI SDK (ai-sdk.dev, "Stream Protocol"), and the events of
+ * the AG-UI protocol (docs.ag-ui.com), which TanStack AI reads. A record's chunks follow from that
+ * record alone, so an offset is valid in every form. All functions are pure.
  */
 import { tokenRecord, type TokenRecord } from "#shared/contract/generation.js";
 import type { StreamRecord } from "../stream/open-stream.js";
 
 export type ChunkForm = "ai-sdk" | "ag-ui";
 
-/** What is told of a stream in one form; all but a text are chunks. */
+/** The chunks of a stream in a form: `text` returns JSON, the other members return objects. */
 interface Teller {
-  /** Precedes what record 0 says. */
+  /** The chunks before the text of record 0. */
   readonly beginning: readonly object[];
-  /** Gives the JSON of a chunk. */
+  /**
+   * @param json a text as a JSON string
+   * @returns a chunk as JSON
+   */
   readonly text: (json: string) => string;
   readonly ending: (ending: Ending) => readonly object[];
 }
@@ -21,9 +24,10 @@ interface Teller {
 type Ending = Pick<TokenRecord, "reason" | "error"> & { readonly finishReason: "stop" | "length" | undefined };
 
 /**
- * @param id of the request: it names the message, so a reader that begins anew has the same message
- * @returns a function that gives the chunks of a record as JSON, with a comma between two; nothing
- * where the record says nothing of choice 0
+ * @param id of the request, which names the message: a reader that starts again gets the same
+ * message
+ * @returns a function that gives a record's chunks as JSON, with a comma between two; an empty text
+ * if a record has no chunks
  */
 export function chunkWriter(form: ChunkForm, id: string): (record: StreamRecord) => string {
   const { beginning, text, ending } = form === "ai-sdk" ? aiSdk(id) : agUi(id);

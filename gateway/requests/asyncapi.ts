@@ -1,6 +1,6 @@
 /**
- * The public contract of the subjects on NATS, as an AsyncAPI document. Its schema is made of the
- * contract that workers write by, and its address of the code that names subjects.
+ * The public contract of the subjects on NATS, as an AsyncAPI document. The schema comes from the
+ * contract by which workers write, and the addresses come from the code that names subjects.
  */
 import { z } from "zod";
 import { tokenRecord } from "#shared/contract/generation.js";

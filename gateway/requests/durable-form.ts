@@ -1,7 +1,7 @@
 /**
  * The forms of the Durable Streams protocol (github.com/durable-streams/durable-streams,
- * PROTOCOL.md, sections 5.5 to 5.8, 8 to 10): what a reader asks, and how a piece of a stream is
- * told. All functions are pure.
+ * PROTOCOL.md, sections 5.5 to 5.8, 8 to 10): reads a reader's request, and writes a piece of a
+ * stream. All functions are pure.
  */
 import type { IncomingMessage } from "node:http";
 import { fixedError, InferenceError } from "#shared/errors.js";
@@ -14,26 +14,31 @@ import type { Tail } from "../stream/page-status.js";
 import type { Piece } from "../stream/stream-log.js";
 import { chunkWriter } from "./ai-chunks.js";
 
-/** The records as a JSON array, the text of choice 0 alone, or that as a JSON array of chunks. */
+/**
+ * The records as a JSON array, the text of choice 0 alone, or that text as a JSON array of chunks.
+ */
 export type Format = (typeof FORMATS)[number];
 const FORMATS = ["json", "text", "ai-sdk", "ag-ui"] as const;
 
-/** What a reader asks for. */
+/** A reader's request. */
 export interface Asked {
-  /** The index of the first record wanted; `now` is behind the last one that is there. */
+  /** The index of the first record to send; `now` means after the newest record. */
   readonly from: number | "now";
   readonly live: "long-poll" | "sse" | undefined;
-  /** The `Stream-Cursor` of the answer before. */
+  /** The `Stream-Cursor` of the previous answer. */
   readonly cursor: number | undefined;
   readonly format: Format;
 }
 
-/** Digits of every offset: enough for any index, and always so many, so that offsets sort. */
+/**
+ * Digits of every offset: enough for any index. All offsets have the same length, so that they sort
+ * as texts.
+ */
 const OFFSET_DIGITS = 10;
-/** Cursors count intervals of this length from this time on, both taken from the protocol. */
+/** Cursors count intervals of this length since this time. The protocol sets both values. */
 const CURSOR_INTERVAL_MS = 20_000;
 const CURSOR_EPOCH_MS = Date.UTC(2024, 9, 9);
-/** A reader that has this interval's cursor already gets one that is later by up to an hour. */
+/** A reader that already has this interval's cursor gets a cursor that is up to an hour later. */
 const CURSOR_JITTER_MS = 3_600_000;
 
 /** @throws InferenceError `invalid_argument` */
@@ -64,7 +69,7 @@ function readOffset(offset: string): Asked["from"] {
   );
 }
 
-/** The parameter is for readers that choose no headers, such as a browser's EventSource. */
+/** The parameter serves readers that cannot choose headers, such as a browser's EventSource. */
 function readFormat(format: string | undefined, { headers }: IncomingMessage): Format {
   const known = FORMATS.find((one) => one === format);
   if (known !== undefined) return known;
@@ -80,8 +85,9 @@ export function offsetOf(index: number): string {
 }
 
 /**
- * Makes the cursor of an answer that was waited for. It is always greater than the one that the
- * reader had, so no cache can give a reader the same answer again and again.
+ * Makes the cursor of an answer for which the reader has waited. The new cursor is always greater
+ * than the reader's last cursor, so no cache can give a reader the same answer again and again.
+ * @param given the reader's last cursor
  * @param random in [0, 1)
  */
 export function cursorAfter(given: number | undefined, now: number, random: number): string {
@@ -91,16 +97,16 @@ export function cursorAfter(given: number | undefined, now: number, random: numb
 }
 
 /**
- * What a reader of a form is told of where it stands. TanStack AI's transport drops records with
- * which it is told that the stream is closed. Readers of AG-UI's events are told that when they
- * come back, as if the stream had been closed a moment after its last record.
- * @param count how many records it is given with that
+ * The end of the stream as the answer tells it in this form. TanStack AI's transport drops records
+ * that arrive together with the news that the stream is closed. So readers of AG-UI's events get
+ * that news at their next read, as if the stream had closed a moment after the last record.
+ * @param count how many records the answer has
  */
 export function toldOf<Standing extends Tail>(standing: Standing, format: Format, count: number): Standing {
   return format === "ag-ui" && count > 0 ? { ...standing, isOver: false } : standing;
 }
 
-/** The headers that say where a reader stands who has read up to `next`. */
+/** The headers that tell a reader's place, after the reader has read up to `next`. */
 export function standing({ next, isUpToDate, isOver }: Tail & { readonly isUpToDate: boolean }) {
   return {
     "stream-next-offset": offsetOf(next),
@@ -109,13 +115,16 @@ export function standing({ next, isUpToDate, isOver }: Tail & { readonly isUpToD
   };
 }
 
-/** The headers of an answer that has the stream's type. */
+/** The headers of each answer with the stream's content type. */
 export function commonHeaders(id: string, format: Format) {
   const type = format === "text" ? "text/plain; charset=utf-8" : "application/json";
   return { "content-type": type, "baton-request-id": id };
 }
 
-/** Names what was read; it differs once the same records turn out to be the last ones. */
+/**
+ * Names the content of an answer. The tag changes when the last of these records turns out to be
+ * the last of the stream.
+ */
 export function entityTag(id: string, format: Format, from: number, { next, isOver }: Tail): string {
   return `"${id}:${format}:${offsetOf(from)}:${offsetOf(next)}${isOver ? ":c" : ""}"`;
 }
@@ -126,13 +135,12 @@ export function isKnown(tag: string, { headers }: IncomingMessage): boolean {
   return known !== undefined && known.split(",", 16).some((one) => one.trim().replace(/^W\//, "") === tag);
 }
 
-/** The body of a piece. */
 export function bodyOf({ records }: Piece, format: Format, id: string): string {
   const body = written(records, format, id);
   return format === "text" ? body : `[${body}]`;
 }
 
-/** Yields the body of many records in parts, none of which is empty. */
+/** Yields the body of many records in parts. No part is empty. */
 export async function* bodyParts(
   pages: AsyncIterable<readonly StreamRecord[]>,
   format: Format,
@@ -148,7 +156,7 @@ export async function* bodyParts(
   if (format !== "text") yield before === "[" ? "[]" : "]";
 }
 
-/** What records say in a form, without the brackets of an array. */
+/** The records in a form, without an array's brackets. */
 function written(records: readonly StreamRecord[], format: Format, id: string): string {
   if (format === "json") return records.map(({ json }) => json).join();
   if (format === "text") return records.map(textOf).join("");
@@ -156,21 +164,22 @@ function written(records: readonly StreamRecord[], format: Format, id: string): 
   return chunks.filter((some) => some !== "").join();
 }
 
-/** The headers of an answer with all that was there when it was asked for, which may be cached. */
+/** The headers of an answer with all records that exist now. Caches may keep the answer. */
 export function catchUpHeaders(id: string, format: Format, from: number, end: Tail): Record<string, string> {
   const tail = toldOf(end, format, end.next - from);
   return {
     ...commonHeaders(id, format),
     ...standing({ ...tail, isUpToDate: true }),
     etag: entityTag(id, format, from, tail),
-    // What ends at the end of an open stream may have grown when it is asked for again.
+    // While the stream is open, the same request may later get more records.
     "cache-control": tail.isOver ? "private, max-age=60, stale-while-revalidate=300" : "private, no-cache",
   };
 }
 
 /**
- * The events of a piece: its records, if it says anything, and where its reader stands then. Both
- * are one text, so that no reader has the records without knowing where to go on.
+ * The events of a piece: the records, if they say anything in this form, and then the reader's
+ * place. Both events are a single text, so that no reader has the records without the place to
+ * continue at.
  */
 export function pieceEvents(piece: Piece, format: Format, id: string, cursor: string): string {
   const { next, isUpToDate, isOver } = toldOf(piece, format, piece.records.length);

@@ -1,6 +1,6 @@
 /**
- * `/v2/requests/<id>/stream`: the records of a request as a stream of the Durable Streams protocol,
- * of which this is the half that reads. Its writer is the worker, so nothing can be written here.
+ * `/v2/requests/<id>/stream`: the records of a request as a stream of the Durable Streams protocol.
+ * Clients can only read, because the worker writes the stream.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
@@ -29,33 +29,33 @@ import {
 
 /** How long a long poll waits for records. */
 const LONG_POLL_MS = 20_000;
-/** The protocol has event streams end about this often; their readers come back. */
+/** The protocol lets event streams end about this often; their readers come back. */
 const EVENTS_MS = 60_000;
 
-/** The request that is asked for. */
+/** The request to read. */
 export interface DurableStreamSource {
   /** The public id. */
   readonly id: string;
   readonly log: StreamLog;
-  /** Is told of each failure after the head of an event stream that is a bug and no refusal. */
+  /** Called for each failure after an answer's head that is a bug and no refusal. */
   readonly onBug: (error: unknown) => void;
 }
 
 /**
- * Sets the headers that every answer has, a refusal, too. Answers that may be kept say so
- * themselves.
+ * Sets the headers of every answer, refusals included. An answer that caches may keep overrides
+ * `cache-control`.
  */
 export function guardAnswer(outgoing: ServerResponse): void {
   outgoing.appendHeader("vary", "Accept");
   outgoing.setHeader("cache-control", "no-store");
-  // For browsers: the answer is of no other type, and is for no other site's page.
+  // For browsers: the stated content type is right, and no other site's page may load the answer.
   outgoing.setHeader("x-content-type-options", "nosniff");
   outgoing.setHeader("cross-origin-resource-policy", "same-origin");
 }
 
 /**
- * Answers GET and HEAD, once `guardAnswer` was called.
- * @returns undefined where it answers by itself, piece by piece
+ * Answers GET and HEAD, after the caller has called `guardAnswer`.
+ * @returns undefined if this function writes the answer itself, piece by piece
  * @throws InferenceError
  */
 export async function readDurableStream(
@@ -78,7 +78,7 @@ export async function readDurableStream(
   }
 }
 
-/** Refuses what would write. */
+/** Refuses a method that would write. */
 export function refuseWriting(): Reply {
   return withHeaders(errorReply(fixedError("method_not_allowed", "readOnly")), { allow: "GET, HEAD" });
 }
@@ -90,8 +90,9 @@ async function tell({ id, log }: DurableStreamSource, format: Format): Promise<R
 }
 
 /**
- * Gives all that is there in one answer: the protocol allows less, but its client, told to read
- * once, asks no second time. A long log is read page by page while the client takes it.
+ * Answers with all records that exist now. The protocol allows fewer, but its client, in the mode
+ * that reads once, sends no second request. A long log is read page by page while the client takes
+ * the bytes.
  */
 async function catchUp(
   source: DurableStreamSource,
@@ -108,7 +109,7 @@ async function catchUp(
   if (first.isUpToDate) return { status: 200, headers, body: [bodyOf(first, format, id)] };
   outgoing.writeHead(200, headers);
   const parts = Readable.from(bodyParts(log.upTo(tail.next, first), format, id), { highWaterMark: 1 });
-  // A failure cuts the connection, so no client takes what it has for the whole.
+  // A failure cuts the connection, so no client takes a part for the whole.
   pipeline(parts, outgoing).catch((error: unknown) => {
     if (!(error instanceof InferenceError) && !outgoing.destroyed) source.onBug(error);
   });
@@ -133,12 +134,12 @@ async function longPoll(
   return isKnown(etag, incoming) ? { ...reply, status: 304, body: [] } : reply;
 }
 
-/** Waits until there are records, the time is over, the gateway stops, or the client has gone. */
+/** Waits for records, until the time is over, the gateway stops, or the client has gone. */
 async function nextPiece(log: StreamLog, from: number, outgoing: ServerResponse): Promise<Piece> {
   const enough = new AbortController();
   const end = () => enough.abort();
   const timeout = setTimeout(end, LONG_POLL_MS);
-  // The client may have gone while it was looked whether there is anything.
+  // The client may have gone during the first read.
   if (outgoing.destroyed) end();
   else outgoing.once("close", end);
   endWhenStopping(outgoing, end);
@@ -149,7 +150,7 @@ async function nextPiece(log: StreamLog, from: number, outgoing: ServerResponse)
   }
 }
 
-/** Resolves when the stream has ended, its time is over, or the client has disconnected. */
+/** Resolves when the stream has ended, the time is over, or the client has disconnected. */
 async function sendEvents(
   { id, log }: DurableStreamSource,
   { format, cursor }: Asked,
@@ -171,7 +172,7 @@ async function sendEvents(
     if (!add(first) && !(await sse.room())) return;
     for await (const piece of log.follow(first, enough.signal)) if (!add(piece) && !(await sse.room())) return;
   } catch (error) {
-    // Readers skip an event that they do not know, come back, and are then told by a status.
+    // Readers skip an unknown event and come back. The answer's status then tells them the error.
     await sse.send({ event: "error", data: errorBody(error) });
     if (!(error instanceof InferenceError)) throw error;
   } finally {

@@ -1,4 +1,4 @@
-/** Sends the records of a request as server-sent events, from where the client left off. */
+/** Sends the records of a request as server-sent events, from the client's position on. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { InferenceError } from "#shared/errors.js";
 import { errorBody } from "../http/errors.js";
@@ -6,9 +6,9 @@ import { openSse } from "../http/sse.js";
 import type { Cursor } from "../stream/cursor.js";
 
 /**
- * Resolves when the stream has ended or the client has disconnected. An InferenceError is sent to
- * the client as an event.
- * @throws every other error, of which the client reads only "internal error"
+ * Resolves when the stream has ended or the client has disconnected. Sends an InferenceError to the
+ * client as an event.
+ * @throws every other error; the client reads only "internal error"
  */
 export async function sendEvents(outgoing: ServerResponse, id: string, cursor: Cursor): Promise<void> {
   const sse = openSse(outgoing, { requestId: id, resumable: true });
@@ -19,7 +19,8 @@ export async function sendEvents(outgoing: ServerResponse, id: string, cursor: C
       }
     }
   } catch (error) {
-    // This is no record of the log, so it has no id: a client that comes back goes on where it was.
+    // This event is no record, so it has no id: a client that comes back continues after its last
+    // record.
     await sse.send({ event: "error", data: errorBody(error) });
     if (!(error instanceof InferenceError)) throw error;
   } finally {
@@ -28,8 +29,8 @@ export async function sendEvents(outgoing: ServerResponse, id: string, cursor: C
 }
 
 /**
- * Reads from a request where its client wants to go on: after the record in the parameter `after`
- * or in the header `Last-Event-ID`.
+ * Reads the client's position from a request: the record in the parameter `after` or in the header
+ * `Last-Event-ID`.
  * @returns the index of the first record to send
  * @throws InferenceError `invalid_argument`
  */
@@ -37,7 +38,7 @@ export function resumeIndex({ headers, url = "" }: IncomingMessage): number {
   const start = url.indexOf("?");
   const asked = start === -1 ? null : new URLSearchParams(url.slice(start + 1)).get("after");
   const last = headers["last-event-id"];
-  // A browser that reconnects repeats the URL, so the header, which is newer, wins.
+  // A browser that reconnects repeats the URL, so the header is newer and wins.
   const inAddress = asked === null ? 0 : indexAfter(asked, "after");
   return last === undefined ? inAddress : indexAfter(String(last), "Last-Event-ID");
 }

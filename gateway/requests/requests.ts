@@ -1,7 +1,7 @@
 /**
  * The operations on a request by its public id: read, read in pieces, status, cancel, detach. Every
- * gateway offers them for every request, whichever gateway admitted it. Each takes the tenant of
- * the caller, under which alone the id names the request.
+ * gateway offers them for every request, even if another gateway admitted the request. Each
+ * operation takes the caller's tenant, because an id names a request only within its tenant.
  */
 import { decodeRequestId, type RequestAddress } from "#shared/queue/address.js";
 import { errorKinds, fixedError, type InferenceError } from "#shared/errors.js";
@@ -21,7 +21,7 @@ export interface RequestsSettings {
   readonly redis: RedisClient;
   readonly bus: Bus;
   readonly relay: Relay;
-  /** How long the outcome of a cancelled request is kept, in ms. */
+  /** How long Redis keeps the outcome of a cancelled request, in ms. */
   readonly outcomeTtlMs: number;
 }
 
@@ -43,8 +43,8 @@ export class Requests {
   }
 
   /**
-   * Gives the log of a generator's request. Whether there still is one is not looked at.
-   * @throws InferenceError `unknown_request` for what is no id, `not_a_stream` or `unavailable`
+   * Gives the log of a generator's request, without a check that the log still exists.
+   * @throws InferenceError `unknown_request` if `id` is no id, `not_a_stream` or `unavailable`
    */
   async log(tenant: string, id: string): Promise<StreamLog> {
     const { redis, relay } = this.#settings;
@@ -64,7 +64,8 @@ export class Requests {
 
   /**
    * Ends the request as cancelled, unless it has ended.
-   * @returns how the request had ended before; undefined where it is cancelled, now or before
+   * @returns the status of a request that had ended in another way; undefined if the request is
+   * cancelled, now or before
    * @throws InferenceError `unknown_request` or `unavailable`
    */
   async cancel(tenant: string, id: string): Promise<RequestStatus | undefined> {
@@ -82,7 +83,7 @@ export class Requests {
   }
 
   /**
-   * Lets the request run to its end even when nobody reads its stream.
+   * Lets the request run to its end, even without a reader of its stream.
    * @throws InferenceError `unknown_request` or `unavailable`
    */
   async detach(tenant: string, id: string): Promise<void> {
@@ -91,7 +92,7 @@ export class Requests {
   }
 
   /**
-   * Whether the request is a generator's. When the fleet no longer knows the model, Redis tells:
+   * Whether the request is a generator's. If the fleet no longer knows the model, Redis decides:
    * only a stream has readers or a log.
    */
   async #isStream(address: RequestAddress): Promise<boolean> {
@@ -107,7 +108,7 @@ export function unknownRequest(): InferenceError {
   return fixedError("unknown_request", "usual");
 }
 
-/** @throws InferenceError `unknown_request` for what is no id */
+/** @throws InferenceError `unknown_request` if `id` is no id */
 function addressOf(tenant: string, id: string): RequestAddress {
   const address = decodeRequestId(id, tenant);
   if (address === undefined) throw unknownRequest();

@@ -1,4 +1,4 @@
-/** `/v2/requests/<id>`: the status of a request, its events, and its end. */
+/** `/v2/requests/<id>`: reads the status and the records of a request, and ends the request. */
 import type { Context } from "hono";
 import { errorKinds, fixedError, type ErrorCode } from "#shared/errors.js";
 import { errorReply } from "../http/errors.js";
@@ -44,8 +44,8 @@ export function addRequestRoutes(router: Router, requests: Requests, tenantOf: T
 }
 
 /**
- * Adds the document of the subjects on NATS. It says nothing of any tenant, so its readers need not
- * say whose they are.
+ * Adds the document of the subjects on NATS. The document says nothing of any tenant, so its
+ * readers need not name theirs.
  */
 export function addAsyncApiRoute(router: Router, version: string): void {
   const document = json(JSON.stringify(asyncApi(version)), 200);

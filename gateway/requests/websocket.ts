@@ -1,8 +1,7 @@
 /**
- * `GET /v2/requests/<id>/ws`: sends a request's records as text messages, from where the client
- * left off. Refusals are HTTP replies, before the upgrade. Nothing is compressed and little is
- * received, since a client only listens: its short texts are ignored, anything else closes the
- * socket.
+ * `GET /v2/requests/<id>/ws`: sends a request's records as text messages, from the client's
+ * position on. Refusals are HTTP replies, before the upgrade. Nothing is compressed, and clients
+ * only listen: the gateway ignores short texts, and closes the socket on any other message.
  */
 import { STATUS_CODES, type IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
@@ -19,25 +18,26 @@ import type { Requests } from "./requests.js";
 
 export interface WebSocketSettings {
   readonly requests: Requests;
-  /** By default all clients are one tenant. */
+  /** By default all clients belong to the same tenant. */
   readonly tenantOf?: TenantOf;
-  /** Is given each failure that is a bug and no refusal. */
+  /** Called for each failure that is a bug and no refusal. */
   readonly log: Log;
-  /** Time between two pings; a client that has not answered one by the next is cut. */
+  /** Time between two pings; the gateway cuts a client that has not answered a ping by the next. */
   readonly pingMs?: number;
 }
 
 const defaultPingMs = 15_000;
-/** Largest message that is received, in bytes; the connection of a larger one is closed by `ws`. */
+/** Largest message of a client, in bytes; after a larger message `ws` closes the connection. */
 const maxPayload = 1_048_576;
-/** Longest text message that is ignored; a client that sends more takes this for another path. */
+/** Longest text message to ignore; a client that sends more takes this path for another. */
 const maxIgnoredBytes = 4_096;
 /**
- * While more than this is unsent, the next record waits until the message before it has left. So a
- * client that reads nothing holds no more memory until an unanswered ping cuts it.
+ * While more bytes than this are unsent, the next record waits until the message before it has
+ * left. So a client that reads nothing holds no more memory until an unanswered ping cuts the
+ * client.
  */
 const maxBufferedBytes = 16 * 1024;
-/** Close codes of RFC 6455, section 7.4.1, and of its registry at IANA. */
+/** Close codes of RFC 6455, section 7.4.1, and of the registry at IANA. */
 const normalClosure = 1000;
 const goingAway = 1001;
 const policyViolation = 1008;
@@ -71,7 +71,7 @@ export class WebSocketEndpoint {
     );
   }
 
-  /** Upgrades the connection, or refuses with an HTTP reply; then sends the records. */
+  /** Upgrades the connection and sends the records, or refuses with an HTTP reply. */
   async accept(incoming: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     socket.on("error", () => socket.destroy());
     const { requests, tenantOf = onlyTenant, log } = this.#settings;
@@ -89,7 +89,7 @@ export class WebSocketEndpoint {
     }
   }
 
-  /** Closes all WebSockets with the code that tells clients to go on at another gateway. */
+  /** Closes all WebSockets with the code after which clients continue at another gateway. */
   close(): void {
     this.#closing = true;
     for (const client of this.#server.clients) client.close(goingAway);
@@ -100,7 +100,9 @@ export class WebSocketEndpoint {
     for (const client of this.#server.clients) client.terminate();
   }
 
-  /** Pings the client until it leaves, and closes what does more than listen. */
+  /**
+   * Pings the client until it leaves, and closes the socket if the client does more than listen.
+   */
   #watch(client: WebSocket): void {
     let answered = true;
     const pinging = setInterval(() => {
@@ -110,7 +112,7 @@ export class WebSocketEndpoint {
     }, this.#settings.pingMs ?? defaultPingMs);
     client.on("pong", () => (answered = true));
     client.on("close", () => clearInterval(pinging));
-    // An error is a frame that is not valid; `ws` itself closes the connection with the right code.
+    // An error means an invalid frame; `ws` closes the connection with the right code.
     client.on("error", () => undefined);
     client.on("message", (data: Buffer, isBinary) => {
       if (isBinary || data.length > maxIgnoredBytes) client.close(policyViolation);
@@ -137,16 +139,16 @@ export function refuseWebSocket(socket: Duplex, incoming: IncomingMessage, { sta
 }
 
 /**
- * Sends a request's records to one WebSocket. Records wait for a busy socket, and those of one turn
- * of the event loop leave in one write. Resolves when the stream has ended or the client has
- * disconnected. An InferenceError becomes the reason of the close.
- * @throws every other error, of which the client reads only "internal"
+ * Sends a request's records to a WebSocket. Records wait for a busy socket, and all records of a
+ * turn of the event loop leave in a single write. Resolves when the stream has ended or the client
+ * has disconnected. An InferenceError becomes the reason of the close.
+ * @throws every other error; the client reads only "internal"
  */
 async function sendRecords(client: WebSocket, socket: Duplex, cursor: Cursor): Promise<void> {
   const disconnected = new AbortController();
   client.on("close", () => disconnected.abort());
   let corked = false;
-  /** Holds what is written back until the end of this turn of the event loop. */
+  /** Holds writes back until the end of this turn of the event loop. */
   const cork = (): void => {
     if (corked) return;
     corked = true;
@@ -156,7 +158,7 @@ async function sendRecords(client: WebSocket, socket: Duplex, cursor: Cursor): P
       socket.uncork();
     });
   };
-  /** @returns a promise where the next record must wait; false when nobody will read it */
+  /** @returns a promise if the next record must wait; false if the client has gone */
   const send = (json: string): boolean | Promise<boolean> => {
     if (client.readyState !== WebSocket.OPEN) return false;
     cork();

@@ -27,7 +27,7 @@ const asked: AskedSchedule = {
 };
 const name = { id: "sched_1", tenant: "default" };
 const make = (some: Partial<AskedSchedule> = {}) => newSchedule({ ...asked, ...some }, name, T0);
-/** All that a process does for one time. */
+/** The work of a process for one time. */
 const ran = (one: Schedule, now: number) => {
   const tick = dueTick(one, now);
   if (tick === undefined) throw new Error("nothing is due");
@@ -76,7 +76,7 @@ describe("a schedule", () => {
     expect(ran(one, T0 + 2 * SECOND)).toMatchObject({ state: "ended", next: null, runs: 2 });
     const brief = make({ endAt: T0 + 2_500 });
     expect(shown(brief).next_runs).toHaveLength(2);
-    // Its last time was missed, and comes all the same.
+    // Its last time was missed, and comes nevertheless.
     expect(ran(brief, T0 + 3_600 * SECOND)).toMatchObject({ state: "ended", lastTick: T0 + 2 * SECOND });
     expect(make({ endAt: T0 + 500 }).state).toBe("ended");
   });

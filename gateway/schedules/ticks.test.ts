@@ -81,7 +81,7 @@ describe("where clocks are set back", () => {
 
 describe("through a whole year of clocks", () => {
   const zones = ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "Asia/Kathmandu"];
-  /** What clocks show, minute by minute. */
+  /** The local time minute by minute. */
   const shown = (timezone: string, date: string) => {
     const format = new Intl.DateTimeFormat("en-CA", {
       timeZone: timezone,

@@ -1,6 +1,6 @@
 /**
- * What an operation on a sequence begins with: whether the sequence has the version that the path
- * names, which change this is under its Idempotency-Key, and how long the model's sequences live.
+ * The beginning of an operation on a sequence: checks the version in the path, identifies the
+ * change by its Idempotency-Key, and finds how long the model's sequences live.
  */
 import { createHash, randomUUID } from "node:crypto";
 import type { ServedModel } from "#shared/contract/announcement.js";
@@ -14,18 +14,18 @@ import { sequenceUnknown } from "./refusals.js";
 import { addressOf, type Change, type Named, type OfModel } from "./sequence-id.js";
 
 /**
- * How long a change without an Idempotency-Key is remembered, in ms. It is retried for a shorter
- * time (ask-redis.ts).
+ * How long Redis remembers a change without an Idempotency-Key, in ms. The retries of such a change
+ * take less time (ask-redis.ts).
  */
 const UNNAMED_TTL_MS = 60_000;
 
-/** Whether a sequence has the version that the path names; without a name any will do. */
+/** Whether a sequence has the version in the path; a path without a version takes any. */
 export function isOfVersion({ version }: OfModel, { pin }: SequenceView): boolean {
   return version === undefined || version === pin.version;
 }
 
 /**
- * Refuses a sequence of another version than the path names.
+ * Refuses a sequence of another version than the version in the path.
  * @throws InferenceError `sequence_unknown` or `unavailable`
  */
 export async function checkVersion(
@@ -34,13 +34,14 @@ export async function checkVersion(
 ): Promise<void> {
   if (named.version === undefined) return;
   const found = await askRedis(() => describeSequence(redis, addressOf(named, buckets)));
-  // A sequence that exists no more may have been ended by an earlier try of this very change.
+  // If the sequence is gone, an earlier try of the same change may have ended it.
   if (found.said !== "unknown" && !isOfVersion(named, found.view)) throw sequenceUnknown(named);
 }
 
 /**
- * Says which change this is, so that it is made once however often it is sent.
- * @param asked all that makes two uses of one Idempotency-Key the same change
+ * Identifies the change, so that Redis makes the change once even if the client sends it many
+ * times.
+ * @param asked all values that must agree in two uses of an Idempotency-Key
  */
 export function onceOf(
   change: Change,
@@ -57,8 +58,8 @@ export function onceOf(
 }
 
 /**
- * How long the model's sequences are kept between their steps.
- * @throws InferenceError `sequence_unknown` where it has none
+ * How long Redis keeps the model's sequences between their steps.
+ * @throws InferenceError `sequence_unknown` if the model has no sequences
  */
 export function maxIdleMs({ name, sequence, generator }: ServedModel): number {
   const ms = sequence?.maxIdleMs ?? generator?.maxIdleMs;

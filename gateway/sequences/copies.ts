@@ -1,5 +1,5 @@
 /**
- * Sequences that are made from a checkpoint of another one: forks, and states that travel as bytes
+ * Makes sequences from a checkpoint of another sequence: forks, and states that travel as bytes
  * (export and import).
  */
 import { createHash } from "node:crypto";
@@ -29,18 +29,18 @@ import { addressOf, type Change, type Named, type OfModel } from "./sequence-id.
 
 export interface CopiesSettings {
   readonly redis: RedisClient;
-  /** A connection for large states, so that others do not wait for their bytes. */
+  /** A connection for large states, so that other calls do not wait for their bytes. */
   readonly forLarge?: RedisClient;
   readonly buckets: number;
   readonly models: WorkerNames;
   readonly limits: QueueLimits;
-  /** Most bytes of a state that a client brings. */
+  /** Most bytes of a state that a client imports. */
   readonly maxStateBytes: number;
-  /** Absent where there is one server. */
+  /** Undefined if all buckets have common counts. */
   readonly shares?: Shares;
-  /** States that lie on disk; absent where none do. */
+  /** Reads states from disk; undefined if the deployment keeps none there. */
   readonly sleeping?: Pick<SleepingStates, "read">;
-  /** How long an `Idempotency-Key` is remembered, in ms. */
+  /** How long Redis remembers an `Idempotency-Key`, in ms. */
   readonly idempotencyTtlMs: number;
 }
 
@@ -52,13 +52,13 @@ export class SequenceCopies {
   }
 
   /**
-   * Makes a second sequence that goes on from where the first one stands, or stood after `step`.
+   * Makes a second sequence that continues from the first sequence's state, now or after `step`.
    * @param id of the new sequence
-   * @param step after which it goes on; undefined for the last one that has ended
+   * @param step after which the new sequence continues; undefined for the last step that has ended
    * @returns the new sequence
    * @throws InferenceError `sequence_unknown`, `sequence_exists`, `sequence_limit`,
    * `sequence_busy`, `checkpoint_gone`, `idempotency_mismatch`, `outcome_unknown` or `unavailable`;
-   * `invalid_argument` for a step that it has not come to
+   * `invalid_argument` for a step that the sequence has not reached
    */
   async fork(change: Change, id: CorrelationId, step: number | undefined): Promise<SequenceDescription> {
     const { redis, buckets, models } = this.#settings;
@@ -90,10 +90,11 @@ export class SequenceCopies {
   }
 
   /**
-   * Reads one of the sequence's checkpoints as bytes that `import` takes.
-   * @param step after which it was made; undefined for the last one that has ended
+   * Reads a checkpoint of the sequence as bytes that `import` takes.
+   * @param step whose state to read; undefined for the last step that has ended
    * @throws InferenceError `sequence_unknown`, `sequence_busy`, `checkpoint_gone`, `state_lost`,
-   * `state_corrupt` or `unavailable`; `invalid_argument` for a step that it has not come to
+   * `state_corrupt` or `unavailable`; `invalid_argument` for a step that the sequence has not
+   * reached
    */
   async export(named: Named, step: number | undefined): Promise<Buffer> {
     await checkVersion(named, this.#settings);
@@ -105,7 +106,7 @@ export class SequenceCopies {
 
   /**
    * Makes a sequence from the bytes of an exported checkpoint.
-   * @param others other versions of the model under which it may go on
+   * @param others other versions of the model under which the sequence may continue
    * @returns the new sequence
    * @throws InferenceError `frame_corrupt`, `frame_mismatch`, `sequence_exists`, `sequence_limit`,
    * `idempotency_mismatch`, `outcome_unknown` or `unavailable`
@@ -129,8 +130,8 @@ export class SequenceCopies {
   }
 
   /**
-   * Forks into another bucket. No script reaches two buckets, since they may lie on two servers, so
-   * the checkpoint is exported from one and imported into the other.
+   * Forks into another bucket. No script reaches two buckets, because they may lie on two servers.
+   * So this method exports the checkpoint from one bucket and imports it into the other.
    */
   async #forkElsewhere(
     from: Change,
@@ -141,8 +142,8 @@ export class SequenceCopies {
   ): Promise<SequenceDescription> {
     const { redis, buckets, models } = this.#settings;
     const target = addressOf(to, buckets);
-    // An earlier try may have made the fork. The old sequence may have gone on since, so asking for
-    // its last checkpoint again would find another one.
+    // An earlier try may have made the fork. The old sequence may have had steps since then, so a
+    // second read of its last checkpoint would find another state.
     const before = await askRedis(() => recall(redis, target, once));
     if (before.said === "made") return describeView(before.view, models);
     if (before.said === "mismatch") throw mismatch();
@@ -176,7 +177,7 @@ export class SequenceCopies {
     return describeView(imported.view, this.#settings.models);
   }
 
-  /** Puts a checkpoint that lies on disk back into Redis. */
+  /** Copies a checkpoint from disk back into Redis. */
   async #wake(of: SequenceAddress, version: string): Promise<void> {
     const { redis, sleeping } = this.#settings;
     const key = versionKey(of, of.name, version);
@@ -202,7 +203,7 @@ export class SequenceCopies {
 }
 
 /**
- * Finds the served version that has the files with which the frame's state was made.
+ * Finds the served version with the files that made the frame's state.
  * @throws InferenceError `frame_mismatch`
  */
 function servedAs({ model, version, digest }: SequenceFrame, offered: readonly ServedModel[]): ServedModel {
@@ -221,8 +222,9 @@ function servedAs({ model, version, digest }: SequenceFrame, offered: readonly S
 }
 
 /**
- * Reads a checkpoint that lies on disk.
- * @throws InferenceError `unavailable` where this gateway cannot, `state_lost` where it is gone
+ * Reads a checkpoint from disk.
+ * @throws InferenceError `unavailable` if this gateway has no access, `state_lost` if the
+ * checkpoint is gone
  */
 async function awake(sleeping: CopiesSettings["sleeping"], pointer: Buffer): Promise<Buffer> {
   const frame = await sleeping?.read(pointer);

@@ -1,4 +1,4 @@
-/** What a client is told of a sequence, in each answer about one. */
+/** The description of a sequence in each answer about it. */
 import { bootOf } from "#shared/contract/checkpoint.js";
 import type { SequenceView } from "#shared/queue/sequences/view.js";
 import { sequenceIdOf } from "./sequence-id.js";
@@ -14,7 +14,7 @@ export interface SequenceDescription {
 }
 
 export interface WorkerNames {
-  /** @returns the name of the live worker that has this `boot` */
+  /** @returns the name of the live worker with this `boot` */
   workerOf(boot: string): string | undefined;
 }
 

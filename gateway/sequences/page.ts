@@ -1,4 +1,4 @@
-/** Where the next page of a listing begins, as a client carries it from one page to the next. */
+/** The beginning of a listing's next page, as a text that the client sends back. */
 import { InferenceError } from "#shared/errors.js";
 import { firstPage, type PageStart } from "#shared/queue/sequences/list.js";
 
@@ -14,7 +14,7 @@ export function placeText({ bucket, cursor, after }: Place): string {
 
 /**
  * The inverse of `placeText`.
- * @throws InferenceError for what it has not made
+ * @throws InferenceError for a text that `placeText` has not made
  */
 export function readPlace(text: string, buckets: number): Place {
   const [bucket, cursor, after, ...rest] = parsed(text);
@@ -24,7 +24,7 @@ export function readPlace(text: string, buckets: number): Place {
   throw new InferenceError("invalid_argument", "after must be the 'next' of a page that was answered before");
 }
 
-/** Redis takes 64 bits. */
+/** Redis takes cursors of up to 64 bits. */
 function isCursor(cursor: unknown): cursor is string {
   return typeof cursor === "string" && /^\d{1,20}$/.test(cursor) && BigInt(cursor) < 2n ** 64n;
 }

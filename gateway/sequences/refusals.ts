@@ -1,4 +1,6 @@
-/** Why something cannot be done with a sequence as a whole, in words that say what can be. */
+/**
+ * The errors of operations on a sequence as a whole. The texts name an operation that is possible.
+ */
 import { fixedError, InferenceError } from "#shared/errors.js";
 import type { SequenceView } from "#shared/queue/sequences/view.js";
 import type { Named } from "./sequence-id.js";

@@ -1,4 +1,4 @@
-/** `/v2/models/<m>[/versions/<v>]/sequences`: sequences as things to look at and to carry. */
+/** `/v2/models/<m>[/versions/<v>]/sequences`: the operations on sequences as a whole. */
 import type { Context } from "hono";
 import { InferenceError } from "#shared/errors.js";
 import { parseRequestJson, required } from "#shared/json/members.js";

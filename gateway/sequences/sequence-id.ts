@@ -1,4 +1,4 @@
-/** How a request names a sequence, and how an answer does. */
+/** The names of sequences in requests and in answers. */
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { decodeCorrelationId, encodeCorrelationId, type CorrelationId } from "#shared/contract/sequence.js";
 import { InferenceError } from "#shared/errors.js";
@@ -10,7 +10,7 @@ import { readCorrelationId } from "../admission/request-terms.js";
 export interface OfModel {
   readonly tenant: string;
   readonly model: ServedModel;
-  /** The version that the client named, if it named one: others do not count then. */
+  /** The version in the request; only sequences of this version count. Undefined: all count. */
   readonly version: string | undefined;
 }
 
@@ -19,17 +19,17 @@ export interface Named extends OfModel {
   readonly id: CorrelationId;
 }
 
-/** A request that changes something. */
+/** A request that changes a sequence. */
 export interface Change extends Named {
   readonly idempotencyKey: string | undefined;
 }
 
 /**
  * Reads the segment of a path that names a sequence. Digits mean the uint64, unless `type` says
- * that they are a string.
- * @param segment as it was sent, percent-encoded
- * @param type the query parameter `type`; undefined where there is none
- * @throws InferenceError where it names none
+ * `string`.
+ * @param segment as the client sent it, percent-encoded
+ * @param type the query parameter `type`; undefined if absent
+ * @throws InferenceError if the segment names no sequence
  */
 export function readSequenceId(segment: string, type: string | undefined): CorrelationId {
   const text = decoded(segment);

@@ -1,7 +1,7 @@
 /**
- * The operations on a sequence as a whole: look, list, end, rewind; those that copy one are in
- * copies.ts. Every gateway offers them for every sequence. Each takes the tenant of the caller,
- * under which alone the id names the sequence.
+ * The operations on a sequence as a whole: look, list, end, rewind; copies.ts has the operations
+ * that copy a sequence. Every gateway offers them for every sequence. Each operation takes the
+ * caller's tenant, because an id names a sequence only within its tenant.
  */
 import { endSequence } from "#shared/queue/sequences/end.js";
 import { describeSequence } from "#shared/queue/sequences/describe.js";
@@ -16,12 +16,13 @@ import { mismatch, noCheckpoint, sequenceUnknown } from "./refusals.js";
 import { addressOf, type Change, type Named, type OfModel } from "./sequence-id.js";
 
 /**
- * The most calls for one page. They look at up to 200 000 sequences, perhaps all of other tenants.
+ * The most calls of Redis for a page. So many calls look at up to 200 000 sequences, perhaps all of
+ * other tenants.
  */
 const MOST_CALLS = 100;
 
 export class Sequences {
-  /** The operations that make a sequence from another one's checkpoint. */
+  /** The operations that make a sequence from another sequence's checkpoint. */
   readonly copies: SequenceCopies;
   readonly #settings: CopiesSettings;
 
@@ -44,8 +45,8 @@ export class Sequences {
 
   /**
    * Gives a page of the caller's sequences of a model, in no order. A sequence that exists from the
-   * first page to the last is on at least one of them.
-   * @returns the page, and where the next one begins; undefined where none is left
+   * first page to the last is on at least one page.
+   * @returns the page, and the beginning of the next page; undefined if this page is the last
    * @throws InferenceError `unavailable`
    */
   async list(
@@ -68,8 +69,8 @@ export class Sequences {
   }
 
   /**
-   * Ends the sequence. Steps that were admitted before still run.
-   * @returns how it stood before
+   * Ends the sequence. Steps from before this call still run.
+   * @returns the sequence as it stood before
    * @throws InferenceError `sequence_unknown`, `idempotency_mismatch`, `outcome_unknown` or
    * `unavailable`
    */
@@ -84,10 +85,10 @@ export class Sequences {
 
   /**
    * Takes the sequence back to an earlier step.
-   * @param step counted from the START; the next step is the one after it
-   * @returns how it stands then
+   * @param step counted from the START; the next step has the number after it
+   * @returns the sequence as it stands then
    * @throws InferenceError as `end`, and `sequence_busy`, `checkpoint_gone`, or `invalid_argument`
-   * for a step that it has not come to
+   * for a step that the sequence has not reached
    */
   async rewind(change: Change, step: number): Promise<SequenceDescription> {
     const { redis, buckets, models } = this.#settings;
@@ -109,7 +110,7 @@ export class Sequences {
   }
 }
 
-/** A page ends within a bucket, or with it. */
+/** A page ends inside a bucket, or at the bucket's end. */
 function placeAfter({ bucket }: Place, { next }: Page, buckets: number): Place | undefined {
   if (next !== undefined) return { bucket, ...next };
   return bucket + 1 < buckets ? { bucket: bucket + 1, ...firstPage } : undefined;

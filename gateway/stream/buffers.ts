@@ -1,5 +1,5 @@
 /**
- * The two bounded buffers of a live stream: the records that were shown last, and messages that
+ * The two bounded buffers of a live stream: the records that readers saw last, and messages that
  * came too early.
  */
 import type { StreamRecord } from "./open-stream.js";
@@ -10,7 +10,9 @@ import type { StreamRecord } from "./open-stream.js";
  */
 const RING = { records: 128, chars: 65_536 };
 
-/** The last records of a stream, for readers that keep up. One that falls behind reads the log. */
+/**
+ * The last records of a stream, for readers that keep up. A reader that falls behind reads the log.
+ */
 export class Ring {
   /** The record of index i is in slot i modulo `RING.records`. */
   readonly #slots: (StreamRecord | undefined)[] = [];
@@ -29,12 +31,12 @@ export class Ring {
     return this.#next;
   }
 
-  /** @returns undefined where the record is not held any more, or not yet */
+  /** @returns undefined if the ring holds the record no more, or not yet */
   at(index: number): StreamRecord | undefined {
     return index >= this.#first && index < this.#next ? this.#slots[index % RING.records] : undefined;
   }
 
-  /** All records from `index` on; none where the record at `index` is not held. */
+  /** All records from `index` on; none if the ring does not hold the record at `index`. */
   from(index: number): StreamRecord[] {
     const records: StreamRecord[] = [];
     for (let i = index; i < this.#next; i++) {
@@ -52,7 +54,7 @@ export class Ring {
     return chars;
   }
 
-  /** Whether a record with this many characters would push out none of those from `index` on. */
+  /** Whether a record with this many characters would push out no record from `index` on. */
   hasRoom(chars: number, index: number): boolean {
     const held = this.#next - index;
     if (held === 0) return true;
@@ -60,13 +62,13 @@ export class Ring {
     return this.#chars + chars <= RING.chars || this.charsFrom(index) + chars <= RING.chars;
   }
 
-  /** @param record the one of index `next` */
+  /** @param record the record of index `next` */
   push(record: StreamRecord): void {
     if (this.#next - this.#first === RING.records) this.#drop();
     this.#slots[this.#next % RING.records] = record;
     this.#next++;
     this.#chars += record.json.length;
-    // The newest record stays, however large it is.
+    // The newest record stays, even if it is larger than the limit.
     while (this.#chars > RING.chars && this.#first < this.#next - 1) this.#drop();
   }
 
@@ -81,14 +83,14 @@ export class Ring {
 const REORDER = { records: 256, chars: 262_144 };
 
 /**
- * Records that came as messages before they could be shown: while the log was being read, or while
- * it cannot be. What does not fit is dropped, since the log has it.
+ * Records that came as messages before readers could see them, because the gateway was reading the
+ * log, or cannot read it. Records beyond the limits are dropped, because the log has them.
  */
 export class ReorderBuffer {
   readonly #records = new Map<number, StreamRecord>();
   #chars = 0;
 
-  /** @param next index of the record that is shown next */
+  /** @param next index of the record that readers see next */
   keep(record: StreamRecord, next: number): void {
     const { index, json } = record;
     if (index >= next + REORDER.records || this.#records.has(index)) return;

@@ -1,6 +1,6 @@
 /**
- * One reader of one request. It holds an index and at most one page, so a slow reader costs no more
- * than a quick one.
+ * One reader of one request. A cursor holds an index and at most one page, so a slow reader costs
+ * no more than a quick one.
  */
 import type { RequestAddress } from "#shared/queue/address.js";
 import { fixedError } from "#shared/errors.js";
@@ -12,7 +12,7 @@ import { recordOf } from "./records.js";
 import type { Relay } from "./relay.js";
 import { pageStatus, type EmptyPage, type Seen } from "./page-status.js";
 
-/** A reader that begins waits for Redis no longer than this. */
+/** A reader that begins waits for Redis no longer than this, in ms. */
 export const FIRST_MS = 2_000;
 
 export class Cursor {
@@ -21,12 +21,12 @@ export class Cursor {
   readonly #fresh: boolean;
   /** Index of the record that the reader gets next. */
   #next: number;
-  /** The page that was read at the start; undefined once it has been given out. */
+  /** The page that `open` read; undefined once the reader has it. */
   #first: Page | undefined;
-  /** What the reader follows; undefined while it only reads the log. */
+  /** The live stream that the reader follows; undefined while the cursor only reads the log. */
   #liveStream: LiveStream | undefined;
   #seen: Seen;
-  /** Whether the last record has been given out. */
+  /** Whether the reader has had the last record. */
   #over = false;
 
   private constructor(relay: Relay, address: RequestAddress, next: number, fresh: boolean) {
@@ -42,14 +42,14 @@ export class Cursor {
     return new Cursor(relay, address, 0, true);
   }
 
-  /** Reads from index `from` on. Nothing is checked before the first record is asked for. */
+  /** Reads from index `from` on. Checks nothing before the reader asks for the first record. */
   static at(relay: Relay, address: RequestAddress, from: number): Cursor {
     return new Cursor(relay, address, from, false);
   }
 
   /**
-   * Reads from index `from` on, and checks that at once.
-   * @throws InferenceError where nothing can be read from there on
+   * Reads from index `from` on, and checks at once that there is something to read.
+   * @throws InferenceError if there is nothing to read from that index on
    */
   static async open(relay: Relay, address: RequestAddress, from: number): Promise<Cursor> {
     const cursor = Cursor.at(relay, address, from);
@@ -92,7 +92,10 @@ export class Cursor {
     }
   }
 
-  /** What the live stream has for the reader, which joins it as soon as it covers its index. */
+  /**
+   * The live stream's records for the reader, which joins the stream as soon as it covers the
+   * index.
+   */
   #fromLive(wake: () => void): readonly StreamRecord[] | "ahead" | "behind" | "over" {
     if (this.#over) return "over";
     if (this.#liveStream === undefined && this.#first === undefined) {
@@ -103,7 +106,7 @@ export class Cursor {
   }
 
   /**
-   * Gives what the log has at the reader's index. Gives nothing where the reader follows the live
+   * Gives the records of the log at the reader's index. Gives none if the reader follows the live
    * stream from now on, or has read all.
    */
   async #page(wake: () => void, signal: AbortSignal): Promise<StreamRecord[]> {
@@ -118,7 +121,7 @@ export class Cursor {
     if (now.kind === "final") return [now.record];
     this.#over = now.kind === "over";
     if (this.#over) return [];
-    // A live stream that is further than the log knows records which the log has lost.
+    // A live stream beyond the end of the log knows records that the log has lost.
     if (this.#liveStream !== undefined) throw fixedError("state_lost", "recordsGone");
     this.#seen = "running";
     const live = await this.#relay.follow(this.#address, this.#next);
@@ -126,7 +129,7 @@ export class Cursor {
     return [];
   }
 
-  /** @throws InferenceError where the reader can get nothing any more */
+  /** @throws InferenceError if the reader can get nothing any more */
   #statusOf(page: EmptyPage) {
     const now = pageStatus(page, this.#next, this.#seen, this.#relay.models.isGenerator(this.#address.model));
     if (now.kind === "refused") throw now.error;
@@ -148,7 +151,7 @@ export class Cursor {
     }
   }
 
-  /** @throws InferenceError `unavailable` when Redis could not be read for `budgetMs` */
+  /** @throws InferenceError `unavailable` if the gateway could not read Redis for `budgetMs` */
   #read(budgetMs: number, signal?: AbortSignal): Promise<Page> {
     const policy = signal === undefined ? { budgetMs } : { budgetMs, signal };
     return this.#relay.logs.readSurely(this.#address, this.#next, policy);

@@ -1,17 +1,17 @@
 /**
- * The newest records of one request, for all who read it at this gateway. It has one subscription,
- * and reads the log once at a time.
+ * The newest records of one request, for all its readers at this gateway. A live stream has one
+ * subscription, and at most one read of the log under way.
  *
- * A message that continues the stream is shown as it comes: it is unconfirmed. What is unconfirmed
- * is compared with the log before the final record is shown, and before it is more than a reader
- * who has fallen behind may hold. Where the log says otherwise, the stream ends with an error. Any
- * other message (doubled, out of order, not a worker's, a final record) is never shown itself: it
- * only says that there is something to read in the log.
+ * Readers get a message that continues the stream as it comes; its record is unconfirmed. The
+ * gateway compares unconfirmed records with the log before readers get the final record, and before
+ * there are more of them than the ring holds. If the log has other records, the stream ends with an
+ * error. Readers never get the record of any other message (doubled, out of order, not a worker's,
+ * a final record). Such a message only says that there is something to read in the log.
  *
- * While Redis cannot be read, well-formed records that continue the stream are shown without limit,
- * the final one too. So a forger succeeds if he may publish on the subject, guesses the request's
- * id and the next index, and does so during such an outage. Of what was shown then, only the newest
- * records are compared with the log afterwards.
+ * While the gateway cannot read Redis, readers get well-formed records that continue the stream
+ * without limit, also the final record. So a forger succeeds if he may publish on the subject,
+ * guesses the request's id and the next index, and does so during such an outage. Afterwards the
+ * gateway compares only the newest of these records with the log.
  */
 import type { Logger } from "pino";
 import type { RequestAddress } from "#shared/queue/address.js";
@@ -26,7 +26,7 @@ import { pageStatus, type EmptyPage } from "./page-status.js";
 
 /** Tells streams from the requests of tensor models, which have no log. */
 export interface GeneratorLookup {
-  /** @returns undefined where nobody serves the model any more */
+  /** @returns undefined if no worker serves the model any more */
   isGenerator(model: string): boolean | undefined;
 }
 
@@ -38,63 +38,64 @@ export interface LiveStreamSettings {
 }
 
 /**
- * Why the log is read: it may hold records that did not come as messages, or unconfirmed records
- * are to be compared.
+ * Why the gateway reads the log: for records that did not come as messages, or to compare
+ * unconfirmed records.
  */
 type Reason = "news" | "check";
 
-/** A stream fails when Redis could not be read for this long. */
+/** A stream fails when the gateway could not read Redis for this long, in ms. */
 export const AWAY_MS = 60_000;
-/** While Redis cannot be read, it is tried again after this pause. */
+/** Pause between tries while the gateway cannot read Redis, in ms. */
 const RETRY_MS = 100;
-/** Limits of what may be unconfirmed before the log is read: records, characters, and time. */
+/** Most unconfirmed records before a read of the log: in number, in characters, and in ms. */
 const CHECK = { records: 64, chars: 32_768, ms: 1_000 };
-/** Spreads the comparisons: streams that began together are not all compared together. */
+/** Spreads the comparisons, so that streams that began together do not compare together. */
 let created = 0;
 
 export class LiveStream {
   readonly address: RequestAddress;
   readonly #settings: LiveStreamSettings;
   readonly #ring: Ring;
-  /** They are called whenever `from` may answer differently. */
+  /** Functions to call whenever `from` may answer differently. */
   readonly #readers = new Set<() => void>();
   /**
-   * Records below this index were read in the log; those of the ring from it on are unconfirmed.
+   * The log has confirmed records below this index; the ring's records from this index on are
+   * unconfirmed.
    */
   #confirmed: number;
   #unconfirmedChars = 0;
   /**
-   * The log is read when this many records are unconfirmed: between half of `CHECK.records` and
-   * all.
+   * The gateway reads the log when this many records are unconfirmed: between half of
+   * `CHECK.records` and all.
    */
   readonly #checkedAfter = CHECK.records / 2 + (created++ % (CHECK.records / 2));
   readonly #reorder = new ReorderBuffer();
-  /** Why the log is being read now; undefined while it is not. */
+  /** Why a read of the log is under way; undefined while none is. */
   #reading: Reason | undefined;
   /**
-   * The highest index claimed by a message that could not be shown since the last read of the log
-   * began; endless after a message that claims none.
+   * Since the last read of the log began: the highest index of a message that readers could not
+   * get; Infinity after a message without an index.
    */
   #arrived = -1;
   /**
-   * Since when Redis cannot be read, in ms on `performance.now()`'s clock; undefined while it can
-   * be.
+   * Start of the present outage of Redis, in ms on `performance.now()`'s clock; undefined without
+   * one.
    */
   #awaySince: number | undefined;
-  /** The final record has been shown, or the log ended without another. */
+  /** Readers can get the final record, or the log ended without one. */
   #over = false;
   #failure: InferenceError | undefined;
   /**
-   * When the log was last read, on the same clock; endless while the request may not be admitted
-   * yet.
+   * When the gateway last read the log, on the same clock; Infinity while the request may not be
+   * admitted yet.
    */
   #readAt = Infinity;
-  /** When it was last noticed that a message had been shown, on the same clock. */
+  /** When the stream last noticed that readers got a message, on the same clock. */
   #receivedAt = -Infinity;
-  /** A message has been shown since then. The hot path sets this and need not ask for the time. */
+  /** Readers got a message since then. The hot path sets this and need not ask for the time. */
   #hasReceived = false;
 
-  /** @param next the index that follows what the log holds now */
+  /** @param next the index after the last record of the log now */
   constructor(settings: LiveStreamSettings, next: number) {
     this.#settings = settings;
     this.address = settings.address;
@@ -131,7 +132,7 @@ export class LiveStream {
     return this.#readers.size > 0;
   }
 
-  /** @param wake is called whenever `from` may answer differently */
+  /** @param wake the stream calls this whenever `from` may answer differently */
   join(wake: () => void): void {
     this.#readers.add(wake);
   }
@@ -140,12 +141,12 @@ export class LiveStream {
     this.#readers.delete(wake);
   }
 
-  /** The request is in Redis: from now on the log is read when nothing comes. */
+  /** The request is in Redis: from now on silence makes the gateway read the log. */
   begin(): void {
     if (this.#readAt === Infinity) this.#readAt = performance.now();
   }
 
-  /** A message came on the request's subject. */
+  /** Takes a message that came on the request's subject. */
   receive(message: Buffer): void {
     if (this.isOver) return;
     const record = recordOfMessage(message);
@@ -167,7 +168,7 @@ export class LiveStream {
   /**
    * Called every few ms.
    * @param now on `performance.now()`'s clock
-   * @param silentMs the log is read after this many ms without a message or a read
+   * @param silentMs after this many ms without a message or a read, the gateway reads the log
    */
   readLogIfSilent(now: number, silentMs: number): void {
     if (this.#hasReceived) this.#receivedAt = now;
@@ -179,7 +180,7 @@ export class LiveStream {
     else if (sinceRead >= CHECK.ms && this.#ring.next > this.#confirmed) this.readLog("check");
   }
 
-  /** Reads the log, unless it is being read. */
+  /** Reads the log, unless a read is under way. */
   readLog(reason: Reason = "news"): void {
     if (this.#reading !== undefined || this.isOver) return;
     this.#reading = reason;
@@ -193,8 +194,8 @@ export class LiveStream {
   }
 
   /**
-   * @param shown the index after the last record that was shown when the read began: the log must
-   * hold all below it
+   * @param shown the index after the last record that readers could get when the read began: the
+   * log must hold all records below it
    */
   #applyPage(page: Page, shown: number, reason: Reason): void {
     this.#reading = undefined;
@@ -216,10 +217,10 @@ export class LiveStream {
   #mustReadAgain(page: Page, learned: boolean, reason: Reason): boolean {
     const { next } = this.#ring;
     if (this.#arrived >= next) return true;
-    // More was shown while Redis was away than can be compared at once.
+    // During an outage of Redis, readers got more records than one comparison can take.
     if (next > this.#confirmed && this.#ring.at(this.#confirmed) === undefined) return true;
     if (reason === "check" || page.said !== "records") return false;
-    // Only an empty page says how the request stands.
+    // Only an empty page says whether the request still runs.
     return page.more || (!learned && next === this.#confirmed);
   }
 
@@ -237,8 +238,8 @@ export class LiveStream {
 
   #applyStatus(page: EmptyPage, shown: number): void {
     const now = pageStatus(page, this.#confirmed, "running", this.#settings.models.isGenerator(this.address.model));
-    // While a stream runs, what came as a message during the read may have been appended after it.
-    // Once the stream has ended, nothing is appended.
+    // While a stream runs, the worker may have appended records after this read that came as
+    // messages during the read. Once the stream has ended, no worker appends.
     const known = now.kind === "wait" ? shown : this.#ring.next;
     if (now.kind === "refused") this.#fail(now.error);
     else if (known > this.#confirmed) this.#fail(forged());
@@ -268,7 +269,7 @@ export class LiveStream {
     this.#failure ??= error;
   }
 
-  /** Shows the early messages whose turn has come. */
+  /** Gives readers the early messages whose turn has come. */
   #showReordered(): void {
     for (;;) {
       const record = this.#reorder.at(this.#ring.next);
@@ -277,8 +278,8 @@ export class LiveStream {
   }
 
   /**
-   * Shows a record of the next index, unconfirmed.
-   * @returns false where it must be read in the log instead
+   * Gives readers a record of the next index, unconfirmed.
+   * @returns false if the record must come from the log instead
    */
   #show(record: StreamRecord): boolean {
     const away = this.#awaySince !== undefined;
@@ -291,8 +292,8 @@ export class LiveStream {
   }
 
   /**
-   * Whether a message of the next index may be shown as it comes: no earlier message waits for the
-   * log to be read.
+   * Whether readers may get a message of the next index as it comes: no earlier message waits for a
+   * read of the log.
    */
   #canShowAtOnce(): boolean {
     return this.#awaySince !== undefined || (this.#reading !== "news" && this.#arrived < this.#ring.next);

@@ -1,6 +1,6 @@
 /**
- * Reads the logs of streams. The reads of one turn of the event loop go to Redis together, since an
- * iteration of a batch wakes all of its streams at once, and a restart all of their readers.
+ * Reads the logs of streams. The reads of one turn of the event loop go to Redis together, because
+ * an iteration of a batch wakes all of its streams at once, and a restart all of their readers.
  */
 import { fixedError } from "#shared/errors.js";
 import { isTransient, retrying, type RetryPolicy } from "#shared/retry.js";
@@ -9,12 +9,11 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import { readLogs, type Page } from "#shared/queue/admission/read-logs.js";
 
 /**
- * One script call reads from no more logs than this, or it would hold up the commits of all
- * workers.
+ * Most logs for one script call to read, because the script holds up the commits of all workers.
  */
 const READS_PER_CALL = 32;
 
-/** A read that was asked for in this turn of the event loop. */
+/** A read that a caller asked for in this turn of the event loop. */
 interface Wanted extends RequestAddress {
   /** Index of the first record wanted. */
   readonly from: number;
@@ -25,7 +24,7 @@ interface Wanted extends RequestAddress {
 
 export class LogReader {
   readonly #redis: RedisClient;
-  /** Reads of this turn by request and index, since readers of the same index share a read. */
+  /** Reads of this turn by request and index, because readers of the same index share a read. */
   #wanted = new Map<string, Wanted>();
 
   constructor(redis: RedisClient) {
@@ -34,7 +33,7 @@ export class LogReader {
 
   /**
    * Reads a page of the log from index `from` on.
-   * @throws the Redis client's error while Redis cannot be asked
+   * @throws the Redis client's error while the gateway cannot ask Redis
    */
   read(address: RequestAddress, from: number): Promise<Page> {
     if (this.#wanted.size === 0) setImmediate(() => this.#send());
@@ -47,8 +46,9 @@ export class LogReader {
   }
 
   /**
-   * Reads a page of the log, and tries again while Redis cannot be asked.
-   * @throws InferenceError `unavailable` when Redis could not be read for the policy's budget
+   * Reads a page of the log, and tries again while the gateway cannot ask Redis.
+   * @throws InferenceError `unavailable` if the gateway could not read Redis for the policy's
+   * budget
    */
   async readSurely(address: RequestAddress, from: number, policy: RetryPolicy): Promise<Page> {
     try {

@@ -6,24 +6,24 @@ export interface StreamRecord {
   readonly index: number;
   /** The text of a `TokenRecord`. */
   readonly json: string;
-  /** Whether it is the last record of its stream. */
+  /** Whether this is the last record of its stream. */
   readonly final: boolean;
   /**
-   * The text that choice 0 gained, as a JSON string, where the record says nothing else; otherwise
+   * The text that choice 0 gained, as a JSON string, if the record says nothing else; otherwise
    * undefined. Nearly every record is like that, and then needs no parsing.
    */
   readonly plainText: string | undefined;
 }
 
-/** An admitted request whose records can be read, by many readers at once. */
+/** An admitted request whose records many readers can read at once. */
 export interface OpenStream {
   /** The public id. */
   readonly id: string;
   /**
    * Yields the records from index `from` to the final one, each once and in order, as many at a
    * time as are there. Ends early when `signal` aborts. A reader that falls behind holds no more
-   * than what it was given last.
-   * @throws InferenceError `ahead_of_log`, `resume_window_passed`, `unknown_request` or, when Redis
+   * than its last page.
+   * @throws InferenceError `ahead_of_log`, `resume_window_passed`, `unknown_request` or, if Redis
    * stays away, `unavailable`
    */
   read(from: number, signal: AbortSignal): AsyncIterable<readonly StreamRecord[]>;

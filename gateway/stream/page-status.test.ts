@@ -1,4 +1,4 @@
-/** What an empty page means, case by case. */
+/** The status of an empty page, case by case. */
 import { describe, expect, it } from "vitest";
 import { pageStatus, tailOf, type EmptyPage, type Seen } from "./page-status.js";
 

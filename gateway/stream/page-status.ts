@@ -1,6 +1,4 @@
-/**
- * What it means for a reader that the log holds nothing at its index: to wait, to end, or an error.
- */
+/** Decides what a reader does when the log holds nothing at its index: wait, end, or fail. */
 import { fixedError, type InferenceError } from "#shared/errors.js";
 import type { StreamRecord } from "./open-stream.js";
 import type { Page } from "#shared/queue/admission/read-logs.js";
@@ -9,12 +7,12 @@ import { isFinal, finalRecordOf } from "./records.js";
 export type EmptyPage = Exclude<Page, { said: "records" }>;
 
 /**
- * What the reader knows from before: nothing, that there were records, or that the request was
+ * The reader's knowledge from before: nothing, that there were records, or that the request was
  * still running.
  */
 export type Seen = "nothing" | "records" | "running";
 
-/** What the reader does next. */
+/** The reader's next action. */
 export type PageStatus =
   /** The next record is not there yet. */
   | { readonly kind: "wait" }
@@ -26,7 +24,7 @@ export type PageStatus =
 
 /**
  * @param at index of the record that the reader wants next
- * @param isStream whether the request is a generator's; undefined where nobody serves its model any
+ * @param isStream whether the request is a generator's; undefined if no worker serves its model any
  * more
  */
 export function pageStatus(page: EmptyPage, at: number, seen: Seen, isStream: boolean | undefined): PageStatus {
@@ -41,17 +39,17 @@ export function pageStatus(page: EmptyPage, at: number, seen: Seen, isStream: bo
   }
 }
 
-/** Where a stream stands. */
+/** The end of a stream's log. */
 export interface Tail {
   /** The index that the next record will have, or would have. */
   readonly next: number;
-  /** Whether the final record is before it. */
+  /** Whether the final record is before that index. */
   readonly isOver: boolean;
 }
 
 /**
- * @param page what the log of a generator's request has at an index that no log reaches
- * @throws InferenceError where nothing can be read of the stream
+ * @param page the page of a generator's request at an index that no log reaches
+ * @throws InferenceError if there is nothing to read of the stream
  */
 export function tailOf(page: EmptyPage): Tail {
   const { length } = page;

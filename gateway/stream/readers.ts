@@ -1,6 +1,6 @@
 /**
  * Counts the readers of every stream at this gateway, and tells Redis again and again which streams
- * are read: a worker ends a stream that no gateway has named for the grace period.
+ * have readers: a worker ends a stream that no gateway has named for the grace period.
  */
 import type { Logger } from "pino";
 import { addressText, type RequestAddress } from "#shared/queue/address.js";
@@ -17,16 +17,16 @@ export interface ReadersSettings {
 
 interface ReadStream {
   readonly address: RequestAddress;
-  /** It is 0 for a moment after the last reader has left, until Redis is told. */
+  /** 0 for a moment after the last reader has left, until the gateway has told Redis. */
   readers: number;
   /**
-   * When Redis is told next that the stream is read, in ms on `performance.now()`'s clock. It is
-   * endless where Redis need not be told, because the stream has ended or runs in the background.
+   * When the gateway next tells Redis that the stream has readers, in ms on `performance.now()`'s
+   * clock. Infinity if Redis need not know, because the stream has ended or runs in the background.
    */
   dueAt: number;
 }
 
-/** How often it is checked whether Redis is to be told. */
+/** How often the gateway checks whether Redis has to hear of a stream, in ms. */
 const TICK_MS = 250;
 
 export class Readers {
@@ -59,17 +59,17 @@ export class Readers {
       one.readers--;
       if (one.readers > 0) return;
       if (ended || one.dueAt === Infinity) this.#streams.delete(id);
-      // The grace period begins when the last reader leaves, not when Redis was last told of one.
+      // The grace period begins when the last reader leaves, not with the last message to Redis.
       else void this.#attend(one);
     };
   }
 
-  /** Somebody has read some of the stream, and is likely to come again. */
+  /** A client has read some of the stream, and is likely to come again. */
   visit(address: RequestAddress): void {
     if (!this.#streams.has(addressText(address))) void this.#attend({ address, readers: 0, dueAt: 0 });
   }
 
-  /** Keeps Redis told until `signal` aborts. */
+  /** Tells Redis again and again, until `signal` aborts. */
   async watch(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await delay(TICK_MS, signal);
@@ -79,7 +79,7 @@ export class Readers {
     }
   }
 
-  /** Tells Redis that the stream is read, from now on for the grace period. */
+  /** Tells Redis that the stream has a reader, from now on for the grace period. */
   async #attend(one: ReadStream): Promise<void> {
     const { redis, graceMs, log } = this.#settings;
     one.dueAt = this.#nextDue();
@@ -94,7 +94,7 @@ export class Readers {
     if (one.readers === 0 && this.#streams.get(id) === one) this.#streams.delete(id);
   }
 
-  /** Two tellings may be lost or late before the grace period is over. */
+  /** Two messages may get lost or be late before the grace period is over. */
   #nextDue(): number {
     return performance.now() + this.#settings.graceMs / 3;
   }

@@ -1,20 +1,20 @@
 /**
- * Token records as text. What they are is told without parsing them, since every event of every
- * stream passes here.
+ * Token records as text. These functions read a record's kind without parsing it, because every
+ * event of every stream passes here.
  */
 import { tokenRecord, type TokenRecord } from "#shared/contract/generation.js";
 import type { Outcome } from "#shared/contract/outcome.js";
 import type { StreamRecord } from "./open-stream.js";
 
 /**
- * Matches a whole record that says one text of choice 0 and nothing else, and captures its index
- * and its text. Whatever it matches is valid JSON.
+ * Matches a whole record that says one text of choice 0 and nothing else; captures index and text.
+ * Every match is valid JSON.
  */
 const plain =
   // eslint-disable-next-line no-control-regex -- they are what JSON forbids in a string
   /^\{"index":(0|[1-9]\d{0,8}),"choices":\[\{"index":0,"text":("[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\u0000-\u001f]*)*"),"tokens":\[(?:(?:0|[1-9]\d{0,8})(?:,(?:0|[1-9]\d{0,8}))*)?\]\}\]\}$/;
 
-/** Describes a record that was read in the log, where its index is its place. */
+/** Describes a record from the log, in which its index is its place. */
 export function recordOf(index: number, json: string): StreamRecord {
   const plainText = plain.exec(json)?.[2];
   return { index, json, final: plainText === undefined && isFinal(json), plainText };
@@ -22,8 +22,8 @@ export function recordOf(index: number, json: string): StreamRecord {
 
 /**
  * Describes a message as the record that it claims to be.
- * @returns undefined where the message claims no index: such a message, which may be empty, only
- * says that there is something to read in the log
+ * @returns undefined if the message claims no index: such a message, which may be empty, only says
+ * that there is something to read in the log
  */
 export function recordOfMessage(message: Buffer): StreamRecord | undefined {
   const json = message.toString("utf8");
@@ -43,7 +43,9 @@ export function isFinal(json: string): boolean {
   return json.includes(finalMember);
 }
 
-/** @returns the index that a record says it has; undefined for what does not begin like a record */
+/**
+ * @returns the index that a record claims; undefined for a text that does not begin like a record
+ */
 export function claimedIndex(json: string): number | undefined {
   const match = /^\{"index":(\d{1,9})[,}]/.exec(json);
   return match === null ? undefined : Number(match[1]);

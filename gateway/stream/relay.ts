@@ -1,7 +1,7 @@
 /**
- * The streams that are followed at this gateway. Live, late, resumed and recovered from a lost
- * message are all one function: subscribe, read the log from the wanted index, follow the messages,
- * and read the log again when none come.
+ * The streams that this gateway follows. One function serves live and late readers, resumed ones,
+ * and recovery from a lost message: subscribe, read the log from the wanted index, follow the
+ * messages, and read the log again when none come.
  */
 import type { Logger } from "pino";
 import { addressText, type RequestAddress } from "#shared/queue/address.js";
@@ -18,33 +18,33 @@ export interface RelaySettings {
   readonly bus: Bus;
   readonly models: GeneratorLookup;
   readonly readers: Readers;
-  /** Is called for each followed stream that has had its final record. */
+  /** Called for each followed stream after its final record. */
   readonly onEnd: (address: RequestAddress) => void;
   readonly log: Logger;
 }
 
 interface Followed {
   readonly live: LiveStream;
-  /** Resolves when NATS surely sends what is published from now on, or is too slow to say so. */
+  /** Resolves when NATS surely delivers messages from now on, or is too slow to confirm that. */
   readonly ready: Promise<void>;
   readonly unsubscribe: () => void;
   /**
-   * When it last had a reader, in ms on `performance.now()`'s clock; endless until `ready`, since
-   * who waits for that is about to read.
+   * When the stream last had a reader, in ms on `performance.now()`'s clock; Infinity until
+   * `ready`, because a caller that waits for that is about to read.
    */
   readAt: number;
 }
 
 /**
- * The log is read after this long without a message, so that a message which was lost after the
- * append is noticed within this time.
+ * The gateway reads the log after this long without a message, in ms. So it notices within this
+ * time that a message got lost after the append.
  */
 const SILENCE_MS = 500;
-/** With NATS down no messages come, and the log is read this often. */
+/** With NATS down no messages come, and the gateway reads the log this often, in ms. */
 const POLL_MS = 40;
-/** How often each stream is asked whether it is silent. */
+/** How often the gateway checks each stream for silence, in ms. */
 const TICK_MS = 20;
-/** A live stream without readers is kept for this long, since readers come back. */
+/** How long a live stream stays without readers, in ms, because readers come back. */
 const LINGER_MS = 5_000;
 
 export class Relay {
@@ -66,40 +66,37 @@ export class Relay {
     this.#log = log;
   }
 
-  /** How many requests are followed. */
+  /** How many requests this gateway follows. */
   get size(): number {
     return this.#followed.size;
   }
 
-  /**
-   * Subscribes before the request is admitted, so that not even its first record waits for a read
-   * of the log.
-   */
+  /** Subscribes before admission, so that not even the first record waits for a read of the log. */
   async subscribe(address: RequestAddress): Promise<void> {
     await this.#follow(address, 0).ready;
   }
 
-  /** The request is in Redis. */
+  /** Notes that the request is in Redis. */
   admitted(address: RequestAddress): void {
     this.#followed.get(addressText(address))?.live.begin();
   }
 
   /**
-   * The request was refused, or admitted elsewhere: it is followed no longer, unless it is read.
+   * The request was refused, or admitted elsewhere: without a reader the gateway stops following.
    */
   release(address: RequestAddress): void {
     const followed = this.#followed.get(addressText(address));
     if (followed !== undefined && !followed.live.hasReaders) this.#close(followed);
   }
 
-  /** The live stream of a request; undefined while it is not followed. */
+  /** The live stream of a request; undefined if the gateway does not follow the request. */
   liveStream(address: RequestAddress): LiveStream | undefined {
     return this.#followed.get(addressText(address))?.live;
   }
 
   /**
-   * Follows a request, unless it is followed already.
-   * @param next how many records the log held when the caller read it
+   * Starts to follow a request, or returns the present live stream.
+   * @param next how many records the log held when the caller read the log
    */
   async follow(address: RequestAddress, next: number): Promise<LiveStream> {
     const known = this.liveStream(address);
@@ -111,7 +108,7 @@ export class Relay {
     return live;
   }
 
-  /** Has silent streams read their logs, and closes those that are over, until `signal` aborts. */
+  /** Reads the logs of silent streams, and closes streams that are over, until `signal` aborts. */
   async watch(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await delay(TICK_MS, signal);

@@ -1,7 +1,7 @@
 /**
- * A stream for readers that take it in pieces, each from an index on: what is there now, or what
- * comes next. Between two pieces such a reader costs nothing here. What is there is read in the
- * log, and what comes is followed as by every other reader (`cursor.ts`).
+ * A stream for readers that take it in pieces, each from an index on: the present records, or the
+ * next. Between two pieces such a reader costs nothing here. Present records come from the log, and
+ * next records through a cursor, as for every other reader (`cursor.ts`).
  */
 import { fixedError } from "#shared/errors.js";
 import type { RequestAddress } from "#shared/queue/address.js";
@@ -18,7 +18,7 @@ export interface Piece {
   readonly next: number;
   /** Whether the stream has no more records now. */
   readonly isUpToDate: boolean;
-  /** Whether it will never have more. */
+  /** Whether the stream will never have more. */
   readonly isOver: boolean;
 }
 
@@ -38,7 +38,7 @@ export class StreamLog {
   }
 
   /**
-   * Where the log ends now.
+   * The present end of the log.
    * @throws InferenceError `unknown_request`, `resume_window_passed` or `unavailable`
    */
   async tail(): Promise<Tail> {
@@ -48,7 +48,7 @@ export class StreamLog {
   }
 
   /**
-   * Reads what the log has from an index on.
+   * Reads the records of the log from an index on.
    * @throws InferenceError `unknown_request`, `ahead_of_log`, `resume_window_passed` or
    * `unavailable`
    */
@@ -57,8 +57,8 @@ export class StreamLog {
   }
 
   /**
-   * Gives what is there from an index on. Where a live stream covers the index, that is asked
-   * instead of the log.
+   * Gives the present records from an index on. If a live stream covers the index, the records come
+   * from there instead of the log.
    * @throws InferenceError as `read` does
    */
   async begin(from: number): Promise<Piece> {
@@ -73,8 +73,8 @@ export class StreamLog {
   }
 
   /**
-   * Waits for records at the end of the log, which is index `from`. The piece has none where
-   * `signal` aborts before.
+   * Waits for records at the end of the log, which is index `from`. The piece has none if `signal`
+   * aborts before.
    * @throws InferenceError
    */
   async next(from: number, signal: AbortSignal): Promise<Piece> {
@@ -103,7 +103,7 @@ export class StreamLog {
   }
 
   /**
-   * Yields what the log has behind `first` up to index `end`, which it reaches.
+   * Yields the records of the log from `first` up to index `end`, which the log reaches.
    * @throws InferenceError
    */
   async *upTo(end: number, first: Piece): AsyncGenerator<readonly StreamRecord[], void> {
@@ -116,7 +116,7 @@ export class StreamLog {
     }
   }
 
-  /** Its reader is likely to come again, whether the piece goes to the end of the log or not. */
+  /** The reader is likely to come again, even if the piece goes to the end of the log. */
   #read(piece: Piece): Piece {
     if (!piece.isOver) this.#relay.readers.visit(this.#address);
     return piece;
@@ -143,7 +143,7 @@ export class StreamLog {
     }
   }
 
-  /** @param records that a cursor or a live stream gave, which may already have more */
+  /** @param records from a cursor or a live stream, which may already have more */
   #pieceOf(records: readonly StreamRecord[], from: number): Piece {
     const next = from + records.length;
     const isOver = records.at(-1)?.final === true;

@@ -1,7 +1,7 @@
 /**
  * Consumers of JetStream that begin at an index of a request's stream. JetStream counts the
- * messages of all requests together, so the place of an index is looked for. A consumer that nobody
- * asks for messages goes away by itself.
+ * messages of all requests together, so a search finds the place of an index. NATS removes a
+ * consumer that no reader asks for messages.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { capture } from "#shared/capture/capture.js";
@@ -27,41 +27,45 @@ export interface ConsumersSettings {
   readonly redis: RedisClient;
   readonly bus: Bus;
   readonly stream: TokenStream;
-  /** A durable consumer is kept for this long without being read. */
+  /** How long NATS keeps a durable consumer without a reader, in ms. */
   readonly keptMs: number;
-  /** Consumers that a tenant may have; about, where several gateways make one at once. */
+  /** Most consumers of a tenant, or slightly more if several gateways make consumers at once. */
   readonly limit: number;
 }
 
 export interface ConsumerTerms {
   readonly tenant: string;
-  /** The subject whose messages it gives. */
+  /** The subject of the consumer's messages. */
   readonly subject: string;
-  /** The reader's own name for it, under which it finds it again. */
+  /**
+   * The reader's name for the consumer, to find it again; undefined for a consumer without a name.
+   */
   readonly durable: string | undefined;
-  /** How long one without such a name is kept without being read. */
+  /**
+   * How long NATS keeps the consumer without a reader, in ms; a durable consumer at least `keptMs`.
+   */
   readonly ttlMs: number;
 }
 
 export interface Consumer {
   readonly name: string;
-  /** The index of the first record that it gives. */
+  /** The index of the consumer's first record. */
   readonly from: number;
 }
 
-/** Where a new consumer begins: at a message of the JetStream stream. */
+/** The beginning of a new consumer: a message of the JetStream stream. */
 interface Start {
   readonly seq: number;
   readonly index: number;
 }
 
 const NS_PER_MS = 1_000_000;
-/** JetStream may be behind the log for this long before a consumer begins below its index. */
+/** How long JetStream may be behind the log, before a consumer begins below its index. */
 const BEHIND_MS = 1_000;
 const LOOK_MS = 20;
-/** So often a consumer is made anew that others make at the same time. */
+/** Most retries if other gateways make the same consumer at the same time. */
 const RACES = 10;
-/** Messages that a reader may have and not have acknowledged, and its open requests for more. */
+/** Most messages that a reader has not acknowledged, and most open requests for more. */
 const LIMITS = { max_ack_pending: 4_096, max_waiting: 16 };
 
 export class Consumers {
@@ -72,8 +76,8 @@ export class Consumers {
   }
 
   /**
-   * How far a request is captured whose log is not kept any more.
-   * @returns undefined where nothing of it is captured
+   * The end of a request's captured records, for a request without a log.
+   * @returns undefined if JetStream has no record of the request
    */
   async capturedTail(address: RequestAddress): Promise<Tail | undefined> {
     const { bus, stream } = this.#settings;
@@ -83,10 +87,11 @@ export class Consumers {
   }
 
   /**
-   * Gives a consumer of one request.
-   * @param from the index that it is to begin at; undefined: at 0, or where the durable one stands
+   * Gives a consumer of a request.
+   * @param from the consumer's first index; undefined for 0, or for the place of the durable
+   * consumer
    * @param tail of the request's log
-   * @throws InferenceError `resume_window_passed` where JetStream does not have the index any more
+   * @throws InferenceError `resume_window_passed` if JetStream no longer has the index
    */
   async ofRequest(
     address: RequestAddress,
@@ -106,7 +111,7 @@ export class Consumers {
     return { name, from: start.index };
   }
 
-  /** Gives a consumer of all that is captured of many requests. */
+  /** Gives a consumer of all captured records of many requests. */
   async ofMany(terms: ConsumerTerms): Promise<Consumer> {
     const manager = await this.#manager();
     const name = nameOf(terms);
@@ -124,7 +129,8 @@ export class Consumers {
   async #startAt(address: RequestAddress, from: number, tail: Tail): Promise<Start> {
     const { redis, bus } = this.#settings;
     const feed = ownFeed(address);
-    // What nobody could publish while NATS was away is published for its first late reader.
+    // The first late reader has records published that no process could publish while NATS was
+    // away.
     if (tail.isOver && ((await lastCaptured(bus, feed))?.index ?? -1) < tail.next - 1) {
       await capture({ redis, bus }, address, await readLabels(redis, address));
     }
@@ -136,7 +142,7 @@ export class Consumers {
         return found;
       }
       const last = (await lastCaptured(bus, feed)) ?? { seq: 0, index: -1 };
-      // The next one is not there yet, and comes after the last.
+      // The record is not there yet, and will come right after the last.
       const isNext = last.index === from - 1;
       if (isNext || performance.now() >= giveUpAt) return { seq: last.seq + 1, index: last.index + 1 };
       await delay(LOOK_MS);
@@ -144,10 +150,10 @@ export class Consumers {
   }
 
   /**
-   * Has a durable consumer go on behind what its reader has acknowledged. What the reader was given
-   * beyond that would come again after a while, behind what follows it; so the consumer is made
-   * anew.
-   * @returns the place that it goes on at; undefined where there is none of this name
+   * Lets a durable consumer continue behind the messages that its reader has acknowledged.
+   * JetStream would send the reader's unacknowledged messages again after a while, behind later
+   * messages. So this method then makes the consumer anew.
+   * @returns the place at which the consumer continues; undefined if there is no such consumer
    */
   async #resume(manager: JetStreamManager, name: string, terms: ConsumerTerms): Promise<number | undefined> {
     const info = await find(manager, name);
@@ -182,19 +188,22 @@ export class Consumers {
       try {
         return void (await manager.consumers.add(TOKEN_STREAM, made));
       } catch (error) {
-        // Another gateway has just made it, to begin elsewhere.
+        // Another gateway has just made the consumer, with another beginning.
         if (durable === undefined || races === 0 || !isAnswer(error)) throw error;
       }
     }
   }
 }
 
-/** Consumers of a tenant have names that begin alike, so that they can be counted. */
+/** The names of a tenant's consumers begin alike, so that a gateway can count the consumers. */
 function prefixOf(tenant: string): string {
   return `c_${digestOf(tenant).slice(0, 12)}_`;
 }
 
-/** The name of a durable one says whose it is and of what, so no other tenant's can be meant. */
+/**
+ * A durable consumer's name comes from tenant, subject and the reader's name. So no reader can
+ * reach another tenant's consumer.
+ */
 function nameOf({ tenant, subject, durable }: ConsumerTerms): string {
   const own = durable === undefined ? randomBytes(16).toString("hex") : digestOf(`${subject} ${durable}`).slice(0, 32);
   return `${prefixOf(tenant)}${own}`;

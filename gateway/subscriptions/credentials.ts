@@ -1,7 +1,7 @@
 /**
- * Makes users of NATS: a key pair, and a JWT that says what its holder may do and until when. NATS
- * knows none of them beforehand; it trusts what the key of their account has signed, and closes
- * their connections when they expire.
+ * Makes users of NATS: a key pair, and a JWT that names the user's rights and end. NATS does not
+ * know users beforehand. It trusts each JWT that the account's key has signed, and closes the
+ * user's connections when the JWT expires.
  */
 import { readFileSync } from "node:fs";
 import { encodeUser } from "nats-jwt";
@@ -12,13 +12,13 @@ export interface Credentials {
   readonly seed: string;
 }
 
-/** What the holder of credentials may do, and nothing else. */
+/** All that the holder of credentials may do. */
 export interface Permissions {
   readonly publish: readonly string[];
   readonly subscribe: readonly string[];
 }
 
-/** Subscriptions, and bytes of a message to JetStream, that one connection may have. */
+/** Most subscriptions of a connection, and most bytes of a message to JetStream. */
 const LIMITS = { subs: 64, payload: 4_096 };
 const seedForm = /^SA[A-Z2-7]{56}$/;
 
@@ -26,8 +26,8 @@ export class CredentialMaker {
   readonly #account: KeyPair;
 
   /**
-   * @param setting the seed of the key of the readers' account, or the path of a file with it
-   * @throws Error where it cannot be read
+   * @param setting the seed of the key of the readers' account, or the path of a file with the seed
+   * @throws Error if the seed cannot be read
    */
   constructor(setting: string) {
     this.#account = fromSeed(Buffer.from(seedOf(setting)));
@@ -56,7 +56,7 @@ export class CredentialMaker {
   }
 }
 
-/** Whether it is a seed, or a file that holds one. */
+/** Whether the setting is a seed, or the path of a file with a seed. */
 export function isAccountSeed(setting: string): boolean {
   try {
     return seedForm.test(seedOf(setting));

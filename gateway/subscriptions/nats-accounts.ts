@@ -1,13 +1,13 @@
 /**
- * Makes what a nats-server of the deployment's own asks its clients for: an account that Baton's
- * processes have, one for those who subscribe, credentials for the processes, and the key by which
- * gateways make credentials for subscriptions. All is made once, and kept. It is also a program:
+ * Makes the accounts and keys for a deployment's own nats-server: an account for Baton's processes,
+ * an account for readers, credentials for the processes, and the key with which gateways sign the
+ * credentials of subscriptions. Makes them once, and keeps them. Also runs as a program:
  *
  *     node dist/gateway/subscriptions/nats-accounts.js SERVER PROCESSES GATEWAYS
  *
- * The three folders get what the server, all processes, and gateways alone must have. The keys of
- * operator and of Baton's account are not kept: who wants others empties the folders. What
- * JetStream has is the account's, so with another account it is not found any more.
+ * The three folders receive the files for the server, for all processes, and for gateways alone. No
+ * file keeps the keys of the operator and of Baton's account: to get new keys, empty the folders.
+ * The data of JetStream belongs to Baton's account, so a new account does not find the old data.
  */
 import { existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -23,17 +23,17 @@ export interface AccountFolders {
 }
 
 export interface AccountFiles {
-  /** What the server's configuration includes. It holds no secret. */
+  /** The server's configuration includes this file, which holds no secret. */
   readonly config: string;
-  /** What processes connect with. */
+  /** The credentials of Baton's processes. */
   readonly creds: string;
-  /** What gateways sign with. */
+  /** The key with which gateways sign. */
   readonly seed: string;
 }
 
 const CLIENTS = { conn: -1, subs: -1, data: -1, payload: -1, wildcards: true };
 const JETSTREAM = { streams: -1, consumer: -1, mem_storage: -1, disk_storage: -1 };
-/** Those who subscribe have no JetStream of their own. */
+/** Readers have no JetStream of their own. */
 const NO_JETSTREAM = { streams: 0, consumer: 0, mem_storage: 0, disk_storage: 0 };
 
 export async function makeNatsAccounts({ server, processes, gateways }: AccountFolders): Promise<AccountFiles> {
@@ -53,7 +53,8 @@ export async function makeNatsAccounts({ server, processes, gateways }: AccountF
     mappings: renamedByReaders(),
   };
   const readersJwt = await encodeAccount("readers", readers, theirs, { signer: operator });
-  // JetStream does not start without one. Nobody can log in to it, since its key is forgotten.
+  // JetStream does not start without a system account. No client can log in to this account,
+  // because its key is forgotten.
   const systemJwt = await encodeAccount("system", system, {}, { signer: operator });
   write(files.seed, Buffer.from(readers.getSeed()), 0o600);
   write(files.creds, Buffer.from(fmtCreds(await encodeUser("baton", user, account, {}), user)), 0o600);

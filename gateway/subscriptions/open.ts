@@ -1,4 +1,4 @@
-/** Makes what answers for subscriptions from the settings of a process. */
+/** Makes subscriptions from the settings of a process. */
 import { natsServers } from "#shared/broker-url.js";
 import type { Bus } from "#shared/nats/connect.js";
 import type { ListedProcess } from "#shared/queue/note-process.js";
@@ -21,12 +21,12 @@ export interface SubscriptionConfig {
   readonly BATON_SUBSCRIPTION_LIMIT: number;
 }
 
-/** All tenants together may have so many times the consumers of one. */
+/** All tenants together may have this many times the consumers of a tenant. */
 const TENANTS = 10;
 
 /**
- * The terms of the JetStream stream; undefined in the jobs process, which need not be told all of
- * them.
+ * The terms of the JetStream stream; undefined in the jobs process, which may lack some of these
+ * settings.
  */
 export function captureTerms(kind: ListedProcess["kind"], config: SubscriptionConfig): CaptureTerms | undefined {
   if (kind === "jobs") return undefined;
@@ -38,9 +38,9 @@ export function captureTerms(kind: ListedProcess["kind"], config: SubscriptionCo
 }
 
 /**
- * Whether streams of jobs with labels are published for each label, too: only where there are
- * subscriptions. The jobs process is not told the key for those, so it goes by whether NATS asks
- * for credentials, as one with accounts does.
+ * Whether workers publish the streams of labelled jobs for each label, too: only if the deployment
+ * has subscriptions. The jobs process does not get the signing key. So there the answer depends on
+ * whether NATS asks for credentials, as a NATS with accounts does.
  */
 export function publishesLabels(
   kind: ListedProcess["kind"],
@@ -50,7 +50,7 @@ export function publishesLabels(
   return kind === "jobs" && config.BATON_NATS_CREDS !== undefined;
 }
 
-/** @throws Error where credentials are set that cannot be read */
+/** @throws Error if the signing seed cannot be read */
 export function openSubscriptions(
   config: SubscriptionConfig,
   parts: {

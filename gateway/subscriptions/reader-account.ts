@@ -1,17 +1,17 @@
 /**
- * What the account of readers has of Baton's own account in NATS. They are two accounts, because
- * JetStream sends its answers wherever a request says: to `$JS.API.STREAM.DELETE.<stream>`, for
- * one, and in one account that would delete the stream. Across accounts an answer goes to a subject
- * of the account that has asked, where nobody listens but readers.
+ * The rights of the readers' NATS account in Baton's own account. Readers have an account of their
+ * own because JetStream sends an answer to any subject that a request names. Within a single
+ * account, an answer to `$JS.API.STREAM.DELETE.<stream>`, for example, would delete the stream.
+ * Across accounts, an answer goes to a subject of the asking account, on which only readers listen.
  */
 import { TOKEN_STREAM } from "#shared/capture/captured.js";
 
-/** The subjects of all records, which readers may be let in on. */
+/** The subjects of all records. Credentials let a reader subscribe to some of these. */
 const RECORDS = "baton.v1.>";
 
 /**
- * What readers ask JetStream for. Every account has `$JS.API.>` of its own, so requests for ours
- * are given another name before they leave theirs.
+ * Readers' requests to JetStream. Every account has a `$JS.API.>` of its own, so requests to
+ * Baton's JetStream get another name before they leave the readers' account.
  */
 const API = [
   { verb: "CONSUMER.INFO", name: "baton.jetstream.info", answers: "Singleton" },
@@ -20,7 +20,7 @@ const API = [
 const asAsked = (verb: string) => `$JS.API.${verb}.${TOKEN_STREAM}`;
 const ACKNOWLEDGED = `$JS.ACK.${TOKEN_STREAM}`;
 
-/** What Baton's account lets the other one have. */
+/** The subjects that Baton's account opens to the readers' account. */
 export function exportsToReaders() {
   const acknowledgement = { name: "acknowledgements", subject: `${ACKNOWLEDGED}.>`, answers: "Singleton" } as const;
   const requests = API.map(({ verb, name, answers }) => ({ name, subject: `${asAsked(verb)}.*`, answers }));
@@ -44,7 +44,7 @@ export function importsOfReaders(account: string) {
   ];
 }
 
-/** Which requests of readers get which name. */
+/** Maps the readers' requests to their new names. */
 export function renamedByReaders() {
   return Object.fromEntries(
     API.map(({ verb, name }) => [`${asAsked(verb)}.*`, [{ subject: `${name}.$1`, weight: 100 }]]),
@@ -52,8 +52,8 @@ export function renamedByReaders() {
 }
 
 /**
- * The subjects to which the reader of a consumer publishes. NATS 2.9 looks at a request's new name;
- * to be allowed the old one does no harm.
+ * The subjects to which the reader of a consumer publishes. NATS 2.9 checks the right to a
+ * request's new name; the right to the old name does no harm.
  */
 export function subjectsOfReader(consumer: string): string[] {
   const requests = API.flatMap(({ verb, name }) => [`${asAsked(verb)}.${consumer}`, `${name}.${consumer}`]);

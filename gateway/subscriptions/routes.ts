@@ -19,7 +19,7 @@ export interface SubscriptionRoutesOptions {
   readonly tenantOf: TenantOf;
 }
 
-/** How long credentials are good for, in ms. */
+/** How long credentials are valid, in ms. */
 const TTL_MS = { usual: 600_000, least: 1_000, most: 3_600_000 };
 
 export function addSubscriptionRoutes(
@@ -49,7 +49,7 @@ export function addSubscriptionRoutes(
   });
 }
 
-/** @throws InferenceError where it is not one of a model, of a label, and all */
+/** @throws InferenceError if the body names a model and a label */
 function readScope({ model, label }: JsonObject): Scope {
   if (model !== undefined && label !== undefined) throw fixedError("invalid_argument", "subscriptionScopes");
   if (label !== undefined) return { label: readLabel(asString(label, "label")) };
@@ -72,7 +72,7 @@ function readTtl(value: JsonValue | undefined): number {
   throw new InferenceError("invalid_argument", `'ttl' must be from ${TTL_MS.least} to ${TTL_MS.most} ms`);
 }
 
-/** It holds a secret, which no cache may keep. */
+/** The answer holds a secret, so no cache may keep the answer. */
 function told(subscription: Subscription): Reply {
   return withHeaders(jsonReply(subscription), { "cache-control": "no-store" });
 }

@@ -1,6 +1,7 @@
 /**
- * What a client needs to read from NATS by itself: the subject, the servers, credentials for just
- * that, and where records are captured, a consumer that begins at an index.
+ * A client's means to read from NATS without a gateway: the subject, the servers, and credentials
+ * for that subject alone. If the deployment captures records, also a consumer that begins at an
+ * index.
  */
 import { randomBytes } from "node:crypto";
 import { TOKEN_STREAM } from "#shared/capture/captured.js";
@@ -19,30 +20,30 @@ import { subjectsOfReader } from "./reader-account.js";
 export interface SubscriptionsSettings {
   readonly requests: Requests;
   readonly models: GeneratorLookup;
-  /** Where clients reach NATS. */
+  /** The servers' URLs for clients. */
   readonly servers: readonly string[];
-  /** Undefined where the deployment has no key to sign credentials with. */
+  /** Undefined if the deployment has no key to sign credentials with. */
   readonly credentials: CredentialMaker | undefined;
-  /** Undefined where records are not captured. */
+  /** Undefined if the deployment does not capture records. */
   readonly consumers: Consumers | undefined;
 }
 
 export interface SubscriptionTerms {
-  /** The index of the first record that is wanted; undefined where the client has said nothing. */
+  /** The index of the first record; undefined if the client names no index. */
   readonly from: number | undefined;
-  /** The client's name for its place, under which it comes back to it. */
+  /** The client's name for its place, under which the client can come back. */
   readonly durable: string | undefined;
-  /** How long the credentials are good for. */
+  /** How long the credentials are valid. */
   readonly ttlMs: number;
 }
 
-/** Which of a tenant's streams a subscription is to: those to one model, of one label, or all. */
+/** A subscription's share of a tenant's streams: a model's streams, a label's streams, or all. */
 export interface Scope {
   readonly model?: string;
   readonly label?: Label;
 }
 
-/** As clients get it. */
+/** The body of the answer. */
 export interface Subscription {
   readonly subject: string;
   readonly servers: readonly string[];
@@ -60,7 +61,7 @@ export class Subscriptions {
   }
 
   /**
-   * Gives what it takes to read one request.
+   * Gives a client the means to read a request.
    * @throws InferenceError `unknown_request`, `not_a_stream`, `ahead_of_log`,
    * `resume_window_passed`, `subscription_limit`, `unsupported` or `unavailable`
    */
@@ -74,7 +75,7 @@ export class Subscriptions {
     try {
       tail = await log.tail();
     } catch (error) {
-      // The log is kept no longer; what was captured may be.
+      // The log has expired, but JetStream may still have records.
       const captured = isGone(error) && consumers && (await inJetStream(() => consumers.capturedTail(address)));
       if (captured === undefined || captured === false) throw error;
       tail = captured;
@@ -87,8 +88,8 @@ export class Subscriptions {
   }
 
   /**
-   * Gives what it takes to read all requests of a tenant, those to one model, or those that run
-   * jobs with one label. Whether there are such jobs is not looked at: they may come yet.
+   * Gives a client the means to read a tenant's requests: all, the requests to a model, or the
+   * requests of jobs with a label. Such jobs need not exist yet.
    * @throws InferenceError `unknown_model`, `not_a_stream`, `subscription_limit`, `unsupported` or
    * `unavailable`
    */
@@ -107,7 +108,7 @@ export class Subscriptions {
     return this.#answer(wanted, consumer);
   }
 
-  /** @throws InferenceError for what this deployment is not set up for */
+  /** @throws InferenceError if the deployment lacks the settings for these terms */
   #need({ durable }: Pick<SubscriptionTerms, "durable">): void {
     if (this.#settings.credentials === undefined) throw fixedError("unsupported", "natsCredentials");
     if (durable !== undefined && this.#settings.consumers === undefined) {
@@ -140,8 +141,8 @@ function isGone(error: unknown): boolean {
 }
 
 /**
- * @throws InferenceError `unavailable` where JetStream does not answer; what it refuses is thrown
- *   as it is, for a bug
+ * @throws InferenceError `unavailable` if JetStream does not answer; a refusal of JetStream itself
+ * passes as it is, because it means a bug
  */
 async function inJetStream<T>(ask: () => Promise<T>): Promise<T> {
   try {

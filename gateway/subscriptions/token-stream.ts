@@ -1,8 +1,8 @@
 /**
- * The JetStream stream over the subjects of all requests and labels. Every gateway makes it where
- * it is missing, and sees when it starts that it is as its settings say. So of gateways with
- * different settings, as during a roll-out, the one that started last decides. Subjects are no
- * setting: whoever knows more of them adds them.
+ * The JetStream stream over the subjects of all requests and labels. Every gateway makes the stream
+ * if it is missing, and gives it the gateway's settings at the gateway's start. So if gateways have
+ * different settings, as during a roll-out, the gateway that started last decides. Subjects are no
+ * setting: a process that knows more subjects adds these.
  */
 import type { Logger } from "pino";
 import { TOKEN_STREAM } from "#shared/capture/captured.js";
@@ -19,47 +19,47 @@ export interface CaptureTerms {
 
 export interface TokenStreamSettings {
   readonly bus: Bus;
-  /** Undefined in a process that is not told them: it only sees that no subject is missing. */
+  /** Undefined in a process without these settings, which only adds missing subjects. */
   readonly terms: CaptureTerms | undefined;
   readonly log: Logger;
 }
 
-/** A record that is published twice within this time is stored once, but this costs memory. */
+/** JetStream stores a record once if it arrives twice within this time; more time costs memory. */
 const TWICE_MS = 30_000;
 const NS_PER_MS = 1_000_000;
-/** How often it is looked whether there is a new connection to NATS, which may have lost it. */
+/** How often to look for a new connection to NATS, which may have lost the stream meanwhile. */
 const LOOK_MS = 500;
 /**
- * How often NATS is asked without that: a gateway of an earlier version may have set fewer
- * subjects.
+ * How often to check the stream on the same connection, because a gateway of an earlier version may
+ * have set fewer subjects.
  */
 const ASK_MS = 60_000;
 /**
- * How long a request waits for the stream, in ms. Then it asks JetStream all the same, and its
- * client gets the error.
+ * How long a request waits for the stream, in ms. Then the request asks JetStream all the same, and
+ * its client gets the error.
  */
 const PATIENCE_MS = 5_000;
-/** How often such a request looks, in ms. */
+/** How often a waiting request checks the stream, in ms. */
 const SOON_MS = 20;
 
 export class TokenStream {
   readonly #settings: TokenStreamSettings;
-  /** Whether it was once as the settings say. */
+  /** Whether the stream has once had this process's settings. */
   #wasSet = false;
-  /** The connection to NATS over which the stream was seen last. */
+  /** The number of the connection to NATS at the last successful check. */
   #seenOver = 0;
-  /** When NATS is asked again without a new connection, on `performance.now()`'s clock. */
+  /** Time of the next check on the same connection, on `performance.now()`'s clock. */
   #askAgainAt = 0;
-  /** Whether it is logged that JetStream refuses the stream. */
+  /** Whether the log already says that JetStream refuses the stream. */
   #hasWarned = false;
-  /** The look that is under way. */
+  /** The check that is under way. */
   #looking: Promise<void> | undefined;
 
   constructor(settings: TokenStreamSettings) {
     this.#settings = settings;
   }
 
-  /** Makes it again whenever NATS may have lost it, until `signal` aborts. */
+  /** Makes the stream again each time NATS may have lost it, until `signal` aborts. */
   async watch(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       if (!this.#isThere || performance.now() >= this.#askAgainAt) await this.#look();
@@ -68,8 +68,8 @@ export class TokenStream {
   }
 
   /**
-   * Waits while the stream may not be made yet: a process is ready before it has reached NATS,
-   * because inference needs no NATS. Resolves also when that takes too long.
+   * Waits until the stream exists: a process is ready before it has reached NATS, because inference
+   * needs no NATS. After PATIENCE_MS, resolves without the stream.
    */
   async whenMade(): Promise<void> {
     const giveUpAt = performance.now() + PATIENCE_MS;
@@ -84,7 +84,7 @@ export class TokenStream {
     return bus.isUp() && bus.connections() === this.#seenOver;
   }
 
-  /** Never throws. Those who come while somebody looks wait for that look. */
+  /** Never throws. Callers during a check wait for that check. */
   #look(): Promise<void> {
     return (this.#looking ??= this.#lookOnce().finally(() => (this.#looking = undefined)));
   }
@@ -114,14 +114,15 @@ export class TokenStream {
     } catch (error) {
       if (!isNotFound(error)) throw error;
       if (terms === undefined) return;
-      // Where another gateway makes it at the same time, both ask for the same, which is no fault.
+      // If another gateway makes the stream at the same time, both ask for the same, which is no
+      // fault.
       const made = { name: TOKEN_STREAM, subjects: [...ALL_TOKENS_SUBJECTS], max_consumers: terms.consumers };
       await streams.add({ ...made, ...limitsOf(terms) });
       log.info({ ttlMs: terms.ttlMs, bytes: terms.bytes }, "records are captured");
       this.#wasSet = true;
       return;
     }
-    // Those of a later version are left as they are.
+    // Subjects of a later version stay as they are.
     const missing = ALL_TOKENS_SUBJECTS.filter((subject) => !config.subjects.includes(subject));
     if (missing.length > 0) {
       await streams.update(TOKEN_STREAM, { subjects: [...config.subjects, ...missing] });

@@ -1,6 +1,5 @@
 /**
- * Tells which functions of a process are called, in all of its threads, by Chrome's debugging
- * protocol.
+ * Tells which functions of a process run, in all of its threads, by Chrome's debugging protocol.
  */
 import { WebSocket } from "ws";
 
@@ -38,10 +37,10 @@ export class Calls {
   }
 
   /**
-   * The functions that were called since the last time, as `file#name@position`. What ran only
-   * because a file was loaded is left out.
+   * The functions that ran since the last call, as `file#name@position`, without code that ran only
+   * because Node loaded a file.
    *
-   * @param {string} base the address that the files' addresses begin with
+   * @param {string} base the beginning of the files' addresses
    */
   async take(base) {
     const threads = [undefined, ...this.#threads];
@@ -65,7 +64,7 @@ export class Calls {
   }
 
   /**
-   * @param {string | undefined} thread undefined: the main one
+   * @param {string | undefined} thread undefined: the main thread
    * @param {string} method
    * @param {object} params
    * @returns {Promise<{ result: readonly Script[] }>}

@@ -1,11 +1,13 @@
-/** Each check, on a small tree with one planted fault: the fault is named, and nothing else is. */
+/**
+ * Each check runs on a small tree with one planted fault: the check names that fault and no other.
+ */
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
-/** Plain JavaScript, of which the compiler knows no types here. */
+/** Plain JavaScript, whose types the compiler does not know here. */
 const { order }: { order: readonly string[] } = await import(String(new URL("./order.mjs", import.meta.url)));
 const program = join(import.meta.dirname, "main.mjs");
 let root = "";
@@ -130,7 +132,9 @@ describe("the checks of the house", () => {
   });
 });
 
-/** The linter holds which half of the queue a program imports; its rules are tried on a copy. */
+/**
+ * The linter checks which half of the queue a program imports; the tests try its rules on a copy.
+ */
 describe("the linter", () => {
   const checkout = join(import.meta.dirname, "../..");
 

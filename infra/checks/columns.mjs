@@ -5,7 +5,7 @@ import { isScript, lineAt, readScript } from "./files.mjs";
 
 const MOST_COLUMNS = 100;
 
-/** What begins a comment that takes a line of its own, where no parser is at hand. */
+/** The mark of a comment on a separate line, by the end of the path, for files without a parser. */
 const MARKERS = new Map([
   ["lua", "--"],
   ["py", "#"],
@@ -53,7 +53,7 @@ function scriptFaults(root, path) {
 }
 
 /**
- * Rows of tables are left out: their width is that of what they hold.
+ * Leaves out rows of tables, because a cell sets their width.
  *
  * @param {string} root
  * @param {string} path

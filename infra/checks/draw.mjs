@@ -1,11 +1,11 @@
-/** The graph of the folders as a Mermaid picture, drawn from the imports. */
+/** Draws the graph of the folders from the imports, as a Mermaid picture. */
 import { listFiles } from "./files.mjs";
 import { folderGraph } from "./folders.mjs";
 import { order, parts } from "./order.mjs";
 
 /**
- * An arrow that follows from others is left out: where a folder imports from a second one, and that
- * from a third, no arrow leads from the first to the third.
+ * Leaves out an arrow that follows from other arrows: if a folder imports from a second folder, and
+ * the second from a third, no arrow leads from the first to the third.
  *
  * @param {string} root
  * @returns {string} lines of Mermaid, without the fence
@@ -41,7 +41,7 @@ const node = (folder) => folder.replaceAll("/", "_");
  * @param {Map<string, Map<string, string[]>>} graph
  * @param {string} from
  * @param {string} to
- * @param {Set<string>} [seen] folders that have been left behind: imports may still run in a circle
+ * @param {Set<string>} [seen] folders that the search has left, because imports may run in a circle
  * @returns {boolean}
  */
 function reaches(graph, from, to, seen = new Set()) {

@@ -20,8 +20,8 @@ const IRREGULAR = [
   .replaceAll(" ", "|");
 
 /**
- * Each rate: the words that it counts, and the most of them per 10,000 words. Rates without a
- * bound are goals of HOUSE, and are printed alone.
+ * Each rate: the words that it counts, and the most of them per 10,000 words. A rate without a
+ * bound is a goal: the program only prints it.
  *
  * @type {{ name: string, words: RegExp, most?: number }[]}
  */
@@ -58,8 +58,8 @@ function ratesOf(prose) {
 }
 
 /**
- * The sentences of a passage in which a pattern stands, one entry for each time. A question asks
- * for what it says, so it is left out.
+ * The sentences of a passage that hold a pattern, with an entry for each occurrence. Leaves out
+ * questions, because these words are in place there.
  *
  * @param {Passage} passage
  * @param {RegExp} pattern

@@ -1,7 +1,7 @@
 /**
- * How many files a reader opens to follow a request: the files whose code runs for it, as V8 counts
- * the calls of functions in a gateway and a worker that serve one. What also runs while nothing is
- * asked is left out. A path as argument counts another built checkout.
+ * Counts the files that a reader opens to follow a request: the files whose code runs for the
+ * request, as V8 counts function calls in a gateway and a worker. Leaves out code that also runs
+ * without a request. A path as argument counts another built checkout.
  *
  * Needs `npm run build`, redis-server and nats-server; prints each list with `--list`.
  */
@@ -28,7 +28,7 @@ for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.e
 for (const model of ["accumulate", "tale-gpt"])
   cpSync(join(root, "infra/models", model), join(folder, model), { recursive: true });
 const [redisPort, natsPort, httpPort] = await Promise.all([freePort(), freePort(), freePort()]);
-// Processes refuse a Redis that does not keep what it acknowledges.
+// Processes refuse a Redis that does not keep acknowledged writes.
 const kept = ["--appendonly", "yes", "--appendfsync", "always"];
 launch("redis-server", ["--port", String(redisPort), "--dir", folder, "--save", "", ...kept]);
 launch("nats-server", ["--port", String(natsPort), "--addr", "127.0.0.1", "--jetstream", "--store_dir", folder]);
@@ -39,23 +39,22 @@ const env = {
   BATON_HTTP_PORT: String(httpPort),
   BATON_HOST: "127.0.0.1",
   BATON_MODEL_REPOSITORY: folder,
-  // As a worker's supervisor sets it.
+  // A worker's supervisor sets this, too.
   ORT_DISABLE_TELEMETRY: "1",
 };
 const url = `http://127.0.0.1:${httpPort}`;
 const gateway = await launchWatched("gateway/main.js");
-// Not the supervisor, which starts what `npm run build` joins of these files.
+// Not the supervisor, because it starts the bundle that `npm run build` makes of these files.
 const workerProgram = "worker/main.js";
 const worker = await launchWatched(workerProgram);
 await until(async () => (await fetch(`${url}/v2/models/tale-gpt/ready`)).ok);
 await until(async () => (await fetch(`${url}/v2/models/accumulate/ready`)).ok);
 
-// Everything runs once before the count, since what runs only at the first request is not part of
-// the way.
+// Everything runs once before the count, because code for the first request alone does not count.
 await step(true);
 await step(false);
 await chat();
-/** Runs without a request: the worker is also stopped for a moment, as it is below. */
+/** Code that runs without a request. The worker also stops for a moment, like below. */
 const idle = {
   gateway: await gateway.during(() => pause(6_000)),
   worker: await worker.during(async () => {
@@ -94,7 +93,7 @@ await pause(3_000);
 await second.during(() => pause(6_000));
 const resumed = await second.during(async () => {
   second.signal("SIGSTOP");
-  await pause(1_500); // its lease, so that the first worker has nobody beside it
+  await pause(1_500); // its lease ends, so the first worker is alone
   const answer = chat();
   await pause(300);
   second.signal("SIGCONT");
@@ -137,7 +136,7 @@ function without(functions, others) {
 }
 
 /**
- * What ran in every repetition, so that what only happened to run meanwhile is not counted.
+ * The functions that ran in every repetition, without functions that ran by chance.
  *
  * @param {Set<string>[]} repetitions
  */
@@ -188,8 +187,8 @@ function launch(program, args, environment = process.env) {
 }
 
 /**
- * Starts a program of the fleet with an inspector in each of its processes, and watches the one
- * that does the work: the supervisor's child, where there is one.
+ * Starts a program of the fleet with an inspector in each of its processes, and watches the process
+ * that does the work: the supervisor's child, if there is a supervisor.
  *
  * @param {string} program
  */

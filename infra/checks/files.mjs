@@ -1,9 +1,11 @@
-/** The files that the checks look at, and what they import: read once, without running anything. */
+/**
+ * Lists the files for the checks and reads their comments and imports, without running any file.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, posix, relative, sep } from "node:path";
 import { parseSync } from "oxc-parser";
 
-/** Folders that are not ours, or that a command makes. */
+/** Folders of other projects, or folders that a command makes. */
 const SKIPPED = new Set(["node_modules", "dist", ".git", ".baton"]);
 
 /**
@@ -34,7 +36,7 @@ export const isScript = (path) => /\.(ts|mjs)$/.test(path);
 export const isTest = (path) => path.endsWith(".test.ts");
 
 /**
- * The text of a script, its comments and where its imports lead, types included.
+ * The text of a script, its comments and the targets of its imports, type imports included.
  *
  * @param {string} root
  * @param {string} path
@@ -53,7 +55,7 @@ export function readScript(root, path) {
 }
 
 /**
- * The path that an import means, or undefined for a package.
+ * The path of an imported file, or undefined for a package.
  *
  * @param {string} importer
  * @param {string | undefined} request

@@ -3,7 +3,7 @@ import { folderOf, isScript, isTest, readScript } from "./files.mjs";
 import { order, parts } from "./order.mjs";
 
 /**
- * Which folder imports from which, and one line for every import that makes it so.
+ * The folders from which each folder imports, with a line for each of these imports.
  *
  * @param {string} root
  * @param {string[]} files
@@ -64,8 +64,8 @@ function arrowsUp(graph) {
 }
 
 /**
- * Imports between folders that reach each other over any number of steps. This also finds circles
- * where no order is declared.
+ * Imports between folders that reach each other over any number of steps, in folders without a
+ * declared order, too.
  *
  * @param {Map<string, Map<string, string[]>>} graph
  */

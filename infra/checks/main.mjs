@@ -1,6 +1,6 @@
 /**
- * `npm run check:house`: keeps the tree the picture of the system. Prints a line for every fault,
- * and exits with 1 if there is one. A path as argument checks another checkout.
+ * `npm run check:house`: keeps the tree as ARCHITECTURE.md describes it. Prints a line for every
+ * fault, and exits with 1 if there is a fault. A path as argument checks another checkout.
  */
 import { resolve } from "node:path";
 import { checkColumns } from "./columns.mjs";

@@ -1,7 +1,7 @@
 /**
  * The order of the folders, from the bottom to the top. A file imports from its own folder and from
- * folders above its own line here, never from one below. So anybody who reads the folders in this
- * order has read what each one stands on. ARCHITECTURE.md shows the graph that follows.
+ * folders above its own line here, never from a folder below. So a reader of the folders in this
+ * order has read all imports of a folder before it. ARCHITECTURE.md shows the graph that follows.
  */
 export const order = [
   "shared/model",
@@ -68,5 +68,7 @@ export const order = [
   "cli",
 ];
 
-/** Folders that are drawn and ordered. In the others only cycles are refused. */
+/**
+ * Folders with an order and a place in the graph. In other folders the check refuses only cycles.
+ */
 export const parts = ["shared", "gateway", "worker", "cli"];

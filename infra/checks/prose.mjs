@@ -1,19 +1,19 @@
 /**
- * The prose of the tree: the words of comments and Markdown without the code in them. Files that a
- * command writes, and decision records that a reader takes as history, are left out.
+ * The prose of the tree: the words of comments and Markdown, without code. Leaves out decision
+ * records that a reader takes as history.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isScript, isTest, lineAt, readScript } from "./files.mjs";
 import { markerOf } from "./columns.mjs";
 
-/** The last decision record that was written before the rates of `english.mjs` were kept. */
+/** The last decision record from before the rates of `english.mjs`. */
 const LAST_OLD_RECORD = 39;
 
 /**
  * @typedef {"comments" | "tests" | "Markdown"} Group
  * @typedef {{ path: string, line: number, group: Group, text: string }} Passage a comment or a
- * paragraph: `line` is its first line from 1, and `text` its sentences in one line each
+ *   paragraph: `line` is its first line from 1, and `text` its text without code
  */
 
 /**
@@ -54,7 +54,7 @@ function passages(path, group, found) {
 }
 
 /**
- * The comments of a script. Lines with `//` that follow each other are one comment.
+ * The comments of a script. Consecutive lines with `//` are a single comment.
  *
  * @param {string} root
  * @param {string} path

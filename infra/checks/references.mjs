@@ -1,11 +1,11 @@
-/** What the documents and comments name by its path is there. */
+/** Checks that the paths which documents and comments name exist. */
 import { readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { folderOf, isScript, isTest } from "./files.mjs";
 
-/** A path of this repository, as prose names it: in backquotes, from the root. */
+/** A path of this repository in prose: in backquotes, from the root. */
 const PATH = /`((?:cli|gateway|worker|shared|infra|test)\/[\w./-]*)`/g;
-/** A file of the folder, as its README names it: in backquotes, with its ending. */
+/** A file of the folder in its README: in backquotes, with its ending. */
 const FILE = /`([\w.-]+\.(?:ts|mjs|lua))`/g;
 /** A link of Markdown that stays in the repository. */
 const LINK = /\]\((?![a-z]+:|#)([^)#\s]+)/g;

@@ -8,10 +8,10 @@ import { isScript, isTest } from "./files.mjs";
 
 const LISTS = "shared/setting-names.ts";
 
-/** How a variable is read: as a field of a schema, or from an environment. */
+/** A read of a variable: a field of a schema, or a look into an environment. */
 const IN_SCRIPTS = /^\s+(BATON_[A-Z0-9_]+): z\b|\benv(?:\[|, )"(BATON_[A-Z0-9_]+)"/gm;
 const IN_COMPOSE = /\$\{(BATON_[A-Z0-9_]+)/g;
-/** A setting that users are shown. */
+/** A setting that users see. */
 const IN_EXAMPLE = /^#?(BATON_[A-Z0-9_]+)=/gm;
 
 /**
@@ -40,13 +40,13 @@ export function checkSettings(root, files) {
 function patternFor(path) {
   if (path === "docker-compose.yml") return IN_COMPOSE;
   if (path === ".env.example") return IN_EXAMPLE;
-  // The unit tests below the products' folders give settings, and read none.
+  // The unit tests beside the sources set variables, and read none.
   return isScript(path) && (!isTest(path) || path.startsWith("test/")) ? IN_SCRIPTS : undefined;
 }
 
 /**
  * @param {string} file
- * @param {RegExp} pattern one of whose groups is a name
+ * @param {RegExp} pattern a group of which is a name
  */
 function namesIn(file, pattern) {
   return [...readFileSync(file, "utf8").matchAll(pattern)].map(([, one, other]) => one ?? other ?? "");

@@ -1,6 +1,6 @@
 /**
- * `npm run check`: runs all checks of the tree that need no test, as many side by side as there are
- * cores. What a check prints comes as a whole, when it has ended.
+ * `npm run check`: runs all checks of the tree that need no test, side by side, as many at a time
+ * as there are cores. The output of a check appears as a whole, at the check's end.
  */
 import { spawn } from "node:child_process";
 import { availableParallelism } from "node:os";
@@ -10,7 +10,7 @@ const checks = ["format", "lint", "types", "unused", "docs", "house"];
 
 /**
  * @param {string} name
- * @returns {Promise<boolean>} whether it has found nothing
+ * @returns {Promise<boolean>} whether the check has found no fault
  */
 async function run(name) {
   const child = spawn("npm", ["run", "--silent", `check:${name}`], { stdio: ["ignore", "pipe", "pipe"] });

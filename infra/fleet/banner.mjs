@@ -1,13 +1,14 @@
 /**
- * What a newcomer sees when all is up: where Baton is, and three commands to paste. A test runs the
- * commands, so they work.
+ * A newcomer's first screen when all is up: Baton's URL, and three commands to paste. A test runs
+ * the commands, so they work.
  */
 
 /**
  * @param {object} fleet
  * @param {string} fleet.url
- * @param {readonly string[]} fleet.models the names of those that ought to be served
- * @param {readonly import("./bring-up.mjs").UnreadyModel[]} fleet.unready those that are not
+ * @param {readonly string[]} fleet.models the names of the models to serve
+ * @param {readonly import("./bring-up.mjs").UnreadyModel[]} fleet.unready the models that no worker
+ *   serves
  * @param {number} fleet.workers
  * @param {{ redis: string, nats: string }} fleet.brokers version and place of each
  * @param {string} fleet.logs
@@ -37,7 +38,7 @@ export function banner({ url, models, unready, workers, brokers, logs }) {
 const STORY = "Write a short story about a cat who discovers a secret portal.";
 
 /**
- * Three commands for the models that are there; one may take two lines.
+ * Three commands for the given models; a command may take two lines.
  *
  * @param {string} url
  * @param {readonly string[]} models
@@ -77,7 +78,7 @@ export function firstCommands(url, models) {
 /**
  * @param {string} url
  * @param {string} model
- * @param {Record<string, number[]>} inputs INT32 tensors of one row, by name
+ * @param {Record<string, number[]>} inputs INT32 tensors of a single row, by name
  * @param {Record<string, number | boolean>} [parameters]
  */
 function infer(url, model, inputs, parameters) {

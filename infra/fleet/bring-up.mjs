@@ -16,30 +16,29 @@ import { brokerPlan, processPlans } from "./processes.mjs";
 
 /**
  * @typedef {object} BringUp
- * @property {import("./member.mjs").Fleet} fleet its `giveUp` hears of a member that does not stay
- *   up
+ * @property {import("./member.mjs").Fleet} fleet its `giveUp` hears of a member that keeps dying
  * @property {import("./settings.mjs").Settings} settings
  * @property {Record<BrokerName, FoundBroker>} brokers
  * @property {string} home
- * @property {readonly string[]} models the names of those that ought to be served
+ * @property {readonly string[]} models the names of the models to serve
  */
 
 /**
- * Redis may have much data to load; a start with one that hangs must still end with a sentence that
- * says so.
+ * The longest wait for a broker, in ms. Redis may have much data to load, but a start must also end
+ * if a broker hangs.
  */
 const BROKER_MS = 300_000;
-/** These processes may take this long, and after them the first model as long again. */
+/** The longest wait for our processes, and then for the first model, in ms each. */
 const FLEET_MS = 120_000;
-/** The other models may take this long once one of them is served. */
+/** The longest wait for the other models after a worker serves the first model, in ms. */
 const LAST_MODEL_MS = 15_000;
 const POLL_MS = 50;
 const USUAL_PORTS = { redis: 6379, nats: 4222 };
 
 /**
  * @param {BringUp} plan
- * @returns what the banner tells
- * @throws {Refusal} if something does not come up in time, or no model can be served
+ * @returns the facts for the banner
+ * @throws {Refusal} if a process does not come up in time, or workers can serve no model
  */
 export async function bringUp({ fleet, settings, brokers, home, models }) {
   const [redis, nats] = await Promise.all([
@@ -61,8 +60,8 @@ export async function bringUp({ fleet, settings, brokers, home, models }) {
     await until(fleet, FLEET_MS, async () => up === members.length, problem);
     return await waitForModels(fleet, { own, models, workers: settings.workers, since });
   });
-  // A fleet without a model is of no use, and a person can mend the models. A fleet whose workers
-  // have not yet said why a model is missing is still loading, and runs on.
+  // A fleet without a model is of no use, and a person can mend the models. If workers have not yet
+  // said why a model is missing, the fleet is still loading, and keeps running.
   const isHopeless = unready.length === models.length && unready.every(({ reason }) => reason !== undefined);
   if (!fleet.ending && isHopeless) {
     const reasons = unready.map(({ name, reason }) => `\n  ${name}: ${reason}`);
@@ -78,8 +77,8 @@ export async function bringUp({ fleet, settings, brokers, home, models }) {
  * @param {BrokerName} name
  * @param {FoundBroker} found
  * @param {Pick<BringUp, "fleet" | "settings" | "home">} plan
- * @returns {Promise<{ url: string, told: string, env: NatsEnv }>} its URL, what the banner says
- *   about it, and settings with which it lets the fleet in
+ * @returns {Promise<{ url: string, told: string, env: NatsEnv }>} its URL, the banner's words about
+ *   it, and settings with which it lets the fleet in
  */
 async function bringUpBroker(name, found, { fleet, settings, home }) {
   const none = { all: {}, gateway: {} };
@@ -104,14 +103,14 @@ async function bringUpBroker(name, found, { fleet, settings, home }) {
 }
 
 /**
- * Waits until every model is served or has a reason why not; after a model is served, the others
- * have a limited time.
+ * Waits until a worker serves each model or gives a reason. After the first served model, the other
+ * models have a limited time.
  *
  * @param {import("./member.mjs").Fleet} fleet
  * @param {{ own: string, models: readonly string[], workers: number, since: number }} options
  *   `own`: the gateway's URL; `since`: when this start began to start workers
- * @returns {Promise<UnreadyModel[]>} the models that are not served, with the reason that a worker
- *   gave, if any
+ * @returns {Promise<UnreadyModel[]>} the models that no worker serves, with a worker's reason, if
+ *   any
  */
 async function waitForModels(fleet, { own, models, workers, since }) {
   let giveUpAt = performance.now() + FLEET_MS;
@@ -140,9 +139,8 @@ async function waitForModels(fleet, { own, models, workers, since }) {
  *
  * @param {string} fleetUrl
  * @param {number} workerCount
- * @param {number} since a worker that is older was left behind by an earlier start, and does not
- *   count
- * @returns {Promise<Map<string, string> | undefined>} undefined until every worker was heard of
+ * @param {number} since an older worker is left over from an earlier start, and does not count
+ * @returns {Promise<Map<string, string> | undefined>} undefined until all workers have joined
  */
 async function failedModels(fleetUrl, workerCount, since) {
   try {
@@ -153,7 +151,7 @@ async function failedModels(fleetUrl, workerCount, since) {
     if (own.length < workerCount) return undefined;
     return new Map(own.flatMap(({ failed }) => failed).map(({ name, reason }) => [name, reason]));
   } catch {
-    return undefined; // no gateway listens yet, or it cannot ask Redis: waiting has its own end
+    return undefined; // no gateway listens yet, or it cannot ask Redis; the wait has a limit
   }
 }
 
@@ -161,7 +159,7 @@ async function failedModels(fleetUrl, workerCount, since) {
 async function isReady(url) {
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(2_000) });
-    await response.arrayBuffer(); // a body that is not read keeps its connection open
+    await response.arrayBuffer(); // an unread body keeps its connection open
     return response.ok;
   } catch {
     return false; // no gateway listens yet
@@ -169,10 +167,10 @@ async function isReady(url) {
 }
 
 /**
- * @param {import("./member.mjs").Fleet} fleet when it ends, so does the waiting
+ * @param {import("./member.mjs").Fleet} fleet the wait ends with the fleet
  * @param {number} limitMs
  * @param {() => Promise<boolean>} isDone
- * @param {string} problem what is said when the time is over
+ * @param {string} problem the message when the time is over
  */
 async function until(fleet, limitMs, isDone, problem) {
   const startedAt = performance.now();

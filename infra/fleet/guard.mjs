@@ -1,8 +1,8 @@
 /**
- * A process that outlives a start which was killed by SIGKILL, and stops what that start has left
- * running. It learns of the death when the channel between the two closes, which the system does
- * for every process that ends. Until then the start sends over this channel which processes it has,
- * so the guard needs no file. Argument: the folder of the records' files.
+ * The guard: a process that outlives a start after SIGKILL, and stops the start's processes. The
+ * guard learns of the death when the channel to the start closes, which the system does for every
+ * process that ends. Until then the start sends the list of its processes over this channel, so the
+ * guard needs no file. Argument: the folder of the records' files.
  */
 import { dirname, join } from "node:path";
 import { takeLock } from "../setup/lock.mjs";
@@ -24,18 +24,18 @@ function stopAll() {
   keepNextStartWaiting();
   stopInOrder(folder, living(held)).then(
     () => process.exit(0),
-    () => process.exit(1), // no terminal is left to tell; the next start looks at the records again
+    () => process.exit(1), // no terminal is left; the next start looks at the records again
   );
 }
 
 /**
- * The lock is held until this process ends. A start that comes now waits for it, since a second
- * SIGTERM would cut the members' drain short.
+ * Takes the lock until this process ends. A start that comes now waits for the lock, because a
+ * second SIGTERM would cut the members' drain short.
  */
 function keepNextStartWaiting() {
   try {
     takeLock(join(dirname(folder), "guard.lock"));
   } catch {
-    // No start can come where nothing can be written; the processes have to end all the same.
+    // If this folder refuses writes, no start can come; the processes have to end all the same.
   }
 }

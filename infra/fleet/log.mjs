@@ -1,25 +1,25 @@
 /**
  * A member's log file and its lines. The member writes to the file itself and this process reads
- * along. A pipe would be simpler, but then a start that is stopped with Ctrl-Z would block the
- * whole fleet as soon as the pipe was full.
+ * along. A pipe would be simpler, but if Ctrl-Z stopped the start, a full pipe would block the
+ * whole fleet.
  */
 import { fstatSync, ftruncateSync, openSync, readSync, renameSync, statSync } from "node:fs";
 import { codeOf } from "../setup/terminal.mjs";
 
-/** This many logs of earlier starts are kept. */
+/** Logs of earlier starts to keep. */
 const KEPT_LOGS = 3;
-/** A log that grows beyond this is emptied: it is for a person to read, and disks are for data. */
+/** A log beyond this size starts again empty, because disks are for data. */
 const MAX_BYTES = 32 * 1024 * 1024;
-/** This much of a line without an end is kept, in characters. */
+/** Characters to keep of a line without an end. */
 const MAX_LINE_CHARS = 64_000;
 const POLL_MS = 100;
 /** Pino's number for this level. */
 const WARN_LEVEL = 40;
-/** Fields that are the same on every line, or known to the person who reads it. */
+/** Fields that are the same on every line, or that the reader knows. */
 const ROUTINE_FIELDS = new Set(["time", "pid", "hostname", "name"]);
 
 /**
- * The last start's log becomes `.1`, that one `.2`, and so on.
+ * The last start's log becomes `.1`, the log before it `.2`, and so on.
  *
  * @param {string} path
  */
@@ -35,8 +35,8 @@ export function rotate(path) {
 }
 
 /**
- * Opens a log for a child's output. It is opened for appending, so that every writer goes on at the
- * new end when the file is emptied.
+ * Opens a log for a child's output, in append mode: after the file becomes empty, every writer
+ * continues at the new end.
  *
  * @param {string} path
  */
@@ -45,11 +45,11 @@ export function openLog(path) {
 }
 
 /**
- * Calls `onLine` for each whole line that is written from now on, until this process ends.
+ * Calls `onLine` for each whole new line, until this process ends.
  *
  * @param {string} path
  * @param {(line: string) => void} onLine
- * @returns {() => void} reads what has been written so far, without waiting for the next poll
+ * @returns {() => void} reads the lines so far, without waiting for the next poll
  */
 export function followLog(path, onLine) {
   const file = openSync(path, "r+");
@@ -76,7 +76,7 @@ export function followLog(path, onLine) {
 /** @typedef {{ message: string, isWarning: boolean, details: Record<string, unknown> }} LogLine */
 
 /**
- * Our own processes write JSON, the brokers text, and a crash whatever it likes.
+ * Our own processes write JSON, the brokers text, and a crash any bytes.
  *
  * @param {string} text
  * @returns {LogLine}
@@ -87,7 +87,7 @@ export function readLine(text) {
       const { level, msg, ...details } = JSON.parse(text);
       return { message: msg, isWarning: level >= WARN_LEVEL, details };
     } catch {
-      // It looked like JSON and was not, so it is shown as it is.
+      // The line looked like JSON but is not JSON, so the message is the whole line.
     }
   }
   return { message: text, isWarning: false, details: {} };
@@ -108,8 +108,7 @@ export function describe({ message, details }) {
 }
 
 /**
- * Those of the lines that say what went wrong, at most three. Of a stack trace that is the line
- * above the stack.
+ * The lines that describe a failure, at most three. Of a stack trace, the line above the stack.
  *
  * @param {readonly LogLine[]} lines
  */

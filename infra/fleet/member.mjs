@@ -1,7 +1,7 @@
 /**
- * One process of the fleet: it is started and recorded, its log is followed, and it is started
- * again when it dies. A member that dies several times in a row before it was ever up will not come
- * up by trying again: then the whole start gives up with the member's last words.
+ * A process of the fleet: starts and records the process, follows its log, and starts it again
+ * after a death. If a member dies several times in a row before it was ever up, another try would
+ * not help. Then the whole start gives up with the member's last words.
  */
 import { spawn } from "node:child_process";
 import { closeSync } from "node:fs";
@@ -15,12 +15,12 @@ import { removeContainer } from "./stop.mjs";
 /** @typedef {import("./log.mjs").LogLine} LogLine */
 
 /**
- * @typedef {object} Fleet what all members share
+ * @typedef {object} Fleet the state that all members share
  * @property {import("./records.mjs").Records} records
  * @property {string} logs the folder of the logs
- * @property {boolean} ending the fleet is being stopped, so no process is started any more
- * @property {Set<string>} told warnings that stay true as long as the fleet runs, and that the
- *   terminal has; each process says them again at each of its starts
+ * @property {boolean} ending the fleet stops, so no process starts any more
+ * @property {Set<string>} told warnings that hold as long as the fleet runs and that the terminal
+ *   has shown; each process repeats these warnings at each start
  * @property {(why: unknown) => void} giveUp ends the start, with a refusal if a person can mend it
  */
 
@@ -28,27 +28,27 @@ import { removeContainer } from "./stop.mjs";
 const MAX_DEATHS = { neverUp: 3, beenUp: 10 };
 /** A member that has not died for this long counts as up, even if its log does not say so. */
 const UP_AFTER_MS = 5_000;
-/** The pause before the second start in a row; it doubles up to the longest. */
+/** The pause before the second start in a row, in ms; it doubles up to the longest pause. */
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5_000;
-/** At most this many different warnings are shown in a minute; the log has them all. */
+/** Most different warnings that the terminal shows in a minute; the log has all. */
 const MAX_WARNINGS = 10;
 
 /**
  * @param {import("./processes.mjs").Plan} plan
  * @param {Fleet} fleet
  * @returns {{ firstUp: Promise<void>, setUp: () => void }} `firstUp` resolves when the member is up
- *   for the first time; `setUp` is for a member whose log does not say so
+ *   for the first time; `setUp` is for a member whose log has no such line
  */
 export function startMember(plan, fleet) {
   const logPath = join(fleet.logs, `${plan.name}.log`);
   /** @type {LogLine[]} the latest lines of its log */
   let lastWords = [];
-  /** The warnings that were shown in the current minute. */
+  /** The warnings that the terminal has shown in the current minute. */
   let warnings = { minute: 0, shown: new Set() };
   let isUp = false;
   let wasEverUp = false;
-  /** Deaths in a row; 0 once it is up. */
+  /** Deaths in a row; 0 once the member is up. */
   let deaths = 0;
   /** @type {NodeJS.Timeout | undefined} runs until a member that says nothing counts as up */
   let patience;
@@ -78,7 +78,7 @@ export function startMember(plan, fleet) {
     const minute = Math.floor(Date.now() / 60_000);
     if (warnings.minute !== minute) warnings = { minute, shown: new Set() };
     const { model, warning } = line.details;
-    // A configuration may have a dozen of them, and each worker that loads it says them all.
+    // A configuration may cause a dozen warnings, and each worker that loads it repeats all.
     const isOfConfig = typeof warning === "string" && typeof model === "string";
     const text = isOfConfig
       ? `model ${model} is served, but its configuration is not taken as it is written: see ${logPath}, or /v2/fleet`
@@ -97,7 +97,7 @@ export function startMember(plan, fleet) {
     // A container of an earlier start may still have the name.
     if (plan.container !== undefined) removeContainer(plan.container);
     const out = openLog(logPath);
-    // It leads a process group of its own, so Ctrl-C in the terminal reaches only the start, which
+    // The child leads a new process group, so Ctrl-C in the terminal reaches only the start, which
     // stops the members in order.
     const child = spawn(plan.program, plan.args, {
       env: plan.env,
@@ -128,7 +128,7 @@ export function startMember(plan, fleet) {
     patience.unref();
   }
 
-  /** The process that does the member's work has died; the member itself starts it again. */
+  /** The process that does the member's work has died; the member itself restarts that process. */
   function afterDeathWithin(/** @type {LogLine} */ { details }) {
     if (fleet.ending) return;
     isUp = false;

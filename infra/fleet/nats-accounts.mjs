@@ -1,7 +1,7 @@
 /**
- * What the private NATS is started with: accounts, so that it lets in our own processes and those
- * whom a gateway has given credentials, and a port for browsers. The keys are made at the first
- * start, by the program that Docker Compose runs for it, too.
+ * The configuration of the private NATS: accounts for our own processes and for readers with
+ * credentials from a gateway, and a port for browsers. The first start makes the keys, with the
+ * program that Docker Compose runs, too.
  */
 import { writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -16,9 +16,9 @@ import { LOCAL } from "./ports.mjs";
  * @property {NodeJS.ProcessEnv} gateway
  */
 
-/** Of the private NATS, in its folder. */
+/** The name of the private NATS's configuration, in its folder. */
 export const NATS_CONFIG = "nats.conf";
-/** Where its container has infra/nats.conf, and its own folder. */
+/** The paths of infra/nats.conf and of the data folder in the container. */
 export const IN_CONTAINER = { common: "/etc/baton.conf", data: "/data" };
 const KEYS_MS = 30_000;
 
@@ -26,11 +26,11 @@ const KEYS_MS = 30_000;
  * @param {object} options
  * @param {boolean} options.inContainer
  * @param {string} options.home
- * @param {number} options.port where clients reach it
- * @param {number} options.webSocketPort where browsers do
+ * @param {number} options.port for clients
+ * @param {number} options.webSocketPort for browsers
  * @param {readonly string[]} options.origins whose pages may connect
  * @returns {Promise<NatsEnv>}
- * @throws {Refusal} if the keys cannot be made
+ * @throws {Refusal} if the program fails to make the keys
  */
 export async function prepareNats({ inContainer, home, port, webSocketPort, origins }) {
   const data = join(home, "nats");
@@ -65,8 +65,8 @@ export async function prepareNats({ inContainer, home, port, webSocketPort, orig
 }
 
 /**
- * Whose pages may connect: those that the gateway itself has, and those that the user has named.
- * NATS wants each by its name.
+ * The origins whose pages may connect: the gateway's own, and the origins that the user has named.
+ * NATS needs each by name.
  *
  * @param {NodeJS.ProcessEnv} env
  * @param {number} httpPort

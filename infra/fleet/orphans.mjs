@@ -1,6 +1,6 @@
 /**
- * What happens to the fleet's processes when their start is killed outright: its guard stops them,
- * or, when the guard was killed too, the next start does.
+ * Stops the fleet's processes after SIGKILL of their start: the start's guard stops them, or, if
+ * the guard is dead too, the next start does.
  */
 import { fork } from "node:child_process";
 import { join } from "node:path";
@@ -11,16 +11,17 @@ import { leftRecords } from "./records.mjs";
 import { stopInOrder } from "./stop.mjs";
 
 /**
- * Keeps a guard (guard.mjs) beside this start, and has it know the start's processes. A guard that
- * was killed is replaced.
+ * Keeps a guard (guard.mjs) beside this start, sends the list of processes to the guard, and
+ * replaces a dead guard.
  *
  * @param {import("./records.mjs").Records} records
- * @returns {() => void} dismisses it, when nothing is left to guard
+ * @returns {() => void} dismisses the guard, when no process is left
  */
 export function keepGuard(records) {
   let isDismissed = false;
   const launch = () => {
-    // It has a session of its own and no terminal, since it has to outlive both.
+    // The guard has a new session and no terminal, because it has to outlive the start's session
+    // and terminal.
     const guard = fork(new URL("./guard.mjs", import.meta.url), [records.folder], {
       detached: true,
       stdio: "ignore",
@@ -44,15 +45,15 @@ export function keepGuard(records) {
  * @param {import("./records.mjs").RunningRecord[]} held
  */
 function tell(guard, held) {
-  // A guard that has died is told nothing, and the one that replaces it hears of all processes.
+  // A dead guard gets nothing; its replacement gets the whole list.
   if (guard.connected) guard.send(held, () => {});
 }
 
 /**
- * Waits while the guard of an earlier start stops its processes, and stops what is left of them.
+ * Waits while the guard of an earlier start stops that start's processes, and stops the rest.
  *
  * @param {string} home
- * @param {string} records the folder of their files
+ * @param {string} records the folder of the records' files
  */
 export async function clearLeftovers(home, records) {
   const lock = join(home, "guard.lock");

@@ -1,14 +1,14 @@
 /**
- * What is asked about a port: whether it can be listened on, whether anybody answers there, and
- * whether the broker there does its work. Whether it can be listened on is found out by listening,
- * which is also right about the ports of other users and of containers.
+ * Questions about a port: whether it is free, whether a server answers on it, and whether the
+ * broker on it does its work. The test for a free port is to listen, which is also right about the
+ * ports of other users and of containers.
  */
 import { connect, createServer } from "node:net";
 import { codeOf, Refusal, say } from "../setup/terminal.mjs";
 
 /** @typedef {import("../setup/broker-kinds.mjs").BrokerName} BrokerName */
 
-/** Where a Sentinel listens unless it is told otherwise. */
+/** A Sentinel's port, unless its configuration says otherwise. */
 const SENTINEL_PORT = 26_379;
 
 /** The private brokers listen on this address only. */
@@ -16,7 +16,7 @@ export const LOCAL = "127.0.0.1";
 
 /**
  * @param {{ httpPort: number, host: string }} settings
- * @throws {Refusal} if the gateway could not listen there
+ * @throws {Refusal} if the gateway could not listen on this port
  */
 export async function needHttpPort({ httpPort, host }) {
   const code = await whyNotFree(httpPort, host);
@@ -33,8 +33,7 @@ export async function needHttpPort({ httpPort, host }) {
 }
 
 /**
- * A broker's port: the one that the user asked for, or, where nobody asked, another one when the
- * usual one is taken.
+ * A broker's port. If the usual port is taken and the user has not asked for a port, another port.
  *
  * @param {string} name
  * @param {{ port: number, fixed: boolean }} setting
@@ -53,8 +52,7 @@ export async function chooseBrokerPort(name, { port, fixed }, variable = `BATON_
 }
 
 /**
- * Returns undefined when the port is free, else the code of the error that says why it cannot be
- * had.
+ * Returns undefined if the port is free, else the code of the error that gives the reason.
  *
  * @param {number} port
  * @param {string} host
@@ -65,13 +63,13 @@ async function whyNotFree(port, host) {
   } catch (error) {
     return codeOf(error) ?? String(error);
   }
-  // macOS lets one listen on 127.0.0.1 beside a server on all addresses; whichever server answers
-  // there has the port.
+  // macOS lets a program listen on 127.0.0.1 beside a server on all addresses; a server that
+  // answers has the port.
   return (await answers(port, LOCAL, 1_000)) ? "EADDRINUSE" : undefined;
 }
 
 /**
- * Listens and stops listening; gives the port, which the system chooses if 0 was asked for.
+ * Listens and stops listening. Returns the port, which the system chooses if `port` is 0.
  *
  * @param {number} port
  * @param {string} host
@@ -89,7 +87,7 @@ function listenBriefly(port, host) {
 }
 
 /**
- * Whether anybody accepts a connection.
+ * Whether a server accepts a connection.
  *
  * @param {number} port
  * @param {string} host
@@ -118,8 +116,8 @@ export function isServing(name, port) {
 }
 
 /**
- * Connects, and resolves with what `talk` says about the connection; false if it fails or is silent
- * for `timeoutMs`.
+ * Connects, and resolves with the result of `talk`; false if the connection fails or is silent for
+ * `timeoutMs`.
  *
  * @param {number} port
  * @param {string} host or the path of a Unix socket
@@ -141,11 +139,10 @@ function ask(port, host, timeoutMs, talk) {
 }
 
 /**
- * A URL that the user gave belongs to a server of their own, which is asked only whether it is
- * there.
+ * Checks only that the user's own server answers at this URL.
  *
  * @param {string} variable the setting
- * @param {string} urls separated by commas; one that answers is enough
+ * @param {string} urls separated by commas; a single answer is enough
  * @param {number} usualPort
  * @throws {Refusal} if none answers
  */
@@ -155,7 +152,7 @@ export async function needAnswer(variable, urls, usualPort) {
   for (const { host, port } of places) {
     if (await answers(port, host, 3_000)) return;
   }
-  // The URL itself is not shown, since it may hold a password.
+  // The message leaves out the URL, because the URL may hold a password.
   const where = places.map(({ host, port }) => (host.startsWith("/") ? host : `${host}:${port}`)).join(", ");
   throw new Refusal(
     `${variable} is set, but nothing answers at ${where}: start that server, or unset ${variable} to have a private one.`,

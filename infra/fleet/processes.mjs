@@ -1,7 +1,7 @@
 /**
- * How each process of the fleet is started and how long it may take to stop. The gateway, the jobs
- * process and the workers run built code with the brokers' addresses; a private broker listens on
- * this machine only, and keeps its data in our folder.
+ * The command of each process of the fleet, and the time that it may take to stop. The gateway, the
+ * jobs process and the workers run built code with the brokers' addresses; a private broker listens
+ * on this machine only, and keeps its data in our folder.
  */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -12,41 +12,41 @@ import { LOCAL } from "./ports.mjs";
 /** @typedef {import("../setup/broker-kinds.mjs").BrokerName} BrokerName */
 
 /**
- * @typedef {object} Plan how one process is started and stopped
+ * @typedef {object} Plan how to start and stop a process
  * @property {string} name
  * @property {string} program
  * @property {string[]} args
  * @property {NodeJS.ProcessEnv} env
  * @property {string} cwd
- * @property {number} order lower is stopped first
- * @property {number} graceMs how long it may take to stop before it is killed
+ * @property {number} order lower orders stop first
+ * @property {number} graceMs longest wait between SIGTERM and SIGKILL
  * @property {string} [container] the Docker container behind the process, if it has one
- * @property {string} [readyMessage] the log line that says that it is up
- * @property {string} [diedMessage] the log line that says that the process which does its work has
- *   died, and is started again by the member itself
+ * @property {string} [readyMessage] the log line which says that the process is up
+ * @property {string} [diedMessage] the log line which says that the process for the work has died,
+ *   and that the member itself restarts that process
  */
 
 /**
- * The gateway and the jobs process stop first: they take nothing more and finish what they have,
- * for which workers and brokers have to be there. Then the workers stop, which hand back what is
- * left; then the brokers, when nobody writes any more.
+ * The gateway and the jobs process stop first. They take no new work and finish the rest, for which
+ * workers and brokers have to run. Then the workers stop, which hand back the remaining entries;
+ * then the brokers, when no process writes any more.
  */
 const STOP_ORDER = { gateway: 1, jobs: 1, worker: 2, nats: 3, redis: 4 };
 /** More than the 25 s of BATON_DRAIN_MS, so that a drain ends by itself. */
 const DRAIN_GRACE_MS = 35_000;
-/** Redis writes what it holds before it ends; what NATS keeps is in its files already. */
+/** Redis writes its data before it ends; NATS's data is in its files already. */
 const BROKER_GRACE_MS = { redis: 15_000, nats: 5_000 };
-/** NATS keeps what it has just written in memory for a while, up to about so much. */
+/** NATS keeps recent writes in memory for a while, up to about this limit. */
 const NATS_MEMORY = "512MiB";
 const CONFIG = { redis: join(root, "infra/redis.conf"), nats: join(root, "infra/nats.conf") };
-/** Where the brokers' images listen. */
+/** The ports of the brokers in their images. */
 const PORT_IN_CONTAINER = { redis: 6379, nats: 4222 };
 
 /**
  * @param {import("./settings.mjs").Settings} settings
  * @param {Record<BrokerName, string>} urls
  * @param {import("./nats-accounts.mjs").NatsEnv} natsEnv
- * @returns {Plan[]} the gateway's, that of the jobs process, then the workers'
+ * @returns {Plan[]} of the gateway, of the jobs process, then of the workers
  */
 export function processPlans(settings, urls, natsEnv) {
   const env = {
@@ -74,7 +74,7 @@ export function processPlans(settings, urls, natsEnv) {
     name: "jobs",
     order: STOP_ORDER.jobs,
     args: [join(root, "dist/bundled/gateway/jobs.js")],
-    // Names are looked up in threads, and one that is slow must not keep others waiting.
+    // Look-ups of names run in threads, and a slow look-up must not delay the next.
     env: { UV_THREADPOOL_SIZE: "64", ...env },
     readyMessage: "jobs ready",
   };
@@ -104,7 +104,7 @@ export function brokerPlan(name, found, port, home, webSocketPort) {
   const env = { GOMEMLIMIT: NATS_MEMORY, ...process.env };
   const plan = { name, order: STOP_ORDER[name], graceMs: BROKER_GRACE_MS[name], cwd: data, env };
   if ("program" in found) return { ...plan, program: found.program, args: programArgs(name, port, data) };
-  // The name carries the folder, since two checkouts need two containers.
+  // The name has a hash of the folder, because two checkouts need two containers.
   const container = `baton-${name}-${createHash("sha256").update(home).digest("hex").slice(0, 12)}`;
   return {
     ...plan,
@@ -132,7 +132,7 @@ function programArgs(name, port, data) {
  * @param {number} port on this machine
  * @param {string} data
  * @param {string} container
- * @param {number} webSocketPort of NATS, the same inside
+ * @param {number} webSocketPort of NATS, the same in the container
  */
 function dockerArgs(name, image, port, data, container, webSocketPort) {
   const inside = PORT_IN_CONTAINER[name];

@@ -1,7 +1,7 @@
 /**
- * Records of running processes. A start holds those of its own processes in memory, and hands them
- * to its guard (guard.mjs). Each record is also a small file, for the next start: it finds there
- * what a start and a guard that were both killed have left running.
+ * Records of running processes. A start holds the records of its own processes in memory, and sends
+ * the list to its guard (guard.mjs). Each record is also a small file. If both start and guard are
+ * killed, the next start finds the remaining processes by these files.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,13 +12,13 @@ import { codeOf } from "../setup/terminal.mjs";
  * @typedef {object} RunningRecord
  * @property {string} name
  * @property {number} pid
- * @property {string} [identity] which process the number means
- * @property {number} order lower is stopped first
+ * @property {string} [identity] the identity of the process with this number
+ * @property {number} order lower orders stop first
  * @property {number} graceMs
  * @property {string} [container] the Docker container behind the process, if it has one
  */
 
-/** The processes of one start. The folder of the files may be removed meanwhile. */
+/** The processes of one start. A user may remove the folder of the files meanwhile. */
 export class Records {
   /** @type {Map<string, RunningRecord>} by name */
   #held = new Map();
@@ -52,7 +52,7 @@ export class Records {
     const identity = identify(pid);
     if (identity !== undefined) record.identity = identity;
     if (container !== undefined) record.container = container;
-    // A file that cannot be written ends the start, which then has to know the process.
+    // A failed write of the file ends the start, which then has to know the process.
     this.#held.set(name, record);
     this.#onChange(this.held);
     mkdirSync(this.folder, { recursive: true });
@@ -70,7 +70,7 @@ export class Records {
 }
 
 /**
- * Those whose process still lives. A container may live without its process.
+ * The records whose process still lives. A container may live without its process.
  *
  * @param {readonly RunningRecord[]} records
  */
@@ -79,8 +79,7 @@ export function living(records) {
 }
 
 /**
- * The records that earlier starts have left as files; the files of processes that are gone are
- * removed.
+ * The records in the files of earlier starts. Removes the files of processes that are gone.
  *
  * @param {string} folder
  */
@@ -96,7 +95,8 @@ export function leftRecords(folder) {
 }
 
 /**
- * If the folder was removed, another start may have made it again, with a file of the same name.
+ * Removes the record's file. After a removal of the folder, another start may have made a file of
+ * the same name.
  *
  * @param {string} folder
  * @param {RunningRecord} record
@@ -132,6 +132,6 @@ function read(path) {
   try {
     return JSON.parse(readFileSync(path, "utf8"));
   } catch {
-    return undefined; // cut off by a crash: it cannot be known which process it was for
+    return undefined; // a crash has cut the file off, so its process is unknown
   }
 }

@@ -1,6 +1,6 @@
 /**
- * What `npm start` reads from the environment and from the model repository, checked before
- * anything is started. Gateway and workers check their own settings themselves.
+ * The settings of `npm start` from the environment and the model repository, with checks before any
+ * process starts. Gateway and workers check their own settings themselves.
  */
 import { readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -9,10 +9,10 @@ import { codeOf, Refusal } from "../setup/terminal.mjs";
 
 /** @typedef {ReturnType<typeof startSettings>} Settings */
 
-/** EX_CONFIG of sysexits.h: the settings are wrong, and will be so the next time. */
+/** EX_CONFIG of sysexits.h: the settings are wrong, so another start would fail, too. */
 export const EXIT_UNUSABLE = 78;
 
-/** These are not the servers' usual ports, where a system's own Redis may well run. */
+/** Not the servers' usual ports, because a system's own Redis may well have the usual port. */
 const DEFAULT_PORTS = { redis: 16_379, nats: 14_222, natsWebSocket: 14_223 };
 
 /**
@@ -21,13 +21,13 @@ const DEFAULT_PORTS = { redis: 16_379, nats: 14_222, natsWebSocket: 14_223 };
  */
 export function startSettings(env) {
   return {
-    /** Nothing asks for a password, so other machines are let in only when the user says so. */
+    /** Baton asks for no password, so other machines get in only if the user says so. */
     host: env["BATON_HOST"] || "127.0.0.1",
     httpPort: wholeNumber(env, "BATON_HTTP_PORT", 8000, 65_535),
     workers: wholeNumber(env, "BATON_WORKERS", 2, 64),
     /** Folders, separated by colons. */
     repository: env["BATON_MODEL_REPOSITORY"] || join(root, "infra/models"),
-    /** `fixed`: the user asked for this port, so another one would be a surprise. */
+    /** `fixed`: the user asked for this port, so another port would be a surprise. */
     redis: {
       port: wholeNumber(env, "BATON_REDIS_PORT", DEFAULT_PORTS.redis, 65_535),
       fixed: Boolean(env["BATON_REDIS_PORT"]),
@@ -36,7 +36,7 @@ export function startSettings(env) {
       port: wholeNumber(env, "BATON_NATS_PORT", DEFAULT_PORTS.nats, 65_535),
       fixed: Boolean(env["BATON_NATS_PORT"]),
     },
-    /** Where browsers reach NATS. */
+    /** The port of NATS for browsers. */
     natsWebSocket: {
       port: wholeNumber(env, "BATON_NATS_WS_PORT", DEFAULT_PORTS.natsWebSocket, 65_535),
       fixed: Boolean(env["BATON_NATS_WS_PORT"]),
@@ -59,13 +59,13 @@ function wholeNumber(env, name, fallback, most) {
 }
 
 /**
- * Variables `BATON_…` that no process of Baton reads, in a sentence. It needs a build.
+ * Variables `BATON_…` that no process of Baton reads, in a sentence. Needs a build.
  *
  * @param {NodeJS.ProcessEnv} env
- * @throws {Refusal} if there are some, and the settings are strict
+ * @throws {Refusal} if there are such variables, and BATON_STRICT_SETTINGS is true
  */
 export async function misspeltSettings(env) {
-  // Imported by a computed name, since type checks run before there is a build.
+  // The import name is computed, because type checks run before the files of the build exist.
   const built = new URL("../../dist/shared/unknown-settings.js", import.meta.url).href;
   /** @type {typeof import("../../shared/unknown-settings.js")} */
   const { describeUnknown, isStrict, unknownSettings } = await import(built);
@@ -75,12 +75,12 @@ export async function misspeltSettings(env) {
 }
 
 /**
- * The names of the models that ought to be served, sorted. A wanted model that no folder has is
- * among them, as long as another one is there.
+ * The names of the models to serve, sorted. A wanted model that no folder has is in the list, as
+ * long as another wanted model exists.
  *
  * @param {string} repository folders, separated by colons
  * @param {string | undefined} only the wanted names, separated by commas; all if undefined
- * @throws {Refusal} if no wanted model is there
+ * @throws {Refusal} if no wanted model exists
  */
 export function listModels(repository, only) {
   const names = repository

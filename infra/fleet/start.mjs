@@ -1,6 +1,6 @@
 /**
- * `npm start`: sets up what is missing, starts everything in order, says what to type, and stops
- * all of it again in order.
+ * `npm start`: sets up missing parts, starts the fleet in order, prints commands to type, and stops
+ * the fleet in order.
  */
 import { existsSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -26,7 +26,7 @@ export async function start() {
   const home = homeFolder(env);
   const records = new Records(join(home, "run"));
 
-  // What can be refused is refused before minutes are spent on setting up.
+  // Refusals come first, before the minutes of the set-up.
   needWritable(home);
   const holder = takeLock(join(home, "start.lock"));
   if (holder !== undefined)
@@ -39,17 +39,17 @@ export async function start() {
   const { logs, brokers } = await prepare(env);
   const misspelt = await misspeltSettings(env);
   if (misspelt !== undefined) say(misspelt);
-  // Setting up makes a model, too.
+  // The set-up makes a model, too.
   const models = listModels(settings.repository, env["BATON_MODELS"]);
 
   /** @type {import("./member.mjs").Fleet} */
   const fleet = { records, logs, ending: false, told: new Set([misspelt ?? ""]), giveUp: () => {} };
-  /** @type {Promise<void>} resolves at a request to stop, rejects when a member does not stay up */
+  /** @type {Promise<void>} resolves at a request to stop, rejects if a member keeps dying */
   const ended = new Promise((resolve, reject) => {
     handlers.stop = resolve;
     fleet.giveUp = reject;
   });
-  ended.catch(() => {}); // it is awaited below; until then a rejection must not end the process
+  ended.catch(() => {}); // until the `await` below, a rejection must not end the process
   handlers.atOnce = () => {
     killAll(records.folder, living(records.held));
     say("Killed.");

@@ -1,11 +1,11 @@
 /**
- * When to stop. One Ctrl-C may arrive twice, since the terminal signals both npm and this process,
- * and npm passes its own signal on. So only a signal that comes clearly later counts as a second
- * one, which means "at once".
+ * Decides when to stop. One Ctrl-C may arrive twice, because the terminal signals both npm and this
+ * process, and npm forwards its signal. So only a clearly later signal counts as a second signal,
+ * which means "at once".
  */
 import { identify, isAlive, lineage } from "../setup/process-identity.mjs";
 
-/** Two signals that are closer together are one. Npm's copy was seen within 10 ms. */
+/** Two signals within this time, in ms, count as one. Npm's copy came within 10 ms. */
 const SAME_SIGNAL_MS = 500;
 const NPM_POLL_MS = 500;
 
@@ -18,8 +18,8 @@ const NPM_POLL_MS = 500;
 /**
  * Listens for signals and for npm's death.
  *
- * @returns {StopHandlers} both may be replaced as the start gets further; before anything runs, a
- *   signal just ends the process
+ * @returns {StopHandlers} the start may replace both as it gets further; before any process runs, a
+ *   signal just ends this process
  */
 export function watchStopRequests() {
   /** @type {StopHandlers} */
@@ -37,15 +37,15 @@ export function watchStopRequests() {
     });
   }
   watchNpm(request);
-  // The terminal may be closed (SIGHUP, `| head`): lines for it are lost, the fleet is not.
+  // The terminal may close (SIGHUP, `| head`): its lines are lost, but the fleet is not.
   process.stdout.on("error", () => {});
   process.stderr.on("error", () => {});
   return handlers;
 }
 
 /**
- * An npm that was killed outright passes no signal on. The fleet would run on, and a person would
- * not know which process to stop; so npm's death is a request, too.
+ * After SIGKILL, npm forwards no signal. The fleet would keep running, and a person would not know
+ * which process to stop; so npm's death is a request to stop, too.
  *
  * @param {() => void} request
  */
@@ -61,7 +61,10 @@ function watchNpm(request) {
   timer.unref();
 }
 
-/** npm runs a script through a shell; some shells replace themselves by the script, others stay. */
+/**
+ * npm runs a script through a shell; some shells replace themselves by the script, other shells
+ * stay.
+ */
 function npmPid() {
   const { name, parent } = lineage(process.ppid);
   return /^-?(ba|da|z|k|a)?sh$/.test(name) ? parent : process.ppid;

@@ -1,6 +1,6 @@
 /**
- * Stopping processes in order, by their records. A start stops its own; its guard does so when the
- * start was killed, and the next start when the guard was killed as well.
+ * Stops processes in order, by their records. A start stops its own processes; its guard does so
+ * after SIGKILL of the start, and the next start if the guard is dead as well.
  */
 import { spawnSync } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
@@ -11,13 +11,13 @@ import { removeFile } from "./records.mjs";
 /** @typedef {import("./records.mjs").RunningRecord} RunningRecord */
 
 /**
- * Stops processes one order after the other. Each gets SIGTERM and its grace; after that it is
- * killed, with everything in its process group.
+ * Stops the processes order by order. Each gets SIGTERM and its grace; after that, SIGKILL for all
+ * of its process group.
  *
  * @param {string} folder of the records' files
  * @param {readonly RunningRecord[]} records
- * @param {{ onKilled?: (record: RunningRecord) => void }} [options] `onKilled` is called before a
- *   process that outstayed its grace is killed
+ * @param {{ onKilled?: (record: RunningRecord) => void }} [options] `onKilled` hears of a process
+ *   that has outstayed its grace, before SIGKILL
  */
 export async function stopInOrder(folder, records, { onKilled = () => {} } = {}) {
   const orders = [...new Set(records.map((record) => record.order))].sort((a, b) => a - b);
@@ -42,7 +42,8 @@ export function killAll(folder, records) {
 }
 
 /**
- * `docker run --rm` passes SIGTERM on to its container, but a SIGKILL of it leaves that running.
+ * `docker run --rm` forwards SIGTERM to its container, but after SIGKILL of the client the
+ * container keeps running.
  *
  * @param {string} name
  */
@@ -61,8 +62,8 @@ async function stopOne(folder, record, onKilled) {
   if (wasAlive) signal(record.pid, "SIGTERM");
   while (isAlive(record) && performance.now() < until) await pause(25);
   if (isAlive(record)) onKilled(record);
-  // This also ends what the process itself has started and left behind. Only a container's client
-  // starts nothing: where it was gone from the start, its number may be somebody else's by now.
+  // This also ends child processes that the process has left behind. A container's client starts
+  // none; if it was gone at the beginning, its number may belong to another process by now.
   if (wasAlive || record.container === undefined) killGroup(record.pid);
   if (record.container !== undefined) removeContainer(record.container);
   while (isAlive(record)) await pause(25);
@@ -86,6 +87,6 @@ function signal(pid, name) {
   try {
     process.kill(pid, name);
   } catch (error) {
-    if (codeOf(error) !== "ESRCH") throw error; // that it is gone already is what we want
+    if (codeOf(error) !== "ESRCH") throw error; // a process that is already gone is fine
   }
 }

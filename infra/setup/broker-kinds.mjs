@@ -1,6 +1,6 @@
 /**
  * The two servers that the fleet needs and that npm cannot install: their names, oldest versions
- * and packages, and what to type on a machine that lacks them.
+ * and packages, and the commands for a machine that lacks these servers.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,11 +9,12 @@ import { root } from "./paths.mjs";
 /**
  * @typedef {object} BrokerKind
  * @property {string} title
- * @property {string} url the setting that names a server of the user's own
- * @property {[string, ...string[]]} programs names of the executable, the usual one first
- * @property {string} floor the oldest version that will do
+ * @property {string} url the setting that names the user's own server
+ * @property {[string, ...string[]]} programs names of the executable, the usual name first
+ * @property {string} floor the oldest version that Baton accepts
  * @property {string} package the package of Debian and Ubuntu
- * @property {string} [brew] the other package managers; one that is not named lacks the package
+ * @property {string} [brew] the package of another package manager; absent: that manager lacks the
+ *   package
  * @property {string} [dnf]
  * @property {string} [pacman]
  */
@@ -38,7 +39,7 @@ export const brokerKinds = {
     title: "NATS",
     url: "BATON_NATS_URL",
     programs: ["nats-server"],
-    floor: "2.9", // Debian 12 has this one
+    floor: "2.9", // Debian 12 has this version
     package: "nats-server",
     brew: "nats-server",
     pacman: "nats-server",
@@ -46,7 +47,7 @@ export const brokerKinds = {
 };
 
 /**
- * The image that docker-compose.yml names, so that the version is pinned in one place.
+ * The image that docker-compose.yml names, so that a single place pins the version.
  *
  * @param {BrokerName} name
  */
@@ -68,10 +69,10 @@ export function atLeast(version, floor) {
 }
 
 /**
- * The one message for a machine that lacks a server and on which none may be installed.
+ * The message for a machine that lacks a server if Baton cannot install the server.
  *
  * @param {readonly BrokerKind[]} missing
- * @param {readonly string[]} tried what was tried, and why it failed
+ * @param {readonly string[]} tried the failed attempts, with reasons
  */
 export function brokerAdvice(missing, tried) {
   const what = missing.map((kind) => `${kind.title} ${kind.floor} or newer`).join(" and ");
@@ -93,7 +94,7 @@ function howTo(missing) {
 }
 
 /**
- * What to type with one package manager, and what to fetch where it lacks a package.
+ * The command for a package manager, and the program to fetch if that manager lacks a package.
  *
  * @param {readonly BrokerKind[]} missing
  * @param {string} command
@@ -107,7 +108,7 @@ function typed(missing, command, manager) {
   return [...byCommand, ...byHand].join(" and ").replace(/^./, (letter) => letter.toUpperCase());
 }
 
-/** The distribution and those that it derives from, such as "ubuntu debian". */
+/** The distribution and its ancestors, such as "ubuntu debian". */
 function linuxFamily() {
   if (!existsSync("/etc/os-release")) return "";
   return [...readFileSync("/etc/os-release", "utf8").matchAll(/^ID(?:_LIKE)?=(.*)$/gm)]

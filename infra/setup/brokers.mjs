@@ -1,6 +1,7 @@
 /**
- * Decides where Redis and NATS come from, in the order of least surprise: the URL that the user
- * gave; a program on this machine; a package, if we may install one; Docker. It starts neither.
+ * Decides the source of Redis and NATS, in the order of least surprise: the user's URL; a program
+ * on this machine; a package, if this process may install packages; Docker. It starts neither
+ * server.
  */
 import { accessSync, constants, existsSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
@@ -14,7 +15,7 @@ import { Refusal, step } from "./terminal.mjs";
 /** @typedef {{ program: string, version: string } | { image: string }} PrivateBroker */
 /** @typedef {{ url: string } | PrivateBroker} FoundBroker */
 
-/** An ordinary user's PATH lacks /usr/sbin, where Debian has nats-server. */
+/** An ordinary user's PATH lacks /usr/sbin, the folder of Debian's nats-server. */
 const USUAL_FOLDERS = [
   "/usr/local/bin",
   "/usr/bin",
@@ -30,10 +31,10 @@ const SERVICE_POLICY = "/usr/sbin/policy-rc.d";
 /**
  * @param {NodeJS.ProcessEnv} env
  * @param {string} logFolder
- * @param {{ programsOnly?: boolean }} [options] `programsOnly`: neither a URL nor a
- *   container will do; tests start, freeze and kill servers of their own
+ * @param {{ programsOnly?: boolean }} [options] `programsOnly`: accepts neither a URL nor a
+ *   container, because tests start, freeze and kill their own servers
  * @returns {Promise<Record<BrokerName, FoundBroker>>}
- * @throws {Refusal} that says what to install, if one is missing
+ * @throws {Refusal} with the programs to install, if a server is missing
  */
 export async function findBrokers(env, logFolder, { programsOnly = false } = {}) {
   /** @type {Map<BrokerName, FoundBroker>} */
@@ -77,11 +78,11 @@ export async function findBrokers(env, logFolder, { programsOnly = false } = {})
 }
 
 /**
- * Looks for a server's program on the PATH and in the folders where packages put servers.
+ * Looks for a server's program on the PATH and in the usual folders of packages.
  *
  * @param {BrokerKind} kind
  * @returns {Promise<{ best?: { program: string, version: string }, tooOld: string[] }>} the first
- *   program that is new enough, and those before it that were not
+ *   program that is new enough, and the older programs before it
  */
 async function findProgram({ programs, floor }) {
   const path = (process.env["PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");
@@ -116,11 +117,12 @@ function canAptInstall() {
 
 /**
  * Installs server packages on Debian and Ubuntu. A package would start a system service on the
- * well-known port, now and at every boot; Baton runs private instances, so that is prevented.
+ * well-known port, now and at every boot; Baton runs private instances, so this function prevents
+ * that.
  *
  * @param {readonly BrokerKind[]} kinds
  * @param {string} log
- * @returns {Promise<string | undefined>} what went wrong; undefined when all is installed
+ * @returns {Promise<string | undefined>} the failure; undefined if all packages are installed
  */
 async function aptInstall(kinds, log) {
   const names = kinds.map((kind) => kind.package);
@@ -155,7 +157,7 @@ async function aptInstall(kinds, log) {
  * @param {readonly BrokerName[]} missing
  * @param {Map<BrokerName, FoundBroker>} found
  * @param {string} log
- * @returns {Promise<string | undefined>} what went wrong; undefined when all is there
+ * @returns {Promise<string | undefined>} the failure; undefined if all images are there
  */
 async function pullImages(missing, found, log) {
   const engine = await step("Asking for Docker", () => runCommand("docker", ["info"], { timeoutMs: 10_000 }));

@@ -1,6 +1,6 @@
 /**
- * Compiles when the sources are not those that dist/ was built from. They are compared by content,
- * so a checkout or a touched file alone costs nothing.
+ * Compiles if dist/ comes from other sources. The comparison is by content, so a checkout or a
+ * touched file alone costs nothing.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { lastLines, npm } from "./command.mjs";
 import { root } from "./paths.mjs";
 import { Refusal, step } from "./terminal.mjs";
 
-/** Holds the fingerprint of the sources that dist/ was built from. */
+/** Holds the fingerprint of the sources of dist/. */
 const STAMP = join(root, "dist/.built-from");
 const FILES = [
   "package.json",

@@ -14,7 +14,7 @@ process.once("exit", () => {
   for (const child of running) child.kill("SIGTERM");
 });
 
-/** How much of the end of the output is kept for the sentence that explains a failure. */
+/** Characters of the output's end that the message about a failure may show. */
 const TAIL_CHARS = 4_000;
 
 /**
@@ -23,9 +23,9 @@ const TAIL_CHARS = 4_000;
  * @param {string} program
  * @param {readonly string[]} args
  * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, log?: string, timeoutMs?: number }} [options]
- *   `log`: a file that the output is appended to
- * @returns {Promise<{ code: number, output: string }>} the exit status (-1 if the program could not
- *   be started or was killed) and the end of the output
+ *   `log`: a file to which the output is appended
+ * @returns {Promise<{ code: number, output: string }>} the exit status (-1 if the program did not
+ *   start or a signal ended it) and the end of the output
  */
 export function runCommand(program, args, { cwd = root, env = process.env, log, timeoutMs = 0 } = {}) {
   return new Promise((resolve) => {
@@ -57,13 +57,13 @@ export function runCommand(program, args, { cwd = root, env = process.env, log, 
 function openLog(path) {
   mkdirSync(dirname(path), { recursive: true });
   const file = createWriteStream(path, { flags: "a" });
-  file.on("error", () => {}); // a log that cannot be written must not fail what it describes
+  file.on("error", () => {}); // a failed write of the log must not fail the program
   return file;
 }
 
 /**
- * Runs the npm that runs this script, or else the one on the PATH: a person may have several, and
- * has picked one of them.
+ * Runs the npm that runs this script, or else the npm on the PATH: a user with several versions of
+ * npm has chosen a version.
  *
  * @param {readonly string[]} args
  * @param {string} log

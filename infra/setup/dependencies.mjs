@@ -1,7 +1,7 @@
 /**
- * Installs what package-lock.json lists when node_modules does not hold it. That is read from npm's
- * own record of what it installed, so an `npm ci` or `npm install` by hand counts, and one that was
- * interrupted does not.
+ * Installs the packages of package-lock.json if node_modules lacks any. npm's own record of
+ * installed packages decides, so an `npm ci` or `npm install` by hand counts, and an interrupted
+ * install does not.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,25 +10,26 @@ import { root } from "./paths.mjs";
 import { Refusal, step } from "./terminal.mjs";
 
 /**
- * What npm writes about one package, as far as it is read here.
+ * The part of npm's record of a package that this file reads.
  *
  * @typedef {object} LockedPackage
  * @property {string} version
  * @property {boolean} [link]
  * @property {boolean} [optional]
- * @property {string[]} [os] the systems that it is for; absent: all
+ * @property {string[]} [os] the systems of the package; absent: all
  * @property {string[]} [cpu]
  * @property {string[]} [libc]
  */
 
 /**
  * @param {string} logFolder
- * @throws {Refusal} if they cannot be installed
+ * @throws {Refusal} if `npm ci` fails
  */
 export async function installDependencies(logFolder) {
   if (areInstalled()) return;
   const log = join(logFolder, "npm.log");
-  // The compiler is asked for explicitly, since a NODE_ENV of production would leave it out.
+  // The arguments name the compiler's group, because a NODE_ENV of production would leave the group
+  // out.
   const args = ["ci", "--include=dev", "--no-audit", "--no-fund"];
   const { code, output } = await step("Installing dependencies (npm ci)", () => npm(args, log));
   if (code !== 0)
@@ -53,8 +54,8 @@ function areInstalled() {
 }
 
 /**
- * npm leaves out optional packages for other machines. Which of those for several libcs belongs
- * here is for npm to choose, and an optional package for all systems may have failed to install.
+ * npm leaves out optional packages for other machines. npm chooses among packages for several
+ * libcs, and an optional package for all systems may have failed to install.
  *
  * @param {LockedPackage} entry
  */
@@ -73,6 +74,6 @@ function readPackages(file) {
   try {
     return JSON.parse(readFileSync(file, "utf8")).packages;
   } catch {
-    return undefined; // absent or cut off: either way it proves nothing
+    return undefined; // absent or cut off, so the file proves nothing
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Lets one process at a time do something, by a file that names its holder. A holder that has died,
- * even by SIGKILL, holds nothing.
+ * Lets a single process at a time do something, by a file that names the holder. A holder that has
+ * died, even by SIGKILL, holds nothing.
  */
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
@@ -10,10 +10,10 @@ import { codeOf } from "./terminal.mjs";
 /** @typedef {{ pid: number, identity?: string }} Holder */
 
 /**
- * Takes the lock until this process exits, however it does, or until `dropLock`.
+ * Takes the lock until this process ends in any way, or until `dropLock`.
  *
  * @param {string} path
- * @returns {Holder | undefined} undefined if the lock was taken, else its living holder
+ * @returns {Holder | undefined} undefined if this call took the lock, else the living holder
  */
 export function takeLock(path) {
   mkdirSync(dirname(path), { recursive: true });
@@ -43,8 +43,8 @@ export function dropLock(path) {
 }
 
 /**
- * Removes a dead holder's lock. Since it was read, another process may have broken it and taken the
- * lock itself: then that process gets its file back.
+ * Removes a dead holder's lock. Another process may have broken and taken the lock after this
+ * process read the holder; then that process gets its file back.
  *
  * @param {string} path
  * @param {Holder | undefined} dead
@@ -71,6 +71,6 @@ function read(path) {
   try {
     return JSON.parse(readFileSync(path, "utf8"));
   } catch {
-    return undefined; // the file is gone or is not a lock of ours: nobody holds it
+    return undefined; // the file is gone or is no lock of ours: no process holds the lock
   }
 }

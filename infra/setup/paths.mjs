@@ -1,6 +1,6 @@
 /**
- * Where things lie. All that `npm start` and `npm test` write, apart from node_modules/ and dist/,
- * is in one folder that git ignores, so deleting that folder is a clean slate.
+ * The folders of the checkout. `npm start` and `npm test` write only to node_modules/, dist/ and a
+ * folder that git ignores, so deleting that folder is a clean slate.
  */
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -9,7 +9,7 @@ import { codeOf, Refusal } from "./terminal.mjs";
 export const root = join(import.meta.dirname, "../..");
 
 /**
- * The folder for data, logs and process records: `.baton`, or what BATON_HOME names.
+ * The folder for data, logs and process records: `.baton`, or the folder in BATON_HOME.
  *
  * @param {NodeJS.ProcessEnv} env
  */
@@ -18,12 +18,12 @@ export function homeFolder(env) {
 }
 
 /**
- * Makes the folder, and proves by writing a file that it can be written to: permissions alone say
- * little about a root user, a read-only mount or a full disk.
+ * Makes the folder, and writes a file as a test: permissions alone say little about a root user, a
+ * read-only mount or a full disk.
  *
  * @param {string} folder
- * @param {string} hint what to do otherwise
- * @throws {Refusal} if it cannot be written to
+ * @param {string} hint the remedy, for the message
+ * @throws {Refusal} if the write fails
  */
 export function needWritable(folder, hint = "make it writable, or set BATON_HOME to a folder that is.") {
   const probe = join(folder, `.probe-${process.pid}`);
@@ -37,8 +37,8 @@ export function needWritable(folder, hint = "make it writable, or set BATON_HOME
 }
 
 /**
- * Makes one folder after the other. Node's own `recursive` option never returns where a folder
- * exists and cannot have children, as in /proc (seen with Node 20.20).
+ * Makes folder after folder. Node's own `recursive` option never returns if a folder exists and
+ * cannot have children, as in /proc (seen with Node 20.20).
  *
  * @param {string} folder
  */

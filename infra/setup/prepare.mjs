@@ -1,6 +1,6 @@
 /**
- * What `npm start` and the test commands do first, so that each works as the only command that is
- * typed in a fresh clone.
+ * The set-up of `npm start` and the test commands, so that each works as the first command in a
+ * fresh clone.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";

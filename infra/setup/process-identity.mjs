@@ -1,6 +1,6 @@
 /**
- * Which process a process number means. The system uses numbers again, so whatever records a
- * process also keeps its identity; without that, stopping yesterday's Redis could kill today's
+ * The identity of a process behind a process number. The system uses numbers again, so a record of
+ * a process also has the identity. Without it, stopping yesterday's Redis could kill today's
  * editor.
  */
 import { spawnSync } from "node:child_process";
@@ -8,8 +8,8 @@ import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 
 /**
- * A string that no other process has, or undefined when the process has ended (a zombie has).
- * On Linux it is the boot and the start time, elsewhere the start time and the command line.
+ * A string that no other process has, or undefined if the process has ended (a zombie has). On
+ * Linux the string is the boot and the start time, elsewhere the start time and the command line.
  *
  * @param {number} pid
  */

@@ -1,8 +1,8 @@
-/** What the person at the terminal is told: lines, progress, and why Baton cannot go on. */
+/** The output for the person at the terminal: lines, progress, and refusals. */
 
 /**
- * Why `npm start` or `npm test` cannot go on, in a sentence that says what to do. It is printed as
- * it is, without a stack trace, and the process exits.
+ * Why `npm start` or `npm test` cannot continue, in a sentence that names the remedy. `main.mjs`
+ * prints the sentence without a stack trace, and exits.
  */
 export class Refusal extends Error {
   /**
@@ -24,10 +24,10 @@ export function codeOf(error) {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }
 
-/** A pipe or a CI log gets whole lines only: no cursor movement and no line that is redrawn. */
+/** A pipe or a CI log gets whole lines only: no cursor movement and no redrawn line. */
 const tty = process.stdout.isTTY;
 
-/** The progress line that is on the screen without a line end; empty when there is none. */
+/** The progress line on the screen, without a line end; empty if there is no such line. */
 let live = "";
 
 /** @param {string} line */
@@ -38,8 +38,8 @@ export function say(line) {
 }
 
 /**
- * Does `work`. If that takes longer than a second, the terminal shows the label with the seconds
- * that have gone by, and at the end whether it was done.
+ * Does `work`. If `work` takes longer than a second, the terminal shows the label with the seconds
+ * so far, and at the end whether `work` succeeded.
  *
  * @template T
  * @param {string} label

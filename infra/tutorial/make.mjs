@@ -1,7 +1,6 @@
 /**
- * Makes `my_lstm_model` in `infra/models/`: what the tutorial's configuration says, in Triton's own
- * fields, and an LSTM of two layers for it. Its weights are pseudo-random, so they are made here
- * and not kept in the repository.
+ * Makes `my_lstm_model` in `infra/models/`: the tutorial's configuration in Triton's own fields,
+ * and an LSTM of two layers. The weights are pseudo-random, so the repository need not keep them.
  */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -11,12 +10,15 @@ import { initializer, input, model, node, output } from "./onnx-file.mjs";
 const INPUT = 128;
 const OUTPUT = 10;
 const LAYERS = 2;
-/** Numbers in a layer's output. A row of the state is one layer's: its output, then its memory. */
+/**
+ * Numbers in a layer's output. A row of the state belongs to a layer: the layer's output, then the
+ * layer's memory.
+ */
 const HIDDEN = 512;
 const SEED = 20_261_122;
 
 /**
- * Makes the model, unless the folder has one that these same files have made.
+ * Makes the model, unless the folder has a model from these same files.
  *
  * @param {string} folder of the model
  */
@@ -70,8 +72,8 @@ function lstm() {
 }
 
 /**
- * The nodes of one layer: from its row of the state and the output of the layer below, they compute
- * its next row and its own output.
+ * The nodes of a layer. They compute the layer's next row of the state and its output, from the row
+ * and from the output of the layer below.
  *
  * @param {number} layer
  * @param {(name: string, dims: readonly number[]) => Buffer} weights

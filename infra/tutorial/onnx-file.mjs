@@ -1,10 +1,10 @@
 /**
- * Writes an ONNX model byte for byte, since set-up runs where Node is all that there is. Only what
- * `make.mjs` needs is here. A model is a protobuf message: the numbers below are those that
- * onnx.proto (ONNX 1.12) gives to the fields of its messages.
+ * Writes an ONNX model byte for byte, because the set-up has only Node. This file has only the
+ * parts that `make.mjs` needs. A model is a protobuf message: the numbers below are the field
+ * numbers of onnx.proto (ONNX 1.12).
  */
 
-/** @typedef {readonly (number | string)[]} Dims sizes, and names of those that vary */
+/** @typedef {readonly (number | string)[]} Dims sizes, and names of variable sizes */
 
 /**
  * @param {number | bigint} value

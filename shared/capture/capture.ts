@@ -1,8 +1,8 @@
 /**
- * Publishes records from the log, so that JetStream has them and readers at NATS do. Whoever
- * publishes a request's records begins no later than one past what JetStream has, and goes on
- * without a gap. So however many do so at once, no reader ever meets an index above the next one:
- * what comes is the next record, or one that came before.
+ * Publishes records of the log to JetStream and to readers at NATS. Each publisher of a request
+ * starts at most one record after the newest record in JetStream, and leaves no gap. So a reader
+ * never receives an index above the next, with any number of publishers: each message is the next
+ * record or an earlier record.
  */
 import type { Bus } from "../nats/connect.js";
 import type { RequestAddress } from "../queue/address.js";
@@ -11,17 +11,20 @@ import { logKey } from "../queue/keys.js";
 import type { RedisClient } from "../redis/connect.js";
 import { feedsOf, lastCaptured, recordId, TOKEN_STREAM, type Feed } from "./captured.js";
 
-/** Messages that are made of the log and published at a time. */
+/** The most messages to read from the log and publish at a time. */
 const PAGE = 128;
 const LOOK = Buffer.alloc(0);
 
-/** The message of a record: itself, or nothing where it is larger than a message may be. */
+/**
+ * The message of a record: the record, or an empty message if the record exceeds NATS's limit.
+ * After an empty message, readers read the log in Redis.
+ */
 export function messageOf(bus: Bus, record: Buffer | string): Buffer {
   const message = typeof record === "string" ? Buffer.from(record) : record;
   return message.length <= bus.maxBytes() - ID_ROOM_BYTES ? message : LOOK;
 }
 
-/** Room for the header with a message's id. */
+/** Room for the header that carries a message's id. */
 const ID_ROOM_BYTES = 256;
 
 interface Parts {
@@ -30,11 +33,11 @@ interface Parts {
 }
 
 /**
- * Publishes what the log has and JetStream does not, until JetStream has all of it, on each of the
- * request's subjects.
- * @param labels of the job that the request runs, as tokens
+ * Publishes the records that JetStream lacks, up to the log's end, on each of the request's
+ * subjects.
+ * @param labels the job's labels as tokens
  * @returns the index that the next record of the log will have
- * @throws Error while JetStream or Redis cannot be asked
+ * @throws Error while JetStream or Redis does not answer
  */
 export async function capture(
   { redis, bus }: Parts,
@@ -42,11 +45,12 @@ export async function capture(
   labels: readonly string[],
 ): Promise<number> {
   const feeds: { readonly feed: Feed; readonly next: number }[] = [];
-  // One after the other: a worker asks for all of its streams at a time, and other workers do, too.
+  // One subject at a time, because a worker captures all of its streams at once, and other workers
+  // do the same.
   for (const feed of feedsOf(address, labels)) {
     feeds.push({ feed, next: ((await lastCaptured(bus, feed))?.index ?? -1) + 1 });
   }
-  // So many messages are under way at most, however many subjects share them.
+  // All subjects share the limit on messages under way.
   const page = Math.ceil(PAGE / feeds.length);
   let next = Math.min(...feeds.map((one) => one.next));
   for (;;) {
@@ -60,7 +64,8 @@ export async function capture(
       }
       next++;
     }
-    // All of these leave over one connection, so JetStream has them when it has the last.
+    // One connection carries the page in order, so JetStream has the whole page after the last
+    // message.
     const message = messageOf(bus, last);
     const behind = feeds.filter((one) => one.next <= next);
     await Promise.all(behind.map(({ feed }) => bus.store(TOKEN_STREAM, feed.subject, message, recordId(feed, next))));
@@ -69,10 +74,10 @@ export async function capture(
 }
 
 /**
- * Publishes records of the log to those who listen now.
- * @param labels of the job that the request runs, as tokens
- * @param from an index, or how many before the end, as a negative number
- * @returns how many there were
+ * Publishes records of the log to readers that are subscribed now.
+ * @param labels the job's labels as tokens
+ * @param from an index, or a negative number that counts from the end
+ * @returns the number of records
  */
 export async function publishAgain(
   { redis, bus }: Parts,
@@ -86,23 +91,22 @@ export async function publishAgain(
   return records.length;
 }
 
-/** Publishes a record to those who listen now. */
+/** Publishes a record to readers that are subscribed now. */
 export function publishOn(bus: Bus, feeds: readonly Feed[], message: Buffer): void {
   for (const { subject } of feeds) bus.publish(subject, message);
 }
 
 /**
- * Publishes the final record of a request that was ended from outside of its worker. Where records
- * are captured, those before the last must come before it, and its worker may just be about to
- * publish them.
+ * Publishes the final record of a request that ended outside its worker. If the deployment captures
+ * records, first publishes the records before the final record, because the worker may not have
+ * published them yet.
  */
 export async function publishEnd(parts: Parts, address: RequestAddress, { record, labels }: LastRecord): Promise<void> {
   const { bus } = parts;
   try {
     if (bus.captures && bus.isUp()) return void (await capture(parts, address, labels));
   } catch {
-    // The worker that has the request, or a gateway that is asked for a subscription, captures it
-    // later.
+    // The request's worker, or a gateway that opens a subscription, captures the record later.
   }
   publishOn(bus, feedsOf(address, labels), record);
 }

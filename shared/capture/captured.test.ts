@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { firstFrom, type Captured } from "./captured.js";
 
-/** What JetStream has of one request, in the order of its places. */
+/** A request's messages in JetStream, in order of `seq`. */
 function among(captured: readonly Captured[]) {
   const [first, last] = [captured[0], captured.at(-1)];
   if (first === undefined || last === undefined) throw new Error("nothing is captured");
@@ -16,7 +16,7 @@ function among(captured: readonly Captured[]) {
   };
 }
 
-/** Messages of other requests lie between those of this one. */
+/** Leaves room between the request's messages for messages of other requests. */
 const spread = (indexes: readonly number[]) => indexes.map((index, i) => ({ seq: 5 + i * 37, index }));
 const upTo = (count: number) => Array.from({ length: count }, (_, i) => i);
 

@@ -1,8 +1,7 @@
 /**
- * What JetStream has of a request. Every message names its record by its id, as
- * `<request>.<index>`, so that JetStream drops one that it has, and an index is found without
- * reading what a record says. On the subject of a label it is `<request>.<index>.<label>`, since
- * JetStream knows ids apart from subjects.
+ * A request's records in JetStream. The id of a message names the record as `<request>.<index>`. So
+ * JetStream drops duplicates, and a reader finds an index without the record's text. On the subject
+ * of a label the id is `<request>.<index>.<label>`, because JetStream compares ids across subjects.
  */
 import { ID_HEADER, isNotFound, type Bus, type JetStreamManager, type StoredMsg } from "../nats/connect.js";
 import type { RequestAddress } from "../queue/address.js";
@@ -11,11 +10,11 @@ import { labelledSubject, tokenSubject } from "../queue/keys.js";
 /** The JetStream stream over the subjects of all requests. */
 export const TOKEN_STREAM = "BATON_TOKENS";
 
-/** One of the subjects on which all records of a request are published. */
+/** A subject with all records of a request. */
 export interface Feed {
   readonly subject: string;
   readonly request: string;
-  /** Of the job that the request runs, as a token; undefined for the request's own subject. */
+  /** A label of the request's job, as a token; undefined for the request's own subject. */
   readonly label?: string;
 }
 
@@ -25,29 +24,29 @@ export function ownFeed(address: RequestAddress): Feed {
 }
 
 /**
- * All subjects of a request, its own first.
- * @param labels of the job that it runs, as tokens
+ * All subjects of a request, the request's own first.
+ * @param labels the job's labels as tokens
  */
 export function feedsOf(address: RequestAddress, labels: readonly string[]): readonly Feed[] {
   const { request } = address;
   return [ownFeed(address), ...labels.map((label) => ({ subject: labelledSubject(label, address), request, label }))];
 }
 
-/** The id of the message with a record. */
+/** The id of a record's message. */
 export function recordId({ request, label }: Omit<Feed, "subject">, index: number): string {
   return label === undefined ? `${request}.${index}` : `${request}.${index}.${label}`;
 }
 
-/** A message that JetStream has. */
+/** A message in JetStream. */
 export interface Captured {
-  /** Its place among the messages of all requests. */
+  /** The message's number in the JetStream stream, which holds all requests. */
   readonly seq: number;
-  /** The index of its record; -1 for what no process of ours has published. */
+  /** The record's index; -1 for a message that no process of Baton has published. */
   readonly index: number;
 }
 
 /**
- * The newest record of a request that JetStream has on one of its subjects.
+ * A request's newest record in JetStream, on one subject.
  * @throws Error while JetStream does not answer
  */
 export async function lastCaptured(bus: Bus, feed: Feed): Promise<Captured | undefined> {
@@ -56,7 +55,7 @@ export async function lastCaptured(bus: Bus, feed: Feed): Promise<Captured | und
 }
 
 /**
- * The index of the record that a consumer gives next which stands at a place.
+ * The index of the next record that a consumer at the given place receives.
  * @throws Error while JetStream does not answer
  */
 export async function nextIndex(bus: Bus, feed: Feed, seq: number): Promise<number> {
@@ -66,10 +65,10 @@ export async function nextIndex(bus: Bus, feed: Feed, seq: number): Promise<numb
 }
 
 /**
- * Finds where a consumer is to begin so that the record at `from` is its first. What is captured of
- * a request is in order, but for single messages that were published again late; so the place is
- * halved in, and looked for before such a message where one has misled the search.
- * @returns undefined where no record at or after `from` is captured
+ * Finds the place from which a consumer receives the record `from` first. A request's messages are
+ * in order, except for single messages that were published again late. So a binary search finds the
+ * place. If a late message has misled the search, a second search covers the messages before it.
+ * @returns undefined if JetStream has no record at or after `from`
  * @throws Error while JetStream does not answer
  */
 export async function findCaptured(bus: Bus, feed: Feed, from: number): Promise<Captured | undefined> {
@@ -82,7 +81,7 @@ export async function findCaptured(bus: Bus, feed: Feed, from: number): Promise<
 }
 
 /**
- * @param next gives the first message of the request at or after a place
+ * @param next gives the request's first message at or after a place
  * @returns the first message with an index of at least `from`
  */
 export async function firstFrom(
@@ -92,7 +91,7 @@ export async function firstFrom(
   next: (seq: number) => Promise<Captured | undefined>,
 ): Promise<Captured | undefined> {
   if (first.index >= from) return first;
-  // The record is not before `low`; `found` is the earliest message known to be at or past it.
+  // The record is at `low` or later. `found` is the earliest known message at or after the record.
   let [low, high] = [first.seq + 1, last.seq + 1];
   let found: Captured | undefined;
   let below: Captured | undefined;
@@ -109,7 +108,7 @@ export async function firstFrom(
     }
   }
   if (found?.index === from || below === undefined) return found;
-  // The one below may be a late double, with the record before it.
+  // `below` may be a late duplicate, and then the record lies before it.
   return (await firstFrom(first, { ...below, seq: below.seq - 1 }, from, next)) ?? found;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What a worker tells the fleet about itself. Gateways know models only from here, so they need no
- * copy of the model repository.
+ * A worker's announcement of itself and its models. Gateways know models only from announcements,
+ * so gateways need no copy of the model repository.
  */
 import { z } from "zod";
 import { datatypeBytes, type Datatype } from "../model/datatype.js";
@@ -13,8 +13,8 @@ const tensorSpec = z.object({
   /** The shape without the batch dimension; -1 is a variable dimension. */
   dims: z.array(z.number().int()),
   /**
-   * True for an input without the batch dimension that the model's other tensors have: requests
-   * share a batch only where they give the same of it.
+   * True for an input without the batch dimension that the model's other tensors have. Requests
+   * share a batch only if their values of this input are equal.
    */
   shared: z.boolean().optional(),
 });
@@ -29,28 +29,28 @@ export const servedModel = z.object({
   maxBatchSize: z.number().int().nonnegative(),
   inputs: z.array(tensorSpec),
   outputs: z.array(tensorSpec),
-  /** What a sequence model says of its sequences. Absent for stateless models. */
+  /** How a sequence model treats sequences. Absent for stateless models. */
   sequence: z
     .object({
       maxIdleMs: z.number().positive(),
       /** Whether the first request of an unknown id begins a sequence without START. Absent: no. */
       implicitStart: z.boolean().optional(),
-      /** How many checkpoints of a sequence are kept, the newest included; absent: one. */
+      /** How many checkpoints to keep for each sequence, the newest included; absent: one. */
       history: z.number().int().positive().optional(),
       /**
-       * The versions whose sequences may go on under this one when nobody serves them any more:
-       * its states mean the same. `*` stands for all of them. Absent: none.
+       * Versions whose states have the same meaning. After the last worker of such a version is
+       * gone, this version continues the sequences. `*` means all versions. Absent: none.
        */
       takesStatesOf: z.array(z.string()).optional(),
       /**
-       * The CORRID control input, if the model has one: its datatype decides which kinds of id it
-       * accepts.
+       * The CORRID control input, if the model has one. Its datatype decides which kinds of id the
+       * model accepts.
        */
       corrid: z.object({ tensor: z.string(), datatype }).optional(),
     })
     .optional(),
   /**
-   * Present for generators: models that answer token by token. They take text or chat prompts
+   * Present for generators: models that answer token by token. Generators take text or chat prompts
    * instead of tensors.
    */
   generator: z
@@ -58,18 +58,18 @@ export const servedModel = z.object({
       /** The most tokens of prompt and output together. */
       contextLength: z.number().int().positive(),
       vocabSize: z.number().int().positive(),
-      /** Whether it has a chat template. */
+      /** Whether the model has a chat template. */
       chat: z.boolean(),
       /**
-       * Whether a config.pbtxt names its text input and output. Absent: a text input of any name is
-       * taken.
+       * Whether a config.pbtxt names the model's text input and output. Absent: any name of a text
+       * input is accepted.
        */
       namesText: z.boolean().optional(),
-      /** The most choices of one request. */
+      /** The most choices of a request. */
       maxChoices: z.number().int().positive(),
-      /** How long a conversation is kept between its turns, in ms. */
+      /** How long to keep a conversation between turns, in ms. */
       maxIdleMs: z.number().positive(),
-      /** The values of generation_config.json: used where the client says nothing. */
+      /** The values of generation_config.json: defaults for values that the client omits. */
       defaults: z.object({
         temperature: z.number().optional(),
         topK: z.number().optional(),
@@ -80,16 +80,15 @@ export const servedModel = z.object({
       }),
     })
     .optional(),
-  /**
-   * What its configuration asks for and Baton ignores, since it changes no answer. Absent if empty.
-   */
+  /** Configuration that Baton ignores, because it changes no answer. Absent if empty. */
   warnings: z.array(z.string()).optional(),
   /**
-   * How many requests one worker has at once, those that it runs and those that it has ready next.
-   * A worker that says so also takes in what is parked (`parking.lua`); absent: it does not.
+   * How many requests a worker holds at once, running and ready to run. A worker that announces
+   * this number also takes parked requests (`parking.lua`). Absent: the worker takes no parked
+   * requests.
    */
   takes: z.number().int().positive().optional(),
-  /** Where this worker runs it; workers of before do not say. */
+  /** The device that runs the model. Older workers do not announce it. */
   placement: z
     .object({
       /** ONNX Runtime's name of the preferred execution provider. */
@@ -101,15 +100,15 @@ export const servedModel = z.object({
   /** The completed ModelConfig as the `/config` endpoint prints it. */
   config: z.record(z.string(), z.unknown()),
   /**
-   * Digest of configuration and model file: workers whose digests differ serve different models
-   * under one name.
+   * Digest of configuration and model file. If the digests of two workers differ, the workers serve
+   * different models under one name.
    */
   digest: z.string(),
 });
 
 /**
- * The whole shape of a model's tensor, its batch dimension included where it has one; -1 is a
- * variable dimension.
+ * The whole shape of a model's tensor, with the batch dimension if there is one; -1 is a variable
+ * dimension.
  */
 export function fullShape({ maxBatchSize }: Pick<ServedModel, "maxBatchSize">, spec: TensorSpec): readonly number[] {
   return hasRows({ maxBatchSize }, spec) ? [-1, ...spec.dims] : spec.dims;
@@ -125,13 +124,15 @@ export type ServedModel = Readonly<z.infer<typeof servedModel>>;
 const failedModel = z.object({ name: z.string(), version: z.string().optional(), reason: z.string() });
 
 const device = z.object({
-  /** ONNX Runtime's name of the execution provider that is preferred here. */
+  /** ONNX Runtime's name of the preferred execution provider. */
   provider: z.string(),
-  /** The number of the GPU among those that the worker sees; absent on the CPU. */
+  /** The number of the GPU among the GPUs that the worker sees; absent on the CPU. */
   gpu: z.number().int().nonnegative().optional(),
-  /** Of the card or of the software that stands in for one; absent where nothing tells it. */
+  /** The name of the card, or of the software that emulates a card; absent if unknown. */
   name: z.string().optional(),
-  /** Of the device, in bytes, when the worker had loaded its models; absent where nothing tells. */
+  /**
+   * The device's memory in bytes, measured after the worker loaded the models; absent if unknown.
+   */
   memory: z.object({ total: z.number(), used: z.number() }).optional(),
 });
 
@@ -141,10 +142,10 @@ export const announcement = z.object({
   host: z.string(),
   pid: z.number().int(),
   startedAt: z.number(),
-  /** What it computes on; workers of before do not say. */
+  /** The worker's device. Older workers do not announce it. */
   device: device.optional(),
   models: z.array(servedModel),
-  /** Models that could not be loaded, with the reason. */
+  /** Models that the worker failed to load, with the reason. */
   failed: z.array(failedModel),
 });
 

@@ -1,7 +1,7 @@
 /**
- * A sequence's state at rest: a frame of its state tensors, with the run that wrote it and a
- * checksum. A checkpoint that is not exactly the one which a step continues is refused. A lost or
- * spoiled state is an error, never a silent zero.
+ * A sequence's stored state: a frame of the state tensors, with a checksum and the version, which
+ * names the run that wrote the frame. A step accepts only the checkpoint that it continues. A lost
+ * or damaged state is an error, never a silent zero.
  */
 import { crc32 } from "node:zlib";
 import { boot } from "../boot.js";
@@ -9,7 +9,7 @@ import { decodeFrame, encodeFrame, type Frame, type Tensor } from "../frame.js";
 import { fixedError, type InferenceError } from "../errors.js";
 
 export interface Checkpoint {
-  /** Names the run that made it. */
+  /** Names the run that made the checkpoint. */
   readonly version: string;
   readonly frame: Buffer;
   /** The state, as views of `frame`. */
@@ -17,12 +17,12 @@ export interface Checkpoint {
 }
 
 /**
- * Names runs of steps. The id of an entry is unique in its lane only, and a step may run more than
- * once, here or elsewhere; each run writes under a name of its own. So a worker that is too late
- * never changes what a sequence goes on from.
+ * Names runs of steps. The id of an entry is unique only in a lane, and a step may run several
+ * times, on one or several workers. Each run writes under a name of its own, so a late worker never
+ * changes the state from which a sequence continues.
  */
 export class RunNames {
-  /** Tells the process from all others; shorter than its `boot` itself. */
+  /** The process's `boot` in base64url, which is shorter than hex. */
   readonly #boot: string;
   #runs = 0;
 
@@ -37,15 +37,15 @@ export class RunNames {
 
 const ownNames = new RunNames(boot);
 
-/** @param names those of this process, unless it is one of several in a simulation */
+/** @param names the process's own; a simulation of several workers passes each worker's names */
 export function nameRun(entry: string, names = ownNames): string {
   return names.next(entry);
 }
 
 /**
- * Which process made a checkpoint, by its `boot`.
+ * The `boot` of the process that made a checkpoint.
  * @param version from `nameRun`
- * @returns undefined for a version that has another form
+ * @returns undefined for a version in another form
  */
 export function bootOf(version: string): string | undefined {
   const [, own] = version.split(".");
@@ -69,8 +69,8 @@ export function encodeCheckpoint(version: string, tensors: readonly Tensor[]): C
 }
 
 /**
- * @param version of the state that is wanted
- * @throws InferenceError `state_corrupt`, or `state_lost` when the frame is another run's
+ * @param version of the wanted state
+ * @throws InferenceError `state_corrupt`, or `state_lost` if another run wrote the frame
  */
 export function decodeCheckpoint(frame: Buffer, version: string): Checkpoint {
   const { meta, tensors } = readWhole(frame);
@@ -95,7 +95,7 @@ export function stateLost(): InferenceError {
 function checksum(tensors: readonly Tensor[]): number {
   return tensors.reduce((sum, { name, datatype, shape, data }) => {
     const told = crc32(`${name} ${datatype} ${shape.join()}`, sum);
-    // Without bytes there may be no address, and zlib answers a null pointer with 0.
+    // An empty buffer may have no address, and zlib answers a null pointer with 0.
     return data.length === 0 ? told : crc32(data, told);
   }, 0);
 }

@@ -1,14 +1,14 @@
 /**
- * What a generator is asked for, as the gateway validated it and the queue carries it (in the
- * frame's `meta.generation`), and the records that its stream is made of. Only workers have the
- * tokenizer and the chat template, so a prompt travels as it was given.
+ * A request to a generator as the gateway validated it and the queue carries it (in the frame's
+ * `meta.generation`), and the records of the answer's stream. Only workers have the tokenizer and
+ * the chat template, so the queue carries the client's own prompt.
  */
 import { z } from "zod";
 import { isErrorCode } from "../errors.js";
 
 const token = z.number().int().nonnegative();
 
-/** A message as in OpenAI's chat API. A template may read any of its members. */
+/** A message as in OpenAI's chat API. A template may read any member. */
 const chatMessage = z.looseObject({ role: z.string(), content: z.unknown() });
 
 export const promptSpec = z.discriminatedUnion("kind", [
@@ -23,40 +23,42 @@ export const promptSpec = z.discriminatedUnion("kind", [
 
 export type PromptSpec = z.infer<typeof promptSpec>;
 
-/** How tokens are sampled. The gateway validates it; the names are vLLM's in camel case. */
+/** How to sample tokens, validated by the gateway. The names are vLLM's in camel case. */
 export const samplingSpec = z.object({
-  /** 0: the likeliest token is taken always. */
+  /** 0: always the likeliest token. */
   temperature: z.number().nonnegative(),
   /** 0: no limit. */
   topK: z.number().int().nonnegative(),
   /** In (0, 1]; 1: no limit. */
   topP: z.number(),
-  /** In [0, 1]: tokens that are less likely than this share of the likeliest one are left out. */
+  /**
+   * In [0, 1]: leaves out tokens with less than this share of the likeliest token's probability.
+   */
   minP: z.number(),
-  /** 1: no penalty. It counts prompt and output, as in Keskar et al. 2019 (arXiv:1909.05858). */
+  /** 1: no penalty. Counts prompt and output, as in Keskar et al. 2019 (arXiv:1909.05858). */
   repetitionPenalty: z.number().positive(),
-  /** 0: no penalty. This and the next count the output alone, as in OpenAI's API. */
+  /** 0: no penalty. This penalty and the next count the output alone, as in OpenAI's API. */
   presencePenalty: z.number(),
   frequencyPenalty: z.number(),
-  /** Pairs of a token id and what is added to its logit. */
+  /** Pairs of a token id and a number to add to the token's logit. */
   logitBias: z.array(z.tuple([token, z.number()])),
   /**
-   * A whole number below 2^53. The gateway draws one where the client gave none, since a worker
-   * that takes over must draw the same tokens.
+   * A whole number below 2^53. If the client gives no seed, the gateway draws a number, because a
+   * worker that takes over must draw the same tokens.
    */
   seed: z.number().int().nonnegative(),
-  /** How many choices are made of one prompt: `n` in OpenAI's API. */
+  /** How many choices to make from a prompt: `n` in OpenAI's API. */
   choices: z.number().int().positive(),
   /**
-   * How many alternatives are reported beside each token's own log probability; null: not even its
-   * own is.
+   * How many alternatives to report beside each token's log probability; null: report no log
+   * probabilities.
    */
   logprobs: z.number().int().nonnegative().nullable(),
   stop: z.array(z.string()),
   stopTokens: z.array(token),
   ignoreEos: z.boolean(),
   minTokens: z.number().int().nonnegative(),
-  /** null: tokens are made until the context is full. */
+  /** null: until the context is full. */
   maxTokens: z.number().int().positive().nullable(),
 });
 
@@ -66,8 +68,8 @@ export const generationSpec = z.object({
   prompt: promptSpec,
   sampling: samplingSpec,
   /**
-   * How long the answer may go on past the deadline of its first token, in ms; absent: to its
-   * end.
+   * How long generation may continue after the deadline of the first token, in ms; absent: to the
+   * end of the answer.
    */
   restMs: z.number().int().nonnegative().optional(),
 });
@@ -75,18 +77,18 @@ export const generationSpec = z.object({
 export type GenerationSpec = z.infer<typeof generationSpec>;
 
 /**
- * The labels of the job that a generation runs, as tokens of the subjects on which its records are
- * published as well (the frame's `meta.labels`, beside the spec; absent where there are none).
+ * The labels of a generation's job, as tokens of further subjects for the records (the frame's
+ * `meta.labels`, beside the spec; absent if there are none).
  */
 export const labelTokens = z
   .array(z.string().regex(/^[\w-]{22}$/))
   .max(16)
   .optional();
 
-/** A token that might have been sampled, and its log probability. */
+/** A possible token and its log probability. */
 const tokenChance = z.object({
   id: token,
-  /** The token as text; bytes that are no whole character read as U+FFFD. */
+  /** The token as text, with U+FFFD for bytes that form no whole character. */
   token: z.string(),
   bytes: z.array(z.number().int()),
   logprob: z.number(),
@@ -94,12 +96,12 @@ const tokenChance = z.object({
 
 export type TokenChance = z.infer<typeof tokenChance>;
 
-/** A token that was sampled, and the likeliest ones at its place. */
+/** The sampled token, and the likeliest tokens at the same position. */
 const tokenLogprob = tokenChance.extend({ top: z.array(tokenChance) });
 
 export type TokenLogprob = z.infer<typeof tokenLogprob>;
 
-/** What one step added to one choice. */
+/** The part of a choice that a step adds. */
 const choiceDelta = z.object({
   index: z.number().int().nonnegative().describe("Which choice of the request this is, from 0."),
   text: z
@@ -116,8 +118,8 @@ const choiceDelta = z.object({
 export type ChoiceDelta = z.infer<typeof choiceDelta>;
 
 /**
- * One record of a token log. Record i is step i: one token for every choice that still runs. Its
- * JSON bytes are written once, by the worker that made it, and are the same in the log, on NATS, in
+ * A record of a token log. Record i is step i: a token for every choice that still runs. The worker
+ * that makes the record writes the JSON bytes once. The bytes are the same in the log, on NATS, in
  * a server-sent event, in a WebSocket message and in a durable stream. The descriptions are part of
  * the public contract (`GET /v2/asyncapi.json`).
  */

@@ -8,13 +8,16 @@ export type Outcome =
       readonly kind: "error";
       readonly code: ErrorCode;
       readonly message: string;
-      /** Why a step was refused; it is not stored, since a worker has the usual reasons only. */
+      /**
+       * Why Baton refused a step. Not stored, because workers give only reasons that `usualReason`
+       * derives from the code.
+       */
       readonly reason?: RefusalReason | undefined;
     };
 
 /**
  * The two fields of an outcome hash. The body of a result is a frame (shared/frame.ts), or the
- * final record of a stream; that of an error is JSON with `code` and `message`.
+ * final record of a stream. The body of an error is JSON with `code` and `message`.
  */
 export interface StoredOutcome {
   readonly kind: "result" | "error";
@@ -26,18 +29,18 @@ export function storeOutcome(outcome: Outcome): StoredOutcome {
   return { kind: "error", body: Buffer.from(JSON.stringify({ code: outcome.code, message: outcome.message })) };
 }
 
-/** What the frame of a step's result says of the step. */
+/** The step's number, in the metadata of a result's frame. */
 export function stepMeta(number: number): FrameMeta {
   return { sequence_step: number };
 }
 
-/** @returns the number of the step, counted from its START; undefined for a stateless request */
+/** @returns the number of the step, counted from START; undefined for a stateless request */
 export function stepOf(meta: FrameMeta): number | undefined {
   const number = meta["sequence_step"];
   return typeof number === "number" ? number : undefined;
 }
 
-/** The inverse of `storeOutcome`. A code of a newer version reads as `internal`. */
+/** The inverse of `storeOutcome`. An unknown code, from a newer version, reads as `internal`. */
 export function readOutcome(kind: string, body: Buffer): Outcome {
   if (kind === "result") return { kind, body };
   const error = JSON.parse(body.toString("utf8")) as { code: string; message: string };
@@ -45,8 +48,7 @@ export function readOutcome(kind: string, body: Buffer): Outcome {
 }
 
 /**
- * Reads an outcome as Redis keeps it. The body of a result may be gone before its request is
- * forgotten.
+ * Reads an outcome from Redis. The body of a result may expire before Redis forgets the request.
  */
 export function readKept(kind: string, body: Buffer | null | undefined): Outcome {
   if (body !== null && body !== undefined && body.length > 0) return readOutcome(kind, body);
@@ -54,8 +56,8 @@ export function readKept(kind: string, body: Buffer | null | undefined): Outcome
 }
 
 /**
- * The outcome of a request that ended with this error: one that is no refusal is a bug, and its
- * text stays here.
+ * The outcome of a request that ended with this error. An error other than InferenceError is a bug,
+ * and its text stays in the process.
  */
 export function outcomeOf(error: unknown): Outcome {
   const { code, message, reason } = error instanceof InferenceError ? error : fixedError("internal", "usual");

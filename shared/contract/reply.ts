@@ -1,18 +1,18 @@
 /**
- * What a worker sends a gateway over NATS after a commit: one message for all outcomes of a batch
- * that this gateway waits for, and beats between them. NATS is only the fast path: a lost message
- * costs the gateway a look into Redis. A message is
+ * Messages that a worker sends a gateway over NATS after a commit: one message for all outcomes of
+ * a batch that this gateway waits for, and beats between such messages. NATS is only the fast path:
+ * after a lost message the gateway reads Redis. A message is
  *
  *     16 bytes tag | 8 bytes sender | u40 BE channel | u48 BE number | u8 kind | replies
  *
- * and each of its replies
+ * and each reply
  *
  *     u8 name length | name | u8 kind | u32 LE body length | body
  *
- * The tag says that a process of this deployment made the message for this gateway: anybody who
- * reaches NATS may publish on the gateway's subject. It is that of AES-256-GCM over all bytes that
- * follow it, with nothing encrypted. For a body of 16 KB that takes a ninth of the time of
- * HMAC-SHA256.
+ * The tag proves that a process of this deployment made the message for this gateway. Without the
+ * tag, any client of NATS could forge messages on the gateway's subject. The tag is the AES-256-GCM
+ * tag over all later bytes, with nothing encrypted. For a body of 16 KB that takes a ninth of the
+ * time of HMAC-SHA256.
  */
 import { createCipheriv, createHmac, timingSafeEqual } from "node:crypto";
 import type { StoredOutcome } from "./outcome.js";
@@ -20,25 +20,28 @@ import type { StoredOutcome } from "./outcome.js";
 export interface Reply {
   /** The request's name (`requestName` in shared/queue/address.ts). */
   readonly name: string;
-  /** `look`: the outcome is in Redis. It is too large to send, or the commit's reply was lost. */
+  /**
+   * `look`: the outcome is in Redis. It is too large to send, or the worker lost the commit's
+   * reply.
+   */
   readonly kind: StoredOutcome["kind"] | "look";
   readonly body: Buffer;
 }
 
 /**
- * What tells one message from all others of its sender, and a gap from none. The messages of a
- * channel, which are all that a worker sends one gateway, are numbered 1, 2, 3 and so on.
+ * Identifies a message and reveals gaps. A channel is all messages from a worker to a gateway,
+ * numbered 1, 2, 3 and so on.
  */
 export interface Mark {
   /** Drawn at each start of a worker: 16 hex digits. */
   readonly sender: string;
-  /** The channel's number within the sender, from 1; later channels have higher ones. */
+  /** The channel's number within the sender, from 1; later channels have higher numbers. */
   readonly channel: number;
   readonly number: number;
   /**
-   * - `replies`: it brings outcomes; more messages follow
-   * - `beat`: the worker lives, and more follow
-   * - `rest`: nothing is under way, and the next message comes when there is something again
+   * - `replies`: the message brings outcomes, and more messages follow
+   * - `beat`: the worker lives, and more messages follow
+   * - `rest`: no outcome is under way; the next message comes with the next work
    */
   readonly kind: (typeof markKinds)[number];
 }
@@ -47,18 +50,18 @@ const markKinds = ["replies", "beat", "rest"] as const;
 const replyKinds = ["result", "error", "look"] as const;
 
 const TAG_BYTES = 16;
-/** Where the parts of a message begin. */
+/** The offset of each part of a message. */
 const AT = { sender: TAG_BYTES, channel: 24, number: 29, kind: 35, replies: 36 } as const;
-/** GCM's nonce: the channel and the number, which no two messages under one key share. */
+/** GCM's nonce: the channel and the number, which are unique for each message under a key. */
 const NONCE_BYTES = AT.kind - AT.channel + 1;
 
-/** The most bytes of a message beside names and bodies of its replies, and of each reply. */
+/** The most bytes of a message besides the replies' names and bodies, and of each reply. */
 export const MESSAGE_OVERHEAD_BYTES = AT.replies;
 export const REPLY_OVERHEAD_BYTES = 6;
 
 /**
- * The key of the tags of all messages from one sender to one gateway.
- * @param secret the deployment's, which only who may read Redis knows
+ * The key for the tags of all messages from one sender to one gateway.
+ * @param secret the deployment's; only processes that can read Redis know the secret
  */
 export function replyKey(secret: Buffer, sender: string, gateway: string): Buffer {
   return createHmac("sha256", secret).update(`replies ${sender} ${gateway}`).digest();
@@ -83,7 +86,7 @@ function encodeReply({ name, kind, body }: Reply): Buffer[] {
   return [Buffer.of(nameBytes.length), nameBytes, size, body];
 }
 
-/** @throws RangeError or TypeError for a message that is not whole. */
+/** @throws RangeError or TypeError for an incomplete message */
 export function decodeMark(message: Buffer): Mark {
   const kind = markKinds[message.readUInt8(AT.kind)];
   if (kind === undefined) throw new TypeError("a reply message has no known kind");
@@ -100,7 +103,7 @@ export function isAuthentic(key: Buffer, message: Buffer): boolean {
   return timingSafeEqual(message.subarray(0, TAG_BYTES), tagOf(key, message));
 }
 
-/** @throws RangeError or TypeError for a message that is not whole. */
+/** @throws RangeError or TypeError for an incomplete message */
 export function decodeReplies(message: Buffer): Reply[] {
   const replies: Reply[] = [];
   for (let at: number = AT.replies; at < message.length;) {

@@ -1,7 +1,8 @@
 /**
- * A checkpoint of a sequence as a client carries it: a frame (frame.ts) of the state's tensors,
- * with the step, the model, the digest of its files, and a checksum over all of it. A client
- * may send any bytes as such a frame, so unlike with other frames everything in it is checked.
+ * A checkpoint that a client exports and imports: a frame (frame.ts) of the state's tensors, with
+ * the step, the model, the digest of the model's files, and a checksum over all of the frame. A
+ * client may send any bytes as such a frame, so the decoder checks every part, unlike with other
+ * frames.
  */
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -10,19 +11,19 @@ import { decodeFrame, encodeFrame, type Frame, type Tensor } from "../frame.js";
 import { isDatatype } from "../model/datatype.js";
 import { hasItsBytes } from "../model/tensor-bytes.js";
 
-/** What a frame says, but for its checksum. */
+/** The metadata of a frame, without the checksum. */
 const facts = z.strictObject({
   format: z.literal("baton-sequence-1"),
-  /** Number of the last step, counted from the START; no sequence takes more. */
+  /** Number of the last step, counted from START. No sequence has more steps than this limit. */
   step: z
     .int()
     .positive()
     .max(2 ** 31),
   model: z.string(),
   version: z.string(),
-  /** The beginning of the digest of the model's configuration and files, as pins have it. */
+  /** The beginning of the digest of the model's configuration and files, as in pins. */
   digest: z.string(),
-  /** Whether the sequence goes on from its initial state; the frame has no tensors then. */
+  /** Whether the sequence is in the initial state. If so, the frame has no tensors. */
   initial: z.boolean(),
 });
 const meta = facts.extend({ checksum: z.string() });
@@ -32,7 +33,7 @@ export interface SequenceFrame {
   readonly model: string;
   readonly version: string;
   readonly digest: string;
-  /** The state; undefined where the sequence goes on from its initial one. */
+  /** The state; undefined for the initial state. */
   readonly tensors: readonly Tensor[] | undefined;
 }
 
@@ -43,7 +44,7 @@ export function encodeSequenceFrame({ step, model, version, digest, tensors }: S
 
 /**
  * @returns tensors that are views of `bytes`
- * @throws InferenceError `frame_corrupt` for what `encodeSequenceFrame` has not made
+ * @throws InferenceError `frame_corrupt` for bytes that `encodeSequenceFrame` has not made
  */
 export function decodeSequenceFrame(bytes: Buffer): SequenceFrame {
   const { meta: given, tensors } = readWhole(bytes);
@@ -64,7 +65,7 @@ function readWhole(bytes: Buffer): Frame {
   }
 }
 
-/** Whether a tensor has the bytes that its type and shape want. */
+/** Whether a tensor's bytes fit the tensor's type and shape. */
 function isWhole(tensor: Tensor): boolean {
   const { name, datatype, shape }: { name: unknown; datatype: unknown; shape: unknown } = tensor;
   if (typeof name !== "string" || typeof datatype !== "string" || !isDatatype(datatype)) return false;

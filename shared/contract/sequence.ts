@@ -1,22 +1,22 @@
 /**
  * How clients name a sequence. As in Triton, the correlation ids 42 (a uint64) and "42" (a string)
- * are different sequences. A string may hold any character, so an id is encoded injectively before
- * it becomes part of a Redis key: `u42`, or `s` and the string in base64url.
+ * are different sequences. A string may hold any character, so Baton encodes an id injectively for
+ * Redis keys: `u42`, or `s` and the string in base64url.
  */
 export type CorrelationId =
   { readonly kind: "uint64"; readonly value: bigint } | { readonly kind: "string"; readonly value: string };
 
-/** What a request says of its place in a sequence: which one, and whether it begins or ends it. */
+/**
+ * A request's place in a sequence: the sequence's id, and whether the request begins or ends the
+ * sequence.
+ */
 export interface SequenceStep {
   readonly id: CorrelationId;
   readonly start: boolean;
   readonly end: boolean;
-  /** It begins the sequence where there is none, as if it had START. Absent: it does not. */
+  /** Whether the request begins the sequence if none exists, as with START. Absent: no. */
   readonly mayBegin?: boolean;
-  /**
-   * The number of this step, counted from the sequence's START, which is 1; absent where the client
-   * does not say.
-   */
+  /** The number of this step, counted from START, which is 1; absent if the client gives none. */
   readonly number?: number;
 }
 
@@ -31,7 +31,7 @@ export function decodeCorrelationId(encoded: string): CorrelationId {
     : { kind: "string", value: Buffer.from(rest, "base64url").toString("utf8") };
 }
 
-/** The message is Triton's, word for word: clients match on it. */
+/** Triton's message, word for word, because clients match on the text. */
 export function startRequiredMessage(model: string, id: CorrelationId): string {
   return `inference request for sequence ${id.value} to model '${model}' must specify the START flag on the first request of the sequence`;
 }

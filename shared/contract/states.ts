@@ -1,8 +1,8 @@
 /**
- * What the state of a sequence must be like, tensor by tensor. A client may bring a state of any
- * bytes, and a state stands beside those of other sequences in a batch, where one row too many
- * would give each later sequence the state of another. So gateways compare a state that a client
- * brings, and workers each state that they read or that a model gives, with the same function.
+ * Checks a sequence's state, tensor by tensor. A client may import a state of any bytes. In a batch
+ * the states of several sequences lie side by side, and an extra row would give each later sequence
+ * another sequence's state. So gateways check imported states, and workers check each state that
+ * they read or that a model returns, with the same function.
  */
 import { z } from "zod";
 import type { Tensor } from "../frame.js";
@@ -12,19 +12,19 @@ import { elementFault } from "../model/strings.js";
 import { hasItsBytes } from "../model/tensor-bytes.js";
 import type { ServedModel } from "./announcement.js";
 
-/** What a configuration says of one tensor of a state. */
+/** A tensor of a state, from the model's configuration. */
 export interface StateShape {
   /** The graph's input, whose name the tensor of a checkpoint has. */
   readonly input: string;
   readonly datatype: Datatype;
-  /** Without the batch dimension; -1 is a variable one. */
+  /** Without the batch dimension; -1 is a variable dimension. */
   readonly dims: readonly number[];
 }
 
 /**
- * @param batched whether the model has a batch axis, which is the first one here
+ * @param batched whether the model has a batch axis, which comes first here
  * @returns why these tensors are no state of such a model, as the end of a sentence about the
- * state; undefined if they are one
+ *   state; undefined for a valid state
  */
 export function statesFault(
   states: readonly StateShape[],
@@ -47,7 +47,7 @@ function stateFault({ input, datatype, dims }: StateShape, batched: boolean, ten
   if (tensor.name !== input) return `has a tensor '${tensor.name}' in the place of state '${input}'`;
   if (tensor.datatype !== datatype) return `has '${input}' of ${tensor.datatype}, and ${datatype} is wanted`;
   const wanted = batched ? [1, ...dims] : dims;
-  // A graph's scalar has no dims, but a configuration has to say some: [1].
+  // A graph's scalar has no dims, but a configuration must give some: [1].
   const scalar = !batched && shape.length === 0 && dims.every((dim) => dim === 1);
   if (!scalar && !(shape.length === wanted.length && wanted.every((dim, i) => dim === -1 || dim === shape[i]))) {
     return `has '${input}' of the shape [${shape.join(",")}], and [${wanted.join(",")}] is wanted`;
@@ -57,13 +57,13 @@ function stateFault({ input, datatype, dims }: StateShape, batched: boolean, ten
   return found && `has '${input}', whose string ${found.index} ${found.fault}`;
 }
 
-/** What decides whether a conversation's tokens fit a generator. */
+/** The limits that decide whether a conversation's tokens fit a generator. */
 export interface HistoryLimits {
   readonly contextLength: number;
   readonly vocabSize: number;
 }
 
-/** The state of a conversation is its tokens, an INT32 tensor of the shape `[length]`. */
+/** The state of a conversation: its tokens, as an INT32 tensor of the shape `[length]`. */
 export function historyTensor(tokens: Int32Array): Tensor {
   const data = Buffer.from(tokens.buffer, tokens.byteOffset, tokens.byteLength);
   return { name: HISTORY.input, datatype: HISTORY.datatype, shape: [tokens.length], data };
@@ -71,7 +71,7 @@ export function historyTensor(tokens: Int32Array): Tensor {
 
 const HISTORY = { input: "history", datatype: "INT32", dims: [-1] } as const satisfies StateShape;
 
-/** @returns the tokens of a conversation, or why the tensors are none that this generator takes */
+/** @returns the tokens of a conversation, or why this generator cannot take the tensors */
 export function historyOf(
   tensors: readonly Tensor[],
   { contextLength, vocabSize }: HistoryLimits,
@@ -80,14 +80,14 @@ export function historyOf(
   if (fault !== undefined) return fault;
   const [{ data }] = tensors as readonly [Tensor];
   const length = data.length / 4;
-  // A conversation that fills the context is whole; its next turn is refused as too long.
+  // A conversation may fill the context. Only its next turn is too long.
   if (length > contextLength) return `has ${length} tokens, and the model takes ${contextLength}`;
   const tokens = Int32Array.from({ length }, (_, i) => data.readInt32LE(4 * i));
   const strange = tokens.find((token) => token < 0 || token >= vocabSize);
   return strange === undefined ? tokens : `has the token ${strange}, which the model does not know`;
 }
 
-/** The states that a worker announces within a model's configuration. */
+/** The states in a model's announced configuration. */
 const announced = z.object({
   sequence_batching: z
     .object({
@@ -97,10 +97,10 @@ const announced = z.object({
 });
 
 /**
- * Compares a state that a client brings with the model under which its sequence is to go on.
+ * Compares an imported state with the model that will continue the sequence.
  *
  * @param maxBytes most bytes of all tensors together
- * @returns why it cannot go on with them, as `statesFault`
+ * @returns why the model cannot continue with the state, as `statesFault`
  */
 export function carriedStateFault(
   model: ServedModel,
@@ -121,8 +121,8 @@ export function carriedStateFault(
 }
 
 /**
- * The bytes that a tensor would have if its dimensions of 0 were 1. A shape such as [0, 2^50] has
- * no bytes, and makes a model and our own loops count to 2^50 all the same.
+ * The bytes of a tensor if its dimensions of 0 were 1. A shape such as [0, 2^50] has no bytes, but
+ * would make a model and Baton's own loops count to 2^50.
  */
 function extentOf({ datatype, shape }: Tensor): number {
   return elementCount(shape.map((dim) => Math.max(1, dim))) * Math.max(1, datatypeBytes[datatype]);

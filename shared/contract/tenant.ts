@@ -1,9 +1,9 @@
 /**
- * Whose a request is. A tenant's name becomes part of Redis keys and NATS subjects, so it holds
- * nothing that has a meaning there.
+ * The tenant of a request. A tenant's name becomes part of Redis keys and NATS subjects, so a name
+ * contains no character with a special meaning there.
  */
 
-/** The tenant of every request where the operator has named no header that says it. */
+/** The tenant of every request if the operator has named no tenant header. */
 export const DEFAULT_TENANT = "default";
 
 export function isTenant(name: string): boolean {

@@ -1,8 +1,8 @@
-/** A text is no JSON, or more than is accepted. */
+/** A text is no JSON, or exceeds a limit. */
 export class JsonError extends Error {
   override readonly name = "JsonError";
   readonly reason: string;
-  /** Index of the byte at which it was noticed. */
+  /** Index of the byte at which the parser noticed the fault. */
   readonly position: number;
 
   constructor(reason: string, position: number) {

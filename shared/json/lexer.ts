@@ -1,16 +1,16 @@
 /**
- * JSON's scalars, read from bytes that are known to be UTF-8. Reading from the bytes keeps a large
- * document in memory once. A value can be skipped, which checks it as strictly as reading does.
+ * Reads JSON's scalars from bytes of valid UTF-8. Reading from the bytes keeps only one copy of a
+ * large document in memory. Skipping a value checks the value as strictly as reading does.
  */
 import { JsonError } from "./error.js";
 
 /**
- * How many bytes are decoded to text at a time, since each decoding is a call out of JavaScript.
+ * How many bytes to decode to text at a time, because each decoding is a call out of JavaScript.
  */
 const windowBytes = 16 * 1024;
 
 /**
- * The literals by their first byte: those of JSON, and those that KServe clients write for numbers.
+ * The literals by their first byte: JSON's own, and the numbers that KServe clients write as words.
  */
 const literals: ReadonlyMap<number, readonly (readonly [string, null | boolean | number])[]> = new Map([
   [0x74, [["true", true]]],
@@ -26,25 +26,22 @@ const literals: ReadonlyMap<number, readonly (readonly [string, null | boolean |
   ],
 ]);
 
-/**
- * The bytes that may follow a backslash, `u` aside: those of `"`, `\`, `/`, `b`, `f`, `n`, `r` and
- * `t`.
- */
+/** The bytes that may follow a backslash, except `u`: `"`, `\`, `/`, `b`, `f`, `n`, `r` and `t`. */
 const plainEscapes: ReadonlySet<number> = new Set([0x22, 0x5c, 0x2f, 0x62, 0x66, 0x6e, 0x72, 0x74]);
 
 /** The powers of ten that a double holds exactly. */
 const exactPowers: readonly number[] = Array.from({ length: 23 }, (_, exponent) => Number(`1e${exponent}`));
 
 export class Lexer {
-  /** Index of the byte to be read next. */
+  /** Index of the next byte to read. */
   at: number;
-  /** Length in UTF-8 bytes of the string that was passed last. */
+  /** Length of the last string, in bytes of UTF-8. */
   skippedBytes = 0;
   readonly #bytes: Buffer;
-  /** Decoded bytes from `#windowAt` on, one character each. */
+  /** The text from `#windowAt` on, a character for each byte. */
   #window = "";
   #windowAt = 0;
-  /** Whether the string that was passed last is ASCII alone. */
+  /** Whether the last string is pure ASCII. */
   #ascii = true;
 
   constructor(bytes: Buffer, at = 0) {
@@ -56,7 +53,7 @@ export class Lexer {
     return this.at >= this.#bytes.length;
   }
 
-  /** The byte to be read next; undefined at the end, which fails every comparison. */
+  /** The next byte; undefined at the end, which fails every comparison. */
   peek(): number {
     return this.#code(this.at);
   }
@@ -66,7 +63,7 @@ export class Lexer {
     throw new JsonError(reason, at);
   }
 
-  /** Passes whitespace. */
+  /** Skips whitespace. */
   space(): void {
     const bytes = this.#bytes;
     for (;;) {
@@ -76,7 +73,7 @@ export class Lexer {
     }
   }
 
-  /** Moves to the next scalar of an array that has been checked, past commas and brackets. */
+  /** Moves to the next scalar of a valid array, past commas and brackets. */
   toElement(): void {
     const bytes = this.#bytes;
     let { at } = this;
@@ -100,7 +97,7 @@ export class Lexer {
     return this.fail("Invalid value");
   }
 
-  /** Reads a number: a bigint where a double would round an integer. */
+  /** Reads a number: a bigint if a double would round an integer. */
   number(): number | bigint {
     return this.#number(true);
   }
@@ -122,8 +119,8 @@ export class Lexer {
   }
 
   /**
-   * Writes a string in UTF-8 into `target`, which has room for it.
-   * @returns how many bytes were written
+   * Writes a string in UTF-8 into `target`, which must have room.
+   * @returns the number of bytes
    */
   copyString(target: Buffer, offset: number): number {
     const from = this.at + 1;
@@ -133,12 +130,12 @@ export class Lexer {
     return this.#bytes.copy(target, offset, from, this.at - 1);
   }
 
-  /** The byte at an index. Beyond the end it is undefined, which fails every comparison. */
+  /** The byte at an index; undefined beyond the end, which fails every comparison. */
   #code(at: number): number {
     return this.#bytes[at] as number;
   }
 
-  /** The text of a range that is ASCII. */
+  /** The text of an ASCII range. */
   #text(from: number, to: number): string {
     if (from < this.#windowAt || to > this.#windowAt + this.#window.length) {
       this.#windowAt = from;
@@ -152,15 +149,15 @@ export class Lexer {
   }
 
   /**
-   * Passes a string.
-   * @returns whether it holds no escapes
+   * Skips a string.
+   * @returns whether the string has no escapes
    */
   #toStringEnd(): boolean {
     const bytes = this.#bytes;
     const from = this.at + 1;
     let at = from;
     let bits = 0;
-    // An escape is always longer than what it stands for.
+    // An escape is always longer than the UTF-8 of its character.
     let saved = 0;
     for (;;) {
       const code = bytes[at] as number;
@@ -183,9 +180,9 @@ export class Lexer {
   }
 
   /**
-   * Passes an escape. Half a surrogate pair is refused: it has no UTF-8, and would silently become
+   * Skips an escape. Refuses half a surrogate pair: it has no UTF-8, and would silently become
    * U+FFFD in a BYTES tensor.
-   * @returns how many bytes of UTF-8 the escape stands for
+   * @returns the number of bytes in UTF-8
    */
   #escape(): number {
     const letter = this.#code(this.at + 1);
@@ -214,7 +211,7 @@ export class Lexer {
     return value;
   }
 
-  /** @param wanted false: the number is only checked, and what is returned means nothing */
+  /** @param wanted false: only checks the number, and the result means nothing */
   #number(wanted: boolean): number | bigint {
     const bytes = this.#bytes;
     const start = this.at;
@@ -278,8 +275,8 @@ export class Lexer {
   }
 
   /**
-   * BigInt's cost is not linear in its digits. A finite double has at most 309, so BigInt never
-   * sees more.
+   * BigInt's cost grows faster than the number of digits. A finite double has at most 309 digits,
+   * so BigInt never receives more.
    */
   #longInteger(start: number, end: number): number | bigint {
     const digits = this.#text(start, end);

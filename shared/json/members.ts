@@ -1,6 +1,6 @@
 /**
- * Reads the JSON of clients with types. Refusals keep Triton's words, since the tests of its
- * clients match on them. Each function but the `is` ones throws an `InferenceError`.
+ * Reads the JSON of clients with types. Refusals keep Triton's words, because the tests of Triton's
+ * clients match on them. Each function except the `is` functions throws an `InferenceError`.
  */
 import { InferenceError } from "#shared/errors.js";
 import { JsonError } from "./error.js";
@@ -45,8 +45,8 @@ export function asBoolean(value: JsonValue, name: string): boolean {
 }
 
 /**
- * Reads a size or dimension. None can be meant beyond 2^53, so a bigint is refused like a negative
- * or fractional number.
+ * Reads a size or dimension. No valid size exceeds 2^53, so a bigint is refused like a negative or
+ * fractional number.
  */
 export function asSize(value: JsonValue, name: string): number {
   if (!Number.isSafeInteger(value) || (value as number) < 0) throw unparsable(name, "unsigned-integer");
@@ -60,7 +60,7 @@ export function isUint64(value: JsonValue): value is number | bigint {
   return typeof value === "bigint" && value >= 0n && value <= maxUint64;
 }
 
-/** Returns a member that is an object; undefined where it is absent. */
+/** Returns a member that is an object; undefined if absent. */
 export function optionalObject(object: JsonObject, name: string): JsonObject | undefined {
   const value = object[name];
   if (value === undefined) return undefined;

@@ -1,11 +1,11 @@
 /**
- * Parses JSON as KServe clients write it. 64-bit integers arrive exactly, as bigint where a double
- * would round them; bare NaN and Infinity are numbers; and what `JSON.parse` lets through to cause
- * trouble later (deep nesting, duplicate names, invalid UTF-8, 1e999) is refused. `1.0` and `1` are
- * the same number. Objects have no prototype, so `__proto__` is plain data.
+ * Parses JSON as KServe clients write it. Keeps 64-bit integers exact, as bigint if a double would
+ * round them. Reads bare NaN and Infinity as numbers. Refuses faults that `JSON.parse` accepts
+ * (deep nesting, duplicate names, invalid UTF-8, 1e999). `1.0` and `1` are the same number. Objects
+ * have no prototype, so `__proto__` is plain data.
  *
- * What a document costs is bounded: values are counted, and the data of tensors, which may be
- * millions of values, is checked in place (tensor-data.ts).
+ * The cost of a document is bounded. The parser counts values, and checks the data of tensors in
+ * place (tensor-data.ts), because a tensor may have millions of values.
  */
 import { isUtf8 } from "node:buffer";
 import { JsonError } from "./error.js";
@@ -18,11 +18,10 @@ export interface JsonObject {
 }
 
 /**
- * Whether a member is a tensor's data, which is checked but not built.
- * @param name the member's
- * @param depth the nesting of the member's object; that of the root is 1
- * @param branch the member of the root that the object is in; `name` itself for a member of the
- * root
+ * Whether a member is a tensor's data, which the parser checks but does not build.
+ * @param name the member's name
+ * @param depth the nesting of the member's object; the root has depth 1
+ * @param branch the root's member that contains the object; `name` itself for a member of the root
  */
 export type IsTensorData = (name: string, depth: number, branch: string) => boolean;
 
@@ -30,12 +29,12 @@ const maxDepth = 100;
 const maxMembers = 10_000;
 /** The most values of a document: a prompt of 131 072 token ids fits. */
 const maxValues = 150_000;
-/** The most arrays and objects of a document: they take ten times the memory of other values. */
+/** The most arrays and objects of a document, which take ten times the memory of other values. */
 const maxContainers = 20_000;
 
 /**
- * @param isTensorData chooses the members that become `TensorData`; absent: none does
- * @throws JsonError for what is not accepted
+ * @param isTensorData chooses the members that become `TensorData`; absent: no member
+ * @throws JsonError for an invalid document or a document beyond a limit
  */
 export function parseJson(bytes: Buffer, isTensorData: IsTensorData = never): JsonValue {
   if (!isUtf8(bytes)) throw new JsonError("The document is not valid UTF-8", 0);
@@ -145,7 +144,7 @@ class Reader {
     }
   }
 
-  /** Checks a tensor's data. Nothing is built for it, and its nesting takes no stack. */
+  /** Checks a tensor's data. Builds nothing, and takes no stack for nested arrays. */
   #data(depth: number): TensorData {
     const lexer = this.#lexer;
     const start = lexer.at;
@@ -168,7 +167,7 @@ class Reader {
         kinds |= kind;
         count++;
       }
-      // A value has been passed, or an empty array has been begun.
+      // The loop has skipped a value, or has opened an empty array.
       for (; level > depth; level--) {
         lexer.space();
         if (lexer.peek() !== 0x5d) break;
@@ -182,8 +181,8 @@ class Reader {
   }
 
   /**
-   * Passes one element.
-   * @returns its kind
+   * Skips an element.
+   * @returns the element's kind
    */
   #element(depth: number): number {
     const lexer = this.#lexer;

@@ -1,22 +1,19 @@
 /**
- * Writes JSON as KServe clients read it, the inverse of parse.ts: bigints are written exactly, as
- * numbers, and non-finite numbers as bare NaN and Infinity. It keeps a stack of its own, so a deep
- * value does not make it throw, as it does `JSON.stringify` at some thousand levels.
+ * Writes JSON as KServe clients read it, the inverse of parse.ts: bigints as exact numbers, and
+ * non-finite numbers as bare NaN and Infinity. Uses a stack of its own, so a deep value does not
+ * throw, unlike with `JSON.stringify` at some thousand levels.
  */
 
-/** An array or object that is being written. */
+/** An unfinished array or object. */
 interface Open {
   readonly values: readonly unknown[];
   /** Undefined for an array. */
   readonly names: readonly string[] | undefined;
-  /** Index of the value to be written next. */
+  /** Index of the next value. */
   next: number;
 }
 
-/**
- * As with `JSON.stringify`, members that are undefined are left out, and items that are print as
- * null.
- */
+/** As with `JSON.stringify`, undefined members are absent, and undefined items print as null. */
 export function printJson(value: unknown): string {
   let text = "";
   const stack: Open[] = [];
@@ -55,8 +52,8 @@ function printScalar(item: unknown): string {
       return JSON.stringify(item);
     case "number":
     case "bigint":
-      // Number's own text for what is not finite is the token clients read; -0 is the one number
-      // whose text loses something.
+      // JavaScript writes non-finite numbers as the words that clients read. Only -0 would lose its
+      // sign.
       return Object.is(item, -0) ? "-0" : String(item);
     case "boolean":
       return item ? "true" : "false";

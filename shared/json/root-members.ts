@@ -1,7 +1,6 @@
 /**
- * Splits a document into the members of its root, without reading their values: each is given as
- * the bytes that it has, so that a reader that knows what it means can parse it as a document of
- * its own.
+ * Splits a document into the members of its root, without reading the values. Returns each value as
+ * bytes, so that a reader that knows the value's meaning can parse it as a document.
  */
 import { isUtf8 } from "node:buffer";
 import { JsonError } from "./error.js";
@@ -10,9 +9,9 @@ import { Lexer } from "./lexer.js";
 const maxMembers = 100;
 
 /**
- * The values are views of `bytes`, and only roughly checked: brackets that do not match are left to
- * those who parse them.
- * @throws JsonError where the root is no object, or its members cannot be told apart
+ * The values are views of `bytes`, with rough checks only: the reader's own parser finds brackets
+ * that do not match.
+ * @throws JsonError if the root is no object, or the function cannot separate the members
  */
 export function rootMembers(bytes: Buffer): Map<string, Buffer> {
   if (!isUtf8(bytes)) throw new JsonError("The document is not valid UTF-8", 0);
@@ -48,7 +47,7 @@ export function rootMembers(bytes: Buffer): Map<string, Buffer> {
   return members;
 }
 
-/** Passes a value: a scalar, or all up to the bracket that closes the first one. */
+/** Skips a value: a scalar, or everything up to the bracket that closes the first bracket. */
 function skipValue(lexer: Lexer): void {
   let depth = 0;
   do {

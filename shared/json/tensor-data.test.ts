@@ -4,7 +4,7 @@ import { JsonError } from "./error.js";
 import { parseJson, type JsonObject } from "./parse.js";
 import { TensorData } from "./tensor-data.js";
 
-/** What `data` is, in a document that has another member before it. */
+/** Parses `text` as `data`, in a document with members before and after. */
 function dataOf(text: string): TensorData {
   const isData = (name: string, depth: number): boolean => depth === 1 && name === "data";
   const { data } = parseJson(Buffer.from(`{"ü":[1],"data": ${text} , "after":{"data":[1]}}`), isData) as JsonObject;

@@ -1,8 +1,7 @@
 /**
  * A tensor's data in a JSON document: checked and counted, but not built. An array of JavaScript
- * values would take up to a hundred times the bytes of its text, and neither datatype nor shape
- * needs to come before the data. Once both are known, the elements are read straight to their
- * places in the tensor.
+ * values would take up to a hundred times the bytes of its text. The datatype and the shape may
+ * come after the data. Once both are known, the elements go straight to their places in the tensor.
  */
 import { Lexer } from "./lexer.js";
 
@@ -10,11 +9,11 @@ import { Lexer } from "./lexer.js";
 export const elementKinds = { number: 1, boolean: 2, string: 4, other: 8 } as const;
 
 interface Scanned {
-  /** Whether it is an array; else it is a value by itself. */
+  /** Whether the data is an array; otherwise a single value. */
   readonly isArray: boolean;
   /** Whether the array holds arrays. */
   readonly isNested: boolean;
-  /** How many elements that are no arrays there are, at any depth. */
+  /** The number of elements at any depth, without the arrays. */
   readonly count: number;
   /** The kinds of all elements: a set of `elementKinds`. */
   readonly kinds: number;
@@ -50,15 +49,15 @@ export class TensorData implements Scanned {
     return (this.kinds & ~elementKinds[kind]) === 0;
   }
 
-  /** A reader of the elements, from the first on, in row-major order. */
+  /** A reader of the elements, in row-major order. */
   elements(): Elements {
     return new Elements(this.#bytes, this.#start);
   }
 
   /**
-   * Writes the elements as a BYTES tensor has them: each string's UTF-8 after its u32 LE length.
-   * The data must hold only strings.
-   * @param target has room for them: `stringBytes` and 4 bytes for each
+   * Writes the elements of a BYTES tensor: each string's UTF-8 after its u32 LE length. The data
+   * must hold only strings.
+   * @param target has `stringBytes` bytes, and 4 more for each string
    */
   writeStrings(target: Buffer): void {
     const lexer = new Lexer(this.#bytes, this.#start);
@@ -73,8 +72,7 @@ export class TensorData implements Scanned {
 }
 
 /**
- * Reads elements one after the other. Each call reads the next, which must be there and of that
- * kind.
+ * Reads elements in order. Each call reads the next element, which must exist and have that kind.
  */
 export class Elements {
   readonly #lexer: Lexer;

@@ -1,8 +1,8 @@
 /**
  * A model's configuration, with the field names of Triton's ModelConfig (model_config.proto), so
- * that the `/config` endpoint prints it as it is. Every field is present with its proto3 default;
- * only messages and members of a oneof that were not given are absent. int64 fields (dims,
- * versions) are numbers: the parser refuses what a number cannot hold exactly.
+ * that the `/config` endpoint prints the object unchanged. Every field is present with its proto3
+ * default; only omitted messages and members of a oneof are absent. int64 fields (dims, versions)
+ * are numbers: the parser refuses values that a number cannot hold exactly.
  */
 import type { Datatype } from "./datatype.js";
 
@@ -28,7 +28,7 @@ export type DataType = (typeof dataTypes)[number];
 
 /**
  * A bigint only above 2^53 - 1. Configurations write "never expire" as 18446744073709551615, which
- * must not be rounded.
+ * a number would round.
  */
 export type Uint64 = number | bigint;
 
@@ -79,7 +79,7 @@ export interface BatchOutput {
   readonly source_input: readonly string[];
 }
 
-/** At most one member is present; none means all versions. */
+/** At most one member is present; no member means all versions. */
 export interface VersionPolicy {
   readonly latest?: { readonly num_versions: number };
   readonly all?: object;
@@ -158,7 +158,7 @@ export interface ControlInput {
 export interface InitialState {
   readonly data_type: DataType;
   readonly dims: readonly number[];
-  /** If it is present, the state is zeros, whatever its value. */
+  /** If present, with either value, the state is zeros. */
   readonly zero_data?: boolean;
   readonly data_file?: string;
   readonly name: string;
@@ -251,7 +251,7 @@ export interface ModelConfig {
   readonly batch_input: readonly BatchInput[];
   readonly batch_output: readonly BatchOutput[];
   readonly optimization?: OptimizationPolicy;
-  /** At most one of this and the next two is present. */
+  /** At most one of this member and the next two is present. */
   readonly dynamic_batching?: DynamicBatching;
   readonly sequence_batching?: SequenceBatching;
   readonly ensemble_scheduling?: EnsembleScheduling;

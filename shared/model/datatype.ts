@@ -1,4 +1,4 @@
-/** The tensor datatypes of the KServe v2 protocol, and the bytes of one element. */
+/** The tensor datatypes of the KServe v2 protocol, and the bytes of an element. */
 export const datatypeBytes = {
   BOOL: 1,
   UINT8: 1,
@@ -13,7 +13,7 @@ export const datatypeBytes = {
   FP32: 4,
   FP64: 8,
   BF16: 2,
-  /** Its elements vary: each is a u32 LE length and that many bytes. */
+  /** Elements vary in length: each is a u32 LE length and that many bytes. */
   BYTES: 0,
 } as const;
 
@@ -23,9 +23,7 @@ export function isDatatype(name: string): name is Datatype {
   return Object.hasOwn(datatypeBytes, name);
 }
 
-/**
- * How many elements a shape has; 1 for rank 0. Callers have checked that they are fewer than 2^53.
- */
+/** The number of elements of a shape; 1 for rank 0. Callers have checked that it is below 2^53. */
 export function elementCount(shape: readonly number[]): number {
   return shape.reduce((product, dim) => product * dim, 1);
 }

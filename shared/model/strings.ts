@@ -1,12 +1,11 @@
 /**
- * What a string must be like so that it reaches an ONNX model unchanged. ONNX Runtime for Node
- * takes JavaScript strings and hands them to the model as C strings: bytes that are not UTF-8 would
- * become U+FFFD, and everything after a NUL would be dropped. Such strings are refused, never
- * changed.
+ * Checks that a string reaches an ONNX model unchanged. ONNX Runtime for Node takes JavaScript
+ * strings and hands C strings to the model. Bytes that are not UTF-8 would become U+FFFD, and
+ * everything after a NUL would be lost. Baton refuses such strings, and never changes them.
  */
 import { isUtf8 } from "node:buffer";
 
-/** @returns what is wrong with the string, as the end of a sentence; undefined if nothing is */
+/** @returns the fault, as the end of a sentence; undefined for a valid string */
 export function stringFault(bytes: Uint8Array): string | undefined {
   if (bytes.includes(0)) return "holds a NUL byte, and ONNX Runtime for Node would drop all that follows it";
   if (!isUtf8(bytes)) return "is not UTF-8, and ONNX Runtime for Node takes no other bytes";
@@ -15,13 +14,13 @@ export function stringFault(bytes: Uint8Array): string | undefined {
 
 export interface ElementFault {
   readonly index: number;
-  /** What `stringFault` says of the element. */
+  /** The fault from `stringFault`. */
   readonly fault: string;
 }
 
 /**
- * The first fault among the elements of a BYTES tensor whose length prefixes have been checked.
- * There may be tens of millions of elements, so nothing is built for most of them.
+ * The first fault among the elements of a BYTES tensor with valid length prefixes. A tensor may
+ * have tens of millions of elements, so the function builds nothing for most of them.
  */
 export function elementFault(data: Buffer): ElementFault | undefined {
   for (let at = 0, index = 0; at < data.length; index++) {
@@ -35,8 +34,8 @@ export function elementFault(data: Buffer): ElementFault | undefined {
 }
 
 /**
- * Whether an element is ASCII without NUL. Most are, and so short that a view of one costs more
- * than this.
+ * Whether an element is ASCII without NUL. Most elements are, and a view of such a short element
+ * would cost more than this check.
  */
 function isPlain(data: Buffer, start: number, end: number): boolean {
   for (let at = start; at < end; at++) {
@@ -46,7 +45,7 @@ function isPlain(data: Buffer, start: number, end: number): boolean {
   return true;
 }
 
-/** The strings of a BYTES tensor in which `elementFault` finds none. */
+/** The strings of a BYTES tensor in which `elementFault` finds no fault. */
 export function stringElements(data: Buffer): string[] {
   const elements: string[] = [];
   for (let at = 0; at < data.length;) {

@@ -1,6 +1,6 @@
 /**
- * Whether a tensor's bytes are those that its datatype and shape want. Tensors are put side by side
- * in one batch, so a tensor of another length would move the rows of all tensors after it.
+ * Whether a tensor's bytes fit the tensor's datatype and shape. A batch places tensors side by
+ * side, so a tensor of another length would move the rows of all tensors after it.
  */
 import { datatypeBytes, elementCount, type Datatype } from "./datatype.js";
 
@@ -18,10 +18,10 @@ export function hasItsBytes({ datatype, shape, data }: Shaped): boolean {
 }
 
 /**
- * Finds the end of some strings of a BYTES tensor, each of which follows its length, a
+ * Finds the end of a number of strings in a BYTES tensor. Each string follows its length, a
  * little-endian u32.
  *
- * @param from where the first string begins
+ * @param from offset of the first string
  * @returns undefined if the data end before the last string does
  */
 export function stringsEnd(data: Uint8Array, from: number, count: number): number | undefined {

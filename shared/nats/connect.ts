@@ -1,6 +1,6 @@
 /**
- * The connection to NATS; no other file imports its client. NATS is the fast path: while it is
- * down, publishing does nothing and readers look into Redis.
+ * The connection to NATS; no other file imports the NATS client. NATS is the fast path: during an
+ * outage, publishing does nothing and readers read Redis.
  */
 import { readFileSync } from "node:fs";
 import {
@@ -25,36 +25,36 @@ export { headers, StorageType, DiscardPolicy, type Msg, type NatsConnection, typ
 
 export interface Bus {
   /**
-   * Never throws. Without a connection the message is dropped: what it says is in Redis already.
-   * @param id in a header, by which JetStream knows a message again that it has
+   * Never throws. Without a connection the message is dropped, because Redis has its content.
+   * @param id in a header, by which JetStream recognises a duplicate
    */
   publish(subject: string, message: Buffer, id?: string): void;
   /**
-   * Publishes what a JetStream stream is to keep.
-   * @throws Error where the stream has not said in time that it does
+   * Publishes a message, and waits until a JetStream stream has stored the message.
+   * @throws Error if the stream does not confirm the message in time
    */
   store(stream: string, subject: string, message: Buffer, id: string): Promise<void>;
   /**
-   * What JetStream is managed with.
+   * The API for managing JetStream.
    * @throws Error without a connection
    */
   jetStream(): Promise<JetStreamManager>;
   /**
-   * Resolves when the server surely has the subscription, or is too slow to say so. Messages are
-   * handled as they are parsed, so there is no queue that could grow.
+   * Resolves after the server has confirmed the subscription, or after a short wait. The client
+   * calls `handle` as it parses a message, so no queue can grow.
    * @returns a function that ends the subscription
    */
   subscribe(subject: string, handle: (message: Buffer) => void): Promise<() => void>;
-  /** False while messages are surely lost: readers then look into Redis by themselves. */
+  /** False while messages are surely lost: readers then read Redis by themselves. */
   isUp(): boolean;
   /**
-   * How many connections there were so far. Where it has grown, messages may have been lost in
+   * The number of connections so far. If the number has grown, messages may have been lost in
    * between.
    */
   connections(): number;
   /** The largest message that the server takes. */
   maxBytes(): number;
-  /** Whether JetStream is to keep the records of streams. */
+  /** Whether JetStream keeps the records of streams. */
   readonly captures: boolean;
   close(): Promise<void>;
 }
@@ -62,19 +62,19 @@ export interface Bus {
 export { AckPolicy, DeliverPolicy } from "nats";
 export type { ConsumerInfo, JetStreamManager, StoredMsg } from "nats";
 
-/** The header by which JetStream knows a message again, and readers find its index. */
+/** The header by which JetStream recognises a duplicate, and from which readers take the index. */
 export const ID_HEADER = "Nats-Msg-Id";
 
-/** How long JetStream may take to answer. */
+/** How long to wait for an answer of JetStream. */
 const JETSTREAM_MS = 2_000;
 
-/** The longest wait for a connected server to confirm that it has read what was sent. */
+/** The longest wait until a connected server confirms that it has read all messages. */
 const FLUSH_MS = 500;
 
 /**
- * Waits until the server has read what was sent.
- * @returns false when the connection is cut meanwhile; it reconnects by itself, and its status says
- * when
+ * Waits until the server has read all messages.
+ * @returns false if the connection breaks meanwhile; the client reconnects by itself, and reports a
+ *   status when it has
  */
 async function flushed(connection: NatsConnection): Promise<boolean> {
   try {
@@ -114,35 +114,36 @@ interface Interest {
 export interface BusSettings {
   readonly url: string;
   readonly name: string;
-  /** Path of a file with credentials; undefined where the server asks for none. */
+  /** Path of a file with credentials; undefined if the server requires none. */
   readonly creds?: string | undefined;
-  /** Whether JetStream is to keep the records of streams; not, unless it is said. */
+  /** Whether JetStream keeps the records of streams; false by default. */
   readonly captures?: boolean;
   readonly log: Logger;
 }
 
 /**
- * Whether JetStream has said that it has no such thing, as opposed to not answering.
- * @param error what a call of the manager has thrown
+ * Whether JetStream has answered that the object does not exist; false if JetStream has not
+ * answered.
+ * @param error from a call of the manager
  */
 export function isNotFound(error: unknown): boolean {
   return error instanceof NatsError && error.api_error?.code === 404;
 }
 
-/** Whether JetStream has answered, and said no. */
+/** Whether JetStream has answered with an error. */
 export function isAnswer(error: unknown): boolean {
   return error instanceof NatsError && error.api_error !== undefined;
 }
 
-/** Whether JetStream has said that it will not do that, now or later: a bug of ours. */
+/** Whether JetStream refuses the request for good: a bug in Baton. */
 export function isRefused(error: unknown): boolean {
   return error instanceof NatsError && error.api_error?.code === 400;
 }
 
 /**
- * Authenticates by the file as it is at each connection, so that it can be replaced while the
+ * Reads the credentials file at each connect, so that an operator can replace the file while the
  * process runs.
- * @throws Error where it cannot be read now
+ * @throws Error if the file is unreadable now
  */
 function authenticatorOf(path: string): Authenticator {
   let creds = credsAuthenticator(readFileSync(path));
@@ -150,7 +151,7 @@ function authenticatorOf(path: string): Authenticator {
     try {
       creds = credsAuthenticator(readFileSync(path));
     } catch {
-      // It is being replaced, or is gone: what it held last may still do.
+      // The file is being replaced, or is gone. The previous credentials may still be valid.
     }
     return creds(nonce);
   };
@@ -161,11 +162,11 @@ function authentication(creds: string | undefined) {
 }
 
 /**
- * Has an attempt to connect closed that is given up while nothing came. The client (2.29, its last
- * release) forgets such an attempt, and so its socket opens when the server or the line is back.
- * When that closes once more, the client takes it for its connection, makes a new one beside the
- * good one, and stops to answer pings on that: from then on the server ends a connection of every
- * process each half a minute.
+ * Closes the socket of an abandoned attempt to connect. The client (2.29, the last release) forgets
+ * such an attempt, so the socket opens when the server or the link is back. When that socket closes
+ * again, the client takes it for its live connection. The client then opens another connection
+ * beside the good connection, and no longer answers pings on the good connection. From then on the
+ * server ends a connection of every process each half minute.
  */
 function closeWhatIsGivenUp(transport: Pick<NodeTransport, "dial" | "close">): void {
   const { dial, close } = transport;
@@ -178,7 +179,7 @@ function closeWhatIsGivenUp(transport: Pick<NodeTransport, "dial" | "close">): v
   transport.close = function (this: NodeTransport, error) {
     if (!this.connected) {
       givenUp.add(this);
-      // Undefined until it is dialled, whatever its type says.
+      // Undefined before dialling, despite the type.
       (this.socket as NodeTransport["socket"] | undefined)?.destroy();
     }
     return close.call(this, error);
@@ -187,7 +188,9 @@ function closeWhatIsGivenUp(transport: Pick<NodeTransport, "dial" | "close">): v
 
 closeWhatIsGivenUp(NodeTransport.prototype);
 
-/** Returns at once, connected or not: neither gateway nor worker may wait for NATS to start. */
+/**
+ * Returns at once, connected or not, because neither gateway nor worker may wait for NATS to start.
+ */
 export function connectBus({ url, name, creds, captures = false, log }: BusSettings): Bus {
   let connection: NatsConnection | undefined;
   let up = false;
@@ -217,7 +220,7 @@ export function connectBus({ url, name, creds, captures = false, log }: BusSetti
       } else if (status.type === Events.Reconnect) {
         log.info("nats connection restored");
         connections++;
-        // Until the server has read the subscriptions, what is sent to them is lost.
+        // Messages are lost until the server has read the subscriptions.
         up = await flushed(nc);
       }
     }
@@ -230,7 +233,7 @@ export function connectBus({ url, name, creds, captures = false, log }: BusSetti
     reconnectTimeWait: 100,
     reconnectJitter: 50,
     waitOnFirstConnect: true,
-    // A link that stalls without a word is given up after 6 s.
+    // The client gives up a silent link after 6 s.
     pingInterval: 2_000,
     maxPingOut: 2,
     timeout: 2_000,
@@ -297,9 +300,9 @@ export function connectBus({ url, name, creds, captures = false, log }: BusSetti
 }
 
 /**
- * Opens a connection of its own for what is large: on the one of the bus, answers would wait behind
- * it.
- * @throws Error where no server answers now; once it is open, it reconnects by itself
+ * Opens a separate connection for large data. On the bus's connection, answers would wait behind
+ * the data.
+ * @throws Error if no server answers now; an open connection reconnects by itself
  */
 export function connectForBulk({
   url,

@@ -1,9 +1,8 @@
 /**
- * Objects in JetStream's object store, laid out as every client of NATS reads them (ADR-20 of
- * NATS): an object is the messages on one subject, and a message on another that describes them.
- * The object store of NATS's own client does not wait for the other side when it reads and writes,
- * and it cannot begin in the middle. So here messages are written one after the other, and each is
- * fetched when it is needed.
+ * Objects in JetStream's object store, in the layout that every NATS client reads (ADR-20 of NATS):
+ * an object is the messages on a subject, and a message on another subject describes them. The
+ * object store of the NATS client has no flow control, and cannot begin to read in the middle. So
+ * this store writes a message at a time, and fetches each message on demand.
  */
 import { createHash, randomBytes, type Hash } from "node:crypto";
 import { MissingObject, StoreFull, StoreUnavailable, type ObjectStore } from "../object-store.js";
@@ -24,27 +23,30 @@ export interface NatsStoreSettings {
   readonly creds?: string | undefined;
   /** Of the connection. */
   readonly name: string;
-  /** `[A-Za-z0-9_-]+`. It is made where there is none. */
+  /** `[A-Za-z0-9_-]+`. The store makes the bucket if it does not exist. */
   readonly bucket: string;
   /** How many servers of a NATS cluster keep each object. */
   readonly replicas: number;
 }
 
-/** Bytes of a message: what the clients of NATS take, too. */
+/** Bytes of a message, as in the NATS clients. */
 const CHUNK_BYTES = 131_072;
-/** Says where in the object a chunk begins, so that reading can begin anywhere. */
+/** The offset of a chunk in the object, so that a read can begin anywhere. */
 const OFFSET = "Baton-Offset";
-/** How long one request to JetStream may take, in ms. */
+/** How long to wait for a request to JetStream, in ms. */
 const REQUEST_MS = 2_000;
-/** How long a message is tried again while NATS is away, in ms. */
+/** How long to retry a message while NATS is away, in ms. */
 const BUDGET_MS = 4_000;
 const PAUSE_MS = 100;
-/** Of JetStream's error codes, those that say that there is no room. */
+/** The error codes with which JetStream reports that it has no room. */
 const NO_ROOM: ReadonlySet<number> = new Set([10_023, 10_047, 10_077, 10_028]);
-/** That the subject has another last message than a writer wrote: there are two writers. */
+/**
+ * JetStream's error code if another process has written the subject's last message: there are two
+ * writers.
+ */
 const WRONG_LAST = 10_071;
 
-/** What the message that describes an object says; other members are the clients' own. */
+/** The message that describes an object. Only the NATS clients read the other members. */
 interface Description {
   readonly size: number;
   readonly chunks: number;
@@ -56,7 +58,7 @@ export class NatsObjectStore implements ObjectStore {
   readonly #settings: NatsStoreSettings;
   readonly #stream: string;
   #opening: Promise<NatsConnection> | undefined;
-  /** Whether the stream was there when JetStream was asked last. */
+  /** Whether the stream existed at the last check. */
   #isMade = false;
 
   constructor(settings: NatsStoreSettings) {
@@ -107,7 +109,7 @@ export class NatsObjectStore implements ObjectStore {
         yield piece;
         return;
       }
-      // It is fetched while the reader is busy with the one before.
+      // Fetches the next chunk while the reader handles the previous chunk.
       const fetching = fetch(seq + 1);
       fetching.catch(() => undefined);
       yield piece;
@@ -131,7 +133,8 @@ export class NatsObjectStore implements ObjectStore {
   }
 
   /**
-   * After a failure the next call looks whether the stream is there: somebody may have removed it.
+   * After a failure the next call checks that the stream exists, because another client may have
+   * removed it.
    */
   async #unlessGone<T>(work: Promise<T>): Promise<T> {
     try {
@@ -156,11 +159,11 @@ export class NatsObjectStore implements ObjectStore {
     return JSON.parse(Buffer.from(found.data).toString()) as Description;
   }
 
-  /** The first chunk with this sequence number or a higher one. */
+  /** The first chunk with this sequence number or a higher number. */
   async #fetch(nc: NatsConnection, subject: string, seq: number): Promise<Chunk> {
     const found = await retrying(async () => {
       const message = await this.#ask(nc, { seq, next_by_subj: subject });
-      // A server that is behind the others may not have it yet.
+      // A server that lags behind the others may not have the message yet.
       if (message === undefined) throw new StoreUnavailable("bytes of an object are missing");
       return message;
     });
@@ -169,7 +172,7 @@ export class NatsObjectStore implements ObjectStore {
     return { seq: headerOf(found, "Nats-Sequence"), bytes, offset: headerOf(found, OFFSET) };
   }
 
-  /** @returns undefined where there is no such message */
+  /** @returns undefined if there is no such message */
   async #ask(
     nc: NatsConnection,
     query: { readonly last_by_subj: string } | { readonly seq: number; readonly next_by_subj: string },
@@ -226,12 +229,15 @@ interface Chunk {
   readonly bytes: Buffer;
 }
 
-/** The chunks of one object: each is acknowledged before the next one is sent. */
+/**
+ * Writes the chunks of an object. JetStream acknowledges each chunk before the writer sends the
+ * next.
+ */
 class Writer {
   readonly #nc: NatsConnection;
   readonly #stream: string;
   readonly #subject: string;
-  /** Two writers of one object have two. */
+  /** Distinguishes two writers of the same object. */
   readonly #attempt = randomBytes(12).toString("base64url");
   readonly #hash: Hash = createHash("sha256");
   #chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES);
@@ -269,7 +275,7 @@ class Writer {
     };
   }
 
-  /** One chunk is under way while the next one is filled. */
+  /** Sends a chunk while the caller fills the next. */
   async #send(): Promise<void> {
     const bytes = this.#chunk.subarray(0, this.#filled);
     this.#chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES);
@@ -277,7 +283,7 @@ class Writer {
     this.#hash.update(bytes);
     await this.#sending;
     this.#sending = this.#publish(bytes, this.#size);
-    // It is thrown where it is waited for.
+    // The next `await` of this promise throws the error.
     this.#sending.catch(() => undefined);
     this.#size += bytes.length;
     this.#chunks++;
@@ -287,9 +293,9 @@ class Writer {
     const options = {
       headers: headers(),
       timeout: REQUEST_MS,
-      // A copy of a message whose acknowledgement was lost is known by its id.
+      // If an acknowledgement was lost, JetStream recognises the copy of the message by this id.
       msgID: `${this.#attempt}-${offset}`,
-      // Where somebody else writes, too, one of the two fails.
+      // If two processes write the object, the write of one fails.
       expect: { streamName: this.#stream, lastSubjectSequence: this.#last },
     };
     options.headers.set(OFFSET, String(offset));
@@ -300,8 +306,8 @@ class Writer {
 }
 
 /**
- * Finds the chunk with a byte. Chunks of one writer mostly follow one another, so the first guess
- * is mostly right; where others wrote meanwhile, it is found by halves.
+ * Finds the chunk with a byte. The chunks of a writer mostly follow each other, so the first guess
+ * is mostly right. If other writers were active meanwhile, a binary search finds the chunk.
  */
 async function seek(
   fetch: (seq: number) => Promise<Chunk>,
@@ -322,7 +328,7 @@ async function seek(
 }
 
 /**
- * Calls again while NATS is away.
+ * Repeats a call while NATS is away.
  * @throws StoreUnavailable, StoreFull
  */
 async function retrying<T>(call: () => Promise<T>): Promise<T> {
@@ -350,12 +356,15 @@ function headerOf(message: Msg, name: string): number {
   return Number(message.headers?.get(name) ?? Number.NaN);
 }
 
-/** The clients choose one at random; this one lets a writer that died be cleaned up after. */
+/**
+ * The NATS clients choose a random id. This id follows from the name, so that Baton can remove the
+ * chunks of a writer that died.
+ */
 function nuidOf(name: string): string {
   return Buffer.from(name).toString("base64url");
 }
 
-/** The clients pad base64, which Node does not. */
+/** The NATS clients pad base64url, and Node does not. */
 function padded(text: string): string {
   return text.padEnd(Math.ceil(text.length / 4) * 4, "=");
 }

@@ -1,16 +1,16 @@
 /**
- * Where requests lie. All keys of a request are in one bucket, which is one Redis Cluster slot,
- * whatever its model and version. Within its bucket a request is known by its tenant and its id, so
- * two tenants never meet, whatever ids they use. A lane is one queue of a bucket: that of the
- * requests that one version of one model is to run.
+ * The addresses of requests. All keys of a request lie in one bucket, which is one Redis Cluster
+ * slot, for any model and version. Within a bucket a request has a tenant and an id, so two tenants
+ * never meet, even under the same id. A lane is one queue of a bucket, for the requests to one
+ * version of one model.
  */
 import { crc32 } from "node:zlib";
 import type { ServedModel } from "../contract/announcement.js";
 import { MOST_BUCKETS } from "../buckets.js";
 
 /**
- * What a sequence stays with from its START to its end: one version of its model, as one set of
- * files. Two workers that serve other files under the same version have other digests.
+ * The version that a sequence keeps from START to END: one version of a model, as one set of files.
+ * Two workers that serve different files under the same version have different digests.
  */
 export interface Pin {
   readonly version: string;
@@ -18,7 +18,7 @@ export interface Pin {
   readonly digest: string;
 }
 
-/** One queue: the requests of one bucket that one version of a model is to run. */
+/** One queue: the requests of one bucket to one version of a model. */
 export interface Lane extends Pin {
   /** From 0; below the number of buckets of the deployment. */
   readonly bucket: number;
@@ -27,29 +27,29 @@ export interface Lane extends Pin {
 
 /** A request within its bucket. */
 export interface RequestInBucket {
-  /** Whose request it is: `[A-Za-z0-9_-]+`. */
+  /** The tenant of the request: `[A-Za-z0-9_-]+`. */
   readonly tenant: string;
-  /** The id as it stands in keys and entries: `[A-Za-z0-9_-]+`. */
+  /** The id in keys and entries: `[A-Za-z0-9_-]+`. */
   readonly request: string;
 }
 
 /**
- * What names a request for ever. No version is part of it: a retry finds its first try after a
- * roll-out, too.
+ * The permanent name of a request. The name has no version, so a retry finds the first try even
+ * after a roll-out.
  */
 export interface RequestAddress extends RequestInBucket {
   readonly bucket: number;
   readonly model: string;
 }
 
-/** So much of a digest tells any two sets of files apart, and keeps keys short. */
+/** Characters of a digest that tell any two sets of files apart, and keep keys short. */
 const DIGEST_LENGTH = 12;
 
 export function pinOf({ version, digest }: Pick<ServedModel, "version" | "digest">): Pin {
   return { version, digest: digest.slice(0, DIGEST_LENGTH) };
 }
 
-/** The pin as it stands in keys and in the records of sequences: `version:digest`. */
+/** The pin in keys and in the records of sequences: `version:digest`. */
 export function pinText({ version, digest }: Pin): string {
   return `${version}:${digest}`;
 }
@@ -61,15 +61,15 @@ export function parsePin(text: string): Pin {
 }
 
 /**
- * The bucket of a request: that of its sequence, or for a request without one, of its id. Every
- * gateway of a deployment chooses alike, since `buckets` is part of what they have agreed on.
+ * The bucket of a request: the bucket of its sequence, or of its id if there is no sequence. All
+ * gateways of a deployment choose alike, because `buckets` is part of their deployment record.
  * @param what the name of the sequence, or the id of the request
  */
 export function bucketOf(model: string, tenant: string, what: string, buckets: number): number {
   return crc32(`${model}:${tenant}:${what}`) % buckets;
 }
 
-/** The name of a request within its bucket, as it stands in keys, entries and replies. */
+/** The name of a request within its bucket, in keys, entries and replies. */
 export function requestName({ tenant, request }: RequestInBucket): string {
   return `${tenant}:${request}`;
 }
@@ -81,8 +81,8 @@ export function parseRequestName(name: string): RequestInBucket {
 }
 
 /**
- * The name of a sequence among those of its model: `tenant:id`. It is injective, since neither a
- * tenant nor an encoded id holds a colon.
+ * The name of a sequence among the sequences of a model: `tenant:id`. Two sequences never share a
+ * name, because neither a tenant nor an encoded id holds a colon.
  * @param encodedId from `encodeCorrelationId`
  */
 export function sequenceName(tenant: string, encodedId: string): string {
@@ -94,20 +94,20 @@ export function encodedIdOf(sequence: string): string {
   return sequence.slice(sequence.indexOf(":") + 1);
 }
 
-/** One string per address, for maps. It never leaves the process. */
+/** One string per address, for maps. The string never leaves the process. */
 export function addressText(address: RequestAddress): string {
   return `${address.bucket}:${requestName(address)}`;
 }
 
-/** One string per lane, for maps. It never leaves the process. */
+/** One string per lane, for maps. The string never leaves the process. */
 export function laneText({ bucket, model, version, digest }: Lane): string {
   return `${bucket}:${model}:${version}:${digest}`;
 }
 
 /**
- * A request's public id, `<request>.<bucket>.<model>`: it says where the request lies, so any
- * gateway finds it without an index. The tenant is not in it: a gateway adds that of its caller, so
- * nobody can name another tenant's request. The random part keeps the id from being guessed.
+ * A request's public id, `<request>.<bucket>.<model>`. The id has the bucket, so each gateway finds
+ * the request without an index. There is no tenant in the id: a gateway adds the caller's tenant,
+ * so no client can name another tenant's request. The random part keeps clients from guessing ids.
  */
 export function encodeRequestId({ bucket, model, request }: Omit<RequestAddress, "tenant">): string {
   return `${request}.${bucket}.${model}`;

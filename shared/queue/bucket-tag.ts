@@ -1,19 +1,19 @@
 /**
- * The hash tag of each bucket. Redis Cluster puts a key into the slot of its tag, so the tags are
- * chosen such that their slots lie evenly over all slots, and the buckets evenly over the nodes.
+ * The hash tag of each bucket. Redis Cluster puts a key into the slot of its tag. These tags spread
+ * their slots evenly over all slots, so the buckets spread evenly over the nodes.
  */
 import { MOST_BUCKETS } from "../buckets.js";
 import { slotOf, slotsOfTags } from "../redis/slots.js";
 
 const SLOTS = 16_384;
-/** Each bucket has this many slots to itself, in one of which its tag lies. */
+/** Each bucket has this many slots to itself; its tag lies in one of these slots. */
 const SLOTS_PER_BUCKET = SLOTS / MOST_BUCKETS;
 
 const tags: (string | undefined)[] = [];
 
 /**
- * The tag of a bucket in its braces. It depends on nothing but the bucket's number: whatever the
- * number of buckets, the first ones of them lie evenly, and for a power of two exactly so.
+ * The tag of a bucket in its braces. Only the bucket's number decides the tag. For any number of
+ * buckets the tags spread evenly, and for a power of two exactly so.
  */
 export function bucketTag(bucket: number): string {
   return (tags[bucket] ??= findTag(bucket));
@@ -23,7 +23,7 @@ function findTag(bucket: number): string {
   const first = positionOf(bucket) * SLOTS_PER_BUCKET;
   const fits = (slot: number) => slot >= first && slot < first + SLOTS_PER_BUCKET;
   if (fits(slotOf(`{${bucket}}`))) return `{${bucket}}`;
-  // A thousand are tried on average.
+  // The loop tries a thousand tags on average.
   const slotOfTag = slotsOfTags(`${bucket}.`);
   for (let i = 1; ; i++) if (fits(slotOfTag(String(i)))) return `{${bucket}.${i}}`;
 }

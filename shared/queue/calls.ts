@@ -1,14 +1,15 @@
 /**
- * Which requests one script call may take: in a Redis Cluster those of one bucket, since a call
- * touches one slot; otherwise all of them, since most of what a call costs is the call itself.
+ * The requests that one script call may take. In a Redis Cluster a call takes the requests of one
+ * bucket, because a call touches one slot. Otherwise a call takes all, because most of the cost is
+ * the call itself.
  */
 import type { RedisClient } from "../redis/connect.js";
 
 /**
- * Splits items into groups that one call may take, runs a call for each, side by side, and puts the
- * answers into the order of the items.
+ * Splits items into groups that one call may take, runs a call for each group, side by side, and
+ * returns the answers in the order of the items.
  * @param bucketOf the bucket of an item
- * @param call answers each of its items, in order
+ * @param call answers each item, in order
  */
 export async function inCalls<Item, Answer>(
   redis: RedisClient,

@@ -1,22 +1,24 @@
 #!lua flags=allow-oom
--- cancel.lua: end a request from outside of a worker: it was cancelled, it expired, or its entry
--- was destroyed. Like give-outcome.lua, but a stream also gets its final record. A worker that
--- holds the request learns of it at its next append or at its commit. One that is parked is taken
--- out of what is parked.
---   KEYS[1] record (outcome.lua)   KEYS[2] log   KEYS[3] what is counted (load.lua)
+-- cancel.lua: end a request from outside of a worker, after a cancellation, an expiry, or the loss
+-- of the entry. Like give-outcome.lua, but a stream also gets its final record. A worker that holds
+-- the request learns of the end at the next append or at the commit. The script also takes a parked
+-- request out of the lane's queue.
+--   KEYS[1] record (outcome.lua)   KEYS[2] log   KEYS[3] key of the counts (load.lua)
 --   ARGV[1] outcome kind   ARGV[2] outcome body
---   ARGV[3] least TTL ms of outcome and log; admission may have asked for a longer one
+--   ARGV[3] least TTL ms of outcome and log; admission may have asked for a longer TTL
 --   ARGV[4] the rest of the final record: JSON members, without braces; '' if the request is no
 --           stream
 --   ARGV[5] '1' to leave a stream alone that has a record, else '0'
 --   ARGV[6] group
 --   Returns {'given', record, labels}  ended by this call; record is '' if the request is no
---                                   stream; labels are those of its job (job.lua), '' for none
---           {'known', kind, body}   it has an outcome already, perhaps this one by an earlier call
---           {'sealed'}              its log has the final record; the outcome comes with the commit
---                                   of the worker that holds it
---           {'begun'}               its log has a record, and ARGV[5] is '1'
---           {'unknown'}             there is no such request, or not any more
+--                                      stream; labels: the labels of the request's job (job.lua),
+--                                      '' for none
+--           {'known', kind, body}   the request has an outcome already, perhaps from an earlier
+--                                   copy of this call
+--           {'sealed'}              the log has the final record; the outcome comes with the commit
+--                                   of the worker that holds the request
+--           {'begun'}               the log has a record, and ARGV[5] is '1'
+--           {'unknown'}             there is no such request, or no longer
 local load = KEYS[3]
 -- include outcome.lua
 local known = recordOf(load, KEYS[1])

@@ -1,4 +1,4 @@
-/** The typed wrapper of cancel.lua: ends a request from outside of a worker, and its stream too. */
+/** The typed wrapper of cancel.lua: ends a request and a stream from outside of a worker. */
 import type { TokenRecord } from "../contract/generation.js";
 import type { RequestAddress } from "./address.js";
 import { storeOutcome, type StoredOutcome } from "../contract/outcome.js";
@@ -10,29 +10,26 @@ import type { RedisClient } from "../redis/connect.js";
 import { bytes, defineScript, list, text, word } from "../redis/script.js";
 
 export interface Ending {
-  /** What the client is told; the final record's reason follows from the code. */
+  /** The code that the client reads; the final record's reason follows from the code. */
   readonly code: ErrorCode;
   readonly message: string;
-  /**
-   * The outcome is kept for at least this long, or for as long as admission said, if that is
-   * longer.
-   */
+  /** Redis keeps the outcome for at least this long, or longer if admission said so. */
   readonly ttlMs: number;
-  /** Whether the request is a stream: then its log gets a final record. */
+  /** Whether the request is a stream, whose log then gets a final record. */
   readonly stream: boolean;
-  /** Whether a stream that has a record is left alone. */
+  /** Whether to leave a stream alone that has a record. */
   readonly unlessBegun?: boolean;
 }
 
-/** The final record that was appended to a stream. */
+/** The final record that the script has appended to a stream. */
 export interface LastRecord {
   readonly record: Buffer;
-  /** For which its records are published, as tokens. */
+  /** The labels for whose subjects the caller publishes the record, as tokens. */
   readonly labels: readonly string[];
 }
 
 export type Cancellation =
-  /** `last` is undefined where the request is no stream. */
+  /** `last` is undefined if the request is no stream. */
   | { readonly said: "given"; readonly last: LastRecord | undefined }
   | { readonly said: "known"; readonly outcome: { readonly kind: string; readonly body: Buffer } }
   | { readonly said: "sealed" | "begun" | "unknown" };
@@ -52,7 +49,7 @@ const script = defineScript<Cancellation>(
   { durable: true },
 );
 
-/** Safe to repeat: what an earlier call did reads as `known`. */
+/** Safe to repeat: a repeated call finds the end of the earlier call as `known`. */
 export function cancelRequest(redis: RedisClient, address: RequestAddress, ending: Ending) {
   const { code, message, ttlMs, stream, unlessBegun = false } = ending;
   const { kind, body }: StoredOutcome = storeOutcome({ kind: "error", code, message });

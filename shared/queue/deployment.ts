@@ -1,7 +1,7 @@
 /**
- * The deployment record: what every gateway and worker over one Redis must agree on. Its first
- * process writes the record. A process whose settings differ from it refuses to run: it would queue
- * requests where nobody reads, or read where nobody queues.
+ * The deployment record: the settings that every gateway and worker over one Redis must share. The
+ * first process writes the record. A process with other settings refuses to run: its requests would
+ * reach no worker, or no gateway would fill its queues.
  */
 import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
@@ -12,39 +12,39 @@ import type { RedisClient } from "../redis/connect.js";
 import { bytes, defineScript, integer, list, text } from "../redis/script.js";
 
 export interface Deployment {
-  /** Over how many buckets requests are spread. It never changes while the deployment lives. */
+  /** The number of buckets of requests. The number never changes while the deployment lives. */
   readonly buckets: number;
   /**
-   * The ids of requests with an Idempotency-Key are derived with it, so that guessing a key does
-   * not tell the id. All gateways have the same secret: otherwise none would recognise the retry of
-   * a request that another one admitted.
+   * Gateways derive the ids of requests with an Idempotency-Key from this secret, so that guessing
+   * a key does not tell the id. All gateways share the secret: otherwise none would recognise the
+   * retry of a request that another gateway admitted.
    */
   readonly secret: () => Buffer;
 }
 
 export interface JoinSettings {
   readonly redis: RedisClient;
-  /** `BATON_BUCKETS` as this process has it; undefined to take what the deployment has. */
+  /** `BATON_BUCKETS` of this process; undefined to take the deployment's number. */
   readonly buckets: number | undefined;
   readonly log: Logger;
   /**
-   * Until it aborts, the record is checked every second, and written again where it is gone: Redis
-   * may come back empty, or with another deployment's record.
+   * Until this signal aborts, the process checks the record every second, and writes the record
+   * again if it is gone. Redis may come back empty, or with another deployment's record.
    */
   readonly signal: AbortSignal;
 }
 
 /**
- * The deployment gets so many where its first process is told no number. One server gains nothing
- * from more than one: each call would only touch more keys.
+ * The number of buckets if the first process has no setting. One server gains nothing from more
+ * than one bucket: each call would only touch more keys.
  */
 const USUAL_BUCKETS = { cluster: 16, oneServer: 1 };
 /**
- * The format of keys and entries. A fleet that finds data of another one refuses to run: it would
- * neither find what was admitted before, nor leave it alone.
+ * The format of keys and entries. A fleet that finds data of another format refuses to run, because
+ * the fleet would neither find earlier requests nor leave their keys alone.
  */
 const FORMAT = "3";
-/** Redis is asked again for this long while it cannot be reached. */
+/** How long to ask Redis again while Redis does not answer. */
 const BUDGET_MS = 60_000;
 /** Time between two checks of the record. */
 const EVERY_MS = 1_000;
@@ -58,9 +58,9 @@ interface Agreed {
 const script = defineScript(new URL("./deployment.lua", import.meta.url), list);
 
 /**
- * Reads the record, writes it where there is none, and keeps checking it.
- * @throws UnusableError where this process's settings differ from the deployment's, or Redis has
- * data of another format
+ * Reads the record, writes the record if there is none, and keeps checking it.
+ * @throws UnusableError if this process's settings differ from the deployment's, or Redis has data
+ * of another format
  */
 export async function joinDeployment({ redis, buckets: own, log, signal }: JoinSettings): Promise<Deployment> {
   let secret: Buffer = randomBytes(SECRET_BYTES);
@@ -69,7 +69,7 @@ export async function joinDeployment({ redis, buckets: own, log, signal }: JoinS
   const ask = async () =>
     (await read(redis)) ?? script(redis, [registryKeys.deployment], [expected ?? usual, secret, FORMAT]);
   const agree = async () => {
-    // Only the call is retried: a record that does not fit never will.
+    // Retries only the call, because a record with other settings never fits.
     const { buckets, secret: known } = agreed(await retrying(ask, { budgetMs: BUDGET_MS, signal }));
     expected ??= buckets;
     if (buckets !== expected) throw new UnusableError(disagreement(expected, buckets));
@@ -88,7 +88,7 @@ export async function joinDeployment({ redis, buckets: own, log, signal }: JoinS
 }
 
 /**
- * Reads before it writes, since a Redis that refuses writes can still be read.
+ * Reads before it writes, because a Redis that refuses writes still answers reads.
  * @returns undefined while the record is not complete
  */
 async function read(redis: RedisClient): Promise<readonly unknown[] | undefined> {
@@ -96,14 +96,14 @@ async function read(redis: RedisClient): Promise<readonly unknown[] | undefined>
   return record.every((field) => field !== null) ? record : undefined;
 }
 
-/** @throws UnusableError where the record is of another format */
+/** @throws UnusableError if the record has another format */
 function agreed([buckets, secret, format]: readonly unknown[]): Agreed {
   if (format === null || text(format) !== FORMAT) throw new UnusableError(otherFormat());
   return { buckets: integer(buckets), secret: bytes(secret) };
 }
 
 /**
- * Ends the process where the settings differ. A lost link is no disagreement: the next check comes
+ * Ends the process if the settings differ. A lost link is no disagreement: the next check comes
  * soon.
  */
 function onFailure(error: unknown, log: Logger): void {

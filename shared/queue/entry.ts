@@ -1,43 +1,43 @@
 /**
  * One request as an entry of a ready stream. Scripts write entries: admit.lua, and commit-steps.lua
- * and mend-sequence.lua for steps that waited. This is the only place that reads one.
+ * and mend-sequence.lua for steps that waited. Only this file reads entries.
  *
- * An entry has two fields: `b`, the request's frame, and `m`, its facts joined by `|`:
+ * An entry has two fields: `b`, the request's frame, and `m`, the request's facts joined by `|`:
  *
  *     tenant:request | sequence | step | flags | deadline | gateway | outcome TTL | number | from
  *
- * The facts are those of `Delivery`; the flags are START 1 + END 2 + brief 4. The number has a 0
- * before it where somebody wants to be told that the request has begun: versions of Baton that do
- * not know this read the same number.
+ * `Delivery` describes the facts; the flags are START 1 + END 2 + brief 4. The number has a leading
+ * 0 if a webhook wants to know that the request has begun. Earlier versions of Baton read the same
+ * number.
  */
 import { z } from "zod";
 import { parseRequestName, type Lane, type RequestAddress } from "./address.js";
 
 export interface Delivery extends RequestAddress {
-  /** The lane that it was read from. */
+  /** The lane of the ready stream from which the worker read the entry. */
   readonly lane: Lane;
-  /** The stream's id for it, never used again in its lane. */
+  /** The stream's id of the entry, never used again in the lane. */
   readonly entry: string;
   /**
-   * Bucket and entry: it names the delivery among all that a worker has of one model, since entries
-   * of two lanes may have the same id.
+   * Bucket and entry. The key names the delivery among all of a worker's deliveries of one model,
+   * because entries of two lanes may have the same id.
    */
   readonly key: string;
   /** Name of the sequence (`tenant:id`), or undefined for a stateless request. */
   readonly sequence: string | undefined;
-  /** Number of the step in its sequence's record, from 1; 0 for a stateless request. */
+  /** Number of the step in the sequence's record, from 1; 0 for a stateless request. */
   readonly step: number;
-  /** Number of the step as clients count: a START is 1, also that of a live sequence. */
+  /** Number of the step as clients count: a START is 1, even the START of a live sequence. */
   readonly number: number;
-  /** Whether it runs a job of which somebody wants to be told that it has begun. */
+  /** Whether the request runs a job whose begin a webhook wants to know. */
   readonly tellsBegin: boolean;
   readonly start: boolean;
   readonly end: boolean;
-  /** Whether its request is brief (load.lua). */
+  /** Whether the request is brief (load.lua). */
   readonly brief: boolean;
   /**
    * Redis time in ms after which no model may begin this request. A stream that has a token by then
-   * goes on.
+   * continues.
    */
   readonly deadlineAt: number;
   /** The gateway process that waits for the outcome. */
@@ -45,14 +45,14 @@ export interface Delivery extends RequestAddress {
   /** How long the outcome is kept, in ms. */
   readonly outcomeTtlMs: number;
   /**
-   * The version of the checkpoint that this step continues; empty when there is none; `!` when the
+   * The version of the checkpoint that this step continues; empty if there is none; `!` if the
    * sequence has failed.
    */
   readonly from: string;
   readonly frame: Buffer;
 }
 
-/** Stands in `from` when the sequence has failed: the step is to be refused. */
+/** The value of `from` if the sequence has failed: the worker refuses the step. */
 export const FAILED = "!";
 
 const flags = z
@@ -64,11 +64,11 @@ const numbered = z
   .string()
   .regex(/^\d+$/)
   .transform((text) => ({ number: Number(text), tellsBegin: text.length > 1 && text.startsWith("0") }));
-/** As `requestName` makes it. */
+/** From `requestName`. */
 const name = z.string().regex(/^[A-Za-z0-9_-]+:[A-Za-z0-9_-]+$/);
 const facts = z.tuple([name, z.string(), whole, flags, whole, z.string().min(1), whole, numbered, z.string()]);
 
-/** @returns undefined for what is no entry of Baton: its fields are gone or do not parse. */
+/** @returns undefined for an entry that is not Baton's, with missing or unreadable fields. */
 export function decodeEntry(lane: Lane, id: Buffer, fields: readonly Buffer[] | null): Delivery | undefined {
   if (fields?.length !== 4 || fields[0]?.toString() !== "m" || fields[2]?.toString() !== "b") return undefined;
   const parsed = facts.safeParse(fields[1]?.toString().split("|"));

@@ -1,13 +1,15 @@
--- events.lua: what has happened, for webhooks. The script that makes a thing happen notes it in the
--- same call, so neither is there without the other. Where nobody wants to be told, a call that
--- makes something happen pays one HGET for each tenant, and every other call nothing.
---   key `wanted:{b}`  hash: tenant -> `revision|type type …`, the events that its webhooks want
---   key `events:{b}`  stream, group `jobs`: fields t (tenant), e (type), d (facts, as JSON). Past
---                     EVENTS_MOST the oldest go: then nobody has taken any for long
+-- events.lua: events for webhooks. The script that makes a thing happen notes the event in the same
+-- call, so neither exists without the other. If no webhook wants an event, a call that makes
+-- something happen pays one HGET for each tenant, and every other call pays nothing.
+--   key `wanted:{b}`  hash: tenant -> `revision|type type …`, the events that the tenant's webhooks
+--                     want
+--   key `events:{b}`  stream, group `jobs`: fields t (tenant), e (type), d (facts, as JSON). Beyond
+--                     EVENTS_MOST entries the oldest go; so many mean that no jobs process has read
+--                     for long
 local EVENTS_MOST = 100000
 local wantedByTenant = {}
 
--- What somebody's hand has put there in another form is as good as nothing.
+-- A value that a person wrote by hand in another form counts as no events.
 local function wantsEvent(tag, tenant, event)
   local wanted = wantedByTenant[tag .. tenant]
   if not wanted then
@@ -23,8 +25,9 @@ local function noteEvent(tag, tenant, event, facts)
   redis.pcall('XADD', 'events:' .. tag, 'MAXLEN', '~', EVENTS_MOST, '*', 't', tenant, 'e', event, 'd', cjson.encode(facts))
 end
 
--- A sequence has idled out, and is removed or begun anew in this call.
---   `idle`  for how long it was kept, in ms; nil where the call does not know it
+-- Note that a sequence has idled out; this call removes the sequence, or a START begins again under
+-- its name.
+--   `idle`  how long the sequence was kept, in ms; nil if the call does not know
 local function noteExpired(base, name, seq, idle)
   if seq.ended ~= '0' then return end
   local tag, model = base:match('^({[^}]*}):(.*)$')

@@ -1,7 +1,7 @@
 /**
- * The outbox: what has happened, as scripts note it (events.lua), and how the jobs process takes
- * it. Replicas share a consumer group, so each entry goes to one of them. An entry stays until it
- * is acknowledged, and what a dead replica had is taken over.
+ * The outbox: scripts note events there (events.lua), and a jobs process takes each event. Replicas
+ * share a consumer group, so each entry goes to one replica. An entry stays until a replica
+ * acknowledges the entry, and living replicas take over a dead replica's entries.
  */
 import type { BlockingReader, RedisClient } from "../redis/connect.js";
 import { isReplyError, list, text } from "../redis/script.js";
@@ -9,7 +9,7 @@ import { jobEventTypes } from "./job-events.js";
 import { eventsKey } from "./keys.js";
 import { reapConsumers } from "./reap-consumers.js";
 
-/** What webhooks can be told of. */
+/** The events that webhooks can subscribe to. */
 export const eventTypes = [
   ...jobEventTypes,
   "sequence.expired",
@@ -20,15 +20,15 @@ export const eventTypes = [
 ] as const;
 export type EventType = (typeof eventTypes)[number];
 
-/** That somebody asks for a delivery once more: no event, but it takes the same way. */
+/** An entry that asks for a delivery once more: no event, but on the same way. */
 export const REPLAY = "replay";
 
-/** That a schedule was made or goes on: no event either. */
+/** An entry that says that a schedule is new or resumes: no event either. */
 export const SCHEDULED = "schedule";
 
 export interface OutboxEntry {
   readonly key: string;
-  /** Of the stream: Redis's time in ms, and a count. */
+  /** The id in the stream: Redis's time in ms, and a count. */
   readonly id: string;
   readonly tenant: string;
   readonly type: string;
@@ -37,11 +37,11 @@ export interface OutboxEntry {
 }
 
 const GROUP = "jobs";
-/** Entries that one read brings. */
+/** Entries per read. */
 const COUNT = 64;
 const FIRST = "0-0";
 
-/** Waits up to `blockMs` for entries that nobody has had. */
+/** Waits up to `blockMs` for entries that no consumer has had. */
 export async function readEvents(
   redis: BlockingReader,
   keys: readonly string[],
@@ -58,7 +58,7 @@ export async function readEvents(
   });
 }
 
-/** A part of what was taken over, and where the next part begins. */
+/** A part of the entries taken over, and the beginning of the next part. */
 export interface TakenOver {
   readonly entries: readonly OutboxEntry[];
   /** Undefined after the last part. */
@@ -66,8 +66,9 @@ export interface TakenOver {
 }
 
 /**
- * Takes over what others have had for longer than `idleMs`, and what this one has left lying.
- * @param from where this part begins
+ * Takes over the entries that other consumers have had for longer than `idleMs`, and this
+ * consumer's own old entries.
+ * @param from the beginning of this part
  */
 export async function takeOverEvents(
   redis: RedisClient,
@@ -86,8 +87,8 @@ export async function takeOverEvents(
 }
 
 /**
- * What is acknowledged is kept no longer. It is deleted first: what is deleted and still pending
- * is cleared away by who takes it over, but nobody would find what is only acknowledged.
+ * Removes an entry after its work. Deletes first and acknowledges then: taking over clears a
+ * deleted pending entry away, but no consumer would find an acknowledged entry that still exists.
  */
 export async function acknowledgeEvent(redis: RedisClient, { key, id }: OutboxEntry): Promise<void> {
   await redis.xdel(key, id);
@@ -102,7 +103,9 @@ export async function createEventsGroup(redis: RedisClient, key: string): Promis
   }
 }
 
-/** Removes consumers that have nothing and have not read for `idleMs`: each start makes one. */
+/**
+ * Removes consumers without entries that have not read for `idleMs`: each start makes a consumer.
+ */
 export async function removeIdleConsumers(redis: RedisClient, key: string, idleMs: number): Promise<void> {
   await reapConsumers(redis, key, GROUP, idleMs);
 }
@@ -112,12 +115,12 @@ export async function askForReplay(redis: RedisClient, tenant: string, message: 
   await redis.xadd(eventsKey(0), "*", "t", tenant, "e", REPLAY, "d", JSON.stringify({ message }));
 }
 
-/** Tells a jobs process of a schedule that is due from now on. */
+/** Asks the jobs processes to look at a schedule that is due from now on. */
 export async function announceSchedule(redis: RedisClient, tenant: string, id: string): Promise<void> {
   await redis.xadd(eventsKey(0), "*", "t", tenant, "e", SCHEDULED, "d", JSON.stringify({ id }));
 }
 
-/** An entry whose fields were deleted, or that has others, tells nothing. */
+/** An entry with deleted or unknown fields gives empty texts. */
 function decode(key: string, entry: unknown): OutboxEntry[] {
   const [id, fields] = list(entry);
   if (!Array.isArray(fields)) return [{ key, id: text(id), tenant: "", type: "", facts: "{}" }];

@@ -1,19 +1,20 @@
 #!lua flags=allow-oom
--- give-outcome.lua: give a request an outcome from outside of a worker, if it has none yet. A
--- worker that holds the request finds the outcome at its commit, and the request takes no effect.
--- One that is parked is taken out of what is parked.
---   KEYS[1] record (outcome.lua)   KEYS[2] what is counted (load.lua)
+-- give-outcome.lua: give a request without an outcome an outcome from outside of a worker. A worker
+-- that holds the request finds the outcome at the commit, and the request takes no effect. The
+-- script also takes a parked request out of the lane's queue.
+--   KEYS[1] record (outcome.lua)   KEYS[2] key of the counts (load.lua)
 --   ARGV[1] kind   ARGV[2] body
---   ARGV[3] least TTL ms of the outcome; admission may have asked for a longer one
+--   ARGV[3] least TTL ms of the outcome; admission may have asked for a longer TTL
 --   ARGV[4] '1' if surely no worker can commit the request any more, '2' to leave a request alone
 --           that a worker holds, else '0'
 --   ARGV[5] group
---   Returns {'given'}               it has this outcome now
---           {'known', kind, body}   it had an outcome already
---           {'sealed'}              its stream has its final record: the outcome is what that says,
---                                   and comes with the commit of the worker that holds it
---           {'held'}                a worker holds it, and ARGV[4] is '2'
---           {'unknown'}             there is no such request, or not any more
+--   Returns {'given'}               the request has this outcome now
+--           {'known', kind, body}   the request had an outcome already
+--           {'sealed'}              the stream's log has its final record. That record decides the
+--                                   outcome, which comes with the commit of the worker that holds
+--                                   the request
+--           {'held'}                a worker holds the request, and ARGV[4] is '2'
+--           {'unknown'}             there is no such request, or no longer
 local load = KEYS[2]
 -- include outcome.lua
 local known = recordOf(load, KEYS[1])
@@ -22,7 +23,7 @@ if known.kind then return {'known', known.kind, known.body} end
 if known.sealed and ARGV[4] ~= '1' then return {'sealed'} end
 local isParked = known.parked and withdrawParked(KEYS[1], known.pin, known.parked)
 if ARGV[4] == '2' and not isParked then
-  -- Of a step of a sequence no entry is noted, and others may wait for it.
+  -- The record of a step names no entry, and other steps may wait behind a step.
   if not known.entry or not withdrawEntry(readyOf(KEYS[1], known.pin), ARGV[5], known.entry) then return {'held'} end
   known.entry = nil
 end

@@ -1,6 +1,6 @@
 /**
- * The typed wrapper of give-outcome.lua: ends a request without running it, since its deadline
- * passed or its step is gone.
+ * The typed wrapper of give-outcome.lua: ends a request without running it, because the deadline
+ * passed or the step is gone.
  */
 import type { StoredOutcome } from "../contract/outcome.js";
 import type { RedisClient } from "../redis/connect.js";
@@ -26,11 +26,10 @@ const script = defineScript<Given>(
 );
 
 /**
- * Safe to repeat: what an earlier call gave reads as `known`.
- * @param ttlMs the outcome is kept for at least this long, or for as long as admission said, if
- * that is longer
- * @param evenSealed whether a stream that has its final record gets this outcome too, since surely
- * no worker can commit one any more
+ * Safe to repeat: a repeated call finds the outcome of the earlier call as `known`.
+ * @param ttlMs Redis keeps the outcome for at least this long, or longer if admission said so
+ * @param evenSealed whether a stream with a final record gets this outcome too, because surely no
+ * worker can commit the stream any more
  */
 export function giveOutcome(
   redis: RedisClient,
@@ -44,8 +43,9 @@ export function giveOutcome(
 }
 
 /**
- * Does the same for a request that has waited for too long, and takes it out of the queue. One that
- * a worker holds is left to it (`held`), and so is a step of a sequence. Safe to repeat.
+ * Does the same for a request that has waited for too long, and takes the request out of the queue.
+ * Leaves a request that a worker holds to that worker (`held`), and so a step of a sequence. Safe
+ * to repeat.
  */
 export function giveOutcomeInQueue(
   redis: RedisClient,

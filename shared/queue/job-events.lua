@@ -1,31 +1,31 @@
--- job-events.lua: what webhooks are told of jobs. An event carries how the job stood when it
--- happened, since by the time at which it is sent the job may have been run once more, or be gone.
--- A piece of job.lua. Of a job whose webhook is its own, the record has two fields more:
+-- job-events.lua: the events of jobs for webhooks. An event carries the job's state of that moment,
+-- because the job may run again or be gone before a jobs process sends the event. A piece of
+-- job.lua. The record of a job with its own webhook has two more fields:
 --   tell    the events that this webhook wants, with spaces between
---   target  where they go, as the gateway has it (JSON)
--- The record of a request (outcome.lua) has a field more once it was told that the request has
--- begun: `told`, the Redis ms of that.
+--   target  the webhook's address, from the gateway (JSON)
+-- The record of a request (outcome.lua) has a field `told` after the event that the request has
+-- begun: the Redis ms of that event.
 -- include events.lua
 
--- The state of a job whose request has ended so.
+-- Returns the state of a job whose request has ended with this kind and body.
 local function endedAs(kind, body)
   if kind == 'result' then return 'completed' end
   local code = body:match('^{"code":"([a-z_]*)"')
   return (code == 'cancelled' or code == 'expired') and code or 'failed'
 end
 
--- Whether a webhook of the job's own, whose events are `tell`, or of its tenant wants this event.
+-- Whether the job's own webhook, whose events are `tell`, or a webhook of the tenant wants this
+-- event.
 local function wantsJobEvent(base, name, event, tell)
   if tell and (' ' .. tell .. ' '):find(' ' .. event .. ' ', 1, true) then return true end
   return wantsEvent(base:match('^{[^}]*}'), name:match('^[^:]*'), event)
 end
 
--- Note that a job stands so from now on, if somebody wants to be told. This is the one place from
--- which all events of jobs come.
+-- Note an event of a job, if a webhook wants the event. All events of jobs come from here.
 --   `base`  `{tag}:model`   `name`  of the job, as in its key   `now`  Redis ms, as text
---   `state`  'running', or one in which it ends, or 'scheduled', where it has failed and is tried
---     once more, of which nobody is told by itself
---   `body`  the outcome's, where that is an error
+--   `state`  'running', a state in which the job ends, or 'scheduled' after a failure with a
+--            further attempt; 'scheduled' has no event of its own
+--   `body`  the outcome's body, if that is an error
 local function noteJobEvent(base, name, state, body, now)
   local event = state == 'running' and 'job.started' or 'job.' .. state
   local key = 'job:' .. base .. ':' .. name
@@ -36,7 +36,7 @@ local function noteJobEvent(base, name, state, body, now)
   local job = redis.call('HMGET', key, 'type', 'options', 'at', 'made', 'request', 'target',
     'schedule', 'tick', 'run', 'wait', 'ended')
   if not job[5] then return end
-  -- One that has ended while it waited for its time has no request that says how.
+  -- A job that ended while waiting has no request that shows the state.
   local waited = job[5] == '' or job[11]
   local request = waited and {} or redis.call('HMGET', 'out:' .. base .. ':' .. job[5], 'at', 'began', 'told', 'pin', 'keep')
   local facts = {
@@ -49,8 +49,8 @@ local function noteJobEvent(base, name, state, body, now)
     facts.own = job[6] and tell and (' ' .. tell .. ' '):find(' ' .. what .. ' ', 1, true) and job[6] or nil
     noteEvent(base:match('^{[^}]*}'), name:match('^[^:]*'), what, facts)
   end
-  -- The worker that began it could not say so, and was the one to end it: it is told at the latest
-  -- now.
+  -- The worker that began the job could not note job.started. So note that event now, before the
+  -- event of the end.
   if isLate and request[2] and not request[3] then note('job.started', 'running') end
   if not isWanted then return end
   if state == 'running' then

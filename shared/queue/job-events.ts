@@ -1,4 +1,4 @@
-/** What webhooks are told of jobs, as job-events.lua notes it. */
+/** The events of jobs for webhooks, as job-events.lua notes each. */
 import { z } from "zod";
 
 export const jobEventTypes = ["job.started", "job.completed", "job.failed", "job.cancelled", "job.expired"] as const;
@@ -11,33 +11,33 @@ export function isJobEvent(type: string): type is JobEventType {
 
 const ms = z.string().transform(Number);
 
-/** How a job stood when something happened to it. Times are Redis ms. */
+/** How a job stood at the time of its event. Times are Redis ms. */
 export const notedJob = z.object({
   model: z.string(),
-  /** Its name (`requestName`), and that of the request that ran it then. */
+  /** The name of the job (`requestName`), and the name of the request that ran the job then. */
   job: z.string(),
   request: z.string(),
   state: z.enum(["running", "completed", "failed", "cancelled", "expired"]),
   type: z.string(),
-  /** JSON, as they were noted. */
+  /** JSON, as the gateway has noted the options. */
   options: z.string(),
   made: z.string().default("0").transform(Number),
-  /** When it was recorded; when its request was admitted, begun and ended. */
+  /** Times of the job's record, and of its request's admission, begin and end. */
   at: ms,
   queued: ms.optional(),
   began: ms.optional(),
   ended: ms.optional(),
   pin: z.string().default(""),
-  /** How long its result is kept, in ms. */
+  /** How long the job's result is kept, in ms. */
   keep: ms.default(0),
   /** The stored body of an error. */
   failure: z.string().optional(),
-  /** As its record has them (job.lua). */
+  /** From the job's record (job.lua). */
   schedule: z.string().optional(),
   tick: ms.optional(),
   run: ms.optional(),
   wait: ms.optional(),
-  /** The webhook of its own that wants the event, as `target` in its record. */
+  /** The job's own webhook, if that wants the event: `target` in the job's record. */
   own: z.string().optional(),
 });
 

@@ -1,30 +1,29 @@
--- job.lua: the record of a job, beside that of the request which runs it. It holds what its client
--- asked for. How the job stands is said by the record of its request alone (outcome.lua), which
--- names the job in its field `job`. A job that is run once more gets a new request, in the same
--- bucket; the job keeps the name of its first one. Scripts include this file that admit a request
--- or end one.
+-- job.lua: the record of a job, beside the record of the request that runs the job. The job's
+-- record holds the client's submission. Only the request's record (outcome.lua) says how the job
+-- stands; that record has a field `job` with the job's name. A further run of the job gets a new
+-- request, in the same bucket; the job keeps the name of the first request. Scripts that admit or
+-- end a request include this file.
 --   key `job:{b}:m:r`  hash, by the name of the job's first request
---     at        Redis ms at which it was recorded
---     request   name of the request that runs it now   made  how many requests it has had
---     due       Redis ms: that request is not begun after this
+--     at        Redis ms at which the job was recorded
+--     request   name of the request that runs the job now   made  how many requests the job has had
+--     due       Redis ms: no worker begins that request after this
 --     sequence  of that request, and its number `step` there; '' and '0' for none
---     wait      ms: no request is begun so much later than it was first due
---     repeats   how it is tried more than once: attempts, ms before the second one, what each
---               further one multiplies these by, most ms, most bytes of all jobs that wait, and the
---               codes of errors after which it is tried again, each with spaces around it
---     run       Redis ms at which it was first due, if its client has delayed it
---     digest    of what was asked, where it has an Idempotency-Key or was delayed
---     ended     Redis ms at which it has ended while it waited for its time (later.lua), and the
---               outcome's body as `failure`; of one that has ended so no request says how it stands
---     and what the gateway says of it: `type`, `options`, `shown`; `schedule` and `tick` of one
---     that a schedule has made; `tell` and `target` of one with a webhook of its own
---     (job-events.lua); `labels` of one whose records are published for each of its labels, as
---     tokens with spaces between; and `body`, which is there only while the job may be run once
---     more
+--     wait      ms: no request begins more than this after the job was first due
+--     repeats   how to try again: attempts, ms before the second attempt, the factor of each
+--               further delay, most ms, most bytes of all waiting jobs, and the codes of errors
+--               after which to try again, each with spaces around it
+--     run       Redis ms at which the job was first due, if its client has delayed it
+--     digest    of the client's submission, for a job with an Idempotency-Key or a delay
+--     ended     Redis ms at which the job ended while it waited for its time (later.lua), with the
+--               outcome's body as `failure`. Such a job has no request that says how it stands
+--     and from the gateway: `type`, `options`, `shown`; `schedule` and `tick` of a schedule's job;
+--         `tell` and `target` of a job with a webhook of its own (job-events.lua); `labels`, if
+--         workers publish the job's records for each label, as tokens with spaces between; and
+--         `body`, present only while the job may run again
 --   key `jobs:{b}:<tenant>`  sorted set: `m:r` of the tenant's jobs in the bucket, by `at`
 --   key `tenants:{b}`        set: the tenants that have jobs in the bucket (jobs/tidy.lua)
--- The bodies of jobs that have failed or expired are counted with the results that are kept
--- (kept.lua), and go as these do: anybody can make jobs fail faster than their records expire.
+-- The bodies of failed and expired jobs count as kept results (kept.lua), and go like kept results,
+-- because any client can make jobs fail faster than their records expire.
 -- include load.lua
 -- include kept.lua
 -- include later.lua
@@ -34,19 +33,18 @@ local function jobKey(base, job) return 'job:' .. base .. ':' .. job end
 -- The index of a tenant's jobs; `base` is `{tag}:model`.
 local function jobsKey(base, tenant) return 'jobs:' .. base:match('^{[^}]*}') .. ':' .. tenant end
 
--- Each new job looks at so many of its tenant's by chance, and takes those that are gone out of the
--- index. So at most about half of the index is gone, however long its oldest jobs wait.
+-- Each new job looks at this many random jobs in its tenant's index, and removes the names of jobs
+-- that are gone. So at most about half of the index is gone, however long its oldest jobs wait.
 local LOOKED_AT = 2
 
--- Keep the record of a job for so many ms, and the index as long as the job in it that may live
--- longest.
+-- Keep the record of a job for `life` ms, and the index as long as the longest-lived job.
 local function keepJob(base, name, life)
   local index = jobsKey(base, name:match('^[^:]*'))
   redis.call('PEXPIRE', jobKey(base, name), math.ceil(life))
   if redis.call('PTTL', index) < life then redis.call('PEXPIRE', index, math.ceil(life)) end
 end
 
--- Note a new job: what the gateway says of it, and its place in the index.
+-- Note a new job: the gateway's fields, and a place in the index.
 local function recordJob(base, name, fields, at)
   local index = jobsKey(base, name:match('^[^:]*'))
   redis.call('HSET', jobKey(base, name), 'at', at, unpack(fields))
@@ -58,8 +56,8 @@ local function recordJob(base, name, fields, at)
 end
 
 -- Note a request that runs a job.
---   name    of the job, as in its key   fields  what the gateway says of it; empty for one that is
---   there already
+--   name    of the job, as in its key   fields  of a new job, from the gateway; empty for a job
+--   that exists already
 --   life    ms for which the record is kept if every process dies
 local function writeJob(base, name, fields, request, at, due, life, sequence, step)
   local key = jobKey(base, name)
@@ -69,9 +67,9 @@ local function writeJob(base, name, fields, request, at, due, life, sequence, st
   keepJob(base, name, life)
 end
 
--- Returns the stage of a job, and how many requests it has had; nil where there is no such job. The
--- stage is which request it has and, if it waits, when it is due, with '|' between. A call that
--- changes the job has to name it.
+-- Returns the stage of a job, and how many requests the job has had; nil if there is no such job.
+-- The stage is `<request>|<Redis ms>`: the job's request, and when a waiting job is due. A call
+-- that changes the job has to name the stage.
 local function stageOf(key)
   local found = redis.call('HMGET', key, 'request', 'next', 'made', 'at')
   if not found[4] then return nil end
@@ -79,8 +77,8 @@ local function stageOf(key)
   return (found[1] or '') .. '|' .. (due and string.format('%.0f', due) or ''), found[3]
 end
 
--- When a job whose request has failed is to be tried once more, in Redis ms; and how long it may
--- live then, in ms. Nil if it is not.
+-- Returns when to try a failed job again, in Redis ms, then how many ms the job may live, then how
+-- many requests the job has had. Returns nil if the job ends now.
 local function nextTry(load, key, body, now)
   local job = redis.call('HMGET', key, 'repeats', 'made', 'wait', 'run', 'at')
   if not job[1] then return nil end
@@ -93,8 +91,8 @@ local function nextTry(load, key, body, now)
   return at, last - now, job[2]
 end
 
--- A job has ended: its record is kept for `ttl` ms, and its body only if it may be run once more.
--- `bytes` are those of its body.
+-- End a job: keep the record for `ttl` ms, and the body only if the job may run again. `bytes` is
+-- the size of the body.
 local function closeJob(load, base, name, bytes, kind, body, ttl, now)
   local key, state = jobKey(base, name), endedAs(kind, body)
   if state == 'completed' or state == 'cancelled' then
@@ -107,8 +105,8 @@ local function closeJob(load, base, name, bytes, kind, body, ttl, now)
   noteJobEvent(base, name, state, body, now)
 end
 
--- The request of a job has ended, and so has the job, unless it is tried once more. Its record is
--- kept for as long as the request's. `now` is Redis ms, as text.
+-- The request of a job has ended. This ends the job too, unless a further attempt follows. The
+-- job's record lives as long as the request's. `now` is Redis ms, as text.
 local function endJob(load, base, name, kind, body, ttl, now)
   local key = jobKey(base, name)
   local bytes = redis.call('HSTRLEN', key, 'body')

@@ -1,52 +1,55 @@
-/** What admission notes of a request that runs a job, as job.lua keeps it. */
+/** The facts of a job that admission notes with a request, as job.lua keeps these facts. */
 
 export interface JobPart {
   /** How long the result of the job is kept, in ms. */
   readonly keptMs: number;
   /**
-   * What is noted of a new job, which is named after its first request. Undefined for one that is
-   * there already and is run once more.
+   * The record of a new job, which takes the name of its first request. Undefined for an existing
+   * job that runs again.
    */
   readonly record: JobRecord | undefined;
-  /** For one that is there: its name (`requestName`), and what it has to be at. */
+  /** For an existing job: the name (`requestName`), and the stage that the job must have. */
   readonly again?: { readonly job: string } & Stage;
 }
 
 /**
- * A process that changes a job says at which stage it has seen it, so that of many one changes it.
+ * The stage at which a process has seen a job. A process that changes a job names the stage, so
+ * that of several processes only one makes the change.
  */
 export interface Stage {
-  /** The name of its last request; "" before the first. */
+  /** The name of the job's last request; "" before the first. */
   readonly was: string;
-  /** Redis ms at which it is due, if it waits for that. */
+  /** Redis ms at which a waiting job is due. */
   readonly dueAt?: number | undefined;
 }
 
-/** As job.lua reads it. */
+/** As job.lua reads the stage. */
 export function stageText({ was, dueAt }: Stage): string {
   return `${was}|${dueAt ?? ""}`;
 }
 
 export interface JobRecord {
-  /** Which of the paths its body is for. */
+  /** The path that the job's body is for. */
   readonly type: string;
-  /** Its options, as JSON. */
+  /** The job's options, as JSON. */
   readonly options: string;
-  /** How its result is rendered, as JSON. */
+  /** How the gateway renders the result, as JSON. */
   readonly shown: string;
-  /** What its client has sent; kept as long as the job may be run once more. */
+  /** The client's body; kept as long as the job may run again. */
   readonly body: Buffer;
-  /** Which schedule has made it, and at which of its times, in ms since 1970. */
+  /** The schedule that has made the job, and the time of that schedule, in ms since 1970. */
   readonly schedule?: string;
   readonly tick?: string;
-  /** No request is begun so many ms later than it was first due. */
+  /** Ms. No request begins more than this after the job was first due. */
   readonly wait?: string;
-  /** How it is tried more than once, as `repeatsText` has it; absent: it is not. */
+  /** When to try again, as `repeatsText` writes it; absent: never. */
   readonly repeats?: string;
-  /** Of a webhook of its own: its events, with spaces between, and where they go (JSON). */
+  /** The job's own webhook: the events, with spaces between, and the address (JSON). */
   readonly tell?: string;
   readonly target?: string;
-  /** Its labels, as `labelsText` has them, where its records are published for each. */
+  /**
+   * The job's labels, as `labelsText` writes these, if each label has a subject for the records.
+   */
   readonly labels?: string;
 }
 
@@ -55,38 +58,42 @@ export function labelsText(labels: readonly string[]): string {
   return labels.join(" ");
 }
 
-/** @param text empty or absent where there are none */
+/** @param text empty or absent if there are none */
 export function parseLabels(text = ""): readonly string[] {
   return text === "" ? [] : text.split(" ");
 }
 
-/** How a job is tried more than once. */
+/** How Baton tries a job again. */
 export interface Repeats {
   readonly attempts: number;
-  /** How long it waits before the second attempt, in ms, and how much longer before each next. */
+  /**
+   * How long the job waits before the second attempt, in ms, then the factor of each further wait.
+   */
   readonly delayMs: number;
   readonly factor: number;
   readonly mostMs: number;
-  /** With more bytes of jobs that wait it is not tried again; -1: no limit. */
+  /**
+   * If the waiting jobs have more bytes than this, the job gets no further attempt; -1: no limit.
+   */
   readonly mostBytes: number;
-  /** After which errors. */
+  /** The errors after which the job gets a further attempt. */
   readonly codes: readonly string[];
 }
 
-/** As job.lua reads it. */
+/** As job.lua reads the repeats. */
 export function repeatsText({ attempts, delayMs, factor, mostMs, mostBytes, codes }: Repeats): string {
   return `${attempts} ${delayMs} ${factor} ${mostMs} ${mostBytes} ${codes.join(" ")} `;
 }
 
 const nothing: JobRecord = { type: "", options: "", shown: "", body: Buffer.alloc(0) };
 
-/** What a request takes in the queue, in bytes, with the record of the job that it runs. */
+/** The bytes of a request in the queue, with the record of the job that it runs. */
 export function bytesOf({ frame, job }: { readonly frame: Buffer; readonly job?: JobPart | undefined }): number {
   const { body, options, shown, target = "", labels = "" } = job?.record ?? nothing;
   return frame.length + body.length + options.length + shown.length + target.length + labels.length;
 }
 
-/** The arguments that say this of the request with this number, counted from 1 in its call. */
+/** The arguments for the job of the request with this number, counted from 1 in its call. */
 export function jobArguments(number: number, { keptMs, record, again }: JobPart): (string | number | Buffer)[] {
   const fields = Object.entries(record ?? {}).flat() as (string | Buffer)[];
   return [number, again?.job ?? "", again === undefined ? "" : stageText(again), keptMs, fields.length, ...fields];

@@ -1,18 +1,18 @@
--- kept.lua: the results that are kept for clients who come back, under an Idempotency-Key or for a
--- request in the background. That a request has ended, and how, is kept for as long as its key is
--- remembered; what it gave, for a shorter time, and only as long as all of these together take no
--- more than their budget. Scripts include this file that write or drop one. Beside load.lua:
---   key `kept:…`  sorted set: `<bytes>|<request as in open>`, by the ms at which its result goes
---   field `kept` of `load:…`  how many there are, and their bytes
+-- kept.lua: results that clients may fetch later, under an Idempotency-Key or for a request in the
+-- background. The kind of a request's end stays as long as the request's key. The result stays for
+-- a shorter time, and only while all results together stay within their budget. Scripts that write
+-- or drop a result include this file. Beside load.lua:
+--   key `kept:…`  sorted set: `<bytes>|<request as in open>`, by the ms at which the result goes
+--   field `kept` of `load:…`  how many results there are, and their bytes
 local function keptKey(load) return 'kept:' .. load:sub(6) end
 
--- Smaller results take less than the rest of their record does.
+-- Bytes. A smaller result takes less than the rest of the record, and does not count.
 local LEAST_KEPT = 128
 
--- For how long a result is kept, in ms: `keep` is the field of its request's record.
+-- Returns how many ms a result is kept: `keep` is a field of the request's record.
 local function keptFor(ttl, keep) return keep and math.min(tonumber(ttl), tonumber(keep)) or ttl end
 
--- Collects the results of a call that are kept; `now` is Redis's time in ms.
+-- Collects the results of a call that are to be kept; `now` is Redis's time in ms.
 local function endings(now)
   local noted, bytes = {}, 0
   return {
@@ -33,8 +33,8 @@ local function endings(now)
   }
 end
 
--- Count the body of a job until this time, in ms; it may be counted already.
---   key  of the record that has it
+-- Count the body of a job until this time, in ms, unless the body counts already.
+--   key  of the record that has the body
 local function keepBody(load, key, bytes, untilMs)
   if bytes < LEAST_KEPT or redis.pcall('ZADD', keptKey(load), untilMs, bytes .. '|' .. key) ~= 1 then return end
   local sum = readLoads(load, {'kept'})
@@ -42,7 +42,7 @@ local function keepBody(load, key, bytes, untilMs)
   writeLoads(load, sum)
 end
 
--- Count it no longer, if it is counted.
+-- Stop counting the body of a job, if the body counts.
 local function dropBody(load, key, bytes)
   if bytes < LEAST_KEPT or redis.pcall('ZREM', keptKey(load), bytes .. '|' .. key) ~= 1 then return end
   local sum = readLoads(load, {'kept'})
@@ -50,7 +50,8 @@ local function dropBody(load, key, bytes)
   writeLoads(load, sum)
 end
 
--- Drop the results of so many of these members; `sum` is the field `kept`, and is written.
+-- Drop these results: `members` are pairs of member and score, `sum` is the field `kept`, which
+-- this writes.
 local function dropMembers(load, sum, members)
   for i = 1, #members, 2 do
     local bytes, name = members[i]:match('^(%d+)|(.*)$')
@@ -61,7 +62,7 @@ local function dropMembers(load, sum, members)
   writeLoads(load, {kept = sum})
 end
 
--- Drop the results that go first until at most so many bytes are left, but at most so many results.
+-- Drop the results that go first, until at most `mostBytes` are left, but at most `most` results.
 local function dropKept(load, sum, mostBytes, most)
   local dropped = {}
   local left = sum.bytes

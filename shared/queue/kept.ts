@@ -1,9 +1,9 @@
-/** How much of the results that are kept (kept.lua) may lie together. */
+/** The share of kept results (kept.lua) that each part of the counts may hold. */
 
 /**
- * @param bytes what all results may take; undefined where they have no limit
- * @param parts in how many parts they are counted
- * @returns what those of one part may take, as the scripts read it
+ * @param bytes the limit of all results; undefined for no limit
+ * @param parts the number of parts of the counts
+ * @returns the limit of one part, as the scripts read it
  */
 export function keptShare(bytes: number | undefined, parts: number): number {
   return bytes === undefined ? -1 : Math.ceil(bytes / parts);

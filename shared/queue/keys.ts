@@ -1,7 +1,7 @@
 /**
- * Every Redis key and NATS subject of Baton; nothing else builds one, but the scripts, which build
- * the keys of many requests from the tag of their bucket. All keys of a bucket carry one hash tag,
- * so that each script touches one Cluster slot.
+ * Every Redis key and NATS subject of Baton. Nothing else builds keys, except scripts, which build
+ * the keys of many requests from the tag of a bucket. All keys of a bucket carry one hash tag, so
+ * that each script touches one Cluster slot.
  */
 import { createHash } from "node:crypto";
 import { bucketTag } from "./bucket-tag.js";
@@ -11,31 +11,31 @@ import { pinText, requestName, type Lane, type RequestAddress } from "./address.
 export const GROUP = "workers";
 
 /**
- * What the keys of a model in a bucket have in common, `{tag}:model`: scripts build keys from it. A
- * model's name is `[A-Za-z0-9._-]+`, without `:`, `{` and `}`, so no name can forge another one's
- * keys.
+ * The common part of the keys of a model in a bucket, `{tag}:model`, from which scripts build keys.
+ * A model's name is `[A-Za-z0-9._-]+`, without `:`, `{` and `}`, so no name can forge another
+ * model's keys.
  */
 export function modelTag({ bucket, model }: Pick<Lane, "bucket" | "model">): string {
   return `${bucketTag(bucket)}:${model}`;
 }
 
-/** The keys of one lane, and those that it shares with the other versions of its model. */
+/** The keys of one lane, and the keys that the lane shares with the other versions of its model. */
 export function laneKeys(lane: Lane) {
   const model = modelTag(lane);
   const pinned = `${model}:${pinText(lane)}`;
   return {
     /** stream: steps that may run now, at most one per sequence */
     ready: `ready:${pinned}`,
-    /** zset: exists while requests of the lane are parked; parking.lua lists the keys below it */
+    /** zset: exists while the lane has parked requests; parking.lua lists the keys below it */
     queue: `queue:${pinned}`,
-    /** hash: the requests that are parked, by their names */
+    /** hash: the parked requests, by name */
     parked: `parked:${pinned}`,
     /**
      * zset of the names of the model's sequences: the Redis ms at which each expires idle, or +inf
-     * while it has queued work
+     * while the sequence has queued work
      */
     live: liveKey(lane),
-    /** hash entry → how many runs alone have not ended in a commit, and the name of the last */
+    /** hash entry → how many runs alone have not ended in a commit, and the name of the last run */
     runs: `runs:${pinned}`,
     /** stream: requests set aside, with the reason */
     dead: `dead:${model}`,
@@ -49,20 +49,20 @@ export function liveKey(lane: Pick<Lane, "bucket" | "model">): string {
   return `live:${modelTag(lane)}`;
 }
 
-/** A request's record; see outcome.lua. It is what recognises a retry. */
+/** A request's record; see outcome.lua. Gateways recognise a retry by this record. */
 export function outcomeKey(address: RequestAddress): string {
   return `out:${modelTag(address)}:${requestName(address)}`;
 }
 
 /**
- * hash: what is known of a job beside its request; see job.lua.
- * @param job the address of its first request
+ * hash: a job's facts beside the request's; see job.lua.
+ * @param job the address of the job's first request
  */
 export function jobKey(job: RequestAddress): string {
   return `job:${modelTag(job)}:${requestName(job)}`;
 }
 
-/** sorted set: the jobs of a tenant in a bucket, by when they were recorded; see job.lua. */
+/** sorted set: the jobs of a tenant in a bucket, by the time of their record; see job.lua. */
 export function jobsKey(bucket: number, tenant: string): string {
   return `jobs:${bucketTag(bucket)}:${tenant}`;
 }
@@ -72,23 +72,22 @@ export function jobTenantsKey(bucket: number): string {
   return `tenants:${bucketTag(bucket)}`;
 }
 
-/** sorted set: the models of which requests were set aside, by when; see set-aside.lua. */
+/** sorted set: the models with requests set aside, by the newest time; see set-aside.lua. */
 export function setAsideKey(bucket: number): string {
   return `aside:${bucketTag(bucket)}`;
 }
 
 /**
- * list: a stream's records, in order; the index in the list is the record's. It is kept as long as
- * the outcome.
+ * list: a stream's records, in order; the index in the list is the record's. The list lives as long
+ * as the outcome.
  */
 export function logKey(address: RequestAddress): string {
   return `log:${modelTag(address)}:${requestName(address)}`;
 }
 
 /**
- * hash: what is known of the sequences of a model in a bucket, by their names; see sequence.lua. No
- * version of the model is in the key: a sequence is found by its id, and its facts say to which
- * version it is pinned.
+ * hash: the facts of the sequences of a model in a bucket, by name; see sequence.lua. The key has
+ * no version of the model: clients name a sequence by id, and the facts have the pin.
  */
 export function sequencesKey(lane: Pick<Lane, "bucket" | "model">): string {
   return `seqs:${modelTag(lane)}`;
@@ -103,36 +102,36 @@ export function waitKey(lane: Pick<Lane, "bucket" | "model">, name: string): str
 }
 
 /**
- * string: one checkpoint of a sequence. It is written once and never changed; which one a sequence
- * goes on from is said by its facts.
+ * string: one checkpoint of a sequence, written once and never changed. The facts of the sequence
+ * say from which checkpoint the next step continues.
  * @param name of the sequence
- * @param version names the run of the step that made it
+ * @param version names the run of the step that made the checkpoint
  */
 export function versionKey(lane: Pick<Lane, "bucket" | "model">, name: string, version: string): string {
   return `state:${modelTag(lane)}:${name}@${version}`;
 }
 
-/** The keys that bringing states of a model in a bucket to disk has. */
+/** The keys for bringing states of a model in a bucket to disk. */
 export function hibernationKeys(lane: Pick<Lane, "bucket" | "model">) {
   return {
-    /** string: held by the one worker that does it in this round */
+    /** string: held by the one worker that brings states to disk in this round */
     round: `hibernating:${modelTag(lane)}`,
-    /** string: up to which time of the live set all sequences have been looked at */
+    /** string: the time up to which workers have looked at all sequences of the live set */
     reached: `hibernated:${modelTag(lane)}`,
   };
 }
 
 /**
- * string: what a change to a sequence as a whole was answered, for who repeats it under its
- * Idempotency-Key; see sequences/once.lua.
+ * string: the answer to a change of a sequence as a whole, for a client that repeats the change
+ * under its Idempotency-Key; see sequences/once.lua.
  */
 export function changeKey(lane: Pick<Lane, "bucket" | "model">, change: string): string {
   return `did:${modelTag(lane)}:${change}`;
 }
 
-/** The keys that a deployment has one of. */
+/** The keys of which a deployment has one each. */
 export const registryKeys = {
-  /** zset living worker → Redis ms until which it counts as living without another beat */
+  /** zset living worker → Redis ms until which the worker counts as living without another beat */
   workers: "{registry}:workers",
   /** hash worker → announcement (JSON) */
   announcements: "{registry}:announcements",
@@ -140,13 +139,15 @@ export const registryKeys = {
   connections: "{registry}:connections",
   /** zset of open graves → Redis ms since when; see graves.ts */
   graves: "{registry}:graves",
-  /** zset worker → Redis ms at which it left or was declared dead; its announcement is kept */
+  /**
+   * zset worker → Redis ms at which the worker left or was declared dead; the announcement stays
+   */
   gone: "{registry}:gone",
-  /** set: those of the gone workers that left by themselves, and need not be waited for */
+  /** set: the gone workers that left by themselves; no process waits for these */
   left: "{registry}:left",
-  /** string: another one whenever a worker joins, leaves or is declared dead */
+  /** string: changes whenever a worker joins, leaves or is declared dead */
   version: "{registry}:version",
-  /** hash of pins that were served, with what clearing their lanes takes; see pins.ts */
+  /** hash of all served pins, each with the facts for clearing its lanes; see pins.ts */
   pins: "{registry}:pins",
   /** string: the worker that looks after retired pins in this round */
   upkeep: "{registry}:upkeep",
@@ -154,15 +155,18 @@ export const registryKeys = {
   tidying: "{registry}:tidying",
   /** string: the `version` at which no pin was retired */
   settled: "{registry}:settled",
-  /** zset of gateways and jobs processes, each as JSON → Redis ms until which it is listed */
+  /**
+   * zset of gateways and jobs processes, each as JSON → Redis ms until which the list shows the
+   * process
+   */
   processes: "{registry}:processes",
-  /** hash: what all processes of the deployment agree on */
+  /** hash: the settings that all processes of the deployment share */
   deployment: "{registry}:deployment",
 };
 
 /**
- * How long the fleet remembers what a lost worker served: until then requests are queued for its
- * models, since it may be back soon.
+ * How long the fleet remembers a lost worker's models. Until then gateways queue requests for these
+ * models, because the worker may be back soon.
  */
 export const REMEMBERED_MS = 600_000;
 
@@ -176,26 +180,26 @@ export function callsKey(gateway: string, bucket: number | undefined): string {
 }
 
 /**
- * hash: what lies in the queue, counted; see load.lua. Three more keys, `open:`, `kept:` and
- * `later:`, go with it. In a Redis Cluster there is one for each bucket, in its slot.
+ * hash: the counts of the queue; see load.lua. Three more keys, `open:`, `kept:` and `later:`,
+ * belong to it. In a Redis Cluster there is one for each bucket, in its slot.
  * @param bucket undefined outside of a Cluster
  */
 export function loadKey(bucket: number | undefined): string {
   return `load:${bucket === undefined ? "all" : bucketTag(bucket)}`;
 }
 
-/** hash: the requests that are counted, as `requestInKey` names them; see load.lua. */
+/** hash: the requests that count, as `requestInKey` names each; see load.lua. */
 export function openKey(load: string): string {
   return `open${load.slice("load".length)}`;
 }
 
-/** sorted set: the jobs that are to be queued later, by when; see later.lua. */
+/** sorted set: the jobs to queue later, by due time; see later.lua. */
 export function laterKey(load: string): string {
   return `later${load.slice("load".length)}`;
 }
 
 /**
- * How a request is named in `openKey`.
+ * The name of a request in `openKey`.
  * @param outcome from `outcomeKey`
  */
 export function requestInKey(outcome: string): string {
@@ -207,46 +211,46 @@ export function loadTurnKey(load: string): string {
   return `recount${load.slice("load".length)}`;
 }
 
-/** The key of what is counted of the requests that the calls of this record admit. */
+/** The key of the counts for the requests that the calls of this record admit. */
 export function loadKeyBeside(callsKey: string): string {
   return `load:${/\{[^}]*\}/.exec(callsKey)?.[0] ?? "all"}`;
 }
 
 /**
- * list: names of requests that have ended and that one gateway process waits for, left by workers
- * that cannot reach NATS.
+ * list: names of ended requests for which one gateway process waits, left by workers that cannot
+ * reach NATS.
  */
 export function unpublishedKey(gateway: string): string {
   return `unpublished:${gateway}`;
 }
 
-/** stream: what has happened in a bucket that webhooks are to be told of; see events.lua. */
+/** stream: the events of a bucket for webhooks; see events.lua. */
 export function eventsKey(bucket: number): string {
   return `events:${bucketTag(bucket)}`;
 }
 
-/** hash tenant → the revision of its webhooks, and the events that they want; see events.lua. */
+/** hash tenant → the revision of the tenant's webhooks, and their events; see events.lua. */
 export function wantedKey(bucket: number): string {
   return `wanted:${bucketTag(bucket)}`;
 }
 
-/** The keys of webhooks and of what was delivered to them; all lie in one slot. */
+/** The keys of webhooks and of deliveries; all lie in one slot. */
 export const webhookKeys = {
-  /** hash tenant → how often its webhooks were changed */
+  /** hash tenant → how often the tenant's webhooks have changed */
   revisions: "{hooks}:revisions",
   /** hash id → the webhook (JSON) */
   webhooks: (tenant: string) => `{hooks}:webhooks:${tenant}`,
-  /** zset of the tenant's deliveries: message id → Redis ms at which it began */
+  /** zset of the tenant's deliveries: message id → Redis ms at which the delivery began */
   deliveries: (tenant: string) => `{hooks}:deliveries:${tenant}`,
-  /** zset: those of them that have ended, message id → Redis ms at which each did */
+  /** zset of the tenant's ended deliveries: message id → Redis ms at which the delivery ended */
   ended: (tenant: string) => `{hooks}:ended:${tenant}`,
-  /** zset: what is pending of all tenants, `tenant:message` → Redis ms at which it is attempted */
+  /** zset of all tenants' pending deliveries: `tenant:message` → Redis ms of the next attempt */
   pending: "{hooks}:pending",
-  /** zset: the messages that tell of one job → Redis ms at which each began */
+  /** zset: the messages about one job → Redis ms at which each began */
   ofJob: (tenant: string, job: string) => `{hooks}:of-job:${tenant}:${job}`,
   /** string: how many replays the tenant has asked for in this minute */
   replays: (tenant: string) => `{hooks}:replays:${tenant}`,
-  /** hash: one message to one webhook, and the attempts at it; see webhooks/begin-delivery.lua */
+  /** hash: one message to one webhook, and its attempts; see webhooks/begin-delivery.lua */
   delivery: (tenant: string, message: string) => `{hooks}:delivery:${tenant}:${message}`,
 };
 
@@ -254,15 +258,15 @@ export const webhookKeys = {
 export const scheduleKeys = {
   /** hash: one schedule */
   schedule: (tenant: string, id: string) => `{schedules}:schedule:${tenant}:${id}`,
-  /** zset of the tenant's schedules: id → Redis ms at which it was made */
+  /** zset of the tenant's schedules: id → Redis ms of the schedule's creation */
   ids: (tenant: string) => `{schedules}:ids:${tenant}`,
   /** hash: bytes of the schedules of each tenant, and of all under '' */
   bytes: "{schedules}:bytes",
-  /** zset of schedules that are active: `tenant:id` → Redis ms at which each is due next */
+  /** zset of active schedules: `tenant:id` → Redis ms at which each is due next */
   due: "{schedules}:due",
 };
 
-/** The keys of batches; all lie in one slot. batches/README.md says what each is. */
+/** The keys of batches; all lie in one slot. batches/README.md describes each. */
 export const batchKeys = {
   batch: (tenant: string, id: string) => `{batches}:batch:${tenant}:${id}`,
   openOfAll: "{batches}:open",
@@ -271,18 +275,20 @@ export const batchKeys = {
   duplicates: (tenant: string, id: string) => `{batches}:again:${tenant}:${id}`,
 };
 
-/** string: that the end of a batch was noted in the outbox of a bucket, which is another slot. */
+/** string: marks that the outbox of a bucket has the end of a batch; the bucket is another slot. */
 export function batchToldKey(bucket: number, id: string): string {
   return `told:${bucketTag(bucket)}:${id}`;
 }
 
-/** The keys of files, whose bytes are elsewhere; all lie in one slot. files/README.md says more. */
+/** The keys of files; all lie in one slot. The files' bytes are elsewhere; see files/README.md. */
 export const fileKeys = {
   /** hash: one file; see files/reserve-file.lua */
   file: (tenant: string, id: string) => `{files}:file:${tenant}:${id}`,
-  /** zset: the tenant's files that are whole, id → Redis ms at which each was made */
+  /** zset of the tenant's whole files: id → Redis ms of the file's creation */
   all: (tenant: string) => `{files}:all:${tenant}`,
-  /** set: who uses a file, which is not removed meanwhile */
+  /**
+   * zset: the users of a file → Redis ms at which the use ends; upkeep keeps the file until then
+   */
   users: (tenant: string, id: string) => `{files}:users:${tenant}:${id}`,
   /** hash: bytes and numbers of files, of each tenant and of all */
   sums: "{files}:sums",
@@ -290,17 +296,19 @@ export const fileKeys = {
   due: "{files}:due",
 };
 
-/** What the keys of BullMQ's queues begin with: one hash tag, since its scripts take many. */
+/**
+ * The prefix of the keys of BullMQ's queues: one hash tag, because BullMQ's scripts take many keys.
+ */
 export const QUEUE_PREFIX = "{jobs}";
 
-/** NATS subject: outcomes of the requests that one gateway process waits for. */
+/** NATS subject: outcomes of the requests for which one gateway process waits. */
 export function replySubject(gateway: string): string {
   return `baton.reply.${gateway}`;
 }
 
 /**
- * NATS subject, public: the records of one request, as they are committed. Dots separate the tokens
- * of a subject, so those of the model's name are written as `%2E`; a name never holds a `%`.
+ * NATS subject, public: the records of one request, in the order of their commits. Dots separate
+ * the tokens of a subject, so a dot of the model's name becomes `%2E`; a name never holds a `%`.
  */
 export function tokenSubject({ model, tenant, request }: RequestAddress): string {
   return `baton.v1.${tenant}.${modelToken(model)}.${request}`;
@@ -308,26 +316,26 @@ export function tokenSubject({ model, tenant, request }: RequestAddress): string
 
 /**
  * The subjects of all requests of a tenant.
- * @param model undefined: to any model
+ * @param model undefined: of all models
  */
 export function subjectsOf(tenant: string, model: string | undefined): string {
   return `baton.v1.${tenant}.${model === undefined ? "*" : modelToken(model)}.*`;
 }
 
 /**
- * How a label is named in subjects: its value may be any text, which a token of a subject may not.
- * It is part of the public contract, so clients may compute it, too.
+ * The name of a label in subjects: a label's value may be any text, but a token of a subject may
+ * not. The hash is part of the public contract, so clients may compute it, too.
  */
 export function labelToken(name: string, value: string): string {
   return createHash("sha256").update(`${name}:${value}`).digest("base64url").slice(0, LABEL_TOKEN_LENGTH);
 }
 
-/** Of base64url, so 132 bits: nobody finds two labels that have the same. */
+/** Characters of base64url, so 132 bits: no client finds two labels with the same token. */
 const LABEL_TOKEN_LENGTH = 22;
 
 /**
- * NATS subject, public: the records of one request that runs a job with a label. It has more tokens
- * than the request's own subject, so no wildcard but `>` means both.
+ * NATS subject, public: the records of one request that runs a job with a label. This subject has
+ * more tokens than the request's own, so only the wildcard `>` means both.
  * @param label from `labelToken`
  */
 export function labelledSubject(label: string, { model, tenant, request }: RequestAddress): string {
@@ -339,15 +347,15 @@ export function subjectsOfLabel(tenant: string, label: string): string {
   return `baton.v1.${tenant}.label.${label}.*.*`;
 }
 
-/** The subjects of all requests of all tenants, and those of their labels. */
+/** The subjects of all requests of all tenants, and of their labels. */
 export const ALL_TOKENS_SUBJECTS: readonly string[] = ["baton.v1.*.*.*", "baton.v1.*.label.*.*.*"];
 
 function modelToken(model: string): string {
   return model.replaceAll(".", "%2E");
 }
 
-/** NATS subject: in which lanes graves were just opened (worker/liveness/grave-calls.ts). */
+/** NATS subject: the lanes with newly opened graves (worker/liveness/grave-calls.ts). */
 export const GRAVES_SUBJECT = "baton.graves";
 
-/** NATS subject: for which models clients wait (gateway/admission/client-calls.ts). */
+/** NATS subject: the models for which clients wait (gateway/admission/client-calls.ts). */
 export const CLIENTS_SUBJECT = "baton.clients";

@@ -1,19 +1,22 @@
--- later.lua: jobs that are to be queued later, since their client says so, or since they have
--- failed and are to be tried once more. When each is due is noted here, in the step that makes it
--- so, and an entry of the outbox tells the jobs processes of it. They look here now and then, too,
--- so what the entry, or a timer of theirs, was lost for is only late. Beside load.lua:
---   key `later:…`  sorted set: `<bytes>|<job as in its key>`, by the Redis ms at which it is due
---   field `later` of `load:…`, and `l:<tenant>`  how many there are, and their bytes
---   field `next` of a job's record (job.lua)  `<Redis ms>|<made>`: when it is due, and how many
---     requests it has had then. Where it has had more since, this says nothing any more
+-- later.lua: jobs to queue later, because the client says so, or because a failed job gets a
+-- further attempt. The step that delays a job notes the time here, and an outbox entry tells the
+-- jobs processes. Jobs processes also look here at intervals, so a lost entry or timer only makes a
+-- job late. Beside load.lua:
+--   key `later:…`  sorted set: `<bytes>|<job as in its key>`, by the Redis ms at which the job is
+--                  due
+--   field `later` of `load:…`, and `l:<tenant>`  how many jobs there are, and their bytes
+--   field `next` of a job's record (job.lua)  `<Redis ms>|<made>`: when the job is due, and how
+--                                             many requests the job had had by then. The field
+--                                             counts for nothing once the job has had more
 -- include load.lua
 -- include events.lua
 local function laterKey(load) return 'later:' .. load:sub(6) end
 
--- What such a job takes beside its body: its record, its places here and in the index, and a timer.
+-- Bytes of a waiting job beside the body: the record, the places here and in the index, and a
+-- timer.
 local LATER_BYTES = 3072
 
--- Returns when a job is due, by two fields of its record; nil if it does not wait.
+-- Returns when a job is due, from two fields of the job's record; nil if the job does not wait.
 local function dueOf(due, made)
   local at, after = (due or ''):match('^(%d+)|(%d+)$')
   return at and after == (made or '0') and tonumber(at) or nil
@@ -25,13 +28,13 @@ local function countLater(load, name, items, bytes)
   writeLoads(load, sums)
 end
 
--- Have somebody look at when a job is due.
+-- Ask the jobs processes to look at when a job is due.
 local function tellLater(base, name, made)
   local tag, model = base:match('^({[^}]*}):(.*)$')
   noteEvent(tag, name:match('^[^:]*'), 'due', {job = model .. ':' .. name, run = made})
 end
 
--- A job is due at `at`, in Redis ms. `bytes` are those of its body, here and below.
+-- Make a job wait until `at`, in Redis ms. `bytes` is the size of the job's body, here and below.
 local function putLater(load, base, name, bytes, made, at)
   local due, all = string.format('%.0f', at), base .. ':' .. name
   redis.call('HSET', 'job:' .. all, 'next', due .. '|' .. made)
@@ -40,7 +43,7 @@ local function putLater(load, base, name, bytes, made, at)
   tellLater(base, name, made)
 end
 
--- A job waits no longer, if it does.
+-- End the wait of a job, if the job waits.
 local function dropLater(load, base, name, bytes)
   local all = base .. ':' .. name
   redis.call('HDEL', 'job:' .. all, 'next', 'refused')

@@ -1,20 +1,23 @@
-/** How the outbox tells of jobs that are to be queued later, as later.lua notes them. */
+/** The outbox entries for jobs to queue later, from later.lua. */
 import type { RequestAddress } from "./address.js";
 
-/** In the outbox: somebody is to look at when a job is due. No webhook is told of it. */
+/**
+ * The type of an outbox entry that asks a jobs process to look at when a job is due. Webhooks
+ * cannot subscribe to this type.
+ */
 export const DUE = "due";
 
-/** A job, and which of its requests is the next one, as it was when this was noted. */
+/** A job, and the number of requests that the job had had at the time of the note. */
 export interface DueJob {
-  /** The address of its first request. */
+  /** The address of the job's first request. */
   readonly job: RequestAddress;
-  /** How many requests it has had. */
+  /** How many requests the job has had. */
   readonly run: number;
 }
 
 /**
- * @param facts those of an entry of the outbox
- * @returns undefined for what no script has noted
+ * @param facts from an entry of the outbox
+ * @returns undefined for facts that no script has noted
  */
 export function dueJobOf(bucket: number, facts: string): DueJob | undefined {
   try {

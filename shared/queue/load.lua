@@ -1,28 +1,28 @@
--- load.lua: what lies in the queue, counted in requests and in bytes of their frames, for each
--- model, each tenant, and all together. Every script that admits or ends a request includes this
--- file.
+-- load.lua: the counts of the queue, in requests and in bytes of their frames, for each model, each
+-- tenant, and all together. Every script that admits or ends a request includes this file.
 --   key `load:…`  hash: `m:<model>`, `t:<tenant>` and `all`, each `<requests> <bytes>`
---   key `open:…`  hash: each request that is counted, as its outcome's key without `out:`, with its
---                 bytes; for a step `<bytes>|<step>|<sequence>`; for a brief request all that is
---                 known of it, see below
--- A request is let go exactly once, since it is taken out of `open` with what it was counted for.
--- So a script may let go what another one has let go before, or what never was counted. Nothing
--- that somebody's hand has done to these keys makes a script fail: recount.lua puts them right.
--- A request is brief if it has no Idempotency-Key, belongs to no generator, and its client waits
--- for it: nobody will ask for it under a key, and nothing is noted of it while it runs. It has no
--- record of its own before it ends (outcome.lua), only its field in `open`, which is written and
--- removed together with those of other requests:
+--   key `open:…`  hash: the name of each request that counts, as the outcome's key without `out:`,
+--                 with the request's bytes; for a step `<bytes>|<step>|<sequence>`; for a brief
+--                 request all facts, see below
+-- A request leaves the counts exactly once, because the field in `open` goes together with the
+-- bytes. So a script may let go a request that another script has let go before, or that never
+-- counted. Nothing that a person writes to these keys by hand makes a script fail: recount.lua
+-- repairs the counts. A request is brief if it has no Idempotency-Key, belongs to no generator, and
+-- has a client that waits. No client will ask for a brief request under a key, and scripts note
+-- nothing while the request runs. Before the end a brief request has no record (outcome.lua), only
+-- a field in `open`, which a call writes and removes together with the fields of other requests:
 --   `<bytes>|<step>|<sequence>|<at>|<keptUntil>|<pin>|<gateway>|<ended>|<entry>|<terms>`
---   step, sequence   0 and '' without a sequence    at  Redis ms at which it was admitted
---   keptUntil        Redis ms after which it is forgotten if every process has died
---   ended            '1' for a step that has ended while it is still queued
---   entry            id in the ready stream of one without a sequence, or PARKED (parking.lua)
+--   step, sequence   0 and '' without a sequence    at  Redis ms of the admission
+--   keptUntil        Redis ms after which Redis forgets the request if every process has died
+--   ended            '1' for a step that has ended but still has an entry in the queue
+--   entry            id in the ready stream, of a request without a sequence, or PARKED
+--                    (parking.lua)
 local BRIEF = '^(%d+)|(%d+)|([^|]*)|(%d+)|(%d+)|([^|]*)|([^|]*)|([01])|([^|]*)|(.*)$'
 
 local function openKey(load) return 'open:' .. load:sub(6) end
 
--- Returns what is known of a request as a table, if it is a brief one.
---   `text`  its field in `open`
+-- Returns the facts of a brief request as a table, or nil for any other request.
+--   `text`  the request's field in `open`
 local function parseBrief(text)
   local bytes, step, sequence, at, keptUntil, pin, gateway, ended, entry, terms = (text or ''):match(BRIEF)
   if not bytes then return nil end
@@ -41,7 +41,7 @@ end
 
 local function writeBrief(load, name, brief) redis.call('HSET', openKey(load), name, briefText(brief)) end
 
--- Whether what is counted of a request says that it is a step of a sequence.
+-- Whether a field of `open` belongs to a step of a sequence.
 local function isStepsSize(size) return size:find('^%d+|[1-9]') ~= nil end
 
 local function loadOf(text)
@@ -57,8 +57,8 @@ local function readLoads(load, fields)
   return loads
 end
 
--- A field without requests is removed, so that tenants who are gone take no memory. A recount may
--- write as many fields as there are tenants, and Lua unpacks no list without end.
+-- Removes a field without requests, so that tenants who are gone take no memory. A recount may
+-- write as many fields as there are tenants, and Lua's unpack takes a limited number of values.
 local function writeLoads(load, loads)
   local kept, gone = {}, {}
   for field, sum in pairs(loads) do
@@ -73,8 +73,8 @@ local function writeLoads(load, loads)
   for i = 1, #gone, 1000 do redis.pcall('HDEL', load, unpack(gone, i, math.min(i + 999, #gone))) end
 end
 
--- The fields that a request is counted in: its model's, its tenant's, and that of all.
--- `name` begins with `{tag}:model:tenant`, as its outcome's key does without `out:`.
+-- Returns the fields that count a request: of the model, of the tenant, and of all.
+-- `name` begins with `{tag}:model:tenant`, as an outcome's key does without `out:`.
 local function loadFields(name)
   local model, tenant = name:match('^[^:]*:([^:]*):([^:]*)')
   return {'m:' .. model, 't:' .. tenant, 'all'}
@@ -89,12 +89,12 @@ local function readOpen(load, names)
   return sizes
 end
 
--- Count requests no longer. Each is taken out once, however often this is called for it.
+-- Stop counting requests. Each request leaves the counts once, however often a script calls this.
 --   names    of requests, as in `open`
---   outside  whether they have ended while they may still be in the queue. A step stays counted
---            until a worker has taken it out, since its frame stays there: others wait behind it.
---            Other requests are withdrawn when they end
---   sizes    their fields in `open` where the caller has read them, by name
+--   outside  whether the requests have ended while they may still be in the queue. A step counts
+--            until a worker has removed the entry, because the frame stays there: other steps wait
+--            behind the step. Other requests leave the queue when they end
+--   sizes    their fields in `open`, by name, if the caller has read the fields
 local function letGo(load, names, outside, sizes)
   if #names == 0 then return end
   local open = openKey(load)

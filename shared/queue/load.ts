@@ -1,23 +1,23 @@
-/** What is counted of the queue, by load.lua, and how it is read with plain commands. */
+/** The counts of the queue, which load.lua keeps, read with plain commands. */
 import { bucketTag } from "./bucket-tag.js";
 import { loadKey } from "./keys.js";
 import type { RedisClient } from "../redis/connect.js";
 
-/** What is counted of one field: `m:<model>`, `t:<tenant>`, `s:<model>` (sequences) or `all`. */
+/** The counts of one field: `m:<model>`, `t:<tenant>`, `s:<model>` (sequences) or `all`. */
 export interface Load {
   readonly field: string;
   readonly requests: number;
   readonly bytes: number;
 }
 
-/** The key under which the requests of a bucket are counted. */
+/** The key of the counts for the requests of a bucket. */
 export function loadKeyOf(redis: Pick<RedisClient, "isCluster">, bucket: number): string {
   return loadKey(redis.isCluster ? bucket : undefined);
 }
 
 /**
  * @param bucket undefined outside of a Cluster
- * @param fields as in `Load`; live sequences (`s:<model>`) are counted in the bucket
+ * @param fields as in `Load`; `s:<model>` counts the live sequences of the bucket
  */
 export async function readLoads(
   redis: RedisClient,
@@ -36,7 +36,7 @@ export async function readLoads(
   });
 }
 
-/** Everything that is counted: of all models and tenants, and of results that are kept. */
+/** All counts: of all models and tenants, and of kept results. */
 export async function readAllLoads(redis: RedisClient, bucket: number | undefined): Promise<Load[]> {
   return Object.entries(await redis.hgetall(loadKey(bucket))).map(([field, value]) => {
     const [requests = 0, bytes = 0] = numbersOf(value);

@@ -1,4 +1,4 @@
-/** Who is in the fleet, as the registry has it: gateways and workers read it alike. */
+/** The members of the fleet, from the registry, read alike by gateways and workers. */
 import type { RedisClient } from "../redis/connect.js";
 import { REMEMBERED_MS, registryKeys } from "./keys.js";
 
@@ -6,11 +6,11 @@ import { REMEMBERED_MS, registryKeys } from "./keys.js";
 export type Times = ReadonlyMap<string, number>;
 
 export interface Members {
-  /** Those that were not declared dead, and have not left altogether. */
+  /** Workers that neither left altogether nor were declared dead. */
   readonly living: readonly string[];
-  /** When each worker left, or was declared dead, that is still remembered. One may still live. */
+  /** When each remembered worker left or was declared dead. The worker may still live. */
   readonly gone: Times;
-  /** Those of the gone that left by themselves. */
+  /** The gone workers that left by themselves. */
   readonly left: ReadonlySet<string>;
 }
 
@@ -23,12 +23,12 @@ export async function readMembers(redis: RedisClient, redisNow: number): Promise
   return { living, gone: times(gone), left: new Set(left) };
 }
 
-/** @returns the announcement of each worker as it was written; null where there is none */
+/** @returns the announcement of each worker, as written; null if there is none */
 export async function readAnnouncements(redis: RedisClient, workers: readonly string[]): Promise<(string | null)[]> {
   return workers.length === 0 ? [] : redis.hmget(registryKeys.announcements, ...workers);
 }
 
-/** Decodes what a sorted set answers with its scores. */
+/** Decodes the reply of a sorted set with its scores. */
 export function times(pairs: readonly string[]): Times {
   return new Map(Array.from({ length: pairs.length / 2 }, (_, i) => [pairs[2 * i] ?? "", Number(pairs[2 * i + 1])]));
 }

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- note-process.lua: note that a process lives, or that it has left.
+-- note-process.lua: note that a process lives or has left.
 --   KEYS[1] processes   ARGV[1] the process as JSON   ARGV[2] for how many ms; 0: it has left
 --   Returns nothing
 -- include time.lua

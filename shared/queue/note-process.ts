@@ -1,6 +1,6 @@
 /**
- * Which gateways and jobs processes there are, for people who look: nothing is decided by it, so
- * one that was killed is listed for some seconds more. Workers say more of themselves (work/).
+ * The list of gateways and jobs processes, for people who look. Nothing depends on the list, so a
+ * killed process stays listed for some seconds. Workers say more of themselves (work/).
  */
 import { hostname } from "node:os";
 import { z } from "zod";
@@ -33,7 +33,7 @@ export async function listProcess(
 ): Promise<void> {
   const startedAt = new Date(performance.timeOrigin).toISOString();
   const own: ListedProcess = { kind, name, host: hostname(), pid: process.pid, startedAt };
-  // Where Redis is away, the next beat tells it.
+  // If Redis is away, the next beat notes the process.
   const note = (ms: number) =>
     script(redis, [registryKeys.processes], [JSON.stringify(own), ms]).catch(() => undefined);
   while (!signal.aborted) {
@@ -44,8 +44,8 @@ export async function listProcess(
 }
 
 /**
- * What no process of this version has written is left out.
- * @throws the client's error where Redis cannot be asked
+ * Leaves out entries that no process of this version has written.
+ * @throws the client's error if Redis does not answer
  */
 export async function readProcesses(redis: RedisClient): Promise<ListedProcess[]> {
   const now = await timeAt(redis, registryKeys.processes);

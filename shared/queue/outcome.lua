@@ -1,9 +1,8 @@
--- outcome.lua: the record of a request: what is known of it, and how it has ended. Every script
--- that ends a request or looks one up includes this file.
---   key `out:{b}:m:r`  of most requests a hash, from their admission on
---                      of a brief one (load.lua) a string once it has ended:
---                      `<ended>|<at>|<kind>|<pin>|<gateway>`, the body in the next line; `ended`
---                      and `at` are Redis ms
+-- outcome.lua: the record of a request: the facts, and how the request has ended. Every script that
+-- ends or looks up a request includes this file.
+--   key `out:{b}:m:r`  a hash from the admission on, for most requests. After the end of a brief
+--                      request (load.lua) a string: `<ended>|<at>|<kind>|<pin>|<gateway>`, with the
+--                      body in the next line; `ended` and `at` are Redis ms
 -- include load.lua
 -- include job.lua
 -- include parking.lua
@@ -11,14 +10,14 @@ local function briefOutcome(now, brief, kind)
   return string.format('%s|%s|%s|%s|%s\n', now, brief.at, kind, brief.pin, brief.gateway)
 end
 
--- Returns what is known of a request, or nil. `out` is its key.
---   kind, body   how it has ended; nil while it has not
---   sealed       whether its log has the final record   ttl   that admission asked for, in ms
---   pin          that it was admitted for               entry  in the ready stream, if it is noted
---   parked       its terms (parking.lua), if it is parked
---   wanted       until when somebody surely wants the stream, if it ends when nobody does
---   brief        as in load.lua, while it is open
---   job          that it runs (job.lua), if it runs one
+-- Returns the facts of a request, or nil. `out` is the request's key.
+--   kind, body   how the request has ended; nil until then
+--   sealed       whether the log has the final record   ttl   that admission asked for, in ms
+--   pin          of the lane                            entry  in the ready stream, if noted
+--   parked       terms of a parked request (parking.lua)
+--   wanted       until when a client surely wants the stream, if the stream ends without a reader
+--   brief        as in load.lua, until the request has ended
+--   job          the job that the request runs (job.lua), if any
 local function recordOf(load, out)
   local found = redis.pcall('HMGET', out, 'digest', 'kind', 'body', 'sealed', 'ttl', 'pin', 'entry', 'parked',
     'wanted', 'job')
@@ -38,17 +37,17 @@ local function recordOf(load, out)
 end
 
 -- Take an entry out of a ready stream, unless a worker has it.
---   Returns whether it is there no more
+--   Returns whether the entry is gone
 local function withdrawEntry(ready, group, entry)
   local pending = redis.pcall('XPENDING', ready, group, entry, entry, 1)
-  -- An error: no worker has made the group yet, so none has the entry.
+  -- An error means that no worker has made the group yet, so none has the entry.
   if not pending.err and #pending > 0 then return false end
   refillIfParking(ready, redis.call('XDEL', ready, entry))
   return true
 end
 
--- Note when a worker took the request of a job that is ended while that worker has it. Of a step of
--- a sequence nobody knows it here.
+-- Note when a worker took the request of a job that ends while that worker has it. The record of a
+-- step names no entry, so for a step the time stays unknown.
 local function noteTaken(out, record, group, now)
   if not record.entry then return end
   local pending = redis.pcall('XPENDING', readyOf(out, record.pin), group, record.entry, record.entry, 1)
@@ -56,9 +55,9 @@ local function noteTaken(out, record, group, now)
   redis.call('HSETNX', out, 'began', string.format('%.0f', now - pending[1][3]))
 end
 
--- End a request from outside of a worker. `sealed` says that its log has the final record. A brief
--- request is also taken out of the queue at once, since its record, now a string, does not say any
--- more where it lies. For other requests withdraw.lua does that later.
+-- End a request from outside of a worker. `sealed` says that the log has the final record. A brief
+-- request also leaves the queue at once, because the record, now a string, no longer names the
+-- entry. For other requests withdraw.lua does that later.
 --   ttl   ms for which the outcome is kept   now   Redis ms, as text
 local function endFromOutside(load, out, record, group, kind, body, ttl, now, sealed)
   local brief = record.brief

@@ -1,6 +1,6 @@
 /**
- * How a request's record (outcome.lua) is read with plain commands. Most records are hashes; that
- * of a brief request is a string once it has ended, and before that a field among what is counted.
+ * How to read a request's record (outcome.lua) with plain commands. Most records are hashes. The
+ * record of a brief request is a string after the end, and a field in the counts before.
  */
 import type { RequestAddress } from "./address.js";
 import { loadKeyOf } from "./load.js";
@@ -9,21 +9,21 @@ import type { RedisClient } from "../redis/connect.js";
 import { readLasting } from "../redis/replicated.js";
 import { isReplyError } from "../redis/script.js";
 
-/** What a record says of its request; a field is undefined where it says nothing. */
+/** The record of a request; a field is undefined if the record does not have the field. */
 export interface RequestRecord {
-  /** `result` or `error`, once it has ended. */
+  /** `result` or `error`, once the request has ended. */
   readonly kind?: string | undefined;
-  /** Of a request that has ended; dropped after a time where the result was kept for long. */
+  /** Of an ended request; absent once a kept result is gone. */
   readonly body?: Buffer | undefined;
-  /** Redis ms at which it was admitted, ended, or brought its first token. */
+  /** Redis ms of the admission, of the end, and of the first token. */
   readonly at?: number | undefined;
   readonly ended?: number | undefined;
   readonly began?: number | undefined;
   /** Whether the log of a stream has its final record. */
   readonly sealed: boolean;
-  /** Whether a stream ends when nobody reads it. */
+  /** Whether a stream ends without a reader. */
   readonly wanted: boolean;
-  /** The pin that it was admitted for, as `pinText` has it. */
+  /** The pin of the request's lane, as `pinText` writes it. */
   readonly pin: string;
   /** The gateway process that admitted it. */
   readonly by?: string | undefined;
@@ -32,8 +32,8 @@ export interface RequestRecord {
 const FIELDS = ["digest", "kind", "body", "at", "began", "ended", "sealed", "wanted", "pin", "by"] as const;
 
 /**
- * Reads what a client may be told: in the mode `replicated`, once a replica has it.
- * @returns undefined where Redis knows of no such request
+ * Reads a record that a client may see: in the mode `replicated`, once a replica has the record.
+ * @returns undefined if Redis knows of no such request
  * @throws UnconfirmedError
  */
 export async function readRecord(redis: RedisClient, address: RequestAddress): Promise<RequestRecord | undefined> {
@@ -41,7 +41,7 @@ export async function readRecord(redis: RedisClient, address: RequestAddress): P
   const record = await readOwnRecord(redis, key);
   if (record !== undefined) return record;
   const field = await readField(redis, openKey(loadKeyOf(redis, address.bucket)), requestInKey(key));
-  // It may have ended since the record was looked for.
+  // The request may have ended since the first look at the record.
   return parseBrief(field) ?? readOwnRecord(redis, key);
 }
 
@@ -49,16 +49,16 @@ async function readField(redis: RedisClient, open: string, name: string): Promis
   try {
     return ((await readLasting(redis, open, ["HGET", open, name])) as Buffer | null)?.toString();
   } catch (error) {
-    // Somebody's hand has put something else there; a recount puts it right.
+    // A person has put another value there by hand; a recount repairs the key.
     if (isReplyError(error, "WRONGTYPE")) return undefined;
     throw error;
   }
 }
 
 /**
- * Does the same, but for a brief request that has not ended.
+ * Does the same, but does not find a brief request before the end.
  * @param key from `outcomeKey`
- * @param brief whether it surely is the record of a brief request
+ * @param brief whether the record surely belongs to a brief request
  */
 export async function readOwnRecord(
   redis: RedisClient,
@@ -91,7 +91,7 @@ function parseHash(found: readonly (Buffer | null)[]): RequestRecord | undefined
   };
 }
 
-/** The string that is the record of a brief request which has ended. */
+/** The string that is the record of an ended brief request. */
 function parseEnded(record: Buffer | null): RequestRecord | undefined {
   if (record === null) return undefined;
   const end = record.indexOf("\n");
@@ -100,7 +100,7 @@ function parseEnded(record: Buffer | null): RequestRecord | undefined {
   return { ...notStream, kind, body, at: Number(at), ended: Number(ended), pin, by };
 }
 
-/** The field of a brief request that is counted, if it is one and has not ended. */
+/** The field of a brief request in the counts; undefined for any other request or an ended one. */
 function parseBrief(field: string | undefined): RequestRecord | undefined {
   const [, , , at, , pin = "", by, ended] = field?.split("|") ?? [];
   return ended === "0" ? { ...notStream, at: Number(at), pin, by } : undefined;

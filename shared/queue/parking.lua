@@ -1,36 +1,38 @@
--- parking.lua: requests that may run, but for which the ready stream of their lane has no room. The
--- ready stream holds what the workers of the lane can take soon, its window, and is first come,
--- first served. What comes when it is full is parked, and whichever script makes room refills it:
--- strictly by rank, and within a rank in shares of the tenants by weight (fair queueing by virtual
--- time). Every script that queues a request, or takes one out of a ready stream, includes this
--- file. Before that it sets `local load`, the key of what is counted (load.lua).
---   `ready`  key of the lane's ready stream; all other keys are built from it
+-- parking.lua: requests that may run, but find no room in the ready stream of their lane. The ready
+-- stream holds as much as the lane's workers can take soon, its window, and is first come, first
+-- served. A request that finds the stream full is parked, and each script that makes room refills
+-- the stream. A refill goes strictly by rank, and within a rank in shares of the tenants by weight
+-- (fair queueing by virtual time). Every script that queues a request, or takes a request out of a
+-- ready stream, includes this file, and sets `local load`, the key of the counts (load.lua), before
+-- that.
+--   `ready`  key of the lane's ready stream; all other keys follow from it
 --   `terms`  how a request waits: '' or `<rank>|<weight>|<delay>`
---            rank    twice its priority level, 2 where the model has no levels; the odd rank behind
---                    it is for what has waited for so long that it goes behind all of its level
---            weight  of its tenant, as the gateway that admits it has it
---            delay   Redis ms after which it goes to that odd rank; 0: never
--- A sequence whose step is parked has PARKED as its `entry`, and so has a brief request without a
--- sequence. Of another request without a sequence the record has its terms in the field `parked`,
--- and no `entry`. That of a step has them in the field `terms`, for when it is given back: a step
--- is not taken out of what is parked when it ends. The keys are
---   queue:<lane>                  sorted set of ranks; it exists while something is parked, and may
---                                 outlast that until the next refill
+--            rank    twice the priority level, 2 if the model has no levels; the odd rank behind is
+--                    for requests that have waited so long that they go behind all of their level
+--            weight  of the tenant, from the admitting gateway
+--            delay   Redis ms after which the request goes to that odd rank; 0: never
+-- A sequence with a parked step has PARKED as `entry`, and so has a parked brief request without a
+-- sequence. The record of any other parked request without a sequence has the terms in the field
+-- `parked`, and no `entry`. A step has the terms in the field `terms`, because a worker may give
+-- the step back. A step that ends while parked stays among the parked requests. The keys are
+--   queue:<lane>                  sorted set of ranks; exists while the lane has parked requests,
+--                                 and may last until the next refill after that
 --   queue:<lane>:<rank>           sorted set of tenants, by the virtual time at which each is next
---   queue:<lane>:<rank>:<tenant>  sorted set of the names of its requests, the next one first
---   parked:<lane>                 hash name -> entry, of all that is parked
+--   queue:<lane>:<rank>:<tenant>  sorted set of the names of the tenant's requests, the next
+--                                 request first
+--   parked:<lane>                 hash name -> entry, of all parked requests
 --   window:<lane>                 hash: `window`, the two counters of places, and weights by tenant
 -- include sequence.lua
 -- include load.lua
 -- include time.lua
 local PARKED = '@'
 
--- The ready stream in which a request is queued; `out` is its key.
+-- The ready stream of a request's lane; `out` is the key of the request's record.
 local function readyOf(out, pin) return 'ready:' .. out:match('^out:({[^}]*}:[^:]*)') .. ':' .. pin end
 
 local function laneKeyOf(kind, ready) return kind .. ready:sub(6) end
 
--- The part of a lane's keys that all lanes of its model in the bucket share, `{tag}:model`.
+-- The part of a lane's keys that all lanes of the model in the bucket share, `{tag}:model`.
 local function baseOf(ready) return ready:match('^ready:({[^}]*}:[^:]*)') end
 
 local function requestOf(facts) return facts:match('^[^|]*') end
@@ -39,19 +41,19 @@ local function namesOf(facts) return facts:match('^([^|]*)|([^|]*)') end
 
 local function isParking(ready) return redis.call('EXISTS', laneKeyOf('queue', ready)) == 1 end
 
--- Rank, weight and delay.
+-- Returns rank, weight and delay.
 local function readTerms(terms)
   if not terms or terms == '' then return 2, '1', 0 end
   local rank, weight, delay = terms:match('^(%d+)|([^|]*)|(%d+)')
   return tonumber(rank), weight, tonumber(delay)
 end
 
--- What this call has put into a lane's keys already.
+-- The lists for which this call has written the rank and the tenant already.
 local noted = {}
 
--- The list of a tenant's requests in a rank. A tenant that is new there gets the virtual time of
--- the one that is next: time in which it had no requests earns it no larger share. One that has
--- been served there keeps its time, also while it has nothing there.
+-- Returns the list of a tenant's requests in a rank. A tenant that is new there gets the virtual
+-- time of the next tenant, because time without requests earns no larger share. A tenant that was
+-- served there keeps the old time, also without requests there.
 local function line(queue, rank, tenant)
   local ranked = queue .. ':' .. rank
   local list = ranked .. ':' .. tenant
@@ -65,10 +67,10 @@ local function line(queue, rank, tenant)
   return list
 end
 
--- Park a request. The caller notes PARKED or the terms where the request's own record is.
---   `how`  'new' where it comes now, and its terms say what weight its tenant has from now on;
---          'next' where the step before it has ended; 'again' where it was handed back, and goes
---          before all others of its tenant and rank
+-- Park a request. The caller notes PARKED or the terms, as described above.
+--   `how`  'new' for a new request, whose terms give the tenant's weight from now on; 'next' for a
+--          step after the end of the step before; 'again' for a request that a worker gives back,
+--          which goes first in its tenant and rank
 local function park(ready, facts, frame, terms, how)
   local rank, weight = readTerms(terms)
   local name = requestOf(facts)
@@ -76,21 +78,21 @@ local function park(ready, facts, frame, terms, how)
   local place = redis.call('HINCRBY', laneKeyOf('window', ready), first and 'first' or 'last', first and -1 or 1)
   redis.call('ZADD', line(laneKeyOf('queue', ready), rank, tenant), place, name)
   redis.call('HSET', laneKeyOf('parked', ready), name, cmsgpack.pack({facts, frame, terms or ''}))
-  -- The last gateway to park a tenant's request says its weight. What came earlier knows an older
-  -- one, which counts where there is none.
+  -- The last gateway that parks a tenant's request sets the tenant's weight. An earlier request has
+  -- an older weight, which counts only if there is none.
   if terms and terms ~= '' then
     redis.call(how == 'new' and 'HSET' or 'HSETNX', laneKeyOf('window', ready), 'of ' .. tenant, weight)
   end
 end
 
--- Move a parked request to ready. One that has ended meanwhile, or that nobody knows any more, is
--- dropped: who ended it did not know that it was parked.
+-- Move a parked request to ready. Drops a request that has ended or has no record any more: the
+-- script that ended the request did not know that it was parked.
 local function toReady(ready, facts, frame)
   local base = baseOf(ready)
   local request, sequence = namesOf(facts)
   local name = base .. ':' .. request
   if sequence ~= '' then
-    -- Somebody may have deleted the sequence, and its next START is parked, too.
+    -- A client may have deleted the sequence, and a new START may be parked, too.
     local seq = readableSequence(base, sequence)
     if not seq or seq.entry ~= PARKED or seq.request ~= request then return false end
     seq.entry = redis.call('XADD', ready, '*', 'm', facts, 'b', frame)
@@ -109,7 +111,7 @@ local function toReady(ready, facts, frame)
   return true
 end
 
--- Serve the tenant that is next in a rank, until the one behind it is.
+-- Serve the next tenant of a rank, until the tenant behind it is next.
 -- Returns how many requests went to ready.
 local function serve(ready, rank, turn, most, now)
   local queue, parked = laneKeyOf('queue', ready), laneKeyOf('parked', ready)
@@ -129,7 +131,7 @@ local function serve(ready, rank, turn, most, now)
   redis.call('HDEL', parked, unpack(names))
   local entries, sequences = {}, {}
   for i = 1, #names do
-    -- What somebody's hand has made unreadable is dropped.
+    -- Drops a value that a person made unreadable by hand.
     local whole, entry = pcall(cmsgpack.unpack, bodies[i] or '')
     entries[i] = whole and type(entry) == 'table' and entry or nil
     local _, sequence = namesOf(entries[i] and entries[i][1] or '|')
@@ -146,16 +148,16 @@ local function serve(ready, rank, turn, most, now)
       served = served + 1
     end
   end
-  -- A call that parks again later must not believe that this is still there.
+  -- A call that parks again later must not believe that these keys still exist.
   noted = {}
   redis.call('ZADD', ranked, at + served / weight, tenant)
   return served
 end
 
--- Most requests that one turn takes out: Lua unpacks no list without end.
+-- Most requests that one turn takes out, because Lua's unpack takes a limited number of values.
 local TURN = 1000
 
--- Move up to so many parked requests to ready.
+-- Move up to `most` parked requests to ready.
 -- Returns how many.
 local function unpark(ready, most)
   local queue = laneKeyOf('queue', ready)
@@ -177,21 +179,22 @@ local function unpark(ready, most)
   return moved
 end
 
--- Refill a lane in which something is parked, when so many entries have left its ready stream.
--- Where the window has shrunk, half of them are replaced: so what is parked goes on whatever the
--- window is, and the ready stream comes down to it.
+-- Refill a lane with parked requests after `left` entries have left the ready stream. If the window
+-- has shrunk, the refill replaces half of these entries. So parked requests always move, and the
+-- ready stream shrinks to the window.
 local function refill(ready, left)
   local window = tonumber(redis.call('HGET', laneKeyOf('window', ready), 'window') or '1')
   return unpark(ready, math.max(window - redis.call('XLEN', ready), math.ceil(left / 2)))
 end
 
--- Where something is parked, refill. Scripts that run rarely look here.
+-- Refill a lane if the lane has parked requests, for scripts that run rarely.
 local function refillIfParking(ready, left)
   if left > 0 and isParking(ready) then refill(ready, left) end
 end
 
--- Where the id of an entry is noted: with its sequence, or else with its request.
--- Returns a function that notes another id, or nil where nobody knows of this one; and the terms.
+-- Finds the note of an entry's id: in the facts of the sequence, or else in the record of the
+-- request.
+-- Returns a function that notes another id, or nil if no record has this id; and the terms.
 local function noteOf(ready, entry, facts)
   local base = baseOf(ready)
   local request, sequence = namesOf(facts)
@@ -226,9 +229,9 @@ local function noteOf(ready, entry, facts)
   end, found[2] or ''
 end
 
--- Queue an entry that a worker gives back, or that nobody would deliver again. Where requests are
--- parked it goes before all others of its tenant and rank.
---   `entry`  its id, which is gone from the stream   `fields`  those of the entry
+-- Queue again an entry that a worker gives back, or that no worker would get again. If the lane has
+-- parked requests, the entry goes first in its tenant and rank.
+--   `entry`  the id, which is gone from the stream   `fields`  of the entry
 local function queueAgain(ready, entry, fields)
   local note, terms
   if fields[1] == 'm' then note, terms = noteOf(ready, entry, fields[2]) end
@@ -241,10 +244,10 @@ local function queueAgain(ready, entry, fields)
   park(ready, fields[2], fields[4], terms, 'again')
 end
 
--- Take a request without a sequence out of what is parked. The cost does not depend on how much is
--- parked.
---   `out`    key of its record   `pin`  the lane that it is queued in   `terms`  its terms
--- Returns whether it was parked.
+-- Take a request without a sequence out of the parked requests. The cost does not depend on their
+-- number.
+--   `out`    key of the record   `pin`  of the lane   `terms`  of the request
+-- Returns whether the request was parked.
 local function withdrawParked(out, pin, terms)
   local ready, name = readyOf(out, pin), out:match('^out:{[^}]*}:[^:]*:(.*)$')
   if redis.call('HDEL', laneKeyOf('parked', ready), name) == 0 then return false end

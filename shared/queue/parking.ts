@@ -1,22 +1,21 @@
 /**
- * How a request waits where its lane's ready stream has no room for it, as parking.lua reads it.
- * Where there is room, none of this counts.
+ * How a request waits if its lane's ready stream has no room, as parking.lua reads the terms. With
+ * room, none of this counts.
  */
 
 export interface WaitingTerms {
-  /** From 1, which goes first; 1 as well where the model has no levels. */
+  /** From 1, which goes first; also 1 if the model has no levels. */
   readonly level: number;
   /**
-   * The tenant's share among the tenants of its level, from now on; undefined where the deployment
+   * The tenant's share among the tenants of its level, from now on; undefined if the deployment
    * gives no weights, so that each tenant has 1.
    */
   readonly weight: number | undefined;
-  /**
-   * After so many ms it goes behind all others of its level; undefined where it keeps its place.
-   */
+  /** After so many ms the request goes to the end of its level; undefined: never. */
   readonly delayMs: number | undefined;
   /**
-   * Most requests of its level that may be parked in a lane when it comes; undefined for no limit.
+   * The limit of parked requests of this level in the lane, checked at the admission; undefined for
+   * no limit.
    */
   readonly mostParked: number | undefined;
 }

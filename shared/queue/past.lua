@@ -1,8 +1,8 @@
 -- past.lua: why sequences exist no more. A script that removes sequences notes why, with three
--- commands for each call, and one that refuses a step for want of a sequence looks it up.
+-- commands for each call. A script that refuses a step without a sequence looks the reason up.
 --   key `past:{b}:m:n`  hash: name of a sequence -> why, as `WHYS` has it. `n` counts stretches of
---                       ten minutes of Redis's time, so what is noted is known for ten minutes to
---                       twenty. Of more than PAST_MOST only the newest are known
+--                       ten minutes of Redis's time, so a note lasts ten to twenty minutes. Of more
+--                       than PAST_MOST notes only the newest last
 local PAST_MS, PAST_MOST = 600000, 10000
 local WHYS = {['1'] = 'ended', ['2'] = 'deleted', ['3'] = 'cancelled', ['4'] = 'expired'}
 local DELETED, FAILED, EXPIRED = '2', '3', '4'
@@ -11,7 +11,7 @@ local function pastKey(base, now, back) return string.format('past:%s:%.0f', bas
 
 local pastByBase = {}
 
--- `why` is what the facts of the sequence have as `ended`, or EXPIRED.
+-- `why` is the field `ended` of the sequence's facts, or EXPIRED.
 local function notePast(base, name, why)
   local fields = pastByBase[base] or {}
   pastByBase[base] = fields

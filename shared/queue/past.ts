@@ -1,7 +1,7 @@
-/** Why a step finds no sequence that it could be a step of, as past.lua keeps it. */
+/** Why a step finds no sequence: the reasons that past.lua keeps. */
 import type { RefusalReason } from "../errors.js";
 
-/** What a script may answer. */
+/** The answers of the scripts. */
 export const pastReasons = [
   "never_started",
   "expired",

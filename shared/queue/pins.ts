@@ -1,17 +1,17 @@
 /**
- * Which pins were ever served, so that their lanes are found when nobody serves them any more: the
- * keys of lanes are not listed anywhere else.
+ * All pins that were ever served, so that upkeep finds the lanes of a pin without workers. No other
+ * key lists lanes.
  */
 import { z } from "zod";
 import type { RedisClient } from "../redis/connect.js";
 import type { Pin } from "./address.js";
 import { registryKeys } from "./keys.js";
 
-/** One version of a model, as one set of files, with what clearing its lanes takes. */
+/** One version of a model, as one set of files, with the facts for clearing its lanes. */
 export interface ServedPin extends Pin {
   readonly model: string;
   readonly streams: boolean;
-  /** How long its sequences are kept between their steps; undefined where it has none. */
+  /** How long sequences live between their steps; undefined if the model has none. */
   readonly maxIdleMs: number | undefined;
 }
 
@@ -19,9 +19,10 @@ const field = z.tuple([z.string(), z.string(), z.string()]);
 const value = z.object({ streams: z.boolean(), maxIdleMs: z.number().optional() });
 
 /**
- * Notes a pin in whose lane something is queued, so that it is looked after, unless it is noted. It
- * may have been forgotten while a step for it waited behind one of another version.
- * @returns whether it was not
+ * Notes a pin with queued work in its lane, so that upkeep looks after the pin. The pin may be
+ * missing, because upkeep may have forgotten the pin while its step waited behind a step of another
+ * version.
+ * @returns whether the pin was missing
  */
 export async function notePinInUse(redis: RedisClient, pin: ServedPin): Promise<boolean> {
   const added = await redis.hsetnx(registryKeys.pins, pinField(pin), pinValue(pin));
@@ -29,7 +30,7 @@ export async function notePinInUse(redis: RedisClient, pin: ServedPin): Promise<
   return added === 1;
 }
 
-/** What cannot be read, which another version of Baton has written, is left out. */
+/** Leaves out unreadable fields, which another version of Baton has written. */
 export async function readPins(redis: RedisClient): Promise<ServedPin[]> {
   const noted = await redis.hgetall(registryKeys.pins);
   return Object.entries(noted).flatMap(([key, text]) => {
@@ -51,7 +52,7 @@ export function pinField({ model, version, digest }: ServedPin): string {
   return JSON.stringify([model, version, digest]);
 }
 
-/** What the hash holds of a pin. */
+/** The value of a pin in the hash. */
 export function pinValue({ streams, maxIdleMs }: ServedPin): string {
   return JSON.stringify({ streams, maxIdleMs } satisfies z.infer<typeof value>);
 }

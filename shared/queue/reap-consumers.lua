@@ -1,8 +1,9 @@
--- reap-consumers.lua: forget the consumers of processes that are gone. One with pending entries is
--- never forgotten: DELCONSUMER would drop those for good. So look and deletion are one step.
+-- reap-consumers.lua: forget the consumers of processes that are gone. A consumer with pending
+-- entries stays, because DELCONSUMER would drop the entries for good. So the look and the deletion
+-- are one step.
 --   KEYS[1] stream
 --   ARGV[1] group   ARGV[2] idle ms after which a consumer counts as gone
---   Returns how many were forgotten
+--   Returns how many consumers are forgotten
 local reaped = 0
 for _, info in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
   local consumer = {}

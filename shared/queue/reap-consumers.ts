@@ -6,7 +6,7 @@ const script = defineScript(new URL("./reap-consumers.lua", import.meta.url), in
 
 /**
  * @param idleMs after which a consumer counts as gone
- * @returns how many were forgotten
+ * @returns how many consumers are forgotten
  */
 export function reapConsumers(redis: RedisClient, stream: string, group: string, idleMs: number): Promise<number> {
   return script(redis, [stream], [group, idleMs]);

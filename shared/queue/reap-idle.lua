@@ -1,11 +1,10 @@
 #!lua flags=allow-oom
--- reap-idle.lua: remove the sequences of a model in a bucket that have idled out, the longest ago
--- first, with all that is kept of them. What it costs goes by how many there are, not by how many
--- live.
+-- reap-idle.lua: remove the idled-out sequences of a model in a bucket, the longest ago first, with
+-- all keys of each. The cost grows with the number of idled-out sequences, not of live sequences.
 --   KEYS[1] live zset
 --   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] most sequences of one call
---   ARGV[3] how long the model's sequences are kept idle, in ms; '' where the caller does not know
---   Returns how many it looked at: with fewer than asked for, none is left
+--   ARGV[3] how long the model's sequences are kept idle, in ms; '' if the caller does not know
+--   Returns the number of sequences looked at; fewer than ARGV[2]: none is left
 -- include version.lua
 -- include sequence.lua
 -- include past.lua
@@ -18,7 +17,7 @@ lookUpSequences(base, names)
 for i = 1, #names do
   local name = names[i]
   local seq = readableSequence(base, name)
-  -- The facts decide. The set may be wrong after interference from outside only.
+  -- The facts decide. Only interference from outside makes the set wrong.
   if seq and not hasLapsed(seq, now) then
     refiled[#refiled + 1] = isBusy(seq) and '+inf' or string.format('%.0f', seq.lapses)
     refiled[#refiled + 1] = name

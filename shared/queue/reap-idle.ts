@@ -8,8 +8,8 @@ const script = defineScript(new URL("./reap-idle.lua", import.meta.url), integer
 
 /**
  * @param most sequences of the call
- * @param idleMs how long the model's sequences are kept idle; undefined where that is not known
- * @returns how many it looked at; with fewer than `most`, none is left
+ * @param idleMs how long the model's sequences are kept idle; undefined if the caller does not know
+ * @returns the number of sequences looked at; with fewer than `most`, none is left
  */
 export function reapIdle(
   { redis, lane }: { readonly redis: RedisClient; readonly lane: Pick<Lane, "bucket" | "model"> },

@@ -1,19 +1,20 @@
--- sequence.lua: what is known of the sequences of a model in a bucket. A call reads all those that
--- it names with one command for each model and bucket, and writes those that it has changed with
--- one. Every script that looks at a sequence includes this file.
---   key `seqs:{b}:m`  hash: name of a sequence -> its facts, joined by `|`. Of these
+-- sequence.lua: the facts of the sequences of a model in a bucket. For each model and bucket, a
+-- call reads all its sequences with one command, and writes all changes with one command. Every
+-- script that looks at a sequence includes this file.
+--   key `seqs:{b}:m`  hash: name of a sequence -> its facts, joined by `|`
 --     next    number of the last step that was admitted; a START does not begin at 1 again
 --     done    number of the last step that has ended      start  number of the last START
---     ended   '0' while it goes on; else why it takes no step but a START: '1' its last step has
---             END, '2' it was deleted, '3' it has failed (past.lua)
---     at      version of the checkpoint that it goes on from (version.lua)
---     pin     of its last START
---     entry   in the ready stream of the lane `on`, of the request `request`; PARKED where that is
---             parked; '' while it is idle
---     lapses  Redis ms at which it expires idle; 0 before it has been idle
+--     ended   '0' while the sequence takes steps; else why only a START is possible: '1' the last
+--             step has END, '2' a client deleted the sequence, '3' a step failed (past.lua)
+--     at      version of the checkpoint from which the next step continues (version.lua)
+--     pin     of the last START
+--     entry   in the ready stream of the lane `on`, of the request `request`; PARKED if that
+--             request is parked; '' while the sequence is idle
+--     lapses  Redis ms at which the sequence expires idle; 0 before the first idle time
 --     keptUntil, kept   as version.lua has them
--- Numbers are numbers in Lua, and all else is text. The facts of a sequence are changed only once
--- nothing can fail any more, since a later request of the call may be for the same sequence.
+-- Numbers are Lua numbers, and all else is text. A script changes the facts of a sequence only when
+-- nothing more can fail for the request, because a later request of the call may be for the same
+-- sequence.
 local FACTS = '^(%d+)|(%d+)|(%d+)|([0-3])|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|(%d+)|(%d+)|([^|]*)$'
 
 local function unpackFacts(text)
@@ -30,7 +31,7 @@ local function packFacts(s)
     s.entry, s.on, s.request, s.lapses, s.keptUntil, s.kept)
 end
 
--- A sequence that begins: it has no step yet.
+-- Returns the facts of a new sequence, which has no step yet.
 local function newSequence()
   return {next = 0, done = 0, start = 1, ended = '0', at = '', pin = '', entry = '', on = '', request = '', lapses = 0,
     keptUntil = 0, kept = ''}
@@ -47,7 +48,7 @@ local function sequencesOf(base)
   return all
 end
 
--- The most fields that one command names, since Lua's unpack takes a limited number of values.
+-- The most fields that one command names, because Lua's unpack takes a limited number of values.
 local FIELDS_AT_ONCE = 1000
 
 -- Put a name into the list of a base.
@@ -57,7 +58,7 @@ local function addTo(lists, base, name)
   names[#names + 1] = name
 end
 
--- Look up sequences of a model in a bucket that the call has not looked up yet.
+-- Look up sequences of a model in a bucket, except those that the call has looked up before.
 local function lookUpSequences(base, names)
   local all, unknown = sequencesOf(base), {}
   for i = 1, #names do
@@ -88,8 +89,8 @@ local function sequenceOf(base, name)
   return facts or nil
 end
 
--- Does the same, but facts that somebody has made unreadable by hand count as no sequence: no step
--- could go on from them.
+-- Does the same, but unreadable facts, which a person changed by hand, count as no sequence: no
+-- step could continue from such facts.
 local function readableSequence(base, name)
   local whole, facts = pcall(sequenceOf, base, name)
   if whole then return facts end
@@ -99,7 +100,7 @@ local function readableSequence(base, name)
   return nil
 end
 
--- From now on these are the facts of a sequence; nil: there is none any more.
+-- Set the facts of a sequence; nil removes the sequence.
 local function noteSequence(base, name, facts)
   local all = sequencesOf(base)
   all.found[name], all.changed[name] = facts or false, true
@@ -128,5 +129,5 @@ end
 
 local function isBusy(facts) return facts.entry ~= '' end
 
--- Whether a sequence has idled out. The reaper removes it, sooner or later (reap-idle.lua).
+-- Whether a sequence has idled out. reap-idle.lua removes the sequence, sooner or later.
 local function hasLapsed(facts, now) return not isBusy(facts) and facts.lapses <= now end

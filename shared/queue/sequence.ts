@@ -1,32 +1,39 @@
-/** What is known of a sequence, as sequence.lua keeps it, read with a plain command. */
+/** The facts of a sequence, which sequence.lua keeps, read with a plain command. */
 import type { Lane } from "./address.js";
 import { sequencesKey } from "./keys.js";
 import type { RedisClient } from "../redis/connect.js";
 
 export interface SequenceFacts {
-  /** Number of the last step that was admitted; steps are numbered over all STARTs. */
+  /** Number of the last admitted step; the numbers run over all STARTs. */
   readonly next: number;
   /** Number of the last step that has ended. */
   readonly done: number;
   /** Number of the last START. */
   readonly start: number;
-  /** Whether it takes no step but a START: it has its END, or was deleted, or has failed. */
+  /**
+   * Whether only a START is possible: a step had END, a client deleted the sequence, or a step
+   * failed.
+   */
   readonly ended: boolean;
-  /** Version of the checkpoint that it goes on from; "" for none, "!" where it has failed. */
+  /**
+   * Version of the checkpoint from which the next step continues; "" for none, "!" after a failure.
+   */
   readonly at: string;
-  /** The pin of its last START, as `pinText` has it. */
+  /** The pin of the sequence's last START, as `pinText` writes it. */
   readonly pin: string;
-  /** Its entry in a ready stream, or `@` where that is parked; "" while it is idle. */
+  /**
+   * The sequence's entry in a ready stream, `@` for a parked step, "" while the sequence is idle.
+   */
   readonly entry: string;
-  /** The pin of the lane in which that entry is. */
+  /** The pin of that entry's lane. */
   readonly on: string;
-  /** Name of the request that has that entry. */
+  /** Name of that entry's request. */
   readonly request: string;
-  /** Redis ms at which it expires idle; 0 before it has been idle. */
+  /** Redis ms at which the sequence expires idle; 0 before the first idle time. */
   readonly lapses: number;
-  /** Redis ms until which its checkpoints are kept at least. */
+  /** Redis ms until which the checkpoints live at least. */
   readonly keptUntil: number;
-  /** Its checkpoints where its model keeps several, oldest first: `<step>=<version>`. */
+  /** The checkpoints of a model that keeps several, oldest first: `<step>=<version>`. */
   readonly kept: readonly string[];
 }
 

@@ -1,11 +1,11 @@
--- set-aside.lua: what is kept of requests that were set aside: the newest, and of a long frame only
--- its beginning, so they take no more than their share of memory. Scripts include this file that
--- set one aside.
---   limits  `<entries> <bytes of a field> <ms>`: how many are kept for a model in a bucket, how
---           much of each frame, and for how long. The oldest leave when another one comes; the
---           stream goes as a whole when none has come for so long
---   key `aside:{b}`  sorted set: the models of the bucket of which there are some, by when the
---                    newest was set aside, in Redis ms
+-- set-aside.lua: requests set aside. Only the newest stay, and of a long frame only the beginning,
+-- so that these requests take no more than their share of memory. A piece of the scripts that set
+-- requests aside.
+--   limits  `<entries> <bytes of a field> <ms>`: how many stay for a model in a bucket, how many
+--           bytes of each field, and for how long. The oldest go when another one comes; the stream
+--           goes as a whole when none has come for so long
+--   key `aside:{b}`  sorted set: the models of the bucket with requests set aside, by the Redis ms
+--                    of the newest
 local function setAside(dead, limits, now, ...)
   local entries, most, age = limits:match('^(%d+) (%d+) (%d+)$')
   local fields = {...}
@@ -24,15 +24,15 @@ local function setAside(dead, limits, now, ...)
   redis.pcall('ZADD', 'aside:' .. tag, now, model)
 end
 
--- The name of a request, and that of the job that it runs, or ''. `request` is named as in its key,
--- without the kind of the key.
+-- Return the name of a request, and the name of the job that the request runs, or ''. `request` is
+-- the key of the request without the kind of the key.
 local function requestIn(request) return (request:match('^{[^}]*}:[^:]*:(.*)$')) end
 local function jobIn(request)
   local job = redis.pcall('HGET', 'out:' .. request, 'job')
   return type(job) == 'string' and job or ''
 end
 
--- The frame of an entry; '' where somebody's hand has deleted it while a worker held it.
+-- The frame of an entry; '' if a person deleted the entry while a worker held it.
 local function frameOf(ready, entry)
   local found = redis.call('XRANGE', ready, entry, entry)[1]
   return found and found[2][4] or ''

@@ -1,3 +1,3 @@
-/** Where the piece lies that gives scripts their time. */
+/** The location of time.lua, the piece that gives scripts their time. */
 
 export const timePiece = new URL("./time.lua", import.meta.url);

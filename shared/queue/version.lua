@@ -1,14 +1,15 @@
--- version.lua: which checkpoints a sequence has, and for how long they are kept. Scripts include
--- this file that move a sequence's pointer, or remove what it pointed to.
+-- version.lua: which checkpoints a sequence has, and for how long they stay. Scripts that move a
+-- sequence's pointer, or remove a checkpoint, include this file.
 --   `base`  tag of the bucket and model, `{tag}:model`
---   `at`    the version that the sequence goes on from; '' for none, '!' where it has failed
---   `kept`  those of a model with history, the one at `at` included: `<step>=<version>`, oldest
---           first, with spaces between them; '' without history
+--   `at`    the version from which the sequence continues; '' for none, '!' if the sequence has
+--           failed
+--   `kept`  the checkpoints of a model with history, including `at`: `<step>=<version>`, oldest
+--           first, with spaces between; '' without history
 local DAY = 86400000
 
 local function versionKey(base, name, version) return 'state:' .. base .. ':' .. name .. '@' .. version end
 
--- The pointer to a checkpoint that lies on disk (sleeping-states.ts) begins so; no frame does.
+-- The pointer to a checkpoint on disk (sleeping-states.ts) begins so; no frame does.
 local ON_DISK = 'disk:'
 
 local function versionsOf(at, kept)
@@ -27,9 +28,9 @@ local function versionKeys(base, name, at, kept)
   return keys
 end
 
--- The TTLs of checkpoints only collect garbage: while one may be needed it is renewed, which is
--- rare. `keptUntil` and `needed` are Redis ms.
--- Returns until when they are kept now.
+-- The TTLs of checkpoints only collect garbage. A call renews the TTL of each checkpoint that a
+-- sequence may need, which is rare. `keptUntil` and `needed` are Redis ms.
+-- Returns until when the checkpoints are kept now.
 local function renewVersions(base, name, at, kept, keptUntil, needed)
   if keptUntil >= needed then return keptUntil end
   local keys = versionKeys(base, name, at, kept)

@@ -1,12 +1,12 @@
 /**
- * How a checkpoint is written: ahead of the script that refers to it, in one transaction, under a
- * key that nothing refers to yet. Scripts include version.lua, which says what a sequence has.
+ * How to write a checkpoint: ahead of the script that refers to it, in one transaction, under a key
+ * to which nothing refers yet. Scripts include version.lua, which knows a sequence's checkpoints.
  */
 import type { Call } from "../redis/transaction.js";
 
 const DAY_MS = 86_400_000;
 
-/** A checkpoint that is to be written. */
+/** A checkpoint to write. */
 export interface Version {
   /** From `versionKey`. */
   readonly key: string;
@@ -15,8 +15,8 @@ export interface Version {
 }
 
 /**
- * For how long a version is kept although nothing refers to it, and at least although something
- * does. A sequence that lasts longer has its versions renewed by the scripts.
+ * The TTL of a new version, with or without a reference to the version. The scripts renew the
+ * versions of a sequence that lasts longer.
  */
 export function versionTtlMs(maxIdleMs: number): number {
   return Math.min(maxIdleMs, DAY_MS) + 2 * DAY_MS;

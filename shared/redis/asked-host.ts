@@ -1,24 +1,24 @@
 /**
- * Fills in the hosts that the nodes of a Cluster leave out of their answers. A node that has met no
- * other one, or whose `cluster-preferred-endpoint-type` is `unknown-endpoint`, names ports alone:
- * its clients find these at the host that they have asked. ioredis 6.0 drops a node without a host
- * from CLUSTER SLOTS, and follows a redirection to one at 127.0.0.1.
+ * Adds the hosts that the nodes of a Cluster omit from answers. A node names only ports if it has
+ * met no other node, or if its `cluster-preferred-endpoint-type` is `unknown-endpoint`. Clients
+ * find those ports at the host that they have asked. ioredis 6.0 drops a node without a host from
+ * CLUSTER SLOTS, and follows a redirection without a host to 127.0.0.1.
  */
 import type { Cluster, Redis } from "ioredis";
 
-/** Makes the client, and each copy that is made of it, use the hosts that they have asked. */
+/** Makes the client, and each copy of the client, use the hosts that they have asked. */
 export function useAskedHosts(cluster: Cluster): Cluster {
   cluster.on("+node", fillHosts);
-  // BullMQ makes a copy for its blocking reads.
+  // BullMQ copies the client for its blocking reads.
   const duplicate = cluster.duplicate.bind(cluster);
   cluster.duplicate = (...how) => useAskedHosts(duplicate(...how));
   return cluster;
 }
 
-/** Puts this node's host into its answers, before the Cluster's client reads them. */
+/** Inserts this node's host into the node's answers, before the Cluster client reads them. */
 function fillHosts(node: Redis): void {
   const { host = "", reconnectOnError } = node.options;
-  // The client calls this with each refusal of the node, and then follows what its text says.
+  // The client calls this with each refusal of the node, and then follows the address in the text.
   node.options.reconnectOnError = (refusal) => {
     refusal.message = withHost(refusal.message, host);
     return reconnectOnError?.(refusal) ?? false;
@@ -37,7 +37,7 @@ function fillHosts(node: Redis): void {
   };
 }
 
-/** A node answers `?` if it is to name itself by a host name and has none. */
+/** A node answers `?` if its configuration wants a host name and gives none. */
 const UNKNOWN = new Set(["", "?"]);
 
 /** @param redirection such as `MOVED 3999 :6381` */
@@ -45,7 +45,7 @@ function withHost(redirection: string, host: string): string {
   return redirection.replace(/^((?:MOVED|ASK) \d+ )\??(?=:\d+$)/, (_, start: string) => start + host);
 }
 
-/** @param ranges what CLUSTER SLOTS answers: first slot, last slot, and nodes by host and port */
+/** @param ranges the answer to CLUSTER SLOTS: first slot, last slot, and nodes by host and port */
 function withHosts(ranges: unknown, host: string): unknown {
   if (!Array.isArray(ranges)) return ranges;
   return ranges.map((range: readonly unknown[]) =>

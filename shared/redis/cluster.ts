@@ -1,6 +1,6 @@
 /**
- * What a client of a Redis Cluster does when masters fail: it sends nothing twice, drops a node
- * that falls silent, and asks anew who serves which slot.
+ * How a Redis Cluster client handles lost masters: it sends nothing twice, drops a node that falls
+ * silent, and asks again which master serves which slot.
  */
 import type { Cluster, ClusterOptions, Redis } from "ioredis";
 import type { Logger } from "pino";
@@ -9,12 +9,12 @@ import { useAskedHosts } from "./asked-host.js";
 
 type ClusterPlace = Extract<RedisPlace, { readonly kind: "cluster" }>;
 
-/** How long one node may take to tell who serves which slot. */
+/** How long to wait for a node's answer about the slots. */
 const ASK_TIMEOUT_MS = 1_000;
-/** After a failure it is asked for at most this often. */
+/** The shortest interval between two questions about the slots after failures. */
 const ASK_EVERY_MS = 250;
 
-/** What `connect.ts` gives every connection. */
+/** The options that `connect.ts` gives every connection. */
 interface NodeOptions {
   readonly enableOfflineQueue: boolean;
   readonly retryStrategy: (times: number) => number;
@@ -23,22 +23,25 @@ interface NodeOptions {
 
 /** @param node the options of the connection to each node */
 export function clusterOptions<Options extends NodeOptions>({ username, password, tls }: ClusterPlace, node: Options) {
-  // The client does not try again to reach a node that is gone; the slots' new masters are asked.
+  // Nodes get no retry strategy: the client does not reconnect to a lost node, but uses the slots'
+  // new masters.
   const { enableOfflineQueue, retryStrategy, ...common } = node;
   return {
     enableOfflineQueue,
     clusterRetryStrategy: retryStrategy,
     slotsRefreshTimeout: ASK_TIMEOUT_MS,
-    // By default a command whose connection was lost is sent again after this time, although it may
-    // have run. A command that was refused (MOVED, ASK, TRYAGAIN) has not run and is sent again.
+    // By default the client sends a command again after this time if the connection broke, although
+    // the command may have run; 0 turns that off. The client still repeats refused commands (MOVED,
+    // ASK, TRYAGAIN), because they have not run.
     retryDelayOnFailover: 0,
-    // The callers wait for a Cluster that is down, and know for how long.
+    // Off, because callers wait for a Cluster that is down, each with its own limit.
     retryDelayOnClusterDown: 0,
-    // Names are resolved at every connect, and a certificate is checked against the name.
+    // Keeps host names: each connect resolves the name, and TLS checks the certificate against the
+    // name.
     dnsLookup: (host, found) => found(null, host),
     redisOptions: {
       ...common,
-      // A node on which a command was sent and nothing came back is dropped.
+      // Drops a node that does not answer a command in time.
       socketTimeout: node.commandTimeout,
       ...(username !== undefined && { username }),
       ...(password !== undefined && { password }),
@@ -47,7 +50,7 @@ export function clusterOptions<Options extends NodeOptions>({ username, password
   } satisfies ClusterOptions;
 }
 
-/** Connects to masters ahead of the first command, and logs the loss and return of nodes. */
+/** Connects to masters before the first command, and logs the loss and return of nodes. */
 export function keepSlotsKnown(cluster: Cluster, name: string, log: Logger): void {
   cluster.setMaxListeners(0);
   useAskedHosts(cluster);
@@ -69,23 +72,23 @@ export function keepSlotsKnown(cluster: Cluster, name: string, log: Logger): voi
   cluster.on("+node", (node: Redis) => {
     const { host, port, readOnly } = node.options;
     node.on("ready", () => restored(`${host}:${port}`));
-    // Before it is ready, the client asks one of its nodes for the state of the Cluster. That works
-    // with a node to which no connection was begun, and fails while one is being opened.
+    // Before `ready`, the client asks a node for the state of the Cluster. That works with a node
+    // without a connection, and fails while a connection opens.
     if (cluster.status === "ready" && readOnly !== true) connect(node);
   });
   cluster.on("-node", () => refresh(cluster));
 }
 
 /**
- * ioredis opens a connection with its first command, and refuses the commands that follow until it
- * is open.
+ * ioredis opens a connection with its first command, and refuses further commands until the
+ * connection is open.
  */
 function connect(node: Redis): void {
-  // A failure is emitted by the node, too.
+  // The node also emits a failure as an event.
   if (node.status === "wait") node.connect().catch(() => undefined);
 }
 
-/** Resolves when each connection to a master is open or has failed, or when `signal` aborts. */
+/** Resolves after each connection to a master has opened or failed, or when `signal` aborts. */
 export async function mastersConnected(cluster: Cluster, signal: AbortSignal): Promise<void> {
   const opening = cluster.nodes("master").filter(({ status }) => status === "connecting" || status === "connect");
   await Promise.all(opening.map((node) => opened(node, signal)));
@@ -103,13 +106,13 @@ function opened(node: Redis, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Asks who serves which slot if the error may mean that this has changed. */
+/** Asks which master serves which slot, if the error may mean a change. */
 export function slotsMayHaveMoved(cluster: Cluster, error: unknown): void {
   if (!(error instanceof Error)) return;
   if (error.name !== "ReplyError" || /^(MOVED|ASK|CLUSTERDOWN|READONLY)/.test(error.message)) refresh(cluster);
 }
 
-/** Resolves when it was asked lately who serves which slot, or nobody answers now. */
+/** Resolves after a recent answer about the slots, or if no node answers now. */
 export async function slotsKnown(cluster: Cluster): Promise<void> {
   const now = performance.now();
   if (cluster.status !== "ready" || now - (askedAt.get(cluster) ?? -Infinity) < ASK_EVERY_MS) return;
@@ -117,12 +120,12 @@ export async function slotsKnown(cluster: Cluster): Promise<void> {
   await new Promise<void>((resolve) => cluster.refreshSlotsCache(() => resolve()));
 }
 
-/** When each client last asked because of a failure, on `performance.now()`'s clock. */
+/** The time of each client's last question after a failure, on `performance.now()`'s clock. */
 const askedAt = new WeakMap<Cluster, number>();
 
 /**
- * Each question takes a connection of its own, and while a master is gone every call fails. A call
- * that fails later asks again.
+ * Starts a question, unless the last question is recent: each takes a connection of its own, and
+ * while a master is gone every call fails. A later failure asks again.
  */
 function refresh(cluster: Cluster): void {
   void slotsKnown(cluster);

@@ -1,8 +1,8 @@
 /**
  * Redis connections that never hang and never resend. After a cut, ioredis would by default repeat
- * the commands whose reply was lost, which runs them twice. Here a command fails instead, and
- * callers retry what is safe to retry. The URL says whether Redis is one server, the primary that
- * Sentinels name, or a Cluster; callers need not know.
+ * the commands without a reply, and so run some twice. Here a command fails instead, and callers
+ * retry if that is safe. The URL decides whether Redis is one server, the primary that Sentinels
+ * name, or a Cluster; callers need not know.
  */
 import type { EventEmitter } from "node:events";
 import { createRequire } from "node:module";
@@ -16,40 +16,42 @@ import { slotOf } from "./slots.js";
 
 /**
  * Required instead of imported: Node scans an imported CommonJS package for the names of its
- * exports, and V8 optimises the scanner meanwhile. For this package that is half of what loading it
- * takes, 100 ms of the processor; for other packages it is little. Joined programs hold the package
- * (infra/bundle.mjs). A worker's supervisor loads it when its worker has died.
+ * exports, and V8 optimises the scanner meanwhile. For ioredis that is half of the loading time,
+ * 100 ms of the processor; for other packages it is little. Joined programs contain the package
+ * (infra/bundle.mjs). A worker's supervisor loads it after its worker has died.
  */
 const { Redis, Cluster, AbstractConnector } = createRequire(import.meta.url)("ioredis") as typeof ioredis;
 
-/** Where the client of one server and that of a Cluster differ, or inherit. */
+/**
+ * Members that differ between a server's client and a Cluster's client, or come from EventEmitter.
+ */
 type Different = "status" | "options" | "connect" | "duplicate" | "sendCommand" | keyof EventEmitter;
 
 /**
- * What commands are sent to. In a Cluster every command must have its keys in one slot, one without
- * keys goes to any master, and a pipeline must stay on one node (`callGroups` in `slots.ts`). It
- * emits `ready` when commands can be sent, and `close` when none can.
+ * A client for commands. In a Cluster the keys of a command must lie in one slot, a command without
+ * keys goes to any master, and a pipeline must stay on one node (`callGroups` in `slots.ts`). Emits
+ * `ready` when the client can send commands, and `close` when it cannot.
  */
 export interface RedisClient
   extends Pick<ioredis.Redis, Exclude<keyof ioredis.Redis & keyof ioredis.Cluster, Different>>, EventEmitter {
   readonly status: ioredis.RedisStatus | ioredis.ClusterStatus;
-  /** What the scripts that accept or end work wait for before they count as done. */
+  /** How durable a write must be before a script that accepts or ends work counts as done. */
   readonly durability?: Durability;
 }
 
-/** One slot of a Cluster. */
+/** A slot of a Cluster. */
 export interface ReadSlot {
-  /** A key that lies in it. */
+  /** A key in the slot. */
   readonly key: string;
-  /** Knows who serves it, and is asked at every connect. */
+  /** The client that knows the slot's master. Each connect asks this client. */
   readonly commands: RedisClient;
 }
 
-/** A connection for blocking reads: always to one server, in a Cluster to one slot's master. */
+/** A connection for blocking reads, always to a single server: in a Cluster, to a slot's master. */
 export type BlockingReader = ioredis.Redis;
 
 export interface RedisSettings {
-  /** As `redisUrlFault` allows it. */
+  /** As `redisUrlFault` allows. */
   readonly url: string;
   /** The connection's name in CLIENT LIST. */
   readonly name: string;
@@ -59,27 +61,27 @@ export interface RedisSettings {
 /** The longest wait for the reply to a command that does not block. */
 const COMMAND_TIMEOUT_MS = 2_500;
 
-/** The longest pause between two tries to connect. */
+/** The longest pause between two attempts to connect. */
 export const MOST_RETRY_MS = 250;
 
 const base = {
-  protocol: 2, // one reply shape on every server
+  protocol: 2, // the same reply shapes on every server
   maxRetriesPerRequest: 0,
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
   connectTimeout: 2_000,
-  // While Redis loads its data, ioredis waits for as long as Redis estimates, up to 10 s. Ask
+  // While Redis loads its data, ioredis waits as long as Redis estimates, up to 10 s. This asks
   // sooner.
   maxLoadingRetryTime: 100,
-  // A silent peer never confirms a close, and ioredis reconnects only after it.
+  // ioredis reconnects only after a close, which a silent peer never confirms.
   disconnectTimeout: 100,
-  // A primary that became a replica refuses writes for ever, and the address may lead to the new
-  // primary by now.
+  // A primary that became a replica refuses writes for ever, and the address may already lead to
+  // the new primary.
   reconnectOnError: reconnectOn("READONLY"),
   retryStrategy: retryDelay,
 } as const;
 
-/** Reconnects at an error of one of these codes, and does not resend the command. */
+/** Reconnects at an error with one of these codes, and does not resend the command. */
 function reconnectOn(...codes: readonly string[]) {
   return ({ message }: Error): 1 | false => (codes.some((code) => message.startsWith(code)) ? 1 : false);
 }
@@ -89,7 +91,7 @@ function retryDelay(times: number): number {
 }
 
 /**
- * Opens what short commands are sent to.
+ * Opens the client for short commands.
  * @throws TypeError for a URL in which `redisUrlFault` finds a fault
  */
 export function connectRedis({
@@ -108,18 +110,18 @@ export function connectRedis({
   const redis =
     place.kind === "server"
       ? new Redis(place.url, options)
-      : // A frozen primary must not hold up the handshake: the Sentinels may name another one soon.
+      : // A frozen primary must not delay the handshake: the Sentinels may name another soon.
         new Redis({ ...options, ...sentinelOptions(place), socketTimeout: COMMAND_TIMEOUT_MS });
   watch(redis, name, log);
   return Object.assign(redis, { durability });
 }
 
 /**
- * Opens a connection for blocking reads alone: on a shared one every other command would wait for
- * the block to end.
- * @param slot the only slot that will be read, where Redis is a Cluster
+ * Opens a connection for blocking reads alone. On a shared connection, every other command would
+ * wait for the block to end.
+ * @param slot the only slot to read, if Redis is a Cluster
  * @throws TypeError for a URL in which `redisUrlFault` finds a fault, and for a Cluster without a
- * slot
+ *   slot
  */
 export function connectBlockingReader({ url, name, log }: RedisSettings, slot?: ReadSlot): BlockingReader {
   const place = redisPlace(url);
@@ -140,7 +142,7 @@ export function connectBlockingReader({ url, name, log }: RedisSettings, slot?: 
       AbstractConnector,
       disconnectTimeoutMs: base.disconnectTimeout,
     });
-    // MOVED says that another node serves the slot by now.
+    // MOVED means that another node serves the slot now.
     redis = new Redis({
       ...options,
       ...credentials(place),
@@ -153,14 +155,15 @@ export function connectBlockingReader({ url, name, log }: RedisSettings, slot?: 
 }
 
 /**
- * How long a connection of BullMQ may wait for an answer. Its blocking reads wait for less, and a
- * frozen server would else be waited for without end.
+ * The longest wait of a BullMQ connection for an answer. BullMQ's blocking reads wait for less.
+ * Without a limit, a frozen server would block a connection for ever.
  */
 const QUEUE_TIMEOUT_MS = 15_000;
 
 /**
- * Opens a connection as BullMQ wants it, against what this file says of all others: commands wait
- * while Redis is away, and those whose answer was lost are sent again. BullMQ's scripts allow it.
+ * Opens a connection as BullMQ needs it, unlike the other connections of this file: commands wait
+ * while Redis is away, and the client resends commands without a reply. BullMQ's scripts allow
+ * both.
  * @throws TypeError for a URL in which `redisUrlFault` finds a fault
  */
 export function connectForQueue({ url, name, log }: RedisSettings): ioredis.Redis | ioredis.Cluster {
@@ -211,8 +214,8 @@ function sentinelOptions(place: Place<"sentinel">) {
 }
 
 /**
- * Resolves once commands can be sent.
- * @throws the signal's reason when it aborts first
+ * Resolves once the client can send commands.
+ * @throws the signal's reason if the signal aborts first
  */
 export async function whenReady(redis: RedisClient, signal: AbortSignal): Promise<void> {
   while (redis.status !== "ready") {
@@ -231,9 +234,9 @@ export async function whenReady(redis: RedisClient, signal: AbortSignal): Promis
 }
 
 /**
- * Replaces a connection whose peer stopped answering: only a new socket can tell a slow Redis from
- * a dead link. A Cluster's client replaces those of its connections that fall silent by itself, and
- * is told here to ask who serves which slot now.
+ * Replaces a connection whose peer stopped answering, because only a new socket shows whether Redis
+ * is slow or the link dead. A Cluster client replaces silent connections by itself, and here asks
+ * again which master serves which slot.
  */
 export function dropIfSilent(redis: RedisClient, error: unknown): void {
   if (redis instanceof Cluster) slotsMayHaveMoved(redis, error);
@@ -248,28 +251,28 @@ export function mastersOf(redis: RedisClient): ioredis.Redis[] {
 }
 
 /**
- * The server to which commands with this key go: the only one, or in a Cluster the master that
- * serves the key's slot, as far as the client knows.
- * @returns undefined while the client knows of none
+ * The server for commands with this key: the single server, or in a Cluster the master of the key's
+ * slot, as far as the client knows.
+ * @returns undefined if the client knows no such server
  */
 export function masterFor(redis: RedisClient, key: string): ioredis.Redis | undefined {
   if (!(redis instanceof Cluster)) return mastersOf(redis)[0];
-  // While the client looks for the Cluster it asks one of its nodes, and must find none of them
-  // busy with being connected to.
+  // Before `ready`, the client asks a node for the state of the Cluster. That fails while a
+  // connection to the node opens, so no caller may open a connection yet.
   if (redis.status !== "ready") return undefined;
   const address = redis.slots[slotOf(key)]?.[0];
   return redis.nodes("master").find(({ options: { host, port } }) => `${host}:${port}` === address);
 }
 
-/** Who is told of the connection to one server. */
+/** Receives the changes of the connection to a server. */
 export interface LinkListener {
   up(server: ioredis.Redis): void;
   down(): void;
 }
 
 /**
- * Tells when commands with this key have a connection, and when they lose it. In a Cluster the next
- * one may be to another server.
+ * Reports when commands with this key gain and lose their connection. In a Cluster the next
+ * connection may lead to another server.
  */
 export function followServer(redis: RedisClient, key: string, listener: LinkListener): void {
   let current: ioredis.Redis | undefined;
@@ -283,15 +286,12 @@ export function followServer(redis: RedisClient, key: string, listener: LinkList
   };
   const watchServer = (server: ioredis.Redis) => server.on("ready", look).on("close", look);
   mastersOf(redis).forEach(watchServer);
-  // A Cluster's client says `refresh` after each look at who serves which slot.
+  // A Cluster client emits `refresh` after each answer about the slots.
   if (redis.isCluster) redis.on("+node", watchServer).on("-node", look).on("refresh", look).on("ready", look);
   look();
 }
 
-/**
- * Whether some server can be reached, although another one cannot. It is false where there is only
- * one.
- */
+/** Whether some server is reachable although another is not. False for a single server. */
 export function reachesOthers(redis: RedisClient): boolean {
   return redis.isCluster && mastersOf(redis).some(({ status }) => status === "ready");
 }

@@ -1,6 +1,7 @@
 /**
- * Which connection of which server is ours, and whether those of other processes are still there.
- * The kernel closes the sockets of a process however it ends, so Redis knows of its death at once.
+ * Identifies this process's connection, and checks whether the connections of other processes still
+ * exist. The kernel closes the sockets of a process after any death, so Redis knows of the death at
+ * once.
  */
 import type { Redis } from "ioredis";
 import type { Logger } from "pino";
@@ -10,25 +11,25 @@ import { followServer, type RedisClient } from "./connect.js";
 import { isReplyError } from "./script.js";
 
 /**
- * A connection as processes tell each other: `<run id of the server> <id of the client there>`. A
- * server counts its clients from 1 at each start, so the id alone means nothing after a failover.
+ * A connection's name among processes: `<run id of the server> <id of the client there>`. A server
+ * counts its clients from 1 at each start, so the id alone is ambiguous after a failover.
  */
 export type ConnectionName = string;
 
 export class OwnConnection {
   readonly #log: Logger;
-  /** The server to which the connection is; undefined while it is lost. */
+  /** The connection's server; undefined while the connection is lost. */
   #server: Redis | undefined;
   #name: ConnectionName | undefined;
   #upSince = Infinity;
-  /** Whether our connection came up at the first try and has never been lost. */
+  /** Whether the connection came up at the first attempt and has never been lost. */
   #unbroken = true;
   #refused = false;
 
   /**
-   * @param key the connection is that of commands with this key: each master of a Cluster has
-   * another one
-   * @param onChange is called whenever the connection is a new one and its name is known
+   * @param key selects the connection for commands with this key: each master of a Cluster has a
+   *   connection of its own
+   * @param onChange called after each new connection, once its name is known
    */
   constructor(redis: RedisClient, key: string, log: Logger, onChange: () => void, world = realWorld) {
     this.#log = log;
@@ -38,7 +39,7 @@ export class OwnConnection {
         this.#upSince = this.#unbroken ? -Infinity : world.now();
         this.#identify(server).then(
           () => onChange(),
-          // The link is lost again, and the next connection is asked anew.
+          // The connection is lost again. The next connection repeats the question.
           (error: unknown) => this.#log.debug({ error: String(error) }, "the connection's name is not known"),
         );
       },
@@ -51,23 +52,24 @@ export class OwnConnection {
     });
   }
 
-  /** Undefined while it is not known, or for good where the server does not tell. */
+  /** Undefined while unknown, or for good if the server refuses to say. */
   get name(): ConnectionName | undefined {
     return this.#name;
   }
 
   /**
-   * For how long our own connection has been up, in ms. Infinity for one that came up at the first
-   * try and was never lost: then nothing tells of an outage from which others may not be back.
+   * How long this process's connection has been up, in ms. Infinity if the connection came up at
+   * the first attempt and was never lost, because then there was no known outage from which other
+   * processes may still return.
    */
   upFor(now: number): number {
     return Math.max(0, now - this.#upSince);
   }
 
   /**
-   * Which of these connections, and of our own, our server has now.
-   * @returns undefined where the server refuses to tell: managed services do, and access rules may.
-   * @throws the client's error where the link is lost
+   * The subset of these connections, and of this process's own, that the server has now.
+   * @returns undefined if the server refuses to say: managed services do, and access rules may
+   * @throws the client's error if the link is lost
    */
   async present(others: readonly ConnectionName[]): Promise<ReadonlySet<ConnectionName> | undefined> {
     const [own, connection] = [this.#name, this.#server];
@@ -84,11 +86,11 @@ export class OwnConnection {
       this.#ask(() => server.info("server")),
     ]);
     const runId = /run_id:(\w+)/.exec(String(info))?.[1];
-    if (server !== this.#server) return; // there is another connection by now
+    if (server !== this.#server) return; // the connection has changed meanwhile
     this.#name = id === undefined || runId === undefined ? undefined : `${runId} ${String(id)}`;
   }
 
-  /** @returns undefined where the server refuses */
+  /** @returns undefined if the server refuses */
   async #ask<T>(question: () => Promise<T>): Promise<T | undefined> {
     try {
       return await question();
@@ -104,12 +106,12 @@ export class OwnConnection {
   }
 }
 
-/** The run id of the server that a connection is to. */
+/** The run id of a connection's server. */
 export function serverOf(connection: ConnectionName): string {
   return connection.slice(0, connection.indexOf(" "));
 }
 
-/** @param clients what CLIENT LIST prints, a line per connection */
+/** @param clients the output of CLIENT LIST, a line per connection */
 function clientIds(clients: unknown): string[] {
   return Array.from(String(clients).matchAll(/^id=(\d+) /gm), ([, id = ""]) => id);
 }

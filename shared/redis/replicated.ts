@@ -1,18 +1,18 @@
 /**
- * Calls that count as done once a replica has what they wrote: an asynchronous failover would
- * otherwise lose writes that were acknowledged. This narrows the loss to the failover of a primary
- * and its confirming replica at once; it is no consensus.
+ * Calls that count as done after a replica has their writes, because an asynchronous failover would
+ * otherwise lose acknowledged writes. Writes are then lost only if the primary and its confirming
+ * replica fail at once. This is no consensus.
  */
 import { masterFor, type RedisClient } from "./connect.js";
 import { sendTogether, type Call, type Result } from "./transaction.js";
 
 /**
- * The longest wait for a replica. It holds up all that follows on the connection, and Redis refuses
- * writes by itself (NOREPLICAS) once its replicas have been silent for `min-replicas-max-lag`.
+ * The longest wait for a replica. The wait delays everything after it on the connection. After its
+ * replicas have been silent for `min-replicas-max-lag`, Redis itself refuses writes (NOREPLICAS).
  */
 const WAIT_MS = 100;
 
-/** No replica has confirmed a call in time: it may have run, and what it wrote may be lost. */
+/** No replica has confirmed a call in time: the call may have run, and its writes may be lost. */
 export class UnconfirmedError extends Error {
   override readonly name = "UnconfirmedError";
 
@@ -22,12 +22,11 @@ export class UnconfirmedError extends Error {
 }
 
 /**
- * Calls, and waits for a replica behind it on the same connection. WAIT counts all that the server
- * had written when the call ended, whoever wrote it, so a repeated call that finds its work done
- * waits for that work, too.
+ * Sends calls, and then WAIT on the same connection. WAIT covers all earlier writes of the server,
+ * from any client. So a repeated call that finds its work done waits for that work, too.
  * @param key one that the calls name
- * @returns one result for each call
- * @throws the error of a call, or UnconfirmedError where no replica has confirmed in time
+ * @returns a result for each call
+ * @throws the error of a call, or UnconfirmedError if no replica has confirmed in time
  */
 export async function untilReplicated(redis: RedisClient, key: string, calls: readonly Call[]): Promise<Result[]> {
   const results = await sendTogether(redis, key, [...calls, ["WAIT", 1, WAIT_MS]]);
@@ -39,9 +38,9 @@ export async function untilReplicated(redis: RedisClient, key: string, calls: re
 }
 
 /**
- * Reads what a client is told of. Somebody may have written it a moment ago and still wait for a
- * replica; in the mode `replicated` the reader waits, too, since what a client has been told must
- * not be lost.
+ * Reads a value that a client will receive. Another process may have written the value a moment ago
+ * and still wait for a replica. In the mode `replicated` the reader waits, too, because Baton must
+ * not lose a value that a client has received.
  * @param call names the key
  * @returns the reply, with Buffers for strings
  * @throws UnconfirmedError
@@ -59,14 +58,14 @@ interface Read {
   readonly reject: (error: unknown) => void;
 }
 
-/** Reads that wait for a connection, by its client. It is present while some are under way. */
+/** Reads that wait for a connection, by its client. An entry exists while reads are under way. */
 const readsOf = new WeakMap<object, Read[]>();
-/** What one WAIT is behind at most. */
+/** The most reads before a WAIT. */
 const READS_AT_ONCE = 256;
 
 /**
- * All reads of a connection that come while one waits for a replica share the next WAIT: where
- * there is no replica each holds up the connection, and with it all else that the process asks.
+ * Reads that arrive while another read waits for a replica share the next WAIT. Without a replica
+ * each WAIT blocks the connection, and so all other commands of the process.
  */
 function readWithOthers(redis: RedisClient, key: string, call: Call): Promise<unknown> {
   const server = masterFor(redis, key);
@@ -83,10 +82,10 @@ function readWithOthers(redis: RedisClient, key: string, call: Call): Promise<un
 
 /**
  * Never throws.
- * @param end is called in the same turn in which no read is left
+ * @param end called in the same turn in which no read is left
  */
 async function readAll(redis: RedisClient, reads: Read[], end: () => void): Promise<void> {
-  // The others of this turn of the event loop are read with the first one.
+  // Includes the other reads of this turn of the event loop.
   await Promise.resolve();
   for (let [first] = reads; first !== undefined; [first] = reads) {
     const some = reads.splice(0, READS_AT_ONCE);

@@ -1,9 +1,8 @@
 /**
- * What the typed wrapper of a Lua script is made of. The script's file lies beside its wrapper, and
- * raw replies become typed ones before they leave it. A server that has forgotten its scripts
- * (restart, SCRIPT FLUSH) is sent the source inside the call. Scripts that end or give back work
- * that was admitted carry the flag `allow-oom`: a full Redis refuses new work, and only finishing
- * what it has makes it emptier.
+ * Builds the typed wrapper of a Lua script. The script's file lies beside its wrapper, and the
+ * wrapper returns typed replies. If a server has forgotten its scripts (restart, SCRIPT FLUSH), the
+ * call sends the source. Scripts that end admitted work, or give it back, carry the flag
+ * `allow-oom`: a full Redis refuses new work, and only finished work frees memory.
  */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -16,26 +15,26 @@ export type { Arg } from "./transaction.js";
 
 export interface Script<Reply> {
   /**
-   * @param ahead calls that run before the script, in one transaction with it. Where the server has
-   * forgotten the script they run once more.
+   * @param ahead calls that run before the script, in the same transaction. If the server has
+   *   forgotten the script, these calls run twice.
    */
   (redis: RedisClient, keys: readonly string[], args: readonly Arg[], ahead?: readonly Call[]): Promise<Reply>;
 }
 
 export interface ScriptTerms {
   /**
-   * Whether the script accepts or ends work, or reads what a client is told: in the durability mode
-   * `replicated` its call then counts as done once a replica has what the server had written.
+   * Whether the script accepts or ends work, or reads a value that a client will receive. In the
+   * durability mode `replicated` such a call counts as done once a replica has all earlier writes
+   * of the server.
    */
   readonly durable: boolean;
 }
 
 /**
  * @param file the script
- * @param decode makes the typed reply; it gets bulk strings as Buffers, integers as numbers, and
- * arrays
- * @returns a function that runs the script. It throws an UnconfirmedError where no replica has
- * confirmed a durable call: whether its writes last is unknown then, and it is to be repeated.
+ * @param decode makes the typed reply from bulk strings as Buffers, integers as numbers, and arrays
+ * @returns a function that runs the script. It throws an UnconfirmedError if no replica has
+ *   confirmed a durable call. The writes may be lost then, and the caller repeats the call.
  */
 export function defineScript<Reply>(
   file: URL,
@@ -60,10 +59,10 @@ export function defineScript<Reply>(
 }
 
 /**
- * A script touches keys that its call does not name. While a slot is being moved, key by key, it
- * would find some of them and take the others for missing, at either master. So in a Cluster each
- * call names an absent key, which the script never sees: the masters refuse the call until the
- * slot has been moved, and it is repeated.
+ * A script touches keys that its call does not name. While a slot moves to another master, key by
+ * key, the script would find some keys and miss the others, at either master. So in a Cluster each
+ * call names an absent key, which the script never sees. Both masters refuse the call until the
+ * move ends, and the caller repeats it.
  */
 function withoutAbsentKey(source: string): string {
   const forget = `if string.sub(KEYS[#KEYS] or '', 1, ${ABSENT.length}) == '${ABSENT}' then KEYS[#KEYS] = nil end`;
@@ -71,8 +70,8 @@ function withoutAbsentKey(source: string): string {
 }
 
 /**
- * A line `-- include ../version.lua` stands for that file, named as seen from the one in which it
- * stands. A file is included once, wherever it is named first.
+ * A line `-- include ../version.lua` stands for that file, with a path relative to the including
+ * file. Each file is included once, at the first such line.
  */
 function sourceOf(file: URL, included = new Set<string>()): string {
   included.add(file.href);
@@ -96,7 +95,7 @@ async function send(
   return ahead.length === 0 ? results.at(0)?.[1] : lastReply(results);
 }
 
-/** Whether the server itself answered with this error, whose text starts with `code`. */
+/** Whether the server itself answered with an error whose text starts with `code`. */
 export function isReplyError(error: unknown, code: string): boolean {
   return error instanceof Error && error.name === "ReplyError" && error.message.startsWith(code);
 }
@@ -110,7 +109,7 @@ export function words<const Word extends string>(allowed: readonly Word[]): (rep
   return (reply) => list(reply).map((item) => word(item, allowed));
 }
 
-/** @throws TypeError for a word that is not among the allowed ones */
+/** @throws TypeError for a word that is not allowed */
 export function word<const Word extends string>(reply: unknown, allowed: readonly Word[]): Word {
   const said = text(reply);
   const known = allowed.find((candidate) => candidate === said);
@@ -118,7 +117,7 @@ export function word<const Word extends string>(reply: unknown, allowed: readonl
   return known;
 }
 
-/** @throws TypeError for what is neither string nor number */
+/** @throws TypeError for a reply that is neither string nor number */
 export function text(reply: unknown): string {
   if (Buffer.isBuffer(reply)) return reply.toString("utf8");
   if (typeof reply === "string") return reply;
@@ -126,19 +125,19 @@ export function text(reply: unknown): string {
   throw new TypeError(`expected a string reply, got ${typeof reply}`);
 }
 
-/** @throws TypeError for what is no bulk string */
+/** @throws TypeError for a reply that is no bulk string */
 export function bytes(reply: unknown): Buffer {
   if (Buffer.isBuffer(reply)) return reply;
   throw new TypeError(`expected a bulk reply, got ${typeof reply}`);
 }
 
-/** @throws TypeError for what is no array */
+/** @throws TypeError for a reply that is no array */
 export function list(reply: unknown): unknown[] {
   if (Array.isArray(reply)) return reply as unknown[];
   throw new TypeError(`expected an array reply, got ${typeof reply}`);
 }
 
-/** @throws TypeError for what is no safe integer, as number or text */
+/** @throws TypeError for a reply that is no safe integer, as number or text */
 export function integer(reply: unknown): number {
   const value = typeof reply === "number" ? reply : Number(text(reply));
   if (!Number.isSafeInteger(value)) throw new TypeError("expected an integer reply");

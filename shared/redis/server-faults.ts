@@ -1,14 +1,14 @@
 /**
- * Decides whether a Redis server keeps what Baton promises in the durability mode that the operator
- * chose: what makes a process refuse to run, and what it only says loudly.
+ * Decides whether a Redis server fits the durability mode that the operator chose: some faults make
+ * a process refuse to run, and others only cause a warning.
  */
 import type { Durability } from "../durability.js";
 
-/** What a server says of itself. Values are undefined where it did not say. */
+/** A server's answers about itself. Values are undefined if the server omits them. */
 export interface ServerFacts {
   /** Fields of INFO. */
   readonly info: Readonly<Record<string, string | undefined>>;
-  /** Settings as CONFIG GET gives them; undefined where the server refuses the command. */
+  /** Settings as CONFIG GET gives them; undefined if the server refuses the command. */
   readonly config: Readonly<Record<string, string | undefined>> | undefined;
 }
 
@@ -19,19 +19,19 @@ export interface Expected {
 }
 
 export interface Findings {
-  /** Why nothing may run on this server, each a sentence without its full stop. */
+  /** Why no process may run on this server, each a sentence without its full stop. */
   readonly refusals: readonly string[];
   readonly warnings: readonly string[];
 }
 
-/** The settings that CONFIG GET is asked for. */
+/** The settings to read by CONFIG GET. */
 export const checkedSettings = ["appendfsync", "min-replicas-to-write", "min-replicas-max-lag"] as const;
 
 const OLDEST = 7;
 const fsyncs = { strict: ["always"], fast: ["always", "everysec"], replicated: ["always"] } as const;
 
 export function serverFindings(facts: ServerFacts, expected: Expected): Findings {
-  // Another kind of server than expected has other fields, about which nothing can be said.
+  // A server of another kind has other fields, so the other checks cannot apply.
   const wrongKind = kindRefusal(facts.info, expected.inCluster);
   if (wrongKind !== undefined) return { refusals: [wrongKind], warnings: [] };
   const kept = durabilityFindings(facts, expected.durability);
@@ -64,7 +64,7 @@ function evictionRefusals({ maxmemory_policy: policy }: ServerFacts["info"]): st
 function durabilityFindings({ info, config }: ServerFacts, durability: Durability): Findings {
   const mode = `BATON_DURABILITY is ${durability}`;
   if (config === undefined) {
-    // Managed services forbid CONFIG, and some keep writes by other means than this file.
+    // Managed services forbid CONFIG, and some keep writes by other means than an append-only file.
     const wanted = `appendonly yes, appendfsync ${fsyncs[durability].join(" or ")}`;
     const replicas = durability === "replicated" ? ", min-replicas-to-write 1" : "";
     const unknown = `${mode}, and it cannot be checked that Redis does its part: it refuses CONFIG GET`;

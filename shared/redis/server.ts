@@ -1,6 +1,6 @@
 /**
- * Looks at how Redis is really set up: at the start, where a process refuses to run on a server
- * that would lose what it promises to keep, and again after a failover, which it can only report.
+ * Checks how Redis is really configured. At the start, a process refuses to run on a server that
+ * would lose acknowledged work. After a failover, the process can only report the fault.
  */
 import type * as ioredis from "ioredis";
 import type { Logger } from "pino";
@@ -11,20 +11,20 @@ import { isReplyError } from "./script.js";
 import { checkedSettings, serverFindings, type Findings, type ServerFacts } from "./server-faults.js";
 
 /**
- * Redis is asked again for this long: a link that is cut at the very start is no unusable server,
- * and a master that has just died is replaced by another one.
+ * How long to ask Redis again: a link that breaks at the very start does not make a server
+ * unusable, and another master replaces a master that has just died.
  */
 const ASK_BUDGET_MS = 30_000;
 
 /**
- * Checks the server, or every master of a Cluster, and says how durable it is. Servers that take
- * over later are checked when they do.
- * @throws UnusableError that names what is wrong with the server
+ * Checks the server, or every master of a Cluster, and logs its durability. Checks servers that
+ * take over later at that time.
+ * @throws UnusableError that names the server's fault
  */
 export async function checkServer(redis: RedisClient, log: Logger): Promise<void> {
   const { durability = "strict", isCluster: inCluster } = redis;
   const known = new Set<string>();
-  /** Looks at servers that were not seen before, and at one outside of a Cluster each time. */
+  /** Checks new servers, and outside a Cluster the single server each time. */
   const look = async () => {
     if (mastersOf(redis).length === 0) throw new Error("no master is known");
     const masters = mastersOf(redis).filter((master) => !inCluster || !known.has(addressOf(master)));
@@ -50,7 +50,7 @@ export async function checkServer(redis: RedisClient, log: Logger): Promise<void
       (error: unknown) => log.debug({ error: String(error) }, "redis cannot be checked now"),
     );
   };
-  // A Cluster's client says `refresh` after each look at who serves which slot.
+  // A Cluster client emits `refresh` after each answer about the slots.
   redis.on(inCluster ? "refresh" : "ready", lookAgain);
 }
 
@@ -67,7 +67,7 @@ async function ask(redis: ioredis.Redis): Promise<ServerFacts> {
   return { info, config };
 }
 
-/** @returns undefined where the server refuses the command, as managed services do */
+/** @returns undefined if the server refuses the command, as managed services do */
 async function configOf(redis: ioredis.Redis): Promise<ServerFacts["config"]> {
   try {
     const pairs = await redis.config("GET", ...checkedSettings);

@@ -1,7 +1,6 @@
 /**
- * Finds the master of one slot of a Redis Cluster each time that a connection to it is opened. A
- * blocking read needs a connection of its own, and a client of the whole Cluster for each would be
- * more than it needs.
+ * Finds the master of a Redis Cluster's slot at each connect. A blocking read needs a connection of
+ * its own, and a client of the whole Cluster for each such connection would cost too much.
  */
 import { createConnection, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -9,13 +8,13 @@ import type * as ioredis from "ioredis";
 import type { HostAndPort } from "../broker-url.js";
 import { delay } from "../retry.js";
 
-/** The pause after nobody was known to serve the slot. */
+/** The pause if no master of the slot is known. */
 const PAUSE_MS = 100;
 
 export interface SlotConnection {
   /**
-   * Says who serves the slot now. All connections of a process ask one client: when a master dies,
-   * each of them asks, again and again.
+   * Finds the slot's current master. All connections of a process share one client for this,
+   * because after a master's death each connection asks repeatedly.
    */
   readonly findMaster: () => Promise<HostAndPort | undefined>;
   readonly tls: boolean;
@@ -26,14 +25,14 @@ export interface SlotConnection {
 
 type Connector = NonNullable<ioredis.RedisOptions["Connector"]>;
 
-/** @returns the class of connectors that a client takes as its option `Connector` */
+/** @returns the class of connectors for ioredis's option `Connector` */
 export function slotConnector({ findMaster, tls, AbstractConnector, disconnectTimeoutMs }: SlotConnection): Connector {
   return class extends AbstractConnector {
     constructor() {
       super(disconnectTimeoutMs);
     }
 
-    /** Never fails while it is wanted: the client would give up for good. */
+    /** Fails only after a disconnect, because after a failure the client would give up for good. */
     override async connect(): Promise<Socket> {
       this.connecting = true;
       for (;;) {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { callGroups, slotOf } from "./slots.js";
 
 describe("the slot of a key", () => {
-  // What CLUSTER KEYSLOT of Redis 7.0 answers.
+  // The answers of CLUSTER KEYSLOT of Redis 7.0.
   it.each([
     ["123456789", 12_739],
     ["foo", 12_182],

@@ -1,6 +1,6 @@
 /**
- * The hash slots of a Redis Cluster, and what they mean for calls that name several keys: a Cluster
- * takes such a call only where all of its keys lie in one slot.
+ * The hash slots of a Redis Cluster, and calls with several keys: a Cluster accepts such a call
+ * only if all its keys lie in one slot.
  */
 import type { RedisClient } from "./connect.js";
 
@@ -13,14 +13,14 @@ const TABLE = Uint16Array.from({ length: 256 }, (_, high) => {
   return crc;
 });
 
-/** The slot of a key, from 0 to 16 383. Only the hash tag counts, where the key has one. */
+/** The slot of a key, from 0 to 16 383. If the key has a hash tag, only the tag counts. */
 export function slotOf(key: string): number {
   return crcOf(Buffer.from(hashed(key))) % SLOTS;
 }
 
 /**
- * Makes a function that tells the slot of the tag `stem` followed by digits. Callers search for a
- * tag in many slots, so the stem is hashed only once.
+ * Makes a function that computes the slot of the tag `stem` plus digits. Callers search for a tag
+ * in many slots, so the stem is hashed only once.
  */
 export function slotsOfTags(stem: string): (digits: string) => number {
   const begun = crcOf(Buffer.from(stem));
@@ -41,7 +41,7 @@ function crcWith(crc: number, byte: number): number {
   return ((crc << 8) & 0xffff) ^ (TABLE[(crc >> 8) ^ byte] ?? 0);
 }
 
-/** What is between the first `{` and the next `}`, unless that is nothing. */
+/** The text between the first `{` and the next `}`, unless that is empty. */
 function hashed(key: string): string {
   const open = key.indexOf("{");
   const close = key.indexOf("}", open + 1);
@@ -49,20 +49,20 @@ function hashed(key: string): string {
 }
 
 /**
- * A key that is never written, in the slot of this one. A call that names it, too, is refused while
- * the slot is being moved to another master (ASK, TRYAGAIN), since then not all of its keys are at
- * either of them.
+ * A key that is never written, in the slot of the given key. While a slot moves to another master,
+ * neither master has all keys of a call that also names this key. So both refuse the call (ASK,
+ * TRYAGAIN).
  */
 export function absentKey(key: string): string {
   return `${ABSENT}${hashed(key)}}`;
 }
 
-/** What every absent key begins with, and no other one. */
+/** The beginning of every absent key, and of no other key. */
 export const ABSENT = "absent:{";
 
 /**
- * Divides items so that each group can go in one call: by slot in a Cluster; otherwise all
- * together. The order within a group is that of the items.
+ * Divides items into groups, a group per call: by slot in a Cluster, otherwise all together. Keeps
+ * the order of the items.
  */
 export function callGroups<Item>(
   redis: Pick<RedisClient, "isCluster">,

@@ -1,4 +1,7 @@
-/** Batches that are cancelled, whose time is over, that wait behind others, and whose they are. */
+/**
+ * Batches that a client cancels, that expire, or that wait behind other requests; and the tenants
+ * of batches.
+ */
 import OpenAI, { toFile } from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ended, inferLine, linesOf } from "../support/batches/batches.js";
@@ -10,7 +13,7 @@ import { accepted, ask } from "../jobs/ask.js";
 
 const TIMEOUT_MS = 120_000;
 const LINES = 300;
-/** Lines under way: twice what one worker has at once, and that is two batches of eight. */
+/** Lines under way: twice the two batches of eight that one worker has at once. */
 const MOST_LINES = 32;
 const endpoint = "/v2/models/simple/infer" as "/v1/completions";
 
@@ -30,7 +33,7 @@ async function begin(openai: OpenAI, lines: number, window = "24h"): Promise<Ope
   return openai.batches.create({ input_file_id: file.id, endpoint, completion_window: window as "24h" });
 }
 
-/** The worker takes nothing meanwhile: what is admitted stays in the queue. */
+/** Keeps the worker away meanwhile, so that admitted requests stay in the queue. */
 async function whileHeld(act: () => Promise<void>): Promise<void> {
   const [worker] = served.fleet.workers;
   await worker?.kill();
@@ -53,7 +56,7 @@ describe("a batch", () => {
   afterAll(() => receiver.dispose());
   const statusOf = async ({ id }: OpenAI.Batch) => (await blue.batches.retrieve(id)).status;
   const blueHeaders = { "x-tenant": "blue" };
-  /** How many requests are before a job of this priority that is submitted now. */
+  /** Submits a job of this priority, and counts the requests ahead. */
   const placeOf = async (priority: number) => {
     const { id } = await accepted(served.url, "simple", { infer: inferLine(0).body, priority }, blueHeaders);
     const { body } = await ask(`${served.url}/v2/jobs/${id}`, { headers: blueHeaders });
@@ -82,7 +85,7 @@ describe("a batch", () => {
     async () => {
       let batch: OpenAI.Batch | undefined;
       await whileHeld(async () => {
-        // As far as the workers can take them at once, requests are not ordered.
+        // A worker takes this many requests at once, in no order.
         const job = { infer: inferLine(0).body };
         for (let i = 0; i < MOST_LINES; i++) await accepted(served.url, "simple", job, blueHeaders);
         batch = await begin(blue, LINES);

@@ -1,4 +1,4 @@
-/** A batch for whose answers there is no more room: what it has given until then is kept. */
+/** A batch whose answers find no more room keeps the answers that came before. */
 import OpenAI, { toFile } from "openai";
 import { expect, it } from "vitest";
 import { ended, inferLine, linesOf } from "../support/batches/batches.js";
@@ -11,7 +11,7 @@ const served = useFleet({
   jobs: 1,
   models: ["simple"],
   direct: true,
-  // Gateways know nothing of it, so the input is taken; all answers would have 1.2 MB.
+  // The gateways lack this limit, so they take the input. All answers would have 1.2 MB.
   jobsEnv: { BATON_FILE_BYTES: String(500_000) },
 });
 

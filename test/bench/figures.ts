@@ -1,5 +1,5 @@
 /**
- * The figures that count, worked out of the rounds: a median, with every round's own value beside
+ * The figures that count, computed from the rounds: a median, with every round's own value beside
  * it.
  */
 import { parts } from "./support/fleet.js";
@@ -13,14 +13,14 @@ import type { StreamRound } from "./streams/scenarios.js";
 export interface Figure {
   readonly name: string;
   readonly goal: string;
-  /** Undefined where nobody judges it, or where what was measured cannot tell. */
+  /** Undefined if the figure has no limit, or if the measurement cannot tell. */
   readonly met: boolean | undefined;
   readonly median: number;
-  /** One value per round. Ratios are of values from the same round. */
+  /** A value per round. A ratio divides values of the same round. */
   readonly values: readonly number[];
 }
 
-/** CPU of the servers. The load generator is not one of them. */
+/** CPU of the servers, without the load generator. */
 function serverCpuUs({ cpuUs }: FleetResult): number {
   return parts.reduce((sum, part) => sum + cpuUs[part], 0);
 }
@@ -79,7 +79,7 @@ export function figures(rounds: readonly Partial<Round>[]): Figure[] {
 
 export function figuresOf<Round>(wanted: readonly Wanted<Round>[], rounds: readonly Partial<Round>[]): Figure[] {
   return wanted.flatMap(({ name, goal, most, canMeet = true, of }) => {
-    // Where nothing was measured there is no number.
+    // A round without a measurement has no number.
     const values = rounds.map(of).filter((value): value is number => Number.isFinite(value));
     if (values.length === 0) return [];
     const middle = median(values);

@@ -1,9 +1,9 @@
 /**
- * `npm run bench` compares the fleet over HTTP with the bare ONNX Runtime loop and with one BullMQ
- * job per inference, on the same models and in the same run. `--quick` takes about a minute and is
- * for a first look; `--rounds N` and `--only fleet,bare64,…` narrow it further. `--only streams`
- * measures generation instead, `--only queue` what the queue costs Redis, and `--only
- * steps,streams,queue` all of it.
+ * `npm run bench` compares the fleet over HTTP with the bare ONNX Runtime loop and with a BullMQ
+ * job per inference, on the same models and in the same run. `--quick` takes about a minute, for a
+ * first look; `--rounds N` and `--only fleet,bare64,…` narrow the run further. `--only streams`
+ * measures generation instead, `--only queue` the queue's cost for Redis, and
+ * `--only steps,streams,queue` everything.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -36,7 +36,7 @@ const takeovers = options.quick ? 1 : 3;
 const rounds = Number(options.rounds ?? (options.quick ? 1 : 3));
 const names = chosen(options.only, { steps: stepNames, streams: streamNames, queue: queueNames });
 
-// Leaving by `exit` takes every started process along.
+// Leaving by `exit` ends every started process, too.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
 
 const progress = (line: string) => console.error(`bench: ${line}`);
@@ -46,7 +46,7 @@ const folder = mkdtempSync(join(tmpdir(), "baton-bench-"));
 
 type Closing = (close: () => Promise<unknown>) => void;
 
-/** What `measure` opened is closed before anything else is measured. */
+/** Closes everything that `measure` opened before the next measurement. */
 async function closing<T>(measure: (onClose: Closing) => Promise<T>): Promise<T> {
   const undo: (() => Promise<unknown>)[] = [];
   try {

@@ -1,6 +1,6 @@
 /**
- * Carries out a plan of faults on a running fleet. It counts what has really happened, since a
- * fault that missed proves nothing.
+ * Carries out a plan of faults on a running fleet, and counts the faults that struck, since a fault
+ * that missed proves nothing.
  */
 import type { Pace } from "../support/sequences/pace.js";
 import type { Fleet } from "../support/fleet/fleet.js";
@@ -12,24 +12,27 @@ import type { Fault } from "./plan.js";
 export type FaultCounts = Record<Fault["kind"], number>;
 
 export interface Injection {
-  /** The load keeps step with it. */
+  /** The load keeps to this pace. */
   readonly pace: Pace;
-  /** The repository with which workers start anew that are rolled; a plan with rolls needs one. */
+  /** The repository with which rolled workers start anew; a plan with rolls needs a repository. */
   readonly rolledOut?: string;
   readonly note: (line: string) => void;
 }
 
-/** A worker that is told to end hands back what it holds. After this long it is killed. */
+/**
+ * A worker that has to end hands back its requests. A worker that is still there after this long is
+ * killed.
+ */
 const DRAIN_MS = 30_000;
 
-/** A lost reply or a reset that finds no traffic for this long is given up. */
+/** A lost reply or a reset that finds no traffic for this long counts as a miss. */
 const PATIENCE_MS = 3_000;
 
 /**
- * Strikes at the planned times, or later: a worker that was killed is left alone until it is at
- * work again, and at least one worker always is. The load keeps step. Resolves when the last fault
- * is over and everything that was killed is back.
- * @throws Error if something does not come back
+ * Strikes at the planned times, or later: a killed worker is left alone until it works again, and
+ * at least one worker is always at work. The load keeps to the pace of the faults. Resolves when
+ * the last fault is over and every killed process is back.
+ * @throws Error if a process does not come back
  */
 export async function inject(
   fleet: Fleet,
@@ -68,7 +71,7 @@ export async function inject(
       counts[fault.kind] += 1;
       note(`${((performance.now() - begunAt) / 1_000).toFixed(1)} s ${describe(fault)}`);
     });
-    // The await below rejects with it, too.
+    // The await below rejects with this error, too.
     run.catch((error: unknown) => note(`${describe(fault)} failed: ${String(error)}`));
     tails.set(target, run);
   }
@@ -77,7 +80,7 @@ export async function inject(
   return counts;
 }
 
-/** @returns whether anything was hit */
+/** @returns whether the fault hit anything */
 async function strike(fleet: Fleet, fault: Fault, rolledOut: string | undefined): Promise<boolean> {
   switch (fault.kind) {
     case "workerKill": {
@@ -110,7 +113,7 @@ async function strike(fleet: Fleet, fault: Fault, rolledOut: string | undefined)
     case "redisKill": {
       const masters = await fleet.store.mastersNow();
       await cycle(at(masters, fault.master % masters.length), fault.forMs + fleet.store.failoverMs);
-      // The next one that dies may be the only other one that has the same keys.
+      // The next victim may be the only other server with the same keys.
       await fleet.store.whenWhole();
       return true;
     }
@@ -145,13 +148,16 @@ async function cycle(broker: Broker, downMs: number): Promise<void> {
   await broker.restart();
 }
 
-/** The servers that are no masters now. */
+/** The servers that are not masters now. */
 async function replicasOf(store: Store): Promise<readonly Broker[]> {
   const masters = new Set(await store.mastersNow());
   return store.servers.filter((server) => !masters.has(server));
 }
 
-/** While the server is down there is nothing to cut: then the reset strikes as soon as there is. */
+/**
+ * While the server is down there is no connection to cut. The reset then waits for the next
+ * connection.
+ */
 async function resetOpen(lines: readonly Proxy[]): Promise<boolean> {
   const giveUpAt = performance.now() + PATIENCE_MS;
   while (lines.reduce((count, line) => count + line.resetAll(), 0) === 0) {
@@ -195,7 +201,7 @@ async function sleep(ms: number): Promise<void> {
   if (ms > 0) await new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** A number of seats, taken and given back. Work that finds none waits for its turn. */
+/** A number of seats. Work that finds no free seat waits for its turn. */
 class Seats {
   #free: number;
   readonly #queue: (() => void)[] = [];

@@ -1,6 +1,6 @@
 /**
- * `npm run chaos` breaks a real fleet by a seeded plan and says whether anything was lost, doubled
- * or reordered. Its exit code is 1 if so.
+ * `npm run chaos` breaks a real fleet by a seeded plan and says whether the fleet lost, doubled or
+ * reordered a request. If so, the exit code is 1.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -117,7 +117,7 @@ function save(folder: string, { history, ...report }: ChaosReport): void {
   writeFileSync(join(folder, "report.json"), `${JSON.stringify(report, null, 2)}\n`);
 }
 
-// Leaving by `exit` takes every started process along; see test/support/fleet/process.ts.
+// `exit` ends every started process, too; see test/support/fleet/process.ts.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
 try {
   process.exitCode = await main();

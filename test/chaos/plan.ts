@@ -1,6 +1,6 @@
 /**
- * What breaks, and when. All of it is drawn from a seed before the run begins, so the same seed
- * breaks the same things at the same times.
+ * The plan of faults and their times. A seed decides the whole plan before the run begins, so the
+ * same seed breaks the same parts at the same times.
  */
 import type { Random } from "../support/fleet/random.js";
 
@@ -18,9 +18,9 @@ export interface Dose {
 }
 
 /**
- * `minimum` is the least that a release is held to: 30 worker kills, 25 freezes past the lease, 3
- * kills of Redis, 15 resets of its connections, 8 lost replies and 8 resets of NATS in one run. It
- * lies a little above that where chance may take some away. `short` is for `npm test`.
+ * `minimum` is the least dose for a release: 30 worker kills, 25 freezes past the lease, 3 kills of
+ * Redis, 15 resets of Redis connections, 8 lost replies and 8 resets of NATS in one run. The dose
+ * plans a few more of the faults that may miss by chance. `short` is for `npm test`.
  */
 export const doses = {
   minimum: {
@@ -70,19 +70,20 @@ export interface Circumstances {
   readonly workers: number;
   readonly gateways: number;
   readonly leaseMs: number;
-  /** How many masters the store has; one where it is no Cluster. */
+  /** How many masters the store has; one unless the store is a Cluster. */
   readonly masters?: number;
-  /** How many replicas its masters have together; none without it. */
+  /** How many replicas all masters have together; without this, none. */
   readonly replicas?: number;
   /**
-   * In the middle of the run each worker in turn is told to end, and starts anew with what is
-   * rolled out.
+   * In the middle of the run each worker in turn has to end, and starts anew with the second
+   * versions.
    */
   readonly rolled?: boolean;
 }
 
 /**
- * About how long a killed worker is out of work, in milliseconds. The injector waits for the fact.
+ * About how long a killed worker is out of work, in milliseconds. The injector waits for the
+ * worker.
  */
 const RESTART_MS = 1_500;
 /** The first and the last part of a run have no faults, since the load has to be under way. */
@@ -103,7 +104,7 @@ export function planFaults(dose: Dose, place: Circumstances, random: Random): Fa
   add("redisKill", dose.redisKills, (at, own) => {
     return { kind: "redisKill", at, master: own.between(0, masters - 1), forMs: own.between(50, 600) };
   });
-  // A replica that is away keeps its master from taking writes, so each that dies counts, too.
+  // A master without a replica takes no writes, so each kill of a replica counts, too.
   add("replicaKill", replicas === 0 ? 0 : dose.redisKills, (at, own) => {
     return { kind: "replicaKill", at, replica: own.between(0, replicas - 1), forMs: own.between(50, 600) };
   });
@@ -121,8 +122,7 @@ export function planFaults(dose: Dose, place: Circumstances, random: Random): Fa
 }
 
 /**
- * Kills and freezes in random order, never two at once on one worker, and never on all workers at
- * once.
+ * Kills and freezes in random order: a worker has one at a time, and one worker is always spared.
  */
 function workerFaults(dose: Dose, place: Circumstances, random: Random): Fault[] {
   const kinds = random.shuffle([

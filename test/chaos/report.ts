@@ -11,10 +11,10 @@ export interface ChaosReport {
   readonly seed: number;
   readonly faults: FaultCounts;
   readonly violations: readonly (Violation | StreamViolation)[];
-  /** Why the run proves less than it should; empty when it proves all of it. */
+  /** Why the run proves less than it should; empty after a complete run. */
   readonly shortfalls: readonly string[];
   readonly numbers: Numbers;
-  /** Figures of the streams; absent where there were none. */
+  /** Figures of the streams; absent if the run had no streams. */
   readonly streams?: StreamFigures;
   readonly plan: readonly Fault[];
   readonly history: History;

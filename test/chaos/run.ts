@@ -1,5 +1,5 @@
 /**
- * One chaos run is an experiment that breaks things by a seeded plan. A run that did not reach its
+ * A chaos run is an experiment that breaks a fleet by a seeded plan. A run that did not reach its
  * dose of faults proves nothing, and says so.
  */
 import { join } from "node:path";
@@ -22,19 +22,19 @@ export interface ChaosSettings {
   readonly workers: number;
   readonly gateways: number;
   readonly leaseMs: number;
-  /** What the fleet stands on, already started; without it, one Redis. */
+  /** The store beneath the fleet, already started; without this, one Redis. */
   readonly store?: Store;
-  /** Over how many buckets requests are spread; without it, as many as a fleet has by itself. */
+  /** The number of buckets; without this, the fleet's default. */
   readonly buckets?: number;
-  /** How many tenants there are, and the header in which they say so. */
+  /** The number of tenants, and the header that names the tenant of a request. */
   readonly tenants?: { readonly count: number; readonly header: string };
-  /** How many levels of priority the model of the bystanders has. */
+  /** How many levels of priority the bystanders' model has. */
   readonly priorities?: number;
-  /** How many streams of tokens run at a time beside the sequences; none without it. */
+  /** How many streams of tokens run at a time beside the sequences; without this, none. */
   readonly streams?: number;
-  /** Second versions of models are rolled out in the middle of the run. */
+  /** Rolls out second versions of models in the middle of the run. */
   readonly rolled?: boolean;
-  /** The folder in which the fleet's logs are left. */
+  /** The folder for the fleet's logs. */
   readonly folder?: string;
   readonly note: (line: string) => void;
 }
@@ -113,23 +113,24 @@ function environment({ buckets, tenants }: ChaosSettings): Record<string, string
   };
 }
 
-/** The configurations of those models that need another than their own, by model. */
+/** The changed configurations, by model. The other models run with their own. */
 function configurations({ priorities, rolled }: ChaosSettings): Record<string, string> {
   const configs: Record<string, string> = {};
   const ownOf = (model: string) => ownConfig(model) ?? "";
   if (priorities !== undefined) {
-    // What names no level has the lowest.
+    // A request that names no level has the lowest.
     const batching = `dynamic_batching { priority_levels: ${priorities} default_priority_level: ${priorities} `;
     configs["simple"] = ownOf("simple").replace("dynamic_batching { ", batching);
   }
-  // It says so from the start: with another configuration the first version would be another model.
+  // The policy is there from the start, because a changed configuration would make the first
+  // version another model.
   if (rolled === true) configs["chain"] = `${ownOf("chain")}version_policy { all { } }\n`;
   return configs;
 }
 
 /**
- * The last steps are sent when all is calm again: then both versions must have sequences that live.
- * @returns what a roll-out did not show
+ * Clients send the last steps after all faults. Then both versions must have living sequences.
+ * @returns the gaps of the roll-out, a sentence for each
  */
 function shortOfVersions(requests: Requests): string[] {
   const last = [...bySequence(requests.values()).values()].flatMap((steps) => steps.at(-1)?.outcomes ?? []);
@@ -140,7 +141,8 @@ function shortOfVersions(requests: Requests): string[] {
 }
 
 /**
- * The share of the planned lost replies that must have struck. Chance may let an armed one pass.
+ * The share of the planned lost replies that must have struck. By chance an armed fault may find no
+ * reply.
  */
 const LOSSES_REACHED = 0.66;
 

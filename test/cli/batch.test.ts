@@ -1,5 +1,5 @@
 /**
- * `batch run` as people use it. With BATON_RECORD=1 what its terminal showed is written to
+ * `batch run` as people use it. With BATON_RECORD=1 the test writes the text of the terminal to
  * `cli/recordings/batch-run.txt`.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** Runs the command line as users do, with an environment of its own. */
+/** Runs the command line as users do, in its own environment. */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { root } from "../support/fleet/root.js";
@@ -11,17 +11,17 @@ export interface Ended {
 
 export interface Running {
   readonly ended: Promise<Ended>;
-  /** What it has printed so far. */
+  /** The standard output so far. */
   printed(): string;
-  /** What it has said on standard error so far. */
+  /** The standard error so far. */
   complained(): string;
   kill(signal: NodeJS.Signals): void;
-  /** Closes the reading end of its standard output. */
+  /** Closes the reading end of the standard output. */
   stopReading(): void;
 }
 
 export interface Surroundings {
-  /** Where the gateway is; without it, BATON_URL is not set. */
+  /** The gateway's URL; without this, BATON_URL is not set. */
   readonly url?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly stdin?: string | Uint8Array;
@@ -40,7 +40,7 @@ export function startBaton(args: readonly string[], { url, env, stdin, cwd }: Su
   const stderr: Buffer[] = [];
   child.stdout.on("data", (bytes: Buffer) => stdout.push(bytes));
   child.stderr.on("data", (bytes: Buffer) => stderr.push(bytes));
-  child.stdin.on("error", () => undefined); // it may end without reading
+  child.stdin.on("error", () => undefined); // the command may end without reading
   child.stdin.end(stdin);
   const text = (chunks: readonly Buffer[]) => Buffer.concat(chunks).toString("utf8");
   return {

@@ -19,7 +19,7 @@ function run(shell: string, args: readonly string[], script: string): string {
 
 const isThere = (shell: string) => spawnSync(shell, ["-c", "true"]).status === 0;
 
-/** The words before the cursor, the begun one last, and all that may stand there. */
+/** The words before the cursor, with the begun word last, and all words that fit there. */
 const cases: [string[], string[]][] = [
   [["seq"], ["sequences"]],
   [
@@ -63,7 +63,7 @@ describe.skipIf(!isThere("zsh"))("completion in zsh", () => {
   });
 
   it.each(cases)("after %j offers %j", (words, offered) => {
-    // What zsh calls to offer words prints those that fit instead.
+    // zsh calls `compadd` to offer words; here `compadd` prints the fitting words instead.
     const line = ["baton", ...words].map((word) => `'${word}'`).join(" ");
     const asked = `words=(${line}); CURRENT=${words.length + 1}; _baton`;
     const shim = "compdef() { :; }; _files() { :; }; compadd() { shift; print -l -- ${(M)@:#$words[CURRENT]*}; }";
@@ -75,7 +75,7 @@ describe.skipIf(!isThere("zsh"))("completion in zsh", () => {
 describe.skipIf(!isThere("fish"))("completion in fish", () => {
   it.each(cases)("after %j offers %j", (words, offered) => {
     const line = ["baton", ...words].join(" ");
-    // Fish reads no script from the kind of pipe that node makes.
+    // Fish cannot read a script from the kind of pipe that node makes.
     const said = run("fish", ["--no-config", "-c", `${scripts.get("fish")}\ncomplete -C '${line}'`], "");
     const found = said.trim().split("\n");
     expect(found.map((one) => one.replace(/\t.*/, "")).sort()).toEqual([...offered].sort());

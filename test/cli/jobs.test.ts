@@ -15,7 +15,7 @@ const tale = JSON.stringify({
   text_input: "Write a short story about a cat who discovers a secret portal.",
 });
 
-/** @returns its id */
+/** @returns the job's id */
 async function submit(args: readonly string[], stdin: string): Promise<string> {
   const { code, stdout, stderr } = await ask(["submit", ...args], { stdin });
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
@@ -96,7 +96,7 @@ describe("jobs show, watch, cancel and retry", () => {
   });
 
   it("leave the job alone at Ctrl-C", async () => {
-    // Without a worker it stays where it is.
+    // Without a worker the job stays in its state.
     served.fleet.workers[0]?.freeze();
     const id = await submit(["tale-gpt", "--generate", "-"], tale);
     const running = startBaton(["jobs", "watch", id], { url: served.url });

@@ -8,7 +8,7 @@ import { until } from "../support/until.js";
 import { baton, startBaton, type Ended, type Running } from "./baton.js";
 
 const model = "tale-gpt";
-// A gateway that is told to stop ends its streams at once, and not after a moment of grace.
+// A gateway that gets a stop signal ends its streams at once, without a moment of grace.
 const served = useFleet({ models: [model], env: { BATON_LINGER_MS: "0" } });
 const tale = [
   "generate",
@@ -25,8 +25,8 @@ interface Broken {
 }
 
 /**
- * Starts the command, and breaks something when the answer has begun. On a machine that is too slow
- * to do so before the answer's end, there is another try.
+ * Starts the command, and breaks a part of the fleet when the answer has begun. On a slow machine
+ * the answer may end first; then there is another try.
  */
 async function inTheMiddle(
   args: readonly string[],
@@ -41,7 +41,7 @@ async function inTheMiddle(
       id = (await begun()).find((one) => !before.includes(one)) ?? "";
       return id !== "";
     });
-    // An answer in JSON is printed at its end.
+    // The command prints an answer in JSON at the end.
     if (!args.includes("--json")) await until(() => running.printed() !== "");
     await breakIt(running, id);
     const broken = { id, ended: await running.ended };

@@ -39,7 +39,7 @@ function beginning(id: string): object {
   return { parameters: { sequence_id: id, sequence_start: true }, inputs };
 }
 
-/** Makes a step past the command line. */
+/** Makes a step without the command line. */
 async function send(model: string, body: string): Promise<void> {
   const { status } = await fetch(`${served.url}/v2/models/${model}/infer`, { method: "POST", body });
   expect(status).toBe(200);

@@ -1,6 +1,6 @@
 /**
- * The AI SDK and TanStack AI with the transports that read durable streams, all unmodified: what
- * their applications show of a request, through the deaths of its worker and of a gateway.
+ * The AI SDK and TanStack AI with the transports that read durable streams, all unmodified, show a
+ * request whole while its worker and a gateway die.
  */
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
@@ -16,19 +16,19 @@ import { StreamLab } from "../support/streams/lab.js";
 import { holderOf, readStored } from "../support/streams/stored.js";
 import { until } from "../support/until.js";
 
-/** A frozen worker is not taken for dead before it is killed. */
+/** A frozen worker is not declared dead before the test kills it. */
 const FROZEN_MS = 60_000;
 const LIMIT_MS = 120_000;
 let lab: StreamLab;
 let application: Server;
 let api: string;
 let beStrict: () => void;
-/** The newest request of each chat, which is what the application keeps. */
+/** The newest request of each chat, which the application keeps. */
 const requests = new Map<string, string>();
 
 const streamUrl = (id: string, form: string) => `${lab.fleet.urls[0]}/v2/requests/${id}/stream?format=${form}`;
 
-/** An application's own server, which hands out the addresses of streams and no more. */
+/** An application's own server, which only hands out the addresses of streams. */
 function serve(): Server {
   return createServer((incoming, outgoing) => {
     void (async () => {
@@ -112,8 +112,8 @@ async function told(request: string): Promise<string> {
 }
 
 /**
- * The client of Durable Streams tells of a broken connection twice, and the AI SDK's transport
- * handles one of them. A browser shows the other in its console.
+ * The client of Durable Streams rejects twice for a broken connection, and the AI SDK's transport
+ * handles one rejection. A browser shows the other in its console.
  */
 function tolerateBrokenConnections(): () => void {
   const name = "unhandledRejection";
@@ -136,7 +136,7 @@ describe("an answer whose worker and then a gateway are killed", () => {
       const sent = page.sendMessage({ text: "the baton" });
       await until(() => page.answer.length > 50);
       const request = requests.get("one") ?? "";
-      // While the worker is frozen, the stream stands in its middle.
+      // While the worker is frozen, the stream stops in the middle.
       const holder = await holderOf(redis, fleet.workers, request);
       holder.freeze();
       const snapshot = await materializeSnapshotFromDurableStream({ readUrl: streamUrl(request, "ag-ui") });

@@ -1,13 +1,13 @@
-/** Finds and runs Triton's client for Python, where it is installed. */
+/** Finds and runs Triton's client for Python, if the client is installed. */
 import { execFile, execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { root } from "../support/fleet/root.js";
 
-/** TRITONCLIENT may name the folder in which the client lies. */
+/** TRITONCLIENT may name the client's folder. */
 const path = process.env["TRITONCLIENT"] ?? "";
 
-/** A Python that can import the client; undefined where there is none. */
+/** A Python that can import the client; undefined if there is none. */
 export const pythonWithClient = ["/usr/bin/python3", "python3"].find((python) => {
   try {
     execFileSync(python, ["-c", "import tritonclient.http"], {
@@ -23,7 +23,7 @@ export const pythonWithClient = ["/usr/bin/python3", "python3"].find((python) =>
 /**
  * @param script in this folder
  * @param url of a gateway
- * @returns what it printed
+ * @returns the program's output
  */
 export async function runPython(script: string, url: string): Promise<string> {
   const file = join(root, "test/clients", script);

@@ -1,7 +1,7 @@
 /**
- * The two programs of tutorials on Triton's sequence batcher: `my_lstm_model` with their
- * configuration, whose client sends nothing but a sequence id, and a generator that is given TEXT.
- * Requests are those of Triton's client for Python, recorded byte for byte but for ids and tensors.
+ * The two programs of tutorials on Triton's sequence batcher: `my_lstm_model` with the tutorial's
+ * configuration, whose client sends only a sequence id, and a generator that reads TEXT. The
+ * requests come from Triton's client for Python, recorded byte for byte but for ids and tensors.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -46,7 +46,7 @@ interface Flags {
   readonly end?: boolean;
 }
 
-/** One step as the client sends it. @returns OUTPUT__0 */
+/** Sends one step as the client does. @returns OUTPUT__0 */
 async function step(id: number, input: Float32Array, { start = false, end = false }: Flags = {}): Promise<number[]> {
   const parameters = `{"sequence_id":${id},"sequence_start":${start},"sequence_end":${end},"binary_data_output":true}`;
   const json = `{"inputs":[{"name":"INPUT__0","shape":[1,128],"datatype":"FP32","parameters":{"binary_data_size":512}}],"parameters":${parameters}}`;
@@ -62,11 +62,11 @@ async function generate(model: string, body: object): Promise<Record<string, unk
   return JSON.parse(answer.json) as Record<string, unknown>;
 }
 
-/** Numbers that are exact in 32 bits, the same as those of `vector` in triton_tutorial.py. */
+/** Numbers that are exact in 32 bits, equal to `vector` in triton_tutorial.py. */
 const vectorOf = (sequence: number, step: number): Float32Array =>
   Float32Array.from({ length: 128 }, (_, i) => (((sequence * 31 + step * 7 + i * 13) % 17) - 8) / 8);
 
-/** What ONNX Runtime gives for the steps of one sequence, one after the other. */
+/** The outputs of ONNX Runtime for the steps of one sequence, one after the other. */
 async function bareLoop(inputs: readonly Float32Array[]): Promise<number[][]> {
   const session = await openSession({
     modelFile: join(root, "infra/models/my_lstm_model/1/model.onnx"),
@@ -89,7 +89,7 @@ async function bareLoop(inputs: readonly Float32Array[]): Promise<number[][]> {
   return outputs;
 }
 
-/** A copy of a tensor's values, which the next run may write over. */
+/** Copies a tensor's values, because the next run may overwrite them. */
 function floatsOf(tensor: OrtTensor | undefined): Float32Array<ArrayBuffer> {
   if (tensor?.type !== "float32") throw new TypeError("the model gave no FP32 output");
   return Float32Array.from(tensor.data as Float32Array);
@@ -137,7 +137,10 @@ describe("my_lstm_model", () => {
     }
   });
 
-  /** Runs so many sequences side by side, from this id on, and compares each with a bare loop. */
+  /**
+   * Runs this many sequences side by side, with ids from `from`, and compares each with a bare
+   * loop.
+   */
   async function runAtOnce(from: number, sequences: number, steps: number, onStep?: () => void): Promise<void> {
     const inputs = Array.from({ length: sequences }, (_, s) => Array.from({ length: steps }, (_, t) => vectorOf(s, t)));
     const outputs = await Promise.all(
@@ -218,7 +221,7 @@ describe("implicit_start", () => {
   it("tells the model of the START, and begins anew after the sequence has expired", async () => {
     expect(await add("accumulate", 5, 30, { sequence_end: true })).toBe(30);
     await add("accumulate", 6, 1000);
-    // Each ask may come before the sequence has expired, and then goes on with it.
+    // A poll that comes before the expiry resumes the sequence.
     await expect.poll(() => add("accumulate", 6, 7), { interval: 400 }).toBe(7);
   });
 

@@ -14,7 +14,7 @@ interface Service {
 const there = spawnSync("docker", ["compose", "version"]).status === 0;
 const skipped = there ? "" : " (skipped: needs docker compose)";
 
-/** Needs no engine: it reads the file, and fills in settings and anchors. */
+/** Reads the file and fills in settings and anchors. This needs no engine. */
 function services(...profiles: readonly string[]): Readonly<Record<string, Service>> {
   const chosen = profiles.flatMap((profile) => ["--profile", profile]);
   const printed = execFileSync("docker", ["compose", ...chosen, "config", "--format", "json"], {

@@ -1,12 +1,12 @@
-/** What stands in front of a gateway, and lets a test do something between a program's requests. */
+/** A server in front of a gateway, in which a test can act between a program's requests. */
 import { createServer, request, type Server } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 
 export interface FrontHooks {
-  /** Is waited for before a request goes on to the gateway. */
+  /** The front waits for this before it passes a request to the gateway. */
   before?(method: string, path: string): Promise<void> | void;
-  /** Is called when the gateway's answer has been passed on. */
+  /** Called when the front has passed the gateway's answer to the program. */
   after?(method: string, path: string): void;
 }
 

@@ -1,4 +1,4 @@
-/** Runs a text of the README as a reader does, by pasting it into a program in the checkout. */
+/** Runs a text of the README as a reader does, pasted into a program in the checkout. */
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,11 +10,11 @@ import { root } from "../support/fleet/root.js";
 const USUAL_PORT = 8000;
 
 /**
- * Everything that the program connects to on the usual port is at `gateway` instead: curl reads
- * that in its configuration, and Node.js in a module that it loads first.
- * @param program what is given the text as its standard input
- * @returns what it has written when it ended by itself
- * @throws Error if it ends with another code than 0, or not at all
+ * Connects the program to `gateway` instead of the usual port: curl reads the address in its
+ * configuration, and Node.js in a module that it loads first.
+ * @param program that reads the text as its standard input
+ * @returns the standard output of a program that ended by itself
+ * @throws Error if the program ends with another code than 0, or not at all
  */
 export async function runPasted(program: readonly [string, ...string[]], text: string, gateway: string) {
   const { hostname, port } = new URL(gateway);

@@ -1,6 +1,6 @@
 /**
- * The README's commands and programs, run without a change in any byte: what they send to port 8000
- * comes to the test's own gateway. Only the demo with audio has a test elsewhere.
+ * The README's commands and programs run without a change in any byte; the test's gateway answers
+ * for port 8000. Only the demo with audio has a test elsewhere.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -159,7 +159,7 @@ describe("the README's first requests", () => {
   });
 });
 
-/** Expects every record of a stream, once and in order, and the final one at the end. */
+/** Expects every record of a stream once and in order, with the final record at the end. */
 function expectWhole(printed: string): void {
   const records = [...printed.matchAll(/\{\s+index: (\d+),\s+choices: /g)];
   expect(records.length).toBeGreaterThan(20);

@@ -1,4 +1,4 @@
-/** The README's demo of a published recurrent model, run as it stands there. */
+/** The README's demo of a published recurrent model runs as printed. */
 import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

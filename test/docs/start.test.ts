@@ -47,14 +47,14 @@ describe("`npm start`", () => {
     return start;
   }
 
-  /** Starts a fleet of one worker, and waits until all of its banner is there. */
+  /** Starts a fleet of one worker, and waits for the whole banner. */
   async function startSimple(env?: Readonly<Record<string, string>>): Promise<RunningProcess> {
     const process = await npmStart(makeRepository(join(folder, "models"), ["simple"]), env);
     await process.waitForLine("the banner's end", ({ text }) => text.includes("Ctrl-C drains"));
     return process;
   }
 
-  /** Notes the start's children, and removes the folder. @returns the start's own process number */
+  /** Notes the start's children, and removes the folder. @returns the process id of the start */
   function removeFolder(): number {
     const home = join(folder, "home");
     const pidIn = (file: string) => (JSON.parse(readFileSync(join(home, file), "utf8")) as { pid: number }).pid;
@@ -88,7 +88,7 @@ describe("`npm start`", () => {
     expect(said).toMatch(/^ {2}models {3}simple$/m);
     expect(said).toMatch(/^ {2}broken-config is not served: .*no_such_field/m);
     expect(said).toMatch(/^ {2}absent is not served: no repository has this model$/m);
-    process.signalGroup("SIGINT"); // what Ctrl-C in a terminal sends
+    process.signalGroup("SIGINT"); // a terminal sends the same at Ctrl-C
     await process.waitForLine("the end", ({ text }) => text.startsWith("Stopped."));
   }, 150_000);
 

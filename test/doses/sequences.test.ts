@@ -11,9 +11,11 @@ import { experiment } from "../support/sequences/experiment.js";
 
 /** One kill, and one freeze past the lease. */
 const TAKEOVERS = 2;
-/** The poison is a step that stands at a larger share of the load. */
+/** The poison is a step that comes at a larger share of the load. */
 const BEFORE_POISON = 0.25;
-/** A frozen worker that waits for work is sent some within this time, far below its lease. */
+/**
+ * Redis sends entries to a frozen worker with an open read within this time, far below its lease.
+ */
 const SENT_SOME_MS = 300;
 
 describe("a fleet under sequences, a blow of each kind", () => {
@@ -28,7 +30,7 @@ describe("a fleet under sequences, a blow of each kind", () => {
       spreadMs: 8_000,
       breaking: async (fleet, pace) => {
         const [killed, frozen, drained] = [nth(fleet.workers, 0), nth(fleet.workers, 1), nth(fleet.workers, 2)];
-        // The poison comes later, because a worker whose process crashes is not drained.
+        // The poison comes later, because a crashing worker could not be drained.
         pace.hold();
         pace.allow(BEFORE_POISON);
         await pause(SENT_SOME_MS);
@@ -36,7 +38,8 @@ describe("a fleet under sequences, a blow of each kind", () => {
         await drained.start();
         pace.allow(1);
 
-        // The dead worker held entries for certain, because Redis sent them while it was frozen.
+        // The dead worker held entries for certain, because Redis sent entries to the frozen
+        // worker.
         killed.freeze();
         await pause(SENT_SOME_MS);
         await killed.kill();
@@ -64,7 +67,7 @@ describe("a fleet under sequences, a blow of each kind", () => {
   });
 });
 
-/** Resolves when workers have logged so often that they have taken over what another one held. */
+/** Resolves when workers have logged this many takeovers of entries. */
 async function takeovers({ workers }: Fleet, count: number): Promise<void> {
   const lines = () => workers.flatMap(({ lives }) => lives.flatMap(({ lines: all }) => all));
   const reclaimed = () => lines().filter(({ fields }) => fields["msg"] === "reclaimed").length;

@@ -8,7 +8,7 @@ import { StreamLab } from "../support/streams/lab.js";
 import { Reader } from "../support/streams/reader.js";
 import { holderOf, readStored } from "../support/streams/stored.js";
 
-/** Of a stream that is not over when its worker dies, however quick the machine. */
+/** Tokens enough that the stream is not over when its worker dies, even on a quick machine. */
 const MANY = 1_200;
 let lab: StreamLab;
 

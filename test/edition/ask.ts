@@ -1,15 +1,15 @@
 /**
- * Asks a gateway over HTTP, one answer at a time. What does not come in time is an answer, too, so
- * that a test names it instead of running into its own limit.
+ * Asks a gateway over HTTP, one answer at a time. A missing answer counts as an answer, too, so
+ * that a test names the request instead of running into its own limit.
  */
 
 export interface Said {
-  /** The HTTP status; 0 where no answer came. */
+  /** The HTTP status; 0 if no answer came. */
   readonly status: number;
   readonly code?: string;
   /** The words of a refusal, or why there was no answer. */
   readonly error?: string;
-  /** The number that a model of one output answers. */
+  /** The output of a model whose output is a single number. */
   readonly output?: number;
   /** The version of the model that answered. */
   readonly version?: string;
@@ -22,12 +22,12 @@ interface Body {
   readonly outputs?: { readonly name: string; readonly data: readonly number[] }[];
 }
 
-/** Far longer than any answer takes that comes at all. */
+/** Far longer than any answer takes. */
 const PATIENCE_MS = 20_000;
 
 export interface Manner {
   readonly headers?: Readonly<Record<string, string>>;
-  /** After this many milliseconds there is no answer. */
+  /** Milliseconds to wait for an answer. */
   readonly patienceMs?: number;
 }
 

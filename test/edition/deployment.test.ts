@@ -1,4 +1,7 @@
-/** All processes of a deployment have the same number of buckets; one that has another says so. */
+/**
+ * All processes of a deployment have the same number of buckets; a process with another number says
+ * so.
+ */
 import { describe, expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { add } from "./ask.js";

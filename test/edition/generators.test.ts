@@ -1,4 +1,4 @@
-/** A generator's streams are spread over buckets, and each is answered whatever its bucket is. */
+/** A generator's streams are spread over buckets, and each stream is answered in any bucket. */
 import { describe, expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { buckets } from "./settings.js";

@@ -1,7 +1,4 @@
-/**
- * Workers go on from what was done with a sequence as a whole: taken back, doubled, carried into
- * another bucket.
- */
+/** Workers resume a sequence that was rolled back, forked, or carried to another bucket. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { bucketOf, sequenceName } from "#shared/queue/address.js";
@@ -39,7 +36,7 @@ function address(sequence: number) {
   return { bucket, model: "accumulate", name: sequenceName(DEFAULT_TENANT, `u${sequence}`) };
 }
 
-/** The first sequence after `sequence` that lies in the same bucket, or in another one. */
+/** The first sequence after `sequence` that lies in the same bucket, or in another bucket. */
 function neighbour(sequence: number, same: boolean): number {
   const { bucket } = address(sequence);
   for (let id = sequence + 1; ; id++) if ((address(id).bucket === bucket) === same) return id;

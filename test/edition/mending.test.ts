@@ -1,6 +1,6 @@
 /**
- * Somebody deletes the queued step of one sequence among more than a thousand whole ones that are
- * at work. Its client is told, and the sequence can go on.
+ * If a user deletes the queued step of one sequence, that step's client gets an error, and the
+ * sequence can continue. More than a thousand other sequences have waiting steps.
  */
 import { expect, it } from "vitest";
 import { queued } from "../support/queued.js";
@@ -22,7 +22,7 @@ it("tells the client of the one that was broken", { timeout: 120_000 }, async ()
   for (let sequence = 1; sequence <= WHOLE; sequence++) void start(sequence);
   await expect.poll(() => queued(redis), { timeout: 60_000 }).toBe(WHOLE);
 
-  // By its name it is the last of them, and so is its entry.
+  // The highest name belongs to the last sequence, and so does the newest entry.
   const broken = start(999_999_999);
   await expect.poll(() => queued(redis)).toBe(WHOLE + 1);
   const [key = ""] = await redis.keys("ready:*");

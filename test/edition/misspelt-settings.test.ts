@@ -1,11 +1,16 @@
-/** Every process names the variables that no process reads, or does not start for them. */
+/**
+ * Every process names the BATON_ variables that no process reads, or refuses to start because of
+ * them.
+ */
 import { describe, expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
 
 const misspelt = { BATON_QUEUE_ITEMS: "200", BATON_LEASES_MS: "1" };
 const said =
   "no process of Baton reads BATON_QUEUE_ITEMS (did you mean BATON_QUEUE_LIMIT?), BATON_LEASES_MS (did you mean BATON_LEASE_MS?)";
-/** What is no fault: settings of other roles, what is empty, and what Kubernetes sets. */
+/**
+ * Variables without a fault: settings of other roles, empty values, and variables of Kubernetes.
+ */
 const others = {
   BATON_QUEUE_ITEMS: "",
   BATON_LEASES_MS: "",

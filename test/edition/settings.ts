@@ -1,6 +1,6 @@
 /** Settings that several of these tests give a fleet. */
 
-/** The number of buckets over which all requests of a deployment are spread. */
+/** The number of buckets that share all requests of a deployment. */
 export function buckets(count: number): Record<string, string> {
   return { BATON_BUCKETS: String(count) };
 }
@@ -8,8 +8,8 @@ export function buckets(count: number): Record<string, string> {
 /** Longer than any test lasts. */
 const FOREVER_US = 600_000_000;
 /**
- * A configuration of `accumulate` under which all requests wait in the worker: its sequences are at
- * work all the time.
+ * A configuration of `accumulate` under which all requests wait in the worker, so that its
+ * sequences are always at work.
  */
 export const patient = `
   name: "accumulate"

@@ -1,7 +1,7 @@
 /**
- * An answer says which step of its sequence it is, and a request may say which one it is to be.
- * Where the fleet has lost steps that it had answered, it says so instead of going on from an older
- * state.
+ * An answer says its step's number in the sequence, and a request may demand a number. If the fleet
+ * has lost answered steps, a request with a number gets an error, and the step does not run on the
+ * older state.
  */
 import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -78,7 +78,7 @@ it("tells a client of a step that was lost with a Redis that went back in time",
   await expect.poll(async () => (next ??= await answered())).toBeDefined();
   expect(next).toMatchObject({ status: 409, code: "ahead_of_state" });
   expect(next?.error).toMatch(/step 4 of sequence 4 .* next step .* is 3/);
-  // Its client does the lost step once more, and goes on.
+  // The client does the lost step once more, and continues.
   expect(await numbered({ sequence: 4, value: 1 }, 3)).toMatchObject({ output: 22 });
   expect(await numbered({ sequence: 4, value: 1 }, 4)).toMatchObject({ output: 23 });
 });

@@ -1,5 +1,5 @@
 /**
- * The pauses between the blows of a fault test: the fleet must be at work when the next one falls.
+ * The pauses between the blows of a fault test: the fleet must be at work when the next blow falls.
  */
 
 /** Calls `blow` this many times, `everyMs` apart, each time after the last call has ended. */

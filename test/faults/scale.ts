@@ -1,5 +1,5 @@
 /**
- * How much of a fault test is run. `npm run test:faults` runs enough to catch a broken promise,
+ * The size of fault tests. `npm run test:faults` runs enough to catch a broken promise,
  * BATON_FULL=1 the whole dose.
  */
 
@@ -19,7 +19,7 @@ export const scale = {
   timeoutMs: full ? 600_000 : 240_000,
 };
 
-/** How much a flood brings, to a Redis that has 256 MB. */
+/** The size of a flood, for a Redis of 256 MB. */
 export const floodScale = {
   steps: full ? 50_000 : 1_500,
   largeBodies: full ? 200 : 16,
@@ -30,21 +30,21 @@ export const floodScale = {
 };
 
 /**
- * Printed by each test, so that a failing run can be repeated. It is the same in every run:
+ * Each test prints the seed, so that a failing run can be repeated. Every run has the same seed:
  * about once in a million draws the number falls so close to the limit between two tokens that
- * rounding decides. What is drawn then depends on the company in the batch. With a seed of its own
- * for each run, a test would now and then fail with nothing broken.
+ * rounding decides, and rounding depends on the other rows of the batch. With a new seed for each
+ * run, a test would sometimes fail without a fault.
  */
 export const seed = Number(
   process.env["BATON_SEED"] ?? (full ? 1 + Math.floor(Math.random() * 1_000_000) : 20_261_121),
 );
 
-/** The same for tests of streams. */
+/** The size of tests of streams. */
 export const streamScale = {
-  /** How many streams run at a time, and how many where a fault strikes all of them alike. */
+  /** How many streams run at a time, and how many if a fault strikes all of them alike. */
   running: 100,
   fewerRunning: full ? 100 : 50,
-  /** How many different requests they make. Each is answered twice before, undisturbed. */
+  /** How many different requests there are. Each has two undisturbed answers before the test. */
   different: full ? 100 : 40,
   /** The fewest and the most tokens of one stream. */
   tokens: full ? ([20, 160] as const) : ([10, 40] as const),
@@ -52,7 +52,7 @@ export const streamScale = {
   workerFreezes: full ? 20 : 2,
   workerDrains: full ? 20 : 2,
   gatewayKills: full ? 20 : 3,
-  /** How many times one of two gateways is told to end: each of them once, at least. */
+  /** How many times one of two gateways has to end: each gateway at least once. */
   gatewayDrains: full ? 6 : 2,
   natsKills: full ? 10 : 2,
   natsDownMs: full ? 60_000 : 2_000,
@@ -61,24 +61,24 @@ export const streamScale = {
   lostReplies: full ? 20 : 6,
   /** How many clients come back at once. */
   stampede: 500,
-  /** How many are dropped at once while all slots are taken, and how many while none is. */
+  /** How many are dropped at once while all slots are taken, and while all slots are free. */
   droppedInQueue: full ? 1_000 : 300,
   dropped: full ? 3_000 : 800,
   cancelled: full ? 10_000 : 400,
   slowReaders: full ? 200 : 60,
-  /** How long they are watched, once all are there. */
+  /** How long the test watches the slow readers after all have come. */
   slowReadersMs: full ? 60_000 : 0,
   turns: full ? 20 : 4,
   everythingAtOnce: full,
   timeoutMs: full ? 900_000 : 120_000,
 };
 
-/** The same for a fleet of many workers that come and go. */
+/** The size of a fleet of many workers that come and go. */
 export const manyWorkersScale = {
   workers: full ? 64 : 12,
-  /** How many are away at a time. */
+  /** How many workers are away at a time. */
   awayAtOnce: full ? 8 : 3,
-  /** How often one goes and comes back, at least. */
+  /** How often a worker leaves and comes back, at least. */
   goings: full ? 150 : 12,
   durationMs: full ? 300_000 : 10_000,
   sequences: full ? 200 : 60,

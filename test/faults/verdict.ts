@@ -1,6 +1,6 @@
 /**
- * Prints what a fault test has found: the figures always, and where the evidence is kept when it
- * failed.
+ * Prints the findings of a fault test: the figures always, and the path of the evidence after a
+ * failure.
  */
 import { join, dirname } from "node:path";
 import { expect } from "vitest";
@@ -26,7 +26,7 @@ export function expectNoViolation(name: string, { violations, shortfalls, number
   expect({ violations: found.slice(0, 20), shortfalls }).toEqual({ violations: [], shortfalls: [] });
 }
 
-/** The same for a test of streams, which keeps the suspicious histories. */
+/** Prints the findings of a test of streams, and keeps the suspicious histories. */
 export function expectUndisturbed(name: string, { violations, suspicious, figures }: StreamFindings<unknown>): void {
   const found = violations.map(({ invariant, stream, what }) => `${invariant} ${stream}: ${what}`);
   console.log(`${name}, seed ${seed}: ${JSON.stringify(figures)}`);

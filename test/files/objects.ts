@@ -1,11 +1,14 @@
-/** What NATS's own client finds in the object stores of a server. */
+/** Reads the object stores of a server with the client of NATS. */
 import { connect, type ObjectStore } from "nats";
 import { within } from "#shared/retry.js";
 
-/** A read of what is removed meanwhile ends never. */
+/** A read of an object that is removed meanwhile never ends. */
 const PATIENCE_MS = 5_000;
 
-/** Every object, read and compared with its digest; what is removed meanwhile has no bytes. */
+/**
+ * Every object, read and compared with its digest; an object that is removed meanwhile has no
+ * bytes.
+ */
 export async function objectsIn(url: string): Promise<{ name: string; bytes: number }[]> {
   const nc = await connect({ servers: url });
   try {
@@ -26,7 +29,7 @@ async function bytesOf(store: ObjectStore, name: string): Promise<number> {
   const reading = store.getBlob(name).then((blob) => {
     bytes = blob?.length ?? 0;
   });
-  // Without its answer the connection ends, and then the read does, too.
+  // Without an answer the connection closes, and the read rejects.
   reading.catch(() => undefined);
   await within(PATIENCE_MS, reading);
   return bytes;
@@ -43,7 +46,7 @@ export async function removeStores(url: string): Promise<void> {
   }
 }
 
-/** How many messages there are, of objects or of what was left of them. */
+/** How many messages there are, of objects or of their remains. */
 export async function messagesIn(url: string): Promise<number> {
   const nc = await connect({ servers: url });
   try {

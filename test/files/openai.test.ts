@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { objectsIn } from "./objects.js";
 
-/** With a mark of UTF-8 and with ends of lines that nobody may mend. */
+/** With a byte order mark and with line ends of both kinds, which must come back unchanged. */
 const TEXT = '\uFEFF{"custom_id":"a"}\r\n{"custom_id":"ü"}\n\r\n';
 
 describe("OpenAI's client", () => {
@@ -75,7 +75,7 @@ describe("OpenAI's client", () => {
     await redis.zadd(`{files}:users:default:${id}`, Date.now() + 3_600_000, "batch_1");
     await expect(client(0).files.delete(id)).rejects.toThrow(ConflictError);
     await redis.zrem(`{files}:users:default:${id}`, "batch_1");
-    // Who has died without releasing it uses it for a while, and no longer.
+    // A dead batch that did not release the file uses it for a while only.
     await redis.zadd(`{files}:users:default:${id}`, Date.now() - 1_000, "batch_2");
     await client(0).files.delete(id);
   });

@@ -1,4 +1,4 @@
-/** What a gateway refuses of files, in OpenAI's form, and what it leaves behind then: nothing. */
+/** A gateway refuses bad uploads in OpenAI's form, and keeps nothing of them. */
 import { beforeEach, describe, expect, it } from "vitest";
 import { within } from "#shared/retry.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
@@ -34,7 +34,7 @@ beforeEach(async () => {
   }
 });
 
-/** Nothing is kept, and nothing is counted. */
+/** Expects no stored message and no counted file. */
 async function nothingIsLeft(): Promise<void> {
   await until(async () => (await messagesIn(served.fleet.nats.url)) === 0, 5_000);
   await until(async () => (await served.redis.keys("{files}:*")).length === 0, 5_000);
@@ -114,7 +114,7 @@ describe("an upload", () => {
     expect((await upload(served.url, form, of("one"))).status).toBe(200);
     const { status, body } = await upload(served.url, form, of("one"));
     expect([status, body]).toMatchObject([429, { error: { code: "file_limit" } }]);
-    // What does not say how long it is is refused when it is too long.
+    // An upload of unknown length is refused once it is too long.
     const sent = beginUpload(served.url, of("one"));
     const answer = answerTo(sent);
     sent.write(large);

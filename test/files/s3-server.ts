@@ -1,7 +1,7 @@
 /**
- * A local S3: a server that speaks its protocol, behind one that checks the signature of every
- * request as Amazon does, by another implementation than the client's. The server's own check is
- * off, since it does not know the paths of buckets as Amazon's client signs them.
+ * A local S3: a server that speaks the protocol of S3, behind a server that checks the signature of
+ * every request as Amazon does, with another implementation than the client's. The inner server's
+ * check is off, because it does not know the paths of buckets as Amazon's client signs them.
  */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -66,7 +66,7 @@ export async function startS3(): Promise<S3Server> {
   };
 }
 
-/** Whether it is signed as `AWS4-HMAC-SHA256` wants it, its whole body included. */
+/** Whether the request has a valid `AWS4-HMAC-SHA256` signature over its whole body. */
 function isSigned({ method = "GET", url = "/", headers }: IncomingMessage, body: Buffer): boolean {
   const { authorization = "" } = headers;
   const [, region = "", names = ""] =
@@ -74,7 +74,7 @@ function isSigned({ method = "GET", url = "/", headers }: IncomingMessage, body:
       authorization,
     ) ?? [];
   const signed = names.split(";");
-  // Who can leave out what names the request and its body can change it.
+  // The signature must cover these headers, or an attacker could change the request.
   for (const name of ["host", "x-amz-content-sha256", "x-amz-date"]) if (!signed.includes(name)) return false;
   if (headers["x-amz-content-sha256"] !== createHash("sha256").update(body).digest("hex")) return false;
   const asked = {

@@ -1,6 +1,6 @@
 /**
- * Clients that send slowly: how long an upload may take beside other requests, and that the slow
- * ones of a tenant leave room for those of others. The gateway's HTTP edge runs in this process, so
+ * Clients that send slowly: how long an upload may take beside other requests, and the room that a
+ * tenant's slow uploads leave to other tenants. The gateway's HTTP edge runs in this process, so
  * that its limits can be short; Redis and NATS are real.
  */
 import { connect } from "node:net";
@@ -18,7 +18,7 @@ import { readUntil } from "../support/until.js";
 import { answerTo, beginUpload, FORM_END, FORM_TYPE, formOf, partHead, upload } from "./upload.js";
 
 const REQUEST_MS = 500;
-/** As short as Node lets it be, which is as long as a head may take. */
+/** The shortest limit that Node allows, which is the time for a head. */
 const UPLOAD_MS = 10_000;
 const MANY = 1_000_000_000;
 const of = (tenant: string) => ({ "x-tenant": tenant });
@@ -51,7 +51,7 @@ afterAll(async () => {
   await Promise.all(servers.map((server) => server.dispose()));
 });
 
-/** Sends a request's head and some of its body, and no more. @returns what comes until the end */
+/** Sends a request's head and the start of its body. @returns the bytes received until the end */
 function broken(path: string, head: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = "";
@@ -71,7 +71,7 @@ describe("an upload", () => {
     const sent = beginUpload(gateway.url, of("one"));
     const answer = answerTo(sent);
     sent.write("{}");
-    // By then any other request that began with it has been refused.
+    // By then any other request of the same age has been refused.
     expect(statusesIn(await broken("/v2/models/echo-INT32/infer", []))).toEqual([408]);
     sent.end(FORM_END);
     expect(await answer).toMatchObject({ status: 200, body: { bytes: 2 } });
@@ -82,7 +82,7 @@ describe("an upload", () => {
     const slow = Array.from({ length: 40 }, () => beginUpload(gateway.url, of("one")));
     const refused = slow.map(answerTo);
     for (const answer of refused) answer.catch(() => undefined);
-    // Half of the slots are one tenant's at most, so some of the many are answered at once.
+    // A tenant has at most half of the slots, so a few of the many have an answer at once.
     const first = await Promise.race(refused);
     expect(first).toMatchObject({ status: 503, body: { error: { code: "unavailable" } } });
     expect((await upload(gateway.url, small, of("two"))).status).toBe(200);

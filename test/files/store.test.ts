@@ -1,4 +1,4 @@
-/** The object store in NATS by itself: from any byte on, two writers, and a NATS without it. */
+/** The object store in NATS alone: reads from any byte on, two writers, and a NATS without it. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { MissingObject, StoreUnavailable } from "#shared/object-store.js";
 import { NatsObjectStore } from "#shared/nats/object-store.js";

@@ -1,15 +1,15 @@
-/** What upkeep cannot remove now keeps it from nothing else. */
+/** An object that upkeep cannot remove now does not keep upkeep from other work. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startFleet, type Fleet } from "../support/fleet/fleet.js";
 
 const TENANT = "default";
-/** The store refuses to remove it. */
+/** The store refuses to remove this object. */
 const STAYS = "file-stays";
 let store: Server;
 let fleet: Fleet;
-/** Those that were removed, and how often it was tried for the one that stays. */
+/** The removed objects, and the number of refused attempts. */
 const removed: string[] = [];
 let refused = 0;
 

@@ -1,4 +1,4 @@
-/** Uploads as raw forms, whole or broken off, for what no client would send. */
+/** Uploads as raw forms, whole or broken off, for requests that no client would send. */
 import { request, type ClientRequest } from "node:http";
 
 export interface Part {
@@ -40,7 +40,7 @@ export async function upload(
   return { status: answer.status, body: await answer.json() };
 }
 
-/** Begins an upload; what is written goes out at once, and nothing ends it but its caller. */
+/** Begins an upload; written bytes leave at once, and only the caller ends the request. */
 export function beginUpload(url: string, headers: Readonly<Record<string, string>> = {}): ClientRequest {
   const sent = request(`${url}/v1/files`, { method: "POST", headers: { "content-type": FORM_TYPE, ...headers } });
   sent.on("error", () => undefined);

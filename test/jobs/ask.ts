@@ -1,4 +1,4 @@
-/** Asks a gateway for jobs over HTTP. What does not come in time is an error. */
+/** Asks a gateway for jobs over HTTP. An answer that does not come in time is an error. */
 
 const PATIENCE_MS = 20_000;
 /** A job may wait for a worker that has to start. */
@@ -11,7 +11,7 @@ export interface Answer {
   readonly text: string;
 }
 
-/** The members that tests look at, of a view, of a refusal, and of a list. */
+/** The members that tests read, of a view, of a refusal, and of a list. */
 export interface Body {
   readonly id: string;
   readonly state: string;
@@ -58,7 +58,7 @@ export async function ask(url: string, { method, body, headers }: Manner = {}): 
   return { status: answer.status, headers: answer.headers, body: JSON.parse(text === "" ? "{}" : text) as Body, text };
 }
 
-/** Submits a job for `model`, which has to be accepted. */
+/** Submits a job for `model`, and expects 202. */
 export async function accepted(url: string, model: string, job: object, headers: Record<string, string> = {}) {
   const { status, body, text } = await submit(url, model, job, headers);
   if (status !== 202) throw new Error(`the job was answered ${status} ${text}`);
@@ -81,14 +81,14 @@ const ENDS = ["completed", "failed", "cancelled", "expired"];
 type Tenant = Readonly<Record<string, string>>;
 
 /**
- * Asks again and again until the job has ended. An end stays, so there is the less hurry the longer
- * it takes: hundreds of jobs are waited for at a time.
+ * Polls until the job has ended. An end does not change, so the polls may be slow: a test waits for
+ * hundreds of jobs at a time.
  */
 export function ended(url: string, id: string, tenant: Tenant = {}): Promise<Body> {
   return looking(url, id, (view) => ENDS.includes(view.state), tenant, 500);
 }
 
-/** Asks again and again until the job stands as it should, which it may do for a moment only. */
+/** Polls until the job is as it should be, which may last only a moment. */
 export function standing(url: string, id: string, isSo: (view: Body) => boolean, tenant: Tenant = {}): Promise<Body> {
   return looking(url, id, isSo, tenant, 20);
 }

@@ -1,4 +1,4 @@
-/** Bull Board, as operators reach it: on a port of its own, and never without the token. */
+/** Operators reach Bull Board on its own port, and never without the token. */
 import { get } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { freePort } from "../support/fleet/port.js";
@@ -11,7 +11,7 @@ const served = useFleet({
   workers: 0,
   jobs: 1,
   models: [],
-  // What fails once waits for an hour, unless an operator has it attempted now.
+  // A job that fails once waits for an hour, unless an operator starts the attempt.
   jobsEnv: {
     BATON_JOBS_ADMIN_PORT: String(port),
     BATON_ADMIN_TOKEN: TOKEN,
@@ -32,7 +32,7 @@ async function ask(path: string, { method = "GET", headers = basic(TOKEN) }: Ask
   return { status: answer.status, headers: answer.headers, text: await answer.text() };
 }
 
-/** The status of a look under this name; fetch sends none but its own. */
+/** The status of a request under this host name, which fetch cannot set. */
 function statusUnder(host: string): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const headers = { ...basic(TOKEN), host };

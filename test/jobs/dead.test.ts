@@ -1,6 +1,6 @@
 /**
- * Requests that were set aside, since each run of them ended its worker: their tenant finds them,
- * over HTTP and by the command line, and has the job run once more that one of them ran.
+ * Requests that were set aside, since each run ended its worker: their tenant finds them over HTTP
+ * and by the command line, and retries the job behind one of these requests.
  */
 import { describe, expect, it } from "vitest";
 import { POISON_INPUT } from "../fixtures/models/chain-reference.js";
@@ -93,7 +93,7 @@ describe.skipIf(process.arch !== "x64")("requests that were set aside", () => {
     const again = await cli("retry", ofJob.id);
     expect(again).toMatchObject({ code: 0, stderr: "" });
     expect(again.stdout).toContain(job.id);
-    // It is as deadly as it was, and is set aside anew.
+    // The request is as deadly as before, and is set aside anew.
     const view = await ended(other(), job.id);
     expect(view).toMatchObject({ state: "failed", attempts_made: 2 });
     const { body: now } = await get("/v2/dead");

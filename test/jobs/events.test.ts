@@ -1,4 +1,4 @@
-/** What webhooks are told of jobs: the tenant's, and one of a job's own. */
+/** Webhooks get the events of jobs: the tenant's webhooks, and a job's own webhook. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
@@ -40,7 +40,7 @@ afterAll(async () => {
 });
 const newTenant = () => ({ "x-tenant": `tenant-${count++}` });
 const told = (path: string) => receiver.at(path).map(({ body }) => JSON.parse(body) as Told);
-/** Waits until so many events have come, each of which is told once. */
+/** Waits for this many events, each of which comes once. */
 const events = async (path: string, most: number) => {
   await expect.poll(() => receiver.at(path).length).toBe(most);
   return told(path).sort((a, b) => (a.timestamp < b.timestamp ? -1 : 1));
@@ -197,7 +197,7 @@ describe("a webhook of a job's own", () => {
     expect(own(named.body)).toEqual({ id, events: JOB_EVENTS.slice(1) });
     await events("/named", 1);
     expect(verified(only("/named"), its).data["id"]).toBe(named.body.id);
-    // A webhook that wants the event anyway is told once.
+    // A webhook that wants the event anyway gets it once.
     const both = await register(tenant, "/both", ["job.completed"]);
     await submitted({ webhook: { id: both.id } }, tenant);
     await submitted({}, tenant);
@@ -321,7 +321,7 @@ describe("a webhook of a job's own", () => {
     for (const path of [`/jobs/${failing.id}`, "/jobs", "/deliveries"]) {
       expect((await client.ask("GET", path)).text).not.toMatch(/whsec_|sealed:/);
     }
-    // What is kept of the job's body is enough to run it once more, with the same webhook.
+    // The stored body of the job is enough for a retry, with the same webhook.
     const again = await ask(`${served.url}/v2/jobs/${failing.id}/retry`, { method: "POST", headers: tenant });
     expect(again.status).toBe(202);
     await expect.poll(() => new Set(receiver.at("/down").map(({ id }) => id)).size).toBe(2);

@@ -1,6 +1,6 @@
 /**
- * What jobs that wait may take, and what becomes of those that are due where there is no room for
- * them, or nobody who serves their model.
+ * The limits of jobs that wait, and jobs that are due while there is no room for them, or no worker
+ * that serves their model.
  */
 import { describe, expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
@@ -36,7 +36,7 @@ describe("jobs that wait", () => {
     const large = await submit(served.url, "simple", later(HOUR), red);
     expect(large).toMatchObject({ status: 503, body: { code: "queue_full" } });
     expect(large.body.error).toMatch(/BATON_DELAYED_BYTES/);
-    // They are no one else's.
+    // Only the tenant of a job may cancel the job.
     expect((await remove(ids[0] ?? "", red)).status).toBe(404);
     for (const id of ids) expect((await remove(id, blue)).status).toBe(200);
     const { id } = await accepted(served.url, "simple", later(HOUR), red);
@@ -77,7 +77,7 @@ describe("jobs that wait", () => {
     const key = await served.redis
       .keys("job:*")
       .then((keys) => keys.find((one) => one.includes(body.id.slice(4, 26))) ?? "");
-    // As if the version had been another one.
+    // Writes another version into the record.
     await served.redis.hset(
       key,
       "options",

@@ -1,6 +1,6 @@
 /**
- * Jobs that are run later, and jobs that are tried more than once, at a fleet of real processes
- * with two jobs processes, each of which might queue a job that is due.
+ * Jobs that run later, and jobs that are tried more than once, in a fleet of real processes with
+ * two jobs processes, each of which might queue a due job.
  */
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
@@ -13,14 +13,14 @@ const other = () => served.fleet.urls[1] ?? "";
 const HOUR = 3_600_000;
 const inFuture = (ms: number) => new Date(Date.now() + ms).toISOString();
 const msOf = (time: string | null | undefined) => Date.parse(time ?? "");
-/** A body that the model refuses itself, which is a failure of class 5xx. */
+/** A body that the model itself refuses, which is a failure of class 5xx. */
 const refusedByModel = { inputs: [{ name: "INPUT", datatype: "INT64", shape: [1, 1], data: [1_000_000] }] };
 const step = (sequence: number, value: number, start = false) => ({
   parameters: { sequence_id: sequence, sequence_start: start },
   inputs: [{ name: "INPUT", datatype: "INT32", shape: [1, 1], data: [value] }],
 });
 const remove = (id: string) => ask(`${served.url}/v2/jobs/${id}`, { method: "DELETE" });
-/** How many jobs wait, and their bytes, as it is counted. */
+/** The counters of waiting jobs and their bytes. */
 const counted = async () => (await served.redis.hget("load:all", "later")) ?? "0 0";
 const timers = () => served.redis.zcard("{jobs}:due:delayed");
 
@@ -128,7 +128,7 @@ describe("a job that is tried more than once", () => {
     const end = await ended(other(), id);
     expect(end).toMatchObject({ state: "failed", attempts: 3, attempts_made: 3, error: { code: "model_error" } });
     expect(end.request_id).toBe(id.slice("job_".length).replace(".", "-3."));
-    // Its client may have it run once more.
+    // The client may retry the job.
     expect((await ask(`${other()}/v2/jobs/${id}/retry`, { method: "POST" })).status).toBe(202);
     expect(await ended(served.url, id)).toMatchObject({ state: "failed", attempts_made: 4 });
   });
@@ -166,7 +166,7 @@ describe("a job that is tried more than once", () => {
       error: { code: "sequence_start_required" },
     });
     expect((await ask(`${other()}/v2/jobs/${id}/result`)).status).toBe(400);
-    // By then there may be what it lacked.
+    // By then the missing sequence may exist.
     await ended(served.url, (await accepted(served.url, "accumulate", { infer: step(99, 3, true) })).id);
     expect((await ask(`${other()}/v2/jobs/${id}/retry`, { method: "POST" })).status).toBe(202);
     expect(await ended(other(), id)).toMatchObject({ state: "completed", attempts_made: 1, error: null });

@@ -1,6 +1,6 @@
 /**
- * The paths of jobs that do not simply complete: cancelled, expired, failed, run once more, gone,
- * or somebody else's; and lists of them.
+ * The paths of jobs that do not simply complete: cancelled, expired, failed, retried, gone, or of
+ * another tenant; and lists of jobs.
  */
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";

@@ -1,4 +1,4 @@
-/** What is wrong with a job is said by name, in the words of the path that answers at once. */
+/** A refusal names the fault of a job, in the words of the path that answers at once. */
 import { describe, expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { ask, simpleBody, submit } from "./ask.js";

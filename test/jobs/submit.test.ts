@@ -1,6 +1,6 @@
 /**
- * What a client sees of one job, at a fleet of real processes: it is queued at once, and answers
- * what the path that answers at once would have answered.
+ * A client submits one job to a fleet of real processes: the job is queued at once, and has the
+ * same result as the path that answers at once.
  */
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
@@ -106,7 +106,7 @@ describe("a job under an Idempotency-Key", () => {
         body: { code: "idempotency_mismatch" },
       });
     }
-    // The same key means something else where the answer is waited for.
+    // The same key means another request if the client waits for the answer.
     const waited = await ask(`${served.url}/v2/models/simple/infer`, { body: simpleBody(9), headers });
     expect(waited.status).toBe(200);
   });

@@ -1,4 +1,7 @@
-/** A job was queued, and then Redis cannot be read: its client must not believe that it was not. */
+/**
+ * A job was queued, and then Redis cannot be read: its client must not believe that the job was
+ * refused.
+ */
 import { expect, it } from "vitest";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { connectRedis } from "#shared/redis/connect.js";
@@ -20,7 +23,7 @@ import { silentBus as bus, silentLog as log } from "../support/silent.js";
 const lab = useLab();
 
 it("says that it may have been accepted", async () => {
-  // Admission has a connection of its own.
+  // Admission has its own connection.
   const lost = connectRedis({ url: lab.url, name: "lost", log });
   lost.disconnect();
   const model = servedModel(lab.lane.model);

@@ -1,4 +1,4 @@
-/** What happens where no worker is left: the jobs process looks after it. */
+/** The jobs process does the upkeep after the last worker is gone. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { Receiver, verified, WebhookClient } from "../support/jobs/webhooks.js";

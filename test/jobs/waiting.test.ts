@@ -1,6 +1,6 @@
 /**
- * Jobs that wait, since their worker takes nothing: their place, their priority, and how they end
- * all the same.
+ * Jobs that wait, since their worker takes no requests: their place, their priority, and their
+ * ends.
  */
 import { describe, expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
@@ -18,7 +18,7 @@ const get = (path: string, headers: Record<string, string> = blue) => ask(`${oth
 const post = (path: string) => ask(`${served.url}${path}`, { method: "POST", headers: blue });
 const remove = (path: string) => ask(`${other()}${path}`, { method: "DELETE", headers: blue });
 
-/** The worker takes nothing until it is let go: what is admitted stays in the queue. */
+/** Keeps the worker away meanwhile, so that admitted requests stay in the queue. */
 async function whileHeld<T>(act: () => Promise<T>): Promise<T> {
   const [worker] = served.fleet.workers;
   await worker?.kill();
@@ -63,7 +63,7 @@ describe("a job that waits", () => {
       await ended(other(), job.id, blue);
       return job.id;
     });
-    // A deadline that is a time does not come back; one in ms counts anew.
+    // A deadline at a fixed time stays in the past; a deadline in ms counts anew.
     expect((await get(`/v2/jobs/${id}`)).body).toMatchObject({ state: "expired", attempts_made: 1 });
   });
 
@@ -81,12 +81,12 @@ describe("a job that waits", () => {
       expect([await placeOf(first), await placeOf(second), await placeOf(last)]).toEqual([0, 1, 149]);
       const urgent = await accepted(served.url, "simple", { infer: simpleBody(7), priority: 1 }, blue);
       const usual = await accepted(served.url, "simple", { infer: simpleBody(8) }, blue);
-      // What the workers can take at once is first come, first served.
+      // The entries that workers can take at once leave in the order of their arrival.
       ready = await placeOf(urgent);
       expect(ready).toBeLessThan(149);
       expect(await placeOf(usual)).toBe(ready + 1);
       expect(await placeOf(last)).toBe(151);
-      // What waits in another tenant's name takes turns with it.
+      // The jobs of two tenants take turns.
       const red = await accepted(served.url, "simple", { infer: simpleBody(9), priority: 9 }, { "x-tenant": "red" });
       expect((await get(`/v2/jobs/${red.id}`, { "x-tenant": "red" })).body.position).toBe(ready + 3);
       late.push(urgent, usual);

@@ -1,6 +1,6 @@
 /**
- * Any number of copies of an admission call take effect once, in whatever order they arrive, and
- * however long after the answer; and a call that finds less than it knows to be there is not run.
+ * Any number of copies of an admission call take effect once, in any order and at any time after
+ * the answer. A call that finds less in Redis than its gateway has acknowledged is not run.
  */
 import { beforeEach, describe, expect, it } from "vitest";
 import { pinOf } from "#shared/queue/address.js";
@@ -25,7 +25,7 @@ describe("copies of admission calls", () => {
   /** Sends a copy of this call. */
   const send = (number: number, applicants: readonly Applicant[], acknowledged = 0, limits = LIMITS) =>
     admit(lab.redis, { gateway: "gw", limits }, applicants, { record, number, acknowledged });
-  /** The same, with the words of its answers alone. */
+  /** Sends a copy, and returns only the words of the answers. */
   const words = async (...call: Parameters<typeof send>) => {
     const admitted = await send(...call);
     return admitted.said === "answered" ? admitted.admissions.map(({ said }) => said) : admitted.said;
@@ -52,7 +52,7 @@ describe("copies of admission calls", () => {
 
   it("are refused after a later call, whether or not they were the first to arrive", async () => {
     expect(await words(1, [plain("r1")])).toEqual(["admitted"]);
-    // The gateway has given up call 2, of which it does not know whether it was done.
+    // The gateway has given up call 2, without knowing whether the call ran.
     expect(await words(3, [plain("r3")], 1)).toEqual(["admitted"]);
     expect(await words(2, [plain("r2")], 1)).toBe("late");
     expect(await words(1, [plain("r1")])).toBe("late");
@@ -97,7 +97,7 @@ describe("copies of admission calls", () => {
     await lab.redis.set(record, older ?? "");
     expect(await send(3, [plain("r3")], 2)).toEqual({ said: "gone-back", last: 1 });
     expect(await words(3, [plain("r3")], 1)).toEqual(["admitted"]);
-    // A call that comes so late that its gateway's record has expired is no different.
+    // The same for a call so late that its gateway's record has expired.
     await lab.redis.unlink(record);
     expect(await send(3, [plain("r3")], 1)).toEqual({ said: "gone-back", last: 0 });
     expect(await lab.redis.exists(record)).toBe(0);
@@ -160,7 +160,7 @@ describe("a call of many requests", () => {
     const other = { ...lab.lane, version: "2" };
     const ofOther = (request: string, start = false) => ({ ...step(request, SEQUENCE, start), lane: other });
     expect(await said([step("r1", SEQUENCE, true)])).toEqual(["admitted"]);
-    // The second and the fourth could be admitted, but for the step before them.
+    // The second and the fourth step could be admitted, but for the step before each.
     const steps = [
       ofOther("r2"),
       step("r3", SEQUENCE),
@@ -171,7 +171,7 @@ describe("a call of many requests", () => {
     expect(await said(steps)).toEqual(["pinned", "held-back", "pinned", "held-back", "admitted"]);
   });
 
-  /** What a bucket of a Cluster says where it has this share of the limits. */
+  /** The answer of a Cluster's bucket that has this share of the limits. */
   const saidWithin = async (share: { requests?: number; bytes?: number; sequences?: number }, steps: Applicant[]) => {
     const { requests = -1, bytes = -1, sequences = 100 } = share;
     const models = { [lab.lane.model]: [requests, bytes, sequences] as const };

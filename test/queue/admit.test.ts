@@ -125,7 +125,7 @@ describe("admit", () => {
     expect(await lab.admitStep({ request: "r3", number: 9 })).toEqual({ said: "ahead", number: 3 });
     expect(await lab.redis.exists(outcomeKey(lab.addressOf("r3")))).toBe(0);
     expect(await lab.admitStep({ request: "r3", number: 3, digest: "d" })).toEqual({ said: "admitted" });
-    // A retry under its key finds its request, whatever is next by then.
+    // A retry under its key finds its request, although another step is next by then.
     expect(await lab.admitStep({ request: "r3", number: 3, digest: "d" })).toMatchObject({ said: "known" });
     expect(await lab.admitStep({ request: "r4", start: true })).toEqual({ said: "admitted" });
     expect(await lab.admitStep({ request: "r5", number: 2 })).toEqual({ said: "admitted" });

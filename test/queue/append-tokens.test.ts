@@ -118,7 +118,8 @@ describe("appendTokens", () => {
 
   it("finds whatever else has happened to a stream that was seen a moment ago", async () => {
     const { append, appendSeen, log } = await begin(lab, 60_000);
-    // The first record makes it begin, and appending twice writes once, seen or not.
+    // The first record begins the stream. An append that comes twice writes once, although the
+    // writer has just seen the stream.
     expect(await appendSeen(0, [record(0)])).toBe("appended");
     expect(await lab.outcomeFields("r1")).toHaveProperty("began");
     expect(await appendSeen(0, [record(0), record(1)])).toBe("appended");

@@ -1,6 +1,6 @@
 /**
- * Brief requests: what is known of one is a field among what is counted, and a record of its own
- * only says how it has ended.
+ * Brief requests: the facts of a waiting request are a field among the counters, and only an ended
+ * request has its own record.
  */
 import { randomBytes } from "node:crypto";
 import { Redis } from "ioredis";
@@ -31,7 +31,7 @@ describe("a brief request", () => {
   const lab = useLab();
   beforeEach(() => lab.redis.del(loadKey(undefined), openKey(loadKey(undefined))));
   afterEach(async () => {
-    // Whatever became of them, nothing stays counted once their entries are gone.
+    // Ends every request, so that no request is counted in the next test.
     for (const delivery of await lab.take()) await finish([delivery], { action: "keep" });
   });
 
@@ -102,7 +102,7 @@ describe("a brief request", () => {
     expect(await lab.currentState()).toBe("s1");
     expect(await finish(deliveries, put("s2"))).toEqual(["already", "already"]);
     expect(await lab.currentState()).toBe("s1");
-    // A gateway that has delivered it removes it.
+    // A gateway removes the outcome after it has delivered it.
     await lab.redis.unlink(key("r1"), key("r2"));
     expect(await finish(deliveries, put("s2"))).toEqual(["lost", "lost"]);
   });
@@ -125,7 +125,7 @@ describe("a brief request", () => {
       ...result(delivery, state),
       outcome: { kind: "result", body },
     });
-    /** What was written ahead of a commit, and not taken. */
+    /** Results written ahead of a commit, and not taken by the commit. */
     const leftApart = () => lab.redis.keys("out:*@*");
 
     it("has all of it, and a call that is repeated leaves nothing behind", async () => {
@@ -301,7 +301,7 @@ describe("a brief request", () => {
     const taken = await calls();
     await finish(settled, put("t"));
     const after = await calls();
-    // What does not go by how many there are is at most twenty commands in each call.
+    // Commands that do not depend on the number of steps are at most twenty in each call.
     expect(admitted - before).toBeLessThanOrEqual(count + 20);
     expect(after - taken).toBeLessThanOrEqual(2 * count + 20);
   });

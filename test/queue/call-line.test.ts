@@ -1,6 +1,6 @@
 /**
- * A gateway's admission calls over a link that is cut, loses replies, stalls or is silent: one at a
- * time, in the order in which requests have come, and each request at most once.
+ * A gateway's admission calls over a link that is cut, loses replies, stalls or is silent: one call
+ * at a time, in the order of the requests' arrival, and each request at most once.
  */
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -62,7 +62,7 @@ describe("a line of admission calls", () => {
     const before = await inputBytes();
     expect(await large("c")).toEqual({ said: "queue-full", limit: "model-bytes" });
     expect((await inputBytes()) - before).toBeLessThan(MiB);
-    // Under a key it may be known, which only the call itself finds.
+    // A key may belong to a known request, which only the call itself finds.
     expect(saidOf([await large("d", "digest")])).toEqual(["queue-full"]);
     expect(await come("e")).toEqual({ said: "admitted" });
   });
@@ -207,7 +207,7 @@ describe("a line of admission calls", () => {
     proxy.loseEvery(7);
     const all: string[] = [];
     const coming: Promise<Admission | Unwritable>[] = [];
-    // The slower the machine, the more come in one call, and the fewer replies there are to lose.
+    // On a slower machine a call holds more requests, so there are fewer replies to lose.
     for (const name of names(5_000)) {
       if (proxy.counts.lostReplies > 3) break;
       all.push(name);
@@ -302,7 +302,7 @@ describe("a line of admission calls", () => {
   });
 });
 
-/** Fails for a request that was sent away, so that it is sent again. */
+/** Rejects if the request was sent away, so that the caller sends it again. */
 async function sure(coming: Promise<Admission | Unwritable>): Promise<Admission> {
   const admission = await coming;
   if (admission.said === "unwritable") throw new Error("sent away");

@@ -1,4 +1,4 @@
-/** States of sequences as a gateway carries them, and which of its connections they take. */
+/** A gateway carries the states of sequences over the connection that fits their size. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { encodeSequenceFrame } from "#shared/contract/sequence-frame.js";
 import { bucketOf, pinOf } from "#shared/queue/address.js";
@@ -49,7 +49,7 @@ describe("a state that a gateway carries", () => {
   });
   afterAll(() => forLarge.disconnect());
 
-  /** Whether the connection for large things was used by what `act` does. */
+  /** Whether `act` uses the connection for large values. */
   async function takesOther(act: () => Promise<unknown>): Promise<boolean> {
     await forLarge.ping();
     await act();

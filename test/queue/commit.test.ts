@@ -170,7 +170,7 @@ describe("commit of a sequence's steps", () => {
     expect(await commit(lab.queue, [settled], IDLE_MS)).toEqual(["committed"]);
     expect(await commit(lab.queue, [settled], IDLE_MS)).toEqual(["already"]);
     expect(await lab.currentState()).toBe("s1");
-    // It comes once more when the sequence has gone on: stalled on a link, for instance.
+    // The repeat comes after the sequence's next step: from a stalled link, for instance.
     await lab.admitStep({ request: "r2" });
     await commit(lab.queue, [result(await lab.takeOne(), put("s2"))], IDLE_MS);
     expect(await commit(lab.queue, [settled], IDLE_MS)).toEqual(["already"]);
@@ -191,12 +191,12 @@ describe("commit of a sequence's steps", () => {
     await commit(lab.queue, [result(await lab.takeOne(), put("s1"))], IDLE_MS);
     const [state = ""] = await lab.statesOf();
     expect(await lab.redis.pttl(state)).toBeGreaterThan(31 * DAY_MS);
-    // Its step waits in the queue for longer still, while workers live.
+    // Its step may wait in the queue even longer, while workers live.
     await lab.redis.pexpire(state, 60_000);
     await changeFacts(lab.redis, lab.lane, SEQUENCE, { keptUntil: Date.now() + 60_000 });
     await mendSequence(lab.queue, SEQUENCE);
     expect(await lab.redis.pttl(state)).toBeGreaterThan(DAY_MS);
-    // A model that never lets go of its sequences.
+    // A model that keeps its sequences for ever.
     const never = 100 * 365 * DAY_MS;
     await commit(lab.queue, [result(await lab.takeOne(), { action: "keep" })], never);
     expect(await lab.redis.pttl(state)).toBeGreaterThan(never);

@@ -1,4 +1,4 @@
-/** What is told of requests that were set aside, to whom, and for how long. */
+/** Requests that were set aside: their records, who may read them, and for how long. */
 import { describe, expect, it } from "vitest";
 import { decodeRequestId } from "#shared/queue/address.js";
 import { readDeadRequest, removeDeadRequest } from "#shared/queue/dead/dead-request.js";
@@ -57,7 +57,7 @@ describe("a request that is set aside", () => {
     for (let i = 0; i < 700; i++) {
       const tenant = i % 5 === 0 ? "green" : "red";
       const model = models[i % 3] ?? "";
-      // Several have the very same id, and differ in the model.
+      // Several entries have the very same id in different models.
       const entry = `${1_000 + Math.floor(i / 3)}-1`;
       const { dead } = laneKeys({ ...lab.lane, model });
       await lab.redis.xadd(dead, entry, "reason", "poison_request", "request", `${tenant}:r${i}`, "frame", "f");
@@ -87,7 +87,8 @@ describe("a request that is set aside", () => {
     const now = Number((await lab.redis.time())[0]) * 1_000;
     await lab.redis.xadd(dead, `${now - 20_000}-1`, "reason", "poison_request", "request", "default:old");
     await lab.redis.xadd(dead, `${now - 5_000}-1`, "reason", "poison_request", "request", "default:new");
-    // An earlier version has set them aside, and noted nothing. Its workers keep them for 15 s.
+    // An earlier version set these requests aside without a note, and its workers keep the requests
+    // for 15 s.
     await lab.redis.pexpire(dead, 10_000);
     await tidyDeadRequests(lab.redis, 0, [lab.lane.model]);
     expect(await own("default")).toMatchObject([{ request: { request: "new" } }]);

@@ -64,7 +64,7 @@ function open(lab: Lab, url: string, model: ServingModel) {
   return new RunningLane(context, work, reader);
 }
 
-/** Streams that neither begin nor end: what a lane holds stays as it is until it drains. */
+/** Streams that neither begin nor end: a lane keeps its requests until it drains. */
 const still: LaneWork = {
   batching: unbatched,
   room: () => 8,
@@ -121,7 +121,7 @@ describe("drain", () => {
       await expect.poll(() => other.reclaimed).toContain("r1");
       await expect.poll(() => lab.redis.zcard(registryKeys.graves)).toBe(0);
       await other.read();
-      // The lane's last read may have brought back what it had handed back.
+      // The lane's last read may have brought back the entry that the lane had handed back.
       const { waiting, suspects } = other.holdings;
       expect([...waiting, ...suspects].map(({ delivery }) => delivery.request).sort()).toEqual(["r1", "r2"]);
     } finally {

@@ -1,6 +1,6 @@
 /**
- * Steps of one sequence are admitted in the order in which they came, also those that turn out to
- * belong to another version than the gateway took, and have to be made anew.
+ * Steps of one sequence are admitted in the order of their arrival, also if a gateway has to make
+ * them anew for another version.
  */
 import { randomUUID } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
@@ -19,7 +19,7 @@ import { deleteFacts, factsOf } from "../support/queue/facts.js";
 
 const SEVEN: CorrelationId = { kind: "uint64", value: 7n };
 
-/** A gateway's way into the lab's queue, at which `models` says what is served. */
+/** A gateway's settings for the lab's queue; `models` names the served models. */
 function queueOf({ redis }: Lab, models: EnqueueSettings["models"]): EnqueueSettings {
   return {
     redis,
@@ -31,9 +31,7 @@ function queueOf({ redis }: Lab, models: EnqueueSettings["models"]): EnqueueSett
   };
 }
 
-/**
- * Admits a step of sequence 7. @param mayBegin whether it begins the sequence where there is none
- */
+/** Admits a step of sequence 7. @param mayBegin whether the step may begin the sequence */
 function sendStep(
   lab: Lab,
   queue: EnqueueSettings,
@@ -67,7 +65,7 @@ describe("steps that come one behind the other", () => {
     const send = (name: string, model: ServedModel, start = false) => sendStep(lab, queue, name, model, start);
     await send("first", older, true);
     expect((await factsOf(lab.redis, lab.lane, "default:u7"))?.pin).toContain(pinOf(older).version);
-    // The client names no version in two steps of three, and in the middle it begins anew.
+    // The client names no version in two steps of three, and in the middle sends START again.
     const names = Array.from({ length: 30 }, (_, i) => `step-${String(i).padStart(2, "0")}`);
     const sent = [];
     for (const [i, name] of names.entries()) {
@@ -93,7 +91,7 @@ describe("steps that come one behind the other", () => {
       },
     });
     const send = (name: string, model: ServedModel, start = false) => sendStep(lab, queue, name, model, start);
-    // Redis knows the script now, so the first adoption takes no longer than an admission call.
+    // Redis has the script now, so the first adoption takes no longer than an admission call.
     const none = { bucket: 0, model: lab.lane.model, name: "default:none" };
     await adopt(lab.redis, none, pinOf(older), pinOf(newer));
     await send("first", older, true);
@@ -119,7 +117,7 @@ describe("steps that come one behind the other", () => {
       heir: () => undefined,
       pinned: (_: string, { version }: { version: string }) => {
         asked.push(version);
-        // It goes out on this connection before the next try of the step does.
+        // The deletion leaves on this connection before the next try of the step.
         ends.push(deleteFacts(lab.redis, lab.lane, "default:u7"));
         return older;
       },

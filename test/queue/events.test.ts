@@ -1,4 +1,4 @@
-/** What scripts note of sequences that idle out, and only where somebody wants to be told. */
+/** Scripts note a sequence that idles out only if a webhook wants the event. */
 import { describe, expect, it } from "vitest";
 import {
   acknowledgeEvent,

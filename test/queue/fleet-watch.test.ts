@@ -7,7 +7,7 @@ import { announcementOf, servedModel } from "../fixtures/served-models.js";
 import { useLab } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
 
-/** What a gateway sees of the model `m`. */
+/** The model `m` in a gateway's view. */
 type Seen = "served" | "queues" | "unknown";
 
 describe("a gateway's view of the fleet", () => {
@@ -80,7 +80,7 @@ describe("a gateway's view of the fleet", () => {
       return { versions: calls("get"), scripts: calls("evalsha"), announcements: calls("hmget") };
     };
     const before = await reads();
-    // A whole look asks for the version, too: it is two scripts, and comes after two others.
+    // A whole look reads the version, too, with two scripts, and follows two other looks.
     await expect.poll(async () => (await reads()).versions - before.versions).toBeGreaterThan(11);
     const after = await reads();
     expect(after.scripts - before.scripts).toBeGreaterThan(2);

@@ -34,7 +34,7 @@ describe("states of idle sequences", () => {
   const written = async () =>
     (await readdir(folder, { recursive: true })).filter((path) => /[0-9a-f]{32}\./.test(path));
 
-  /** Makes idle sequences, and waits until Redis's clock counts them as such. */
+  /** Makes idle sequences, and waits until the clock of Redis counts them as idle. */
   async function makeIdle(): Promise<void> {
     for (let i = 0; i < COUNT; i++) {
       await lab.admitStep({ request: `r${i}`, start: true, sequence: name(i) });
@@ -62,7 +62,7 @@ describe("states of idle sequences", () => {
   });
 
   it("leave no file behind that was not written to its end", async () => {
-    // The key is written, and the frame, which is no buffer, is not.
+    // The key can be written, but not the frame, because it is no buffer.
     const frame = { length: 8, readUInt32LE: () => 4 } as unknown as Buffer;
     await expect(states.write("key", frame)).rejects.toThrow();
     expect(await written()).toEqual([]);

@@ -1,4 +1,4 @@
-/** What scripts note of jobs, and only where somebody wants to be told. */
+/** Scripts note the events of jobs only if a webhook wants these events. */
 import { describe, expect, it } from "vitest";
 import { storeOutcome } from "#shared/contract/outcome.js";
 import { repeatsText } from "#shared/queue/job.js";
@@ -24,7 +24,7 @@ interface Facts {
   readonly own?: string;
 }
 
-/** What was noted since the last call, in its order. */
+/** The events since the last call, in order. */
 async function noted(): Promise<[type: string, facts: Facts][]> {
   const entries = await lab.redis.xrange(outbox, "-", "+");
   await lab.redis.del(outbox, wantedKey(0));

@@ -1,6 +1,6 @@
 /**
- * A job is recorded in the step that queues it, and ends with its request: what its client has sent
- * is kept only while it may be run once more.
+ * The call that queues a job records it, and the job ends with its request. The client's body stays
+ * only while the job may be retried.
  */
 import { describe, expect, it } from "vitest";
 import { jobKey, jobsKey, loadKey, outcomeKey } from "#shared/queue/keys.js";
@@ -124,7 +124,7 @@ describe("a job", () => {
     await fail("r1");
     await fail("r2");
     expect(await kept()).toBe(2_000);
-    // One that fails again counts once, and one that completes not at all.
+    // A job that fails again counts once, and a job that completes is not counted.
     await admitAll([again("r1", "r1", "r1-2")]);
     await fail("r1-2");
     expect(await kept()).toBe(2_000);
@@ -145,7 +145,7 @@ describe("a job", () => {
   it("that is run once more stays listed for as long as it is known", async () => {
     await admitAll([job("r1")]);
     await fail("r1");
-    // As if most of its time had passed.
+    // As if most of the index's time had passed.
     await lab.redis.pexpire(jobsKey(0, TENANT), 60_000);
     await admitAll([again("r1", "r1", "r1-2")]);
     const known = await lab.redis.pexpiretime(jobKey(lab.addressOf("r1")));
@@ -168,7 +168,7 @@ describe("a job", () => {
       ).toEqual(new Set(["admitted"]));
       await lab.redis.unlink(...some.map((one) => jobKey(lab.addressOf(one))));
     }
-    // Each of them has looked at two: about as many are taken out as come.
+    // Each admission looks at two old jobs, so about as many leave as come.
     expect(await lab.redis.zcard(index)).toBeLessThan(200);
   });
 

@@ -1,6 +1,6 @@
 /**
- * A job that waits for its time, or for another attempt: each change of it is made once, by who
- * knows how it stands, and what waits is counted exactly.
+ * A job that waits for its time, or for another attempt: only a caller that knows the job's stage
+ * can change it, each change happens once, and the counts of waiting jobs are exact.
  */
 import { beforeEach, describe, expect, it } from "vitest";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
@@ -147,9 +147,9 @@ describe("a job that is to be queued later", () => {
     expect(await lab.redis.hstrlen(jobKey(job("r2")), "body")).toBe(1_000);
     expect(await lab.redis.pttl(jobKey(job("r1")))).toBeLessThanOrEqual(60_000);
     expect(await counted()).toEqual({});
-    // Somebody is told to take its timer back.
+    // The script says that the timer has to be removed.
     expect(await entries()).toHaveLength(4);
-    // It is run once more: then it stands as its request does.
+    // A retry gives the job the state of its new request.
     expect(await admitted(again("r2", await stage("r2")))).toEqual(["admitted"]);
     expect(await view("r2")).toMatchObject({ state: "queued", made: 1, failure: undefined });
   });
@@ -165,7 +165,7 @@ describe("a job that is to be queued later", () => {
       expect(wait).toBeLessThanOrEqual(1.5 * Math.min(500 * 2 ** i, 30_000));
     }
     expect(await overdueJobs(lab.redis, 1, 0, 10)).toEqual([]);
-    // After this one it is due within 15 ms.
+    // After this refusal the job is due within 15 ms.
     expect(await putOff(lab.redis, job("r1"), await stage("r1"), 10)).toBeLessThanOrEqual(15);
     expect((await view("r1"))?.refused).toBe(11);
     expect(await counted()).toEqual({ later: [1, 4_072], "l:default": [1, 4_072] });
@@ -238,7 +238,7 @@ describe("a job that is tried more than once", () => {
     expect(await admitted(keyed)).toEqual(["known"]);
     expect(await admitted({ ...keyed, digest: "other" })).toEqual(["mismatch"]);
     expect((await view("r1"))?.state).toBe("scheduled");
-    // Nor is it one that is to be queued later.
+    // A job to be queued later under the same key does not match, either.
     expect(await record(job("r1"), { digest: "other" })).toBe("mismatch");
   });
 
@@ -254,7 +254,7 @@ describe("a job that is tried more than once", () => {
 
 describe("a job whose request was ended by an earlier version, which knows no jobs", () => {
   beforeEach(() => lab.redis.unlink(jobsKey(0, TENANT)));
-  /** All that a script of that version does with the record of a request. */
+  /** The changes that a script of that version makes to the record of a request. */
   const endAsBefore = async (request: string, kind: "result" | "error", text: string) => {
     const out = outcomeKey(lab.addressOf(request));
     await lab.redis.hset(out, "kind", kind, "body", text, "ended", String(Date.now()));

@@ -1,7 +1,6 @@
 /**
- * What lies in the queue is counted in requests and bytes, for its model, its tenant and in all,
- * from its admission until it leaves: once, whatever is called how often, and whatever somebody's
- * hand does to the counts.
+ * Each request in the queue counts once, in requests and bytes, for its model, its tenant and in
+ * all, from its admission until it leaves. Repeated calls and deleted records do not change that.
  */
 import { beforeEach, describe, expect, it } from "vitest";
 import { UNLIMITED, type QueueLimits } from "#shared/queue/admission/limits.js";
@@ -50,7 +49,7 @@ describe("what lies in the queue", () => {
     admit(lab.redis, { gateway: "gw", limits }, applicants, call);
   const words = async (...of: Parameters<typeof admitAll>) =>
     (await admitAll(...of)).map((one) => (one.said === "queue-full" ? one.limit : one.said));
-  /** What is counted, by field; sequences and results aside. */
+  /** All counters by field, except sequences and results. */
   const counted = async () => {
     const loads = (await readAllLoads(lab.redis, undefined)).filter(({ field }) => !/^(s:|kept)/.test(field));
     return Object.fromEntries(loads.map(({ field, requests, bytes }) => [field, [requests, bytes]]));

@@ -1,4 +1,4 @@
-/** What waits behind a full ready stream: who goes next, and what takes it out. */
+/** The order of requests behind a full ready stream, and the ways in which they leave. */
 import { describe, expect, it } from "vitest";
 import { cancelRequest } from "#shared/queue/cancel.js";
 import type { Delivery } from "#shared/queue/entry.js";
@@ -47,7 +47,7 @@ describe.each([
       deliveries.map((delivery) => result(delivery, { action })),
       IDLE_MS,
     );
-  /** Runs all that there is, one batch after the other. @returns the order */
+  /** Runs all requests, one batch after the other. @returns the order */
   async function runAll(): Promise<string[]> {
     const order: string[] = [];
     for (let batch = await lab.take(); batch.length > 0; batch = await lab.take()) {
@@ -99,14 +99,14 @@ describe.each([
       await admitAll(Array.from({ length: 100 }, (_, i) => asks(`${i}`, { weight }, { tenant })));
     }
     await finish(await lab.take());
-    // What is given back knows the weight that its tenant had.
+    // A returned request keeps the weight that its tenant had.
     const held = await lab.take();
     await admitAll([asks("late", { weight: 1 }, { tenant: "a" })]);
     expect(held.map(({ tenant }) => tenant)).toContain("a");
     await release(lab.queue, held);
     const order = (await runAll()).slice(0, 40);
     const count = order.filter((one) => one === "a").length;
-    // Between two that have the same share, the turn may be either's at both ends.
+    // Between two tenants with the same share, either may have the turn at both ends.
     expect(Math.abs(count - 20)).toBeLessThanOrEqual(3);
   });
 
@@ -156,7 +156,7 @@ describe.each([
     expect(await withdraw(lab.redis, lab.addressOf("a"))).toBe("left");
     expect(await lab.giveError("b", "expired")).toMatchObject({ said: "given" });
     expect(await counts()).toEqual({ ready: 2, parked: 1 });
-    // One that is ready leaves room.
+    // A cancelled ready request leaves room.
     expect((await cancelRequest(lab.redis, lab.addressOf("x"), ending)).said).toBe("given");
     expect(await withdraw(lab.redis, lab.addressOf("x"))).toBe(attendedMs === undefined ? "left" : "withdrawn");
     expect(await counts()).toEqual({ ready: 2, parked: 0 });
@@ -221,7 +221,7 @@ describe.each([
     expect(await lab.take(lab.other)).toHaveLength(0);
     expect(await refill(lab.redis, [{ lanes: lanesByKey([lab.lane]), room: 2 }])).toBe(2);
     expect((await lab.take(lab.other)).map(({ request }) => request)).toEqual(["a", "b"]);
-    // Where there is enough to take, or nothing parked, nothing is moved.
+    // If there is enough to take, or nothing parked, nothing moves.
     expect(await refill(lab.redis, [{ lanes: lanesByKey([lab.lane]), room: 1 }])).toBe(1);
     expect(await refill(lab.redis, [{ lanes: lanesByKey([lab.lane]), room: 5 }])).toBe(0);
   });

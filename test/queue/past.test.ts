@@ -1,4 +1,4 @@
-/** Why a step finds no sequence, for a while after that is gone. */
+/** For a while after a sequence is gone, a step learns the reason. */
 import { describe, expect, it } from "vitest";
 import { sequencesKey } from "#shared/queue/keys.js";
 import { endSequence } from "#shared/queue/sequences/end.js";

@@ -98,7 +98,7 @@ describe("collectLog", () => {
   });
 });
 
-/** How many records of a log each command asks for that `call` makes. */
+/** The numbers of records that each command of `call` asks for. */
 async function rangesOf({ redis, url }: Lab, call: () => Promise<unknown>): Promise<number[]> {
   const monitor = await new Redis(url, { lazyConnect: true }).monitor();
   const ranges: number[] = [];

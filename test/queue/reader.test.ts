@@ -57,7 +57,7 @@ describe("the reader", () => {
     const clients = String(await lab.redis.client("LIST")).split("\n");
     return clients.find((one) => one.includes(` name=${name} `) && one.includes(" flags=b"))?.match(/^id=(\d+)/)?.[1];
   };
-  /** Takes the next entry in the worker's name, before the worker's own reader can. */
+  /** Takes the next entry under the worker's name, before the worker's own reader can. */
   const takeUnseen = async () => {
     const lost = connectBlockingReader({ url: lab.url, name: "lost", log: silentLog });
     undo.push(async () => lost.disconnect());
@@ -74,7 +74,7 @@ describe("the reader", () => {
     undo.push(() => reader.close());
     await expect.poll(() => blockedId("reader")).toBeDefined();
     const before = await blockedId("reader");
-    // It stands for the read of a connection that is gone, of which Redis has not heard yet.
+    // Stands for the read of a lost connection that Redis still believes open.
     const taking = takeUnseen();
     await expect.poll(() => blockedId("lost")).toBeDefined();
     proxy.resetAll();
@@ -146,7 +146,7 @@ describe("the reader", () => {
     const idle = await idleLane();
     let room = 1;
     const seen: string[] = [];
-    // As with a model that runs single requests: there is room again when the last one begins.
+    // As with a model that runs single requests: there is room again when the last request begins.
     const accept = ({ deliveries }: Taken) => {
       if (deliveries.length === 0) return;
       seen.push(...deliveries.map(({ request }) => request));
@@ -163,7 +163,7 @@ describe("the reader", () => {
     proxy.delay(30);
     for (const request of ["r1", "r2", "r3", "r4"]) await lab.admitRequest(request);
     await expect.poll(() => seen).toEqual(["r1", "r2", "r3", "r4"]);
-    // Some came before the read, and ended nothing; at last one did.
+    // Earlier commands ended no read; the last one did.
     expect(replies).toContain(0);
     expect(replies).toContain(1);
   });
@@ -173,14 +173,14 @@ describe("the reader", () => {
     const idle = await idleLane();
     const waiting = ["b1", "b2"].map((request) => ({ ...applicant(idle, request, request), window: 1 }));
     await admit(lab.redis, { gateway: "gw", limits: LIMITS }, waiting);
-    // Another worker is long about all that is ready.
+    // Another worker holds all ready entries for long.
     await lab.take({ ...lab.other, lane: idle });
     const blocking = connectBlockingReader({ url: lab.url, name: "reader", log: silentLog });
     const reader = new Reader({ redis: blocking, commands: queue.redis, consumer: queue.consumer, log: silentLog });
     undo.push(() => reader.stop());
     const ofIdle: string[] = [];
     let found = 0;
-    // The next one is admitted as soon as the last one was read, so no read ends in vain.
+    // The next request is admitted as soon as the last was read, so each read finds an entry.
     const next = () => void lab.admitRequest(`a${found}`, "", 1_000);
     const accept = ({ deliveries }: Taken) => {
       found += deliveries.length;
@@ -199,7 +199,7 @@ describe("the reader", () => {
     undo.push(() => proxy.dispose());
     const reader = read(lab, proxy.port);
     undo.push(() => reader.close());
-    // Its read has to be under way, blocked in Redis, when the link becomes slow.
+    // The read has to block in Redis before the link becomes slow.
     await expect.poll(async () => String(await lab.redis.client("LIST"))).toMatch(/ name=reader .*cmd=xreadgroup/);
     proxy.throttle(500_000);
     await lab.admitRequest("r1", "", 100, "x".repeat(2_000_000));
@@ -221,7 +221,7 @@ describe("the reader", () => {
     reader.add({ lanes: lanesByKey([queue.lane]), intake: { room: () => 8, accept } });
     await expect.poll(() => sizes.reduce((sum, size) => sum + size, 0)).toBe(8 * 600_000);
     expect(Math.max(...sizes)).toBeLessThanOrEqual(1_048_576);
-    // What is small comes many at a time again, once some of it has come.
+    // Small entries come many at a time again, after the first of them.
     sizes.length = 0;
     for (let i = 0; i < 60; i++) await lab.admitRequest(`s${i}`, "", 100, "x");
     await expect.poll(() => small.length).toBe(60);

@@ -42,11 +42,11 @@ describe("requeue", () => {
     const held = await lab.take();
     expect(held).toHaveLength(3);
     expect(await orphans(lab.queue, 100)).toEqual([]);
-    // It is lost in the middle: the count of entries that were delivered says so.
+    // The middle entry is lost: the count of delivered entries shows that.
     const [, middle] = held;
     await lab.redis.xack(ready, GROUP, middle?.entry ?? "");
     expect(await orphans(lab.queue, 100)).toMatchObject([{ request: "r4" }]);
-    // While more entries are to come, it is found once it is the oldest.
+    // While more entries are to come, a lost entry is found once it is the oldest.
     await lab.admitRequest("r6");
     expect(await orphans(lab.queue, 100)).toEqual([]);
     const finished = [first, held[0]].map((delivery) => delivery?.entry ?? "");
@@ -120,7 +120,7 @@ describe("reapIdle", () => {
     expect(await factsOf(lab.redis, lab.lane, "default:u1")).toBeUndefined();
     expect(await lab.statesOf("default:u1")).toEqual([]);
     for (const sequence of ["default:u2", "default:u3"]) expect(await lab.currentState(sequence)).toBe("s");
-    // A busy one that was filed as idle is filed as busy again.
+    // A busy sequence in the list of idle sequences is listed as busy again.
     expect(await lab.redis.zscore(laneKeys(lab.lane).live, "default:u3")).toBe("inf");
     expect(await lab.redis.zcard(laneKeys(lab.lane).live)).toBe(2);
     expect(await reapIdle(lab.queue, 10, IDLE_MS)).toBe(0);

@@ -16,7 +16,7 @@ function useRegistry() {
   afterEach(() => lab.redis.flushall());
   const beat = (worker: string, silentMs = 0) =>
     heartbeat(lab.redis, { worker, leaseMs: LEASE_MS, silentMs, connection: undefined });
-  /** A beat that asks for nothing. */
+  /** A beat without questions. */
   const quiet = (worker: string, connection?: string) =>
     heartbeat(lab.redis, { worker, leaseMs: LEASE_MS, silentMs: undefined, connection });
   const join = (worker: string, leaseMs = LEASE_MS) =>

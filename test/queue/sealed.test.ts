@@ -35,7 +35,7 @@ function seal(queue: OneLane, { entry, request }: Delivery, final = finalRecord(
   ]);
 }
 
-/** Commits what the final record says, as a worker does that finds a sealed log. */
+/** Commits the outcome in the final record, as a worker that finds a sealed log does. */
 async function commitSealed(queue: OneLane, delivery: Delivery, state: StateChange) {
   const [progress] = await readProgress(queue.redis, [addressOf(queue, delivery.request)]);
   if (progress?.state !== "sealed") throw new Error(`the log is ${progress?.state}`);
@@ -65,7 +65,7 @@ describe("a sealed request", () => {
     const fields = await lab.outcomeFields("r1");
     expect(fields).toMatchObject({ kind: "result", body: finalRecord(1) });
     expect(Number(fields["ended"])).toBeGreaterThanOrEqual(Number(fields["began"]));
-    // Both were kept for an hour beyond the deadline, in case every process dies.
+    // Both keys were kept for an hour beyond the deadline, in case every process dies.
     const after = await lapse(lab, "r1");
     expect(before.outcome - after.outcome).toBeGreaterThan(3_000_000);
     expect(before.log - after.log).toBeGreaterThan(3_000_000);
@@ -126,7 +126,7 @@ describe("a sealed request", () => {
     const stop = new AbortController();
     const watching = pending.watch(stop.signal);
     try {
-      // Each look of the gateway asks Redis once.
+      // Each look of the gateway is one call to Redis.
       const calls = async () => Number(/cmdstat_evalsha:calls=(\d+)/.exec(await lab.redis.info("commandstats"))?.[1]);
       const before = await calls();
       await expect.poll(calls).toBeGreaterThan(before + 2);

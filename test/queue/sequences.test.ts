@@ -1,4 +1,6 @@
-/** A sequence as a whole: taken back to an earlier step, doubled, read and made anew elsewhere. */
+/**
+ * A sequence as a whole: rolled back to an earlier step, forked, exported and imported elsewhere.
+ */
 import { beforeEach, describe, expect, it } from "vitest";
 import { decodeCheckpoint, encodeCheckpoint, nameRun } from "#shared/contract/checkpoint.js";
 import { laneKeys } from "#shared/queue/keys.js";

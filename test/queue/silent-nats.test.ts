@@ -1,4 +1,4 @@
-/** A connection to NATS over a line that was silent while it was made. */
+/** A connection to NATS over a line that was silent from the start. */
 import { expect, it } from "vitest";
 import { connectBus } from "#shared/nats/connect.js";
 import { startNats } from "../support/fleet/nats.js";

@@ -11,7 +11,7 @@ async function begin(lab: Lab) {
   return {
     delivery,
     takenOver: async (name: string) => (await takeOver(streaming(lab.queue), [delivery], name))[0],
-    /** As if somebody had streamed one more record. */
+    /** Appends a record, as another worker might. */
     grow: () => lab.redis.rpush(logKey(lab.addressOf("r1")), record(0)),
   };
 }

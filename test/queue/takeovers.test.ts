@@ -11,7 +11,7 @@ import { streaming, useLab, type Lab } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
 
 const AT_ONCE = 48;
-/** Streams that worker a has begun and that worker b has taken from it. */
+/** Streams that worker a has begun and that worker b has taken over. */
 async function returned(lab: Lab, count: number) {
   for (let i = 0; i < count; i++) await lab.admitStream(`r${i}`);
   await lab.take();
@@ -65,7 +65,7 @@ describe("streams that were another worker's", () => {
     }
     await expect.poll(() => turns.size).toBe(middle.length);
     for (const { generation } of middle.slice(1)) takeovers.end(generation.key, 0);
-    // Whatever it asks for now, Redis answers before this.
+    // Redis answers the worker's next command before this ping.
     await new Promise(setImmediate);
     await lab.other.redis.ping();
     await new Promise(setImmediate);

@@ -1,4 +1,4 @@
-/** Two tenants in one bucket never meet, though they choose the same ids and the same keys. */
+/** Two tenants in one bucket never meet, although they choose the same ids and the same keys. */
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { pino } from "pino";
@@ -51,7 +51,7 @@ describe("two tenants", () => {
     const model = servedModel(lab.lane.model);
     return { model, tenant, sequence: undefined, idempotencyKey: undefined, deadlineMs: 60_000, ...more };
   };
-  /** Admits as a gateway does. @param request the id, where the test chooses it */
+  /** Admits as a gateway does. @param request the id, if the test chooses one */
   async function admitted(asked: AnyRequest, request?: string, attendedMs = 0) {
     const made = requestAddress(asked, queue);
     const address = request === undefined ? made : { ...made, request };

@@ -15,7 +15,7 @@ describe("a request whose deadline passes while its admission is under way", () 
     const expected = pending.expect({ address: addressOf(lab, "r1"), outcomeTtlMs: 60_000, deadlineMs: 1 });
     let isTold = false;
     void expected.outcome.then(() => (isTold = true));
-    // The gateway has asked again after it was told that Redis knows no such request.
+    // The gateway has asked again after Redis answered that it knows no such request.
     const scripts = async () => Number(/cmdstat_evalsha:calls=(\d+)/.exec(await redis.info("commandstats"))?.[1] ?? 0);
     const before = await scripts();
     await until(async () => isTold || (await scripts()) >= before + 10);

@@ -1,4 +1,4 @@
-/** What the jobs process looks after, over a real Redis and at a pace of the test's own. */
+/** The upkeep of the jobs process, over a real Redis and at the test's own pace. */
 import { afterEach, describe, expect, it } from "vitest";
 import type { RequestAddress } from "#shared/queue/address.js";
 import { eventsKey, jobKey, jobsKey, jobTenantsKey, laneKeys, registryKeys } from "#shared/queue/keys.js";

@@ -1,4 +1,6 @@
-/** Webhooks and deliveries in Redis: what is written once, kept for how long, and forgotten. */
+/**
+ * Webhooks and deliveries in Redis: each is written once, kept for its time, and then forgotten.
+ */
 import { describe, expect, it } from "vitest";
 import { webhookKeys } from "#shared/queue/keys.js";
 import { beginDelivery, type DeliveryRun } from "#shared/queue/webhooks/begin-delivery.js";
@@ -67,7 +69,7 @@ describe("a delivery", () => {
     expect(await replay(again)).toBe("begun");
     expect(await begin(first)).toBe("ended");
     expect(await readDelivery(lab.redis, "runs", "msg_1")).toMatchObject({ state: "pending", tries: 0, run: "2-0" });
-    // What the first run has under way yet is noted, and ends nothing.
+    // An attempt of the first run that is still under way is noted, and ends nothing.
     await end(first);
     expect(await readDelivery(lab.redis, "runs", "msg_1")).toMatchObject({ state: "pending", tries: 0 });
     await end(again);
@@ -116,7 +118,7 @@ describe("a delivery", () => {
     await end(run);
     expect(await lab.redis.pttl(key)).toBeLessThanOrEqual(MINUTE);
     await replay(named("waiting", "msg_1", "2-0"));
-    // What the first run has under way yet must not make it forgotten sooner.
+    // An attempt of the first run that is still under way must not shorten the record's time.
     await end(run);
     for (const one of [key, log]) expect(await lab.redis.pttl(one)).toBeGreaterThan(6 * DAY);
   });
@@ -128,7 +130,7 @@ describe("a delivery", () => {
     expect(await listed()).toEqual(messages);
     for (const message of ["msg_4", "msg_1", "msg_2", "msg_3"]) {
       await end(named("many", message));
-      // Of two that end in the same millisecond, either may be the older one.
+      // Of two that end in the same millisecond, either may be the older.
       await nextMillisecond();
     }
     expect(await listed()).toEqual(["msg_1", "msg_2", "msg_3", "msg_5"]);

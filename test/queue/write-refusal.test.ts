@@ -12,7 +12,7 @@ import { startRedis, type RedisServer } from "../support/fleet/redis.js";
 import { silentLog } from "../support/silent.js";
 import { until } from "../support/until.js";
 
-/** A look is made after each pause of 250 ms. */
+/** A look follows each pause of 250 ms. */
 const LOOKS_OF_A_SECOND = 4;
 
 describe("writeRefusal", () => {
@@ -31,7 +31,7 @@ describe("writeRefusal", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Makes a snapshot fail: it cannot take the place of a folder that holds something. */
+  /** Makes a snapshot fail: a file cannot replace a folder that is not empty. */
   async function failSnapshot(): Promise<void> {
     mkdirSync(join(folder, "redis", "dump.rdb", "taken"), { recursive: true });
     await redis.config("SET", "save", "3600 1");
@@ -82,7 +82,7 @@ describe("writeRefusal", () => {
   it("is found out by an idle gateway before the looks of a second are over, and its end by the next", async () => {
     const stop = new AbortController();
     const versions = vi.spyOn(redis, "get");
-    /** How many looks asked for the version alone before the gateway found out. */
+    /** How many looks asked only for the version before the gateway noticed. */
     const looks: number[] = [];
     const sink = new Writable({
       write(_line, _encoding, done) {
@@ -92,7 +92,7 @@ describe("writeRefusal", () => {
       },
     });
     try {
-      // The first look is a whole one, and behind such a one it takes longest to find out.
+      // The first look is a whole look. A change right after a whole look is noticed latest.
       const fleet = await FleetWatch.start({ redis, buckets: 1, log: pino(sink) }, stop.signal);
       await redis.config("SET", "maxmemory", "1");
       await until(() => !fleet.canAdmit);
@@ -115,7 +115,7 @@ describe("writeRefusal", () => {
     const stop = new AbortController();
     try {
       await redis.config("SET", "maxmemory", "1");
-      // A gateway that starts at a full Redis starts all the same: what has ended can be read.
+      // A gateway starts even at a full Redis, because ended requests can be read.
       const fleet = await FleetWatch.start({ redis, buckets: 1, log: pino(sink) }, stop.signal);
       expect(fleet.canAdmit).toBe(false);
       const refusals = async () => Number(/errorstat_OOM:count=(\d+)/.exec(await redis.info("errorstats"))?.[1]);

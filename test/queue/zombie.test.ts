@@ -12,7 +12,7 @@ import { silentBus } from "../support/silent.js";
 function worker(lab: Lab, queue: OneLane) {
   const states = new States(queue, 1_000_000);
   return {
-    /** Settles the step as if this worker's run of it had made this state. */
+    /** Settles the step as if this worker's run had made this state. */
     settle(delivery: Delivery, state: string) {
       const tensor = { name: "s", datatype: "UINT8" as const, shape: [state.length], data: Buffer.from(state) };
       const checkpoint = encodeCheckpoint(nameRun(delivery.entry), [tensor]);

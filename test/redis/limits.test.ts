@@ -1,7 +1,7 @@
 /**
- * In a Redis Cluster each bucket counts its own requests, and gateways work out from what they hear
- * of all buckets how much of a limit each may use. So a load that lies in one bucket may use the
- * whole limit, and gateways that know nothing of each other stay near it.
+ * In a Redis Cluster each bucket counts its own requests, and gateways compute each bucket's share
+ * of a limit from the loads of all buckets. So a load in one bucket may use the whole limit, and
+ * gateways without knowledge of each other stay near the limit.
  */
 import { setMaxListeners } from "node:events";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
@@ -24,7 +24,7 @@ import { silentLog } from "../support/silent.js";
 
 const BUCKETS = 16;
 const LIMIT = 40;
-/** Bytes of one model's requests; a sixth part is more than what a bucket has of them. */
+/** Bytes of one model's requests; a sixth part is more than a bucket's share. */
 const BYTES = 60_000;
 const limits = { ...LIMITS, queue: LIMIT, queueBytes: BYTES, totalBytes: 50 * BYTES, waitingPerSequence: 1_000 };
 
@@ -42,7 +42,7 @@ beforeAll(async () => {
 beforeEach(() => {
   model = `m${models++}`;
   stop = new AbortController();
-  // The loops of several gateways wait for it.
+  // The loops of several gateways listen to this signal.
   setMaxListeners(0, stop.signal);
   watching = [];
 });
@@ -59,7 +59,7 @@ const laneOf = (bucket: number): Lane => ({ bucket, model, ...pinOf(servedModel(
 
 const loadsWithin = (most: QueueLimits) => new QueueLoads({ redis, limits: most, buckets: BUCKETS, log: silentLog });
 
-/** One of several gateways; it answers what became of a request. */
+/** A gateway, as a function that admits a request and returns the answer. */
 function gateway(name: string, loads = loadsWithin(limits)) {
   watching.push(loads.watch(stop.signal));
   const batcher = new AdmissionBatcher(redis, { gateway: name, limits, shares: loads, buckets: BUCKETS });
@@ -109,7 +109,7 @@ function gateway(name: string, loads = loadsWithin(limits)) {
   };
 }
 
-/** What all buckets have of the model. */
+/** The model's load over all buckets. */
 async function counted(): Promise<number> {
   const all = await Promise.all(Array.from({ length: BUCKETS }, (_, bucket) => readAllLoads(redis, bucket)));
   return all.flat().reduce((sum, { field, requests }) => sum + (field === `m:${model}` ? requests : 0), 0);
@@ -125,7 +125,7 @@ it(
     const said = await Promise.all(Array.from({ length: 100 }, (_, i) => admitted(3, `r${i}`, 7)));
     expect(new Set(said)).toEqual(new Set(["admitted", "queue_full"]));
     expect(countOf(said, "admitted")).toBeLessThanOrEqual(LIMIT);
-    // On a busy machine other buckets may answer too late, and each has its part then.
+    // On a busy machine other buckets may answer too late, and then each has its part.
     let next = 100;
     const more = async () => {
       if ((await counted()) < LIMIT) await admitted(3, `r${next++}`, 7);
@@ -133,7 +133,7 @@ it(
     };
     await expect.poll(more).toBe(LIMIT);
 
-    // What one bucket lets go, another one may have.
+    // Another bucket may use the room that one bucket releases.
     await createGroup(redis, laneOf(3));
     const queue = oneLane(redis, laneOf(3), "a.1");
     const ran: number[] = [];
@@ -151,7 +151,7 @@ it(
     expect(ran).toHaveLength(10);
     expect(await counted()).toBe(LIMIT - 10);
     const others: string[] = [];
-    // The gateway may only just have heard what the other one had before.
+    // The gateway may know only the other bucket's earlier load.
     const asked = async () => {
       const tried = Array.from({ length: 20 }, (_, i) => admitted(4, `other${others.length + i}`));
       others.push(...(await Promise.all(tried)));
@@ -208,7 +208,8 @@ it.each<[of: string, most: QueueLimits, fillUp: (admitted: ReturnType<typeof gat
     const later: Promise<string>[] = [];
     loads.prepare = async (names, freshMs) => {
       if (freshMs === undefined || later.length > 0) return hear(names, freshMs);
-      // The START has found no room, and asks what the other buckets have: they let go meanwhile.
+      // The START finds no room, and asks for the loads of the other buckets, which release room
+      // meanwhile.
       later.push(admitted(3, "r2", 1_000_000));
       const over = (await take(queue)).map((one) => result(one, { action: "drop" }));
       await commit(queue, over, IDLE_MS);

@@ -1,6 +1,6 @@
 /**
- * The durability mode `replicated`: what a replica has not confirmed counts as neither done nor
- * refused.
+ * The durability mode `replicated`: a change without a replica's confirmation counts neither as
+ * done nor as refused.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -38,9 +38,9 @@ beforeAll(async () => {
 });
 const counted = () => settled(async () => (await onlineReplicas(primary)) === 1);
 
-/** What a call gives once a busy machine's replica has confirmed it in time. */
+/** The result of a call that a busy machine's replica confirmed in time. */
 const confirmed = <T>(call: () => Promise<T>) => retrying(call, { budgetMs: 30_000 });
-/** The second is said of a commit that was confirmed when it was repeated. */
+/** A repeated commit answers `already` after its confirmation. */
 const committed = ["committed", "already"];
 
 afterAll(async () => {
@@ -104,9 +104,9 @@ describe("a call that accepts or ends work", () => {
     replica.freeze();
     try {
       await expect(admitted(redis)).rejects.toThrow(UnconfirmedError);
-      // The primary has it, and would have said so without asking for a replica.
+      // The primary has the request, and would say so without asking for a replica.
       expect(await admitted(await connected("strict"))).toEqual([{ said: "admitted" }]);
-      // A repeated call writes nothing, and must not pass for that reason.
+      // A repeated call writes nothing, and must still wait for a confirmation.
       await expect(admitted(redis)).rejects.toThrow(UnconfirmedError);
       await expect(admitted(await connected("replicated"))).rejects.toThrow(UnconfirmedError);
       const repeated = confirmed(() => admitted(redis));
@@ -137,7 +137,8 @@ describe("a call that accepts or ends work", () => {
     replica.freeze();
     try {
       const settlements = deliveries.map((delivery) => result(delivery, { action: "drop" }));
-      // The worker's call has run, and the worker does not yet know whether it lasts.
+      // The worker's call has run, but the worker does not know yet whether a replica has the
+      // result.
       expect(await commitRequests(oneLane(await connected("strict"), lane, "w.1"), settlements)).toEqual(["committed"]);
       expect(await look()).toEqual(["not read"]);
       await expect(readRecord(redis, address)).rejects.toThrow(UnconfirmedError);
@@ -162,7 +163,7 @@ describe("a call that accepts or ends work", () => {
     try {
       expect(await admitted(await connected("strict"))).toEqual([{ said: "admitted" }]);
       await primary.admin.set("written", "later");
-      // Sixty waits in a row would outlast the patience with a command.
+      // Sixty waits in a row would outlast the time limit of a command.
       for (const said of await lookUp()) expect(said).toBeInstanceOf(UnconfirmedError);
       expect(await redis.ping()).toBe("PONG");
     } finally {

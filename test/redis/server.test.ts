@@ -1,4 +1,4 @@
-/** A Redis that does not keep what the settings promise is refused or reported, in words. */
+/** A Redis that breaks a promise of the settings is refused or reported, in words. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -38,7 +38,7 @@ async function checked({ port }: RedisNode = server, durability: Durability = "s
   return redis;
 }
 
-/** What is written to the returned log. */
+/** The lines of the returned log. */
 function linesOf() {
   const lines: { level: number; msg: string; warning?: string; refusal?: string; durability?: string }[] = [];
   const sink = new Writable({

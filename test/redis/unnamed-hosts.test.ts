@@ -1,6 +1,6 @@
 /**
- * Clusters whose nodes name no host, but their ports alone: clients find them at the host that they
- * have asked. The tests ask 127.0.0.2, since 127.0.0.1 is what a client may take for want of a
+ * Clusters whose nodes announce only ports, without a host: clients connect to the nodes at the
+ * host that answered. The tests use 127.0.0.2, since a client may take 127.0.0.1 as its default
  * host.
  */
 import { mkdtempSync, rmSync } from "node:fs";
@@ -23,7 +23,7 @@ import { until } from "../support/until.js";
 const ASKED = "127.0.0.2";
 const PATIENCE_MS = 60_000;
 
-/** How nodes name themselves: not at all, or by a host name that they do not have. */
+/** How nodes announce themselves: without a host, or with a host name that they do not have. */
 describe.each(["unknown-endpoint", "hostname"])("a Cluster whose nodes name ports alone, as %s", (type) => {
   let cluster: RedisCluster;
   let url: string;
@@ -41,7 +41,7 @@ describe.each(["unknown-endpoint", "hostname"])("a Cluster whose nodes name port
     return { redis, hosts };
   }
 
-  /** The master that has the key's slot, and another one, with the number of the slot. */
+  /** The master that has the key's slot, and another master, with the number of the slot. */
   async function around(key: string) {
     const from = await cluster.masterOf(key);
     const to = (await cluster.mastersNow()).find((node) => node !== from);

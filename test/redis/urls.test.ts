@@ -16,7 +16,7 @@ import { startWatchedRedis, type WatchedRedis } from "../support/fleet/redis-sen
 import { admit, applicant, LIMITS, result } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
 
-/** Longer than a test takes: the read ends because something comes. */
+/** Longer than a test takes: the read ends because an entry comes. */
 const BLOCK_MS = 20_000;
 
 let folder: string;
@@ -43,7 +43,7 @@ const urls: Readonly<Record<string, () => string>> = {
   "redis+sentinel://": () => watched.url,
   "redis+cluster://": () => cluster.url,
   "redis+cluster:// of a node that names no host": () => `redis+cluster://127.0.0.2:${lone.port}`,
-  // The nodes go by another name among themselves.
+  // The nodes know each other by another name.
   "redis+cluster:// with names": () => cluster.url.replaceAll("127.0.0.1", "localhost"),
 };
 

@@ -1,7 +1,7 @@
 /** Asks a gateway for schedules over HTTP. */
 import { ask, type Answer, type Manner } from "../jobs/ask.js";
 
-/** The members that tests look at, of a schedule, of a list, and of the jobs of one. */
+/** The members that tests read, of a schedule, of a list, and of the jobs of a schedule. */
 export interface ScheduleView {
   readonly id: string;
   readonly state: string;
@@ -42,7 +42,7 @@ export async function askFor(url: string, path: string, manner: Manner = {}): Pr
   return { ...answer, body: answer.body as unknown as ScheduleView };
 }
 
-/** Makes a schedule, which has to be accepted. */
+/** Makes a schedule, and expects 201. */
 export async function made(url: string, model: string, schedule: object, manner: Manner = {}): Promise<ScheduleView> {
   const { status, body, text } = await askFor(url, `/models/${model}/schedules`, { body: schedule, ...manner });
   if (status !== 201) throw new Error(`the schedule was answered ${status} ${text}`);

@@ -1,4 +1,4 @@
-/** What clients see of schedules: making, looking, listing, pausing, removing, and refusals. */
+/** Clients make, view, list, pause and remove schedules, and read refusals. */
 import { describe, expect, it } from "vitest";
 import { ended, simpleBody } from "../jobs/ask.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
@@ -67,7 +67,7 @@ describe("a schedule", () => {
     expect(jobs).toHaveLength(3);
     for (const one of jobs) {
       expect(one).toMatchObject({ schedule: id, labels: job.labels, priority: 7 });
-      // Where a moment was missed, the next one came.
+      // After a missed moment the next one came.
       expect((Date.parse(one.scheduled_for) - Date.parse(at)) % 1_000).toBe(0);
       expect(Date.parse(one.created_at)).toBeGreaterThanOrEqual(Date.parse(one.scheduled_for));
       expect(await ended(url, one.id, as("runs").headers)).toMatchObject({ state: "completed" });
@@ -97,7 +97,7 @@ describe("a schedule", () => {
     expect(paused).toMatchObject({ state: "paused", next_run_at: null, next_runs: [] });
     expect((await askFor(url, `/schedules/${id}/pause`, post("paused"))).status).toBe(200);
     const from = Date.now();
-    // Another one goes on meanwhile, for longer than two of its times.
+    // Another schedule continues meanwhile, for longer than two of its intervals.
     const { id: witness } = await made(url, "simple", { every: 1_000, limit: 3, job }, as("paused"));
     await expect.poll(async () => (await find(url, witness, as("paused"))).state).toBe("ended");
     const before = (await jobsOf(url, id, as("paused"))).length;
@@ -207,7 +207,7 @@ describe("a schedule", () => {
     const refused = answers.filter(({ status }) => status !== 201);
     expect(refused.map((one) => [one.status, one.body.code])).toEqual(refused.map(() => [429, "schedule_limit"]));
     expect(refused.length).toBeGreaterThan(0);
-    // What is removed makes room.
+    // A removed schedule makes room.
     const id = answers[0]?.body.id ?? "";
     expect((await askFor(url, `/schedules/${id}`, { ...as("large"), method: "DELETE" })).status).toBe(204);
     expect((await askFor(url, "/models/simple/schedules", { body, ...as("large") })).status).toBe(201);

@@ -44,7 +44,7 @@ it(
     const { id } = await made(url, "simple", { every: 1_000, job: { infer: simpleBody(1) } });
     await askFor(url, `/schedules/${id}/pause`, { method: "POST" });
     await worker?.terminate();
-    // A process that begins anew knows of no models then.
+    // A process that starts now knows of no models.
     await served.fleet.jobs[0]?.restart();
     const { runs } = await find(url, id);
     await askFor(url, `/schedules/${id}/resume`, { method: "POST" });
@@ -61,7 +61,7 @@ it("for good: the reason is shown, and they go on", { timeout: 120_000 }, async 
     parameters: { sequence_id: 77, sequence_start: start },
     inputs: [{ name: "INPUT", datatype: "INT32", shape: [1, 1], data: [1] }],
   });
-  // There is no such sequence yet.
+  // The sequence does not exist yet.
   const { id } = await made(url, "accumulate", { every: 1_000, limit: 1, job: { infer: step(false) } });
   await expect.poll(async () => (await find(url, id)).last_error?.code).toBe("sequence_start_required");
   expect(await find(url, id)).toMatchObject({ state: "active", runs: 0 });

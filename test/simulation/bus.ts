@@ -1,4 +1,4 @@
-/** NATS as the processes of a simulation have it: it may lose, delay and double messages. */
+/** NATS for the processes of a simulation, which may lose, delay and double messages. */
 import type { Bus } from "#shared/nats/connect.js";
 import type { Chaos } from "./chaos.js";
 import type { Owner, Scheduler } from "./scheduler.js";
@@ -12,7 +12,7 @@ export class Nats {
   readonly #scheduler: Scheduler;
   readonly #chaos: Chaos;
   readonly #interests = new Map<string, Set<Interest>>();
-  /** Processes whose connection to NATS is lost. */
+  /** Processes without a connection to NATS. */
   readonly #down = new Set<Owner>();
   readonly #connections = new Map<Owner, number>();
 
@@ -21,7 +21,7 @@ export class Nats {
     this.#chaos = chaos;
   }
 
-  /** Cuts a process off for so long. */
+  /** Cuts a process off for this long. */
   cut(owner: Owner, ms: number): void {
     this.#down.add(owner);
     this.#scheduler.plan(undefined, ms, "NATS is back", () => {
@@ -30,7 +30,7 @@ export class Nats {
     });
   }
 
-  /** The bus of one process. */
+  /** The bus of a process. */
   busOf(owner: Owner): Bus {
     const reached = () => !this.#down.has(owner);
     const none = () => Promise.reject(new Error("there is no JetStream in a simulation"));

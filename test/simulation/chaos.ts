@@ -1,19 +1,19 @@
 /**
- * What a run does to calls and messages on their way. All of it is drawn from the seed: first how
- * the weather of the run is, then the fate of each call in it. Some runs lose nothing, some nearly
+ * The faults of a run that calls and messages meet on their way. The seed decides all of them:
+ * first the weather of the run, then the fate of each call. Some runs lose nothing, some nearly
  * everything.
  */
 import type { Random } from "../support/fleet/random.js";
 import type { Scheduler } from "./scheduler.js";
 import type { Ran } from "./server.js";
 
-/** How often what happens; rates are from 0 to 1. */
+/** How often each fault happens; rates are from 0 to 1. */
 export interface Weather {
-  /** The connection breaks before the call, and it never arrives. */
+  /** The connection breaks before the call, which never arrives. */
   readonly cutOff: number;
   /** The connection breaks, and the reply is lost. */
   readonly lostReply: number;
-  /** The connection breaks, and the call arrives long after its caller has called again. */
+  /** The connection breaks, and the call arrives long after its caller has repeated the call. */
   readonly late: number;
   /** A call, or a reply, takes long. */
   readonly slow: number;
@@ -25,20 +25,20 @@ export interface Fate {
   /** How long the way there and back takes, in ms. */
   readonly thereMs: number;
   readonly hereMs: number;
-  /** How long after it was sent the caller notices that the connection is broken. */
+  /** How long after sending the caller notices that the connection is broken. */
   readonly noticedMs: number;
-  /** How much later than it should it arrives. */
+  /** How much later than due the call arrives. */
   readonly lateMs: number;
 }
 
-/** Calls that come so often that most faults would meet them. */
+/** Calls so frequent that they would meet most faults. */
 const OFTEN = /heartbeat|HGET|SET|LPOP|TIME|EXISTS|read-fleet|write-refusal|recount|reap-kept|GET/;
 
 export class Chaos {
   readonly #random: Random;
   readonly #scheduler: Scheduler;
   readonly #weather: Weather;
-  /** Processes that do not reach the server, and until when. */
+  /** Processes without a way to the server, and until when. */
   readonly #away = new Map<string, number>();
   #isCalm = false;
   readonly onRan: (ran: Ran) => Promise<void>;
@@ -50,12 +50,12 @@ export class Chaos {
     this.onRan = onRan;
   }
 
-  /** From now on everything arrives. */
+  /** From now on, everything arrives. */
   calm(): void {
     this.#isCalm = true;
   }
 
-  /** The process does not reach the server for so long. */
+  /** Keeps the process away from the server for this long. */
   keepAway(process: string, ms: number): void {
     this.#away.set(process, this.#scheduler.now + ms);
   }
@@ -98,7 +98,7 @@ export class Chaos {
     return { kind, thereMs, hereMs, noticedMs, lateMs };
   }
 
-  /** After which times in ms a message arrives: mostly once. */
+  /** After which times in ms a message arrives: mostly a single time. */
   deliveriesMs(): number[] {
     const random = this.#random;
     const once = () => 0.1 + random.unit() * (this.#isCalm || !random.chance(delay) ? 0.5 : 300);

@@ -1,4 +1,4 @@
-/** What the processes of a simulation have agreed on, as the deployment's record would say. */
+/** The secret that the processes of a simulation share, as in the deployment's record. */
 
 const bytes = Buffer.alloc(32, 7);
 

@@ -1,14 +1,14 @@
 /**
- * Ten faults of the product, put in by hand one at a time: the simulation proves that it finds what
- * it is there to find. Each replaces a text of one script. A script that does not have the text any
- * more is an error, so a fault cannot silently become none.
+ * Ten faults of the product, put in by hand, a single fault at a time: they prove that the
+ * simulation finds the kinds of fault that it exists to find. Each fault replaces a text of a
+ * script. A script without the text is an error, so a fault cannot silently vanish.
  */
 import type { Call } from "#shared/redis/transaction.js";
 import type { Replacement } from "./scripts.js";
 
 export interface Fault {
   readonly replacements: readonly Replacement[];
-  /** Calls that go before this one, on a way of their own: they arrive though it does not. */
+  /** Calls to send before this call, on their own way: they arrive even if the call does not. */
   readonly ahead?: (name: string, call: Call) => readonly Call[];
 }
 
@@ -69,7 +69,9 @@ export const faults: Readonly<Record<string, Fault>> = {
   },
 };
 
-/** What acknowledges the steps of a commit. The numbers are those of commit-steps.lua's head. */
+/**
+ * Calls that acknowledge the steps of a commit. The numbers come from the head of commit-steps.lua.
+ */
 function acknowledgements(name: string, call: Call): Call[] {
   if (name !== "commit-steps.lua") return [];
   const [, , count, ...rest] = call.map(String);

@@ -1,4 +1,4 @@
-/** Puts the queue loops of a gateway together, as gateway/assemble.ts does, without its doors. */
+/** Puts the queue loops of a gateway together, like gateway/assemble.ts, without its doors. */
 import { replySubject } from "#shared/queue/keys.js";
 import type { Random } from "../support/fleet/random.js";
 import { AdmissionBatcher } from "../../gateway/admission/batcher.js";
@@ -15,7 +15,7 @@ import { Relay } from "../../gateway/stream/relay.js";
 import { secret } from "./deployment.js";
 import { Process, type Setting } from "./process.js";
 
-/** A gateway that can be asked once it is ready. */
+/** A gateway that takes requests as soon as it is ready. */
 export class Gateway extends Process {
   inference: Inference | undefined;
   fleet: FleetWatch | undefined;
@@ -45,7 +45,7 @@ export class Gateway extends Process {
     void pending.watch(signal);
     void sweeper.sweepWhileOpen(signal);
     void loads.watch(signal);
-    // Streams need these. None of them does anything here.
+    // Only streams need these parts, so they do nothing here.
     const readers = new Readers({ redis, graceMs: 1_000, log });
     const relay = new Relay({ redis, bus, models: fleet, readers, onEnd: () => undefined, log });
     this.inference = new QueuedInference({

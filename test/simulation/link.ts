@@ -1,6 +1,6 @@
 /**
- * A process's connection to Redis. It is a client of ioredis in all but the socket: what it is sent
- * travels to the simulated server and back as the chaos of the run will have it.
+ * A process's connection to Redis: a client of ioredis in all but the socket. Its commands travel
+ * to the simulated server and back as the run's chaos decides.
  */
 import { Redis, type Command } from "ioredis";
 import type { Call, Result } from "#shared/redis/transaction.js";
@@ -13,21 +13,21 @@ import type { Trace } from "./trace.js";
 /** As in shared/redis/connect.ts. */
 const COMMAND_TIMEOUT_MS = 2_500;
 
-/** What all processes of a run share. */
+/** The parts that all processes of a run share. */
 export interface Stage {
   readonly scheduler: Scheduler;
   readonly server: Server;
   readonly chaos: Chaos;
   readonly trace: Trace;
-  /** What is put in by hand; undefined for the product as it is. */
+  /** The fault that the run has by hand; undefined for the unchanged product. */
   readonly fault: Fault | undefined;
 }
 
-/** What was sent in one piece: a command, or a pipeline. */
+/** Commands that the process sent in one piece: a single command, or a pipeline. */
 interface Piece {
   readonly number: number;
   readonly commands: Command[];
-  /** Of ioredis: what the commands of one pipeline have in common. */
+  /** Of ioredis: an object that all commands of a pipeline share. */
   readonly pipeline: unknown;
   isOver: boolean;
 }
@@ -41,12 +41,15 @@ export class Link extends Redis {
   #pieces: Piece[] = [];
   #last: Piece | undefined;
   #sent = 0;
-  /** When what was sent last arrives there, and here. A connection keeps its order. */
+  /**
+   * When the last piece arrives there, and when the last reply arrives here. A connection keeps its
+   * order.
+   */
   #arrives = { there: 0, here: 0 };
-  /** What the product reads of a socket; each connection has another one. */
+  /** The part of a socket that the product reads. Each connection has its own. */
   #socket = { bytesRead: 0 };
 
-  /** @param blocks whether it is for blocking reads: then no command has a time limit */
+  /** @param blocks whether the link is for blocking reads, whose commands have no time limit */
   constructor(stage: Stage, owner: Owner, label: string, blocks = false) {
     super({ lazyConnect: true, enableOfflineQueue: false });
     this.setMaxListeners(0);
@@ -83,18 +86,18 @@ export class Link extends Redis {
     this.#drop("disconnected by the process", reconnect);
   }
 
-  /** The connection breaks. */
+  /** Breaks the connection. */
   cut(why: string): void {
     if (this.status === "ready") this.#drop(why, true);
   }
 
-  /** The process is gone, and the kernel closes its socket. */
+  /** The process has died, and the kernel closes its socket. */
   die(): void {
     const { scheduler, server } = this.#stage;
     const line = this.#line;
     this.#line = undefined;
     this.status = "end";
-    // What it has sent before still arrives.
+    // Calls that the process has sent before still arrive.
     if (line !== undefined) {
       const ms = this.#arrives.there - scheduler.now + 0.01;
       scheduler.plan(undefined, ms, "the server notices", () => server.close(line));
@@ -129,7 +132,7 @@ export class Link extends Redis {
       return;
     }
     const late = fate.kind === "late" ? fate.lateMs : 0;
-    // What is late travels on although its connection is gone by then.
+    // A late call travels on although its connection no longer exists.
     scheduler.plan(undefined, this.#arrives.there - scheduler.now + late, "a call arrives", async () => {
       if (!line.isOpen && fate.kind !== "late") return;
       const ran = await server.run(line, calls);
@@ -147,7 +150,7 @@ export class Link extends Redis {
     }
   }
 
-  /** Sends what a fault puts before these calls. */
+  /** Sends the calls that a fault puts before these calls. */
   #goAhead(line: Line, calls: readonly Call[]): void {
     const { scheduler, server, fault } = this.#stage;
     const names = server.namesOf(calls);
@@ -156,7 +159,9 @@ export class Link extends Redis {
       scheduler.plan(undefined, 0, "a call arrives", async () => void (await server.run(line, ahead)));
   }
 
-  /** @param given what is answered; by default the piece that waits longest, which blocks */
+  /**
+   * @param given the piece to answer; by default the piece that has waited longest, which blocks
+   */
   #bringLater(line: Line, results: readonly Result[], given?: Piece, ms = this.#stage.chaos.latencyMs()): void {
     const { scheduler } = this.#stage;
     const piece = given ?? this.#pieces[0];

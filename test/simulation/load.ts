@@ -1,7 +1,7 @@
 /**
- * The clients of a simulation: each sequence is driven by one of three kinds. A client with keys
- * asks again until it has an outcome, and sends some steps together. One that numbers its steps has
- * several under way, in order. One without keys, as most are, asks once.
+ * The clients of a simulation. Each sequence has a client of one of three kinds. A client with keys
+ * asks again until there is an outcome, and sends some steps together. A client that numbers its
+ * steps has several steps under way, in order. A client without keys, like most clients, asks once.
  */
 import { decodeCorrelationId } from "#shared/contract/sequence.js";
 import { errorKinds } from "#shared/errors.js";
@@ -29,7 +29,7 @@ export interface LoadPlan {
 
 type Kind = "keyed" | "numbered" | "keyless";
 
-/** A step as its client sends it. */
+/** A step of a client. */
 interface Step extends Call {
   readonly kind: Kind;
   readonly number: number;
@@ -39,9 +39,9 @@ interface Step extends Call {
 const PATIENT_MS = 120_000;
 /** A client with a key asks another gateway after this long. */
 const ATTEMPT_MS = 3_000;
-/** Steps that a client has under way which numbers them. */
+/** How many steps a client that numbers its steps has under way. */
 const UNDER_WAY = 4;
-/** With these codes the request was surely not admitted. */
+/** With these codes the gateway surely did not admit the request. */
 const REFUSALS = ["unavailable", "queue_full", "refused"];
 
 export class Clients extends Process {
@@ -49,7 +49,7 @@ export class Clients extends Process {
   readonly #gateways: () => readonly Gateway[];
   readonly #random: Random;
   readonly #attempts = new Map<string, number>();
-  /** How many sequences have come to their end. */
+  /** How many sequences have ended. */
   ended = 0;
 
   constructor(setting: Setting, gateways: () => readonly Gateway[], history: History, random: Random) {
@@ -59,7 +59,7 @@ export class Clients extends Process {
     this.#random = random.fork("load");
   }
 
-  /** Resolves when each sequence has come to its end, or has stopped. */
+  /** Resolves when each sequence has ended, or has stopped. */
   async run(plan: LoadPlan): Promise<void> {
     const kinds: Kind[] = ["keyed", "numbered", "keyless"];
     const sequences = kinds.flatMap((kind) => {
@@ -102,7 +102,7 @@ export class Clients extends Process {
     let isWhole = true;
     let begins = false;
     for (const step of steps) {
-      // What is sent beside a START may come before it, and be refused.
+      // A step sent beside a START may arrive first, and meet a refusal.
       if (begins || step.start === true) await Promise.all(underWay);
       begins = step.start === true;
       while (underWay.length >= UNDER_WAY) await Promise.race(underWay);
@@ -151,7 +151,7 @@ export class Clients extends Process {
     this.setting.trace.note(this.name, JSON.stringify(facts, plain));
   }
 
-  /** One call of a gateway, over a connection that breaks when the gateway dies. */
+  /** A single call of a gateway, over a connection that breaks when the gateway dies. */
   #attempt(gateway: Gateway, step: Step): Promise<Ending> {
     const { scheduler, chaos } = this.setting;
     return new Promise((resolve) => {
@@ -224,7 +224,7 @@ function endingOf(outcome: InferenceOutcome, { request, kind }: Step): Ending {
   }
   const { code } = outcome;
   const { status, retry } = errorKinds[code];
-  // A step that comes before the one that it follows comes again.
+  // A step that arrives before its predecessor comes again.
   const isEarly = kind === "numbered" && code === "ahead_of_state";
   return isEarly || (retry && (status === 503 || status === 429))
     ? { kind: "unknown", why: code }

@@ -1,6 +1,6 @@
 /**
- * `npm run simulate` runs the queue loops of a fleet in simulated time, run after run, and says
- * whether anything was lost, doubled or reordered. Its exit code is 1 if so.
+ * `npm run simulate` runs the queue loops of a fleet in simulated time, run after run, and reports
+ * whether a run lost, doubled or reordered steps. Its exit code is then 1.
  */
 import { parseArgs } from "node:util";
 import { faults, type Fault } from "./faults.js";

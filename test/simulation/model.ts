@@ -1,6 +1,6 @@
 /**
- * The model of a simulation: an addition and a rotation in JavaScript, the same that the model
- * `chain` computes. A wrong, lost or doubled step changes all outputs that follow.
+ * The model of a simulation: an addition and a rotation in JavaScript, the same function as the
+ * model `chain`. A wrong, lost or doubled step changes all outputs that follow.
  */
 import type { ServedModel } from "#shared/contract/announcement.js";
 import type { Tensor } from "#shared/frame.js";
@@ -11,11 +11,14 @@ import type { ModelHost } from "../../worker/tensors/host.js";
 import type { Pieces } from "../../worker/tensors/memory.js";
 import type { ServingModel } from "../../worker/tensors/serving.js";
 
-/** What may differ from run to run. */
+/** The settings that may differ from run to run. */
 export interface ModelPlan {
   readonly maxBatchSize: number;
   readonly maxDelayMs: number;
-  /** What a worker says that it has at once: beyond what all have, requests are parked. */
+  /**
+   * How many requests a worker announces that it takes at once. Requests beyond the total of all
+   * workers get parked.
+   */
   readonly takes: number;
   readonly history: number;
   /** How long a run of the model takes, in ms. */
@@ -90,7 +93,7 @@ function hostOf({ runMs }: ModelPlan, world: World): ModelHost {
   };
 }
 
-/** @returns the new state of each row, which is its output, too */
+/** @returns the new state of each row, which is also the row's output */
 function compute(inputs: readonly Pieces[]): bigint[] {
   const data = (wanted: string) => {
     const found = inputs.find(({ name }) => name === wanted);

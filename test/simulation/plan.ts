@@ -1,6 +1,6 @@
 /**
- * How a run is to be, drawn from its seed: how large the fleet and its load are, how the weather
- * is, and which processes are struck when.
+ * The plan of a run, drawn from its seed: the size of the fleet and of its load, the weather, and
+ * which processes faults strike, and when.
  */
 import type { Random } from "../support/fleet/random.js";
 import type { Weather } from "./chaos.js";
@@ -17,13 +17,13 @@ const kinds = [
   "nats is away",
 ] as const;
 
-/** One process is struck. */
+/** A fault that strikes a single process. */
 export interface Strike {
   readonly at: number;
   readonly kind: (typeof kinds)[number];
   /** Says which process, from 0 to below 1. */
   readonly lot: number;
-  /** For how long. */
+  /** Length of the fault, in ms. */
   readonly ms: number;
 }
 
@@ -33,7 +33,7 @@ export interface RunPlan {
   readonly buckets: number;
   readonly durationMs: number;
   readonly load: LoadPlan;
-  /** `slow`: the share of its runs that take long. */
+  /** `slow` is the share of model runs that take long. */
   readonly model: Omit<ModelPlan, "runMs"> & { readonly slow: number };
   readonly weather: Weather;
   readonly strikes: readonly Strike[];
@@ -41,11 +41,11 @@ export interface RunPlan {
 
 export function planRun(random: Random): RunPlan {
   const durationMs = random.between(4_000, 7_000);
-  // Each kind of fault is there in some runs only: many at once hide each other.
+  // Each kind of fault strikes in some runs only, because many faults at once hide each other.
   const rate = (most: number) => (random.chance(0.5) ? 0 : most * random.unit() ** 2);
   const some = (most: number) => (random.chance(0.4) ? 0 : random.between(1, most));
   const steps = random.between(4, 12);
-  // With so many under way at once, requests are parked.
+  // With so many steps under way at once, gateways park requests.
   const crowd = random.chance(0.15) ? 12 : 0;
   const isDense = crowd > 0 || random.chance(0.2);
   return {

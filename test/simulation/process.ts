@@ -1,4 +1,4 @@
-/** A process of a simulation: what all of them have, and how they end. */
+/** A process of a simulation: the parts that all processes have, and how processes end. */
 import type { Logger } from "pino";
 import type { World } from "#shared/world.js";
 import type { Random } from "../support/fleet/random.js";
@@ -6,7 +6,7 @@ import type { Nats } from "./bus.js";
 import { Link, type Stage } from "./link.js";
 import { Owner, worldOf } from "./scheduler.js";
 
-/** What a run has beside its processes. */
+/** The parts of a run beside its processes. */
 export interface Setting extends Stage {
   readonly nats: Nats;
   readonly buckets: number;
@@ -49,7 +49,7 @@ export class Process {
     for (const end of this.#ends) end();
   }
 
-  /** Does nothing for so long, and then goes on as if nothing had been. */
+  /** Does nothing for this long, and then continues as if nothing had happened. */
   freeze(ms: number): void {
     const { scheduler, trace } = this.setting;
     if (this.owner.isDead || this.owner.held !== undefined) return;
@@ -61,19 +61,22 @@ export class Process {
     });
   }
 
-  /** All of its connections to Redis break. */
+  /** Breaks all connections of the process to Redis. */
   cut(): void {
     for (const link of this.#links) link.cut("cut by the plan");
   }
 
-  /** Is called when the process dies; returns a function that takes it back. */
+  /**
+   * Calls `end` when the process dies.
+   * @returns a function that takes the call back
+   */
   onEnd(end: () => void): () => void {
     this.#ends.add(end);
     return () => this.#ends.delete(end);
   }
 }
 
-/** What the product logs is a part of the trace. */
+/** A log that writes the product's lines into the trace. */
 function logOf(name: string, { trace }: Setting): Logger {
   const write = (level: string) => (facts: unknown, line?: string) => {
     trace.note(name, `${level}: ${line ?? ""} ${JSON.stringify(facts)}`);

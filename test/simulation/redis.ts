@@ -1,4 +1,7 @@
-/** The real redis-server of a simulation: its own, over a Unix socket, and nothing on a disk. */
+/**
+ * The real redis-server of a simulation: its own server, over a Unix socket, without files on a
+ * disk.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,7 +16,8 @@ export interface OwnRedis {
 export async function startOwnRedis(): Promise<OwnRedis> {
   const folder = mkdtempSync(join(tmpdir(), "baton-simulation-"));
   const socket = join(folder, "redis.sock");
-  // Small hashes keep the order in which they were written; large ones have one that differs.
+  // Small hashes keep the order of writing. Large hashes have an order that differs from run to
+  // run.
   const ordered = ["--hash-max-listpack-entries", "100000", "--hash-max-listpack-value", "1000000"];
   const args = ["--port", "0", "--unixsocket", socket, "--dir", folder, "--save", "", "--appendonly", "no", ...ordered];
   const logFile = join(folder, "redis.log");

@@ -1,7 +1,7 @@
 /** A run that has failed, as text for people. */
 import type { Report } from "./run.js";
 
-/** Violations that are shown, and lines of the trace. */
+/** How many violations, and how many lines of the trace, a report shows. */
 const SHOWN = { violations: 20, lines: 60 };
 
 export function rendered(report: Report): string {

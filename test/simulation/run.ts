@@ -1,7 +1,6 @@
 /**
- * One run of the simulation: a fleet, a load, and what breaks meanwhile, all drawn from a seed.
- * Then everything is mended, the load comes to its end, and the checker of `npm run chaos` judges
- * the history.
+ * A run of the simulation: a fleet, a load, and faults meanwhile, all drawn from a seed. Then the
+ * faults end, the load finishes, and the checker of `npm run chaos` judges the history.
  */
 import type { Redis } from "ioredis";
 import { sequencesKey } from "#shared/queue/keys.js";
@@ -31,23 +30,25 @@ import { Worker } from "./worker.js";
 export interface Report {
   readonly seed: number;
   readonly violations: readonly Violation[];
-  /** The same for two runs in which the same happened. */
+  /** The same for two runs with the same history. */
   readonly digest: string;
   readonly simulatedMs: number;
   readonly requests: number;
   readonly plan: RunPlan;
   readonly trace: Trace;
-  /** What was still planned where the load has not come to its end; undefined where it has. */
+  /**
+   * The events that were still planned if the load did not finish; undefined if the load finished.
+   */
   readonly stuck: string | undefined;
 }
 
-/** After the last fault, how long the load may take to come to its end, in simulated ms. */
+/** How long the load may take to finish after the last fault, in simulated ms. */
 const PATIENCE_MS = 45_000;
-/** How long then, until nothing is left in the queue. */
+/** How long the queue may take after that to become empty, in simulated ms. */
 const QUIET_MS = 30_000;
 const LEASE_MS = 1_000;
 
-/** @param real a connection to a server of which this run has all */
+/** @param real a connection to a server that this run has for itself */
 export async function simulate(seed: number, real: Redis, fault?: Fault): Promise<Report> {
   await real.flushall();
   return guarded(() => new Run(seed, real, fault).whole());
@@ -137,7 +138,7 @@ class Run {
         if (worker.owner.isDead || !worker.isReady) return;
         scheduler.plan(worker.owner, 0, "a worker leaves", () => void worker.leave());
         scheduler.plan(undefined, ms, "a worker starts", () => {
-          // What still drains after that long is killed, as a supervisor would.
+          // Kills a worker that still drains after that long, as a supervisor would.
           worker.kill();
           startWorker();
         });
@@ -164,7 +165,7 @@ class Run {
     this.#trace.note("the plan", `${kind}: ${any.name}, ${Math.round(ms)} ms`);
   }
 
-  /** Looks at the sequences after each commit, so that no wrong one goes unseen. */
+  /** Reads the sequences after each commit, so that no wrong commit goes unseen. */
   async #sample({ names }: Ran): Promise<void> {
     if (!names.includes("commit-steps.lua")) return;
     const at = this.#history.now();
@@ -180,7 +181,7 @@ class Run {
     }
   }
 
-  /** @returns what Redis holds when nothing moves any more, or when the time is up */
+  /** @returns the content of Redis at rest, or when the time is up */
   async #quiet(ms: number): Promise<Floor> {
     const scheduler = this.#scheduler;
     const until = scheduler.now + ms;

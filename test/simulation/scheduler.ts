@@ -1,24 +1,24 @@
 /**
- * The time of a simulation, and whose turn it is. Nothing happens between two events, so the order
- * of events is the whole history: it follows from the seed alone.
+ * The time of a simulation, and the order of its events. Nothing happens between two events, so the
+ * order of events is the whole history, and it follows from the seed alone.
  */
 import type { World } from "#shared/world.js";
 import type { Random } from "../support/fleet/random.js";
 
 interface Event {
   at: number;
-  /** Events of one moment happen in the order in which they were planned. */
+  /** Events of the same moment happen in the order of their planning. */
   order: number;
   readonly owner: Owner | undefined;
   readonly what: string;
   act: (() => void | Promise<void>) | undefined;
 }
 
-/** A process of the simulation, as the scheduler sees it. */
+/** A process of the simulation, for the scheduler. */
 export class Owner {
   readonly name: string;
   isDead = false;
-  /** What has come due while it was frozen; undefined while it runs. */
+  /** Events that came due while the process was frozen; undefined while the process runs. */
   held: Event[] | undefined;
 
   constructor(name: string) {
@@ -26,10 +26,10 @@ export class Owner {
   }
 }
 
-/** Of one moment there are never so many events; where there are, they turn in a circle. */
+/** More events than this at the same moment mean that events plan each other in a circle. */
 const MOST_AT_ONCE = 100_000;
 
-/** Simulated time does not go on, though there is always something to do. */
+/** Simulated time stands still, although there is always another event. */
 export class Standstill extends Error {}
 
 export class Scheduler {
@@ -39,7 +39,7 @@ export class Scheduler {
   #orders = 0;
   #atOnce = 0;
 
-  /** @returns a function that takes it back */
+  /** @returns a function that cancels the event */
   plan(owner: Owner | undefined, afterMs: number, what: string, act: () => void | Promise<void>): () => void {
     const event: Event = { at: this.now + Math.max(0, afterMs), order: this.#orders++, owner, what, act };
     this.#push(event);
@@ -50,7 +50,7 @@ export class Scheduler {
     owner.held ??= [];
   }
 
-  /** What came due meanwhile happens at once, in the order in which it came due. */
+  /** Events that came due while frozen happen now, in the order in which they came due. */
   thaw(owner: Owner): void {
     const { held = [] } = owner;
     owner.held = undefined;
@@ -62,8 +62,8 @@ export class Scheduler {
   }
 
   /**
-   * Lets time pass until then.
-   * @param isOver ends it earlier; it is asked after each event
+   * Lets time pass until `until`.
+   * @param isOver ends the run earlier; called after each event
    */
   async run(until: number, isOver: () => boolean = () => false): Promise<void> {
     while (!isOver()) {
@@ -88,7 +88,7 @@ export class Scheduler {
     }
   }
 
-  /** What is planned, by process: who has stopped can be told from it. */
+  /** The planned events, by process, from which a reader can see which process has stopped. */
   pending(): string {
     const counts = new Map<string, number>();
     for (const { owner, what, act } of this.#heap) {
@@ -134,12 +134,12 @@ function isBefore(one: Event, other: Event | undefined): boolean {
   return one.at < other.at || (one.at === other.at && one.order < other.order);
 }
 
-/** Resolves when all promises that could go on have gone on. */
+/** Resolves when all promises that could make progress have done so. */
 function allSettled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** The world of one process: the scheduler's time, on a clock of its own, and seeded chance. */
+/** The world of a process: the scheduler's time, on the process's own clock, and seeded chance. */
 export function worldOf(owner: Owner, scheduler: Scheduler, random: Random): World {
   const began = random.between(0, 1_000_000);
   const { now, hex } = { now: () => scheduler.now + began, hex: hexOf(random) };

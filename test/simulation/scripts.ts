@@ -1,8 +1,8 @@
 /**
- * Makes the product's scripts run in the time of a simulation. They stay as they are but for three
- * things: the piece that gives the time (time.lua) is another one; a stream gives its entries ids
- * by that time, not by the server's; and the turn of the lane's reconciler, which has the only TTL
- * that ends within a run, is kept by that time, too.
+ * Makes the product's scripts run in the time of a simulation. Three things in the scripts change.
+ * The piece that gives the time (time.lua) gives simulated time. Streams form the ids of entries
+ * from that time, not from the server's. The turn of the lane's reconciler, which has the only TTL
+ * that ends within a run, uses simulated time, too.
  */
 import { readFileSync } from "node:fs";
 import { timePiece } from "#shared/queue/time.js";
@@ -12,7 +12,7 @@ export const TIME_KEY = "simulation:now";
 
 const piece = readFileSync(timePiece, "utf8");
 
-/** `time` as TIME answers it, and `now` in ms, of the simulated µs. */
+/** `time` in the form of TIME's reply, and `now` in ms, from the simulated µs. */
 const simulated = [
   "local time = {string.format('%.0f', math.floor(simulated / 1000000)), string.format('%.0f', simulated % 1000000)}",
   "local now = math.floor(simulated / 1000)\n",
@@ -26,7 +26,7 @@ const simulatedRound = [
   "end",
 ].join("\n");
 
-/** A text of one script that is to be another one. */
+/** A text of a script, and the text to put in its place. */
 export interface Replacement {
   /** Name of the script's file. */
   readonly script: string;
@@ -46,7 +46,7 @@ export class Scripts {
     this.#unused = new Set(mutations);
   }
 
-  /** @throws Error where a script that is to be changed does not have the text */
+  /** @throws Error if a script to change does not contain the text exactly once */
   translate(source: string): { readonly name: string; readonly source: string } {
     const name = /^(?:#!lua[^\n]*\n(?: *if string[^\n]* end )?|local forget[^\n]*\n)?[^\n]*?-- ([\w-]+\.lua):/.exec(
       source,
@@ -72,7 +72,7 @@ export class Scripts {
     return { name, source: `${head}${clock}${text.slice(head.length)}` };
   }
 
-  /** @throws Error where a fault was to be put into a script that never ran */
+  /** @throws Error if a fault belongs to a script that never ran */
   checkUsed(): void {
     for (const { script, text } of this.#unused) throw new Error(`${script} did not run, so it has no fault: ${text}`);
   }

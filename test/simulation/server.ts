@@ -1,7 +1,7 @@
 /**
- * One real redis-server, as the processes of a simulation reach it: call after call, each at a
- * simulated time. What belongs to connections is done here, since all calls go over one real
- * connection: who is connected, and reads that block.
+ * A single real redis-server behind the connections of a simulation's processes: call after call,
+ * each at a simulated time. All calls share a single real connection, so this class itself does the
+ * work that belongs to connections: it lists the clients, and blocks reads.
  */
 import { createHash } from "node:crypto";
 import type { Redis } from "ioredis";
@@ -12,12 +12,12 @@ import type { Scheduler } from "./scheduler.js";
 /** Simulated Redis ms at the beginning of a run. */
 const EPOCH_MS = 1_700_000_000_000;
 
-/** A connection, as the server sees it. */
+/** A connection, from the server's side. */
 export interface Line {
   readonly id: number;
   readonly name: string;
   isOpen: boolean;
-  /** Takes what a blocked read has brought. */
+  /** Takes the results of a blocked read. */
   readonly answer: (results: readonly Result[]) => void;
 }
 
@@ -27,7 +27,7 @@ interface Blocked {
   readonly cancel: () => void;
 }
 
-/** What a call was, for whoever watches: the scripts and commands that ran. */
+/** The scripts and commands of a call, and their results, for watchers of the run. */
 export interface Ran {
   readonly names: readonly string[];
   readonly results: readonly Result[];
@@ -37,7 +37,7 @@ export class Server {
   readonly #real: Redis;
   readonly #scheduler: Scheduler;
   readonly #scripts: Scripts;
-  /** By the digest that the product knows: what is called instead. */
+  /** The script to call instead, by the digest that the product knows. */
   readonly #known = new Map<string, { readonly name: string; readonly sha: string }>();
   readonly #lines = new Map<number, Line>();
   #blocked: Blocked[] = [];
@@ -57,7 +57,7 @@ export class Server {
     return line;
   }
 
-  /** The server hears that the connection is gone. */
+  /** The server hears that the connection has closed. */
   close(line: Line): void {
     line.isOpen = false;
     this.#lines.delete(line.id);
@@ -66,8 +66,8 @@ export class Server {
   }
 
   /**
-   * Runs what came in one piece.
-   * @returns undefined where the read blocks, and is answered later
+   * Runs the calls of a single piece.
+   * @returns undefined if the read blocks, and gets its answer later
    */
   async run(line: Line, calls: readonly Call[]): Promise<Ran | undefined> {
     const names: string[] = [];
@@ -98,14 +98,17 @@ export class Server {
     };
   }
 
-  /** What these calls are, as far as the server knows their scripts. */
+  /**
+   * The names of the calls' scripts, as far as the server knows these scripts, or of their
+   * commands.
+   */
   namesOf(calls: readonly Call[]): string[] {
     return calls.map(([command, text]) => {
       return command.toUpperCase() === "EVALSHA" ? (this.#known.get(String(text))?.name ?? "script") : command;
     });
   }
 
-  /** Reads for whoever watches the run: in no process's name, and unseen by the simulation. */
+  /** Lets a watcher of the run read, in no process's name, and unseen by the simulation. */
   get real(): Redis {
     return this.#real;
   }
@@ -115,7 +118,7 @@ export class Server {
     pipeline.callBuffer("SET", [TIME_KEY, this.#micros()]);
     for (const [command, ...args] of calls) pipeline.callBuffer(command, args);
     const blocked = this.#blocked;
-    // What a call has queued goes to the read that has waited for it longest.
+    // New entries go to the blocked read that has waited longest.
     for (const { call } of blocked) pipeline.callBuffer(call[0], call.slice(1));
     const results = (await pipeline.exec()) as Result[] | null;
     if (results === null) throw new Error("the real server has not answered");
@@ -134,7 +137,7 @@ export class Server {
     line.answer([found ?? [null, null]]);
   }
 
-  /** Answers what is about connections, and about time. */
+  /** Answers calls about connections and about time. */
   #answerItself(line: Line, calls: readonly Call[]): unknown {
     const [call] = calls;
     if (call === undefined || calls.length > 1) return undefined;
@@ -172,7 +175,7 @@ export class Server {
     return { name, call: ["EVALSHA", sha, ...rest] };
   }
 
-  /** No two calls run at one time, as on a server that is never so fast. */
+  /** No two calls run at the same µs, as a real server is never so fast. */
   #micros(): number {
     const micros = Math.floor((EPOCH_MS + this.#scheduler.now) * 1_000);
     this.#lastMicros = Math.max(this.#lastMicros + 1, micros);
@@ -180,7 +183,10 @@ export class Server {
   }
 }
 
-/** How long an entry has been pending goes by the real server's clock. Nothing depends on it. */
+/**
+ * Replaces each entry's pending time by 0, because that time follows the real server's clock.
+ * Nothing depends on the pending time.
+ */
 function idleless([error, reply]: Result): Result {
   if (!Array.isArray(reply) || !reply.every(Array.isArray)) return [error, reply];
   return [error, (reply as unknown[][]).map(([entry, consumer, , deliveries]) => [entry, consumer, 0, deliveries])];

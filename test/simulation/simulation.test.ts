@@ -6,8 +6,8 @@ import { simulate } from "./run.js";
 import { Scripts } from "./scripts.js";
 
 /**
- * The faults that are put in by hand, and the first seed that finds each. A change of the product
- * may make other runs of the same seeds; then the next ones are tried.
+ * The faults by hand, and the first seed that finds each. After a change of the product, the same
+ * seeds may make other runs, so the test then tries the seeds that follow.
  */
 const found: Readonly<Record<string, number>> = {
   "no fence": 12,
@@ -22,7 +22,7 @@ const found: Readonly<Record<string, number>> = {
   "an outcome lost by NATS is not looked up": 3,
 };
 
-/** Seeds that have found a fault of the product, which is mended. */
+/** Seeds that have found a fault of the product. The faults are mended. */
 const once = {
   "a request that was admitted after its client was told that it had expired": 10,
   "an entry that a read of a lost connection was given": 49,
@@ -32,10 +32,10 @@ const once = {
 /** Seeds of a clean run, few enough for every change. */
 const clean = Array.from({ length: 12 }, (_, i) => 101 + i);
 
-/** Where a run gets stuck it goes on for a simulated minute. */
+/** A run that gets stuck lasts for a simulated minute more. */
 const LONG_MS = 120_000;
 
-/** So many seeds are tried for a fault. A fault that takes more is found too rarely. */
+/** How many seeds a test tries for a fault. A fault that needs more seeds is too hard to find. */
 const MOST_SEEDS = 40;
 
 describe("a simulated fleet", () => {

@@ -1,10 +1,10 @@
 /**
- * What has happened in a run, in order. All of it goes into a digest, by which two runs of one seed
- * are compared; the last lines are kept, to be read where something went wrong.
+ * The events of a run, in order. A digest of all events tells whether two runs of the same seed are
+ * equal. The trace keeps the last lines for the report of a failed run.
  */
 import { createHash } from "node:crypto";
 
-/** Lines that are kept. */
+/** How many lines the trace keeps at least. */
 const KEPT = 100_000;
 
 export class Trace {
@@ -26,7 +26,7 @@ export class Trace {
     if (this.#lines.length > 2 * KEPT) this.#lines = this.#lines.slice(-KEPT);
   }
 
-  /** The last lines in which one of these words stands, or all of the last lines. */
+  /** The last lines with any of these words, or all of the last lines. */
   last(count = Infinity, words: readonly string[] = []): string[] {
     const found =
       words.length === 0 ? this.#lines : this.#lines.filter((line) => words.some((one) => line.includes(one)));

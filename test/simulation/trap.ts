@@ -1,11 +1,11 @@
 /**
- * Time and chance that are not the scheduler's would make a run another one at the next try. So
- * while a run goes on, product code that asks the machine for them is an error.
+ * Time and chance from outside the scheduler would make a run differ at the next try. So during a
+ * run, product code that asks the machine for either is an error.
  */
 
 const PRODUCT = /\/(gateway|worker|shared)\//;
 
-/** @throws Error where product code has asked the machine for the time or for a random number */
+/** @throws Error if product code has asked the machine for the time or for a random number */
 export async function guarded<T>(run: () => Promise<T>): Promise<T> {
   const escapes: string[] = [];
   const undo = [

@@ -1,4 +1,4 @@
-/** Puts the queue loops of a worker together, as worker/fleet-member.ts does, with one model. */
+/** Puts the queue loops of a worker together, like worker/fleet-member.ts, with a single model. */
 import { RunNames } from "#shared/contract/checkpoint.js";
 import { pinOf } from "#shared/queue/address.js";
 import { lanesOf } from "#shared/queue/work/lane.js";
@@ -19,16 +19,16 @@ import { secret } from "./deployment.js";
 import { servedChain, servingChain, type ModelPlan } from "./model.js";
 import { Process, type Setting } from "./process.js";
 
-/** How long a worker tries what it cannot begin without. */
+/** How long a worker tries the steps of its start that it cannot do without. */
 const START_BUDGET_MS = 60_000;
 const STATE_CACHE_BYTES = 67_108_864;
 
 export class Worker extends Process {
-  /** Ends what is open, the last thing first. */
+  /** Ends all open parts, the last first. */
   #closers: (() => Promise<void> | void)[] = [];
   isReady = false;
 
-  /** @param boot of this start: no other one has it */
+  /** @param boot an id of this start, which no other start has */
   constructor(setting: Setting, boot: string, plan: ModelPlan, random: Random) {
     super(setting, `worker.${boot}`, random);
     void this.#open(boot, plan).catch((error: unknown) => {
@@ -37,7 +37,7 @@ export class Worker extends Process {
     });
   }
 
-  /** Hands back what it holds, and leaves: what SIGTERM asks of a worker. */
+  /** Hands back its steps, and leaves, as a worker does on SIGTERM. */
   async leave(): Promise<void> {
     if (this.owner.isDead || !this.isReady) return;
     this.setting.trace.note(this.name, "LEAVES");

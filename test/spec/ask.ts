@@ -1,4 +1,4 @@
-/** Short ways to ask a fleet over HTTP, for tests that look at one answer at a time. */
+/** Short functions that ask a fleet over HTTP, one answer at a time. */
 
 export interface Answer {
   readonly status: number;

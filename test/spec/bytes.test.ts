@@ -3,7 +3,7 @@ import { useFleet } from "../support/fleet/use-fleet.js";
 import { ask, input } from "./ask.js";
 import { bytesElement, inferPath } from "../fixtures/requests.js";
 
-/** Strings, and whether ONNX Runtime for Node hands each to a model as it is. */
+/** Strings, and whether ONNX Runtime for Node passes each unchanged to a model. */
 const kinds: readonly (readonly [what: string, bytes: Buffer, carried: boolean])[] = [
   ["an empty string", Buffer.from(""), true],
   ["plain ASCII", Buffer.from("plain"), true],
@@ -26,7 +26,7 @@ const models = ["echo-bytes", "bytes-memory", "bytes-labels", "gen-cheap"];
 interface BinaryAnswer {
   readonly status: number;
   readonly error: string | undefined;
-  /** The one element of each output, in the order in which outputs were asked for. */
+  /** The one element of each output, in the order of the request. */
   readonly elements: readonly Buffer[];
 }
 
@@ -131,8 +131,7 @@ describe("strings", () => {
       ask(served.url, "bytes-labels", { inputs: [input("INDEX", "INT64", [1, 1], [index])] });
     expect((await label(0)).outputs["LABEL"]).toEqual(["plain"]);
     expect((await label(1)).outputs["LABEL"]).toEqual(["a\0b"]);
-    // A U+FFFD of the model's own looks like bytes that are not UTF-8, so neither can be told
-    // apart.
+    // A U+FFFD from the model looks like bytes that are not UTF-8, so Baton refuses both.
     for (const index of [2, 3]) {
       const { status, error, code } = await label(index);
       expect([status, code]).toEqual([500, "model_error"]);

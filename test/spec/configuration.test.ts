@@ -15,7 +15,7 @@ response_cache { enable: true }
 instance_group { count: 4 kind: KIND_CPU }
 `;
 const unknown = "dynamic_batching { } model_transaction_policy { decoupled: true } batch_input { }";
-/** As Triton's own tests begin a state, from a file of four bytes whatever its type. */
+/** Triton's own tests begin a state like this, from a file of four bytes for any type. */
 const fromFile = `
   initial_state: { name: "state init" data_type: TYPE_STRING dims: [ 1 ] data_file: "input_state_data" }`;
 

@@ -1,6 +1,6 @@
 /**
- * What all processes on one Redis must agree on, and what keeps the ids of requests from being
- * guessed.
+ * Settings on which all processes on one Redis must agree, and ids of requests that are hard to
+ * guess.
  */
 import { createHash } from "node:crypto";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -82,7 +82,7 @@ describe("the deployment record of a Redis of its own", () => {
     await server.dispose();
   });
 
-  /** Joins, and checks the record no more. */
+  /** Joins, and does not check the record again. */
   const joined = (buckets?: number) => joinDeployment({ redis, buckets, log: silentLog, signal: AbortSignal.abort() });
 
   it("is refused where it is of an earlier format", async () => {

@@ -1,6 +1,6 @@
 /**
- * `/v2/requests/<id>/stream` on the wire: what the Durable Streams protocol demands of those who
- * read, at a gateway in this process with real brokers behind it.
+ * `/v2/requests/<id>/stream` on the wire: the rules of the Durable Streams protocol for readers, at
+ * a gateway in this process with real brokers behind it.
  */
 import { request as httpRequest } from "node:http";
 import { describe, expect, it } from "vitest";
@@ -17,7 +17,9 @@ import { until } from "../support/until.js";
 const lab = useRequestLab(tenantFrom("x-tenant"));
 const own = { "x-tenant": "default" };
 
-/** The stream of a request that this gateway follows, and of one that it does not know yet. */
+/**
+ * The stream of a request that this gateway follows, and of a request that it does not know yet.
+ */
 const begin = async () => below(await lab().begin());
 const foreign = async () => below(await lab().foreign());
 
@@ -35,7 +37,7 @@ async function codeOf(path: string, headers: Record<string, string> = own): Prom
 
 const listenTo = (path: string, url = lab().gateway.url) => listen(url + path, own);
 
-/** The events of a connection, with the cursors, which are times, left out. */
+/** The events of a connection, without the cursors, which are times. */
 const eventsIn = (text: string) => text.replace(/"streamCursor":"\d+",?/g, "").replace(/,}/g, "}");
 const dataEvent = (...records: string[]) => `event: data\ndata: [${records.join()}]\n\n`;
 const control = (index: number, ...flags: ("upToDate" | "streamClosed")[]) => {
@@ -129,7 +131,7 @@ describe("catching up", () => {
     await writer.give({ kind: "error", code: "cancelled", message: "x" });
     const closed = await ask(path, known);
     expect([closed.status, closed.headers["stream-closed"]]).toEqual([200, "true"]);
-    // The log has no final record: the gateway makes it of the outcome.
+    // The log has no final record: the gateway makes the record from the outcome.
     expect(JSON.parse(closed.json)).toHaveLength(3);
     expect(closed.json).toContain('"final":true,"reason":"cancelled"');
     expect(closed.headers["stream-next-offset"]).toBe(offsetOf(3));
@@ -248,7 +250,7 @@ describe("a long poll", () => {
     const left = new Promise((resolve) => sent.once("close", resolve));
     sent.on("error", () => undefined).end();
     await until(() => sent.socket?.bytesWritten !== 0);
-    await codeOf(`/v2/requests/x/stream`); // by now the gateway has the long poll as well
+    await codeOf(`/v2/requests/x/stream`); // by now the gateway has received the long poll, too
     sent.destroy();
     await left;
     await codeOf(`/v2/requests/x/stream`);
@@ -368,7 +370,8 @@ it("HEAD tells where the stream ends, and whether for good", async () => {
     "cache-control": "no-store",
   });
   expect(open.headers).not.toHaveProperty("stream-closed");
-  // It would have to be that of GET (RFC 9110, section 8.6), which is not made here.
+  // The length would have to equal that of GET (RFC 9110, section 8.6), which HEAD does not
+  // compute.
   expect(open.headers).not.toHaveProperty("content-length");
   await writer.give({ kind: "error", code: "expired", message: "x" });
   const closed = await ask(path, {}, "HEAD");

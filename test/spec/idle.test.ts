@@ -14,7 +14,7 @@ describe("an idle sequence", () => {
     const [seconds] = await redis.time();
     const lapses = (await factsOf(redis, lane, name))?.lapses ?? 0;
     expect(lapses - Number(seconds) * 1_000).toBeGreaterThan(50_000);
-    // Its time is up at once. A worker that looks into the lane removes it.
+    // The sequence is overdue at once. A worker that looks into the lane removes it.
     await changeFacts(redis, lane, name, { lapses: 1 });
     await redis.zadd(live, 1, name);
     await expect.poll(() => redis.exists(state)).toBe(0);
@@ -27,8 +27,8 @@ describe("an idle sequence", () => {
     await ask(served.url, "chain", step(2, 1, { start: true }));
     const { redis } = served;
     await redis.del((await sequenceIn(redis, "chain", "u2")).state);
-    // The worker that made the state still has it in memory; the other one must refuse. Whichever
-    // takes the step, the answer is never a wrong one.
+    // The worker that made the state still has it in memory; the other worker must refuse. The
+    // answer of either worker is never wrong.
     const reference = [
       await ask(served.url, "chain", step(3, 1, { start: true })),
       await ask(served.url, "chain", step(3, 2)),

@@ -1,4 +1,4 @@
-/** Reading the streams of all jobs with a label straight from NATS. */
+/** Clients read the streams of all jobs with a label straight from NATS. */
 import { readFileSync } from "node:fs";
 import { connect, credsAuthenticator, Events, type NatsConnection } from "nats";
 import { describe, expect, it } from "vitest";
@@ -21,7 +21,7 @@ const served = useFleet({
   models: [MODEL, "simple"],
   direct: true,
   guarded: true,
-  // It is told no key for subscriptions, as in Compose.
+  // The jobs process has no key for subscriptions, as in Compose.
   jobsEnv: { BATON_NATS_SIGNING_SEED: "" },
   env: CAPTURE,
 });
@@ -269,7 +269,7 @@ describe("gateways side by side", () => {
     expect((await job(other, "here")).id).toBe((await job(served.url, "here")).id);
     const there = await job(served.url, "there");
     expect((await job(other, "there")).id).toBe(there.id);
-    // Only the job that the gateway with subscriptions has taken has a subject for its label.
+    // Only the job from the gateway with subscriptions has a subject for its label.
     const late = await readCapturedOfMany(await subscribe("side:by-side"), 1);
     expect([...late.keys()]).toEqual([labelled("side:by-side", there.request)]);
   });

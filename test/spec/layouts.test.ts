@@ -1,6 +1,6 @@
 /**
- * Model folders of other exports than the demo model's are dropped into the repository. What can be
- * served is served, and what cannot is named.
+ * The fleet serves model folders of other exports than the demo model's, and names the folders that
+ * cannot be served.
  */
 import { describe, expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
@@ -50,7 +50,7 @@ describe("generators of other exports", () => {
     }
     const together = await Promise.all(prompts.map((prompt) => complete(model, prompt)));
     // A quantised model has one scale for the whole batch's activations, so its answers depend on
-    // which rows are beside.
+    // the other rows.
     if (model === "gen-quantized") return;
     expect(together.map(({ choices }) => choices)).toEqual(alone.map(({ choices }) => choices));
   });

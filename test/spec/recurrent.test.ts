@@ -1,5 +1,5 @@
 /**
- * Recurrent models as PyTorch exports them, wherever their batch axes are, are served with nothing
+ * Recurrent models as PyTorch exports them, with batch axes at any place, are served with nothing
  * but `sequence_batching { }`, and answer as a bare loop does.
  */
 import { rmSync } from "node:fs";
@@ -13,7 +13,7 @@ import { useFleet } from "../support/fleet/use-fleet.js";
 import { BareLoop, difference, tensorOf, type Loop } from "../support/recurrent/bare-loop.js";
 import { ask, input } from "./ask.js";
 
-/** An input of a step as clients give it, and the graph's shape of it. */
+/** An input of a step in the clients' form, with the graph's shape. */
 interface Given {
   readonly name: string;
   readonly datatype: "FP32" | "INT64";
@@ -73,11 +73,11 @@ const cases: Readonly<Record<string, Case>> = {
   },
 };
 
-/** How many at a time; fewer of a model whose steps run one by one. */
+/** How many sequences run at a time; fewer of a model whose steps run one by one. */
 const sequencesOf = (model: string): number => (model === "rnn-fixed" ? 4 : 12);
 const STEPS = 8;
 
-/** Exported like `rnn-lstm`, but for two states that nobody can tell apart. */
+/** Exported like `rnn-lstm`, but for two states that look the same. */
 const AMBIGUOUS = "rnn-ambiguous";
 
 describe("recurrent models as exported", () => {
@@ -124,7 +124,7 @@ describe("recurrent models as exported", () => {
     if (model !== "rnn-fixed") expect(together.length).toBeGreaterThan(0);
   });
 
-  /** What the worker has logged under this message. */
+  /** The worker's log lines with this message. */
   function log(message: string): Readonly<Record<string, unknown>>[] {
     const lines = served.fleet.workers[0]?.process.lines ?? [];
     return lines.map(({ fields }) => fields).filter((fields) => fields["msg"] === message);

@@ -128,8 +128,8 @@ describe("events", () => {
       for (let i = 1; i < 320; i++) await writer.write(recordAt(i, { choices: [{ index: 0, text, tokens: [1] }] }));
       const well = await events(`${path}/events?after=0`);
       await until(() => well.text().length > 5_000_000, 60_000);
-      // The kernel takes up to 4 MB for each; the rest would be 240 MB. What has just been let go
-      // of may still be counted.
+      // The kernel takes up to 4 MB for each client; the rest would be 240 MB. Buffers released
+      // just now may still be counted.
       await until(() => heldBytes() - before < 64 << 20);
       well.leave();
       for (const socket of sockets) socket.destroy();

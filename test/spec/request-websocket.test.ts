@@ -1,6 +1,6 @@
 /**
- * `/v2/requests/<id>/ws`: WebSockets, and gateways that stop while streams are read, over a gateway
- * in this process with real brokers behind it.
+ * `/v2/requests/<id>/ws`: WebSockets, and gateways that stop while clients read streams, over a
+ * gateway in this process with real brokers behind it.
  */
 import { describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
@@ -108,7 +108,7 @@ describe("a WebSocket", () => {
     const huge = await openSurely(`${path}/ws`);
     huge.client.send("x".repeat(2 << 20));
     expect((await huge.closed)[0]).toBe(1009);
-    // This frame is compressed though that was not agreed on: a bomb is a protocol error.
+    // This frame is compressed without an agreement: a bomb is a protocol error.
     const bomb = await openSurely(`${path}/ws`);
     rawSocket(bomb).write(Buffer.from([0xc1, 0x80, 0, 0, 0, 0]));
     expect((await bomb.closed)[0]).toBe(1002);

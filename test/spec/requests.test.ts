@@ -1,5 +1,5 @@
 /**
- * `/v2/requests/<id>`: its state, its end by a client, and requests that nobody waits for, at a
+ * `/v2/requests/<id>`: its state, its end by a client, and requests without a waiting client, at a
  * gateway in this process with real brokers behind it.
  */
 import { request as httpRequest } from "node:http";

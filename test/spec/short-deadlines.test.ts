@@ -19,7 +19,7 @@ describe("generations whose deadline passes at once", () => {
       const status = await generate({ timeout });
       expect([200, 503]).toContain(status);
     }
-    // To read a prompt of this length takes longer than its deadline, on any machine.
+    // A prompt of this length takes longer to read than its deadline, on any machine.
     expect(await generate({ timeout: 1, text_input: "the ".repeat(10_000) })).toBe(503);
     expect(await generate({})).toBe(200);
   });

@@ -1,6 +1,6 @@
 /**
- * Silero VAD as it is published, in all its versions: many streams of audio at a time, batched
- * across sequences, are answered as a bare loop answers each of them alone.
+ * Silero VAD as published, in all its versions: many streams of audio at a time, batched across
+ * sequences, get the same answers as each stream alone in a bare loop.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ import { startFleet, type Fleet } from "../support/fleet/fleet.js";
 import { difference } from "../support/recurrent/bare-loop.js";
 import { bareSpeech, bareSpeechInPairs, sileroRepository, sileros, streamAudio } from "../support/recurrent/silero.js";
 
-/** Says nothing of batches, and nothing of the sampling rate. */
+/** A configuration without batches and without the sampling rate. */
 const ALONE = "sequence_batching { max_sequence_idle_microseconds: 600000000 }";
 
 const full = process.env["BATON_FULL"] === "1";

@@ -1,4 +1,6 @@
-/** Reading straight from NATS: what gateways answer, and what their credentials are good for. */
+/**
+ * Clients read straight from NATS: the answers of gateways, and the powers of their credentials.
+ */
 import { describe, expect, it } from "vitest";
 import { readFileSync } from "node:fs";
 import {
@@ -21,7 +23,8 @@ const served = useFleet({
   models: ["gen-mha", "simple"],
   direct: true,
   guarded: true,
-  // What only gateways are told. No other process may make the stream by settings of its own.
+  // Settings of gateways only. No other process may make the JetStream stream with its own
+  // settings.
   jobsEnv: { BATON_CAPTURE_BYTES: "1048576" },
   env: { BATON_CAPTURE_TTL_MS: "600000", BATON_TENANT_HEADER: "x-tenant", BATON_SUBSCRIPTION_LIMIT: "25" },
 });
@@ -80,13 +83,13 @@ function openOwn({ nats }: Fleet = served.fleet): Promise<NatsConnection> {
   return connect({ servers: url, authenticator: credsAuthenticator(creds) });
 }
 
-/** The server looks at the new name of what readers ask JetStream for. */
+/** NATS checks the new name of the JetStream requests that readers send. */
 const asNamed = (subject: string) =>
   subject
     .replace("$JS.API.CONSUMER.INFO.BATON_TOKENS", "baton.jetstream.info")
     .replace("$JS.API.CONSUMER.MSG.NEXT.BATON_TOKENS", "baton.jetstream.next");
 
-/** What the server says of something that the connection may not do. */
+/** The server's complaints about forbidden operations of the connection. */
 function refusals(connection: NatsConnection): string[] {
   const said: string[] = [];
   void (async () => {
@@ -125,7 +128,7 @@ describe("POST /v2/requests/<id>/subscription", () => {
     expect((await readCaptured(first, 15)).texts).toEqual(records.slice(0, 15));
     const again = await subscribe(path, { durable: "app-1" }, acme);
     expect(again.jetstream).toEqual({ ...first.jetstream, from: 15 });
-    // What it was given and has not acknowledged comes again, and first.
+    // Records without an acknowledgement come again, and first.
     expect((await readCaptured(again, 10, 4)).texts).toEqual(records.slice(15, 25));
     const back = await subscribe(path, { durable: "app-1" }, acme);
     expect(back.jetstream?.from).toBe(19);
@@ -133,7 +136,7 @@ describe("POST /v2/requests/<id>/subscription", () => {
     const anew = await subscribe(path, { durable: "app-1", from: 7 }, acme);
     expect(anew.jetstream).toEqual({ ...first.jetstream, from: 7 });
     expect((await readCaptured(anew)).texts).toEqual(records.slice(7));
-    // At the end there is nothing more, and past it there never was.
+    // At the end there is nothing more, and past the end there never was.
     const end = await subscribe(path, { from: records.length }, acme);
     expect(end.jetstream?.from).toBe(records.length);
   });
@@ -296,7 +299,7 @@ describe("the credentials of a subscription", () => {
       connection.publish(`$JS.API.CONSUMER.INFO.${place}`, "", { reply: target });
       connection.publish(`$JS.API.CONSUMER.MSG.NEXT.${place}`, JSON.stringify({ batch: 1 }), { reply: target });
     }
-    // JetStream has seen all of them when it has answered what came behind them.
+    // JetStream has seen all earlier messages once it has answered these requests.
     await connection.request(last, "");
     await connection.request(`$JS.API.CONSUMER.INFO.${place}`);
     expect((await manager.streams.info("OTHERS")).config.name).toBe("OTHERS");
@@ -314,7 +317,8 @@ describe("the credentials of a subscription", () => {
     const ended = await connection.closed();
     expect(ended?.message).toMatch(/Authentication Expired/i);
     expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(told.expires_at) - SECOND_MS);
-    // The server counts whole seconds, and credentials are good until the end of their last one.
+    // The server counts whole seconds, and credentials are valid until the end of their last
+    // second.
     await until(() => Date.now() > Date.parse(told.expires_at) + SECOND_MS);
     await expect(openNats(told, "nats", { reconnect: false })).rejects.toThrow(
       /Authentication Expired|Authorization Violation/i,
@@ -334,7 +338,7 @@ describe("records that JetStream keeps", () => {
     expect((await askToSubscribe(served.url, path, {}, acme)).body.code).toBe("unavailable");
     await nats.restart();
     const again = await subscribe(path, { durable: "over" }, acme);
-    // NATS may have lost what was acknowledged last, and then gives that again.
+    // NATS may have lost the last acknowledgements, and then sends those records again.
     const from = again.jetstream?.from ?? -1;
     expect([again.jetstream?.consumer, from >= 0 && from <= 10]).toEqual([first.jetstream?.consumer, true]);
     expect((await readCaptured(again)).texts).toEqual(records.slice(from));
@@ -379,7 +383,7 @@ describe("a gateway that is ready before it has reached NATS", () => {
     fleet.lines.nats.blackHole("toServer", "toClient");
     await gateway?.start();
     const asked = askToSubscribe(url, "/v2/subscriptions");
-    // Without NATS the gateway waits with its answer, and serves others meanwhile.
+    // Without NATS the gateway delays this answer, and serves other clients meanwhile.
     expect((await fetch(`${url}/v2/health/live`)).status).toBe(200);
     fleet.lines.nats.heal();
     const { status, body } = await asked;
@@ -398,7 +402,7 @@ describe("a deployment without capture, or without credentials for NATS", () => 
       const { status, body } = await askToSubscribe(url, "/v2/subscriptions");
       expect([status, body.code]).toEqual([501, "unsupported"]);
       expect(body.error).toContain("BATON_NATS_SIGNING_SEED");
-      // So nobody could read by labels, and nothing is published for them.
+      // No client could read by labels, so workers publish nothing for labels.
       const own = await connect({ servers: fleet.nats.url });
       const heard: string[] = [];
       own.subscribe("baton.v1.>", { callback: (_, { subject }) => void heard.push(subject) });

@@ -1,5 +1,5 @@
 /**
- * What Triton's clients meet at a real fleet beside tensors: the server's name, an answer without
+ * Triton's clients use a real fleet for more than tensors: the server's name, an answer without
  * text, and a stream's subject.
  */
 import { connect, type NatsConnection } from "nats";
@@ -18,7 +18,7 @@ describe("a fleet that is called triton", () => {
   const post = (path: string, body: object, headers: Record<string, string> = {}): Promise<Response> =>
     fetch(`${served.url}/v2/models/gen-cheap/${path}`, { method: "POST", headers, body: JSON.stringify(body) });
 
-  /** Parameters with which the text ends where it begins. */
+  /** Parameters that end the text at its beginning. */
   const atOnce = { temperature: 0, logit_bias: { 1: 100 } };
 
   it("says so", async () => {

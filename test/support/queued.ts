@@ -1,6 +1,6 @@
 /**
- * How many requests lie in the queues of a Redis: those that a worker may take or has taken, and
- * those that wait for their turn, in their sequence or for want of room.
+ * Counts the requests in the queues of a Redis: requests that a worker may take or has taken, and
+ * requests that wait for their turn in a sequence or for room.
  */
 import type { Redis } from "ioredis";
 

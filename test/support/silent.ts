@@ -1,4 +1,4 @@
-/** A log that nobody reads, and NATS that is down. */
+/** A log without output, and a NATS that is down. */
 import { pino } from "pino";
 import type { Bus } from "#shared/nats/connect.js";
 

@@ -1,25 +1,25 @@
-/** Waiting for something by looking again and again, for what tells nobody when it happens. */
+/** Waits for a condition that sends no signal, by checking it again and again. */
 
-/** Less than a test's own limit, so that the error says what the test waited in. */
+/** Less than a test's own limit, so that the error names this wait. */
 const PATIENCE_MS = 60_000;
 
 export interface Patience {
-  /** How long to go on looking, in ms. */
+  /** How long to keep looking, in ms. */
   readonly patienceMs?: number;
-  /** The pause between two looks, in ms. Without it, the pauses become longer as time goes by. */
+  /** The pause between two looks, in ms. If absent, the pauses grow with the time waited. */
   readonly everyMs?: number;
 }
 
 /**
- * The pauses between looks: a twentieth of the time waited so far, within these bounds. What comes
- * soon is seen at once, and what takes seconds costs no hundreds of looks, each of them a request
- * to a process that is busy with what is waited for.
+ * The pauses between looks: a twentieth of the time waited so far, within these bounds. So a fast
+ * change shows at once. A change that takes seconds does not cost hundreds of looks, each a request
+ * to a process that is busy with this very change.
  */
 const PAUSE_MS = { least: 10, most: 50, share: 1 / 20 };
 
 /**
  * Resolves when the condition holds.
- * @throws Error when it does not within `patienceMs`
+ * @throws Error if the condition does not hold within `patienceMs`
  */
 export async function until(condition: () => boolean | Promise<boolean>, patienceMs = PATIENCE_MS): Promise<void> {
   const holds = await readUntil(
@@ -30,7 +30,7 @@ export async function until(condition: () => boolean | Promise<boolean>, patienc
   if (!holds) throw new Error("what was waited for did not happen");
 }
 
-/** @returns the first value for which `holds` is true; when the patience ends, the last one */
+/** @returns the first value for which `holds` is true; when the patience ends, the last value */
 export async function readUntil<Value>(
   read: () => Promise<Value>,
   holds: (value: Value) => boolean,

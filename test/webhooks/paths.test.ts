@@ -1,4 +1,7 @@
-/** The paths of webhooks and deliveries: what they take, refuse and show, and to whom. */
+/**
+ * The paths of webhooks and deliveries: the bodies that they accept, refuse and show, and the
+ * tenant that sees them.
+ */
 import { describe, expect, it } from "vitest";
 import { beginDelivery } from "#shared/queue/webhooks/begin-delivery.js";
 import { connectRedis, whenReady } from "#shared/redis/connect.js";
@@ -16,9 +19,9 @@ const served = useFleet({
 let count = 0;
 const newClient = () => new WebhookClient(served.url, { [TENANT_HEADER]: `tenant-${count++}` });
 const EVENTS = ["sequence.expired"];
-/** More than two pages look at. */
+/** More than two pages read. */
 const MANY = 2_100;
-/** An address, so that no name is looked up. */
+/** An address, which needs no look-up of a name. */
 const URL_TAKEN = "https://93.184.215.14/hook";
 
 interface Refusal {
@@ -180,8 +183,8 @@ describe("/v2/deliveries", () => {
     const content = { event: "job.completed", job: "", webhook: "wh_1", target: "", body: "{}" };
     const begin = (i: number, webhook: string) =>
       beginDelivery(redis, { tenant, message: `msg_${i}`, run: "1-0" }, kept, { ...content, webhook });
-    // The oldest is the only one that is wanted. The others come all at once, because Redis syncs
-    // its file for each piece that it reads, not for each command.
+    // Only the oldest delivery has the wanted webhook. The other deliveries come all at once,
+    // because Redis syncs its file for each read of its input, not for each command.
     await begin(0, "wh_rare");
     await Promise.all(Array.from({ length: MANY - 1 }, (_, i) => begin(i + 1, "wh_1")));
     const found: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * Receivers that fail in every way: each is tried again as the schedule says, and none of them
- * keeps the others waiting.
+ * Receivers that fail in every way: a jobs process tries each again on schedule, and no receiver
+ * delays another.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { webhookKeys } from "#shared/queue/keys.js";
@@ -31,12 +31,12 @@ describe("a receiver (F33)", () => {
   afterAll(async () => {
     await receiver.dispose();
   });
-  /** Of a tenant of each test's own. */
+  /** A client for a new tenant. */
   const newClient = () => {
     tenant = `tenant-${count++}`;
     return new WebhookClient(served.url, { [TENANT_HEADER]: tenant });
   };
-  /** @returns the only delivery of the tenant, once it has ended */
+  /** @returns the only delivery of the tenant, after its end */
   const ended = async (client: WebhookClient) => {
     await expect.poll(async () => (await client.deliveries()).map(({ state }) => state)).not.toContain("pending");
     const [delivery, ...more] = await client.deliveries();
@@ -141,7 +141,7 @@ describe("a receiver (F33)", () => {
     expect(delivery.state).toBe("delivered");
     expect(errorsOf(delivery)).toEqual([null]);
     await expect.poll(() => cut).toBe(1);
-    // Beside what was read, what the buffers of both kernels hold.
+    // The bytes read, and the buffers of both kernels.
     expect(sent).toBeLessThan(LIMIT + 16 * 1024 * 1024);
   });
 
@@ -233,7 +233,7 @@ describe("a receiver (F33)", () => {
     await expect.poll(async () => (await client.deliveries())[0]?.attempts.length).toBe(1);
     const message = (await client.deliveries())[0]?.id ?? "";
     isDown = false;
-    // As a failover of the master that has BullMQ's keys leaves it, an hour later.
+    // As after a failover of the master with BullMQ's keys, an hour later.
     const lost = (await served.redis.keys("{jobs}:deliveries:msg_*")).filter((key) => key.includes(message));
     expect(lost).toHaveLength(1);
     for (const key of lost) {

@@ -1,11 +1,14 @@
-/** Where an attempt connects to: judged at each connection, however the address was found. */
+/**
+ * The sender checks the address at each connection of an attempt, for an address in the URL and for
+ * every answer to a name.
+ */
 import type { lookup } from "node:dns";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Sender } from "../../gateway/jobs/sender.js";
 import { parseRanges } from "../../gateway/webhooks/addresses.js";
 
-/** A name that leads to the next of these addresses at each look. */
+/** A name that resolves to the next of these addresses at each look-up. */
 function changing(addresses: string[]): typeof lookup {
   const resolve = (_name: string, options: { all?: boolean }, done: (...answer: unknown[]) => void) => {
     const address = addresses.shift() ?? "";

@@ -1,4 +1,4 @@
-/** How the scripts of every bucket come to know which events somebody wants. */
+/** The scripts of every bucket learn which events a webhook wants. */
 import { describe, expect, it } from "vitest";
 import { wantedKey } from "#shared/queue/keys.js";
 import { newSecret } from "../../gateway/webhooks/secrets.js";

@@ -1,4 +1,7 @@
-/** A sequence that idles out is told of, signed, to the webhooks of its tenant that want it. */
+/**
+ * A sequence that idles out sends a signed message to the webhooks of its tenant that want the
+ * event.
+ */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ownConfig } from "../support/fleet/repository.js";
 import { useFleet } from "../support/fleet/use-fleet.js";

@@ -1,6 +1,6 @@
 /**
- * What can be told about the card that a worker computes on, for those who look at the fleet. ONNX
- * Runtime for Node tells nothing, so the drivers are asked. What cannot be told is left out.
+ * Describes the card that a worker computes on, for the fleet's page. ONNX Runtime for Node has no
+ * such facts, so this file asks the drivers, and leaves out all that no driver tells.
  */
 import { execFile } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
@@ -14,7 +14,7 @@ export type DescribedDevice = NonNullable<Announcement["device"]>;
 
 type Memory = NonNullable<DescribedDevice["memory"]>;
 
-/** A card as nvidia-smi lists it. */
+/** A card in the list of nvidia-smi. */
 export interface NvidiaCard {
   readonly index: number;
   readonly uuid: string;
@@ -22,14 +22,14 @@ export interface NvidiaCard {
   readonly memory: Memory;
 }
 
-/** A driver that does not answer must not keep the worker from its work. */
+/** After this time the worker no longer waits for nvidia-smi. */
 const PATIENCE_MS = 5_000;
 const MIB = 1_048_576;
 const QUERY = ["--query-gpu=index,uuid,name,memory.total,memory.used", "--format=csv,noheader,nounits"];
-/** The drivers that compute on the CPU, by what the names of their files hold. */
+/** Drivers that compute on the CPU. Each key is a part of the name of the driver's file. */
 const SOFTWARE = { swiftshader: "SwiftShader (software)", lvp: "llvmpipe (software)" };
 
-/** @returns the cards that this process sees; none where NVIDIA's driver does not answer */
+/** @returns the cards that this process sees; empty if NVIDIA's driver does not answer */
 export async function nvidiaCards(env: NodeJS.ProcessEnv): Promise<readonly NvidiaCard[]> {
   const asked = promisify(execFile)("nvidia-smi", QUERY, { timeout: PATIENCE_MS });
   const listed = await asked.then(
@@ -51,9 +51,9 @@ export function parseNvidia(text: string): NvidiaCard[] {
 }
 
 /**
- * @param visible CUDA_VISIBLE_DEVICES: numbers or the beginnings of UUIDs; the first that is not
- *   there ends the list, as CUDA has it
- * @returns the cards that a process sees, at the numbers by which it names them
+ * @param visible CUDA_VISIBLE_DEVICES: numbers or the beginnings of UUIDs. As in CUDA, the first
+ *   entry without a card ends the list.
+ * @returns the cards that a process sees; the place of a card is the number that the process uses
  */
 export function visibleCards(cards: readonly NvidiaCard[], visible: string | undefined): readonly NvidiaCard[] {
   if (visible === undefined) return cards;
@@ -67,7 +67,7 @@ export function visibleCards(cards: readonly NvidiaCard[], visible: string | und
 }
 
 /**
- * Describes what a worker computes on.
+ * Describes the device that a worker computes on.
  *
  * @param env of this process
  */
@@ -84,23 +84,23 @@ export async function describeCard({ providers, gpu }: Placement, env: NodeJS.Pr
 }
 
 /**
- * @returns the name of the Vulkan driver that the environment chooses, if that one computes on the
- * CPU
+ * @returns the name of the Vulkan driver that the environment chooses, if that driver computes on
+ *   the CPU
  */
 export function softwareDriver(env: NodeJS.ProcessEnv): string | undefined {
   const files = env["VK_DRIVER_FILES"] ?? env["VK_ICD_FILENAMES"] ?? "";
   return Object.entries(SOFTWARE).find(([part]) => files.includes(part))?.[1];
 }
 
-/** The memory that the machine or the container grants this process, and what it uses of it. */
+/** The memory that the machine or the container grants this process, and the part in use. */
 async function ownMemory(): Promise<Memory> {
-  // 0, or more than any machine has, where nothing limits the process.
+  // Without a limit the value is 0, or more memory than any machine has.
   const limit = process.constrainedMemory();
   const total = limit > 0 && limit < totalmem() ? limit : totalmem();
   return { total, used: process.memoryUsage.rss() };
 }
 
-/** The memory of the first card of which AMD's driver tells. */
+/** The memory of the first card whose AMD driver reports it. */
 async function amdMemory(): Promise<Memory | undefined> {
   const folder = "/sys/class/drm";
   const cards = await readdir(folder).catch(() => []);
@@ -109,7 +109,7 @@ async function amdMemory(): Promise<Memory | undefined> {
     try {
       return { total: await read("mem_info_vram_total"), used: await read("mem_info_vram_used") };
     } catch {
-      // A connector, or a card of another make.
+      // This entry is a connector, or a card of another make.
     }
   }
   return undefined;

@@ -1,6 +1,6 @@
 /**
- * Finds what a worker computes on: the first provider of its list on which a model runs. Where none
- * does, the worker cannot do what was asked of it, and says so.
+ * Finds the device that a worker computes on: the first provider of the list that runs a model. If
+ * no provider does, the worker refuses to start, with the reasons.
  */
 import type { Logger } from "pino";
 import { UnusableError } from "#shared/exit.js";
@@ -19,7 +19,7 @@ export interface DeviceSettings {
   readonly gpu: number | undefined;
 }
 
-/** What is most likely missing where a provider cannot be used. */
+/** For each provider, the likeliest reason why it cannot run. */
 const likely: Readonly<Record<Exclude<Provider, "cpu">, string>> = {
   cuda: "ONNX Runtime's CUDA library, CUDA 12, cuDNN 9 or a card of NVIDIA's is missing",
   tensorrt: "ONNX Runtime's TensorRT library, TensorRT 10, CUDA 12 or a card of NVIDIA's is missing",
@@ -27,9 +27,8 @@ const likely: Readonly<Record<Exclude<Provider, "cpu">, string>> = {
 };
 
 /**
- * @param onFatal is called when a provider hangs or ends the thread that tries it
- * @throws UnusableError with a sentence for the operator where nothing of what the settings name is
- *   there
+ * @param onFatal called when a provider hangs or ends the thread that tries it
+ * @throws UnusableError with a sentence for the operator if no provider of the settings can run
  */
 export async function findDevice(
   settings: DeviceSettings,
@@ -67,7 +66,7 @@ export async function findDevice(
   throw new UnusableError(refusal(providers, missing));
 }
 
-/** @param missing what is wrong with each of the providers */
+/** @param missing the fault of each provider */
 export function refusal(providers: readonly Provider[], missing: readonly string[]): string {
   const without = [...providers, "cpu"].join(",");
   return (
@@ -76,14 +75,14 @@ export function refusal(providers: readonly Provider[], missing: readonly string
   );
 }
 
-/** The numbers of the GPUs on which models can be put. WebGPU uses only the driver's first one. */
+/** The numbers of the GPUs that can hold models. WebGPU uses only the driver's first GPU. */
 async function gpusOf(provider: Provider, gpu: number): Promise<readonly number[]> {
   const cards = provider === "webgpu" ? [] : await nvidiaCards(process.env);
   return cards.length > gpu ? [...cards.keys()] : [gpu];
 }
 
 interface Probe {
-  /** @returns in the runtime's words why nothing can be computed there; undefined where it can */
+  /** @returns in the runtime's words why this place can compute nothing; undefined if it can */
   faultOf(placement: Placement): Promise<string | undefined>;
   close(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * A thread that tries execution providers: whether a small model runs on one says more than whether
- * its library can be loaded. Only threads of models import ONNX Runtime, and this is one of them.
+ * A thread that tries execution providers with a small model, because a library that loads may
+ * still compute nothing. Only threads of models import ONNX Runtime, and this is one of them.
  */
 import { makeTensor, openSession } from "../onnx/runtime.js";
 import { serveThread } from "../thread/serve.js";

@@ -1,4 +1,4 @@
-/** What passes between the main thread and the thread that tries providers. Types only. */
+/** The messages between the main thread and the thread that tries providers. Types only. */
 import type { Placement } from "../onnx/providers.js";
 import type { TurnMemory } from "../onnx/turns.js";
 
@@ -6,5 +6,5 @@ export interface ProbeOptions {
   readonly turns: TurnMemory;
 }
 
-/** Answered with an error where nothing can be computed there. */
+/** The place to try. The thread answers with an error if this place can compute nothing. */
 export type ProbeRequest = Placement;

@@ -1,6 +1,6 @@
 /**
- * Rows that decode together: they have one block of caches, and one forward pass per iteration.
- * Rows of different lengths share a batch as long as little of its block is padding.
+ * Rows that decode together: the rows share a block of caches and a forward pass per iteration.
+ * Rows of different lengths share a batch as long as little of the block is padding.
  */
 import type { Choice } from "./choice.js";
 import type { Decoder } from "./decoder.js";
@@ -11,40 +11,43 @@ export interface Row<Owner> {
   readonly owner: Owner;
   readonly choice: Choice;
   /**
-   * Positions of its cache: one for every token but the last one drawn, which the next pass takes
-   * in.
+   * Positions of the row's cache. The last drawn token has no position yet, because the next pass
+   * takes that token in.
    */
   length: number;
-  /** It has ended or was taken out. It is computed in vain until the block is rebuilt. */
+  /**
+   * The choice has ended, or the engine has removed its request. Passes still compute the row until
+   * the next rebuild of the block.
+   */
   gone: boolean;
 }
 
 /**
- * Rebuilding a block copies all of it, so rows that are gone are carried along until they are this
- * share of it.
+ * Share of rows that may be gone before the batch rebuilds its block. A rebuild copies the whole
+ * block, so a few gone rows stay in.
  */
 const GONE_SHARE = 0.25;
 /**
- * A batch of its own costs a pass per iteration, and merging two costs one copy. Batches that have
- * at most this many bytes together are merged at once, larger ones when the younger is `MERGE_AGE`
- * iterations old.
+ * Largest size of two batches together that merge at once. Larger batches merge when the younger
+ * batch is `MERGE_AGE` iterations old. A separate batch costs a pass per iteration, and a merge
+ * costs one copy.
  */
 const SMALL_BYTES = 64 * 1024 * 1024;
 const MERGE_AGE = 4;
-/** Memory is made for this many more positions per row than are needed now. */
+/** Positions per row that new memory has beyond the present need. */
 const GROWTH = 64;
-/** A row may be padded to twice its own length and this many positions more. */
+/** A row may have padding up to twice its own length and this many positions more. */
 const PADDING_SLACK = 64;
 
 export class DecodeBatch<Owner> {
   readonly #layout: KvLayout;
   rows: Row<Owner>[];
   block: KvBlock;
-  /** Iterations that it has decoded. */
+  /** Iterations of this batch so far. */
   age = 0;
   /**
-   * Passes write into one set of memory while they read the other, in turn: fresh arrays for every
-   * pass would keep the garbage collector busy.
+   * Passes read from one set of memory and write into the other, in turn. New arrays for every pass
+   * would keep the garbage collector busy.
    */
   #sets: readonly [KvMemory | undefined, KvMemory | undefined] = [undefined, undefined];
 
@@ -65,20 +68,19 @@ export class DecodeBatch<Owner> {
 
   /**
    * Feeds the last token of every row to the model.
-   * @returns the logits after it, for every live row
-   * @throws what the runtime throws; the batch is as it was then
+   * @returns for every live row, the logits after that token
+   * @throws the runtime's error; the batch is then unchanged
    */
   async decode({ forward }: Decoder): Promise<{ row: Row<Owner>; logits: Float32Array }[]> {
     const ids = BigInt64Array.from(this.rows, ({ choice }) => BigInt(choice.tokens.at(-1) ?? 0));
-    // A row that is gone may stand at the last position that the model knows, and must not go past
-    // it.
+    // A gone row may be at the model's last position, so the pass gives such a row length 0.
     const lengths = this.rows.map(({ gone, length }) => (gone ? 0 : length));
     const [last, next] = this.#sets;
     const capacity = this.block.capacity + 1;
     const memory = next?.fits(this.rows.length, capacity) === true ? next : this.#memory(capacity);
     const present = memory.arrays(this.rows.length, capacity);
     const { logits, present: longer } = await forward({ ids, steps: 1, lengths, past: this.block, present });
-    // The sets change places only now, so that after a failed pass the past is still where it was.
+    // The sets change places only now, so that a failed pass leaves the past intact.
     this.#sets = [memory, last];
     this.block = longer;
     this.age++;
@@ -94,14 +96,15 @@ export class DecodeBatch<Owner> {
     return new KvMemory(this.#layout, this.rows.length, capacity + GROWTH);
   }
 
-  /** Where the cache of a row lies now. */
+  /** The place of a row's cache in the present block. */
   slice(row: Row<Owner>): KvSlice {
     return rightSlice(this.block, this.rows.indexOf(row), row.length);
   }
 
   /**
-   * Takes the rows that are gone out of the block, once there are many of them. `atOnce` does so in
-   * any case.
+   * Takes gone rows out of the block once there are many.
+   *
+   * @param atOnce takes gone rows out in any case
    */
   compact(atOnce = false): void {
     const { live } = this;
@@ -125,10 +128,12 @@ export class DecodeBatch<Owner> {
   }
 }
 
-/** Batches that are to become one: they are chosen first and copied once. */
+/**
+ * Batches that are about to become one batch. The merge chooses all members first and copies once.
+ */
 interface Group<Owner> {
   readonly batches: DecodeBatch<Owner>[];
-  /** Lengths of its shortest and longest row. */
+  /** Lengths of the shortest and of the longest row. */
   low: number;
   high: number;
   bytes: number;
@@ -137,7 +142,7 @@ interface Group<Owner> {
 
 /**
  * @param padding whether rows of different lengths may share a block
- * @returns the live rows in as few batches as that and the cost of copying allow
+ * @returns the live rows in as few batches as padding and the cost of copies allow
  */
 export function mergeBatches<Owner>(
   layout: KvLayout,

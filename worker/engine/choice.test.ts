@@ -5,7 +5,7 @@ import { uniform } from "./sampling/random.js";
 import type { TextOf } from "./text/text.js";
 import { greedy } from "../../test/fixtures/sampling.js";
 
-/** What each token stands for; the first two are special and give no text. */
+/** The text of each token; the first two tokens are special and have no text. */
 const vocabulary = [
   "<eos>",
   "<pad>",
@@ -38,7 +38,7 @@ function choiceOf(
   return new Choice({ spec: { ...greedy, ...spec }, choice, promptTokens, text: from, eos: [EOS], contextLength });
 }
 
-/** @returns logits that make one token certain, and another one the second likeliest */
+/** @returns logits that make one token certain, and another token the second likeliest */
 function wanting(token: number, second = 1): Float32Array {
   return Float32Array.from(vocabulary, (_, id) => (id === token ? 20 : id === second ? 10 : 0));
 }
@@ -50,7 +50,7 @@ function made(choice: Choice, tokens: readonly number[]): ChoiceDelta[] {
   return deltas;
 }
 
-/** @returns the texts of all deltas joined by `|`, then how the choice ended */
+/** @returns the texts of all deltas joined by `|`, then the finish reason of the choice */
 function said(
   spec: Partial<SamplingSpec>,
   tokens: readonly number[],

@@ -1,7 +1,7 @@
 /**
- * One choice of one request, from logits to the text that its client reads. All that it holds
- * follows from the request and the tokens so far, so a worker that takes the request over replays
- * the logged tokens and goes on as if it had drawn them.
+ * One choice of one request, from logits to the client's text. The whole state follows from the
+ * request and the tokens so far. A worker that takes the request over replays the logged tokens and
+ * continues as if it had drawn them.
  */
 import type { ChoiceDelta, SamplingSpec, TokenChance, TokenLogprob } from "#shared/contract/generation.js";
 import type { Chance } from "./sampling/logprobs.js";
@@ -12,12 +12,12 @@ import { growingText, type GrowingText, type TextOf } from "./text/text.js";
 
 export interface ChoiceOptions {
   readonly spec: SamplingSpec;
-  /** Which of the request's choices, from 0. */
+  /** The index of the choice in the request, from 0. */
   readonly choice: number;
   readonly promptTokens: ArrayLike<number>;
   readonly text: TextOf;
   readonly eos: readonly number[];
-  /** How many tokens prompt and output may have together. */
+  /** Most tokens of prompt and output together. */
   readonly contextLength: number;
 }
 
@@ -29,7 +29,7 @@ export class Choice {
   /** Ids of all tokens drawn so far. */
   readonly tokens: number[] = [];
   private readonly options: ChoiceOptions;
-  /** How many tokens the output may have. */
+  /** Most tokens of the output. */
   private readonly most: number;
   private readonly counts: TokenCounts;
   private readonly text: GrowingText;
@@ -45,16 +45,16 @@ export class Choice {
     this.stops = new StopStrings(spec.stop);
   }
 
-  /** Why it has ended, if it has. */
+  /** The reason for the end; undefined until the choice ends. */
   get finished(): Finish | undefined {
     return this.finish;
   }
 
   /**
    * Draws the next token.
-   * @param logits one per token of the vocabulary, for the position after the last token; left as
-   * they are
-   * @throws Error when the model gave no usable logits; the choice is as it was then
+   * @param logits one per token of the vocabulary, for the position after the last token; unchanged
+   *   by the call
+   * @throws Error if the model gave no usable logits; the choice is then unchanged
    */
   advance(logits: Float32Array): ChoiceDelta {
     const { spec, choice } = this.options;
@@ -66,11 +66,13 @@ export class Choice {
     return delta;
   }
 
-  /** Takes tokens from the log, which another worker drew and whose text is out already. */
+  /**
+   * Takes tokens from the log. Another worker drew these tokens and has already sent their text.
+   */
   replay(tokens: readonly number[]): void {
     const { spec, eos } = this.options;
-    // Only the last token may have ended the choice. Of the text before it nothing but the end
-    // matters, unless a stop string may have begun there.
+    // Only the last token can have ended the choice. Of the earlier text only the end matters,
+    // unless a stop string may have begun there.
     const before = this.stops.none ? tokens.slice(0, -1) : [];
     for (const token of before) {
       this.tokens.push(token);
@@ -80,7 +82,9 @@ export class Choice {
     for (const token of tokens.slice(before.length)) this.accept(token);
   }
 
-  /** @returns the text that the token makes certain; at the end, all that was held back. */
+  /**
+   * @returns the text that the token makes certain; at the end, also all text that was held back
+   */
   private accept(token: number): string {
     const { spec, eos } = this.options;
     this.tokens.push(token);
@@ -88,7 +92,7 @@ export class Choice {
     const honoured = this.tokens.length > spec.minTokens;
     const isEos = eos.includes(token);
     const ends = honoured && ((isEos && !spec.ignoreEos) || spec.stopTokens.includes(token));
-    // A token that ends the text is no part of it, even where its end is ignored.
+    // A token that ends the text is no part of the text, even if the request ignores such ends.
     const silent = ends || isEos;
     const { text, stopped } = this.stops.push(silent ? "" : this.text.push(token), honoured);
     if (stopped || ends) this.finish = "stop";
@@ -96,7 +100,7 @@ export class Choice {
     return this.finish === undefined || stopped ? text : text + this.rest(honoured);
   }
 
-  /** @returns the text that was held back until now, cut at a stop string that it completes */
+  /** @returns the held text, cut at a stop string that ends in this text */
   private rest(honoured: boolean): string {
     const { text, stopped } = this.stops.push(this.text.flush(), honoured);
     if (stopped) this.finish = "stop";

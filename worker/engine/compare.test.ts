@@ -18,7 +18,7 @@ const options = {
   tolerance: undefined,
 } as const;
 
-/** What the model gives on the CPU, in the place of what a GPU gave. */
+/** The model's logits on the CPU, in place of a GPU's. */
 async function probe() {
   const session = await openSession({ ...options, placement: onCpu });
   const layout = layoutOf({ inputs: describe(session.inputMetadata), outputs: describe(session.outputMetadata) });

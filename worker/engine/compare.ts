@@ -1,6 +1,6 @@
 /**
- * Compares the logits of a generator on a GPU with those of the CPU, before it is served. So a
- * driver that computes wrongly is seen before a client is answered.
+ * Compares the logits of a generator on a GPU with the CPU's before the worker serves the
+ * generator. Thus no client gets answers of a driver that computes wrongly.
  */
 import { numberDisagreement, tolerances } from "../onnx/agreement.js";
 import { withoutPaths } from "../onnx/error-text.js";
@@ -11,13 +11,13 @@ import { openDecoder } from "./decoder.js";
 import type { DecoderLayout } from "./layout.js";
 import type { GeneratorOptions } from "./protocol.js";
 
-/** What of a generator's options the CPU's copy is opened with. */
+/** The options that the CPU's copy of the generator needs. */
 type CompareOptions = Parameters<typeof openSession>[0] & Pick<GeneratorOptions, "vocabSize" | "tolerance">;
 
 /**
- * @param probed what the model gave where it was opened
- * @returns a warning where only the GPU can run the model, so that nothing could be compared
- * @throws LoadError where the logits of a GPU are not those of the CPU
+ * @param probed the logits of the model on its own device
+ * @returns a warning if only the GPU can run the model, because then there is no comparison
+ * @throws LoadError if the logits of a GPU differ from the CPU's
  */
 export async function compareWithCpu(
   probed: Float32Array,

@@ -15,7 +15,7 @@ const layout: DecoderLayout = {
   vocabSize: VOCABULARY,
 };
 
-/** What a graph gives for a pass of so many rows, tokens per row and positions. */
+/** The outputs of a graph for a pass with this many rows, tokens per row and positions. */
 type Shapes = (rows: number, steps: number, positions: number) => Record<"logits" | "present", readonly number[]>;
 
 const right: Shapes = (rows, steps, positions) => ({
@@ -23,7 +23,7 @@ const right: Shapes = (rows, steps, positions) => ({
   present: [rows, HEADS, positions, 1],
 });
 
-/** A graph that gives zeros of these shapes once more than one row is asked for. */
+/** A graph that gives zeros of these shapes once a pass has more than one row. */
 function graph(shapes: Shapes): Session {
   const run = (feeds: Readonly<Record<string, OrtTensor>>) => {
     const [rows = 0, steps = 0] = feeds["input_ids"]?.dims ?? [];

@@ -1,6 +1,6 @@
 /**
- * One forward pass of a decoder: it takes token ids and caches, and gives the logits of the next
- * token and longer caches.
+ * One forward pass of a decoder: token ids and caches go in, the next token's logits and longer
+ * caches come out.
  */
 import { makeTensor, type OrtTensor, type Session } from "../onnx/runtime.js";
 import { floatsOfHalves } from "../onnx/half-floats.js";
@@ -13,12 +13,12 @@ export interface ForwardInput {
   readonly ids: BigInt64Array;
   /** Tokens per row. */
   readonly steps: number;
-  /** One per row: how many positions of its past are its own. The rest, on the left, is padding. */
+  /** Positions of the past that belong to each row. The rest, on the left, is padding. */
   readonly lengths: readonly number[];
   readonly past: KvBlock;
   /**
-   * Where the longer caches are written: one array of the exact size per tensor, none of them one
-   * of the past's. Without it new arrays are made, which are garbage after the pass.
+   * Memory for the longer caches: one array of the exact size per tensor, none shared with the
+   * past. If absent, the pass makes new arrays, which become garbage after the pass.
    */
   readonly present?: readonly KvArray[];
 }
@@ -30,27 +30,28 @@ export interface ForwardOutput {
   readonly present: KvBlock;
 }
 
-/** A loaded model that can be fed. */
+/** A loaded model, ready for passes. */
 export interface Decoder {
   readonly kv: KvLayout;
   /**
-   * Whether the result of a row stays the same when the row is padded on the left. Where it does
-   * not, only rows of the same length may share a pass.
+   * Whether padding on the left leaves a row's result the same. If not, only rows of the same
+   * length may share a pass.
    */
   readonly padding: boolean;
   readonly forward: (input: ForwardInput) => Promise<ForwardOutput>;
 }
 
-/** One that has just been opened. */
+/** A decoder right after the load. */
 export interface OpenedDecoder extends Decoder {
-  /** The logits that it gave after a few tokens, to be compared with those of another device. */
+  /** The model's logits after a few tokens, for the comparison with another device. */
   readonly probed: Float32Array;
 }
 
 /**
- * Runs the model before the first request does, to see that it can run and what padding does to it.
- * @throws LoadError when the model gives fewer than `vocabSize` logits
- * @throws the runtime's error when the graph cannot run
+ * Runs the model before the first request, to find out whether the model runs and whether padding
+ * changes its results.
+ * @throws LoadError if the model gives fewer than `vocabSize` logits
+ * @throws the runtime's error if the graph cannot run
  */
 export async function openDecoder(session: Session, layout: DecoderLayout, vocabSize: number): Promise<OpenedDecoder> {
   const decoder = { kv: layout.kv, forward: (input: ForwardInput) => forward(session, layout, input) };
@@ -72,10 +73,9 @@ async function forward(session: Session, layout: DecoderLayout, input: ForwardIn
   const results = await session.run(feeds(layout, input), fetches);
   const arrays = layout.kv.tensors.map(({ present, heads, dim }, t) => {
     const tensor = expect(results[present], present);
-    // If the runtime wrote into an array of ours, its result is another tensor over the same
-    // memory.
+    // If the runtime wrote into the given array, its result is another tensor over the same memory.
     const array = input.present?.[t] ?? (tensor.data as KvArray);
-    // Caches of as many numbers in another order would give each row its neighbour's.
+    // Caches of the same size in another order would give each row its neighbour's cache.
     const wanted = [rows, heads, capacity, dim];
     if (tensor.dims.join() !== wanted.join() || array.length !== rows * heads * capacity * dim) {
       throw new TypeError(`the model gave '${present}' another shape than its past and the new tokens make`);
@@ -118,8 +118,7 @@ function feeds(layout: DecoderLayout, { ids, steps, lengths, past }: ForwardInpu
 }
 
 /**
- * @returns the logits of the last position of each row, however many positions the model gave
- * logits for
+ * @returns the logits of each row's last position, even if the model gave logits for more positions
  */
 function lastLogits(tensor: OrtTensor, rows: number): Float32Array[] {
   const [own, positions = 0, vocab = 0] = tensor.dims;
@@ -140,8 +139,8 @@ const PROBE = [1n, 2n, 3n, 4n, 5n];
 const PADDING = 3;
 
 /**
- * @returns the logits of one token, computed with its past as it is and with its past padded on the
- * left
+ * @returns the logits of one token twice: with its past unchanged, and with its past padded on the
+ *   left
  */
 async function probe({ kv, forward }: Pick<Decoder, "kv" | "forward">) {
   const head = PROBE.slice(0, -1);
@@ -181,9 +180,9 @@ function padLeft(kv: KvLayout, block: KvBlock): KvBlock {
 }
 
 /**
- * Two logits are close if they differ by at most this share of the largest one. Rounding stays far
- * below it, quantised models reach a fiftieth, and a model that takes positions wrongly goes far
- * beyond.
+ * Two logits are close if they differ by at most this share of the largest logit. Rounding stays
+ * far below this share, and quantised models reach a fiftieth. A model that takes positions wrongly
+ * differs far more.
  */
 const TOLERANCE = 0.1;
 

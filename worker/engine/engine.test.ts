@@ -16,7 +16,7 @@ const text = {
   bytesOf: (token: number) => Buffer.from(`<${token}>`),
 };
 
-/** Twelve tokens, whatever they are. */
+/** Twelve arbitrary tokens. */
 const twelve: SamplingSpec = { ...greedy, seed: 7, ignoreEos: true, maxTokens: 12 };
 
 async function openModel(name: string): Promise<Decoder> {
@@ -52,8 +52,8 @@ function request(key: string, tokens: Int32Array, sampling: Partial<SamplingSpec
 }
 
 /**
- * Iterates until nothing is open.
- * @returns every request's records, and the order in which requests ended.
+ * Iterates until no request is open.
+ * @returns every request's records, and the order of their ends
  */
 async function runAll(engine: Engine, most = 2_000) {
   const records = new Map<string, TokenRecord[]>();
@@ -179,8 +179,8 @@ suite("the engine", () => {
     const turn = Int32Array.from([...prompt(1, 200), ...answer, ...prompt(2, 10)]);
     engine.add(request("second", turn, { maxTokens: 5 }));
     const second = tokensOf((await runAll(engine)).records.get("second"));
-    // The last token of the first answer was never fed, so it and the ten new ones are, then four
-    // of the answer.
+    // The first answer's last token was never fed. So this token is computed with the ten new
+    // tokens, then four tokens of the answer.
     expect(computed - before).toBe(1 + 10 + 4);
     expect(second).toEqual(await alone(decoder, request("alone", turn, { maxTokens: 5 })));
   });
@@ -251,7 +251,7 @@ suite("the engine", () => {
     const expected = await Promise.all(requests.map((one) => alone(decoder, one)));
     const broken: Decoder = {
       ...decoder,
-      // The fault follows one row, whose past is the longest.
+      // The fault follows the row with the longest past.
       forward: (input) =>
         input.steps === 1 && input.lengths.some((length) => length >= 60)
           ? Promise.reject(new Error("no more"))

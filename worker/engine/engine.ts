@@ -1,7 +1,7 @@
 /**
- * Continuous batching: at every iteration finished requests leave, waiting ones join, and every
- * other one gets a token for each of its choices. Caches of keys and values live here and never
- * travel; a worker that takes a request over computes them again from its tokens.
+ * Continuous batching: at every iteration finished requests leave, waiting requests join, and every
+ * running request gets a token for each of its choices. Caches of keys and values never leave this
+ * thread. A worker that takes a request over computes the caches again from the tokens.
  */
 import type { ChoiceDelta } from "#shared/contract/generation.js";
 import { withoutPaths } from "../onnx/error-text.js";
@@ -16,11 +16,11 @@ import type { Iteration, NewGeneration, Step } from "./protocol.js";
 export interface EngineLimits extends GenerationLimits {
   /** Memory for all caches, known prefixes included, in bytes. */
   readonly kvBytes: number;
-  /** Prompt tokens that one iteration computes beside the rows that decode. */
+  /** Prompt tokens per iteration, beside the rows that decode. */
   readonly prefillTokens: number;
 }
 
-/** An iteration while it is computed. */
+/** An iteration in progress. */
 interface OpenIteration {
   readonly steps: Step[];
   readonly failed: { key: string; reason: string }[];
@@ -29,16 +29,16 @@ interface OpenIteration {
 export class Engine {
   readonly #decoder: Decoder;
   readonly #limits: EngineLimits;
-  /** Bytes that one position of one row takes in the caches. */
+  /** Bytes of one position of one row in the caches. */
   readonly #perPosition: number;
   readonly #prefixes = new PrefixCache();
-  /** Every request that has not finished, by its key. */
+  /** Every unfinished request, by its key. */
   readonly #generations = new Map<string, Generation>();
-  /** All rows that decode; each is in one of these. */
+  /** All rows that decode. Each row is in one batch. */
   #batches: DecodeBatch<Generation>[] = [];
-  /** How many requests were ever added. */
+  /** Number of requests added since the start. */
   #arrivals = 0;
-  /** When the batches last had a token, on `performance.now()`'s clock. */
+  /** The time of the last tokens of the batches, on `performance.now()`'s clock. */
   #decodedAt = -Infinity;
 
   constructor(decoder: Decoder, limits: EngineLimits) {
@@ -47,17 +47,17 @@ export class Engine {
     this.#perPosition = bytesPerPosition(decoder.kv);
   }
 
-  /** How many requests have not finished. */
+  /** Number of unfinished requests. */
   get open(): number {
     return this.#generations.size;
   }
 
-  /** Adds a request, which joins at the next iteration that has room for it. */
+  /** Adds a request. The request joins at the next iteration with room. */
   add(request: NewGeneration): void {
     this.#generations.set(request.key, new Generation(this.#arrivals++, request, this.#limits));
   }
 
-  /** Forgets a request. Does nothing for one that is not here. */
+  /** Forgets a request. Does nothing if the key is unknown. */
   remove(key: string): void {
     this.#generations.delete(key);
     for (const row of this.#rows()) if (row.owner.key === key) row.gone = true;
@@ -65,15 +65,15 @@ export class Engine {
 
   /**
    * Computes the next token of every request that has room.
-   * @param only key of the request to compute alone; the others stand still, so that this one is to
-   * blame if the process ends now
-   * @returns what every request got, and which ones the model refused
+   * @param only key of the request to compute alone. If the process ends now, that request is to
+   *   blame.
+   * @returns the records of the requests, and the requests that the model refused
    */
   async iterate(only: string | undefined): Promise<Iteration> {
     const iteration: OpenIteration = { steps: [], failed: [] };
     if (only === undefined && !planPause(this.#plan(only), performance.now() - this.#decodedAt)) {
-      // Batches are merged only now, so that requests which joined one after the other during a
-      // pause are copied into one block once.
+      // Batches merge only now. Requests that joined one after the other during a pause thus need
+      // only one copy into a common block.
       for (const batch of this.#batches) batch.compact();
       this.#batches = mergeBatches(this.#decoder.kv, this.#batches, this.#decoder.padding);
       this.#makeRoom();
@@ -113,8 +113,8 @@ export class Engine {
   }
 
   /**
-   * Runs the requests of a failed pass again, each in a batch of its own. One request's fault must
-   * not cost its neighbours, so only the guilty one fails.
+   * Runs the requests of a failed pass again, each in a batch of its own. Thus only the request
+   * that causes the fault fails, and its neighbours continue.
    */
   async #isolate(batch: DecodeBatch<Generation>, error: unknown, iteration: OpenIteration): Promise<void> {
     const owners = new Set(batch.live.map(({ owner }) => owner));
@@ -125,7 +125,7 @@ export class Engine {
     for (const part of parts) await this.#decode(part, iteration);
   }
 
-  /** Computes as much of prompts and histories as this iteration has time for. */
+  /** Computes prompts and histories within the time of this iteration. */
   async #prefill(only: string | undefined, iteration: OpenIteration): Promise<void> {
     const { prefillTokens } = this.#limits;
     const until = performance.now() + SLICE_MS;
@@ -142,7 +142,7 @@ export class Engine {
     }
   }
 
-  /** Decides which prompts and histories this iteration computes, and how many tokens of each. */
+  /** Chooses the prompts and histories of this iteration, and the number of tokens of each. */
   #plan(only: string | undefined) {
     const { prefillTokens, kvBytes } = this.#limits;
     const waiting = [...this.#generations.values()].filter(
@@ -156,8 +156,9 @@ export class Engine {
   }
 
   /**
-   * A request finds room as a whole: if some of its choices began without the others, those might
-   * wait for memory that the first ones hold. Hence the first task asks for the bytes of all.
+   * The tasks of one request. The first task asks for the bytes of all, so that a request finds
+   * room as a whole. Otherwise some choices could wait for memory that the request's other choices
+   * hold.
    */
   #tasksOf(generation: Generation) {
     const { order, prefills, interrupted } = generation;
@@ -168,15 +169,15 @@ export class Engine {
       .map((prefill, i) => {
         const left = prefill.tokens.length - prefill.done;
         const bytes = i === 0 ? whole * this.#perPosition : 0;
-        // A request that has begun has its room, and has not taken all of it yet.
+        // A request that has begun already has its room, but does not use all of that room yet.
         const growth = begun ? left * prefill.choices.length * this.#perPosition : 0;
         return { generation, prefill, order, left, bytes, begun, growth, interrupted };
       });
   }
 
   /**
-   * Computes `tokens` more tokens of a prefill. Each pass takes at most `prefillTokens`, since some
-   * models give the logits of every position, which need memory.
+   * Computes `tokens` more tokens of a prefill. Each pass takes at most `prefillTokens`, because
+   * some models give the logits of every position, which need memory.
    * @param until no further pass begins after this time, on `performance.now()`'s clock
    */
   async #computeAll(prefill: Prefill, tokens: number, until: number): Promise<void> {
@@ -197,15 +198,14 @@ export class Engine {
     prefill.block = present;
     prefill.done += steps;
     if (prefill.done < prefill.tokens.length) return;
-    // This is a copy, since a view would keep the logits of all positions alive.
+    // A copy, because a view would keep the logits of all positions in memory.
     prefill.logits = logits[0]?.slice();
     const slice = rightSlice(present, 0, prefill.done);
     this.#prefixes.add(prefill.tokens, slice, blockBytes(kv, present));
   }
 
   /**
-   * @returns the block that a prefill begins with: a copy of the longest known prefix, or an empty
-   * one
+   * @returns the first block of a prefill: a copy of the longest known prefix, or an empty block
    */
   #begin(prefill: Prefill): KvBlock {
     const { kv } = this.#decoder;
@@ -216,7 +216,8 @@ export class Engine {
   }
 
   /**
-   * A request whose caches are whole gets its next token here, and decodes in a batch from now on.
+   * Gives the next token to each request with complete caches. From now on such a request decodes
+   * in a batch.
    */
   #join(iteration: OpenIteration): void {
     for (const generation of this.#generations.values()) {
@@ -234,7 +235,7 @@ export class Engine {
     }
   }
 
-  /** Puts the choices of a request that have not finished into a new batch. */
+  /** Puts the unfinished choices of a request into a new batch. */
   #startDecoding(generation: Generation): void {
     const seats = generation.prefills.flatMap(({ choices, block, done }) =>
       choices
@@ -251,10 +252,10 @@ export class Engine {
     this.#batches.push(new DecodeBatch(this.#decoder.kv, rows, slices));
   }
 
-  /** Turns what the choices of one request got into its next record. */
+  /** Makes the next record of a request from the new tokens of its choices. */
   #emit(generation: Generation, deltas: readonly ChoiceDelta[], iteration: OpenIteration): void {
-    // It may have failed in this very iteration, through another of its choices, or been removed
-    // while the pass ran, and even been added anew since.
+    // The request may have failed in this iteration through another of its choices. The main thread
+    // may also have removed the request during the pass, and even added the key anew.
     if (this.#generations.get(generation.key) !== generation) return;
     const step = generation.step(deltas);
     iteration.steps.push(step);
@@ -269,8 +270,8 @@ export class Engine {
   }
 
   /**
-   * Keeps the caches of a finished row while there is room: the next turn of its conversation
-   * begins with them.
+   * Keeps the caches of a finished row if there is room, because the next turn of its conversation
+   * begins with these tokens.
    */
   #remember(row: Row<Generation>, batch: DecodeBatch<Generation>): void {
     const { kv } = this.#decoder;
@@ -281,8 +282,8 @@ export class Engine {
   }
 
   /**
-   * Makes room for one more position in every row: known prefixes are forgotten first, then the
-   * youngest requests give way, and start again later.
+   * Makes room for one more position in every row. First the engine forgets known prefixes. Then
+   * the youngest requests give up their caches, and start again later.
    */
   #makeRoom(): void {
     const growth = this.#rows().length * this.#perPosition;
@@ -301,7 +302,7 @@ export class Engine {
     this.#batches = this.#batches.filter(({ live }) => live.length > 0);
   }
 
-  /** Bytes that the caches of requests take; known prefixes are not counted. */
+  /** Bytes of the requests' caches, without known prefixes. */
   get activeBytes(): number {
     const batches = this.#batches.reduce((sum, { bytes }) => sum + bytes, 0);
     return [...this.#generations.values()].reduce((sum, generation) => sum + this.#prefillBytes(generation), batches);

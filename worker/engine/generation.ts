@@ -1,6 +1,6 @@
 /**
- * One request in the engine. Its choices advance in step, so that record i holds token i of each of
- * them.
+ * One request in the engine. Its choices advance in step, so that record i holds token i of each
+ * choice.
  */
 import type { ChoiceDelta, TokenRecord } from "#shared/contract/generation.js";
 import { Choice } from "./choice.js";
@@ -9,8 +9,8 @@ import type { NewGeneration, Step } from "./protocol.js";
 import type { TextOf } from "./text/text.js";
 
 /**
- * Tokens to compute before some choices of a request can go on. Their tokens are the same so far,
- * so one cache serves them all at first.
+ * Tokens to compute before some choices of a request can decode. These choices have the same tokens
+ * so far, so at first they share one cache.
  */
 export interface Prefill {
   readonly choices: readonly Choice[];
@@ -18,9 +18,9 @@ export interface Prefill {
   readonly tokens: Int32Array;
   /** The cache, a block of one row; undefined until the first pass. */
   block: KvBlock | undefined;
-  /** How many of the tokens have been computed. */
+  /** Number of computed tokens. */
   done: number;
-  /** The logits after the last token; undefined until all have been computed. */
+  /** The logits after the last token; undefined until the pass over that token. */
   logits: Float32Array | undefined;
 }
 
@@ -28,7 +28,7 @@ export interface GenerationLimits {
   readonly text: TextOf;
   /** Ids of the tokens that end a text. */
   readonly eos: readonly number[];
-  /** Most tokens that a prompt and its output have together. */
+  /** Most tokens of a prompt and its output together. */
   readonly contextLength: number;
 }
 
@@ -38,7 +38,7 @@ export class Generation {
   readonly order: number;
   readonly prompt: Int32Array;
   readonly choices: readonly Choice[];
-  /** What is to be computed before it can decode; empty while it does. */
+  /** The work before the request can decode; empty while the request decodes. */
   prefills: Prefill[] = [];
   /** Index of the next record. */
   #next: number;
@@ -57,8 +57,8 @@ export class Generation {
   }
 
   /**
-   * It had tokens when it came here, or when its caches were given up: its reader waits in the
-   * middle.
+   * Whether the request had tokens on its arrival or at the loss of its caches. Its reader waits in
+   * the middle of the stream.
    */
   get interrupted(): boolean {
     return this.choices.some(({ tokens }) => tokens.length > 0);
@@ -70,8 +70,8 @@ export class Generation {
   }
 
   /**
-   * Has all caches computed, again if need be: the request is new here, or its caches were given
-   * up.
+   * Plans the computation of all caches: for a new request, or after the engine has freed the
+   * caches.
    */
   restart(): void {
     const byTokens = new Map<string, { choices: Choice[]; tokens: Int32Array }>();
@@ -94,7 +94,7 @@ export class Generation {
 
   /**
    * Makes the next record.
-   * @param deltas one per choice that had not finished before, in any order
+   * @param deltas one per choice that was unfinished before, in any order
    */
   step(deltas: readonly ChoiceDelta[]): Step {
     const final = this.live.length === 0;

@@ -1,8 +1,8 @@
 /**
- * Caches of keys and values as blocks of rows. Rows of different lengths share a block by standing
- * at its right edge: to the left of a row is padding, which the attention mask hides. Past and
- * present tensors of a decoder have this very layout, `[rows, heads, capacity, dim]`, so a block
- * goes in and comes out without being copied.
+ * Caches of keys and values as blocks of rows. Rows of different lengths align at the block's right
+ * edge. To the left of a short row is padding, which the attention mask hides. Past and present
+ * tensors of a decoder have the same layout, `[rows, heads, capacity, dim]`, so blocks need no copy
+ * on their way in and out.
  */
 
 /** One cache tensor of a decoder: the keys or the values of one layer. */
@@ -39,13 +39,13 @@ export interface KvSlice {
   readonly length: number;
 }
 
-/** @returns the bytes that one position of one row takes in all tensors together */
+/** @returns the bytes of one position of one row in all tensors together */
 export function bytesPerPosition({ tensors, datatype }: KvLayout): number {
   const elements = tensors.reduce((sum, { heads, dim }) => sum + heads * dim, 0);
   return elements * (datatype === "FP32" ? 4 : 2);
 }
 
-/** @returns the bytes that all tensors of a block take */
+/** @returns the bytes of all tensors of a block */
 export function blockBytes(layout: KvLayout, { rows, capacity }: KvBlock): number {
   return rows * capacity * bytesPerPosition(layout);
 }
@@ -56,9 +56,9 @@ export function rightSlice(block: KvBlock, row: number, length: number): KvSlice
 }
 
 /**
- * @returns a new block with these rows in this order, each at the right edge and zeros to its left;
- * it is as wide as the longest row
- * @throws RangeError for a slice that is not within its row, which would be another row's caches
+ * @returns a new block with these rows in this order, as wide as the longest row; each row ends at
+ *   the right edge, with zeros to its left
+ * @throws RangeError for a slice that reaches beyond its row, into another row's caches
  */
 export function gather(layout: KvLayout, slices: readonly KvSlice[]): KvBlock {
   for (const { block, row, from, length } of slices) {
@@ -85,7 +85,9 @@ export function gather(layout: KvLayout, slices: readonly KvSlice[]): KvBlock {
   return { rows: slices.length, capacity, arrays };
 }
 
-/** Memory for a block that grows: it serves every size up to the one that it was made for. */
+/**
+ * Memory for a block that grows: sufficient for every size up to the original rows and capacity.
+ */
 export class KvMemory {
   readonly #layout: KvLayout;
   readonly #buffers: readonly ArrayBuffer[];
@@ -106,8 +108,8 @@ export class KvMemory {
   }
 
   /**
-   * @returns arrays of the exact size for one block, one per tensor; they are the same memory at
-   * every call
+   * @returns arrays of the exact size for one block, one per tensor; every call returns the same
+   *   memory
    */
   arrays(rows: number, capacity: number): KvArray[] {
     return this.#layout.tensors.map(({ heads, dim }, t) => {

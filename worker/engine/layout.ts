@@ -1,6 +1,6 @@
 /**
- * Reads from the graph of a decoder how it takes tokens and caches. It understands graphs that are
- * exported in the layout of Hugging Face, and refuses any that the engine could not feed.
+ * Reads from a decoder's graph its inputs and outputs for tokens and caches. Supports the export
+ * layout of Hugging Face, and refuses graphs that the engine could not feed.
  */
 import type { GraphMetadata, GraphTensor } from "../onnx/graph.js";
 import { LoadError } from "../thread/load-error.js";
@@ -11,21 +11,24 @@ export interface DecoderLayout {
   /** Whether the graph has these inputs. */
   readonly positionIds: boolean;
   readonly attentionMask: boolean;
-  /** Name of the input that says how many of the last positions need logits, if there is one. */
+  /**
+   * Name of the input that says how many of the last positions need logits; undefined if the graph
+   * has none.
+   */
   readonly logitsToKeep: string | undefined;
   /**
-   * Whether the graph is a merged export, which has an input to switch between its branches with
-   * and without a past.
+   * Whether the graph is a merged export, with an input that switches between a branch with a past
+   * and a branch without.
    */
   readonly cacheBranch: boolean;
   readonly logits: "FP32" | "FP16";
-  /** Last dimension of the logits; -1 when the graph does not say. */
+  /** Last dimension of the logits; -1 if the graph does not say. */
   readonly vocabSize: number;
 }
 
 const KEEP_NAMES = ["num_logits_to_keep", "logits_to_keep"];
 
-/** @throws LoadError that names the input or output which does not fit */
+/** @throws LoadError that names the unsuitable input or output */
 export function layoutOf({ inputs, outputs }: GraphMetadata): DecoderLayout {
   const byName = new Map(inputs.map((input) => [input.name, input]));
   if (!byName.has("input_ids")) throw new LoadError("the graph has no input 'input_ids'");

@@ -1,31 +1,29 @@
 /**
- * Decides what an iteration computes; the engine only carries it out. The rules:
+ * Decides which work an iteration computes; the engine carries the plan out. The rules:
  * - Every row that decodes gets its token.
- * - Beside them an iteration has a budget of tokens for prefills. Half of it goes to the oldest
- *   request, the rest to the requests with the fewest tokens left, so neither a long prompt nor a
- *   flow of short ones keeps a request waiting for ever. Interrupted streams go before the latter,
- *   in the order in which they came, and have a larger budget.
- * - When the caches outgrow their memory the youngest request gives way, so the oldest always
+ * - Beside these rows, an iteration has a budget of tokens for prefills. Half of the budget goes to
+ *   the oldest request, the rest to the requests with the fewest tokens left. Thus neither a long
+ *   prompt nor a flow of short prompts keeps a request waiting for ever.
+ * - Interrupted streams go before the requests with the fewest tokens left, in order of arrival,
+ *   and have a larger budget.
+ * - When the caches outgrow their memory, the youngest request gives way, so the oldest always
  *   finishes.
  */
 
 /**
- * A prompt that waits for its forward passes, or a prompt with the output so far that is computed
+ * A prompt that waits for its forward passes, or a prompt and its output so far that need computing
  * again.
  */
 export interface PrefillTask {
   /** Place in the order of arrival; smaller is older. */
   readonly order: number;
-  /** Tokens that are still to be computed. */
+  /** Tokens left to compute. */
   readonly left: number;
-  /**
-   * Bytes that the caches of its request take once they are whole; 0 for all but the first task of
-   * a request.
-   */
+  /** Bytes of the request's complete caches; 0 for all but the first task of a request. */
   readonly bytes: number;
-  /** Its request has computed something already, and so has its room. */
+  /** Whether the request has begun to compute, and so has its room. */
   readonly begun: boolean;
-  /** Its reader has had tokens already, and waits in the middle of the stream. */
+  /** Whether the reader already has tokens, and waits in the middle of the stream. */
   readonly interrupted: boolean;
 }
 
@@ -36,18 +34,18 @@ export interface PrefillTask {
 const INTERRUPTED_BUDGET_FACTOR = 32;
 
 /**
- * Rows that decode pause for interrupted streams no longer than this. When a worker dies another
- * one has all of its streams to compute again: better that its own streams wait once, for a moment,
- * than those of the dead worker for seconds.
+ * Longest pause of the rows that decode, for interrupted streams. After the death of a worker,
+ * another worker has to compute all of the dead worker's streams again. Its own streams wait for a
+ * moment, so that the taken streams do not wait for seconds.
  */
 export const MAX_PAUSE_MS = 250;
 /**
- * A prefill larger than the normal budget ends after this time, and goes on in the next iteration:
- * the records of one iteration are on their way to their readers while the next one is computed.
+ * A prefill above the normal budget ends after this time, and continues in the next iteration. Thus
+ * records of one iteration reach their readers during the next.
  */
 export const SLICE_MS = 60;
 
-/** How many tokens of a task this iteration computes. */
+/** The number of tokens of a task that this iteration computes. */
 export interface Chunk<T> {
   readonly task: T;
   readonly tokens: number;
@@ -55,9 +53,9 @@ export interface Chunk<T> {
 
 /**
  * @param budget prompt tokens of this iteration; interrupted streams may have more
- * @param room bytes that new caches may still take; a task that has begun has its room already
- * @param alone nothing else holds memory, so the oldest task begins even where it does not fit
- * @returns what to compute, in order
+ * @param room bytes left for new caches; a task that has begun already has its room
+ * @param alone no other request holds memory, so the oldest task begins even if it does not fit
+ * @returns the tasks to compute, in order
  */
 export function planPrefill<T extends PrefillTask>(
   tasks: readonly T[],
@@ -85,8 +83,8 @@ export function planPrefill<T extends PrefillTask>(
 }
 
 /**
- * @returns the tasks that have room, oldest first. A task that finds none makes younger ones wait
- * too, or it might wait for ever
+ * @returns the tasks that have room, oldest first. A task without room makes younger tasks wait
+ *   too, because otherwise it might wait for ever.
  */
 function admissible<T extends PrefillTask>(tasks: readonly T[], room: number, alone: boolean): T[] {
   const chosen: T[] = [];
@@ -105,13 +103,13 @@ function admissible<T extends PrefillTask>(tasks: readonly T[], room: number, al
 export interface Holder {
   /** Place in the order of arrival; smaller is older. */
   readonly order: number;
-  /** Bytes that its caches take. */
+  /** Bytes of the request's caches. */
   readonly bytes: number;
 }
 
 /**
- * @param decodedAgoMs how long ago the rows that decode had a token
- * @returns whether they wait for one more iteration, because `plan` has interrupted streams
+ * @param decodedAgoMs time since the last token of the rows that decode
+ * @returns whether these rows wait for one more iteration, because `plan` has interrupted streams
  */
 export function planPause(plan: readonly Chunk<PrefillTask>[], decodedAgoMs: number): boolean {
   return decodedAgoMs < MAX_PAUSE_MS && plan.some(({ task }) => task.interrupted);

@@ -1,7 +1,7 @@
 /**
- * Remembers the caches of token sequences that were computed before: a request that begins like one
- * of them computes only the rest. The next turn of a conversation and a shared system prompt are
- * found here. This is bookkeeping alone; the caller bounds what is kept, with `shrink`.
+ * Remembers the caches of computed token sequences, so that a request with the same beginning
+ * computes only the rest. The next turn of a conversation and a shared system prompt profit. This
+ * is bookkeeping alone; the caller bounds the memory with `shrink`.
  */
 import type { KvSlice } from "./kv.js";
 
@@ -17,15 +17,16 @@ export class PrefixCache {
   readonly #entries = new Set<Entry>();
   #bytes = 0;
 
-  /** Bytes of all that is remembered. */
+  /** Bytes of all remembered blocks. */
   get bytes(): number {
     return this.#bytes;
   }
 
   /**
-   * Remembers the caches of `tokens`. A sequence that is the beginning of a longer one is not kept.
-   * @param bytes of the block in which the slice lies; soon nobody else holds that block
-   * @throws RangeError if there is not one position for each token
+   * Remembers the caches of `tokens`. Does not keep a sequence that is the beginning of a longer
+   * one.
+   * @param bytes of the slice's block; soon the cache is the block's only holder
+   * @throws RangeError if the number of positions and of tokens differ
    */
   add(tokens: Int32Array, slice: KvSlice, bytes: number): void {
     if (slice.length !== tokens.length) throw new RangeError(`${slice.length} positions for ${tokens.length} tokens`);
@@ -39,8 +40,8 @@ export class PrefixCache {
   }
 
   /**
-   * @returns the caches of the longest known beginning of `tokens`, if any. Never those of all
-   * tokens: the last one must be computed to know what follows it
+   * @returns the caches of the longest known beginning of `tokens`; undefined if there is none. At
+   *   least the last token remains, because only a pass over that token gives the logits after it.
    */
   find(tokens: Int32Array): KvSlice | undefined {
     let best: Entry | undefined;
@@ -57,7 +58,7 @@ export class PrefixCache {
     return { ...best.slice, length };
   }
 
-  /** Forgets the least recently used sequences until at most `bytes` are kept. */
+  /** Forgets the least recently used sequences until at most `bytes` remain. */
   shrink(bytes: number): void {
     for (const entry of this.#entries) {
       if (this.#bytes <= bytes) return;

@@ -1,5 +1,5 @@
 /**
- * What passes between a worker's main thread and the thread of a generator's engine. The main
+ * The messages between a worker's main thread and the thread of a generator's engine. The main
  * thread asks for every iteration, a few at a time, so the engine never runs far ahead of Redis.
  */
 import type { SamplingSpec } from "#shared/contract/generation.js";
@@ -7,40 +7,40 @@ import type { SessionOptions } from "../onnx/graph.js";
 
 export interface GeneratorOptions extends SessionOptions {
   /**
-   * By what share of the largest one the logits of a GPU may differ from the CPU's; undefined for
-   * the usual one.
+   * The largest allowed difference between the logits of a GPU and the CPU's, as a share of the
+   * largest logit; undefined for the default.
    */
   readonly tolerance: number | undefined;
   readonly tokenizerFile: string;
   /** Ids of the tokens that end a text. */
   readonly eos: readonly number[];
-  /** Most tokens that a prompt and its output have together. */
+  /** Most tokens of a prompt and its output together. */
   readonly contextLength: number;
   readonly vocabSize: number;
   /** Memory for all caches, known prefixes included, in bytes. */
   readonly kvBytes: number;
   /**
-   * Prompt tokens that one iteration computes: the rows that decode wait no longer than these take
-   * for the prefill of new requests.
+   * Prompt tokens per iteration. This number bounds how long the rows that decode wait for the
+   * prefill of new requests.
    */
   readonly prefillTokens: number;
 }
 
-/** What the log says about one choice of a request that was taken over. */
+/** The log's record of one choice of a request from another worker. */
 export interface ReplayedChoice {
   /** Ids of all tokens that the choice has drawn. */
   readonly tokens: readonly number[];
 }
 
-/** A request as the engine takes it. */
+/** A request in the form that the engine takes. */
 export interface NewGeneration {
-  /** Id of the request's entry, by which the engine names it. */
+  /** Id of the request's entry, which is the request's name in the engine. */
   readonly key: string;
   readonly sampling: SamplingSpec;
   readonly prompt: Int32Array;
-  /** Index of the record that the engine gives first: how many the log has. */
+  /** Index of the engine's first record: the number of records in the log. */
   readonly next: number;
-  /** One per choice; for a request that has not begun, each without tokens. */
+  /** One per choice; in a new request each choice has no tokens. */
   readonly replayed: readonly ReplayedChoice[];
 }
 
@@ -50,18 +50,18 @@ export interface IterateRequest {
 }
 
 /**
- * A change that the engine hears at once: the request joins or leaves at the next iteration that
- * has not begun, however many were asked for.
+ * A change that the engine applies at once. The request joins or leaves at the next iteration that
+ * has not begun, even if the main thread has already asked for several iterations.
  */
 export type EngineChange =
   { readonly kind: "add"; readonly generation: NewGeneration } | { readonly kind: "remove"; readonly key: string };
 
-/** What one request got in an iteration. */
+/** The result of one request in an iteration. */
 export interface Step {
   readonly key: string;
   /** Index of the record. */
   readonly index: number;
-  /** The record's JSON, as it goes to the log. */
+  /** The record's JSON, as the log stores it. */
   readonly record: string;
   readonly final: boolean;
   /**
@@ -77,12 +77,15 @@ export interface Iteration {
   readonly failed: readonly { readonly key: string; readonly reason: string }[];
 }
 
-/** What the engine's thread says once it has loaded its model. */
+/** The facts that the engine's thread reports after loading its model. */
 export interface GeneratorFacts {
   /** Whether rows of different lengths may share a forward pass (`Decoder.padding`). */
   readonly padding: boolean;
-  /** Bytes that one token of one row takes in the caches. */
+  /** Bytes of one token of one row in the caches. */
   readonly bytesPerToken: number;
-  /** What could not be checked of the model; it is served all the same. */
+  /**
+   * Facts about the model that the worker could not check. The worker serves the model all the
+   * same.
+   */
   readonly warnings: readonly string[];
 }

@@ -1,6 +1,6 @@
 /**
- * The thread of a generator's engine: it opens the model, and computes one iteration whenever the
- * main thread asks for one.
+ * The thread of a generator's engine: opens the model, and computes one iteration each time the
+ * main thread asks.
  */
 import { describe, openSession } from "../onnx/runtime.js";
 import { serveThread } from "../thread/serve.js";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Exclusive } from "./exclusive.js";
 
-/** A task that says when it begins and ends, and ends when told to. */
+/** A task that logs start and end, and ends when the test calls `end`. */
 function task(name: string, seen: string[]) {
   let end = () => {};
   const run = async () => {

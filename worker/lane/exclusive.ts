@@ -1,17 +1,17 @@
 /**
- * Lets a suspect run exclusively, with nothing else running in its process. Batches of all lanes
- * share the process; a suspect runs when none of them does. So a crash during its run is its own
- * fault, and it is never blamed for the crash of another run.
+ * Lets a suspect run exclusively, with nothing else running in the process. Batches of all lanes
+ * share the process, so a suspect waits until no batch runs. A crash during the suspect's run is
+ * then the suspect's own fault, and no suspect gets blamed for the crash of another run.
  */
 export class Exclusive {
-  /** Settles when the last exclusive run that was asked for is over. */
+  /** Settles after the last exclusive run in the order of the calls. */
   #alone: Promise<unknown> = Promise.resolve();
-  /** Exclusive runs that were asked for and are not over. */
+  /** Exclusive runs that wait or run. */
   #asked = 0;
   /** Shared runs under way. */
   readonly #company = new Set<Promise<unknown>>();
 
-  /** Runs beside other shared tasks, after all exclusive ones that were asked for before. */
+  /** Runs beside other shared tasks, after all exclusive runs from earlier calls. */
   async share<T>(task: () => Promise<T>): Promise<T> {
     while (this.#asked > 0) await this.#alone;
     const run = task();
@@ -24,8 +24,8 @@ export class Exclusive {
   }
 
   /**
-   * Runs by itself, in the order of the calls. Shared tasks that run are waited for, later ones
-   * wait.
+   * Runs exclusively, in the order of the calls. The run waits for shared tasks under way, and
+   * later shared tasks wait for the run.
    */
   alone<T>(task: () => Promise<T>): Promise<T> {
     this.#asked++;

@@ -1,8 +1,8 @@
 /**
- * The steps of one model that this worker owns right now, whatever their lanes. A step leaves the
- * holdings by a commit, by being handed back, or when another worker has taken it over. One that is
- * given up without any of these still stands in Redis as this worker's, so it is remembered until
- * it is taken back.
+ * The steps of one model that this worker owns right now, from all lanes. A step leaves the
+ * holdings after a commit, after a release, or after a takeover by another worker. A step that this
+ * worker gives up in any other way still belongs to this worker in Redis. So the holdings remember
+ * the step until the worker takes it back.
  */
 import { createHash } from "node:crypto";
 import { decodeFrame, type Frame } from "#shared/frame.js";
@@ -18,18 +18,18 @@ import type { StateLookup } from "../sequence/states.js";
 export interface Held {
   readonly delivery: Delivery;
   readonly request: Frame;
-  /** When this worker was given it. */
+  /** The time at which this worker received the step. */
   readonly arrivedAt: number;
-  /** When it must no longer begin to run. */
+  /** The step must not begin to run after this time. */
   readonly expiresAt: number;
-  /** Size of the request's own batch dimension; 1 where it has none. */
+  /** Size of the request's own batch dimension; 1 if the model has no batch dimension. */
   readonly rows: number;
   /**
-   * Names and shapes of its inputs, and what is in those that a batch shares; equal for requests
-   * that may share a batch.
+   * Names and shapes of the inputs, and the contents of inputs that a batch shares. Requests with
+   * equal keys may share a batch.
    */
   readonly shapeKey: string;
-  /** Name of its sequence; undefined for a stateless request. */
+  /** Name of the step's sequence; undefined for a stateless request. */
   readonly sequence: string | undefined;
   /** The lookup begins when the step arrives, so that a batch need not wait for Redis. */
   readonly state: Promise<StateLookup>;
@@ -37,46 +37,48 @@ export interface Held {
 
 /** How a model's requests share batches. */
 export interface Batching {
-  /** Whether the first axis of its inputs counts rows. */
+  /** Whether the first axis of the model's inputs counts rows. */
   readonly batched: boolean;
-  /** Inputs without that axis. A batch has each of them once, so its requests must agree on it. */
+  /**
+   * Inputs without that axis. A batch has each such input once, so its requests must agree on it.
+   */
   readonly shared: ReadonlySet<string>;
 }
 
 /** For a model without a batch dimension. */
 export const unbatched: Batching = { batched: false, shared: new Set() };
 
-/** How a step came: new, or after an earlier delivery whose run may have ended its worker. */
+/** A fresh step is new. A suspect was delivered earlier, and that run may have ended its worker. */
 export type Arrival = "fresh" | "suspect";
 
-/** Where a held step stands: it waits as it arrived, or it runs, its commit included. */
+/** The state of a held step: waiting as it arrived, or running, commit included. */
 type Stage = Arrival | "running";
 
-/** Tells whoever takes steps from Redis how many to take, and takes them in. */
+/** Says how many steps to take from Redis, and takes them in. */
 export interface Intake {
-  /** How many more new steps may be read now. */
+  /** How many more new steps the reader may read now. */
   room(): number;
-  /** How many more suspects may be taken over now; the rest is left to other workers. */
+  /** How many more suspects this worker may take over now. Other workers take the rest. */
   suspectRoom(): number;
   accept(taken: Taken, arrival: Arrival): void;
   /**
-   * To be called when Redis may have given this worker entries without its knowledge, as a reply
-   * was lost: nobody else takes them from a worker that lives.
+   * To be called after a lost reply, because Redis may have given this worker entries without its
+   * knowledge. No other worker takes entries from a living worker.
    */
   doubt(): void;
 }
 
-/** What is remembered of a step that was given up. */
+/** The part of a step that the holdings remember after the worker has given the step up. */
 export type Left = Pick<Delivery, "key" | "lane" | "entry">;
 
 export class Holdings {
-  /** Notified when there may be something new to plan. */
+  /** Gets a notification when there may be something new to plan. */
   readonly arrived: Signal;
-  /** Notified when there may be room for more. */
+  /** Gets a notification when there may be room for more. */
   readonly taken: { notify(): void };
   /** By the key of the delivery, oldest first. */
   readonly #steps = new Map<string, { readonly held: Held; stage: Stage }>();
-  /** What was left, by its key, and when, on `performance.now()`'s clock. */
+  /** Steps that the worker gave up, by key, each with its time on `performance.now()`'s clock. */
   readonly #left = new Map<string, { readonly located: Left; readonly at: number }>();
 
   constructor(taken: { notify(): void } = new Signal(), world = realWorld) {
@@ -94,17 +96,17 @@ export class Holdings {
     return this.#at("suspect");
   }
 
-  /** What has not begun. */
+  /** The steps that have not begun. */
   unbegun(): Delivery[] {
     return [...this.waiting, ...this.suspects].map(({ delivery }) => delivery);
   }
 
-  /** How many there are, running ones included. */
+  /** The number of steps, running steps included. */
   get size(): number {
     return this.#steps.size;
   }
 
-  /** The keys of all steps, running ones included. */
+  /** The keys of all steps, running steps included. */
   keys(): string[] {
     return [...this.#steps.keys()];
   }
@@ -132,8 +134,8 @@ export class Holdings {
   }
 
   /**
-   * Forgets steps that were committed, handed back, or lost. One that runs finishes in vain, since
-   * its commit is refused.
+   * Forgets steps after a commit, a release or a loss. A running step finishes in vain, because
+   * Redis refuses its commit.
    */
   drop(keys: Iterable<string>): void {
     for (const key of keys) {
@@ -144,8 +146,8 @@ export class Holdings {
   }
 
   /**
-   * Gives steps up that this worker may go on owning: it was cut off, their states could not be
-   * read, or their commit failed. Nobody else takes them from a worker that lives.
+   * Gives up steps that this worker may still own: the connection was cut, a state was unreadable,
+   * or a commit failed. No other worker takes steps from a living worker.
    * @param now on `performance.now()`'s clock
    */
   leave(steps: Iterable<Left>, now: number): void {
@@ -156,7 +158,7 @@ export class Holdings {
     this.taken.notify();
   }
 
-  /** What was left at this time or earlier, in that order. */
+  /** The steps that the worker gave up at this time or earlier, in that order. */
   leftBy(time: number): Left[] {
     return [...this.#left.values()].filter(({ at }) => at <= time).map(({ located }) => located);
   }
@@ -171,7 +173,7 @@ export class Holdings {
 /**
  * Parses a delivery's request, once, at its arrival.
  *
- * @param expiresAt when the step must no longer begin, on `performance.now()`'s clock
+ * @param expiresAt the time after which the step must not begin, on `performance.now()`'s clock
  * @throws Error for a frame that no gateway of this version has written
  */
 export function hold(
@@ -200,7 +202,7 @@ export function hold(
   };
 }
 
-/** Equal for equal bytes, and for no others. */
+/** Equal for equal bytes only. */
 function fingerprint(data: Buffer): string {
   return data.length <= 64 ? data.toString("base64") : createHash("sha256").update(data).digest("base64");
 }

@@ -1,7 +1,7 @@
 /**
- * The lanes of one model version in this worker, one for each bucket, from the first read to the
- * drain. What is done with the steps is the lanes' work: batches of a tensor model, or streams of a
- * generator. Steps of all buckets share one holdings, one batch and one cache of states.
+ * The lanes of one model version in this worker, one lane for each bucket, from the first read to
+ * the drain. `LaneWork` defines the work on the steps: batches of a tensor model, or streams of a
+ * generator. Steps of all buckets share one `Holdings`, one batch and one cache of states.
  */
 import type { Logger } from "pino";
 import type { Bus } from "#shared/nats/connect.js";
@@ -31,30 +31,33 @@ import type { Settler } from "./settle.js";
 export interface LaneSettings {
   readonly queue: ModelQueue;
   readonly bus: Bus;
-  /** The worker's, which all of its lanes share. */
+  /** The worker's publisher, which all lanes share. */
   readonly replies: ReplyPublisher;
   readonly clocks: RedisClocks;
-  /** How long a sequence of this model is kept without a step; undefined where it has none. */
+  /**
+   * How long a sequence of this model may go without a step, in ms; undefined for a model without
+   * sequences.
+   */
   readonly maxIdleMs: number | undefined;
-  /** How many checkpoints of a sequence are kept, the newest included; undefined stands for one. */
+  /** How many checkpoints to keep of a sequence, the newest included; undefined stands for one. */
   readonly history?: number | undefined;
-  /** One for all lanes of this process. */
+  /** All lanes of this process share one guard. */
   readonly outageGuard: OutageGuard;
   /** How many models this worker serves. */
   readonly models: number;
-  /** How many workers the fleet has, as far as this one knows. */
+  /** The number of workers in the fleet, as far as this worker knows. */
   readonly living: () => number;
-  /** Memory for the states of sequences that this worker saw last. */
+  /** Memory for the states of recent sequences, in bytes. */
   readonly stateCacheBytes: number;
-  /** States that lie on disk; absent where none do. */
+  /** States that lie on disk; absent if the deployment keeps no states on disk. */
   readonly sleeping?: Sleeping;
-  /** Is notified when there may be room for more steps. */
+  /** Gets a notification when there may be room for more steps. */
   readonly room: Reading["room"];
   readonly world?: World;
   readonly log: Logger;
 }
 
-/** What a model's lanes and the work on them have in common. */
+/** The parts that a model's lanes and their work share. */
 export interface LaneContext {
   readonly queue: ModelQueue;
   readonly holdings: Holdings;
@@ -62,7 +65,7 @@ export interface LaneContext {
   readonly clocks: RedisClocks;
   readonly outageGuard: OutageGuard;
   readonly models: number;
-  /** How many workers the fleet has, as far as this one knows. */
+  /** The number of workers in the fleet, as far as this worker knows. */
   readonly living: () => number;
   readonly maxIdleMs: number | undefined;
   readonly world: World;
@@ -70,37 +73,39 @@ export interface LaneContext {
 }
 
 /**
- * What is done with the steps of a model's lanes; they are in the context that it was made with.
+ * The work on the steps of a model's lanes. The work takes the steps from its context's holdings.
  */
 export interface LaneWork {
   /** How requests share batches. */
   readonly batching: Batching;
-  /** How many more new steps may be read now. */
+  /** How many more new steps the reader may read now. */
   room(): number;
-  /** How many more suspects may be taken over now; the rest is left to other workers. */
+  /** How many more suspects this worker may take over now. Other workers take the rest. */
   suspectRoom(): number;
-  /** Whether a delivery is of the kind that this model takes. */
+  /** Whether this model takes deliveries of this kind. */
   accepts(delivery: Delivery): boolean;
   /**
-   * Runs and settles what is held, until `signal` aborts. What has not begun by then, or can go on
-   * in another worker, stays in the holdings.
+   * Runs and settles held steps until `signal` aborts. A step that has not begun by then, or that
+   * another worker can continue, stays in the holdings.
    */
   run(signal: AbortSignal): Promise<void>;
 }
 
 /**
- * How long a commit is retried: for longer than a usual lease, since nobody takes over while Redis
- * is away.
+ * How long a commit retries, in ms. The budget is longer than a usual lease, because no worker
+ * takes over entries while Redis is away.
  */
 const SETTLE_BUDGET_MS = 20_000;
-/** A call that succeeds in a Cluster mostly does so much sooner than this, in ms. */
+/** In ms. A call that succeeds in a Cluster mostly takes much less time. */
 const CLUSTER_PATIENCE_MS = 500;
-/** How long handing steps back is retried. What is left then, others take when this worker ends. */
+/**
+ * How long a release retries, in ms. After that, other workers take the steps when this one ends.
+ */
 const RELEASE_BUDGET_MS = 5_000;
-/** Most entries that a drain looks for at the end, which this worker may own without knowing. */
+/** Most entries that a drain looks for at its end. This worker may own entries without knowing. */
 const OWNED_LIMIT = 1_000;
 
-/** Makes what a model's lanes share, and connects to nothing. */
+/** Makes the shared parts of a model's lanes, without connecting. */
 export function laneContext(settings: LaneSettings): LaneContext {
   const { queue, bus, replies, clocks, maxIdleMs, history, outageGuard, models, living, log } = settings;
   const { world = realWorld } = settings;
@@ -120,7 +125,7 @@ export function laneContext(settings: LaneSettings): LaneContext {
   };
 }
 
-/** The open lanes of a model. Their loops run until they are drained. */
+/** The open lanes of a model. Their loops run until the drain. */
 export class RunningLane implements Intake {
   readonly #context: LaneContext;
   readonly #work: LaneWork;
@@ -153,7 +158,7 @@ export class RunningLane implements Intake {
     return this.#context.holdings;
   }
 
-  /** It takes in by itself what is found for its lanes. */
+  /** Takes in steps that a takeover has found for these lanes. */
   get intake(): Intake {
     return this;
   }
@@ -170,10 +175,7 @@ export class RunningLane implements Intake {
     this.#reader.doubt();
   }
 
-  /**
-   * Takes what has come into the holdings, unless it is held already. What cannot be read is set
-   * aside.
-   */
+  /** Takes new deliveries into the holdings, and sets unreadable entries aside. */
   accept({ deliveries, unreadable }: Taken, arrival: Arrival): void {
     const { holdings } = this.#context;
     const unseen = deliveries.filter(({ key }) => !holdings.has(key));
@@ -182,9 +184,7 @@ export class RunningLane implements Intake {
     if (unreadable.length > 0) this.#setAside(unreadable);
   }
 
-  /**
-   * Stops reading, hands back the steps that have not begun, and finishes and commits the others.
-   */
+  /** Stops reading, hands back the steps that have not begun, and finishes and commits the rest. */
   async drain(): Promise<void> {
     const { queue, holdings, log } = this.#context;
     this.#reading.abort();
@@ -195,20 +195,20 @@ export class RunningLane implements Intake {
       await this.#running;
       await this.#leaveStreams();
     }
-    // A reader that Redis still holds blocked may be given more. It is read out, not cut off, and
-    // what it was given is handed back before a long run ends.
+    // Redis may still give entries to a blocked read. The worker lets the read end by itself, and
+    // hands its entries back before waiting for a long run.
     await Promise.all([this.#reconciling, this.#reader.stop()]);
     released += await this.#handBack();
     await this.#running;
-    // If the reply to a read was lost, this worker owns entries that it has not seen.
+    // After a lost reply, this worker owns entries that it has not seen.
     if (queue.streams === true) await this.#leaveStreams();
     else released += await this.#releaseUnseen();
     if (released > 0) log.info({ count: released }, "handed back");
   }
 
   /**
-   * Parses deliveries, and begins to look up the states of all of them together. What this model
-   * cannot take is set aside.
+   * Parses deliveries, and begins to look up the states of all of them together. A delivery that
+   * this model cannot take is set aside.
    */
   #parse(deliveries: readonly Delivery[]): Held[] {
     const { settler, clocks, world } = this.#context;
@@ -217,8 +217,8 @@ export class RunningLane implements Intake {
       const state = lookups[i];
       if (state === undefined) return [];
       try {
-        // A model may have been changed under its name: its scripts and its other steps would take
-        // this step for what it is not.
+        // The model under this name may have changed. Its scripts and its other steps would misread
+        // this step.
         if (!this.#work.accepts(delivery)) throw new TypeError("not of this kind");
         const deadlineAt = clocks.of(bucketTag(delivery.bucket)).toLocal(delivery.deadlineAt);
         return [hold(delivery, deadlineAt, this.#work.batching, state, world)];
@@ -229,7 +229,7 @@ export class RunningLane implements Intake {
     });
   }
 
-  /** Where it cannot be noted now, the script that ends the request notes it. */
+  /** If this call fails, the script that ends the request notes the begin. */
   #noteBegun(deliveries: readonly Delivery[]): void {
     const { queue, log } = this.#context;
     if (deliveries.length === 0) return;
@@ -257,8 +257,8 @@ export class RunningLane implements Intake {
   }
 
   /**
-   * Leaves streams in their middle to others at once. They must not go to the end of the queue: the
-   * next worker that hears of them goes on with them.
+   * Leaves unfinished streams to other workers at once. A stream must not go to the end of the
+   * queue: the next worker that finds the grave continues the stream.
    */
   #leaveStreams(): Promise<unknown> {
     const { queue, holdings, world } = this.#context;
@@ -283,7 +283,7 @@ export class RunningLane implements Intake {
         throw error;
       }
     };
-    // In a Cluster a read names streams of one slot.
+    // In a Cluster, one read may name only streams of one slot.
     const groups = callGroups(queue.redis, lanesOf(queue), ({ bucket }) => bucketTag(bucket));
     const released = groups.map(async (lanes) => {
       const deliveries = await retrying(() => read(lanes), budget);

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { OutageGuard } from "./outage-guard.js";
 
 describe("OutageGuard", () => {
-  /** Beats that were answered at these times, with a lease of 1000 ms, seen at `now`. */
+  /** The guard's answer at `now`, after answered beats at these times, with a lease of 1000 ms. */
   function silenceCounts(beats: number[], now: number): boolean {
     const outageGuard = new OutageGuard(1_000, 0);
     for (const at of beats) outageGuard.answered(at);

@@ -1,52 +1,52 @@
 /**
- * Tells whether silence means anything right now. While Redis is away or frozen nobody can be heard
- * of, and every worker looks dead afterwards. This worker's own beats tell of it: after a gap in
- * their answers, a full lease goes by before it takes anybody for dead. A short cut of the link is
- * no such gap.
+ * Says whether the silence of other workers means anything right now. While Redis is away or
+ * frozen, no worker hears of another, and every worker looks dead afterwards. This worker's own
+ * beats show such a gap. After a gap in their answers, this worker waits a full lease before it
+ * declares a worker dead. A short cut of the link is no gap.
  */
 export class OutageGuard {
   readonly #leaseMs: number;
-  /** When a beat was last answered. */
+  /** The time of the last answer to a beat. */
   #answeredAt: number;
-  /** Whether any beat was answered: what came before the first one is no gap. */
+  /** Whether Redis has answered any beat. Time before the first answer is no gap. */
   #hasBegun = false;
-  /** Since when there was no gap. */
+  /** The time since which there was no gap. */
   #steadySince: number;
 
-  /** @param now this time and all others are on `performance.now()`'s clock */
+  /** @param now on `performance.now()`'s clock, as are all times here */
   constructor(leaseMs: number, now: number) {
     this.#leaseMs = leaseMs;
     this.#answeredAt = now;
-    // A new worker has seen no gap and need not wait. Should Redis be just back, the connections
-    // that others noted tell it so.
+    // A new worker has seen no gap and need not wait. If Redis came back just now, the new worker
+    // learns of that from the connections that other workers have noted.
     this.#steadySince = now - leaseMs;
   }
 
-  /** A beat was answered. */
+  /** To be called when Redis has answered a beat. */
   answered(now: number): void {
     if (this.#hasBegun && this.#isGap(now)) this.#steadySince = now;
     this.#hasBegun = true;
     this.#answeredAt = now;
   }
 
-  /** How long ago a beat was last answered, in ms. */
+  /** The time since the last answer to a beat, in ms. */
   silentFor(now: number): number {
     return now - this.#answeredAt;
   }
 
-  /** Whether a worker that is silent has itself to blame for it. */
+  /** Whether a worker's silence is its own fault. */
   silenceCounts(now: number): boolean {
     return this.steadyFor(now) >= this.#leaseMs;
   }
 
-  /** How long Redis has been there without a gap, in ms. */
+  /** How long Redis has answered without a gap, in ms. */
   steadyFor(now: number): number {
     return this.#isGap(now) ? 0 : now - this.#steadySince;
   }
 
   /**
-   * Other workers beat as often as this one. When it could not for a whole lease, they may be
-   * silent without their fault.
+   * Other workers beat as often as this worker. If this worker could not beat for a whole lease,
+   * the silence of other workers may not be their fault.
    */
   #isGap(now: number): boolean {
     return now - this.#answeredAt > this.#leaseMs;

@@ -1,8 +1,8 @@
 /**
  * Sends committed outcomes to the gateways that wait for them. A batch is one message for each
- * gateway, or a few where it is large. Losing one costs time, never an answer: messages are
- * numbered, and beats between them say that the worker lives, so a gateway notices what it misses.
- * While this worker cannot reach NATS, it leaves the names of what it commits in Redis.
+ * gateway, or a few messages if the batch is large. A lost message costs time, never an answer.
+ * Messages have numbers, and beats between them say that the worker lives, so a gateway notices a
+ * gap. While this worker cannot reach NATS, it leaves the names of committed requests in Redis.
  */
 import type { Logger } from "pino";
 import type { StoredOutcome } from "#shared/contract/outcome.js";
@@ -26,41 +26,43 @@ import { ReplyChannels, type Due } from "./reply-channels.js";
 
 export interface Publication {
   readonly delivery: Delivery;
-  /** Undefined where the gateway is to look into Redis. */
+  /** Undefined if the gateway must look into Redis. */
   readonly outcome: StoredOutcome | undefined;
 }
 
 export interface PublisherSettings {
   readonly bus: Bus;
   readonly redis: RedisClient;
-  /** The deployment's, which the tags of messages are made with. */
+  /** The deployment's secret, for the tags of messages. */
   readonly secret: () => Buffer;
   readonly world?: World;
   readonly log: Logger;
 }
 
 /**
- * How often beats are due, in ms. One is left out where something was sent since the one before, so
- * a gateway that listens hears of a worker after two of them at the latest, and counts it as silent
- * after four (gateway/outcomes/reply-gaps.ts).
+ * Time between beats, in ms. A message replaces the next beat. So a listening gateway hears of a
+ * worker after two beats at the latest, and counts a worker as silent after four
+ * (gateway/outcomes/reply-gaps.ts).
  */
 const BEAT_MS = 250;
-/** How long the names of what could not be published are offered to Redis, in ms. */
+/** How long the worker tries to note unpublished names in Redis, in ms. */
 const NOTE_BUDGET_MS = 5_000;
 const LOOK = Buffer.alloc(0);
-/** A name's bytes at most: its length takes one byte. */
+/** Most bytes of a name, because its length takes one byte. */
 const NAME_BYTES = 255;
 
-/** One for all lanes of a worker process: a channel joins a process and a gateway. */
+/**
+ * One publisher for all lanes of a worker process, because a channel joins a process and a gateway.
+ */
 export class ReplyPublisher {
   readonly #settings: PublisherSettings;
   readonly #world: World;
   readonly #sender: string;
   readonly #channels: ReplyChannels;
-  /** Keys by gateway, and the secret that they were made with. */
+  /** Keys by gateway. All keys are derived from `#secret`. */
   #keys = new Map<string, Buffer>();
   #secret: Buffer | undefined;
-  /** The connections to NATS that there had been at the last beat. */
+  /** The count of connections to NATS at the last beat. */
   #connections = 0;
 
   constructor(settings: PublisherSettings) {
@@ -71,22 +73,22 @@ export class ReplyPublisher {
   }
 
   /**
-   * To be called before a commit, so that its gateways listen for this worker. It resolves when
-   * what this takes has left the process.
+   * To be called before a commit, so that the commit's gateways listen for this worker. Resolves
+   * after the messages have left the process.
    */
   async begin(deliveries: readonly Delivery[]): Promise<void> {
     for (const gateway of gatewaysOf(deliveries)) {
       const mark = this.#channels.begin(gateway);
       if (mark !== undefined) this.#send({ gateway, mark });
     }
-    // The NATS client writes what it was given at the end of this turn.
+    // The NATS client writes its buffer at the end of this turn.
     await Promise.resolve();
   }
 
   /**
-   * To be called after the commit, whatever became of it.
-   * @param publications an outcome that is too large for a message is left in Redis, and its
-   * gateway is told to look
+   * To be called after the commit, with or without success.
+   * @param publications an outcome that is too large for a message stays in Redis, and the message
+   * sends its gateway there
    */
   end(deliveries: readonly Delivery[], publications: readonly Publication[]): void {
     const { bus } = this.#settings;
@@ -106,7 +108,7 @@ export class ReplyPublisher {
     for (const gateway of gatewaysOf(deliveries)) this.#channels.end(gateway);
   }
 
-  /** Sends beats until `signal` aborts, and then a last word to every gateway. */
+  /** Sends beats until `signal` aborts, and then a last message to every gateway. */
   async beatWhileOpen(signal: AbortSignal): Promise<void> {
     const { bus } = this.#settings;
     while (!signal.aborted) {
@@ -155,9 +157,9 @@ export class ReplyPublisher {
   }
 }
 
-/** Room for the rest of a message with one reply. */
+/** Bytes of a message with one reply, without the reply's body. */
 const ROOM_BYTES = MESSAGE_OVERHEAD_BYTES + REPLY_OVERHEAD_BYTES + NAME_BYTES;
-/** Keys of gateways that are gone are forgotten when there are more than these. */
+/** With more keys than this, the publisher forgets all keys, because most gateways are gone. */
 const MOST_KEYS = 10_000;
 
 function gatewaysOf(deliveries: readonly Delivery[]): Set<string> {

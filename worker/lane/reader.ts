@@ -1,6 +1,7 @@
 /**
- * Reads new steps for all models of this worker over one connection. A model is read for only while
- * it has room: at most one batch waits while one runs, so no worker hoards what another could run.
+ * Reads new steps for all models of this worker over one connection. The reader reads for a model
+ * only while the model has room: at most one batch waits while another runs. So no worker hoards
+ * steps that another worker could run.
  */
 import type { Logger } from "pino";
 import { dropIfSilent, masterFor, whenReady, type BlockingReader, type RedisClient } from "#shared/redis/connect.js";
@@ -18,16 +19,16 @@ import { Signal } from "#shared/signal.js";
 import { realWorld, type World } from "#shared/world.js";
 import type { Intake } from "./holdings.js";
 
-/** A model that is read for. */
+/** A model to read for. */
 export interface Source {
   readonly lanes: LanesByKey;
   readonly intake: Pick<Intake, "room" | "accept">;
 }
 
 export interface ReaderSettings {
-  /** For this reader alone, since a blocking read holds up what follows it. */
+  /** For this reader alone, because a blocking read holds up all later commands. */
   readonly redis: BlockingReader;
-  /** For short commands: it ends a read that blocks in vain. */
+  /** For short commands, such as ending a blocked read. */
   readonly commands: RedisClient;
   readonly consumer: string;
   readonly world?: World;
@@ -35,40 +36,38 @@ export interface ReaderSettings {
 }
 
 /**
- * Redis answers a blocked read after this long at the latest. Each read costs it as much as a beat,
- * and in a large fleet most workers wait.
+ * Redis answers a blocked read after this time at the latest, in ms. Each read costs Redis as much
+ * as a beat, and in a large fleet most workers wait.
  */
 const BLOCK_MS = 1_000;
 /**
- * How often it is tried to end the read that Redis holds blocked, in ms. The command that ends it
- * takes another connection, and may arrive before the read does: then it ends nothing.
+ * Time between tries to end a blocked read, in ms. The command takes another connection. If it
+ * arrives before the read, it ends nothing.
  */
 const UNBLOCK_EVERY_MS = 50;
 /**
- * A link on which nothing comes for longer than this counts as lost: a read blocks for less, and a
- * frozen peer sends no reset. A long answer on a slow link keeps coming, so it is not cut.
+ * A connection that receives nothing for longer than this, in ms, counts as lost. A read blocks for
+ * less, and a frozen peer sends no reset. A long answer on a slow link keeps bytes coming, so the
+ * reader does not cut it.
  */
 const SILENCE_MS = BLOCK_MS + 1_000;
-/**
- * At most so often, in ms, a worker asks whether something is parked of the models for which it
- * finds nothing to read.
- */
+/** Shortest time, in ms, between two checks for parked requests of models without ready entries. */
 const PARKED_EVERY_MS = 1_000;
 /**
- * What one script call should bring at most, in bytes, unless a single entry has more: Redis is
- * busy with large entries for milliseconds each, and serves nobody else meanwhile.
+ * Most bytes for one script call to bring, unless a single entry is larger. Redis is busy with a
+ * large entry for milliseconds, and serves no other client meanwhile.
  */
 const TAKEN_BYTES = 1_048_576;
-/** With each read that brings smaller entries, the size that is expected shrinks to this part. */
+/** The factor by which the expected size shrinks with each read of smaller entries. */
 const EXPECTED_SHRINKS = 0.75;
-/** The id of a connection whose id the server does not tell; none has it. */
+/** Stands for the connection's id if the server does not give the id. No connection has this id. */
 const UNKNOWN = 0;
 /**
- * So long after a call without a reply this worker asks again what it owns, in ms. The call may be
- * a read that Redis still holds blocked for a connection that is lost, or it may arrive late.
+ * Times, in ms, after a call without a reply at which this worker reads its own entries again. The
+ * call may arrive late, or may be a read that Redis still blocks for a lost connection.
  */
 const AGAIN_MS = [1_500, 5_000, 20_000] as const;
-/** Most entries of each lane asked for when this worker may own some without knowing. */
+/** Most entries of each lane to ask for when this worker may own some without knowing. */
 const OWNED_LIMIT = 1_000;
 
 export class Reader {
@@ -78,32 +77,35 @@ export class Reader {
   readonly #world: World;
   readonly #sources: Source[] = [];
   /**
-   * Those of which this worker may own entries that it has not seen: all of them at the beginning
-   * of every connection, since the reply to the last read of the one before may be lost.
+   * Sources of which this worker may own entries that it has not seen. At the start of every
+   * connection these are all sources, because the reply to the last connection's last read may be
+   * lost.
    */
   readonly #unasked = new Set<Source>();
-  /** When it is asked again what this worker owns, on the world's clock, the next time first. */
+  /**
+   * Times of the next reads of this worker's own entries, on the world's clock, the earliest first.
+   */
   #againAt: readonly number[] = [];
-  /** Sources whose last read found something, in the order in which they are asked. */
+  /** Sources whose last read found something, in the order of their reads. */
   readonly #warm = new Set<Source>();
-  /** Sources of which the last read of several lanes found something. */
+  /** Sources for which the last read of several lanes found something. */
   readonly #crowded = new Set<Source>();
   /**
-   * How large an entry of a source may be, in bytes, by what was read of it lately. Before the
-   * first read it is not known, and one entry is asked for.
+   * The expected size of a source's entries, in bytes, from recent reads. Absent before the first
+   * entry.
    */
   readonly #expectedBytes = new Map<Source, number>();
   readonly #stopping = new AbortController();
-  /** Ends when the reader has stopped; undefined before the first source is added. */
+  /** Settles after the reader has stopped; undefined before the first source. */
   #running: Promise<void> | undefined;
-  /** How many reads there have been: each begins with another lane, so that none waits for ever. */
+  /** The number of reads. Each read begins with another lane, so that no lane waits for ever. */
   #reads = 0;
   /**
-   * By source, until when it is known that nothing is parked that it has room for, on
-   * `performance.now()`'s clock. Absent when something was found since it was last asked.
+   * By source, a time on `performance.now()`'s clock. Until then the reader does not ask for parked
+   * requests again. Absent after a read that found something.
    */
   readonly #noneParkedUntil = new Map<Source, number>();
-  /** The id at the server of the connection over this socket; undefined before it was asked for. */
+  /** The server's id of the connection over this socket; undefined before the reader has asked. */
   #client: { readonly id: number; readonly stream: BlockingReader["stream"] } | undefined;
 
   constructor(settings: ReaderSettings) {
@@ -125,7 +127,10 @@ export class Reader {
     this.#againAt = AGAIN_MS.map((ms) => this.#world.now() + ms);
   }
 
-  /** Stops. The read that Redis holds blocked is ended there, since it may bring something yet. */
+  /**
+   * Stops. Redis itself ends a blocked read, because a cut connection would lose the read's
+   * entries.
+   */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.room.notify();
@@ -165,7 +170,7 @@ export class Reader {
     }
   }
 
-  /** What was delivered to this worker before may have run here already. */
+  /** Entries that were delivered to this worker before may have run here already. */
   async #readOwned(): Promise<void> {
     const { redis, consumer } = this.#settings;
     for (const source of this.#unasked) {
@@ -191,11 +196,11 @@ export class Reader {
     await this.#wait(open);
   }
 
-  /** Waits for the first entry of any of these. */
+  /** Waits for the first entry of any of these sources. */
   async #wait(open: readonly Source[]): Promise<void> {
     const { redis, consumer } = this.#settings;
     const lanes = new Map(open.flatMap((source) => [...source.lanes]));
-    // While there was no room a new connection may have come unnoticed.
+    // The connection may be new, if it changed while no model had room.
     const { stream } = redis;
     if (this.#client?.stream !== stream) this.#client = { id: await this.#askId(), stream };
     if (this.#stopping.signal.aborted) return;
@@ -215,8 +220,8 @@ export class Reader {
       }
       this.#warm.add(source);
       this.#noneParkedUntil.delete(source);
-      // Where entries come many at a time, the first one waits for those that came with it: else it
-      // would run in a batch by itself. A lone step does not wait for another read.
+      // In a busy lane the first entry waits for the entries that came with it, because it would
+      // otherwise run in a batch by itself. A lone step does not wait for another read.
       this.#noteSizes(source, mine);
       const room = this.#crowded.has(source) ? source.intake.room() - mine.length : 0;
       const most = Math.min(room, this.#mostAtOnce(source));
@@ -228,9 +233,9 @@ export class Reader {
   }
 
   /**
-   * What is parked becomes ready when the scripts that end requests make room. While other workers
-   * are long about all that is ready, this worker would find nothing although it has room, however
-   * much it finds of other models.
+   * Makes parked requests ready. Usually the scripts that end requests do so. But if other workers
+   * hold all ready entries for long, this worker would find nothing although it has room, even
+   * while it finds entries of other models.
    */
   async #refill(quiet: readonly Source[]): Promise<void> {
     const now = this.#world.now();
@@ -241,8 +246,8 @@ export class Reader {
   }
 
   /**
-   * A read of several lanes may bring an entry of each. What is more than the model has room for
-   * goes back to the queue at once, since another worker may have room.
+   * A read of several lanes may bring an entry of each lane. Entries beyond the model's room go
+   * back to the queue at once, because another worker may have room.
    */
   async #withinRoom(source: Source, deliveries: readonly Delivery[]): Promise<readonly Delivery[]> {
     const room = Math.max(0, source.intake.room());
@@ -257,7 +262,7 @@ export class Reader {
     }
   }
 
-  /** What was read already is not lost where the read that should add to it fails. */
+  /** Keeps the entries of the first read if the second read fails. */
   async #takeBeside(first: Taken, source: Source, most: number): Promise<Taken> {
     try {
       const { deliveries, unreadable } = await this.#take(source, most);
@@ -290,7 +295,8 @@ export class Reader {
   }
 
   /**
-   * A read names the models that have room when it begins. Another one need not wait for its end.
+   * A read names the models that have room when it begins. This ends the read as soon as another
+   * model has room.
    */
   async #endWhenOthersHaveRoom(reading: Promise<unknown>, open: readonly Source[]): Promise<void> {
     const read = { over: false };
@@ -309,10 +315,10 @@ export class Reader {
     }
   }
 
-  /** Ends a read that blocks in vain. */
+  /** Ends a read that Redis holds blocked. */
   async #unblock(): Promise<void> {
     const { commands, log } = this.#settings;
-    // In a Cluster only the node that is read knows the connection by this id: all lanes of a
+    // In a Cluster, only the node of the read knows the connection by this id. All lanes of a
     // reader are in one slot there. Another node may have another connection with the same id.
     const [[key = ""] = []] = this.#sources[0]?.lanes ?? [];
     try {
@@ -322,7 +328,7 @@ export class Reader {
     }
   }
 
-  /** @returns `UNKNOWN` where the server does not tell */
+  /** @returns `UNKNOWN` if the server does not give the id */
   async #askId(): Promise<number> {
     const { redis, log } = this.#settings;
     try {
@@ -354,9 +360,9 @@ function isOf({ lanes }: Source, lane: Lane): boolean {
 }
 
 /**
- * Replaces the connection each time that nothing has come over it for SILENCE_MS. A connection that
- * is being opened may fall silent like any other.
- * @returns a function that ends it
+ * Replaces the connection whenever nothing has come over it for SILENCE_MS. A connection that is
+ * opening may fall silent, too.
+ * @returns a function that ends the watch
  */
 function watchSilence(redis: BlockingReader, world: World): () => void {
   let { stream } = redis;

@@ -1,6 +1,6 @@
 /**
- * How a worker reads from Redis: over one connection where Redis is one server, and in a Cluster
- * over one for each bucket, since a read stays on the node that serves its slot.
+ * How a worker reads from Redis: over one connection to a single server, and over one connection
+ * for each bucket in a Cluster, because a read stays on the node that serves its slot.
  */
 import { connectBlockingReader, type RedisClient, type RedisSettings } from "#shared/redis/connect.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
@@ -15,13 +15,13 @@ export interface Reading {
   add(source: Source): void;
   /** See `Intake`. */
   doubt(): void;
-  /** Stops. Reads that Redis holds blocked are waited for, since they may bring something. */
+  /** Stops. Waits for reads that Redis holds blocked, because they may still bring entries. */
   stop(): Promise<void>;
 }
 
 /**
  * @param commands a connection for short commands
- * @param link where Redis is, and the worker's name
+ * @param link the address of Redis, and the worker's name
  */
 export function beginToRead(commands: RedisClient, link: RedisSettings, buckets: number): Reading {
   const readerOf = (key?: string) => {

@@ -1,6 +1,7 @@
 /**
- * Looks into a model's lanes, one after the other, for steps that nobody would ever run, such as
- * after somebody deleted an entry by hand, and puts them right. The workers of a model take turns.
+ * Finds and repairs steps that no worker would ever run, for example after an operator has deleted
+ * an entry by hand. The reconciler looks at a model's lanes one after the other, and the workers of
+ * a model take turns.
  */
 import type { Logger } from "pino";
 import { publishEnd } from "#shared/capture/capture.js";
@@ -33,11 +34,11 @@ import { tellGateway } from "./tell-gateway.js";
 
 export interface Reconciler {
   readonly queue: ModelQueue;
-  /** How long the model's sequences are kept idle, in ms; undefined where it has none. */
+  /** How long the model's sequences may be idle, in ms; undefined for a model without sequences. */
   readonly maxIdleMs: number | undefined;
-  /** How many models this worker serves: their looks at lanes share a budget. */
+  /** The number of models that this worker serves. Their looks at lanes share a budget. */
   readonly models: number;
-  /** How many workers the fleet has, as far as this one knows. */
+  /** The number of workers in the fleet, as far as this worker knows. */
   readonly living: () => number;
   readonly outageGuard: OutageGuard;
   readonly settler: Pick<Settler, "bus">;
@@ -45,41 +46,44 @@ export interface Reconciler {
   readonly log: Logger;
 }
 
-/** Two looks at a lane are at least so far apart, in ms, whoever makes them. */
+/** Shortest time between two rounds of a lane, in ms, by any workers. */
 const EVERY_MS = 2_000;
-/** A worker looks at a lane at most this often, in ms, whatever it serves. */
+/** Shortest time between two looks at lanes by one worker, in ms, with any number of models. */
 const LOOK_MS = 500;
 /** Most sequences that one round looks at. The rest waits for the next round. */
 const LIMIT = 4_000;
-/** Most entries that one round looks at: fewer, since it reads them whole. */
+/** Most entries that one round looks at: fewer, because a round reads entries whole. */
 const ENTRIES_LIMIT = 1_000;
-/** Idle sequences that one call removes. Redis's only thread is busy with them for 2 ms. */
+/** Idle sequences that one call removes. They keep Redis's only thread busy for 2 ms. */
 const REAP_LIMIT = 200;
-/** Sequences that are looked at side by side. */
+/** Sequences that a round looks at side by side. */
 const LOOKS_AT_ONCE = 50;
 /**
- * Of so many rounds in which the counts agree, one looks at the busy sequences all the same: one
- * thing too many may hide one too few, and their checkpoints are to be renewed once a day. Such a
- * round also looks in which other lanes their entries are.
+ * In one of this many rounds, the reconciler looks at the busy sequences although the counts agree:
+ * a surplus entry may hide a missing entry, and the checkpoints need a renewal once a day. Such a
+ * round also looks for their entries in other lanes.
  */
 const AGREED_EVERY = 64;
-/** A lane in which others make the rounds is looked at this much less often, at most. */
+/**
+ * The largest factor by which a worker slows its looks at a lane when other workers make the
+ * rounds.
+ */
 const MOST_BACKOFF = 16;
 /**
- * A worker that nobody knows is looked at again after this time: it may only just be joining, or
- * the registry was wiped, and the living announce themselves again.
+ * In ms. A worker missing from the registry gets a second look after this time. It may be joining,
+ * or a wiped registry may not have the living workers' new announcements yet.
  */
 const STRAY_MS = 1_000;
-/** Consumers that own nothing take a little memory each, so one round of so many removes them. */
+/** A consumer without entries takes a little memory, so one of this many rounds removes them. */
 const REAP_EVERY = 15;
-/** A consumer that has not read for this long belongs to a process that is gone. */
+/** A consumer that has not read for longer than this, in ms, belongs to a process that is gone. */
 const CONSUMER_IDLE_MS = 60_000;
-/** How long the error of a lost request is kept. */
+/** How long Redis keeps the error of a lost request, in ms. */
 const OUTCOME_TTL_MS = 60_000;
-/** How long ending a lost request is retried. */
+/** How long the worker retries to end a lost request, in ms. */
 const END_BUDGET_MS = 5_000;
 
-/** What a look at a lane has come to. */
+/** The result of a look at a lane. */
 type Looked = "empty" | "taken" | "begun";
 
 /** Takes part in the rounds of the model's lanes until `signal` aborts. */
@@ -102,10 +106,11 @@ export async function reconcileWhileOpen(reconciler: Reconciler, signal: AbortSi
 }
 
 /**
- * How much less often a worker looks than one that is alone. Where there are many, most looks would
- * find that another worker makes the round: so there are about three looks to a round, however many
- * they are. When most have died the rest looks as often as so few do.
- * @param living how many workers the fleet has
+ * The factor by which a worker looks less often than a worker that is alone. With many workers,
+ * most looks would find that another worker makes the round. So there are about three looks to a
+ * round, with any number of workers. After many deaths, the remaining workers look as often as a
+ * fleet of their number.
+ * @param living the number of workers in the fleet
  */
 export function nextBackoff(backoff: number, looked: Looked, living: number): number {
   const factor = looked === "taken" ? 1.5 : looked === "begun" ? 0.5 : 1;
@@ -116,7 +121,7 @@ async function reconcile(queue: LaneQueue, reconciler: Reconciler, signal: Abort
   const { log } = reconciler;
   const { redis, lane } = queue;
   const { ready, live, queue: parking, parked } = laneKeys(lane);
-  // Nearly always there is nothing in the lane, and so nothing to mend.
+  // Nearly always the lane is empty, so there is nothing to mend.
   const { maxIdleMs } = reconciler;
   const hasSequences = maxIdleMs !== undefined;
   const counts = await Promise.all([
@@ -136,14 +141,14 @@ async function reconcile(queue: LaneQueue, reconciler: Reconciler, signal: Abort
   return "begun";
 }
 
-/** What looks orphaned is mostly just being settled. The script looks again, and decides. */
+/** An entry that looks orphaned is mostly just settling. The script looks again, and decides. */
 async function requeueOrphans(queue: LaneQueue, log: Logger): Promise<void> {
   const suspected = await orphans(queue, ENTRIES_LIMIT);
   const fresh = suspected.length === 0 ? 0 : await requeue(queue, suspected);
   if (fresh > 0) log.error({ count: fresh }, "orphaned entries queued anew");
 }
 
-/** @param entries how many the lane had just now */
+/** @param entries the lane's number of entries just now */
 async function mendBusy(queue: LaneQueue, entries: number, reconciler: Reconciler, signal: AbortSignal): Promise<void> {
   const { redis, lane } = queue;
   const lot = reconciler.world.random();
@@ -152,8 +157,8 @@ async function mendBusy(queue: LaneQueue, entries: number, reconciler: Reconcile
   if (!isWorthLooking(count, entries, lot)) return;
   const first = firstOfRound(count, reconciler.world.random());
   const busy = await redis.zrange(live, "+inf", "+inf", "BYSCORE", "LIMIT", first, LIMIT);
-  // A drain waits for this round. Under load a look takes a while, and a thousand of them would
-  // take longer than the drain may.
+  // A drain waits for this round. Under load, a thousand looks would take longer than the drain
+  // may.
   for (let i = 0; i < busy.length && !signal.aborted; i += LOOKS_AT_ONCE) {
     const some = busy.slice(i, i + LOOKS_AT_ONCE);
     await Promise.all(some.map((name) => mend(queue, name, reconciler)));
@@ -162,8 +167,9 @@ async function mendBusy(queue: LaneQueue, entries: number, reconciler: Reconcile
 }
 
 /**
- * A step may wait behind one of another version for so long that its own version is forgotten, and
- * its lane removed. When its turn comes it lies in a lane that nobody looks at, unless it is noted.
+ * A step may wait so long behind a step of another version that the fleet forgets the step's own
+ * version and removes its lane. At its turn, the step would lie in a lane that no worker looks at,
+ * unless the reconciler notes that version.
  */
 export async function noteOtherLanes(
   queue: LaneQueue,
@@ -178,9 +184,9 @@ export async function noteOtherLanes(
 }
 
 /**
- * Whether a round looks at the busy sequences, each of which has an entry. Where there are as many
- * entries none is gone, for all that is known. Those of another version of the model are in its
- * lane.
+ * Whether a round looks at the busy sequences. Each has an entry, perhaps in the lane of another
+ * version of the model. With at least as many entries as busy sequences, probably no entry is
+ * missing.
  * @param lot from 0 to below 1
  */
 export function isWorthLooking(busy: number, entries: number, lot: number): boolean {
@@ -188,16 +194,16 @@ export function isWorthLooking(busy: number, entries: number, lot: number): bool
 }
 
 /**
- * Which of the busy sequences a round begins with. Rounds are other workers' in turn, so the lot
- * decides: sooner or later it falls on each page.
- * @param count of busy sequences
+ * The busy sequence that a round begins with. Other workers make most rounds, so a lot chooses the
+ * page: each page gets its turn in time.
+ * @param count the number of busy sequences
  * @param lot from 0 to below 1
  */
 export function firstOfRound(count: number, lot: number): number {
   return Math.floor(lot * Math.max(1, Math.ceil(count / LIMIT))) * LIMIT;
 }
 
-/** Leaves what is pending with workers that nobody knows to the living. */
+/** Frees the entries of workers that the registry does not know. */
 async function buryStrays(
   queue: LaneQueue,
   { outageGuard, world, log }: Reconciler,
@@ -213,12 +219,12 @@ async function buryStrays(
   }
 }
 
-/** Ends the request of a sequence whose queued step is gone, and lets the sequence go on. */
+/** Ends the request of a sequence whose queued step is gone, so that the sequence can continue. */
 async function mend(queue: LaneQueue, name: string, { settler, world, log }: Reconciler): Promise<void> {
   const address = await mendSequence(queue, name);
   if (address === undefined) return;
   log.error({ request: address.request }, "a queued step was deleted from outside");
-  // The sequence will not be found broken again, so no later round knows of this request.
+  // Later rounds do not find this sequence broken again, so they would not end the request.
   await retrying(() => end(queue, settler.bus, address), { budgetMs: END_BUDGET_MS, world });
 }
 
@@ -234,8 +240,8 @@ async function end({ redis, streams = false }: LaneQueue, bus: Bus, address: Req
     await tellGateway(redis, address);
   }
   if (cancelled.said !== "sealed") return;
-  // The stream's readers have been told how it ended. The commit that would have said the same is
-  // refused from now on, because the sequence has moved on. So its outcome is written here.
+  // The stream's readers already know its end. Redis refuses the commit that would have stored the
+  // same outcome, because the sequence has moved on. So the outcome is written here.
   const [progress] = await readProgress(redis, [address]);
   await giveOutcome(redis, address, sealedOutcome(progress?.records ?? []), OUTCOME_TTL_MS, true);
 }

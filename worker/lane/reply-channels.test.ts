@@ -10,7 +10,7 @@ describe("ReplyChannels", () => {
     const channels = new ReplyChannels("w");
     expect(channels.begin("gw")).toEqual({ sender: "w", channel: 1, number: 1, kind: "beat" });
     expect(channels.begin("gw")).toBeUndefined();
-    expect(channels.beat()).toEqual([]); // it has just spoken
+    expect(channels.beat()).toEqual([]); // the worker has just sent a message
     expect(kindsOf(channels.beat())).toEqual(["gw beat 2"]);
     expect(channels.beat()).toEqual([]);
     channels.end("gw");

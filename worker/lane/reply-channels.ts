@@ -1,33 +1,34 @@
 /**
- * The channels of a worker: for each gateway, what it was sent so far and whether more is under
- * way. A gateway hears of a worker before that worker commits anything for it, so it notices when
- * the worker dies between the commit and the reply. Nothing is sent here: these are the rules.
+ * The channels of a worker: for each gateway, the number of messages so far, and whether more is
+ * under way. A gateway hears of a worker before that worker commits anything for the gateway. So
+ * the gateway notices if the worker dies between the commit and the reply. This file has only the
+ * rules, and sends nothing.
  */
 import type { Mark } from "#shared/contract/reply.js";
 
 interface Channel {
   readonly id: number;
-  /** That of the last message. */
+  /** The number of the last message. */
   number: number;
-  /** Commits for the gateway that have not been answered yet. */
+  /** Commits for the gateway that Redis has not answered yet. */
   commits: number;
-  /** Whether the gateway was told that more is to come, and so listens for it. */
+  /** Whether the gateway knows that more is to come, and so listens. */
   isAwake: boolean;
-  /** Whether a message was sent since the last beat was due. */
+  /** Whether the worker has sent a message since the last beat was due. */
   hasSent: boolean;
   /** Beats that were due since the channel was last awake. */
   restedFor: number;
 }
 
-/** What is to be sent to a gateway. */
+/** A message that the worker must send to a gateway. */
 export interface Due {
   readonly gateway: string;
   readonly mark: Mark;
 }
 
 /**
- * A channel that has been at rest for this many beats is forgotten: its gateway is gone, or sends
- * nothing here. The next one for the same gateway counts from 1 again, under a higher id.
+ * After this many beats at rest, the worker forgets a channel: its gateway is gone, or sends
+ * nothing here. The next channel to the same gateway counts from 1 again, under a higher id.
  */
 const FORGET_AFTER_BEATS = 2_400;
 
@@ -43,7 +44,7 @@ export class ReplyChannels {
 
   /**
    * A commit for this gateway begins.
-   * @returns what the gateway must be sent before it; undefined where it listens already
+   * @returns the message to send before the commit; undefined if the gateway already listens
    */
   begin(gateway: string): Mark | undefined {
     const channel = this.#channelOf(gateway);
@@ -51,7 +52,7 @@ export class ReplyChannels {
     return channel.isAwake ? undefined : this.#wake(channel);
   }
 
-  /** The commit has been answered, and its outcomes were published. */
+  /** Redis has answered the commit, and the worker has published its outcomes. */
   end(gateway: string): void {
     this.#channelOf(gateway).commits--;
   }
@@ -63,7 +64,7 @@ export class ReplyChannels {
     return this.#number(channel, "replies");
   }
 
-  /** Leaves a gap: the gateway looks into Redis when it hears of this worker again. */
+  /** Leaves a gap: the gateway looks into Redis when it next hears of this worker. */
   skip(gateway: string): void {
     const channel = this.#channelOf(gateway);
     channel.isAwake = true;
@@ -71,8 +72,8 @@ export class ReplyChannels {
   }
 
   /**
-   * What is due at a beat: one beat to each gateway that waits for commits and has heard nothing
-   * since the beat before, and a last word to those that nothing is under way for.
+   * The messages that are due at a beat. A gateway that waits for commits gets a beat if it has
+   * heard nothing since the beat before. A gateway with nothing under way gets a last message.
    */
   beat(): Due[] {
     const due: Due[] = [];
@@ -86,7 +87,7 @@ export class ReplyChannels {
   }
 
   /**
-   * What is due when messages may have been lost, or when the worker leaves: each gateway is told
+   * The messages that are due after a possible loss, or when the worker leaves. Each gateway learns
    * how many messages there were.
    */
   all(): Due[] {

@@ -1,6 +1,6 @@
 /**
- * Commits settlements, then publishes what took effect. In that order, a client never sees an
- * outcome that is not in Redis.
+ * Commits settlements, then publishes the outcomes that took effect. In that order, a client never
+ * sees an outcome that is not in Redis.
  */
 import type { Bus } from "#shared/nats/connect.js";
 import { retrying } from "#shared/retry.js";
@@ -15,33 +15,31 @@ import type { ModelQueue } from "#shared/queue/work/lane.js";
 import type { Checkpoint } from "#shared/contract/checkpoint.js";
 import type { States } from "../sequence/states.js";
 
-/** How a step ended, as it is to be committed. */
+/** How a step ended, ready for the commit. */
 export interface Settled extends Settlement {
-  /**
-   * The state after the step, to be kept in this worker's memory; undefined where there is none.
-   */
+  /** The state after the step, for this worker's memory; undefined if the step leaves no state. */
   readonly checkpoint: Checkpoint | undefined;
 }
 
-/** What settling needs, made once for a model. */
+/** The means of settling, made once for a model. */
 export interface Settler {
   readonly queue: ModelQueue;
   /** For the records of streams. */
   readonly bus: Bus;
   readonly replies: ReplyPublisher;
   readonly states: States;
-  /** How long a sequence is kept without a step; undefined for a model without sequences. */
+  /** How long a sequence may go without a step, in ms; undefined for a model without sequences. */
   readonly maxIdleMs: number | undefined;
-  /** How many checkpoints of a sequence are kept, the newest included; undefined stands for one. */
+  /** How many checkpoints to keep of a sequence, the newest included; undefined stands for one. */
   readonly history?: number | undefined;
   /**
-   * How long a commit is retried while Redis is away. Once others have taken the entries over it
-   * is refused, which does no harm.
+   * How long a commit retries while Redis is away, in ms. After a takeover, Redis refuses the
+   * commit, which does no harm.
    */
   readonly budgetMs: number;
   /**
-   * How long the work of all buckets waits for a call that is about one. In a Cluster the master of
-   * that bucket may be away while the others are there.
+   * How long the work of all buckets waits for a call about one bucket, in ms. In a Cluster, the
+   * master of that bucket may be away while the other masters answer.
    */
   readonly patienceMs: number;
   readonly world: World;
@@ -51,25 +49,25 @@ export interface Settler {
 export type Fates = Readonly<Record<Fate, number>>;
 
 /**
- * Divides steps so that each group can be settled by itself. In a Cluster those of one bucket do
- * not wait for those of another, whose master may be away.
+ * Groups steps by the calls that settle them. In a Cluster, steps of one bucket do not wait for
+ * another bucket, whose master may be away.
  */
 export function settledTogether({ queue }: Settler, settled: readonly Settled[]): Settled[][] {
   return callGroups(queue.redis, settled, ({ delivery }) => bucketTag(delivery.bucket));
 }
 
 /**
- * @returns how many steps met which fate
+ * @returns how many steps met each fate
  * @throws the Redis error when the budget is spent
  */
 export async function settle(settler: Settler, settled: readonly Settled[]): Promise<Fates> {
   const { queue, replies } = settler;
   const counts = { committed: 0, superseded: 0, already: 0, lost: 0 };
   if (settled.length === 0) return counts;
-  // Gateways read how streams end from their logs, and wait for no outcome.
+  // Gateways read the ends of streams from their logs, and wait for no outcome.
   const awaited = queue.streams === true ? [] : settled.map(({ delivery }) => delivery);
   await replies.begin(awaited);
-  // When the budget is spent, the last call may have taken effect all the same: gateways look.
+  // After a spent budget, the last call may still have taken effect, so gateways look into Redis.
   let publications: Publication[] = awaited.map((delivery) => ({ delivery, outcome: undefined }));
   try {
     const fates = await commitAndRemember(settler, settled);
@@ -85,13 +83,13 @@ async function commitAndRemember(settler: Settler, settled: readonly Settled[]):
   const { queue, states, maxIdleMs, history, budgetMs, world } = settler;
   const committing = retrying(() => commit(queue, settled, maxIdleMs, history), { budgetMs, world }).catch(
     (error: unknown) => {
-      // Redis came back empty: the lane's stream is gone, and there is nothing left to settle.
+      // Redis came back empty: the lane's stream is gone, so there is nothing to settle.
       if (isReplyError(error, "NOGROUP")) return settled.map((): Fate => "lost");
       throw error;
     },
   );
-  // The next step of a sequence may reach this worker before the reply to the commit does. So
-  // states are remembered now; one whose commit is refused is never asked for.
+  // The next step of a sequence may reach this worker before the reply to the commit. So the worker
+  // remembers states now. No step asks for a state whose commit Redis refused.
   for (const { delivery, checkpoint } of settled) {
     if (checkpoint !== undefined && delivery.sequence !== undefined) states.remember(delivery.sequence, checkpoint);
   }
@@ -99,8 +97,8 @@ async function commitAndRemember(settler: Settler, settled: readonly Settled[]):
 }
 
 /**
- * What gateways are told. Where another outcome was there already, perhaps this very one after a
- * lost reply, they look.
+ * The messages for the gateways. If Redis already had an outcome, perhaps this one after a lost
+ * reply, the gateway looks into Redis.
  */
 function publicationsOf(settled: readonly Settled[], fates: readonly Fate[]): Publication[] {
   return settled.flatMap(({ delivery, outcome }, i) => {

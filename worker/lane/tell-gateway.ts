@@ -1,6 +1,6 @@
 /**
- * Tells a gateway of a request that was ended from outside of a worker: it would find the outcome
- * late, since no worker replies.
+ * Tells a gateway of a request that ended outside a worker. Without this note the gateway would
+ * find the outcome late, because no worker replies.
  */
 import { requestName, type RequestAddress } from "#shared/queue/address.js";
 import { readRecord } from "#shared/queue/outcome.js";

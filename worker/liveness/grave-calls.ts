@@ -1,14 +1,14 @@
 /**
- * Who buries a worker calls out over NATS in which lanes it has left entries: in a large fleet the
- * next beat of a worker that serves one of them may be most of a lease away. Nothing depends on a
- * call. Where it is lost the next beat tells, and where it is forged a beat is a little early: even
- * a flood of calls is followed by only a few beats a second.
+ * Calls over NATS that name the lanes in which a dead worker has left entries. In a large fleet,
+ * the next beat of a worker that serves such a lane may be most of a lease away. Correctness does
+ * not depend on a call. If a call is lost, the next beat has the news; if a call is forged, a beat
+ * comes a little early. Even a flood of calls causes only a few beats a second.
  */
 import type { Lane } from "#shared/queue/address.js";
 import { GRAVES_SUBJECT, laneKeys } from "#shared/queue/keys.js";
 import type { Bus } from "#shared/nats/connect.js";
 
-/** A message names at most so many lanes; who is in need of more is soon told by a beat. */
+/** Most lanes in a message. The workers of further lanes find the graves with their next beats. */
 const MOST_LANES = 1_000;
 
 export function callOut(bus: Pick<Bus, "publish">, lanes: readonly Lane[]): void {
@@ -18,8 +18,8 @@ export function callOut(bus: Pick<Bus, "publish">, lanes: readonly Lane[]): void
 }
 
 /**
- * @param hear is given the keys of ready streams, or whatever else somebody has sent
- * @returns a function that ends it
+ * @param hear called with the keys of ready streams; a forged message may hold any text
+ * @returns a function that ends the subscription
  */
 export function listenForCalls(
   bus: Pick<Bus, "subscribe">,

@@ -1,14 +1,16 @@
 import { describe, expect, it } from "vitest";
 import { judge, worthAsking, type Look, type Missing } from "./judge.js";
 
-/** What is seen of worker b by worker a: whether it is silent, and whether it is connected. */
+/** Worker a's view of worker b: whether b is silent, and whether b is connected. */
 type Seen = "silent and gone" | "silent but there" | "heard of";
 
 const LEASE_MS = 1_000;
 const OWN = "server 1";
 const THEIRS = "server 2";
 
-/** @param at also Redis's time; b beat last at 0, and counts as living for a lease */
+/**
+ * @param at the time on the clock of Redis, too; b beat last at 0, and counts as living for a lease
+ */
 function look(at: number, seen: Seen, given: Partial<Look> = {}, aliveUntil = LEASE_MS): Look {
   return {
     at,

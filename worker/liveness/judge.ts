@@ -1,71 +1,81 @@
 /**
- * Decides which of the silent workers are dead. A wrong decision costs work, never an answer: what
- * counts is who owns an entry, and that is not decided here. Pure.
+ * Decides which of the silent workers are dead. A wrong decision costs work, never an answer,
+ * because each commit checks the ownership of its entry. Pure.
  */
 import type { Silent } from "#shared/queue/work/heartbeat.js";
 import { MOST_RETRY_MS } from "#shared/redis/connect.js";
 import { serverOf, type ConnectionName } from "#shared/redis/own-connection.js";
 
-/** What one look has shown. */
+/** The facts of one look at the silent workers. */
 export interface Look {
-  /** When it was, on `performance.now()`'s clock. */
+  /** The time of the look, on `performance.now()`'s clock. */
   readonly at: number;
   /** The same moment in Redis ms. */
   readonly redisNow: number;
   readonly leaseMs: number;
-  /** Workers that have been silent for longer than a living one is. */
+  /** Workers whose silence is longer than a living worker's. */
   readonly silent: readonly Silent[];
-  /** This worker's own connection; undefined while it is not known. */
+  /** This worker's own connection; undefined while unknown. */
   readonly own: ConnectionName | undefined;
-  /** Which connections are there; undefined where nobody asked or the server does not tell. */
+  /**
+   * The connections at the server; undefined if this look did not ask, or the server refuses the
+   * list.
+   */
   readonly present: ReadonlySet<ConnectionName> | undefined;
-  /** How long this worker's own link has been up, in ms; Infinity if it was never lost. */
+  /** How long this worker's own link has been up, in ms; Infinity if the link was never lost. */
   readonly upForMs: number;
 }
 
-/** What earlier looks have shown of a worker that is silent. */
+/** The results of earlier looks at a silent worker. */
 interface Suspicion {
-  /** It has not beaten since. */
+  /** The end of the worker's lease. A different time means that the worker has beaten since. */
   readonly aliveUntil: number;
-  /** Since when every look has found it silent, on `performance.now()`'s clock. */
+  /**
+   * The first of the looks in a row that found the worker silent, on `performance.now()`'s clock.
+   */
   readonly silentSince: number;
-  /** Since when every look has found it without its connection; undefined if the last did not. */
+  /**
+   * The first of the looks in a row that found no connection; undefined if the last look found the
+   * connection.
+   */
   readonly absentSince: number | undefined;
 }
 
-/** The silent workers that are to be looked at again, by name. */
+/** The silent workers to look at again, by name. */
 export type Missing = ReadonlyMap<string, Suspicion>;
 
-/** A link that was cut is back sooner than this, in ms. */
+/** The time in which a cut link is back, in ms. */
 export const APART_MS = 75;
 /**
- * After an outage of Redis, or a cut of all links, other workers may be back later than this one by
- * the longest pause between two tries to connect, and a look takes its time.
+ * Least time of this worker's own link, in ms, before a missing connection counts. After an outage
+ * of Redis, or a cut of all links, another worker may connect later by the longest pause between
+ * two tries. The rest is the time of a look.
  */
 const UP_MS = MOST_RETRY_MS + 150;
 
-/** The connections to ask for: those that this worker's own server could have. */
+/** The connections to ask for: of silent workers that this worker's own server could have. */
 export function worthAsking({ silent, own, upForMs }: Pick<Look, "silent" | "own" | "upForMs">): ConnectionName[] {
   if (own === undefined || upForMs < UP_MS) return [];
   return silent.map(({ connection }) => connection).filter((one) => one !== "" && serverOf(one) === serverOf(own));
 }
 
 /**
- * A silent worker is dead:
+ * Sorts the silent workers. A silent worker is dead in two cases:
  *
- * - when its connection to this very server is gone, at two looks in a row. One look is not enough,
- *   since a link that is cut is back within a tenth of a second.
- * - when it has been silent for a lease. Where it was last connected to another server than this
- *   worker now, the server has restarted or taken over and knows of no beat since: then this worker
- *   must itself have found it silent for a lease. The same holds where nobody knows the servers.
+ * - Its connection to this very server is missing at two looks, at least `APART_MS` apart. One look
+ *   is not enough, because a cut link is back within a tenth of a second.
+ * - The worker has been silent for a lease. If its last connection was to another server than this
+ *   worker's, the server has restarted or failed over, and has none of the beats since. Then this
+ *   worker must itself have found the silence to last a lease. The same holds if the servers are
+ *   unknown.
  *
- * @param missing what the last call returned
- * @returns who has died, and who is to be looked at again
+ * @param missing the result of the last call
+ * @returns the dead workers, and the workers to look at again
  */
 export function judge(missing: Missing, look: Look): { readonly dead: readonly Silent[]; readonly missing: Missing } {
   const { at, redisNow, leaseMs, silent, own, present, upForMs } = look;
-  // Behind a proxy that shares connections, the list may not name this worker either. Such a list
-  // says nothing about others.
+  // Behind a proxy that shares connections, the list may lack even this worker. Such a list proves
+  // nothing about other workers.
   const tells = own !== undefined && present?.has(own) === true && upForMs >= UP_MS;
   const seen = new Map<string, Suspicion>();
   const dead = silent.filter(({ worker, aliveUntil, connection }) => {

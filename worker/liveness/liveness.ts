@@ -1,8 +1,8 @@
 /**
- * How a worker process stays among the living: one heartbeat for all that it holds, on the thread
- * that never computes. Its answer tells of others that are silent, and of what the gone have left.
- * Safety does not depend on it, since a commit is refused unless the entry is still owned. It only
- * saves work.
+ * Keeps a worker process in the fleet: one heartbeat for all entries of the process, on the thread
+ * that never computes. The answer names silent workers, and the graves of dead workers. Safety does
+ * not depend on the heartbeat, because Redis refuses a commit unless the worker still owns the
+ * entry. The heartbeat only saves work.
  */
 import { writeFile } from "node:fs/promises";
 import type { Logger } from "pino";
@@ -30,26 +30,31 @@ import { Watch } from "./watch.js";
 export interface LivenessSettings {
   /** A connection for short commands; the worker's other parts may share it. */
   readonly redis: RedisClient;
-  /** Where workers call each other to graves; undefined: each hears of them with its beats. */
+  /** The bus for calls about graves; undefined: each worker learns of graves with its beats. */
   readonly bus?: Pick<Bus, "publish" | "subscribe">;
-  /** The worker's name: its consumer's name in the group of each lane. */
+  /** The worker's name, also its consumer's name in the group of each lane. */
   readonly worker: string;
   readonly clocks: RedisClocks;
   readonly outageGuard: OutageGuard;
   readonly leaseMs: number;
-  /** How many lanes each model version has. */
+  /** Lanes of each model version. */
   readonly buckets: number;
-  /** Is written while beats are answered: a container's health check looks at its age. */
+  /**
+   * File to write while Redis answers the beats; a container's health check looks at the file's
+   * age.
+   */
   readonly healthFile: string | undefined;
   readonly world?: World;
   readonly log: Logger;
 }
 
-/** How long leaving the fleet is tried. What a worker leaves behind is found later, too. */
+/** Longest try to leave the fleet, in ms. Other workers find the remaining entries later, too. */
 const LEAVE_BUDGET_MS = 5_000;
-/** Without an answer for this part of a lease, others are about to take what waits here. */
+/**
+ * Part of a lease without an answer after which other workers are about to take the waiting steps.
+ */
 const FENCE = 0.8;
-/** The health file is written at most this often: its readers look at seconds. */
+/** Least time between two writes of the health file, in ms. Its readers look at seconds. */
 const HEALTH_EVERY_MS = 500;
 
 export class Liveness {
@@ -62,19 +67,19 @@ export class Liveness {
   #nap = new AbortController();
   #announced: { readonly announcement: Announcement; readonly lanes: readonly Lane[] } | undefined;
   #beating: Promise<void> = Promise.resolve();
-  /** Whether the worker takes no more work, so that it is never announced again. */
+  /** Whether the worker takes no more work, so that it never announces itself again. */
   #isLeaving = false;
   /** The connection that the registry knows. */
   #noted: string | undefined;
-  /** How many workers the fleet has, this one included, as far as this one knows. */
+  /** Number of workers in the fleet, this worker included, by the last answer. */
   #living = 1;
   #isLooking = false;
-  /** Whether somebody has called to a grave since the last beat. */
+  /** Whether a call about a grave has come since the last beat. */
   #isCalled = false;
-  /** When the beat was due that the last call was followed by, on `performance.now()`'s clock. */
+  /** The due time of the beat that follows the last call, on `performance.now()`'s clock. */
   #followedAt = -Infinity;
   #stopListening: () => void = () => undefined;
-  /** Whether what waited was given up since the last beat that was answered. */
+  /** Whether the worker has given up waiting steps since the last answered beat. */
   #isFenced = false;
   #healthAt = -Infinity;
 
@@ -88,26 +93,29 @@ export class Liveness {
     this.#reclaimer = new Reclaimer({ ...settings, world });
   }
 
-  /** How many workers the fleet has, this one included, as far as this one knows. */
+  /** Number of workers in the fleet, this worker included, by the last answer. */
   get living(): number {
     return this.#living;
   }
 
-  /** From now on entries of this model's lanes are taken over, and what it holds is watched. */
+  /**
+   * From now on the worker takes entries of this model's lanes over, and watches the model's
+   * holdings.
+   */
   register(model: HeldModel): void {
     this.#reclaimer.add(model);
   }
 
-  /** Resolves when nothing more is taken over for the model; its lanes may be drained then. */
+  /** Resolves when no takeover for the model is under way. The caller may then drain the lanes. */
   unregister(model: HeldModel): Promise<void> {
     return this.#reclaimer.remove(model);
   }
 
   /**
    * Joins the living, and beats until `end`.
-   * @param lanes all that the worker serves
-   * @param budgetMs how long joining is tried
-   * @throws the Redis error when the budget is spent
+   * @param lanes all lanes that the worker serves
+   * @param budgetMs the longest try to join
+   * @throws the Redis error if the budget is spent
    */
   async join(announcement: Announcement, lanes: readonly Lane[], budgetMs: number): Promise<void> {
     this.#announced = { announcement, lanes };
@@ -117,7 +125,7 @@ export class Liveness {
     this.#beating = this.#beatWhileOpen();
   }
 
-  /** Tells the fleet that the worker takes no more work. It goes on beating while it drains. */
+  /** Announces that the worker takes no more work. The beats continue while the worker drains. */
   async leave(): Promise<void> {
     const { redis, worker } = this.#settings;
     this.#isLeaving = true;
@@ -127,7 +135,7 @@ export class Liveness {
     });
   }
 
-  /** Ends the beats, and leaves to others whatever is still this worker's. */
+  /** Ends the beats, and leaves all remaining entries of this worker to other workers. */
   async end(): Promise<void> {
     const { redis, worker } = this.#settings;
     this.#ended.abort();
@@ -161,7 +169,7 @@ export class Liveness {
     this.#nap.abort();
   }
 
-  /** Beats soon where somebody calls to a grave in this worker's lanes. */
+  /** Beats soon if the call names a lane that this worker serves. */
   #hear(keys: readonly string[]): void {
     if (this.#isCalled || !this.#reclaimer.serves(keys)) return;
     this.#isCalled = true;
@@ -172,7 +180,7 @@ export class Liveness {
       .catch((error: unknown) => this.#settings.log.debug({ error: String(error) }, "a call to a grave failed"));
   }
 
-  /** How long to wait for the next beat, in ms. One that decides about a worker comes soonest. */
+  /** The time until the next beat, in ms: shortest if that beat may decide about a worker. */
   #pause(): number {
     if (this.#watch.isCurious) return APART_MS;
     return beatEvery(this.#living, this.#settings.leaseMs) * (1 - JITTER + this.#world.random() * 2 * JITTER);
@@ -221,13 +229,13 @@ export class Liveness {
     this.#isFenced = false;
   }
 
-  /** Looks at the silent while the beats go on. */
+  /** Looks at the silent workers while the beats continue. */
   #look(silent: readonly Silent[], redisNow: number): void {
     this.#isLooking = true;
     this.#watch
       .look(silent, redisNow)
       .then(
-        // The next beat tells which graves are open.
+        // The next beat has the list of open graves.
         (buried) => buried > 0 && this.#wake(),
         (error: unknown) => this.#settings.log.debug({ error: String(error) }, "a look at the silent failed"),
       )
@@ -243,7 +251,7 @@ export class Liveness {
     this.#noted = connection;
   }
 
-  /** This worker counted as dead for a while: others have taken what they had room for. */
+  /** Gives up the steps that other workers took while this worker counted as dead. */
   async #dropLost(): Promise<void> {
     const { log } = this.#settings;
     for (const { queue, holdings } of this.#reclaimer.models) {
@@ -257,9 +265,10 @@ export class Liveness {
   }
 
   /**
-   * After that long without an answer, what waits here has most likely been taken over, and would
-   * run twice. In a Cluster of which the other masters are there, the one with the registry is most
-   * likely being replaced: then nobody can take anything over, and work goes on.
+   * Gives up all waiting steps after a long time without an answer. By then other workers have most
+   * likely taken these steps over, and they would run twice. If a Cluster's other masters answer,
+   * most likely a replica is replacing the registry's master. Until then no worker can take steps
+   * over, so this worker keeps its own.
    */
   #fence(error: unknown): void {
     const { redis, outageGuard, leaseMs, log } = this.#settings;
@@ -286,8 +295,9 @@ export class Liveness {
 }
 
 /**
- * A fleet that has grown since this worker asked last beats less often than this worker believed,
- * so some of those that it was told are not silent at all.
+ * Filters the silent workers by the newest size of the fleet. If the fleet has grown since this
+ * worker asked last, beats are rarer than this worker believed, and some of the named workers are
+ * not silent.
  */
 function silentIn({ living, silent }: FleetNews, redisNow: number, leaseMs: number): readonly Silent[] {
   const silentMs = silenceAfter(living, leaseMs);

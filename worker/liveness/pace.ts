@@ -1,32 +1,42 @@
-/** How often a worker beats, and what counts as silence, by the size of the fleet. Pure. */
+/**
+ * The interval between a worker's beats, and the length of silence that counts, by the size of the
+ * fleet. Pure.
+ */
 
-/** Between two beats in a small fleet, in ms: a death is to show within a third of a second. */
+/**
+ * Between two beats in a small fleet, in ms. The fleet shall notice a death within a third of a
+ * second.
+ */
 const SMALL_FLEET_MS = 75;
-/** Beats a second of all workers together, up to which the fleet counts as small. */
+/** Most beats a second of all workers together in a fleet that counts as small. */
 const BEATS_A_SECOND = 400;
-/** Nobody watches over a worker that is alone, but it is to hear of others and of graves, in ms. */
+/**
+ * Between two beats of a lone worker, in ms. No worker watches over it, but the beats find new
+ * workers and graves.
+ */
 const ALONE_MS = 400;
 /**
- * In the largest fleet a beat may be late by a third of a lease. Nothing is lost between a worker
- * and Redis but with the link, and a new link is followed by a beat at once. A beat costs Redis
- * some 35 µs, two thirds of it for the socket, so a thousand workers had better beat but once.
+ * The largest interval between beats, as a part of a lease. A beat may then still be a third of a
+ * lease late. Messages between a worker and Redis are lost only with the link, and a beat follows
+ * each new link at once. A beat costs Redis some 35 µs, two thirds of it for the socket, so a
+ * thousand workers should beat rarely.
  */
 const MOST_OF_LEASE = 0.6;
-/** A living worker's main thread is held up for less than this, in ms. */
+/** Delays of a living worker's main thread stay below this, in ms. */
 const HICCUP_MS = 80;
 /**
- * The same as a part of the interval, where that is more: in a large fleet somebody is always held
- * up for longer than the others ever are, and to look at each of them would cost more than beats.
+ * The same as a part of the interval, if that is more. In a large fleet some worker always has a
+ * delay that the others never reach, and a look at each would cost more than the beats.
  */
 const HICCUP = 0.25;
 /**
- * How many workers ask who is silent, on average, within an interval. In a large fleet not all of
- * them need to.
+ * Workers that ask for the silent workers, on average, within an interval. In a large fleet not
+ * every worker needs to ask.
  */
 const ASKING = 4;
 
 /**
- * @param living how many workers the fleet has
+ * @param living number of workers in the fleet
  * @returns ms between two beats of a worker
  */
 export function beatEvery(living: number, leaseMs: number): number {
@@ -35,8 +45,8 @@ export function beatEvery(living: number, leaseMs: number): number {
 }
 
 /**
- * A watcher that hears how many live knows how often the others beat. One that is named too soon is
- * found connected, and nothing happens to it.
+ * A watcher learns the size of the fleet, and thus the interval of the other workers' beats. A
+ * worker that is named too soon still has its connection, so no harm is done.
  * @returns ms of silence that a living worker hardly reaches
  */
 export function silenceAfter(living: number, leaseMs: number): number {
@@ -44,38 +54,40 @@ export function silenceAfter(living: number, leaseMs: number): number {
   return Math.min(every * (1 + JITTER) + Math.max(HICCUP_MS, every * HICCUP), leaseMs);
 }
 
-/** Intervals are this much longer or shorter, by lot, so that workers do not beat in step. */
+/**
+ * Intervals are longer or shorter by a random part up to this, so that workers do not beat in step.
+ */
 export const JITTER = 0.1;
 
 /**
- * With which probability a worker asks at a beat who is silent. It asks now and then in the largest
- * fleet, too: the answer also tells that the fleet has shrunk.
+ * @returns the probability that a worker's beat asks for the silent workers. Workers ask now and
+ *   then even in the largest fleet, because the answer also shows that the fleet has shrunk.
  */
 export function asksWith(living: number): number {
   return Math.max(Math.min(1, ASKING / living), 1 / 32);
 }
 
-/** Beats per ms of all workers together, at most, that follow a call about graves. */
+/** Most beats per ms of all workers together after a call about graves. */
 const CALLED_PER_MS = 10;
 
 /**
- * Between two beats of a worker that follow calls, in ms: anybody who reaches NATS may call, and
- * not all of a fleet are to ask Redis for each message.
+ * Between two beats of a worker after calls, in ms. Any process that reaches NATS may call, and a
+ * fleet should not ask Redis for each message.
  */
 const CALLED_EVERY_MS = 200;
 
 /**
- * @param last when the beat was due that the last call was followed by, on the clock of `now`
- * @param lot from 0 to below 1
- * @returns when a worker beats that is called now
+ * @param last the time of the beat that followed the last call, on the clock of `now`
+ * @param lot a random number from 0 to below 1
+ * @returns the time of the beat that follows a call at `now`
  */
 export function followsAt(now: number, last: number, living: number, lot: number): number {
   return Math.max(now, last + CALLED_EVERY_MS) + lot * comesWithin(living);
 }
 
 /**
- * After how many ms at most a worker beats that was called to a grave, by lot: not all of a large
- * fleet are to ask Redis at once.
+ * @returns the longest random delay of a beat after a call about graves, in ms. The delays keep a
+ *   large fleet from asking Redis all at once.
  */
 export function comesWithin(living: number): number {
   return living / CALLED_PER_MS;

@@ -1,7 +1,7 @@
 /**
- * Takes entries over: from the graves of workers that are gone, and back from itself what this
- * worker had given up without an end. They are suspects, because one of them may be why a worker
- * ended.
+ * Takes entries over from the graves of workers that are gone, and takes back entries that this
+ * worker had given up without an end. All of these entries are suspects, because any of these
+ * requests may have ended a worker.
  */
 import type { Logger } from "pino";
 import { graveText, type Grave } from "#shared/queue/work/graves.js";
@@ -15,7 +15,7 @@ import { delay } from "#shared/retry.js";
 import type { World } from "#shared/world.js";
 import type { Holdings, Intake } from "../lane/holdings.js";
 
-/** What liveness needs of a model whose lanes are open. */
+/** The parts of an open model that liveness needs. */
 export interface HeldModel {
   readonly queue: ModelQueue;
   readonly holdings: Pick<Holdings, "has" | "unbegun" | "drop" | "leave" | "leftBy">;
@@ -29,18 +29,20 @@ export interface ReclaimerSettings {
   readonly log: Logger;
 }
 
-/** A lane that is open here. */
+/** A lane that is open in this worker. */
 interface OpenLane {
   readonly lane: Lane;
   readonly model: HeldModel;
 }
 
 /**
- * Fewest entries that are taken at once. In a large fleet each worker's share of a grave is
- * smaller, but not worth a call.
+ * Fewest entries of one call. In a large fleet a worker's share of a grave is smaller, but such a
+ * share is not worth a call.
  */
 const FEWEST = 4;
-/** Between two shares of one grave, in ms, by lot: the others are to come to theirs. */
+/**
+ * Random pause between two shares of one grave, in ms, so that other workers come to their shares.
+ */
 const PAUSE_MS = { least: 5, most: 20 };
 
 export class Reclaimer {
@@ -48,7 +50,7 @@ export class Reclaimer {
   /** By the key of the ready stream. */
   readonly #lanes = new Map<string, OpenLane>();
   readonly #models = new Set<HeldModel>();
-  /** What is being taken now, at most one call per lane. */
+  /** Calls under way, at most one per lane. */
   readonly #taking = new Map<string, Promise<void>>();
 
   constructor(settings: ReclaimerSettings) {
@@ -64,7 +66,7 @@ export class Reclaimer {
     for (const lane of lanesOf(model.queue)) this.#lanes.set(laneKeys(lane).ready, { lane, model });
   }
 
-  /** Resolves when nothing more is taken for the model. */
+  /** Resolves when no call for the model is under way. */
   async remove(model: HeldModel): Promise<void> {
     this.#models.delete(model);
     const keys = lanesOf(model.queue).map((lane) => laneKeys(lane).ready);
@@ -72,14 +74,14 @@ export class Reclaimer {
     for (const ready of keys) await this.#taking.get(ready);
   }
 
-  /** Whether one of these ready streams is read here. */
+  /** Whether this worker reads one of these ready streams. */
   serves(keys: readonly string[]): boolean {
     return keys.some((ready) => this.#lanes.has(ready));
   }
 
   /**
-   * Begins to take from the graves that lie in this worker's lanes, as far as there is room.
-   * @param living how many workers share them
+   * Begins to take entries from graves in this worker's lanes, as far as there is room.
+   * @param living number of workers that share the graves
    */
   visit(graves: readonly Grave[], living: number): void {
     const inLane = new Map<string, Grave[]>();
@@ -96,8 +98,9 @@ export class Reclaimer {
   }
 
   /**
-   * Begins to take back what was given up a lease ago: by then what was in the way may be mended.
-   * @param all also what was given up since: this worker was cut off, and is back
+   * Begins to take back the steps that this worker gave up at least a lease ago. By then the cause
+   * may be gone.
+   * @param all takes later steps back, too: this worker was cut off, and is back
    */
   takeBack(all: boolean): void {
     const now = this.#settings.world.now();
@@ -119,7 +122,9 @@ export class Reclaimer {
     }
   }
 
-  /** Does nothing while something is being taken for that lane: the next beat comes soon. */
+  /**
+   * Does nothing while another call for that lane is under way, because the next beat comes soon.
+   */
   #take(ready: string, take: (lane: OpenLane) => Promise<void>): void {
     const lane = this.#lanes.get(ready);
     if (lane === undefined || this.#taking.has(ready)) return;
@@ -143,7 +148,7 @@ export class Reclaimer {
         const share = Math.min(room, Math.max(FEWEST, Math.ceil(room / living)));
         const notAfter = clocks.of(ready).toRedis(world.now()) + leaseMs / 3;
         const found = await takeFrom(queue, grave.worker, share, notAfter);
-        // A worker that was declared dead and is back may have taken its own again meanwhile.
+        // A worker that returns after its burial may have taken its own entries again.
         const fresh = found.deliveries.filter(({ key }) => !holdings.has(key));
         if (found.deleted.length > 0) {
           log.error({ entries: found.deleted }, "pending entries were deleted from outside");

@@ -1,6 +1,6 @@
 /**
- * Watches over the other workers: those that are silent are looked at again, and those that are
- * dead are buried, so that what they held goes on elsewhere.
+ * Watches over the other workers: looks at silent workers again, and buries dead workers, so that
+ * other workers can take over their entries.
  */
 import type { Logger } from "pino";
 import type { Lane } from "#shared/queue/address.js";
@@ -18,37 +18,37 @@ export interface WatchSettings {
   readonly redis: RedisClient;
   readonly connection: Pick<OwnConnection, "name" | "upFor" | "present">;
   readonly outageGuard: OutageGuard;
-  /** This worker, which is not looked at. */
+  /** This worker's name. The watch leaves this worker out. */
   readonly worker: string;
   readonly leaseMs: number;
-  /** How many lanes each model version has. */
+  /** Lanes of each model version. */
   readonly buckets: number;
   readonly world: World;
-  /** Is called with the lanes in which a worker that was buried has left entries. */
+  /** Called with the lanes in which a buried worker has left entries. */
   readonly onBuried: (lanes: readonly Lane[]) => void;
   readonly log: Logger;
 }
 
 /**
- * Most workers that are buried after one look, by lot: where many die at once, the watchers share
- * the work, and do not all do all of it.
+ * Most burials after one look. If many workers die at once, each watcher buries a random choice of
+ * them, so that the watchers share the work.
  */
 const AT_ONCE = 8;
 
 /**
- * So long after its burial a worker is looked at again, in ms. One that was frozen with a read
- * open, or that woke once more and could not yet hear that it counts as dead, may have been given
- * entries since. Where it has died by now, nobody else knows of those. What comes later still is
- * found by the reconciler.
+ * Delays after a burial at which the watch looks at the worker again, in ms. A worker that was
+ * frozen during a read, or that woke once more before it learned of its burial, may have got
+ * entries since. If that worker has died by now, no other process knows of these entries. If
+ * entries come after the last look, the reconciler finds them.
  */
 const AGAIN_MS = [1_000, 5_000, 20_000] as const;
 
-/** A worker that this one has buried, and when it is looked at again. */
+/** A worker that this worker has buried, with the times of further looks. */
 interface Buried {
   readonly worker: string;
-  /** All that it served. */
+  /** All lanes that the worker served. */
   readonly lanes: readonly Lane[];
-  /** On `performance.now()`'s clock, the next one first. */
+  /** On `performance.now()`'s clock, the next look first. */
   readonly looks: readonly number[];
 }
 
@@ -61,14 +61,15 @@ export class Watch {
     this.#settings = settings;
   }
 
-  /** Whether somebody is to be looked at again soon. */
+  /** Whether the watch needs another look soon. */
   get isCurious(): boolean {
     return this.#missing.size > 0 || this.#due(this.#settings.world.now()).length > 0;
   }
 
   /**
-   * Takes what a beat has told. Redis is asked who is connected only while a worker is silent.
-   * @returns how many workers were buried
+   * Looks at the workers that a beat has named. Asks Redis for connections only while a worker is
+   * silent.
+   * @returns the number of burials
    * @throws the Redis error
    */
   async look(told: readonly Silent[], redisNow: number): Promise<number> {
@@ -94,7 +95,7 @@ export class Watch {
     return this.#buried.filter(({ looks: [next = Infinity] }) => next <= now);
   }
 
-  /** @returns how many of the buried had taken more meanwhile */
+  /** @returns the number of buried workers that had taken more entries meanwhile */
   async #lookAgain(now: number): Promise<number> {
     const due = this.#due(now);
     if (due.length === 0) return 0;
@@ -116,7 +117,10 @@ export class Watch {
     return found.filter(Boolean).length;
   }
 
-  /** @returns whether it was this worker that did it */
+  /**
+   * @returns whether this worker did the burial; false if another worker came first or the worker
+   *   lives
+   */
   async #bury({ worker, aliveUntil }: Silent): Promise<boolean> {
     const { redis, buckets, onBuried, log } = this.#settings;
     const served = await announcedLanes(redis, worker, buckets);

@@ -1,7 +1,6 @@
 /**
- * What the config.pbtxt of a generator's folder says: the names of its text input and output, and
- * where it runs. Everything else that it may say is judged as for any model: obeyed, warned of or
- * refused by name.
+ * Reads the config.pbtxt of a generator's folder: the names of the text input and output, and the
+ * device. The other fields get verdicts as for any model: obeyed, warned of, or refused by name.
  */
 import type { ModelConfig, ModelInput, ModelOutput } from "#shared/model/config.js";
 import type { WantedPlace } from "../devices/device.js";
@@ -11,7 +10,7 @@ import { judgeGenerator } from "./validate/judge.js";
 import type { ReadConfig } from "./validate/tutorial.js";
 import { validateGroups } from "./validate/validate.js";
 
-/** One of a generator's two tensors. */
+/** A text tensor of a generator: its input or its output. */
 export interface TextTensor {
   readonly name: string;
   /** Without the batch dimension. */
@@ -19,18 +18,20 @@ export interface TextTensor {
 }
 
 export interface GeneratorTensors {
-  /** 0: there is no batch dimension. A request has one text all the same. */
+  /** 0 for a generator without a batch dimension. A request has one text in both cases. */
   readonly maxBatchSize: number;
   readonly input: TextTensor;
   readonly output: TextTensor;
 }
 
 export interface GeneratorConfig {
-  /** Undefined where the configuration names no tensors: then a text of any name is taken. */
+  /**
+   * Undefined if the configuration names no tensors. The generator then takes a text of any name.
+   */
   readonly tensors: GeneratorTensors | undefined;
-  /** Undefined where the configuration has no instance group. */
+  /** Undefined if the configuration has no instance group. */
   readonly place: WantedPlace | undefined;
-  /** Where the configuration is not taken as it is written. */
+  /** A sentence for each field that Baton does not take as written. */
   readonly warnings: readonly string[];
 }
 
@@ -52,7 +53,7 @@ export function generatorConfig(
   return { warnings: [...warnings, ...unheard], tensors: tensorsOf(config), place: placeOf(config, name, gpus) };
 }
 
-/** As for any model, only the first group counts, and all of them have to be right. */
+/** As for any model, only the first group counts, but all groups have to be right. */
 function placeOf(written: ModelConfig, name: string, gpus: readonly number[]): WantedPlace | undefined {
   const [first] = written.instance_group;
   if (first === undefined) return undefined;

@@ -34,7 +34,7 @@ const whole: Files = {
   "onnx/model.onnx": "weights",
 };
 
-/** Objects are written as JSON; undefined leaves a file of the whole folder out. */
+/** Writes objects as JSON. An undefined value leaves a file of the whole folder out. */
 async function given(files: Files, base: Files = whole): Promise<void> {
   for (const [path, content] of Object.entries({ ...base, ...files })) {
     if (content === undefined) continue;

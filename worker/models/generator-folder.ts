@@ -1,8 +1,8 @@
 /**
- * Reads a generator: a Hugging Face folder with an ONNX export (of optimum or transformers.js). It
- * has config.json, tokenizer.json and onnx/model.onnx, and may have generation_config.json,
- * tokenizer_config.json and chat_template.jinja. What these files say is checked here; what the
- * graph says is checked by the engine.
+ * Reads a generator: a Hugging Face folder with an ONNX export (of optimum or transformers.js). The
+ * folder has config.json, tokenizer.json and onnx/model.onnx. generation_config.json,
+ * tokenizer_config.json and chat_template.jinja are optional. This file checks these files; the
+ * engine checks the graph.
  */
 import { readdir } from "node:fs/promises";
 import { z } from "zod";
@@ -24,27 +24,27 @@ const MAX_SETTINGS_BYTES = 16 * MIB;
 const MAX_TOKENIZER_BYTES = 64 * MIB;
 const MAX_TEMPLATE_BYTES = MIB;
 
-/** What was read; all paths are resolved. */
+/** The result of the reading; all paths are resolved. */
 export interface GeneratorFolder {
   readonly name: string;
   readonly directory: string;
   readonly modelFile: string;
   readonly tokenizerFile: string;
   /**
-   * Both are undefined where there is no such file; the second holds what a tokenizer needs of it.
+   * Both are undefined if there is no such file. The second holds the tokenizer's part of the file.
    */
   readonly tokenizerConfigFile: string | undefined;
   readonly tokenizerConfig: TokenizerConfig | undefined;
-  /** Undefined where the model has none: then it takes no chats. */
+  /** Undefined if the model has no template. The model then takes no chats. */
   readonly chatTemplate: string | undefined;
-  /** Most tokens that prompt and output may have together. */
+  /** Most tokens of prompt and output together. */
   readonly contextLength: number;
   readonly vocabSize: number;
   /** Token ids that end an answer; may be empty. */
   readonly eos: readonly number[];
   /** Token id that begins a prompt. */
   readonly bos: number | undefined;
-  /** How the model samples where a request says nothing. */
+  /** The sampling values for requests that set none. */
   readonly defaults: GenerationDefaults;
 }
 
@@ -54,8 +54,8 @@ const tokenizerConfigFile = tokenizerConfig.extend({
 });
 
 /**
- * Whether a model directory without versions is meant to be a generator. Two of
- * its three parts are enough, so that the error can say which one is missing.
+ * Whether a model directory without versions is meant to be a generator. Two of the three parts are
+ * enough, so that the error can name the missing part.
  * @param entries names in the directory
  */
 export function looksLikeGenerator(entries: readonly string[]): boolean {
@@ -87,7 +87,7 @@ export async function readGeneratorFolder(directory: string, name: string): Prom
   };
 }
 
-/** @throws LoadError also where there is no such file */
+/** @throws LoadError also if the file does not exist */
 async function required<T>(directory: string, name: string, schema: z.ZodType<T>, limit: number): Promise<T> {
   const value = await readJson(directory, name, schema, limit);
   if (value === undefined) throw new LoadError(`'${name}' does not exist`);
@@ -97,7 +97,7 @@ async function required<T>(directory: string, name: string, schema: z.ZodType<T>
 async function findModel(directory: string): Promise<string> {
   const folder = await resolveInside(directory, "onnx");
   const chosen = chooseOnnxFile(folder?.directory === true ? await readdir(folder.path) : undefined);
-  // All files are checked, since the model's external data may be in any of them.
+  // All files need the check, because the model's external data may be in any of them.
   await checkTree(directory, "onnx");
   return fileOf(directory, chosen);
 }
@@ -109,7 +109,7 @@ async function fileOf(directory: string, name: string): Promise<string> {
   return found.path;
 }
 
-/** @returns the id of a special token by its text, in a list; an empty list where it has none */
+/** @returns the id of a special token by its text, in a list; an empty list if there is none */
 function idOf({ added_tokens, model }: TokenizerJson, token: string | undefined): number[] {
   if (token === undefined) return [];
   const added = added_tokens?.find(({ content }) => content === token)?.id;
@@ -121,8 +121,8 @@ function idOf({ added_tokens, model }: TokenizerJson, token: string | undefined)
 const FOLDER = "onnx";
 
 /**
- * Exporters give these names to a decoder that takes and returns its cache. The second is optimum's
- * older one.
+ * The names that exporters give to a decoder that takes and returns its cache. The second name is
+ * from older versions of optimum.
  */
 const names = ["model", "decoder_model_merged"];
 
@@ -136,9 +136,9 @@ const preferred = suffixes.flatMap((suffix) => names.map((name) => `${name}${suf
 
 /**
  * Chooses one of a generator's ONNX files by name.
- * @param files names in the `onnx` folder; undefined when there is no such folder
+ * @param files names in the `onnx` folder; undefined if there is no such folder
  * @returns the chosen file's path in the model's directory
- * @throws LoadError where there is none
+ * @throws LoadError if there is no suitable file
  */
 export function chooseOnnxFile(files: readonly string[] | undefined): string {
   if (files === undefined) throw new LoadError(`there is no '${FOLDER}' folder`);

@@ -1,6 +1,6 @@
 /**
- * What config.json, generation_config.json and tokenizer_config.json say about a generator. Names
- * differ from architecture to architecture, and a null counts as absent.
+ * The settings of a generator from config.json, generation_config.json and tokenizer_config.json.
+ * Names differ from architecture to architecture, and a null counts as absent.
  */
 import { z } from "zod";
 import type { ServedModel } from "#shared/contract/announcement.js";
@@ -15,8 +15,8 @@ const tokenIds = z
   .transform((ids) => (typeof ids === "number" ? [ids] : (ids ?? undefined)));
 
 /**
- * Architectures give these names to the length of their position tables. Where there are several,
- * the least one holds.
+ * The names that architectures give to the length of their position tables. If a file has several,
+ * the smallest length counts.
  */
 const lengths = {
   max_position_embeddings: count,
@@ -65,15 +65,15 @@ export type GenerationConfigFile = z.infer<typeof generationConfigFile>;
 export interface TextSettings {
   readonly contextLength: number;
   readonly vocabSize: number;
-  /** Token ids that end an answer; undefined where neither file names any. */
+  /** Token ids that end an answer; undefined if neither file has any. */
   readonly eos: readonly number[] | undefined;
   /** Token id that begins a prompt. */
   readonly bos: number | undefined;
 }
 
 /**
- * @param maxLength tokenizer_config's model_max_length, where 10^30 stands for none
- * @throws LoadError where the context's or the vocabulary's size is missing
+ * @param maxLength tokenizer_config's model_max_length, in which 10^30 stands for no limit
+ * @throws LoadError if the size of the context or of the vocabulary is missing
  */
 export function textSettings(
   config: ConfigFile,
@@ -110,7 +110,7 @@ function leastLength(level: z.infer<typeof textConfig>): number | undefined {
   return given.length === 0 ? undefined : Math.min(...given);
 }
 
-/** Takes the sampling defaults as vLLM does, whatever do_sample says. */
+/** Takes the sampling defaults as vLLM does, even if do_sample is false. */
 export function generationDefaults(generation: GenerationConfigFile | undefined): GenerationDefaults {
   const { temperature, top_k, top_p, min_p, repetition_penalty, max_new_tokens } = generation ?? {};
   return {
@@ -130,8 +130,8 @@ export const templateField = z.union([z.string(), namedTemplates]).nullish();
 
 /**
  * Chooses the chat template.
- * @param file the text of chat_template.jinja, where newer tools keep it; it wins
- * @param field that of tokenizer_config.json
+ * @param file the text of chat_template.jinja, the place of newer tools; this text wins
+ * @param field the field of tokenizer_config.json
  */
 export function chooseTemplate(file: string | undefined, field: z.infer<typeof templateField>): string | undefined {
   if (file !== undefined) return file;

@@ -1,6 +1,6 @@
 /**
- * Reads the bytes that a sequence's states start from, where the configuration names a file for
- * them: `<model>/initial_state/<data_file>`.
+ * Reads the first bytes of a sequence's states from the files that the configuration names:
+ * `<model>/initial_state/<data_file>`.
  */
 import { kserveType, type ModelConfig, type SequenceState } from "#shared/model/config.js";
 import { datatypeBytes, elementCount } from "#shared/model/datatype.js";
@@ -8,12 +8,10 @@ import { stringFault } from "#shared/model/strings.js";
 import { readInside } from "./inside.js";
 import { LoadError } from "../thread/load-error.js";
 
-/**
- * Most bytes of one such file. States are copied for every sequence, so a larger one is a mistake.
- */
+/** Most bytes of one such file. Every sequence copies its states, so a larger file is a mistake. */
 const MAX_STATE_BYTES = 256 << 20;
 
-/** Raw row-major bytes by the state's `input_name`. A state that is not here starts from zeros. */
+/** Raw row-major bytes by the state's `input_name`. All other states start from zeros. */
 export type InitialStates = ReadonlyMap<string, Buffer>;
 
 /** The states' bytes, and a sentence for each file that lacks strings. */
@@ -41,7 +39,10 @@ interface ReadState {
   readonly warning?: string;
 }
 
-/** Of a longer file the first bytes are used, but a file has no more strings than its state. */
+/**
+ * Uses the first bytes of a longer file. A file of strings may not have more strings than its
+ * state.
+ */
 async function readInitialState(root: string, state: SequenceState, file: string): Promise<ReadState> {
   const { dims } = state.initial_state[0] ?? state;
   const bytes = await readInside(root, `initial_state/${file}`, MAX_STATE_BYTES);
@@ -56,9 +57,9 @@ async function readInitialState(root: string, state: SequenceState, file: string
 }
 
 /**
- * Reads a file that holds strings as a BYTES tensor does: each after its length, a little-endian
- * u32. Triton runs with a file that ends too early, and its own tests have such a file. The strings
- * that it lacks are empty.
+ * Reads a file in the form of a BYTES tensor: each string after its length, a little-endian u32.
+ * Triton runs with a file that ends too early, and its own tests have such a file. Missing strings
+ * are empty.
  */
 function readStrings(bytes: Buffer, count: number, file: string): ReadState {
   let whole = 0;

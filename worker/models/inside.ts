@@ -1,21 +1,22 @@
 /**
- * Reads files inside a model's directory. A file that may be anything else is refused: a link out
- * of the directory, a device, or a second name of some other file. ONNX Runtime itself reads
- * external data through a hard link, so the link count is checked here.
+ * Reads files inside a model's directory. Refuses a link out of the directory, a device, and a file
+ * with a second name. ONNX Runtime itself reads external data through a hard link, so this file
+ * checks the link count.
  */
 import { lstat, open, readdir, realpath } from "node:fs/promises";
 import { join, sep } from "node:path";
 import type { z } from "zod";
 import { LoadError } from "../thread/load-error.js";
 
-/** Most files of a model: it has a handful, so a tree of more is something else. */
+/** Most files of a model. A model has a handful, so a larger tree is not a model. */
 const MAX_TREE_ENTRIES = 10_000;
 
 /**
  * @param root the resolved path of a directory
- * @param name a path relative to it
- * @returns the resolved path and whether it is a directory; undefined when nothing is there
- * @throws LoadError when it leads out of `root`, or is no directory and no regular file of one name
+ * @param name a path relative to `root`
+ * @returns the resolved path and whether it is a directory; undefined if there is none
+ * @throws LoadError if the path leads out of `root`, or is neither a directory nor a regular file
+ *   with one name
  */
 export async function resolveInside(
   root: string,
@@ -44,9 +45,9 @@ export async function resolveInside(
 }
 
 /**
- * @param limit most bytes that it may have
- * @returns undefined when there is no such file
- * @throws LoadError when it is larger, or cannot be read
+ * @param limit most bytes of the file
+ * @returns undefined if there is no such file
+ * @throws LoadError if the file is larger, or cannot be read
  */
 export async function readInside(root: string, name: string, limit: number): Promise<Buffer | undefined> {
   const found = await resolveInside(root, name);
@@ -66,8 +67,8 @@ export async function readInside(root: string, name: string, limit: number): Pro
 
 /**
  * Reads a JSON file of a known shape.
- * @returns undefined when there is no such file
- * @throws LoadError that says what is wrong with which file
+ * @returns undefined if there is no such file
+ * @throws LoadError that names the file and the fault
  */
 export async function readJson<T>(
   directory: string,
@@ -88,7 +89,11 @@ export async function readJson<T>(
   throw new LoadError(`'${name}': ${firstIssue(parsed.error)}`);
 }
 
-/** Reads a UTF-8 file. @returns undefined when there is no such file @throws LoadError */
+/**
+ * Reads a UTF-8 file.
+ * @returns undefined if there is no such file
+ * @throws LoadError
+ */
 export async function readText(directory: string, name: string, limit: number): Promise<string | undefined> {
   const bytes = await readInside(directory, name, limit);
   if (bytes === undefined) return undefined;

@@ -7,7 +7,7 @@ import { completeDefaults, type DirectoryFacts } from "./validate/complete.js";
 import { readConfigText } from "./validate/tutorial.js";
 
 const facts: DirectoryFacts = { directory: "m", firstVersionFiles: ["model.onnx"], gpus: [] };
-/** A model of sound: its rate has no batch axis. */
+/** A model of sound, whose sampling rate has no batch axis. */
 const graph: GraphMetadata = {
   inputs: [
     { name: "input", datatype: "FP32", dims: [-1, -1] },

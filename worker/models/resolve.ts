@@ -1,6 +1,6 @@
 /**
- * The only way from a scanned configuration to the one that is served: it is completed from the
- * graph, and then all of it is validated again.
+ * The only way from a scanned configuration to the served one: completion from the graph, then all
+ * checks again.
  */
 import type { ModelConfig } from "#shared/model/config.js";
 import type { GraphMetadata } from "../onnx/graph.js";
@@ -16,7 +16,7 @@ import { validateConfig } from "./validate/validate.js";
 
 /**
  * @param config as `scanRepository` gives it
- * @throws LoadError where it says what cannot be served
+ * @throws LoadError if the configuration asks for something that Baton cannot serve
  */
 export function resolveConfig(
   config: ModelConfig,
@@ -32,15 +32,15 @@ export function resolveConfig(
   return complete;
 }
 
-/** The configuration of a scanned model, once its graph is known. */
+/** The configuration of a scanned model, once the graph is known. */
 interface Resolved {
   readonly config: ModelConfig;
-  /** What the graph told that the configuration left out; undefined for nothing of note. */
+  /** The completed fields that the graph gave; undefined if none is of note. */
   readonly inferred: string | undefined;
   readonly warnings: readonly string[];
 }
 
-/** @throws LoadError where it says what cannot be served */
+/** @throws LoadError if the configuration asks for something that Baton cannot serve */
 export function resolveModel(
   { config, stateNames, facts }: Pick<FoundModel, "config" | "stateNames" | "facts">,
   graph: GraphMetadata,

@@ -1,7 +1,6 @@
 /**
- * Reads a model repository: which models and versions there are, and what the configuration of each
- * says. What is wrong with one model is the result for that model. Only a repository that cannot be
- * listed is an error.
+ * Reads a model repository: its models and versions, and the configuration of each model. A fault
+ * of one model is the result for that model. Only a repository that cannot be listed is an error.
  */
 import { readdir, realpath } from "node:fs/promises";
 import { join, sep } from "node:path";
@@ -20,7 +19,7 @@ import { validateConfig } from "./validate/validate.js";
 
 const CONFIG = "config.pbtxt";
 
-/** A version whose file is missing or refused does not affect the others. */
+/** A version with a missing or refused file does not affect the other versions. */
 type ScannedVersion =
   { readonly version: string; readonly file: string } | { readonly version: string; readonly error: string };
 
@@ -30,24 +29,27 @@ export interface FoundModel {
   readonly name: string;
   /** The resolved path. */
   readonly directory: string;
-  /** Completed by `completeDefaults`; `resolveConfig` finishes it once the graph is known. */
+  /**
+   * Completed by `completeDefaults`; `resolveConfig` finishes the configuration once the graph is
+   * known.
+   */
   readonly config: ModelConfig;
   readonly facts: DirectoryFacts;
   /**
-   * The instance groups as a worker without a GPU completes them. The digest goes by these, so that
-   * workers with GPUs and without serve the same model.
+   * The instance groups as a worker without a GPU completes them. The digest uses these groups, so
+   * that workers with GPUs and without serve the same model.
    */
   readonly groups: ModelConfig["instance_group"];
   /** Chosen by the version policy, ascending; at least one. */
   readonly versions: readonly ScannedVersion[];
   readonly initialStates: InitialStates;
-  /** The states that have one name for both of their tensors (`validate/state-names.ts`). */
+  /** The states with one name for both of their tensors (`validate/state-names.ts`). */
   readonly stateNames: ReadonlySet<string>;
-  /** Batch sizes that it is to run before it is served. */
+  /** Batch sizes to run before the worker serves the model. */
   readonly warmUp: readonly number[];
   /**
-   * Where the configuration is not taken as it is written: fields that were read as others, what
-   * it asks for in vain although no answer differs for that, and strings that a state's file lacks.
+   * A sentence for each deviation from the written configuration: fields read as others, fields
+   * without effect that change no answer, and strings that a state's file lacks.
    */
   readonly warnings: readonly string[];
 }
@@ -69,8 +71,8 @@ export type ScannedModel = FoundModel | FoundGenerator | BrokenModel;
 
 /**
  * @param gpus ids of the GPUs that this worker offers; none by default
- * @returns what each model directory is, sorted by name. Names that begin with a dot are not
- * models: `.git`, or `..data` in a Kubernetes volume.
+ * @returns the result for each model directory, sorted by name. Names that begin with a dot are not
+ *   models: `.git`, or `..data` in a Kubernetes volume.
  */
 export async function scanRepository(repository: string, gpus: readonly number[] = []): Promise<ScannedModel[]> {
   const root = await realpath(repository);
@@ -90,14 +92,14 @@ export async function scanRepository(repository: string, gpus: readonly number[]
   return models;
 }
 
-/** Model names stand in paths, Redis keys and NATS subjects. */
+/** Model names become parts of paths, Redis keys and NATS subjects. */
 export function isModelName(name: string): boolean {
   return /^[A-Za-z0-9._-]{1,128}$/.test(name) && !name.includes("..") && name !== ".";
 }
 
 /**
  * @returns undefined for a link to a file
- * @throws LoadError or a system error where the model is broken
+ * @throws LoadError or a system error if the model is broken
  */
 async function scanModel(
   root: string,
@@ -165,8 +167,8 @@ async function readConfig(directory: string): Promise<ReadConfig> {
 }
 
 /**
- * @returns the names in the first version directory, in string order as Triton takes them;
- * undefined where there is none
+ * @returns the names in the first version directory, in string order as in Triton; undefined if
+ *   there is no such directory
  */
 async function filesOfFirst(directory: string, available: readonly string[]): Promise<readonly string[] | undefined> {
   const [first] = [...available].sort();
@@ -175,9 +177,7 @@ async function filesOfFirst(directory: string, available: readonly string[]): Pr
   return folder?.directory === true ? readdir(folder.path) : undefined;
 }
 
-/**
- * A version is a file, or a directory of that name that holds model.onnx beside its external data.
- */
+/** A version is a file, or a directory of that name with model.onnx and its external data. */
 async function scanVersion(directory: string, version: string, filename: string): Promise<ScannedVersion> {
   try {
     const named = await resolveInside(directory, join(version, filename));
@@ -191,7 +191,9 @@ async function scanVersion(directory: string, version: string, filename: string)
   }
 }
 
-/** Shows only texts of Baton: that of a system error holds paths of this machine. */
+/**
+ * Shows only Baton's own texts, because the text of a system error contains paths of this machine.
+ */
 function textOf(error: unknown): string {
   if (error instanceof LoadError) return error.message;
   const code = error instanceof Error && "code" in error ? String(error.code) : undefined;
@@ -200,10 +202,10 @@ function textOf(error: unknown): string {
     : `the model directory could not be read (${code})`;
 }
 
-/** Triton keeps versions as int64, so this is the largest. */
+/** Triton stores versions as int64, so this is the largest. */
 const MAX_VERSION = 2n ** 63n - 1n;
 
-/** @returns the names that are version numbers, ascending; `01` and `latest` are none */
+/** @returns the names that are version numbers, ascending; `01` and `latest` are not */
 export function versionNumbers(names: readonly string[]): string[] {
   return names
     .filter((name) => /^(?:0|[1-9]\d{0,18})$/.test(name) && BigInt(name) <= MAX_VERSION)
@@ -211,9 +213,9 @@ export function versionNumbers(names: readonly string[]): string[] {
 }
 
 /**
- * Applies a version policy; without one, all versions are served.
+ * Applies a version policy. Without a policy all versions count.
  * @param available version numbers, ascending
- * @returns the chosen ones, ascending
+ * @returns the chosen versions, ascending
  */
 export function chooseVersions(policy: VersionPolicy | undefined, available: readonly string[]): readonly string[] {
   if (policy?.specific !== undefined) {

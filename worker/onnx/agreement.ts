@@ -1,13 +1,14 @@
 /**
- * Says whether what a GPU computed is what the CPU computes. Their sums differ by rounding, so
- * numbers with a fraction may differ by a share of the largest one; all else has to be the same.
+ * Says whether the numbers that a GPU computed agree with the CPU's. Their sums differ by rounding,
+ * so a float may differ by a share of the tensor's largest number. All other elements must be
+ * equal.
  */
 import type { Datatype } from "#shared/model/datatype.js";
 import { floatsOfHalves } from "./half-floats.js";
 
 /**
- * By what share of a tensor's largest number a GPU may differ where no setting says more. On
- * SwiftShader the models of the tests differ by up to 0.0003 of it.
+ * Default tolerances: the share of a tensor's largest number by which a GPU may differ. On
+ * SwiftShader the models of the tests differ by up to 0.0003.
  */
 export const tolerances = {
   tensor: 0.001,
@@ -17,10 +18,10 @@ export const tolerances = {
   logits: 0.05,
 } as const;
 
-/** Numbers that are all smaller than this count by their absolute difference. */
+/** In a tensor whose numbers are all smaller, tolerances are a share of this number instead. */
 const SMALL = 0.001;
 
-/** A tensor as a frame or a model's thread has it: little-endian elements. */
+/** A tensor in a frame or in a model's thread, with little-endian elements. */
 export interface ComparedTensor {
   readonly name: string;
   readonly datatype: Datatype;
@@ -29,8 +30,8 @@ export interface ComparedTensor {
 }
 
 /**
- * @param tolerance a share of the tensor's largest number; undefined for that of its datatype
- * @returns undefined where they agree, otherwise how they differ, as the end of a sentence
+ * @param tolerance a share of the tensor's largest number; undefined for the datatype's default
+ * @returns undefined if they agree, otherwise their difference, as the end of a sentence
  */
 export function tensorDisagreement(
   found: ComparedTensor,
@@ -73,9 +74,9 @@ export function numberDisagreement(
     : `'${name}' has ${found.length} elements, not ${expected.length}`;
 }
 
-/** @returns undefined where the elements are whole numbers, truth values or strings */
+/** @returns undefined if the elements are whole numbers, truth values or strings */
 function numbersOf({ datatype, data }: ComparedTensor): Float32Array | Float64Array | undefined {
-  // A copy, since views of memory need not begin at a multiple of the element's size.
+  // A copy, because views of memory need not begin at a multiple of the element's size.
   const { buffer } = Uint8Array.from(data);
   if (datatype === "FP32") return new Float32Array(buffer);
   if (datatype === "FP64") return new Float64Array(buffer);

@@ -1,6 +1,6 @@
 /**
- * Where a tensor of a graph has its batch, as a complete configuration says it: at the axis that
- * the parameter `batch_axis:<tensor>` names, else at axis 0 if that is of any size.
+ * Finds a tensor's batch axis in a complete configuration. The parameter `batch_axis:<tensor>`
+ * names the axis; without that parameter, it is axis 0 if that axis has any size.
  */
 import type { ModelConfig } from "#shared/model/config.js";
 import type { GraphTensor } from "./graph.js";
@@ -8,7 +8,7 @@ import type { GraphTensor } from "./graph.js";
 export const BATCH_AXIS = "batch_axis:";
 
 /**
- * @returns undefined where the model has no batches, or all requests of a batch share the tensor
+ * @returns undefined if the model has no batches, or if all requests of a batch share the tensor
  */
 export function batchAxisOf(
   { max_batch_size, parameters }: Pick<ModelConfig, "max_batch_size" | "parameters">,

@@ -1,15 +1,12 @@
 /**
- * Reads 16-bit floats, which ONNX Runtime's binding gives and takes by their bits, and JavaScript
- * has no numbers for.
+ * Reads 16-bit floats. ONNX Runtime's binding gives and takes them as bits, and JavaScript has no
+ * such numbers.
  */
 
-/** The value of every 16-bit float, by its bits. It is made when the first one is asked for. */
+/** The value of every 16-bit float, by its bits; undefined before the first use. */
 let table: Float32Array | undefined;
 
-/**
- * Reads IEEE 754 half precision by its bits: the runtime's binding gives FP16 tensors as
- * Uint16Array.
- */
+/** Reads IEEE 754 half precision from bits: the binding gives FP16 tensors as Uint16Array. */
 export function floatsOfHalves(halves: Uint16Array): Float32Array {
   table ??= Float32Array.from({ length: 65_536 }, (_, bits) => floatOfHalf(bits));
   const floats = new Float32Array(halves.length);

@@ -1,19 +1,19 @@
 /**
- * ONNX Runtime's execution providers, and which of them a session is opened on. The names are the
+ * ONNX Runtime's execution providers, and the choice among them for a session. The names are the
  * runtime's own.
  */
 export const providerNames = ["cuda", "tensorrt", "webgpu", "cpu"] as const;
 
 export type Provider = (typeof providerNames)[number];
 
-/** Where a model computes. */
+/** The providers and the GPU that a model computes on. */
 export interface Placement {
   /**
-   * The providers of its session, the preferred one first. What none of them can compute, ONNX
-   * Runtime gives to the CPU.
+   * The providers of the session, the preferred one first. ONNX Runtime gives an operator that no
+   * provider can compute to the CPU.
    */
   readonly providers: readonly [Provider, ...Provider[]];
-  /** The number of its GPU among those that the process sees; undefined on the CPU. */
+  /** The number of the GPU among those that the process sees; undefined on the CPU. */
   readonly gpu: number | undefined;
 }
 
@@ -28,8 +28,8 @@ export function placementText({ providers, gpu }: Placement): string {
  * Reads the setting BATON_PROVIDERS.
  *
  * @param text names with commas between them
- * @returns the names in their order, or what is wrong with them, as the end of a sentence that
- * begins with the setting's name
+ * @returns the names in their order, or the fault, as the end of a sentence that begins with the
+ * setting's name
  */
 export function parseProviders(text: string): { names: Provider[] } | { fault: string } {
   const names: Provider[] = [];

@@ -1,6 +1,6 @@
 /**
- * The only file that imports ONNX Runtime. Only threads of models import it: `session.run` computes
- * on the calling thread, so on the main thread it would stop the worker's heartbeat.
+ * The only file that imports ONNX Runtime. Only threads of models import this file: `session.run`
+ * computes on the calling thread, so on the main thread it would stop the worker's heartbeat.
  */
 import "./half.js";
 import * as ort from "onnxruntime-node";
@@ -11,11 +11,11 @@ import { inTurn } from "./turns.js";
 
 export type OrtTensor = ort.Tensor;
 
-/** An open model. Inputs and outputs lie in the memory of this machine, whatever computes. */
+/** An open model. Inputs and outputs lie in the memory of this machine, with any provider. */
 export interface Session extends Pick<ort.InferenceSession, "inputMetadata" | "outputMetadata"> {
-  /** @param fetches the outputs that are wanted, and memory for some of them; all when left out */
+  /** @param fetches the wanted outputs, and memory for some of them; absent for all outputs */
   run(feeds: Record<string, OrtTensor>, fetches?: Record<string, OrtTensor | null>): Promise<Record<string, OrtTensor>>;
-  /** Gives back what the model takes, on its device too. */
+  /** Frees the model's memory, on its device too. */
   release(): Promise<void>;
 }
 
@@ -38,7 +38,7 @@ const types: Partial<Record<ort.Tensor.Type, Datatype>> = {
 
 type ElementArray = new (buffer: ArrayBuffer, byteOffset: number, length: number) => ArrayBufferView;
 
-/** What ONNX Runtime takes for each datatype, but for BYTES, and the bytes of one element. */
+/** ONNX Runtime's type and array for each datatype except BYTES, and the bytes of one element. */
 const arrays: Partial<Record<Datatype, { type: ort.Tensor.Type; array: ElementArray; bytes: number }>> = {
   BOOL: { type: "bool", array: Uint8Array, bytes: 1 },
   UINT8: { type: "uint8", array: Uint8Array, bytes: 1 },
@@ -55,8 +55,8 @@ const arrays: Partial<Record<Datatype, { type: ort.Tensor.Type; array: ElementAr
 };
 
 /**
- * @param data little-endian elements of `datatype`, whatever the array's own type; strings for
- * BYTES. The tensor uses this memory, and copies nothing.
+ * @param data little-endian elements of `datatype`, in an array of any type; strings for BYTES. The
+ * tensor uses this memory without a copy.
  * @throws TypeError for a datatype that ONNX Runtime for Node does not have
  */
 export function makeTensor(datatype: Datatype, data: ArrayBufferView | string[], shape: readonly number[]): OrtTensor {
@@ -67,12 +67,12 @@ export function makeTensor(datatype: Datatype, data: ArrayBufferView | string[],
   return new ort.Tensor(kind.type as "float32", elements as Float32Array, shape);
 }
 
-/** The size of one element; undefined where elements differ in size. */
+/** The size of one element; undefined if elements differ in size. */
 export function elementBytes(datatype: Datatype): number | undefined {
   return arrays[datatype]?.bytes;
 }
 
-/** The datatype of a tensor; undefined where Baton cannot carry it. */
+/** The datatype of a tensor; undefined if Baton cannot carry the type. */
 export function datatypeOf(tensor: OrtTensor): Datatype | undefined {
   return types[tensor.type];
 }
@@ -80,7 +80,7 @@ export function datatypeOf(tensor: OrtTensor): Datatype | undefined {
 /**
  * The inputs or outputs of a graph.
  *
- * @throws TypeError for one that is not a tensor, or that Baton cannot carry
+ * @throws TypeError for a value that is not a tensor, or that Baton cannot carry
  */
 export function describe(values: readonly ort.InferenceSession.ValueMetadata[]): GraphTensor[] {
   return values.map((value) => {
@@ -98,9 +98,8 @@ export function describe(values: readonly ort.InferenceSession.ValueMetadata[]):
 }
 
 /**
- * @param options its `modelFile` may also be the bytes of a file
- * @throws Error with ONNX Runtime's reason where the model cannot be loaded, or where a provider is
- * not there
+ * @param options `modelFile` may also be the bytes of a file
+ * @throws Error with ONNX Runtime's reason if the model cannot load, or if a provider is not there
  */
 export async function openSession({
   modelFile,
@@ -115,7 +114,7 @@ export async function openSession({
     executionProviders: executionProviders(placement),
     intraOpNumThreads: intraOpThreads,
     graphOptimizationLevel: graphOptimization,
-    // On a GPU it warns for every model that small operators over shapes stay on the CPU.
+    // On a GPU, the runtime warns for every model that small operators over shapes stay on the CPU.
     logSeverityLevel: placement.gpu === undefined ? 2 : 3,
     // Waiting threads must sleep. Spinning would take the cores from Redis, NATS and the gateway
     // that run beside them.
@@ -135,7 +134,7 @@ export async function openSession({
   };
 }
 
-/** WebGPU takes no number: it computes on the card that the driver offers first. */
+/** WebGPU takes no GPU number, and computes on the card that the driver offers first. */
 function executionProviders({ providers, gpu = 0 }: Placement): ort.InferenceSession.ExecutionProviderConfig[] {
   return providers.map((name) => (name === "cuda" || name === "tensorrt" ? { name, deviceId: gpu } : name));
 }

@@ -2,11 +2,11 @@
 import { availableParallelism } from "node:os";
 
 /**
- * How many threads a model computes one operator with.
+ * The number of threads that compute one operator of a model.
  *
- * A thread that waits for a core holds up all threads of its operator: with one more thread than
+ * A thread that waits for a core holds up all threads of its operator. With one thread more than
  * free cores, a small model took twice the CPU for less work. So one core is left to this process's
- * own reading and writing, and to what else runs beside it.
+ * own I/O, and to other processes on the machine.
  *
  * @param wanted 0 stands for all cores but one
  */

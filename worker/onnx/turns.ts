@@ -1,14 +1,15 @@
 /**
  * Lets the model threads of a process use its GPU one at a time. All WebGPU sessions of a process
  * share one device and one command encoder, which ONNX Runtime 1.30 does not guard: two runs at
- * once end the process. Threads are served in the order in which they came.
+ * once end the process. Each thread gets its turn in the order of arrival.
  */
 
-/** Shared by all threads that take turns; zeros at first. */
+/** Memory that all threads with turns share; zeros at first. */
 export type TurnMemory = SharedArrayBuffer;
 
 /**
- * Places in that memory, in 32-bit words: the next ticket to give out, and the one being served.
+ * Places in that memory, in 32-bit words: the next ticket to give out, and the ticket whose turn it
+ * is.
  */
 const TICKETS = 0;
 const SERVED = 1;
@@ -18,11 +19,10 @@ export function makeTurns(): TurnMemory {
 }
 
 /**
- * Waits for this thread's turn, does the work, and passes the turn on. The thread does nothing else
- * while it waits, as it does nothing else while the runtime computes. It must not be called again
- * before it has ended.
+ * Waits for this thread's turn, does the work, and passes the turn on. The wait blocks the thread,
+ * as the runtime's computing does. The thread must not call again before the first call has ended.
  *
- * @throws what `work` throws
+ * @throws the error of `work`
  */
 export async function inTurn<Result>(memory: TurnMemory, work: () => Promise<Result>): Promise<Result> {
   const words = new Int32Array(memory);

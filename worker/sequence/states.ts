@@ -1,7 +1,7 @@
 /**
  * Finds the state that a step continues. Recent states stay in this worker's memory under the
- * version of their checkpoint, which names the run that made it. A hit costs nothing, and a state
- * that was not committed, or that another worker has moved on since, can never match.
+ * version of their checkpoint, which names the run that made it. So a hit costs nothing. A state
+ * that was never committed, or that another worker has since continued, cannot match.
  */
 import { decodeCorrelationId, startRequiredMessage } from "#shared/contract/sequence.js";
 import { encodedIdOf } from "#shared/queue/address.js";
@@ -18,26 +18,24 @@ import type { ModelQueue } from "#shared/queue/work/lane.js";
 import { decodeCheckpoint, stateLost, type Checkpoint } from "#shared/contract/checkpoint.js";
 
 export type StateLookup =
-  /** The state that the step continues; undefined where it begins with the initial state. */
+  /** The state that the step continues; undefined if the step begins with the initial state. */
   | { readonly kind: "found"; readonly tensors: readonly Tensor[] | undefined }
   /** The step ends with this error, and the sequence with it. */
   | { readonly kind: "refused"; readonly error: InferenceError }
-  /** Redis could not be asked in time. The step is given up, and tried again in a while. */
+  /** Redis did not answer in time. The worker gives the step up, and tries again later. */
   | { readonly kind: "unavailable" };
 
-/** How long a lookup is retried while Redis is away. */
+/** How long a lookup retries while Redis is away, in ms. */
 const LOAD_BUDGET_MS = 5_000;
 /**
- * The same in a Cluster, where a batch also has steps whose states lie at masters that are there.
+ * The same in a Cluster, in ms: shorter, because steps whose masters answer wait in the same batch.
  */
 const CLUSTER_BUDGET_MS = 300;
 
 export type Sleeping = Pick<SleepingStates, "read">;
 
 export class States {
-  /**
-   * The newest state seen here by name of its sequence; the one written longest ago comes first.
-   */
+  /** The newest state of each sequence, by the sequence's name; least recently written first. */
   readonly #cache = new Map<string, Checkpoint>();
   #cachedBytes = 0;
   readonly #queue: ModelQueue;
@@ -46,8 +44,8 @@ export class States {
   readonly #world: World;
 
   /**
-   * @param maxBytes how much memory recent states may take
-   * @param sleeping states that lie on disk; undefined where none do
+   * @param maxBytes memory for recent states
+   * @param sleeping states that lie on disk; undefined if the deployment keeps no states on disk
    */
   constructor(queue: ModelQueue, maxBytes: number, sleeping?: Sleeping, world = realWorld) {
     this.#queue = queue;
@@ -57,8 +55,8 @@ export class States {
   }
 
   /**
-   * Begins a lookup for each delivery, and returns them in that order. One MGET reads all states
-   * that are not in memory.
+   * Begins a lookup for each delivery, and returns the lookups in that order. One MGET reads all
+   * states that are not in memory.
    */
   lookUp(deliveries: readonly Delivery[]): Promise<StateLookup>[] {
     const misses: string[] = [];
@@ -85,8 +83,8 @@ export class States {
   }
 
   /**
-   * Keeps a state in memory, whether or not it is committed yet. Those written longest ago leave it
-   * when there are too many.
+   * Keeps a state in memory, whether or not its commit is done. States written longest ago leave
+   * first.
    */
   remember(sequence: string, checkpoint: Checkpoint): void {
     this.#forget(sequence);
@@ -118,7 +116,7 @@ export class States {
     try {
       return await retrying(load, { budgetMs: LOAD_BUDGET_MS, world: this.#world });
     } catch {
-      return undefined; // The connection's own listeners have logged why.
+      return undefined; // The connection's own listeners have logged the error.
     }
   }
 }

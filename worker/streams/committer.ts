@@ -1,7 +1,7 @@
 /**
- * Takes the engine's records to the log, and from there to the readers, in that order: a token that
- * a client has seen is in the log. While one script runs the next records gather, so a slow Redis
- * makes calls larger, not more.
+ * Takes the engine's records to the log, and from there to the readers. In that order, a token that
+ * a client has seen is in the log. While one script runs, the next records gather, so a slow Redis
+ * makes calls larger, not more frequent.
  */
 import type { Logger } from "pino";
 import { storeOutcome, outcomeOf } from "#shared/contract/outcome.js";
@@ -24,23 +24,21 @@ interface Pending {
   /** Index of the first of `records`. */
   readonly first: number;
   readonly records: string[];
-  /** How the stream's request ends; set with its final record. */
+  /** The end of the stream's request; set with the final record. */
   ending: Settled | undefined;
 }
 
-/** Whose streams they are: the loop, which is told what becomes of them. */
+/** The owner of the streams, which is the loop. The committer reports the fate of each stream. */
 export interface StreamOwner {
   /**
-   * Nothing more of this stream is wanted from the engine. A second call for the same stream does
-   * nothing.
+   * The engine must compute no more of this stream. A second call for the same stream does nothing.
    */
   close(stream: Stream): void;
   /**
-   * The stream, which is closed, is no longer this worker's: its outcome is committed, or its entry
-   * lost.
+   * A closed stream no longer belongs to this worker: its outcome is committed, or its entry lost.
    */
   release(stream: Stream): void;
-  /** The stream, which is closed, may go on being this worker's, and is to be tried again. */
+  /** A closed stream may still belong to this worker, and needs another try. */
   leave(stream: Stream): void;
 }
 
@@ -54,25 +52,22 @@ export interface CommitterSettings {
 }
 
 /**
- * For how long a stream is appended to, in ms, before Redis is asked again whether somebody wants
- * it. Asking with each token would be a fifth of what tokens cost Redis, and gateways mark streams
- * for seconds.
+ * Time of appends to a stream, in ms, after which Redis checks again that the stream is wanted. A
+ * check with each token would be a fifth of Redis's work for tokens. Gateways mark streams for
+ * seconds.
  */
 const SEEN_MS = 200;
 
 export class Committer {
-  /** Notified when the lag has shrunk. */
+  /** Gets a notification when the lag has shrunk. */
   readonly caughtUp = new Signal();
   readonly #settings: CommitterSettings;
   #pending = new Map<Stream, Pending>();
-  /** When Redis last said that a stream is wanted, on `performance.now()`'s clock. */
+  /** When Redis last found that a stream is wanted, on `performance.now()`'s clock. */
   readonly #seenAt = new WeakMap<Stream, number>();
-  /**
-   * The script calls of now and later, until nothing is pending; undefined while there is nothing
-   * to do.
-   */
+  /** Settles after the last script call, when no record is pending; undefined without a call. */
   #working: Promise<void> | undefined;
-  /** Commits of outcomes that have not been answered. */
+  /** Commits of outcomes without an answer yet. */
   readonly #settling = new Set<Promise<void>>();
   #lag = 0;
 
@@ -80,14 +75,14 @@ export class Committer {
     this.#settings = settings;
   }
 
-  /** Iterations whose records wait for the script that runs now. */
+  /** Iterations whose records wait for the current script. */
   get lag(): number {
     return this.#lag;
   }
 
   /**
-   * Takes a record that the engine gave.
-   * @param ending how the request ends, with the final record
+   * Takes a record from the engine.
+   * @param ending the end of the request, with the final record
    */
   push(stream: Stream, index: number, record: string, ending?: Settled): void {
     const pending = this.#pending.get(stream) ?? { first: index, records: [], ending: undefined };
@@ -96,21 +91,22 @@ export class Committer {
     this.#pending.set(stream, pending);
   }
 
-  /** Ends the request with this error, after what the engine has given so far. */
+  /** Ends the request with this error, after the engine's records so far. */
   fail(stream: Stream, index: number, error: InferenceError): void {
     this.#settings.owner.close(stream);
     this.push(stream, index, errorRecord(index, error), failed(stream.held, error));
   }
 
   /**
-   * Removes the entry of a request that has an outcome already: the commit only acknowledges it.
+   * Removes the entry of a request that already has an outcome: the commit only acknowledges the
+   * entry.
    */
   acknowledge(stream: Stream): void {
     const never = storeOutcome(outcomeOf(fixedError("cancelled", "alreadyEnded")));
     this.settle(stream, succeeded(stream.held, never, undefined));
   }
 
-  /** Commits the outcome of a stream whose log is complete, or that needs none. */
+  /** Commits the outcome of a stream whose log is complete, or that needs no log. */
   settle(stream: Stream, settled: Settled): void {
     this.#settings.owner.close(stream);
     const { settler, publisher, owner, log } = this.#settings;
@@ -120,7 +116,7 @@ export class Committer {
         await settle(settler, [settled]);
         owner.release(stream);
       } catch (error) {
-        // Its log is sealed, so whoever goes on with the entry commits the same outcome.
+        // The log is sealed, so any worker that continues the entry commits the same outcome.
         log.error({ error: String(error) }, "commit failed; it will be tried again");
         owner.leave(stream);
       }
@@ -130,7 +126,7 @@ export class Committer {
     this.#settling.add(done);
   }
 
-  /** Begins to append. It is called once all records of an iteration have been pushed. */
+  /** Begins to append. To be called after all records of an iteration have been pushed. */
   flush(): void {
     this.#lag++;
     this.#working ??= this.#work().finally(() => {
@@ -138,7 +134,7 @@ export class Committer {
     });
   }
 
-  /** Resolves when everything pushed so far is in the log and settled, or given up. */
+  /** Resolves when each pushed record is in the log and settled, or its stream is given up. */
   async drained(): Promise<void> {
     while (this.#pending.size > 0 || this.#working !== undefined) {
       this.flush();
@@ -159,7 +155,7 @@ export class Committer {
     this.caughtUp.notify();
   }
 
-  /** In a Cluster the streams of each bucket are appended to by themselves. */
+  /** In a Cluster, each bucket's streams have a call of their own. */
   async #append(batch: readonly (readonly [Stream, Pending])[]): Promise<void> {
     const slotKeyOf = ([{ held }]: (typeof batch)[number]) => bucketTag(held.delivery.bucket);
     const groups = callGroups(this.#settings.queue.redis, batch, slotKeyOf);
@@ -167,8 +163,9 @@ export class Committer {
   }
 
   /**
-   * The engine waits for the append. Where that takes too long in a Cluster, the streams are given
-   * up, so that those of other buckets go on: a worker takes them back when they can be written.
+   * The engine waits for the append. If an append takes too long in a Cluster, the worker gives up
+   * its streams, so that streams of other buckets continue. A worker takes the streams back when
+   * Redis can write them.
    */
   async #appendTogether(batch: readonly (readonly [Stream, Pending])[]): Promise<void> {
     const { queue, settler, outageGuard, owner, log } = this.#settings;
@@ -204,7 +201,7 @@ export class Committer {
       if (ending !== undefined) this.settle(stream, ending);
       return;
     }
-    // Records that came after the refused ones continue what is not in the log.
+    // The log lacks the refused records, so later records have no place in it.
     this.#pending.delete(stream);
     switch (word) {
       case "lost":
@@ -221,4 +218,4 @@ export class Committer {
   }
 }
 
-/** An empty message tells readers to look into the log: the record is larger than NATS takes. */
+/** An empty message sends readers to the log, because the record is too large for NATS. */

@@ -16,17 +16,17 @@ export interface GeneratorHost {
   /** Makes the engine forget a request, from the next iteration on. */
   remove(key: string): void;
   /**
-   * Computes one iteration; those that were asked for are computed in order.
+   * Computes one iteration, after all iterations from earlier calls.
    * @param only key of the request to compute alone
-   * @throws Error when the engine itself failed; it is of no use then
+   * @throws Error if the engine itself failed; the engine is then of no more use
    */
   iterate(only?: string): Promise<Iteration>;
   close(): Promise<void>;
 }
 
 /**
- * @param onFatal is called when the thread has failed for good
- * @throws Error when the model cannot be loaded
+ * @param onFatal runs when the thread has failed for good
+ * @throws Error if the model cannot load
  */
 export async function startGenerator(
   options: GeneratorOptions,
@@ -43,8 +43,8 @@ export async function startGenerator(
       try {
         return (await thread.ask({ only })).answer;
       } catch (error) {
-        // The fault of one request is part of an iteration. After any other, nobody knows what the
-        // engine holds.
+        // An iteration reports the fault of a single request. After any other fault, the engine's
+        // state is unknown.
         fatal(error instanceof Error ? error.message : String(error));
         throw error;
       }

@@ -1,6 +1,6 @@
 /**
- * Loads a generator from its folder: its engine's thread, its tokenizer's thread, and what the
- * fleet is told about it.
+ * Loads a generator from its folder: the engine's thread, the tokenizer's thread, and the
+ * announcement to the fleet.
  */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -18,15 +18,13 @@ import type { GeneratorOptions } from "../engine/protocol.js";
 export interface ServingGenerator {
   readonly name: string;
   readonly version: string;
-  /** Most tokens that a prompt and its output have together. */
+  /** Most tokens of a prompt and its output together. */
   readonly contextLength: number;
-  /** Its tokens are the numbers below this one. */
+  /** The model's tokens are the numbers below this one. */
   readonly vocabSize: number;
-  /**
-   * Most choices of new requests that are generated at once; further requests wait in the queue.
-   */
+  /** Most choices of new requests to generate at once. Further requests wait in the queue. */
   readonly slots: number;
-  /** How long a conversation is kept between its turns, in ms. */
+  /** How long a conversation stays between its turns, in ms. */
   readonly maxIdleMs: number;
   /** Memory for cached keys and values, in bytes. */
   readonly kvBytes: number;
@@ -40,36 +38,36 @@ export interface LoadedGenerator {
   readonly served: ServedModel;
 }
 
-/** What the worker's configuration says about generators. */
+/** The worker's settings for generators. */
 export interface GeneratorSettings {
   readonly placement: Placement;
-  /** By what threads take turns at a GPU. */
+  /** The memory by which threads take turns at a GPU. */
   readonly turns: TurnMemory;
-  /** By how much the logits of a GPU may differ from the CPU's; undefined for the usual. */
+  /** The share by which a GPU's logits may differ from the CPU's; undefined for the default. */
   readonly tolerance: number | undefined;
   /** Threads inside one operator; 0 stands for all cores but one. */
   readonly intraOpThreads: number;
-  /** Most choices of new requests that are generated at once. */
+  /** Most choices of new requests to generate at once. */
   readonly slots: number;
   /** Memory for cached keys and values, in bytes. */
   readonly kvBytes: number;
   /** Prompt tokens that one iteration computes beside the running streams. */
   readonly prefillTokens: number;
-  /** How long a conversation is kept between its turns, in ms. */
+  /** How long a conversation stays between its turns, in ms. */
   readonly maxIdleMs: number;
 }
 
 /** A generator's folder has one version. */
 const VERSION = "1";
 /**
- * The most choices that a request may ask for, as in OpenAI's API, where `n` is at most 128. Each
- * takes a slot.
+ * The most choices in one request, as in OpenAI's API, whose `n` is at most 128. Each choice takes
+ * a slot.
  */
 const MAX_CHOICES = 128;
 
 /**
- * @param onFatal is called when one of its threads has failed for good
- * @throws Error with the reason why it cannot be loaded
+ * @param onFatal runs when a thread of the generator has failed for good
+ * @throws Error with the reason if the generator cannot load
  */
 export async function loadGenerator(
   settings: GeneratorSettings,
@@ -92,8 +90,8 @@ export async function loadGenerator(
     kvBytes,
     prefillTokens: settings.prefillTokens,
   };
-  // The digest takes most of a second per gigabyte, so it is computed while the threads load the
-  // same files.
+  // The digest takes most of a second per gigabyte, so it runs while the threads load the same
+  // files.
   const [threads, digest] = await Promise.allSettled([
     allOrNone(startTokenizer(folder, onFatal), startGenerator(options, onFatal)),
     digestOf(folder),
@@ -124,7 +122,7 @@ interface Closable {
 
 /**
  * Waits for both.
- * @throws what the first one that failed threw; the other one is closed again by then
+ * @throws the error of the first that failed; the other is closed again by then
  */
 async function allOrNone<A extends Closable, B extends Closable>(a: Promise<A>, b: Promise<B>): Promise<[A, B]> {
   const both = await Promise.allSettled([a, b]);
@@ -146,8 +144,8 @@ function generatorFacts(
 }
 
 /**
- * Describes the model, where its configuration names no tensors, as one of Triton's vLLM backend
- * does: it takes text, and answers with any number of texts.
+ * Describes the model. Without tensors in its configuration, the model looks like a model of
+ * Triton's vLLM backend: it takes text, and answers with any number of texts.
  */
 function described({ name, tensors = usualTensors }: FoundGenerator): Omit<ServedModel, "generator" | "digest"> {
   const { input, output, maxBatchSize } = tensors;
@@ -179,8 +177,8 @@ const usualTensors: GeneratorTensors = {
 };
 
 /**
- * @returns a digest of all that decides the answers: two workers that differ in any of it serve
- * different models under one name
+ * @returns a digest of all facts that decide the answers. Two workers that differ in a fact serve
+ * different models under one name.
  */
 async function digestOf(folder: FoundGenerator): Promise<string> {
   const { contextLength, vocabSize, eos, bos, chatTemplate, defaults, tensors } = folder;

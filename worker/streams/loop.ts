@@ -1,8 +1,9 @@
 /**
- * The scheduling loop of a generator's lanes: take on what has come, ask the engine for the next
- * iteration, hand its records to the committer. The engine computes an iteration while this thread
- * handles the records of the last one and Redis takes those before, and pauses when Redis falls
- * behind. What to do next is decided in plan.ts, and in which state a stream is in stream.ts.
+ * The scheduling loop of a generator's lanes: takes on new streams, asks the engine for the next
+ * iteration, and gives the records to the committer. The engine computes an iteration while this
+ * thread handles the last iteration's records and Redis takes the records before. If Redis falls
+ * behind, the engine pauses. plan.ts decides the next move, and stream.ts holds the state of each
+ * stream.
  */
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
@@ -36,19 +37,17 @@ export interface StreamLoopParts {
   readonly settler: Settler;
   readonly clocks: RedisClocks;
   readonly outageGuard: OutageGuard;
-  /** One for all lanes of this process. */
+  /** Shared by all lanes of this process. */
   readonly exclusive: Exclusive;
   readonly maxRunsAlone: number;
   readonly log: Logger;
 }
 
-/**
- * Longest wait for Redis to take records before the loop looks again at what else there is to do.
- */
+/** Longest wait for Redis to take records, in ms, before the loop looks for other work. */
 const LAG_WAIT_MS = 1_000;
 /**
- * Streams of which the engine has given nothing for this long are looked up in Redis, in rounds
- * that are as far apart.
+ * After this long without a record from the engine, in ms, the loop looks a stream up in Redis.
+ * Rounds of such lookups are as far apart.
  */
 const INSPECT_MS = 1_000;
 
@@ -57,17 +56,17 @@ export class StreamLoop implements StreamOwner {
   readonly #publisher: TokenPublisher;
   readonly #committer: Committer;
   readonly #takeovers: Takeovers;
-  /** Every stream that has come to this worker and has not left it, by its key. */
+  /** Every stream that has come to this worker and has not left, by its key. */
   readonly #streams = new Map<string, Stream>();
-  /** Iterations that the engine has been asked for, oldest first. */
+  /** Iterations under way in the engine, oldest first. */
   readonly #asked: Promise<Iteration>[] = [];
-  /** How many streams the engine has. */
+  /** The number of streams in the engine. */
   #generating = 0;
-  /** Streams that wait to run alone, in the order in which they do; some may be closed by then. */
+  /** Streams that wait to run alone, in the order of their runs. Some may be closed by then. */
   readonly #suspected: Stream[] = [];
-  /** How long suspected streams have run since the others last had an iteration, in ms. */
+  /** How long suspected streams have run since the last iteration of other streams, in ms. */
   #aloneMs = 0;
-  /** When silent streams are looked up next, on `performance.now()`'s clock. */
+  /** When to look up silent streams next, on `performance.now()`'s clock. */
   #inspectAt = 0;
 
   constructor(parts: StreamLoopParts) {
@@ -84,8 +83,8 @@ export class StreamLoop implements StreamOwner {
   }
 
   /**
-   * Runs until `signal` aborts. A stream that the engine has then stops at a committed token, and
-   * stays in the holdings.
+   * Runs until `signal` aborts. A stream in the engine then stops at a committed token, and stays
+   * in the holdings.
    */
   async run(signal: AbortSignal): Promise<void> {
     const { holdings, exclusive } = this.#parts;
@@ -120,17 +119,15 @@ export class StreamLoop implements StreamOwner {
     this.#publisher.close();
   }
 
-  /**
-   * Tells the engine to forget the stream, if it has it. Does nothing for a stream that is closed.
-   */
+  /** Makes the engine forget the stream. Does nothing for a closed stream. */
   close(stream: Stream): void {
     if (stream.closed) return;
     if (this.#leave(stream)) this.#parts.model.host.remove(stream.key);
   }
 
   /**
-   * Gives up a closed stream's entry: it is settled, or another worker's. Its slots are free from
-   * now on.
+   * Gives up a closed stream's entry, which is settled or another worker's. Frees the stream's
+   * slots.
    */
   release({ key }: Stream): void {
     const { holdings } = this.#parts;
@@ -139,7 +136,9 @@ export class StreamLoop implements StreamOwner {
     holdings.arrived.notify();
   }
 
-  /** Gives up a closed stream that may go on being this worker's: it is tried again in a while. */
+  /**
+   * Gives up a closed stream that may still be this worker's. The worker tries it again in a while.
+   */
   leave({ key, held }: Stream): void {
     const { holdings } = this.#parts;
     this.#streams.delete(key);
@@ -158,7 +157,8 @@ export class StreamLoop implements StreamOwner {
   }
 
   /**
-   * A stream that is past its deadline is taken on at once: it ends, unless its log has a token.
+   * Takes on waiting streams while slots are free. A stream past its deadline needs no slot,
+   * because it ends at once unless its log has a token.
    */
   #takeOn(waiting: readonly Held[], origin: "fresh" | "suspect", now: number): void {
     const { queue, holdings, model, log } = this.#parts;
@@ -204,7 +204,7 @@ export class StreamLoop implements StreamOwner {
     }
   }
 
-  /** Goes on with a stream of another worker, whose turn has come. */
+  /** Continues a stream of another worker, whose turn has come. */
   #begin({ stream, generation }: Turn, verdict: Takeover): void {
     switch (verdict) {
       case "together":
@@ -220,7 +220,10 @@ export class StreamLoop implements StreamOwner {
     }
   }
 
-  /** Leaves the stream to whichever worker has it. If that is this one, it is tried again. */
+  /**
+   * Leaves the stream to the worker that owns the entry. If this worker owns the entry, it tries
+   * again later.
+   */
   #drop(stream: Stream): void {
     this.close(stream);
     this.leave(stream);
@@ -233,7 +236,7 @@ export class StreamLoop implements StreamOwner {
     this.#parts.holdings.arrived.notify();
   }
 
-  /** Closes the stream. @returns whether it was the engine's */
+  /** Closes the stream. @returns whether the engine had it */
   #leave(stream: Stream): boolean {
     const wasGenerating = stream.state.kind === "generating";
     if (wasGenerating) this.#generating--;
@@ -254,8 +257,7 @@ export class StreamLoop implements StreamOwner {
   async #hearNext(signal: AbortSignal): Promise<void> {
     const iteration = await this.#asked.shift();
     this.#aloneMs = 0;
-    // This comes first: the engine is to have its next question before this thread reads its
-    // answer.
+    // First, so that the engine has its next question before this thread reads the answer.
     this.#askAhead(signal);
     if (iteration !== undefined) this.#hear(iteration);
   }
@@ -285,8 +287,8 @@ export class StreamLoop implements StreamOwner {
   }
 
   /**
-   * Computes the next record of the first suspected stream. Nothing else computes in this process
-   * meanwhile.
+   * Computes the next record of the first suspected stream, while nothing else computes in this
+   * process.
    */
   async #runNextAlone(signal: AbortSignal): Promise<void> {
     const { queue, model, settler, maxRunsAlone, log } = this.#parts;
@@ -303,14 +305,14 @@ export class StreamLoop implements StreamOwner {
       log.warn({ error: String(error) }, "a suspect will be tried again");
       verdict = "lost";
     }
-    // An inspection may have found out meanwhile that it has ended.
+    // An inspection may have closed the stream meanwhile.
     if (stream.closed) return;
     if (verdict === "lost") return this.#drop(stream);
     if (verdict === "poison") {
       log.error({ request }, "request set aside");
       const error = fixedError("poison_request", "usual");
       this.#fail(stream, generation.next, error);
-      // The next suspect may end this process: what has been decided must stand by then.
+      // The next suspect may end this process, so Redis must have the decisions first.
       await within(settler.patienceMs, this.#committer.drained());
       return;
     }
@@ -345,15 +347,15 @@ export class StreamLoop implements StreamOwner {
     );
   }
 
-  /** @param index of the record that tells of the error, which is the next one */
+  /** @param index of the error's record, which is the stream's next record */
   #fail(stream: Stream, index: number, error: InferenceError): void {
     this.#committer.fail(stream, index, error);
     this.#committer.flush();
   }
 
-  /** When the loop must wake up although nothing has come, on `performance.now()`'s clock. */
+  /** When the loop must wake up without new work, on `performance.now()`'s clock. */
   #nextDeadline(): number {
-    // A stream that is being prepared cannot be ended yet, and notifies when it can.
+    // A stream in preparation cannot end yet, and notifies the loop when it can.
     const known = [...this.#streams.values()].filter(({ next }) => next !== undefined);
     if (known.length === 0) return Infinity;
     return Math.min(this.#inspectAt, ...known.map(expiryOf));

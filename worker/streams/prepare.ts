@@ -1,6 +1,6 @@
 /**
- * Finds out how a stream that has come to this worker goes on: whether it still runs, how far its
- * log has come, and what its prompt is in tokens.
+ * Finds out how a stream at this worker continues: whether it still runs, the length of its log,
+ * and its prompt in tokens.
  */
 import type { SamplingSpec } from "#shared/contract/generation.js";
 import { historyOf } from "#shared/contract/states.js";
@@ -24,36 +24,36 @@ export interface Preparation {
   readonly model: ServingGenerator;
 }
 
-/** How a stream goes on. */
+/** How a stream continues. */
 export type Prepared =
   /**
-   * It may be computed. `standsSince`: since when its log has had no new record, in ms of Redis's
-   * clock.
+   * The engine may compute the stream. `standsSince`: the time of the log's last growth, in ms of
+   * Redis's clock.
    */
   | { readonly kind: "run"; readonly generation: NewGeneration; readonly standsSince: number }
   /**
-   * It ends with this error: it cannot be computed, or nobody reads it any more. `next`: index of
-   * the error's record.
+   * The stream ends with this error: no worker can compute the stream, or no client reads it any
+   * more. `next`: index of the error's record.
    */
   | { readonly kind: "refuse"; readonly error: InferenceError; readonly next: number }
   /**
-   * Another worker wrote its final record, but did not commit the outcome that follows from it.
-   * `history`: prompt and output, for a conversation.
+   * Another worker wrote the final record, but did not commit its outcome. `history`: prompt and
+   * output, for a conversation.
    */
   | { readonly kind: "sealed"; readonly records: readonly string[]; readonly history: Int32Array | undefined }
-  /** It has an outcome; only its entry is left. */
+  /** The stream has an outcome. Only its entry is left. */
   | { readonly kind: "ended" }
-  /** It is another worker's, or nobody can tell now. */
+  /** The stream is another worker's, or its state is unknown for now. */
   | { readonly kind: "drop" };
 
-/** How long Redis is asked again. */
+/** How long reads from Redis retry, in ms. */
 const BUDGET_MS = 5_000;
-/** At most this many prompts are turned into tokens at a time. */
+/** Most prompts to turn into tokens at a time. */
 const AT_ONCE = 16;
 
 /**
  * @param streams either all new, or all taken over
- * @param ready is told of each stream as soon as it is known how it goes on
+ * @param ready runs for each stream as soon as its preparation is done
  */
 export async function prepareAll(
   { queue, clocks, outageGuard, model }: Preparation,
@@ -66,13 +66,14 @@ export async function prepareAll(
   try {
     found = await retrying(() => readProgress(queue.redis, addresses, takenOver), { budgetMs: BUDGET_MS });
   } catch {
-    // The connection's own listeners have logged why; the entries are taken back in a while.
+    // The connection's own listeners have logged the error. The worker takes the entries back in a
+    // while.
     for (const stream of streams) ready(stream, { kind: "drop" });
     return;
   }
   const inTurn = streams.map((stream, i) => ({ stream, progress: found[i] })).sort((a, b) => turnOf(a) - turnOf(b));
-  // To prepare all at once would keep this thread busy until the last is ready, and leave the
-  // engine without anything to do.
+  // A single pass over all streams would keep this thread busy to the end, with no work for the
+  // engine.
   for (let i = 0; i < inTurn.length; i += AT_ONCE) {
     await Promise.all(
       inTurn.slice(i, i + AT_ONCE).map(async ({ stream, progress }) => {
@@ -86,15 +87,15 @@ export async function prepareAll(
 }
 
 /**
- * Sorts streams into the order of their turns (takeover.ts), smaller first. Otherwise one that is
- * ready early would begin before those whose turn comes first.
+ * Sorts streams into the order of their turns (takeover.ts), smaller first. Otherwise a stream that
+ * is ready early would begin before streams with an earlier turn.
  */
 function turnOf({ progress }: { readonly progress: TakenProgress | undefined }): number {
   return progress === undefined || progress.records.length === 0 ? Number.MAX_SAFE_INTEGER : progress.standsSince;
 }
 
 /**
- * @param now on Redis's clock, in ms: a stream whose mark has lapsed by then is read by nobody;
+ * @param now on Redis's clock, in ms: a stream whose mark has lapsed by then has no reader;
  * undefined while marks do not count
  */
 async function prepare(
@@ -117,7 +118,7 @@ async function prepare(
     if (lookup.kind === "unavailable") return { kind: "drop" };
     const history = lookup.kind === "refused" ? lookup.error : readHistory(lookup.tensors, model);
     if (history instanceof InferenceError) {
-      // Its stream has ended well; only the conversation cannot go on.
+      // The stream has ended well. Only the conversation cannot continue.
       if (state === "sealed") return { kind: "sealed", records, history: undefined };
       throw history;
     }
@@ -136,7 +137,8 @@ async function prepare(
     const generation = { key: held.delivery.key, sampling: spec.sampling, prompt, next, replayed };
     return { kind: "run", generation, standsSince };
   } catch (error) {
-    // The tokenizer is closing or starting again; another worker has one, or this one will.
+    // The tokenizer is closing or restarting. Another worker, or this one after the restart, takes
+    // the stream.
     if (error instanceof InferenceError && error.code === "unavailable") return { kind: "drop" };
     const refusal = error instanceof InferenceError ? error : fixedError("internal", "usual", { cause: error });
     return { kind: "refuse", error: refusal, next };
@@ -144,9 +146,10 @@ async function prepare(
 }
 
 /**
- * Reads the tokens of a conversation from its checkpoint. A client may have imported it, so nothing
- * in it is believed.
- * @returns undefined at the first turn; an error for what no worker has written for this model
+ * Reads the tokens of a conversation from its checkpoint. A client may have imported the
+ * checkpoint, so its contents need checks.
+ * @returns undefined at the first turn; an error for contents that no worker has written for this
+ * model
  */
 function readHistory(
   tensors: readonly Tensor[] | undefined,
@@ -158,7 +161,7 @@ function readHistory(
 }
 
 /**
- * Choices of one request run together, so none of them could give way to the others.
+ * Choices of one request run together, so no choice could give way to the others.
  * @throws InferenceError for choices that together could outgrow the memory of the caches
  */
 function checkMemory(
@@ -177,11 +180,11 @@ function checkMemory(
 }
 
 /**
- * Reads from a stream's records which tokens each of its choices has drawn so far. This is done by
- * hand, since the schema would take 40 µs a record on the thread that beats for the worker, and a
- * worker may take over a hundred streams of thousands of records at once.
- * @param records as they lie in the log, the final one aside
- * @param choices how many the request has
+ * Reads the tokens that each choice has drawn so far from a stream's records. The schema would take
+ * 40 µs a record, on the thread that sends the worker's beats. A worker may take over a hundred
+ * streams of thousands of records at once, so this code checks by hand.
+ * @param records as they lie in the log, without the final record
+ * @param choices the number of choices in the request
  * @returns one list of tokens per choice
  * @throws TypeError or SyntaxError for records that no worker has written
  */

@@ -1,9 +1,8 @@
 /**
- * Sends committed records to those who read them from NATS. NATS is the fast path: gateways read
- * from the log what they miss. Others have NATS alone, so what may be missing there is published
- * again: by the worker that goes on with another one's stream, and after the connection was lost.
- * Where records are captured, JetStream says what is missing, and a stream's request is not over
- * before JetStream has its last record.
+ * Sends committed records to the readers at NATS. NATS is the fast path: gateways read missed
+ * records from the log. Other readers have only NATS, so a worker publishes records again that NATS
+ * may lack: after a takeover, and after a lost connection. With capture, JetStream says which
+ * records are missing, and a request ends only after JetStream has the last record.
  */
 import type { Logger } from "pino";
 import { capture, messageOf, publishAgain, publishOn } from "#shared/capture/capture.js";
@@ -20,32 +19,42 @@ export interface TokenPublisherSettings {
 }
 
 /**
- * Without capture nobody knows what has arrived. A worker that dies has appended no more than these
- * records of a stream without publishing them: the engine waits for Redis after eight iterations.
+ * Records to publish again without capture, because no process then knows which records arrived. A
+ * dying worker leaves at most this many appended records of a stream unpublished, because the
+ * engine waits for Redis after eight iterations.
  */
 const UNSURE = 16;
-/** The end of a request waits no longer than this for JetStream. */
+/** Longest wait of a request's end for JetStream, in ms. */
 const STORED_MS = 1_500;
-/** Pauses before it is tried again, which double. */
+/** Pauses between tries, in ms. Each is twice the pause before, up to `most`. */
 const RETRY_MS = { first: 50, most: 5_000 };
-/** What JetStream does not take for this long is left to whoever asks for a subscription. */
+/**
+ * Longest time, in ms, of offering records to JetStream. After that, the gateway publishes missing
+ * records when a client asks for a subscription.
+ */
 const GIVE_UP_MS = 300_000;
 
-/** So many ended requests wait for JetStream at a time; more are given up at once. */
+/**
+ * Most ended requests that wait for JetStream at a time. The worker gives up further requests at
+ * once.
+ */
 const MOST_WAITING = 1_000;
 
-/** What is known of the messages of one stream. All of its subjects have the same. */
+/** The state of one stream's messages, which is the same for all of its subjects. */
 interface Sent {
   readonly feeds: readonly Feed[];
-  /** The connection over which they go; `NONE` where some may not have arrived. */
+  /** The connection of the messages; `NONE` if some may not have arrived. */
   connection: number;
-  /** The index behind the newest record that was published, here or before. */
+  /** The index after the newest published record, from any worker. */
   next: number;
-  /** The index behind the newest record that this worker has appended. */
+  /** The index after the newest record that this worker has appended. */
   tail: number;
-  /** Publishes from the log; until it resolves nothing else does. It says whether all arrived. */
+  /**
+   * Publishes from the log, and resolves to whether all records arrived. Meanwhile nothing else
+   * publishes the stream.
+   */
   filling: Promise<boolean> | undefined;
-  /** Whether JetStream has the final record, and with it all before. */
+  /** Whether JetStream has the final record, and so all records before. */
   stored: Promise<boolean> | undefined;
 }
 
@@ -57,7 +66,7 @@ export class TokenPublisher {
   readonly #closing = new AbortController();
   /** Ended requests that wait for JetStream. */
   #waiting = 0;
-  /** Whether JetStream took what it was last given: otherwise no end waits for it. */
+  /** Whether JetStream took the last records. If not, no end of a request waits for JetStream. */
   #isStoring = true;
 
   constructor(settings: TokenPublisherSettings) {
@@ -65,13 +74,13 @@ export class TokenPublisher {
   }
 
   /**
-   * Publishes records that have been appended.
-   * @param first index of the first of them
-   * @param isOver whether the last of them is the final one
+   * Publishes appended records.
+   * @param first index of the first of `records`
+   * @param isOver whether the last of `records` is the final record
    */
   publish(stream: Stream, first: number, records: readonly string[], isOver: boolean): void {
     const { bus } = this.#settings;
-    // Records before the first may be another worker's, which published them or did not.
+    // Earlier records may be another worker's, which may or may not have published them.
     const sent = this.#sentOf(stream, first === 0 ? bus.connections() : NONE, first);
     sent.tail = first + records.length;
     if (sent.filling !== undefined) return;
@@ -90,8 +99,8 @@ export class TokenPublisher {
   }
 
   /**
-   * To be called before the outcome is committed, after which no worker goes on with the stream.
-   * Resolves when JetStream has all records, or cannot say so soon.
+   * To be called before the commit of the outcome, after which no worker continues the stream.
+   * Resolves when JetStream has all records, or does not confirm in time.
    */
   async complete(stream: Stream): Promise<void> {
     const { bus, log } = this.#settings;
@@ -108,7 +117,7 @@ export class TokenPublisher {
     log.warn("JetStream does not store records; they are offered to it again later");
   }
 
-  /** What has not arrived is left to others. */
+  /** Leaves missing records to other processes. */
   close(): void {
     this.#closing.abort();
   }
@@ -171,10 +180,10 @@ export class TokenPublisher {
     return false;
   }
 
-  /** @returns the index behind the last record that was published */
+  /** @returns the index after the last published record */
   async #publishFromLog({ held, labels }: Stream, { next, tail }: Sent): Promise<number> {
     if (this.#settings.bus.captures) return capture(this.#settings, held.delivery, labels);
-    // Nothing was appended here: all that there is was another worker's.
+    // This worker has appended nothing: all records are another worker's.
     if (tail === 0) return publishAgain(this.#settings, held.delivery, labels, -UNSURE);
     const from = Math.max(0, next - UNSURE);
     return from + (await publishAgain(this.#settings, held.delivery, labels, from));

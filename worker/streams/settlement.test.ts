@@ -16,7 +16,7 @@ describe("a stream whose worker ended between its final record and its outcome",
     const held = heldBy("default:u1");
     const usual = succeeded(held, { kind: "result", body: Buffer.from(final) }, history);
     const settled = sealed(held, [final], history);
-    // Each run of a turn writes its history under a name of its own.
+    // Each run of a turn names its history anew.
     expect(settled.checkpoint?.version).not.toBe(usual.checkpoint?.version);
     expect(settled).toMatchObject({
       outcome: usual.outcome,

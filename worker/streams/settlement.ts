@@ -1,4 +1,4 @@
-/** What the end of a stream means for its entry, its outcome and its conversation. */
+/** The effect of a stream's end on its entry, its outcome and its conversation. */
 import type { TokenRecord } from "#shared/contract/generation.js";
 import { historyTensor } from "#shared/contract/states.js";
 import { outcomeOf, readOutcome, storeOutcome, type StoredOutcome } from "#shared/contract/outcome.js";
@@ -15,9 +15,9 @@ export function errorRecord(index: number, { code, message }: InferenceError): s
 }
 
 /**
- * How a stream with a result ends.
- * @param history prompt and output of a conversation's turn; without it the conversation stays as
- * it was
+ * The end of a stream with a result.
+ * @param history prompt and output of a conversation's turn; undefined leaves the conversation as
+ * it is
  */
 export function succeeded({ delivery }: Held, outcome: StoredOutcome, history: Int32Array | undefined): Settled {
   if (delivery.sequence === undefined || history === undefined) return unchanged(delivery, outcome);
@@ -27,8 +27,8 @@ export function succeeded({ delivery }: Held, outcome: StoredOutcome, history: I
 }
 
 /**
- * How a stream ends when it has failed or was cancelled. A turn that ends like this has no effect
- * on its conversation, which goes on from the turn before.
+ * The end of a stream that failed or was cancelled. Such a turn has no effect on its conversation,
+ * which continues from the turn before.
  */
 export function failed({ delivery }: Held, error: InferenceError): Settled {
   const settled = unchanged(delivery, storeOutcome(outcomeOf(error)));
@@ -37,8 +37,8 @@ export function failed({ delivery }: Held, error: InferenceError): Settled {
 }
 
 /**
- * How a stream ends when its worker wrote the final record and died before the commit. It ends as
- * that worker would have settled it, so a failure keeps its consequences.
+ * The end of a stream whose worker wrote the final record and died before the commit. The
+ * settlement is that of the dead worker, so a failure keeps its consequences.
  */
 export function sealed(held: Held, records: readonly string[], history: Int32Array | undefined): Settled {
   const stored = sealedOutcome(records);

@@ -4,26 +4,30 @@ import type { Held } from "../lane/holdings.js";
 import type { NewGeneration } from "../engine/protocol.js";
 
 /**
- * Where a stream is in its life at this worker. Before all of these it lies in the lane's holdings.
+ * The state of a stream at this worker. Before the first state, the stream lies in the lane's
+ * holdings.
  */
 export type StreamState =
-  /** Its log is being read and its prompt turned into tokens; how far it has come is not known. */
+  /**
+   * The worker reads the log and turns the prompt into tokens. The log's length is not known yet.
+   */
   | { readonly kind: "preparing" }
-  /** Another worker had it before; it waits for its turn to go on here (takeover.ts). */
+  /** Another worker had the stream before. The stream waits for its turn here (takeover.ts). */
   | { readonly kind: "waiting"; readonly generation: NewGeneration }
-  /** Its last workers ended without a new record of it; it waits to run while nothing else does. */
+  /**
+   * The stream's last workers ended without a new record of it. The stream waits to run while
+   * nothing else does.
+   */
   | { readonly kind: "suspected"; readonly generation: NewGeneration }
-  /** The engine computes it. */
+  /** The engine computes the stream. */
   | Generating
-  /** Nothing more is heard of it: its end is on the way to Redis, or another worker has it. */
+  /** The stream is over here: its end is on the way to Redis, or another worker has the stream. */
   | { readonly kind: "closed" };
 
-/**
- * This is the only state that changes in place: it does so once per record, which is the hot path.
- */
+/** The only state that changes in place, because it changes once per record, on the hot path. */
 interface Generating {
   readonly kind: "generating";
-  /** Index of the record that the engine gives next. */
+  /** Index of the engine's next record. */
   next: number;
   /** When the engine last gave a record, on `performance.now()`'s clock. */
   heardAt: number;
@@ -31,7 +35,7 @@ interface Generating {
 
 type StateKind = StreamState["kind"];
 
-/** The states from which each state may be entered. */
+/** The states from which a stream may enter each state. */
 const enteredFrom: Readonly<Record<StateKind, readonly StateKind[]>> = {
   preparing: [],
   waiting: ["preparing"],
@@ -40,13 +44,16 @@ const enteredFrom: Readonly<Record<StateKind, readonly StateKind[]>> = {
   closed: ["preparing", "waiting", "suspected", "generating"],
 };
 
-/** What does not change about a stream while it is here. */
+/** The facts of a stream that do not change while the stream is here. */
 export interface StreamFacts {
   readonly held: Held;
-  /** It was delivered to another worker before, or to this one before its connection was cut. */
+  /**
+   * The stream was delivered before, to another worker or to this one before its connection was
+   * cut.
+   */
   readonly takenOver: boolean;
   readonly spec: GenerationSpec;
-  /** Of the job that it runs, as tokens: its records are published for each. */
+  /** The job's labels, as tokens. The publisher sends records for each label. */
   readonly labels: readonly string[];
 }
 
@@ -55,7 +62,7 @@ export class Stream implements StreamFacts {
   readonly takenOver: boolean;
   readonly spec: GenerationSpec;
   readonly labels: readonly string[];
-  /** When the loop took it on, on `performance.now()`'s clock. */
+  /** When the loop took the stream on, on `performance.now()`'s clock. */
   readonly #begunAt = performance.now();
   #state: StreamState = { kind: "preparing" };
 
@@ -70,7 +77,7 @@ export class Stream implements StreamFacts {
     return this.#state;
   }
 
-  /** Names it at this worker, and in the engine. */
+  /** Names the stream at this worker, and in the engine. */
   get key(): string {
     return this.held.delivery.key;
   }
@@ -79,7 +86,7 @@ export class Stream implements StreamFacts {
     return this.#state.kind === "closed";
   }
 
-  /** Index of the record that comes next; undefined while that is not known, and after its end. */
+  /** Index of the next record; undefined while it is unknown, and after the stream's end. */
   get next(): number | undefined {
     const state = this.#state;
     switch (state.kind) {
@@ -94,7 +101,7 @@ export class Stream implements StreamFacts {
     }
   }
 
-  /** Since when the engine has given no record of it, on `performance.now()`'s clock. */
+  /** The time since which the engine has given no record, on `performance.now()`'s clock. */
   get silentSince(): number {
     return this.#state.kind === "generating" ? this.#state.heardAt : this.#begunAt;
   }
@@ -116,8 +123,8 @@ export class Stream implements StreamFacts {
 
   /**
    * Notes that the engine gave record `index`.
-   * @returns false if that is not the next record: the engine computed it for an earlier stay of
-   * the same entry at this worker, or after this stream was closed
+   * @returns false if this is not the next record: the engine computed it for an earlier stay of
+   * the same entry at this worker, or after the stream was closed
    */
   advance(index: number, now: number): boolean {
     const state = this.#state;
@@ -132,9 +139,7 @@ export class Stream implements StreamFacts {
     this.#enter({ kind: "closed" });
   }
 
-  /**
-   * @throws Error when the stream is in a state from which `state` cannot be entered: a bug of ours
-   */
+  /** @throws Error if `state` may not follow the present state, which is a bug of ours */
   #enter(state: StreamState): void {
     if (!enteredFrom[state.kind].includes(this.#state.kind)) {
       throw new Error(`a stream that is ${this.#state.kind} cannot become ${state.kind}`);
@@ -144,8 +149,7 @@ export class Stream implements StreamFacts {
 }
 
 /**
- * @throws ZodError when the request is none of a generator; the lane has refused such an entry
- * before
+ * @throws ZodError if the request is not a generator's. The lane has refused such an entry before.
  */
 export function streamOf(held: Held, takenOver: boolean): Stream {
   const { generation, labels } = held.request.meta;
@@ -153,26 +157,27 @@ export function streamOf(held: Held, takenOver: boolean): Stream {
     held,
     takenOver,
     spec: generationSpec.parse(generation),
-    // What reads otherwise would be no subject of ours. It does not keep the request from running.
+    // Other labels would give invalid subjects. Such a label does not keep the request from
+    // running.
     labels: labelTokens.safeParse(labels).data ?? [],
   });
 }
 
 /**
- * When it is too late for this stream, on `performance.now()`'s clock; Infinity for never. Its
- * deadline is that of its first token: a stream that has one goes on to its end, whichever worker
- * computes it, unless its client limited the whole answer.
+ * When the stream expires, on `performance.now()`'s clock; Infinity for never. The deadline is for
+ * the first token. With a token, the stream continues to its end at any worker, unless its client
+ * limited the whole answer.
  */
 export function expiryOf({ held, spec, next }: Pick<Stream, "held" | "spec" | "next">): number {
-  // A stream that is being prepared may have tokens in its log; one that is closed has ended.
+  // A stream in preparation may have tokens in its log, and a closed stream has ended.
   if (next === undefined) return Infinity;
   if (next === 0) return held.expiresAt;
   return spec.restMs === undefined ? Infinity : held.expiresAt + spec.restMs;
 }
 
 /**
- * @returns how many choices these streams have together; each takes a slot until its stream has
- * gone
+ * @returns the number of choices in these streams. Each choice takes a slot until its stream has
+ * gone.
  */
 export function choicesOf(streams: ReadonlyMap<string, Stream>): number {
   let choices = 0;

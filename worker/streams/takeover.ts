@@ -1,7 +1,7 @@
 /**
- * Streams that were another worker's wait here for their turn. A stream counts as begun when its
- * turn has come (take-over.lua), so few begin at a time: should this worker end too, those that
- * only waited have nothing against them, and are not made to run alone for it.
+ * Queues the streams of other workers until their turn here. A stream counts as begun when its turn
+ * has come (take-over.lua), so only few begin at a time. If this worker ends too, the waiting
+ * streams do not come under suspicion, and need not run alone.
  */
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
@@ -13,35 +13,37 @@ import { takeOver, type Takeover } from "#shared/queue/work/take-over.js";
 import type { Stream } from "./stream.js";
 import type { NewGeneration } from "../engine/protocol.js";
 
-/** A stream that waits for its turn, and what the engine is to compute of it then. */
+/** A stream that waits for its turn, with the generation for the engine. */
 export interface Turn {
   readonly stream: Stream;
   readonly generation: NewGeneration;
-  /** Since when its log has had no new record, in ms of Redis's clock. */
+  /** The time of the log's last growth, in ms of Redis's clock. */
   readonly standsSince: number;
 }
 
 export interface TakeoverSettings {
   readonly queue: StreamQueue;
   readonly log: Logger;
-  /** Is told how a stream whose turn has come goes on, unless it was closed meanwhile. */
+  /**
+   * Runs with the verdict on a stream whose turn has come, unless the stream was closed meanwhile.
+   */
   readonly begun: (turn: Turn, verdict: Takeover) => void;
 }
 
 /**
- * Most streams that have begun and have no token here yet: enough to keep the engine busy while the
- * next are asked for.
+ * Most begun streams without a token here yet. So many keep the engine busy while the worker asks
+ * Redis about the next streams.
  */
 const MAX_BEGUN = 48;
-/** How long Redis is asked again. */
+/** How long calls to Redis retry, in ms. */
 const BUDGET_MS = 5_000;
 
-/** What it costs to take over the streams that came together. */
+/** The cost of taking over the streams that came together. */
 interface Cost {
   readonly begunAt: number;
-  /** Entries that have no token here yet. */
+  /** Entries without a token here yet. */
   readonly waiting: Set<string>;
-  /** Streams that could go on here, and how many tokens were computed again for them. */
+  /** Streams that could continue here, and the number of tokens that the engine computed again. */
   streams: number;
   tokens: number;
 }
@@ -51,7 +53,7 @@ export class Takeovers {
   #waiting: Turn[] = [];
   /** Streams whose turn has come and that have no token here yet, by their keys. */
   readonly #begun = new Map<string, Turn>();
-  /** The costs that are still being counted, by key. */
+  /** Costs whose count is not complete, by key. */
   readonly #costs = new Map<string, Cost>();
   #asking = false;
   #scheduled = false;
@@ -61,15 +63,15 @@ export class Takeovers {
   }
 
   /**
-   * Notes that these streams have come together. When the last of them has a token here, this
-   * worker logs what they cost.
+   * Notes that these streams have come together. After the first token of the last stream, the
+   * worker logs their cost.
    */
   arrive(keys: readonly string[], now: number): void {
     const cost = { begunAt: now, waiting: new Set(keys), streams: 0, tokens: 0 };
     for (const key of keys) this.#costs.set(key, cost);
   }
 
-  /** Adds a prepared stream, which waits for its turn from now on. */
+  /** Adds a prepared stream, which now waits for its turn. */
   add(turn: Turn): void {
     const { key, prompt, replayed } = turn.generation;
     const cost = this.#costs.get(key);
@@ -77,15 +79,15 @@ export class Takeovers {
       cost.streams++;
       for (const { tokens } of replayed) cost.tokens += prompt.length + tokens.length;
     }
-    // Streams without any token begin by lot, or the same ones would begin beside a fatal prompt
-    // each time.
+    // Streams without any token begin by lot. Otherwise the same streams would begin beside a fatal
+    // prompt each time.
     this.#waiting.splice(Math.floor(Math.random() * (this.#waiting.length + 1)), 0, turn);
     this.#schedule();
   }
 
   /**
-   * Notes that the stream has its first token here, or will have none. Naming a stream that never
-   * waited here does nothing.
+   * Notes that the stream has its first token here, or will have none. Does nothing for a stream
+   * that never waited here.
    */
   end(key: string, now: number): void {
     if (this.#begun.delete(key)) this.#schedule();
@@ -109,7 +111,7 @@ export class Takeovers {
   }
 
   #proceed(): void {
-    // A few places are left empty, so that the next streams are asked about together.
+    // A few places stay empty, so that one call asks about several next streams.
     if (this.#asking || this.#begun.size > (MAX_BEGUN * 2) / 3) return;
     this.#waiting = this.#waiting.filter(({ stream }) => !stream.closed);
     const chosen = inTurn(this.#waiting, [...this.#begun.values()]).slice(0, MAX_BEGUN - this.#begun.size);
@@ -129,7 +131,7 @@ export class Takeovers {
     await Promise.all(callGroups(queue.redis, chosen, slotKeyOf).map((some) => this.#beginTogether(some)));
   }
 
-  /** The turns are of one bucket where Redis is a Cluster: another one's master may be away. */
+  /** In a Cluster, the turns are of one bucket, because another bucket's master may be away. */
   async #beginTogether(chosen: readonly Turn[]): Promise<void> {
     const { queue, log, begun } = this.#settings;
     const deliveries = chosen.map(({ stream }) => stream.held.delivery);
@@ -148,19 +150,19 @@ export class Takeovers {
   }
 }
 
-/** What the order of turns depends on. */
+/** The facts that decide the order of turns. */
 export interface TurnFacts {
-  /** `next`: how many records the stream's log has. */
+  /** `next`: the number of records in the stream's log. */
   readonly generation: Pick<NewGeneration, "next">;
   readonly standsSince: number;
 }
 
 /**
- * The stream that has stood longest goes first. Streams without any token come when all others have
- * one here: a prompt that ends its worker is one of them, and takes along what is computed beside
- * it.
+ * The stream that has stood longest goes first. Streams without any token come last, after all
+ * other streams have a token here. A prompt that ends its worker belongs to such a stream, and ends
+ * every stream computed beside it.
  * @param begun streams that have begun and have no token here yet
- * @returns those of `waiting` that may begin now, in the order in which they do
+ * @returns those of `waiting` that may begin now, in order
  */
 export function inTurn<T extends TurnFacts>(waiting: readonly T[], begun: readonly TurnFacts[]): readonly T[] {
   const interrupted = waiting.filter(hasTokens);

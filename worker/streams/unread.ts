@@ -1,7 +1,7 @@
 /**
- * Streams that nobody reads any more, or that have ended meanwhile. Gateways mark in Redis until
- * when a stream is wanted, and an append answers what its mark says; a stream that waits for memory
- * or for a long prompt appends nothing, so Redis is asked about it.
+ * Finds streams that have ended meanwhile, or that no client reads any more. Gateways mark in Redis
+ * until when clients want a stream, and an append says if the mark has lapsed. A stream that waits
+ * for memory or for a long prompt appends nothing, so the worker asks Redis about it.
  */
 import { fixedError, type InferenceError } from "#shared/errors.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
@@ -11,15 +11,15 @@ import type { StreamQueue } from "#shared/queue/work/lane.js";
 import { isUnwanted, readStreamStates } from "#shared/queue/work/read-progress.js";
 import type { Stream } from "./stream.js";
 
-/** Gateways that were cut off from Redis have all renewed their marks within this time. */
+/** In ms. Within this time after an outage of Redis, all gateways have renewed their marks. */
 const MARKS_RENEWED_MS = 3_000;
 
-/** @returns whether marks count now: only while gateways could have renewed them. */
+/** @returns whether marks count now: only while gateways could have renewed their marks */
 export function marksCount(outageGuard: OutageGuard): boolean {
   return outageGuard.steadyFor(performance.now()) >= MARKS_RENEWED_MS;
 }
 
-/** The error with which a stream ends that nobody reads. */
+/** The error that ends a stream without a reader. */
 export function nobodyReads(): InferenceError {
   return fixedError("cancelled", "unread");
 }
@@ -32,8 +32,8 @@ export interface Inspection {
 
 /**
  * Asks Redis about streams that append nothing.
- * @returns those that have an outcome already, and those that nobody reads any more
- * @throws Error while Redis cannot be asked
+ * @returns the streams that already have an outcome, and the streams that no client reads any more
+ * @throws Error if Redis does not answer
  */
 export async function inspect(
   { queue, clocks, outageGuard }: Inspection,

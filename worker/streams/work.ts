@@ -1,4 +1,4 @@
-/** What is done with the entries of a generator's lanes: they run as streams. */
+/** The work on the entries of a generator's lanes: they run as streams. */
 import { generationSpec } from "#shared/contract/generation.js";
 import { decodeFrame } from "#shared/frame.js";
 import type { Delivery } from "#shared/queue/entry.js";
@@ -17,7 +17,7 @@ export interface StreamWorkSettings {
   readonly maxRunsAlone: number;
 }
 
-/** Most entries read at once, so that workers that read side by side share what comes. */
+/** Most entries to read at once, so that workers that read side by side share new entries. */
 const READ_AT_ONCE = 8;
 
 export class StreamWork implements LaneWork {

@@ -24,7 +24,7 @@ const model: ServingModel = {
 
 it("compareWithCpu warns where the CPU cannot open the model", async () => {
   const options: SessionOptions = {
-    // No session can be opened on this, so there is no copy on the CPU.
+    // No session can open this file, so there is no copy on the CPU.
     modelFile: "/no/such/model.onnx",
     placement: { providers: ["webgpu"], gpu: 0 },
     turns: makeTurns(),

@@ -1,7 +1,7 @@
 /**
- * Runs made-up requests before a model on a GPU is served, on the GPU and on the CPU, and compares
- * the answers. So a driver that computes wrongly is seen before a client is answered, and the first
- * client does not wait for kernels to be compiled.
+ * Runs made-up requests on the GPU and on the CPU before a GPU's model serves clients, and compares
+ * the answers. So a driver that computes wrongly shows before any client gets an answer, and the
+ * first client does not wait for the compilation of kernels.
  */
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { decodeFrame, type Tensor } from "#shared/frame.js";
@@ -15,20 +15,20 @@ import { startModel, type ModelHost } from "./host.js";
 import { errorOf, madeUp, runMadeUp } from "./made-up.js";
 import type { ServingModel } from "./serving.js";
 
-/** Steps of each made-up sequence; the second one is the first that continues a state. */
+/** Steps of each made-up sequence. The second step is the first that continues a state. */
 const STEPS = 3;
 /** Made-up requests of a batch. */
 const REQUESTS = 2;
-/** What is tried for variable dimensions, in this order, until the CPU can run it. */
+/** Sizes for variable dimensions, in the order of the tries, until the CPU can run one. */
 const SIZES = [1, 2, 16, 512];
 
 /**
- * @param model as it will be served
- * @param options with which its session was opened
+ * @param model the model as it will serve
+ * @param options the options of the model's session
  * @param tolerance see `tensorDisagreement`
- * @param onFatal is called when the thread of the model on the CPU hangs or dies
- * @returns a warning where the model could not be compared
- * @throws LoadError where a GPU cannot run what the CPU can, or gives other answers
+ * @param onFatal runs when the thread of the model on the CPU hangs or dies
+ * @returns a warning if the CPU cannot run the model
+ * @throws LoadError if a GPU cannot run requests that the CPU can, or gives other answers
  */
 export async function compareWithCpu(
   model: ServingModel,
@@ -60,7 +60,7 @@ export async function compareWithCpu(
   }
 }
 
-/** @returns why the CPU cannot run what was made up; undefined where both agree */
+/** @returns why the CPU cannot run the made-up requests; undefined if both agree */
 async function compare(
   model: ServingModel,
   expecting: ServingModel,
@@ -82,7 +82,7 @@ async function compare(
   return undefined;
 }
 
-/** @throws LoadError where the GPU's answer or state is not the CPU's */
+/** @throws LoadError if the GPU's answer or state is not the CPU's */
 function checkAgreement(found: Settled, expected: Settled | undefined, tolerance: number | undefined): void {
   const error = errorOf(found);
   if (error !== undefined) throw new LoadError(`it cannot be run there: ${error}`);

@@ -1,7 +1,6 @@
 /**
- * Makes control tensors: inputs that tell a model with sequences where in its sequence a request
- * stands. They are what Triton's sequence batcher gives a model
- * (`sequence_batching.control_input`).
+ * Makes control tensors: inputs that give a model a request's place in its sequence. Triton's
+ * sequence batcher gives the same inputs (`sequence_batching.control_input`).
  */
 import { decodeCorrelationId } from "#shared/contract/sequence.js";
 import { encodedIdOf } from "#shared/queue/address.js";
@@ -10,7 +9,7 @@ import type { Tensor } from "#shared/frame.js";
 import { datatypeBytes } from "#shared/model/datatype.js";
 import type { Control } from "./serving.js";
 
-/** Has the shape `[1]`, or `[1, 1]` for a model with a batch dimension. */
+/** The tensor has the shape `[1]`, or `[1, 1]` for a model with a batch dimension. */
 export function controlTensor(control: Control, delivery: Delivery, batched: boolean): Tensor {
   const { tensor: name, datatype } = control;
   return { name, datatype, shape: batched ? [1, 1] : [1], data: value(control, delivery) };
@@ -23,7 +22,7 @@ function value(control: Control, delivery: Delivery): Buffer {
     case "end":
       return delivery.end ? control.values.yes : control.values.no;
     case "ready":
-      // It is false for padding alone, and no batch of ours is padded.
+      // False is for padding alone, and no batch of ours has padding.
       return control.values.yes;
     case "corrid":
       return correlationBytes(control, delivery);

@@ -14,7 +14,7 @@ const bytes = (name: string, shape: readonly number[], values: readonly number[]
   data: Buffer.from(values),
 });
 
-/** Adds what it is given to the end of each row's state, which is the second axis of the graph. */
+/** A model that adds its input to the end of each row's state, the second axis of the graph. */
 function growing(): { readonly model: ServingModel; readonly shapes: string[] } {
   const shapes: string[] = [];
   const state: StateSpec = {
@@ -74,7 +74,7 @@ function step(entry: string, value: number, state: readonly number[] | undefined
 
 it("stacks only states of one size, so that none gets what is another's", async () => {
   const { model, shapes } = growing();
-  // Five bytes for five rows: as one tensor they would be taken for one byte of each.
+  // In one tensor, these five bytes would pass for five rows of a byte each.
   const batch = [
     step("a", 1, [7, 7]),
     step("b", 2, []),

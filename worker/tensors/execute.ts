@@ -1,6 +1,6 @@
 /**
- * Runs one batch: it finds the states, stacks the tensors, asks the model, and says for each step
- * how it ended. It writes nothing to Redis.
+ * Runs one batch: finds the states, stacks the tensors, asks the model, and makes a settlement of
+ * each step. Writes nothing to Redis.
  */
 import { storeOutcome, outcomeOf, stepMeta, type Outcome } from "#shared/contract/outcome.js";
 import { statesFault } from "#shared/contract/states.js";
@@ -20,37 +20,40 @@ import { controlTensor } from "./controls.js";
 /** A batch that ran. */
 export interface Execution {
   /**
-   * Turns the model's outputs into settlements. Called once, when the model is busy again, since
-   * this takes time.
+   * Turns the model's outputs into settlements. To be called once, while the model is busy again,
+   * because this takes time.
    */
   settlements(): Settled[];
-  /** Steps that did not run, because Redis could not be asked for their state. */
+  /** Steps that did not run, because Redis did not give their state in time. */
   readonly abandoned: readonly Held[];
   /** How long the model took, in ms. */
   readonly ranMs: number;
   /**
-   * How often the model ran. More than once where states differ in size, or where running together
-   * failed.
+   * The number of model runs. There are several if states differ in size, or if the batch failed as
+   * a whole.
    */
   readonly runs: number;
 }
 
 export interface ExecuteLimits {
-  /** Most bytes of a checkpoint. Redis's only thread writes it, and all others wait meanwhile. */
+  /**
+   * Most bytes of a checkpoint. Redis's only thread writes it, and all other clients wait
+   * meanwhile.
+   */
   readonly maxStateBytes: number;
-  /** Names the runs of a worker that shares its process with others, in a simulation. */
+  /** Names the runs of a worker that shares its process with other workers, in a simulation. */
   readonly runs?: RunNames;
 }
 
 interface Runnable {
   readonly held: Held;
-  /** The state that the step continues; undefined where it begins with the initial one. */
+  /** The state that the step continues; undefined if the step begins with the initial state. */
   readonly states: readonly Tensor[] | undefined;
 }
 
 /**
- * Runs a batch. A step that fails in the model is settled with an error, and its neighbours are not
- * affected.
+ * Runs a batch. A step that fails in the model ends with an error, and its neighbours stay
+ * unaffected.
  */
 export async function execute(model: ServingModel, batch: readonly Held[], limits: ExecuteLimits): Promise<Execution> {
   const runnable: Runnable[] = [];
@@ -60,7 +63,7 @@ export async function execute(model: ServingModel, batch: readonly Held[], limit
   for (const [i, held] of batch.entries()) {
     const lookup = lookups[i];
     if (lookup?.kind === "found" && !fits(model, lookup.tensors)) {
-      // A client may have brought it, through a gateway that did not look so closely.
+      // A client may have imported this state through a gateway with weaker checks.
       refused.push(failSequence(held, fixedError("state_corrupt", "unfit")));
     } else if (lookup?.kind === "found") runnable.push({ held, states: lookup.tensors });
     else if (lookup?.kind === "refused") refused.push(failSequence(held, lookup.error));
@@ -77,8 +80,8 @@ export async function execute(model: ServingModel, batch: readonly Held[], limit
 }
 
 /**
- * Divides a batch into groups that can be stacked. States of variable size may differ in their
- * sizes, which the plan cannot know, since it sees no states.
+ * Divides a batch into groups that can be stacked. States of variable size may differ in size. The
+ * plan cannot know this, because it sees no states.
  */
 function groupsOf({ states }: ServingModel, runnable: readonly Runnable[]): Iterable<readonly Runnable[]> {
   if (!states.some(({ dims }) => dims.includes(-1))) return [runnable];
@@ -93,15 +96,16 @@ function groupsOf({ states }: ServingModel, runnable: readonly Runnable[]): Iter
   return groups.values();
 }
 
-/** Whether a state is one that the model may have made; undefined stands for its initial state. */
+/** Whether the model may have made a state; undefined stands for the initial state. */
 function fits({ states, batching }: ServingModel, tensors: readonly Tensor[] | undefined): boolean {
   return tensors === undefined || statesFault(states, batching.batched, tensors) === undefined;
 }
 
 /**
- * Settles a step with this error and ends its sequence: later steps without START are refused.
+ * Settles a step with this error and fails its sequence, so that later steps without START get an
+ * error.
  *
- * @param deadReason why the request is set aside; undefined where it is not
+ * @param deadReason the reason if the request goes to the dead stream; otherwise undefined
  */
 export function failSequence({ delivery }: Held, error: InferenceError, deadReason?: string): Settled {
   return {
@@ -130,8 +134,8 @@ async function runTogether(
       return { settlements: () => batch.map(({ held }) => modelError(held, reason)), ranMs: 0, runs: 1 };
     }
   }
-  // One request's bad input must not fail its neighbours. Each runs again by itself, and only the
-  // one at fault fails.
+  // One request's bad input must not fail its neighbours. Each request runs again by itself, and
+  // only the faulty request fails.
   const settled: Settled[] = [];
   let totalMs = 0;
   for (const one of batch) {
@@ -152,7 +156,7 @@ function requestedOutputs({ request }: Held): readonly string[] {
   return request.meta["outputs"] as readonly string[];
 }
 
-/** The inputs of the graph: constants, those of the requests, states, and controls. */
+/** The inputs of the graph: constants, inputs of requests, states, and controls. */
 function inputTensors(model: ServingModel, batch: readonly Runnable[]): Pieces[] {
   const { inputs } = model.layouts;
   const { batched } = model.batching;
@@ -196,7 +200,7 @@ function results(model: ServingModel, batch: readonly Runnable[], ran: RunResult
   }
 }
 
-/** Copies all that settlements need out of the outputs. */
+/** Copies the settlements' data out of the outputs. */
 function takeApart(
   model: ServingModel,
   batch: readonly Runnable[],
@@ -242,7 +246,7 @@ function takeApart(
   });
 }
 
-/** The state as the graph gives it: under the name of its output. */
+/** The state as the graph gives it, under the name of its output. */
 function asOutput(state: StateSpec): StateSpec {
   return { ...state, input: state.output };
 }
@@ -252,8 +256,8 @@ function modelError(held: Held, reason: string): Settled {
 }
 
 /**
- * Settles a step that failed while its sequence goes on from the state that it had. After a failed
- * START that is its initial state.
+ * Settles a failed step. Its sequence continues from the state before, which after a failed START
+ * is the initial state.
  */
 function unchanged({ delivery }: Held, error: InferenceError): Settled {
   const action = delivery.start ? "drop" : "keep";

@@ -4,20 +4,22 @@ import { place, SparedMemory, viewOf, type Pieces } from "./memory.js";
 import type { GraphMetadata, SessionOptions } from "../onnx/graph.js";
 import type { PlainTensor, RunAnswer, RunRequest, WantedOutput } from "./protocol.js";
 
-/** What a run gave. Its outputs are views of memory, which later runs write into after `letGo`. */
+/**
+ * The result of a run. The outputs are views of memory, which later runs overwrite after `letGo`.
+ */
 export interface RunResult {
   readonly outputs: readonly PlainTensor[];
   readonly ranMs: number;
-  /** Gives the memory back. Called once, when what is needed has been copied out of the outputs. */
+  /** Gives the memory back. To be called once, after copying from the outputs. */
   letGo(): void;
 }
 
 export interface ModelHost {
   readonly graph: GraphMetadata;
   /**
-   * Runs the model once; runs are taken in the order of the calls.
+   * Runs the model once, in the order of the calls.
    *
-   * @param inputs all inputs of the graph; their data are copied before this returns its promise
+   * @param inputs all inputs of the graph; this copies their data before it returns its promise
    * @param rows of the batch; undefined for a model without a batch axis
    * @throws Error with the model's own reason
    */
@@ -28,8 +30,8 @@ export interface ModelHost {
 /**
  * Starts the thread of a model.
  *
- * @param onFatal is called when the thread hangs or dies; it is of no use any more
- * @throws Error when the model cannot be loaded
+ * @param onFatal runs when the thread hangs or dies; the thread is then of no more use
+ * @throws Error if the model cannot load
  */
 export async function startModel(options: SessionOptions, onFatal: (reason: string) => void): Promise<ModelHost> {
   const module = new URL("./thread/thread.js", import.meta.url);

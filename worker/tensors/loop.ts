@@ -1,6 +1,7 @@
 /**
- * The work on a tensor model's lanes, in micro-batches: ask the plan what to do, do it, settle it.
- * The model never waits for Redis, because a batch settles while the next one runs.
+ * The work on a tensor model's lanes, in micro-batches: asks the plan for the next move, makes the
+ * move, and settles. The model never waits for Redis, because a batch settles while the next batch
+ * runs.
  */
 import { storeOutcome, outcomeOf } from "#shared/contract/outcome.js";
 import { fixedError } from "#shared/errors.js";
@@ -19,14 +20,14 @@ export interface TensorWorkSettings {
   readonly limits: ExecuteLimits;
   /** Shared by all lanes of this process. */
   readonly exclusive: Exclusive;
-  /** How often a request may run by itself without a commit, before it is set aside. */
+  /** How often a request may run by itself without a commit, before it goes to the dead stream. */
   readonly maxRunsAlone: number;
 }
 
-/** Suspects run one by one, so a worker takes few at a time. */
+/** Suspects run one after the other, so a worker takes few at a time. */
 const SUSPECTS_AT_ONCE = 16;
 /**
- * Batches that may be settling at once. Past that the loop waits, so that a slow Redis slows the
+ * Most batches that settle at once. Beyond that the loop waits, so that a slow Redis slows the
  * intake instead of filling the memory.
  */
 const SETTLING_AT_ONCE = 2;
@@ -37,9 +38,9 @@ export class TensorWork implements LaneWork {
   readonly #settings: TensorWorkSettings;
   /** Batches that count towards `SETTLING_AT_ONCE`. */
   readonly #settling = new Set<Promise<unknown>>();
-  /** All that is settling. */
+  /** All settlements under way. */
   readonly #unsettled = new Set<Promise<void>>();
-  /** The last batch, once it ran, until it is turned into settlements. */
+  /** The last batch that ran, until the loop turns it into settlements. */
   #ran: Execution | undefined;
 
   constructor(model: ServingModel, context: LaneContext, settings: TensorWorkSettings) {
@@ -53,8 +54,8 @@ export class TensorWork implements LaneWork {
   }
 
   /**
-   * At most one full batch waits while another one runs. Of so many sequences as are candidates, a
-   * step waits or runs.
+   * At most one full batch waits while another runs. With `candidates`, steps of at most that many
+   * sequences wait or run.
    */
   room(): number {
     const { limits, candidates } = this.#model;
@@ -67,7 +68,9 @@ export class TensorWork implements LaneWork {
     return SUSPECTS_AT_ONCE - this.#context.holdings.suspects.length;
   }
 
-  /** A model with sequences takes steps, one without takes requests. */
+  /**
+   * A model with sequences takes steps of sequences. Other models take requests without a sequence.
+   */
   accepts({ sequence }: Delivery): boolean {
     return (sequence === undefined) === (this.#model.maxIdleMs === undefined);
   }
@@ -115,10 +118,10 @@ export class TensorWork implements LaneWork {
   }
 
   /**
-   * What takes long in a Cluster is of a bucket from which nothing new comes meanwhile, so it does
-   * not count as settling for ever.
+   * A settlement that takes long in a Cluster belongs to a bucket whose master is away. That bucket
+   * brings no new steps meanwhile, so the settlement stops counting after `patienceMs`.
    *
-   * @returns a promise that resolves when it is settled, or has taken long
+   * @returns a promise that resolves when all is settled, or after that time
    */
   #beginToSettle(settled: readonly Settled[]): Promise<unknown> {
     const done: Promise<void> = this.#settleAll(settled).finally(() => this.#unsettled.delete(done));
@@ -137,13 +140,13 @@ export class TensorWork implements LaneWork {
     await Promise.all(groups.map((some) => this.#settleAndDrop(some)));
   }
 
-  /** Runs a step that may have ended the worker that ran it before. Nothing else runs meanwhile. */
+  /** Runs a step that may have ended its last worker. Nothing else runs meanwhile. */
   async #runAlone(suspect: Held): Promise<void> {
     const { settler, world, log } = this.#context;
     const { maxRunsAlone, limits } = this.#settings;
     const { request, step } = suspect.delivery;
     try {
-      // Only a run is counted, and without its state the step would not run.
+      // `beginAlone` counts a run, and without its state the step would not run.
       if ((await suspect.state).kind === "unavailable") return this.#leave([suspect]);
       const run = world.uuid();
       const verdict = await retrying(() => beginAlone(settler.queue, suspect.delivery, maxRunsAlone, run), {
@@ -178,7 +181,10 @@ export class TensorWork implements LaneWork {
     this.#drop(settled);
   }
 
-  /** Gives steps up that are tried again in a while, unless they are another worker's by then. */
+  /**
+   * Gives steps up for now. The worker tries them again in a while, unless another worker has them
+   * by then.
+   */
   #leave(steps: readonly Pick<Held, "delivery">[]): void {
     this.#context.holdings.leave(
       steps.map(({ delivery }) => delivery),

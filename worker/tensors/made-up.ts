@@ -1,6 +1,6 @@
 /**
- * Requests that nobody has sent, for what a model is to run before it serves. They go the way of
- * any other batch, from controls and states to outcomes.
+ * Requests without a client, for a model's runs before it serves. They take the way of any other
+ * batch, from controls and states to outcomes.
  */
 import { hasRows, type ServedModel, type TensorSpec } from "#shared/contract/announcement.js";
 import { readOutcome } from "#shared/contract/outcome.js";
@@ -18,7 +18,7 @@ export async function runMadeUp(model: ServingModel, batch: readonly Held[]): Pr
   return (await execute(model, batch, { maxStateBytes: Number.MAX_SAFE_INTEGER })).settlements();
 }
 
-/** @returns the text of the error that a request ended in; undefined where it succeeded */
+/** @returns the text of the error that a request ended in; undefined if the request succeeded */
 export function errorOf({ outcome: { kind, body } }: Settled): string | undefined {
   const outcome = readOutcome(kind, body);
   return outcome.kind === "error" ? outcome.message : undefined;
@@ -29,7 +29,7 @@ export interface MadeUp {
   readonly step: number;
   /** Number of the step that ends the sequence. */
   readonly last: number;
-  /** What every variable dimension is given as its size. */
+  /** The size for every variable dimension. */
   readonly size: number;
 }
 
@@ -40,8 +40,8 @@ export function madeUp(
   states: readonly Tensor[] | undefined,
 ): Held {
   const { inputs, outputs, sequence: remembers, maxBatchSize, name, version, digest } = served;
-  // Requests share a batch only where inputs without a batch axis are the same, so their values
-  // depend on the step alone.
+  // Requests share a batch only if their inputs without a batch axis are equal. So the values of
+  // such inputs depend on the step alone.
   const tensors = inputs.map((spec) => {
     const own = hasRows({ maxBatchSize }, spec);
     return tensorOf(spec, own, size, numbers(own ? sequence * last + step : step));
@@ -88,7 +88,7 @@ export function madeUp(
 function tensorOf({ name, datatype, dims }: TensorSpec, batched: boolean, size: number, random: () => number): Tensor {
   const own = dims.map((dim) => (dim === -1 ? size : dim));
   const shape = batched ? [1, ...own] : own;
-  // A string of one digit follows its length.
+  // A string of one digit, after its length.
   const bytes = datatype === "BYTES" ? 5 : datatypeBytes[datatype];
   const data = Buffer.alloc(elementCount(shape) * bytes);
   for (let at = 0; at < data.length; at += bytes) writeElement(data, at, datatype, random());

@@ -1,32 +1,32 @@
 /**
- * Memory that the main thread and a model's thread share; both load this file. Tensors are written
- * where the other thread reads them, and the same memory serves batch after batch. Buffers that are
- * made and transferred for each batch are memory that V8 collects, and collecting cost more than
- * half as much as the model itself.
+ * Memory that the main thread and a model's thread share; both load this file. Each thread writes
+ * tensors in memory that the other thread reads, and the same memory serves batch after batch. With
+ * new buffers for each batch, V8 would have to collect the old buffers. That took more than half as
+ * much time as the model itself.
  */
 import type { PlacedTensor, PlainTensor } from "./protocol.js";
 
 /** Each tensor begins at a multiple of this many bytes. No element or vector register is larger. */
 const ALIGNMENT = 64;
-/** Memory above this size, which one large batch needed, is not kept for the next ones. */
+/** A memory of more bytes than this, from a large batch, does not stay for the next batches. */
 const KEPT_BYTES = 67_108_864;
 
 /** A tensor whose data is still in pieces, one after the other. */
 export interface Pieces extends Omit<PlainTensor, "data"> {
   readonly data: readonly Uint8Array[];
   /**
-   * Present where the batch is not the first axis, so that the pieces are interleaved and do not
-   * lie one after the other. Piece i has `rows[i]` rows, and each row has `outer` parts. The first
-   * parts of all rows come first, then all second parts, and so on.
+   * Present if the batch is not the first axis. The pieces then interleave: piece i has `rows[i]`
+   * rows, and each row has `outer` parts. The first parts of all rows come first, then all second
+   * parts, and so on.
    */
   readonly woven?: { readonly rows: readonly number[]; readonly outer: number };
 }
 
-/** Memory for later runs. It goes round: it is taken, written, read, and given back. */
+/** Memory for later runs. A run takes a memory, writes it, reads it, and gives it back. */
 export class SparedMemory {
   readonly #spare: SharedArrayBuffer[] = [];
 
-  /** Memory of any size, perhaps 0. `place` makes a larger one where it is too small. */
+  /** Memory of any size, perhaps 0. If it is too small, `place` makes a larger memory. */
   take(): SharedArrayBuffer {
     return this.#spare.pop() ?? new SharedArrayBuffer(0);
   }
@@ -39,7 +39,7 @@ export class SparedMemory {
 /**
  * Copies tensors into `memory` or, if that is too small, into a new memory.
  *
- * @returns the memory, and where in it each tensor lies
+ * @returns the memory, and the place of each tensor in it
  */
 export function place(
   tensors: readonly Pieces[],
@@ -73,7 +73,7 @@ function weave(data: Pieces["data"], { rows, outer }: Required<Pieces>["woven"],
   let row = 0;
   for (const [i, piece] of data.entries()) {
     const count = rows[i] ?? 0;
-    // A shape such as [1, 2^40, 0] has nothing to copy, 2^40 times.
+    // A shape such as [1, 2^40, 0] would copy nothing, 2^40 times.
     if (piece.length === 0) continue;
     const rowBytes = piece.length / count;
     const size = rowBytes / outer;
@@ -83,10 +83,12 @@ function weave(data: Pieces["data"], { rows, outer }: Required<Pieces>["woven"],
   }
 }
 
-/** Below this many bytes, copying one by one is quicker than a call that makes a view. */
+/** For fewer bytes than this, a copy byte by byte is quicker than a call that makes a view. */
 const SHORT_COPY = 24;
 
-/** Copies `count` runs of `size` bytes. The strides say how far apart two runs begin. */
+/**
+ * Copies `count` runs of `size` bytes. Each stride is the distance between the starts of two runs.
+ */
 export function copyStrided(
   from: Uint8Array,
   fromAt: number,
@@ -103,7 +105,7 @@ export function copyStrided(
   }
 }
 
-/** A tensor as a view of the memory: its data change with the next run that writes there. */
+/** A tensor as a view of the memory. Its data changes with the next run that writes there. */
 export function viewOf({ offset, bytes, ...tensor }: PlacedTensor, memory: SharedArrayBuffer): PlainTensor {
   return { ...tensor, data: new Uint8Array(memory, offset, bytes) };
 }

@@ -1,6 +1,6 @@
 /**
- * Batches with odd members: whatever is wrong with one request, and wherever in the batch it is,
- * every other request gets the bytes that it would get alone.
+ * Batches with odd members: a request with any fault, at any place in the batch, leaves every other
+ * request the bytes that it would get alone.
  */
 import { describe, expect, it } from "vitest";
 import { readOutcome } from "#shared/contract/outcome.js";
@@ -18,7 +18,7 @@ import type { ServingModel } from "./serving.js";
 import type { Layout } from "./stack.js";
 import { encodeStrings } from "./thread/strings.js";
 
-/** How a model of the test has its input, its state and its outputs. */
+/** The form of a model's input, state and outputs. */
 interface Form {
   readonly name: string;
   readonly datatype: Datatype;
@@ -47,7 +47,7 @@ function numbersOf(seed: number): (most: number) => number {
 }
 type Draw = ReturnType<typeof numbersOf>;
 
-/** One row's elements in a tensor of the graph, each as its bytes. */
+/** The elements of each row in a tensor of the graph, as bytes. */
 function rowsOf({ datatype, shape, data }: PlainTensor, { axis }: Layout): Buffer[][] {
   const size = datatypeBytes[datatype];
   const bytes = Buffer.from(data);
@@ -74,7 +74,7 @@ function tensorOf(name: string, { datatype, dims, layout }: Form, rows: readonly
   return { name, datatype, shape: own.toSpliced(layout.axis, 0, rows.length), data };
 }
 
-/** What the model makes of a row: its elements, each mixed with the one of the other tensor. */
+/** The model's answer to a row: each element mixed with the other tensor's element. */
 function mixed(row: readonly Buffer[], other: readonly Buffer[], datatype: Datatype): Buffer[] {
   return row.map((element, i) => {
     const with_ = other[i] ?? Buffer.alloc(0);
@@ -83,7 +83,7 @@ function mixed(row: readonly Buffer[], other: readonly Buffer[], datatype: Datat
   });
 }
 
-/** What is wrong with what a graph gives out; undefined for one that works. */
+/** A fault in a graph's outputs; undefined for a graph that works. */
 type GraphFault = "a row too many" | "a row too few" | "bytes too few" | "bytes too many" | undefined;
 
 function modelOf(form: Form, fault?: GraphFault): ServingModel {
@@ -95,10 +95,10 @@ function modelOf(form: Form, fault?: GraphFault): ServingModel {
   const host: ModelHost = {
     graph: { inputs: [], outputs: [] },
     run: (inputs) => {
-      // As in the model's thread: all that is known of the requests is the memory.
+      // As in the model's thread, this code knows only the memory of the requests.
       const { memory, placed } = place(inputs, new SharedArrayBuffer(0));
       const [xs, ss] = placed.map((one) => rowsOf(viewOf(one, memory), layout)) as [Buffer[][], Buffer[][]];
-      // As ONNX Runtime, which knows the names and types of its graph's inputs.
+      // As ONNX Runtime, which knows the names and types of the graph's inputs.
       const [x, state] = placed.map(({ name, datatype: type, shape }) => `${name} ${type} ${shape.join()}`);
       if (x !== `X ${datatype} ${placed[1]?.shape.join()}` || !state?.startsWith(`S ${datatype} `)) {
         throw new Error(`unexpected inputs: ${x}; ${state}`);
@@ -142,7 +142,7 @@ function modelOf(form: Form, fault?: GraphFault): ServingModel {
   };
 }
 
-/** A tensor as requests and checkpoints have it, the batch first. */
+/** A tensor as in requests and checkpoints, the batch first. */
 function drawn(name: string, form: Form, rows: number, draw: Draw): Tensor {
   const { datatype, dims } = form;
   const count = rows * elementCount(dims);
@@ -171,7 +171,7 @@ const ofInput =
 const longer = (tensor: Tensor): Tensor => ({ ...tensor, data: Buffer.concat([tensor.data, tensor.data]) });
 const shorter = (tensor: Tensor): Tensor => ({ ...tensor, data: tensor.data.subarray(0, -1) });
 
-/** Each kind of odd member, and how its request ends. */
+/** Each kind of odd member, and the end of its request. */
 const odd: Readonly<Record<string, { readonly spoil: Spoil; readonly code: string }>> = {
   "a state of two rows": { spoil: ofState((_, form, draw) => [drawn("S", form, 2, draw)]), code: "state_corrupt" },
   "a state of no row": { spoil: ofState((_, form, draw) => [drawn("S", form, 0, draw)]), code: "state_corrupt" },
@@ -200,7 +200,7 @@ function heldOf(entry: string, { x, state }: Member): Held {
   return hold(found, Infinity, { batched: true, shared: new Set() }, lookup);
 }
 
-/** A request's answer and next state, as bytes; its error's code otherwise. */
+/** A request's answer and next state, as bytes, or else the error's code. */
 function ending({ outcome, checkpoint }: Settled): string {
   const read = readOutcome(outcome.kind, outcome.body);
   if (read.kind === "error") return read.code;
@@ -208,7 +208,7 @@ function ending({ outcome, checkpoint }: Settled): string {
   return tensors.map(({ name, shape, data }) => `${name}[${shape.join()}]${data.toString("hex")}`).join(" ");
 }
 
-/** How each member of a batch ends, in the order of the batch. */
+/** The end of each member of a batch, in the order of the batch. */
 async function endings(model: ServingModel, members: readonly Member[]): Promise<string[]> {
   const batch = members.map((member, i) => heldOf(`${i}-0`, member));
   const settled = (await execute(model, batch, { maxStateBytes: 1_000_000 })).settlements();
@@ -216,7 +216,7 @@ async function endings(model: ServingModel, members: readonly Member[]): Promise
   return batch.map((held) => byEntry.get(held.delivery.entry) ?? "not settled");
 }
 
-/** The bytes that each member gives by itself, computed without `execute`. */
+/** The bytes that each member gets alone, computed without `execute`. */
 function alone(form: Form, { x, state }: Member): string {
   const first = { ...form.layout, axis: 0 };
   const [xs] = rowsOf(x, first) as [Buffer[]];
@@ -257,7 +257,7 @@ describe.each(forms)("a batch of $name", (form) => {
     }
   });
 
-  // The runtime sees sums alone: what one member has too much, another one may have too little.
+  // The runtime sees only sums: one member's surplus may make up for another's lack.
   it("with any two odd members fails these alone", async () => {
     const draw = numbersOf(3);
     for (const [i, one] of kinds.entries()) {

@@ -15,7 +15,7 @@ function limits(given: Partial<BatchLimits> = {}): BatchLimits {
 
 const abc = [step("a"), step("b"), step("c")];
 
-/** What the plan says, in one line: `run a b`, `wait 5`, `alone a`, `expire a`. */
+/** The plan's decision in one line: `run a b`, `wait 5`, `alone a`, `expire a`. */
 function said(waiting: Named[], now: number, given: Partial<BatchLimits> = {}, suspects: Named[] = []): string {
   const plan = planBatch(waiting, suspects, now, limits(given));
   switch (plan.kind) {

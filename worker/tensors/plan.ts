@@ -1,37 +1,39 @@
 /**
- * Decides which steps of a tensor model run next, whatever their lanes; the loop only carries it
- * out. The rules are those of Triton's dynamic batcher. Requests run in the order of their arrival,
- * and only requests of equal shapes share a batch. A batch goes when it has a preferred size, when
- * no later request can join it, or when its oldest request has waited for the configured delay.
+ * Decides which steps of a tensor model run next, from all lanes; the loop only carries out the
+ * decision. The rules are those of Triton's dynamic batcher. Requests run in the order of their
+ * arrival, and only requests of equal shapes share a batch. A batch runs when it has a preferred
+ * size, when no later request can join, or when its oldest request has waited for the configured
+ * delay.
  */
 
 import type { Held } from "../lane/holdings.js";
 
-/** What the plan needs to know about a step that waits in this worker. */
+/** The facts that the plan needs of a step that waits in this worker. */
 export type Candidate = Pick<Held, "arrivedAt" | "rows" | "shapeKey" | "sequence" | "expiresAt">;
 
 export interface BatchLimits {
   /** Most rows in a batch; with 0 or 1 every request runs by itself. */
   readonly maxBatchSize: number;
-  /** How long the oldest request waits for others, in ms. */
+  /** How long the oldest request waits for more requests, in ms. */
   readonly maxDelayMs: number;
   /** Batch sizes to aim at, in ascending order; may be empty. */
   readonly preferred: readonly number[];
-  /** A batch of this many rows or more goes at once; undefined where only preferred sizes do. */
+  /** A batch of this many rows or more runs at once; undefined if only preferred sizes do. */
   readonly enough?: number;
 }
 
 export type BatchPlan<C extends Candidate> =
-  /** These are past their deadline and must not run. */
+  /** These steps are past their deadline and must not run. */
   | { readonly kind: "expire"; readonly expired: readonly C[] }
   /** A step whose earlier run ended without a commit runs by itself, before anything else. */
   | { readonly kind: "alone"; readonly suspect: C }
   | { readonly kind: "run"; readonly batch: readonly C[] }
-  /** Wait for an arrival, at most until then on `performance.now()`'s clock. */
+  /** Wait for an arrival, at most until this time on `performance.now()`'s clock. */
   | { readonly kind: "wait"; readonly until: number };
 
 /**
- * @param waiting oldest first. A request that does not fit ends the batch, and none overtakes it.
+ * @param waiting oldest first. A request that does not fit ends the batch, and no request overtakes
+ * it.
  * @param suspects oldest first
  * @param now on `performance.now()`'s clock, like all times here
  */
@@ -58,9 +60,13 @@ export function planBatch<C extends Candidate>(
 
 interface Gathered<C> {
   readonly batch: C[];
-  /** No later arrival can join: the batch is full, or the next request may not share it. */
+  /**
+   * Whether later arrivals cannot join: the batch is full, or the next request may not share it.
+   */
   readonly closed: boolean;
-  /** How many requests make up the largest preferred size that was reached; 0 for none. */
+  /**
+   * The number of requests in the largest preferred size that the batch has reached; 0 for none.
+   */
   readonly preferredPrefix: number;
 }
 

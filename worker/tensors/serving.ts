@@ -1,6 +1,6 @@
 /**
- * What a model's configuration means here. A completed, validated configuration becomes what the
- * model's lanes run by (`ServingModel`), and what the fleet is told of it (`ServedModel`).
+ * Turns a completed, validated configuration into the facts that a model's lanes run by
+ * (`ServingModel`), and into the model's announcement to the fleet (`ServedModel`).
  */
 import type { ServedModel } from "#shared/contract/announcement.js";
 import {
@@ -20,30 +20,29 @@ import type { Layout } from "./stack.js";
 import type { ModelHost } from "./host.js";
 
 /**
- * An input that tells the model where in its sequence a request stands. `corrid` is the correlation
- * id; the other kinds are true or false.
+ * An input that gives the model a request's place in its sequence. `corrid` is the correlation id;
+ * the other kinds are true or false.
  */
 export type Control =
   | {
       readonly kind: "start" | "ready" | "end";
       readonly tensor: string;
       readonly datatype: Datatype;
-      /** The element for false and the one for true, little-endian. */
+      /** The elements for false and for true, little-endian. */
       readonly values: { readonly no: Buffer; readonly yes: Buffer };
     }
   | { readonly kind: "corrid"; readonly tensor: string; readonly datatype: Datatype };
 
-/**
- * A state tensor: what the model gives out as `output` is its `input` at the sequence's next step.
- */
+/** A state tensor: the model's `output` is its `input` at the sequence's next step. */
 export interface StateSpec {
   readonly input: string;
   readonly output: string;
   readonly datatype: Datatype;
-  /** Without the batch dimension; -1 is a variable one. */
+  /** Without the batch dimension; -1 is a variable size. */
   readonly dims: readonly number[];
   /**
-   * What a sequence begins with. Where the model has a batch dimension, the shape includes it as 1.
+   * The initial state of a sequence. If the model has a batch dimension, the shape includes 1 for
+   * it.
    */
   readonly initialShape: readonly number[];
   readonly initial: Buffer;
@@ -57,27 +56,27 @@ export interface ServingModel {
   readonly version: string;
   readonly batching: Batching;
   /**
-   * How the graph has its tensors, by their names; what is not here has no batch axis, and all
-   * requests of a batch share it.
+   * The graph's layout of each tensor, by name. A tensor without a layout has no batch axis, and
+   * all requests of a batch share it.
    */
   readonly layouts: { readonly inputs: Layouts; readonly outputs: Layouts };
-  /** Inputs that have one value for all requests; of one row where they have rows. */
+  /** Inputs with the same value for all requests, each with one row if the input has rows. */
   readonly constants: readonly Tensor[];
   readonly limits: BatchLimits;
-  /** Most sequences of which the worker has a step at once; undefined for no limit. */
+  /** Most sequences with a step in this worker at once; undefined for no limit. */
   readonly candidates?: number | undefined;
   readonly controls: readonly Control[];
   readonly states: readonly StateSpec[];
-  /** How long a sequence is kept without a step, in ms; undefined for a stateless model. */
+  /** How long a sequence may go without a step, in ms; undefined for a stateless model. */
   readonly maxIdleMs: number | undefined;
-  /** How many checkpoints of a sequence are kept, the newest included. */
+  /** How many checkpoints to keep of a sequence, the newest included. */
   readonly history: number;
   readonly host: ModelHost;
 }
 
 /**
- * Says why a model cannot be served. Strings have different lengths, so they cannot be interleaved
- * along an axis as numbers can.
+ * Says why the worker cannot serve a model. Strings have different lengths, so they cannot
+ * interleave along an axis as numbers can.
  */
 export function unsupported(config: ModelConfig, { inputs, outputs }: GraphMetadata): string | undefined {
   const woven = [...inputs, ...outputs].find(
@@ -114,8 +113,8 @@ export function servingOf(
 }
 
 /**
- * @param digest of what decides the model's answers
- * @param printed the configuration as clients are shown it
+ * @param digest of the facts that decide the model's answers
+ * @param printed the configuration for clients to see
  */
 export function servedOf(
   config: ModelConfig,
@@ -174,7 +173,7 @@ function sharedInputs(config: ModelConfig, layouts: Layouts): ReadonlySet<string
   return new Set(names.filter((name) => !layouts.has(name)));
 }
 
-/** The slots of Triton's oldest strategy, where the configuration says how many there are. */
+/** The slots of Triton's oldest strategy; undefined without a number in the configuration. */
 function candidates({ sequence_batching }: ModelConfig): number | undefined {
   const most = sequence_batching?.oldest?.max_candidate_sequences ?? 0;
   return most > 0 ? most : undefined;
@@ -184,7 +183,8 @@ function candidates({ sequence_batching }: ModelConfig): number | undefined {
 function batchLimits({ max_batch_size, dynamic_batching, sequence_batching }: ModelConfig): BatchLimits {
   if (sequence_batching !== undefined) {
     const { direct, oldest } = sequence_batching;
-    // The slots of the direct strategy bind a sequence to an instance. Here no worker owns one.
+    // The slots of the direct strategy bind a sequence to an instance. Here no worker owns a
+    // sequence.
     return {
       maxBatchSize: max_batch_size,
       ...(direct === undefined
@@ -203,12 +203,12 @@ function batchLimits({ max_batch_size, dynamic_batching, sequence_batching }: Mo
   };
 }
 
-/** A 32-bit 0.3 is a little more than 0.3, and 0.3 of ten rows must be three of them. */
+/** A 32-bit 0.3 is a little more than 0.3, but 0.3 of ten rows must be three rows. */
 const FLOAT_ERROR = 1e-4;
 
 /**
- * Limits of Triton's direct strategy. The delay counts only where a utilisation is to be reached,
- * and a batch that reaches it goes at once.
+ * Limits of Triton's direct strategy. The delay counts only if the configuration has a minimum
+ * utilisation. A batch that reaches the minimum runs at once.
  */
 function directLimits(
   { max_queue_delay_microseconds: delay, minimum_slot_utilization: utilization }: Direct,
@@ -232,18 +232,18 @@ function maxIdleMs({ max_sequence_idle_microseconds }: SequenceBatching): number
   return Math.min(Math.max(1, Math.ceil(milliseconds(max_sequence_idle_microseconds))), MAX_IDLE_MS);
 }
 
-/** What is no whole number was refused when the configuration was read. */
+/** Reading the configuration has refused all values but whole numbers. */
 function history({ parameters }: ModelConfig): number {
   return Number(parameters["checkpoint_history"]?.string_value ?? 1);
 }
 
-/** What is no list of versions was refused when the configuration was read. */
+/** Reading the configuration has refused all values but lists of versions. */
 function takesStatesOf({ parameters }: ModelConfig): { readonly takesStatesOf?: string[] } {
   const versions = parameters["takes_states_of"]?.string_value;
   return versions === undefined ? {} : { takesStatesOf: versions.split(",") };
 }
 
-/** A hundred years. */
+/** A hundred years, in ms. */
 const MAX_IDLE_MS = 100 * 365 * 24 * 3_600_000;
 
 const booleanKinds = {
@@ -280,8 +280,8 @@ function pair<Value>(datatype: Datatype, falseTrue: readonly Value[], write: (va
 }
 
 /**
- * The state begins with zeros where the configuration does not say. That is stronger than Triton,
- * whose first state is uninitialised memory then.
+ * Without an initial state in the configuration, the state begins with zeros. Triton promises less:
+ * its first state is then uninitialised memory.
  */
 function states({ state }: SequenceBatching, batched: boolean, files: ReadonlyMap<string, Buffer>): StateSpec[] {
   return state.map(({ input_name, output_name, data_type, dims, initial_state: [initial] }) => {

@@ -1,7 +1,7 @@
 /**
  * Stacks the tensors of a batch's requests along the graph's batch axis, and splits the model's
- * outputs again. Outside of the graph the batch is always the first axis: clients send and get
- * `[batch, ...dims]`, and states are kept so.
+ * outputs again. Outside the graph the batch is always the first axis: in requests, in answers and
+ * in states, tensors are `[batch, ...dims]`.
  */
 import type { Tensor } from "#shared/frame.js";
 import { elementCount } from "#shared/model/datatype.js";
@@ -9,7 +9,7 @@ import { hasItsBytes, stringsEnd } from "#shared/model/tensor-bytes.js";
 import { copyStrided, type Pieces } from "./memory.js";
 import type { PlainTensor } from "./protocol.js";
 
-/** How the graph has a tensor that clients know as `[batch, ...dims]`. */
+/** The graph's form of a tensor that clients know as `[batch, ...dims]`. */
 export interface Layout {
   /** The graph's batch axis. */
   readonly axis: number;
@@ -18,16 +18,16 @@ export interface Layout {
 }
 
 /**
- * The runtime sees only the sum of all rows. So a part with a row too many beside one with a row
- * too few would pass, and each request between the two would get its neighbour's rows. Hence each
- * part is proven by itself.
+ * Checks each part by itself, because the runtime sees only the sum of all rows. A part with a
+ * surplus row beside a part that lacks a row would pass. Each request between the two would then
+ * get its neighbour's rows.
  *
- * @param parts one tensor of each request; their shapes agree but for the batch
+ * @param parts one tensor of each request; their shapes agree except for the batch
  * @param rows how many rows belong to each request, in their order
- * @param layout undefined for what all requests share, and for the single request of a model
- * without a batch axis
+ * @param layout undefined for a tensor that all requests share, and for the single request of a
+ * model without a batch axis
  * @returns the stacked tensor, its data still in one piece for each request
- * @throws RangeError if a part is not what the others and its rows want
+ * @throws RangeError if a part does not fit the other parts and its rows
  */
 export function stack(parts: readonly Tensor[], rows: readonly number[], layout: Layout | undefined): Pieces {
   const [first] = parts;
@@ -49,7 +49,7 @@ export function stack(parts: readonly Tensor[], rows: readonly number[], layout:
  * @param rows how many rows belong to each request, in their order
  * @param layout undefined for the single request of a model without a batch axis
  * @returns one tensor for each request; their data may be views of the output's
- * @throws RangeError when the output does not have the batch's rows
+ * @throws RangeError if the output does not have the batch's rows
  */
 export function split(
   { name, datatype, shape, data }: PlainTensor,
@@ -96,7 +96,7 @@ function describe({ name, datatype, shape, data }: Tensor): string {
   return `'${name}' (${datatype}, shape [${shape.join(",")}], ${data.length} bytes)`;
 }
 
-/** Whether a part has these rows, and is the first one's like in all else. */
+/** Whether a part has these rows, and agrees with the first part in all else. */
 function isLike(first: Tensor, { name, datatype, shape }: Tensor, rows: number | undefined): boolean {
   if (name !== first.name || datatype !== first.datatype || shape.length !== first.shape.length) return false;
   return shape.every((dim, axis) => dim === (axis === 0 ? rows : first.shape[axis]));

@@ -1,6 +1,6 @@
 /**
- * What a model runs before it serves, where its configuration names batch sizes: the first run of
- * a size takes longer than later ones, because ONNX Runtime lays out memory for it.
+ * Runs a model before it serves, if its configuration names batch sizes. The first run of a size
+ * takes longer than later runs, because ONNX Runtime lays out memory for the size.
  */
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { withoutPaths } from "../onnx/error-text.js";
@@ -10,7 +10,7 @@ import type { ServingModel } from "./serving.js";
 /**
  * Runs one batch of each size, of requests that begin and end a sequence.
  * @param sizes rows of the batches; the model has a batch dimension
- * @returns a warning for each size that could not be run: real requests may be others
+ * @returns a warning for each size that failed, because real requests may still succeed
  */
 export async function warmUp(model: ServingModel, served: ServedModel, sizes: readonly number[]): Promise<string[]> {
   const warnings: string[] = [];

@@ -7,7 +7,7 @@ it("says why a thread has not opened, also if its exit comes with its reason", a
   const opening = openThread(new URL(`data:text/javascript,${encodeURIComponent(says)}`), {}, (reason) => {
     fatal.push(reason);
   });
-  // Meanwhile this thread reads nothing, so both have come when it looks.
+  // This thread reads nothing meanwhile, so the message and the exit both wait for its next read.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
   await expect(opening).rejects.toThrow("why");
   expect(fatal).toEqual([]);

@@ -1,38 +1,38 @@
 /**
- * The main thread's end of a thread that computes: it asks the thread, and reports one that hangs
- * or dies as fatal, so that the process ends. A thread that is stuck in native code cannot be
- * stopped alone, and a native crash takes the process anyway. The supervisor then starts a new
- * worker.
+ * The main thread's end of a computing thread: asks the thread, and reports a hang or a death as
+ * fatal, so that the process ends. A thread stuck in native code cannot be stopped alone, and a
+ * native crash ends the process anyway. The supervisor then starts a new worker.
  */
 import { Worker, type Transferable } from "node:worker_threads";
 import type { Message, ThreadMessage } from "./protocol.js";
 
 export interface Answered<Answer> {
   readonly answer: Answer;
-  /** How long the thread took, without the time that the question waited for others. */
+  /** The thread's time for the answer, in ms, without the question's wait. */
   readonly ranMs: number;
 }
 
 /**
- * `Asked` and `Answer` are a question and its answer, `Ready` is what the thread says once it has
- * started, and `Told` what it hears without answering. All of it is copied between the threads.
+ * `Asked` is a question, and `Answer` its answer. `Ready` is the thread's first message after its
+ * start. `Told` is a message without an answer. Threads exchange copies of all of these.
  */
 export interface GuardedThread<Asked, Ready, Answer, Told> {
   readonly ready: Ready;
   /**
-   * Questions are answered in order.
+   * The thread answers questions in order.
    *
    * @throws Error with the thread's own reason
    */
   ask(asked: Asked, transfer?: readonly Transferable[]): Promise<Answered<Answer>>;
-  /** The thread hears this ahead of every question that it has not begun, and does not answer. */
+  /** The thread hears this before every question that it has not begun, and gives no answer. */
   tell(told: Told): void;
   close(): Promise<void>;
 }
 
 /**
- * A thread counts as hung when an answer takes longer than ten times the slowest of late, and
- * longer than 30 s. A question that waits for others may take that long for each of them.
+ * A thread counts as hung if an answer takes longer than 30 s, and longer than ten times the
+ * slowest recent answer. A waiting question may take that long for itself and for each question
+ * before it.
  */
 const WATCHDOG_MIN_MS = 30_000;
 const WATCHDOG_FACTOR = 10;
@@ -41,9 +41,9 @@ const WATCHDOG_FACTOR = 10;
  * Starts a thread.
  *
  * @param module the file that the thread runs; it calls `serveThread`
- * @param options what the thread is started with; they are copied
- * @param onFatal is called when the thread hangs or dies; it is of no use any more
- * @throws Error when the thread cannot start, with its reason
+ * @param options the thread gets a copy
+ * @param onFatal runs when the thread hangs or dies; the thread is then of no more use
+ * @throws Error with the thread's reason if the thread cannot start
  */
 export async function openThread<Asked, Ready, Answer, Told = never>(
   module: URL,
@@ -62,7 +62,7 @@ export async function openThread<Asked, Ready, Answer, Told = never>(
     thread.on("message", (message: ThreadMessage<Ready, Answer>) => {
       if (message.kind === "ready") return resolve(message.ready);
       if (message.kind === "failed") {
-        // The thread's exit may come with this message, before anything that awaits the rejection.
+        // The thread's exit may come with this message, before any handler of the rejection runs.
         closing = true;
         return reject(new Error(message.reason));
       }

@@ -1,6 +1,6 @@
-/** What passes between the main thread and a thread that computes. Types only. */
+/** The messages between the main thread and a computing thread. Types only. */
 
-/** From the thread: one word when it has started, or cannot, then an answer to every question. */
+/** From the thread: first whether it has started, then an answer to every question. */
 export type ThreadMessage<Ready, Answer> =
   | { readonly kind: "ready"; readonly ready: Ready }
   | { readonly kind: "failed"; readonly reason: string }
@@ -8,8 +8,8 @@ export type ThreadMessage<Ready, Answer> =
   | { readonly kind: "error"; readonly id: number; readonly reason: string };
 
 /**
- * To the thread. Questions are answered in order. What is told needs no answer and is heard at
- * once, ahead of the questions that wait.
+ * To the thread. The thread answers questions in order. A `told` message needs no answer, and the
+ * thread hears it at once, before waiting questions.
  */
 export type Message<Asked, Told> =
   ({ readonly kind: "question" } & Question<Asked>) | { readonly kind: "told"; readonly told: Told };

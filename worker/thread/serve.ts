@@ -1,24 +1,22 @@
-/**
- * The computing thread's end: it opens what it serves, then answers one question after the other.
- */
+/** The computing thread's end: opens once, then answers one question after the other. */
 import { parentPort, workerData, type Transferable } from "node:worker_threads";
 import type { Message, Question, ThreadMessage } from "./protocol.js";
 
 export interface Served<Asked, Ready, Answer, Told> {
   readonly ready: Ready;
   /**
-   * @returns the answer; what is in `transfer` moves to the asker without being copied
-   * @throws Error whose message the asker is told
+   * @returns the answer; objects in `transfer` move to the asker without a copy
+   * @throws Error whose message goes to the asker
    */
   answer(asked: Asked): Promise<{ readonly answer: Answer; readonly transfer?: readonly Transferable[] }>;
-  /** May be called in the middle of an answer, wherever that awaits. */
+  /** May run in the middle of an answer, at any `await`. */
   hear?(told: Told): void;
 }
 
 /**
- * Serves until the thread is terminated. Where `open` fails, the thread says why and ends.
+ * Serves until the thread ends. If `open` fails, the thread sends the reason and ends.
  *
- * @param open is given what the thread was started with
+ * @param open gets the options of the thread's start
  */
 export async function serveThread<Options, Asked, Ready, Answer, Told = never>(
   open: (options: Options) => Promise<Served<Asked, Ready, Answer, Told>>,

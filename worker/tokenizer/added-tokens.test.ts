@@ -111,7 +111,7 @@ describe("escapeControlTokens", () => {
       ];
       const sections = control.split(parts.join(""));
       const found = sections.flatMap((section) => (section.kind === "token" ? [section.token.content] : []));
-      // A template's tokens side by side may read as one longer token; here none do.
+      // A template's tokens side by side may read as a longer token, but here none do.
       expect(found, JSON.stringify(parts)).toEqual(between.flat().filter((part) => part !== "x\n"));
       const text = sections
         .map((section) => (section.kind === "token" ? section.token.content : section.text))

@@ -1,19 +1,18 @@
 /**
- * Finds added tokens in a text: the leftmost first, and the longest of those that begin there, as
- * Hugging Face's tokenizers do. Also escapes the control tokens in what users wrote.
+ * Finds added tokens in a text, as Hugging Face's tokenizers do: the leftmost first, and at each
+ * place the longest. Also escapes the control tokens in users' texts.
  */
 import type { AddedToken } from "./schema.js";
 
 /**
- * The mark that escapes a control token which a user wrote: it stands inside of the token's text,
- * so that the text is not found as a token, and is removed before the text is encoded. It is a
- * Unicode noncharacter, which is kept for internal uses like this; in users' own text it is
- * replaced. It stands inside of the token and not around it because templates cut contents at any
- * place.
+ * The mark that escapes a control token in a user's text. It stands inside the token's text, so
+ * that no search finds the token, and the encoder removes it. The mark is a Unicode noncharacter,
+ * which exists for internal uses like this; in users' own text it becomes U+FFFD. The mark stands
+ * inside the token and not around it, because templates cut contents at any place.
  */
 const MARK = "\ufdd0";
 
-/** Undoes what `escapeControlTokens` put into a text. */
+/** Removes the marks of `escapeControlTokens` from a text. */
 export function removeMarks(text: string): string {
   return text.replaceAll(MARK, "");
 }
@@ -44,14 +43,14 @@ export class AddedTokens {
         node.next.set(unit, next);
         node = next;
       }
-      // A token with an empty text would be found everywhere.
+      // The search would find a token with an empty text everywhere.
       if (node !== this.root) node.token = token;
     }
   }
 
   /**
-   * @returns every token that begins at `at`, the shortest first, and whether the text ends where a
-   *   longer token might still go on
+   * @returns every token that begins at `at`, the shortest first, and whether the text ends in the
+   * middle of a longer token
    */
   tokensStartingAt(
     text: string,
@@ -71,7 +70,7 @@ export class AddedTokens {
 
   /**
    * Splits a text into tokens and the texts between them. The texts come without marks, and without
-   * the white space that belongs to a token beside them (its `lstrip` or `rstrip`).
+   * the white space that belongs to a neighbouring token (its `lstrip` or `rstrip`).
    */
   split(text: string): Section[] {
     const sections: Section[] = [];
@@ -104,9 +103,9 @@ function trimmed(text: string, before: Section | undefined, after: Section | und
 }
 
 /**
- * Escapes what a user wrote, so that it can never become a control token. Puts a mark after the
- * first character of each control token, and of each end of the text that may become one together
- * with what follows it in a template. A text without them comes back unchanged, except that lone
+ * Escapes a user's text, so that it can never become a control token. Puts a mark after the first
+ * character of each control token. An end of the text that may begin a control token gets a mark,
+ * too, because a template may add the rest. All other text stays unchanged, except that lone
  * surrogates and marks become U+FFFD.
  * @param control the control tokens
  */

@@ -1,13 +1,13 @@
 /**
- * Checks the size of a prompt on the main thread, before the prompt costs anything. It does so
- * without recursion, because the client decides how deeply messages are nested.
+ * Checks the size of a prompt on the main thread, before the prompt costs anything. The check uses
+ * no recursion, because the client decides the depth of nested messages.
  */
 import type { PromptSpec } from "#shared/contract/generation.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 
 const MAX_PROMPT_BYTES = 2 ** 20;
 const MAX_PROMPT_TOKENS = 2 ** 20;
-/** Messages are JSON; no template reads what is nested more deeply than this. */
+/** Messages are JSON, and no template reads JSON of greater depth than this. */
 const MAX_DEPTH = 32;
 
 /** @throws InferenceError `invalid_argument` for a prompt that is too large or too deep */
@@ -43,7 +43,7 @@ class PromptSize {
       if (depth > MAX_DEPTH) throw fixedError("invalid_argument", "nestedTooDeeply");
       const keys = Array.isArray(value) ? undefined : Object.keys(value);
       const inner: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
-      // Each value counts as one byte even without a text, since there can be many.
+      // Each value counts as one byte even without a text, because there can be many.
       this.addBytes(inner.length);
       for (const key of keys ?? []) this.addBytes(Buffer.byteLength(key));
       for (const item of inner) {

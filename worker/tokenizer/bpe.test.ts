@@ -6,7 +6,7 @@ import { openLibrary } from "./library.js";
 const known = ["a", "b", "c", "é", "😀"];
 const none: ReadonlySet<number> = new Set();
 
-/** A random model over a few letters; each merge joins two texts that are tokens already. */
+/** A random model over a few letters. Each merge joins two texts that are tokens already. */
 function randomModel(seed: number, over: object) {
   const random = seededRandom(seed);
   const vocab: Record<string, number> = {};

@@ -1,7 +1,7 @@
 /**
- * Byte-pair encoding, as Hugging Face's Rust tokenizer does it: merges the pair of the lowest rank
- * first, and the leftmost of equal pairs. It uses typed arrays and a heap, because the
- * implementation of `@huggingface/tokenizers` takes 36 s for a megabyte of one letter.
+ * Byte-pair encoding, as in Hugging Face's Rust tokenizer: merges the pair of the lowest rank
+ * first, and the leftmost of equal pairs. It uses typed arrays and a heap, because
+ * `@huggingface/tokenizers` takes 36 s for a megabyte of one letter.
  */
 import type { TokenizerJson } from "./schema.js";
 import { entriesOf } from "./tokenizer-json.js";
@@ -10,24 +10,24 @@ type Model = TokenizerJson["model"];
 type Affix = "continuing_subword_prefix" | "end_of_word_suffix";
 type Options = Pick<Model, "fuse_unk" | "byte_fallback" | "ignore_merges" | Affix>;
 
-/** Longest word that is cached, in characters: short words come again and again. */
+/** Longest word to cache, in characters, because short words come again and again. */
 const CACHED_LENGTH = 64;
-/** The cache is emptied when it holds this many words. */
+/** Most words in the cache. At this size, the encoder empties the cache. */
 const CACHED_WORDS = 10_000;
 /**
- * More positions than a word can have (2^26, 64 Mi). `rank * POSITIONS + position` is one number
+ * More positions than a word can have (2^26, 64 Mi). `rank * POSITIONS + position` is a number
  * below 2^53 that sorts by rank first.
  */
 const POSITIONS = 2 ** 26;
 
 export class BytePairs {
-  /** Token to id. Control tokens are missing, so that no text becomes one. */
+  /** Token to id. Control tokens are missing, so that no text becomes a control token. */
   private readonly ids: Map<string, number>;
   /** A pair of ids, as one number, to its rank. */
   private readonly ranks = new Map<number, number>();
-  /** A rank to the id that its pair becomes. */
+  /** A rank to the id of the merged pair. */
   private readonly merged: number[] = [];
-  /** Above every id: `left * pairBase + right` is a pair as one number. */
+  /** Above every id: `left * pairBase + right` is a pair as a number. */
   private readonly pairBase: number;
   /** The id of the unknown token. */
   private readonly unknown: number | undefined;
@@ -37,7 +37,7 @@ export class BytePairs {
 
   /**
    * @param control ids that no text may become
-   * @throws Error where the model does not have the expected shape
+   * @throws Error if the model does not have the expected shape
    */
   constructor(model: Model, control: ReadonlySet<number>) {
     const { vocab, merges, ...options } = model;
@@ -54,7 +54,7 @@ export class BytePairs {
       const pair = this.pairOf(all.get(left), all.get(right));
       const id = all.get(left + right.slice(skipped));
       const rank = this.merged.length;
-      // A pair that leads nowhere takes a rank too, so that the others keep theirs.
+      // A pair without a result takes a rank too, so that other pairs keep their ranks.
       this.merged.push(id ?? 0);
       if (pair === undefined || id === undefined || control.has(id) || this.ranks.has(pair)) continue;
       this.ranks.set(pair, rank);
@@ -75,7 +75,7 @@ export class BytePairs {
     return encoded;
   }
 
-  /** @returns one id for each character; where it is no token, its bytes or the unknown token */
+  /** @returns an id for each character, or its bytes, or the unknown token */
   private symbolsOf(word: string): number[] {
     const { continuing_subword_prefix: prefix, end_of_word_suffix: suffix, byte_fallback, fuse_unk } = this.options;
     const symbols: number[] = [];
@@ -115,8 +115,7 @@ export class BytePairs {
     const previous = Int32Array.from(ids, (_, i) => i - 1);
     const { heap } = this;
     heap.clear();
-    // A rank that comes out of the heap may be stale: by then its pair may be another one or
-    // merged.
+    // A rank from the heap may be stale: its pair may have changed or merged since.
     const rankAt = (at: number): number | undefined => {
       const right = next[at] ?? -1;
       return right < 0 ? undefined : this.ranks.get((ids[at] ?? 0) * this.pairBase + (ids[right] ?? 0));
@@ -149,16 +148,16 @@ export class BytePairs {
   }
 }
 
-/** Stands where a symbol was merged into the one before it. */
+/** Stands for a symbol that was merged into the symbol before. */
 const ABSORBED = -1;
 
-/** In this form of a merge the first space parts the two tokens: neither contains one. */
+/** In this form of a merge, the first space parts the two tokens, which contain no space. */
 function splitMerge(merge: string): [string, string] | [] {
   const space = merge.indexOf(" ");
   return space < 0 ? [] : [merge.slice(0, space), merge.slice(space + 1)];
 }
 
-/** A heap that gives the least number first. It grows, and is used again for the next word. */
+/** A heap that gives the least number first. It grows, and serves word after word. */
 class Heap {
   private items = new Float64Array(64);
   private size = 0;

@@ -1,6 +1,6 @@
 /**
- * Renders messages to a text with the model's own chat template. What users wrote is only data in
- * it: its control tokens come out escaped, and its braces are never read as template code.
+ * Renders messages to a text with the model's own chat template. Users' texts are only data for the
+ * template: their control tokens come out escaped, and their braces never count as template code.
  */
 import type { PromptSpec } from "#shared/contract/generation.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
@@ -10,29 +10,26 @@ import { escapeControlTokens, removeMarks, type AddedTokens } from "./added-toke
 
 export type ChatPrompt = Extract<PromptSpec, { kind: "chat" }>;
 type Message = ChatPrompt["messages"][number];
-/** A message as the template gets it, with all of its texts escaped. */
+/** A message for the template, with all texts escaped. */
 type Prepared = Readonly<Record<string, unknown>>;
 interface TextPart {
   readonly type: "text";
   readonly text: string;
 }
 
-/** Bounds what a template may make by repeating its input, in characters. */
+/** Most characters of a rendered text, because a template may repeat its input. */
 const MAX_RENDERED_LENGTH = 4 * 2 ** 20;
-/** Longest part of a template's own error that a client reads, in characters. */
+/** Most characters of a template's own error in a reply to a client. */
 const MAX_REASON_LENGTH = 500;
-/** Bounds the nesting of a message, including the JSON in a call's arguments. */
+/** Most levels of nesting in a message, including the JSON in a call's arguments. */
 const MAX_DEPTH = 64;
-/**
- * Most names of members besides those that every message may have. The template is rendered once
- * more for each of them.
- */
+/** Most names of extra members in messages. For each name the template renders once more. */
 const MAX_MEMBERS = 8;
 const MAX_NAME_LENGTH = 64;
 /**
- * Members that a template may ignore without a refusal. Clients send them to every model (who
- * speaks, which call is answered, where a quotation is from), and few templates read them. The
- * model's reasoning before an earlier answer is left out of later turns by design.
+ * Members that a template may ignore without a refusal. Clients send them to every model (the
+ * speaker's name, the answered call, the source of a quotation), and few templates read them. Later
+ * turns leave out the model's reasoning before an earlier answer by design.
  */
 const NOT_FOR_THE_MODEL: ReadonlySet<string> = new Set([
   "role",
@@ -48,7 +45,7 @@ const KNOWN_ROLES = ["system", "developer", "user", "assistant", "tool", "functi
 export interface ChatOptions {
   /** The template's text. */
   readonly source: string;
-  /** The template's variables: `bos_token` and so on. */
+  /** The template's variables, such as `bos_token`. */
   readonly variables: NamedTokens;
   /** The control tokens of the model. */
   readonly control: readonly { readonly content: string }[];
@@ -59,10 +56,13 @@ export interface ChatOptions {
 export class ChatTemplate {
   private readonly template: Render;
   private readonly options: ChatOptions;
-  /** Whether the template reads contents as texts or as lists of parts; some read only one form. */
+  /**
+   * Whether the template reads contents as texts or as lists of parts. Some templates read only one
+   * form.
+   */
   private readonly contentForm: "text" | "parts";
 
-  /** @throws Error when the template cannot be read, or fails with the simplest conversation */
+  /** @throws Error if the template is unreadable, or fails with the simplest conversation */
   constructor(options: ChatOptions) {
     this.options = options;
     try {
@@ -74,7 +74,7 @@ export class ChatTemplate {
   }
 
   /**
-   * @returns the prompt's text, in which users' control tokens are escaped
+   * @returns the prompt's text, with users' control tokens escaped
    * @throws InferenceError `invalid_argument`
    */
   render({ messages, addGenerationPrompt }: ChatPrompt): string {
@@ -96,8 +96,8 @@ export class ChatTemplate {
   }
 
   /**
-   * Refuses a member that the template does not look at, since the model would never know of it.
-   * Such a member is found by leaving it out: the text stays the same.
+   * Refuses a member that the template ignores, because the model would never know of it. Without
+   * such a member, the rendered text stays the same.
    * @throws InferenceError `invalid_argument`
    */
   private refuseIgnoredMembers(messages: readonly Prepared[], addGenerationPrompt: boolean, text: string): void {
@@ -116,7 +116,10 @@ export class ChatTemplate {
     }
   }
 
-  /** Whether the messages give another text. A template that fails without a member reads it. */
+  /**
+   * Whether the messages give another text. A template that fails without a member reads that
+   * member.
+   */
   private differs(messages: readonly Prepared[], addGenerationPrompt: boolean, text: string): boolean {
     try {
       return this.run(messages, addGenerationPrompt) !== text;
@@ -172,7 +175,7 @@ export class ChatTemplate {
 
   /**
    * Refuses a role that could make another control token: many templates build their markup from
-   * the role (`<|user|>`). Roles that the template names itself are accepted.
+   * the role (`<|user|>`). Accepts roles that the template itself names.
    */
   private checkRole(role: string): void {
     const { source, control } = this.options;
@@ -182,7 +185,7 @@ export class ChatTemplate {
     if (!known && !harmless) throw fixedError("invalid_argument", "unknownRole");
   }
 
-  /** Escapes all texts in any JSON that the client sent, keys included. */
+  /** Escapes all texts in JSON from the client, keys included. */
   private escapeJson(value: unknown, depth = 0): unknown {
     if (depth > MAX_DEPTH) throw fixedError("invalid_argument", "nestedTooDeeply");
     if (typeof value === "string") return this.escape(value);
@@ -237,7 +240,7 @@ function withParsedArguments(call: unknown): unknown {
     const isObject = typeof parsed === "object" && parsed !== null && !Array.isArray(parsed);
     return isObject ? { ...call, function: { ...called, arguments: parsed } } : call;
   } catch {
-    // What is no JSON stays as the client sent it, and the template decides what to do with it.
+    // Other text than JSON stays as the client sent it, and the template decides.
     return call;
   }
 }

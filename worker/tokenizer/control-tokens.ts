@@ -1,11 +1,12 @@
 /**
- * Finds the control tokens of a model. These steer the model, so users' text must never become one:
- * the tokens that its makers call special, those that begin or end a text, and turn markers.
+ * Finds the control tokens of a model. Control tokens steer the model, so users' text must never
+ * become one: tokens that the model's makers call special, tokens that begin or end a text, and
+ * turn markers.
  */
 import type { AddedToken, TokenizerConfig, TokenizerJson } from "./schema.js";
 import { textsOf } from "./tokenizer-json.js";
 
-/** The files of a model's folder that tell of control tokens. */
+/** The files of a model's folder that name control tokens. */
 export interface ControlTokenSources {
   readonly json: TokenizerJson;
   readonly config: TokenizerConfig | undefined;
@@ -15,9 +16,9 @@ export interface ControlTokenSources {
 }
 
 /**
- * Tokens such as `<think>`, which are not marked as special, count as text: models write them, and
- * templates look for them. But some models do not mark their turn markers as special either
- * (DeepSeek's `<｜User｜>`), so a token of that form which the template prints is a control token.
+ * Tokens such as `<think>`, without the special flag, count as text: models write them, and
+ * templates look for them. But some models do not flag their turn markers either (DeepSeek's
+ * `<｜User｜>`). So a token of that form is a control token if the template prints it.
  */
 export function controlTokens({ json, config, templates, ids }: ControlTokenSources): AddedToken[] {
   const named = specialNames(config);
@@ -36,8 +37,8 @@ export function controlTokens({ json, config, templates, ids }: ControlTokenSour
 }
 
 /**
- * White space and single characters are text even where a model calls them special: users must be
- * able to write everything that people write.
+ * White space and single characters are text, even if a model calls them special, because users
+ * must be able to write all ordinary text.
  */
 function isMarkup({ content }: { readonly content: string }): boolean {
   return content.trim() !== "" && Array.from(content).length > 1;
@@ -48,7 +49,7 @@ export type NamedTokens = Partial<Record<`${(typeof names)[number]}_token`, stri
 
 const names = ["bos", "eos", "unk", "pad", "sep", "cls", "mask"] as const;
 
-/** @returns the texts that templates know as `bos_token` and so on */
+/** @returns the texts of the templates' variables, such as `bos_token` */
 export function namedTokens(config: TokenizerConfig | undefined): NamedTokens {
   return Object.fromEntries(
     names.flatMap((name) => {

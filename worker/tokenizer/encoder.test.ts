@@ -119,7 +119,7 @@ describe("Encoder", () => {
     ]) {
       expect(nfc.encode(text).length).toBeGreaterThan(length / 4);
     }
-    // The library puts all tokens of a word on the stack, so long words are split before.
+    // The library puts all tokens of a word on the stack, so the encoder splits long words first.
     expect(open(unigram()).encode("k".repeat(length)).length).toBe(length + 1);
   });
 

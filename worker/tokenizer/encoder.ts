@@ -1,7 +1,7 @@
 /**
- * Encodes a text as tokens, in Hugging Face's order: added tokens are cut out, the rest is
- * normalised and split into words, and each word becomes tokens. The normalisers and splitters are
- * those of `@huggingface/tokenizers`.
+ * Encodes a text as tokens, in Hugging Face's order: cuts out added tokens, normalises the rest and
+ * splits it into words, and turns each word into tokens. The normalisers and splitters come from
+ * `@huggingface/tokenizers`.
  */
 import { AddedTokens } from "./added-tokens.js";
 import { openLibrary, type Library } from "./library.js";
@@ -10,12 +10,12 @@ import { entriesOf } from "./tokenizer-json.js";
 import { openWordModel, type EncodeWords } from "./word-model.js";
 
 /**
- * Combining marks are normalised in pieces of 256: no script needs so many in a row, and to order
- * them takes quadratic time.
+ * Combining marks are normalised in pieces of 256. No script needs so many in a row, and their
+ * ordering takes quadratic time.
  */
 const LONG_RUN_OF_COMBINING_MARKS = /\p{M}{256}/gu;
 
-/** Occurs in no text that is encoded: lone surrogates have been replaced before. */
+/** Occurs in no text for the encoder, because lone surrogates have been replaced before. */
 const SEPARATOR = "\ud800";
 
 export class Encoder {
@@ -24,14 +24,14 @@ export class Encoder {
   private readonly after: readonly number[];
   private readonly library: Library;
   private readonly encodeWords: EncodeWords;
-  /** Finds the added tokens that are matched in the text as it is. */
+  /** Finds added tokens in the text as it is. */
   private readonly rawMatcher: AddedTokens;
-  /** Finds the added tokens that are matched after normalisation. */
+  /** Finds added tokens after normalisation. */
   private readonly normalisedMatcher: AddedTokens;
-  /** Where the library leaves splitting into words to us; see `metaspaceSplit`. */
+  /** The places between words; undefined if the library itself finds them. See `metaspaceSplit`. */
   private readonly wordStart: RegExp | undefined;
 
-  /** @throws Error when the tokenizer cannot be used */
+  /** @throws Error if the tokenizer is unusable */
   constructor(json: TokenizerJson, control: readonly AddedToken[]) {
     const controlIds = new Set(control.map(({ id }) => id));
     const { normalizer = null, pre_tokenizer = null, post_processor = null } = json;
@@ -52,7 +52,7 @@ export class Encoder {
     this.after = after;
   }
 
-  /** @param text a text in which users' control tokens are escaped */
+  /** @param text a text with users' control tokens escaped */
   encode(text: string): number[] {
     const ids: number[] = [];
     this.rawMatcher.split(text).forEach((section, index) => {
@@ -62,7 +62,7 @@ export class Encoder {
     return ids;
   }
 
-  /** Adds what the tokenizer itself puts before and after a text, such as `<s>`. */
+  /** Adds the tokenizer's own tokens before and after a text, such as `<s>`. */
   surround(ids: readonly number[]): number[] {
     return [...this.before, ...ids, ...this.after];
   }
@@ -90,8 +90,8 @@ export class Encoder {
   }
 
   /**
-   * @returns the tokens that the post-processor puts before a text, and those after it
-   * @throws Error where one of them is not in the vocabulary
+   * @returns the post-processor's tokens before a text, and its tokens after a text
+   * @throws Error if one of these tokens is not in the vocabulary
    */
   private tokensAround(json: TokenizerJson, control: readonly AddedToken[]): number[][] {
     const tokens = this.library.post_processor?.post_process([SEPARATOR], null, true).tokens ?? [SEPARATOR];
@@ -108,9 +108,9 @@ export class Encoder {
 }
 
 /**
- * For the pre-tokenizer `Metaspace`, the library leaves splitting at each space to the model, while
- * Hugging Face's own does it before.
- * @returns where to split; undefined for other pre-tokenizers
+ * Splits at each space for the pre-tokenizer `Metaspace`. The library leaves this split to the
+ * model, but Hugging Face's own tokenizers split before the model.
+ * @returns an expression for the places to split at; undefined for other pre-tokenizers
  */
 function metaspaceSplit(preTokenizer: TokenizerJson["pre_tokenizer"]): RegExp | undefined {
   if (preTokenizer?.type !== "Metaspace" || preTokenizer["split"] === false) return undefined;

@@ -9,11 +9,11 @@ import { byteLevel, writeTokenizer, type Json } from "../../test/fixtures/tokeni
 import type * as Host from "./host.js";
 import type { TokenizerOptions } from "./protocol.js";
 
-// The compiled host is loaded, because a thread can only be started from a compiled file.
+// Loads the compiled host, because a thread can only start from a compiled file.
 const built = pathToFileURL(join(root, "dist/worker/tokenizer/host.js")).href;
 const { startTokenizer } = (await import(built)) as typeof Host;
 
-/** Takes exponential time for a row of `l` without an `m` behind; real expressions do so too. */
+/** Takes exponential time for a row of `l` without an `m` behind, as real expressions may. */
 const slow = { type: "Split", pattern: { Regex: "(l+)+m|x" }, behavior: "Isolated", invert: false };
 
 let host: Host.TokenizerHost | undefined;

@@ -1,7 +1,7 @@
 /**
- * The main thread's side of a tokenizer's thread. Prompts are answered in their order, so the one
- * that hangs is known: the thread is ended, that prompt is refused, and the others go to a new
- * thread.
+ * The main thread's side of a tokenizer's thread. The thread answers prompts in their order, so the
+ * host knows which prompt hangs. The host then ends the thread, refuses that prompt, and sends the
+ * other prompts to a new thread.
  */
 import { Worker } from "node:worker_threads";
 import type { PromptSpec } from "#shared/contract/generation.js";
@@ -14,24 +14,24 @@ export interface TokenizerHost {
    * @param history the tokens of the conversation so far, with which the result begins
    * @returns the token ids of the history and the prompt
    * @throws InferenceError `invalid_argument` for a prompt that the tokenizer or the template
-   *   refuses, `unavailable` when the worker is stopping
+   * refuses, `unavailable` if the worker is stopping
    */
   encode(prompt: PromptSpec, history: Int32Array | undefined): Promise<Int32Array>;
   close(): Promise<void>;
 }
 
 interface Limits {
-  /** How long one prompt may take. A megabyte, the most, takes a few seconds. */
+  /** Longest time for a prompt, in ms. The largest prompt, a megabyte, takes a few seconds. */
   readonly encodeMs: number;
-  /** How long reading the tokenizer and trying the template may take. */
+  /** Longest time to read the tokenizer and try the template, in ms. */
   readonly loadMs: number;
 }
 
 const LIMITS: Limits = { encodeMs: 20_000, loadMs: 120_000 };
 
 /**
- * Most prompts that the thread has at a time. More than one, so that it finds the next prompt when
- * it has answered one and does not wait for the main thread.
+ * Most prompts in the thread at a time. With several, the thread finds its next prompt without a
+ * wait for the main thread.
  */
 const MAX_IN_THREAD = 16;
 
@@ -43,8 +43,8 @@ interface PendingPrompt {
 
 /**
  * Starts the thread and waits until it is ready.
- * @param onFatal called with the reason when no thread can be started any more
- * @throws Error with the reason when the tokenizer or the template is broken
+ * @param onFatal runs with the reason when no new thread can start
+ * @throws Error with the reason if the tokenizer or the template is broken
  */
 export async function startTokenizer(
   options: TokenizerOptions,
@@ -66,7 +66,7 @@ class Host implements TokenizerHost {
   private thread: Worker | undefined;
   /** Undefined while no thread is loading. */
   private loading: Worker | undefined;
-  /** Prompts that the thread has; it works on the first of them. */
+  /** Prompts in the thread, which works on the first of these. */
   private readonly inThread: PendingPrompt[] = [];
   /** Ends the thread when its first prompt takes too long. */
   private watchdog: NodeJS.Timeout | undefined;
@@ -155,7 +155,7 @@ class Host implements TokenizerHost {
     return this.inThread.shift();
   }
 
-  /** Ends the thread because of the prompt that it works on, which is refused with this text. */
+  /** Ends the thread because of its present prompt, and refuses that prompt with this text. */
   private replaceThread(text: "takesTooLong" | "takesTooMuchMemory"): void {
     const { thread } = this;
     this.thread = undefined;

@@ -1,11 +1,12 @@
 /**
  * The one place that uses `@huggingface/jinja`, with the globals that Transformers gives templates.
- * The library's own `Template` is not used: its `raise_exception` cannot be told from other errors.
- * Its parts are typed here, because their types do not resolve under Node's module rules.
+ * This file does not use the library's own `Template`, whose `raise_exception` looks like other
+ * errors. The types of the library's parts stand here, because its own types do not resolve under
+ * Node's module rules.
  */
 import * as library from "@huggingface/jinja";
 
-/** Thrown by a template's own `raise_exception`. */
+/** The error of a template's own `raise_exception`. */
 export class TemplateRefusal extends Error {}
 
 /** Renders a template with these variables. */
@@ -20,7 +21,7 @@ interface Parts {
 
 const { tokenize, parse, Environment, Interpreter } = library as unknown as Parts;
 
-/** @throws Error when the template cannot be read */
+/** @throws Error if the template is unreadable */
 export function openTemplate(source: string): Render {
   const program = parse(tokenize(source, { lstrip_blocks: true, trim_blocks: true }));
   return (variables) => {
@@ -55,7 +56,7 @@ function range(start: number, stop?: number, step = 1): number[] {
 const MONTHS = "January February March April May June July August September October November December".split(" ");
 const DAYS = "Sunday Monday Tuesday Wednesday Thursday Friday Saturday".split(" ");
 
-/** The part of Python's `strftime` that templates use; other directives stay as they are. */
+/** The part of Python's `strftime` that templates use. Other directives stay as they are. */
 export function strftime(time: Date, format: string): string {
   const two = (number: number): string => String(number).padStart(2, "0");
   const month = MONTHS[time.getMonth()] ?? "";

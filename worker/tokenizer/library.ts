@@ -1,6 +1,6 @@
 /**
- * The one place that uses `@huggingface/tokenizers`. What is used of it is declared here, because
- * its own types do not resolve under Node's module rules.
+ * The one place that uses `@huggingface/tokenizers`. The types of the library's parts stand here,
+ * because its own types do not resolve under Node's module rules.
  */
 import { Tokenizer } from "@huggingface/tokenizers";
 
@@ -23,7 +23,7 @@ export interface Library {
 type Parts = Partial<Record<"normalizer" | "pre_tokenizer" | "post_processor" | "decoder" | "model", unknown>>;
 
 /**
- * @param parts the parts of a tokenizer.json that are needed; the others stay empty
+ * @param parts the needed parts of a tokenizer.json; other parts stay empty
  * @throws Error with a sentence for the operator
  */
 export function openLibrary(parts: Parts): Library {

@@ -1,5 +1,5 @@
 /**
- * Turns tokens back into text. Runs on the engine's thread, not on the tokenizer's. It needs only
+ * Turns tokens back into text, on the engine's thread instead of the tokenizer's. This needs only
  * the vocabulary and the decoder of tokenizer.json, no merges.
  */
 import { openLibrary } from "./library.js";
@@ -8,20 +8,20 @@ import { readTokenizerJson, textsOf } from "./tokenizer-json.js";
 
 export interface OutputText {
   /**
-   * Special tokens give no text, and no spaces are cleaned up: the text must not change when more
-   * tokens follow.
+   * Special tokens give no text. The decoder cleans up no spaces, because the text must not change
+   * when more tokens follow.
    */
   decode(ids: readonly number[]): string;
-  /** The bytes that one token stands for by itself; none for an id without a token. */
+  /** The bytes of a token by itself; none for an id without a token. */
   bytesOf(id: number): Uint8Array;
   /**
-   * A token's part of the text; no bytes for a special token. Only there where a text is simply the
+   * A token's part of the text; no bytes for a special token. Absent unless a text is simply the
    * bytes of its tokens in a row.
    */
   readonly shownBytes?: (id: number) => Uint8Array;
 }
 
-/** @throws Error when the tokenizer cannot be used; its message names no path */
+/** @throws Error if the tokenizer is unusable; the message names no path */
 export function openText(tokenizerFile: string): OutputText {
   const json = readTokenizerJson(tokenizerFile);
   const texts = textsOf(json);
@@ -63,8 +63,8 @@ function bytesOfToken(text: string, byteLevel: boolean): Uint8Array {
 }
 
 /**
- * With such a decoder, a text is the bytes of its tokens in a row. That needs no library, whose
- * decoder would search all added tokens for each token.
+ * With such a decoder, a text is the bytes of its tokens in a row. This needs no library. The
+ * library's decoder would search all added tokens for each token.
  */
 function isByteLevel(decoder: TokenizerJson["decoder"]): boolean {
   if (decoder?.type === "ByteLevel") return true;
@@ -92,8 +92,8 @@ const printable = [
 const characters: string[] = [];
 
 /**
- * GPT-2's alphabet: byte-level tokenizers write each byte as one printable character, so that a
- * vocabulary is text. Maps each of the 256 characters to its byte.
+ * GPT-2's alphabet, which maps each of the 256 characters to its byte. Byte-level tokenizers write
+ * each byte as one printable character, so that a vocabulary is text.
  */
 const byteOfCharacter: ReadonlyMap<string, number> = (() => {
   let next = 256;
@@ -104,7 +104,7 @@ const byteOfCharacter: ReadonlyMap<string, number> = (() => {
   return new Map(characters.map((character, byte) => [character, byte]));
 })();
 
-/** @returns the bytes of a token; undefined where it is not written in that alphabet */
+/** @returns the bytes of a token; undefined if a character is not in that alphabet */
 function bytesOfByteLevel(token: string): Uint8Array | undefined {
   const bytes = new Uint8Array(token.length);
   for (let i = 0; i < token.length; i++) {

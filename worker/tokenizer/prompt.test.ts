@@ -203,7 +203,7 @@ describe("no text becomes a control token", () => {
   });
 });
 
-/** The id of unknown words where that is the first control token, as in some models here. */
+/** The id of unknown words if it is the first control token, as in some models here. */
 function unknownOf(json: Json): number | undefined {
   const model = json["model"] as Json;
   return model["unk_id"] === 0 || model["unk_token"] === "<s>" ? 0 : undefined;

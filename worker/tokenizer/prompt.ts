@@ -1,4 +1,4 @@
-/** Turns a prompt, as the client gave it, into the tokens that the model continues. */
+/** Turns a client's prompt into the tokens that the model continues. */
 import type { PromptSpec } from "#shared/contract/generation.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { AddedTokens, escapeControlTokens } from "./added-tokens.js";
@@ -15,7 +15,7 @@ export class PromptEncoder {
   private readonly chat: ChatTemplate | undefined;
   private readonly bos: number | undefined;
 
-  /** @throws Error when the tokenizer or a template is broken; its message names no path */
+  /** @throws Error if the tokenizer or a template is broken; the message names no path */
   constructor(options: TokenizerOptions) {
     this.options = options;
     const json = readTokenizerJson(options.tokenizerFile);
@@ -60,7 +60,7 @@ export class PromptEncoder {
       throw new InferenceError("invalid_argument", `model '${this.options.name}' has no chat template`);
     }
     const tokens = this.encoder.encode(this.chat.render(prompt));
-    // Templates begin every text with the token `bos`, but a turn of a conversation goes on.
+    // Templates begin every text with the token `bos`, but a turn continues its conversation.
     return continues && tokens[0] !== undefined && tokens[0] === this.bos ? tokens.slice(1) : tokens;
   }
 }

@@ -1,19 +1,20 @@
 /**
- * The messages between a worker's main thread and a tokenizer's thread. Prompts are answered in
- * their order, so that the main thread knows which one does not end.
+ * The messages between a worker's main thread and a tokenizer's thread. The thread answers prompts
+ * in their order, so that the main thread knows which prompt does not end.
  */
 import type { PromptSpec } from "#shared/contract/generation.js";
 import type { ErrorCode } from "#shared/errors.js";
 import type { TokenizerConfig } from "./schema.js";
 
-/** What the thread needs to know of a model; all of it comes from the generator's folder. */
+/** The facts of a model that the thread needs, all from the generator's folder. */
 export interface TokenizerOptions {
   readonly name: string;
   readonly tokenizerFile: string;
   readonly tokenizerConfig: TokenizerConfig | undefined;
   readonly chatTemplate: string | undefined;
   /**
-   * The vocabulary of the model, which may be smaller than the tokenizer's; ids beyond are refused.
+   * The size of the model's vocabulary, which may be smaller than the tokenizer's. Ids from this
+   * one on are refused.
    */
   readonly vocabSize: number;
   readonly eos: readonly number[];
@@ -22,7 +23,7 @@ export interface TokenizerOptions {
 
 export interface EncodeRequest {
   readonly prompt: PromptSpec;
-  /** Whether the tokens follow others, so that nothing is put before them. */
+  /** Whether the tokens follow earlier tokens. If so, the encoder puts nothing before them. */
   readonly continues: boolean;
 }
 

@@ -1,8 +1,8 @@
 /**
- * The schemas of tokenizer.json and tokenizer_config.json. What only `@huggingface/tokenizers`
- * reads passes unchecked. The files are checked once, on the main thread, with the rest of a
- * generator's folder. The threads that read them again import only types from here, since loading
- * zod would take each of them 85 ms.
+ * The schemas of tokenizer.json and tokenizer_config.json. Fields that only
+ * `@huggingface/tokenizers` reads pass unchecked. The main thread checks the files once, with the
+ * rest of a generator's folder. The threads that read the files again import only types from here,
+ * because loading zod would take each thread 85 ms.
  */
 import { z } from "zod";
 
@@ -14,7 +14,7 @@ const addedToken = z.looseObject({
   lstrip: z.boolean().optional(),
   rstrip: z.boolean().optional(),
   special: z.boolean().optional(),
-  /** Whether the token is matched after normalisation. */
+  /** Whether the search for the token comes after normalisation. */
   normalized: z.boolean().optional(),
 });
 
@@ -30,8 +30,8 @@ export const tokenizerJson = z.looseObject({
   model: z.looseObject({
     type: z.string().nullish(),
     /**
-     * Token to id, or (Unigram) pairs of token and score. The entries are checked where they are
-     * used, as merges are, because there are hundreds of thousands.
+     * Token to id, or (Unigram) pairs of token and score. The schema checks no entries here and in
+     * `merges`, because there are hundreds of thousands. The code that uses an entry checks it.
      */
     vocab: z.custom<readonly unknown[] | Readonly<Record<string, unknown>>>(isObject, "expected a vocabulary"),
     /** For BPE: pairs of tokens, or texts of two tokens with a space between them. */
@@ -39,7 +39,7 @@ export const tokenizerJson = z.looseObject({
     unk_token: z.string().nullish(),
     fuse_unk: z.boolean().nullish(),
     byte_fallback: z.boolean().nullish(),
-    /** Whether a word that is a token is taken whole, without merges. */
+    /** Whether a word that is a token stays whole, without merges. */
     ignore_merges: z.boolean().nullish(),
     continuing_subword_prefix: z.string().nullish(),
     end_of_word_suffix: z.string().nullish(),

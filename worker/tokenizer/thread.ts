@@ -1,6 +1,6 @@
 /**
- * The start of a tokenizer's thread. It has a thread of its own, because a prompt that takes long
- * to encode must delay neither the worker's heartbeat nor the model.
+ * The start of a tokenizer's thread. The tokenizer has a thread of its own, because a long encoding
+ * must delay neither the worker's heartbeat nor the model.
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { fixedError, InferenceError } from "#shared/errors.js";

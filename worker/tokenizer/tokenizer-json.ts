@@ -1,4 +1,4 @@
-/** Reads a tokenizer.json that has already been checked with its folder (`schema.ts`). */
+/** Reads a tokenizer.json that has passed the check of its folder (`schema.ts`). */
 import { readFileSync } from "node:fs";
 import type { TokenizerJson } from "./schema.js";
 
@@ -19,7 +19,7 @@ export function textsOf({ model: { vocab }, added_tokens }: TokenizerJson): stri
   return texts;
 }
 
-/** @throws Error where the vocabulary holds something that is no token with an id */
+/** @throws Error if the vocabulary holds an element that is no token with an id */
 export function entriesOf(vocab: TokenizerJson["model"]["vocab"]): [text: string, id: number][] {
   const entries = Array.isArray(vocab)
     ? vocab.map((piece, id): [unknown, unknown] => [Array.isArray(piece) ? piece[0] : undefined, id])

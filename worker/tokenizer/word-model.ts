@@ -11,15 +11,15 @@ import { entriesOf } from "./tokenizer-json.js";
 export type EncodeWords = (words: readonly string[], into: number[]) => void;
 
 /**
- * Longer words are split, in characters: the library's Unigram puts all tokens of a word on the
- * stack.
+ * Most characters of a word. The encoder splits longer words, because the library's Unigram puts
+ * all tokens of a word on the stack.
  */
 const LONGEST_WORD = 10_000;
 
-/** A text that no word contains: lone surrogates have been replaced before. */
+/** A text that no word contains, because lone surrogates have been replaced before. */
 const unreachableText = (id: number): string => `\ud800${id}`;
 
-/** @throws Error where the model has an unknown type or an unexpected shape */
+/** @throws Error if the model has an unknown type or an unexpected shape */
 export function openWordModel({ model }: TokenizerJson, control: ReadonlySet<number>): EncodeWords {
   const type = model.type ?? ("merges" in model ? "BPE" : "Unigram");
   if (type === "BPE") {
@@ -48,7 +48,7 @@ function wordLevelModel(model: TokenizerJson["model"], control: ReadonlySet<numb
   };
 }
 
-/** Leaves WordPiece and Unigram to the library, after hiding the control tokens from it. */
+/** Hides the control tokens from the library, and leaves WordPiece and Unigram to it. */
 function libraryModel(model: TokenizerJson["model"], type: string, control: ReadonlySet<number>): EncodeWords {
   const rename = (text: string, id: number): string => (control.has(id) ? unreachableText(id) : text);
   const entries = entriesOf(model.vocab);
@@ -73,7 +73,7 @@ function libraryModel(model: TokenizerJson["model"], type: string, control: Read
   };
 }
 
-/** @returns the ids of the tokens `<0x00>` to `<0xFF>`; undefined where one is missing */
+/** @returns the ids of the tokens `<0x00>` to `<0xFF>`; undefined if a token is missing */
 function byteTokens(ids: ReadonlyMap<string, number>): number[] | undefined {
   const found = Array.from({ length: 256 }, (_, byte) =>
     ids.get(`<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`),

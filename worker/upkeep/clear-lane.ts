@@ -1,6 +1,6 @@
 /**
- * Ends the requests of a lane that nobody serves any more, in words. It is done as a worker does
- * it, by owning entries and committing them, so that the sequences of steps go on.
+ * Ends the requests of a lane that no worker serves any more, each with an error. As in a worker,
+ * the caller owns the entries and commits them, so that the sequences of steps can continue.
  */
 import { outcomeOf, storeOutcome } from "#shared/contract/outcome.js";
 import { publishEnd } from "#shared/capture/capture.js";
@@ -25,22 +25,25 @@ import { takeFrom } from "#shared/queue/work/take-from.js";
 import { isReplyError } from "#shared/redis/script.js";
 import { tellGateway } from "../lane/tell-gateway.js";
 
-/** A lane that nobody serves. */
+/** A lane that no worker serves. */
 export interface RetiredLane {
   readonly queue: LaneQueue;
   readonly bus: Bus;
-  /** How long the model's sequences are kept between their steps; undefined where it has none. */
+  /**
+   * How long the model's sequences may go without a step, in ms; undefined for a model without
+   * sequences.
+   */
   readonly maxIdleMs: number | undefined;
-  /** Whether its sequences can go on under another version. */
+  /** Whether the lane's sequences can continue under another version. */
   readonly hasHeir: boolean;
 }
 
-/** Requests that are ended side by side. */
+/** Requests that end side by side. */
 const AT_ONCE = 100;
 
 /**
- * Resolves when the lane has no entry but those that living workers still finish. Safe to repeat,
- * and to do in two workers at a time.
+ * Resolves when the lane has only entries that living workers still finish. Safe to repeat, and
+ * safe in two workers at a time.
  * @returns how many requests were ended
  */
 export async function clearLane(lane: RetiredLane, signal: AbortSignal): Promise<number> {
@@ -49,7 +52,8 @@ export async function clearLane(lane: RetiredLane, signal: AbortSignal): Promise
   while (!signal.aborted) {
     const { deliveries, unreadable } = await takeAny(queue);
     if (deliveries.length + unreadable.length === 0) {
-      // What takes entries out refills the lane; here nothing could.
+      // The scripts that take out entries also refill the lane. Here there was no entry to take
+      // out.
       if ((await refill(queue.redis, [{ lanes: lanesByKey([queue.lane]), room: AT_ONCE }])) === 0) break;
     }
     if (unreadable.length > 0) await discard(queue, unreadable);
@@ -60,7 +64,7 @@ export async function clearLane(lane: RetiredLane, signal: AbortSignal): Promise
   return ended;
 }
 
-/** What nobody has taken yet, or else what is left by workers that are gone. */
+/** Takes entries that no worker has taken yet, or else the entries of workers that are gone. */
 async function takeAny(queue: LaneQueue): Promise<Taken> {
   const { redis, consumer, lane } = queue;
   const lanes = lanesByKey([lane]);
@@ -79,7 +83,7 @@ async function takeFromTheGone(queue: LaneQueue): Promise<Taken> {
   const { redis, consumer, lane } = queue;
   const all = await owners(queue);
   const living = all.length === 0 ? [] : await redis.zmscore(registryKeys.workers, ...all);
-  // What this worker owns here it has taken in a call whose reply was lost.
+  // This worker owns entries here only after a call whose reply was lost.
   for (const owner of all.filter((worker, i) => living[i] === null || worker === consumer)) {
     const found = await takeFrom(queue, owner, AT_ONCE);
     if (found.said === "empty") await redis.zrem(registryKeys.graves, graveText(graveOf(owner, lane)));
@@ -89,13 +93,14 @@ async function takeFromTheGone(queue: LaneQueue): Promise<Taken> {
 }
 
 /**
- * Gives a request its outcome, as from outside of a worker. The commit of the settlement then only
- * takes the entry out of the queue, unless the outcome is what the stream's log says already.
+ * Gives a request its outcome, as from outside a worker. The commit of the settlement then only
+ * takes the entry out of the queue, except for a sealed stream, whose outcome it stores.
  */
 async function end({ queue, bus, hasHeir }: RetiredLane, delivery: Delivery): Promise<Settlement> {
   const { redis, streams = false } = queue;
   const { sequence, start, outcomeTtlMs: ttlMs } = delivery;
-  // A step without START was to continue a state. All else can be asked of the present version.
+  // A step without START needs its sequence's state. All other requests can come again to the
+  // present version.
   const canComeAgain = sequence === undefined || start || hasHeir;
   const code = canComeAgain ? "unavailable" : "version_retired";
   const message = canComeAgain ? errorKinds.unavailable.texts.versionLeft : errorKinds.version_retired.texts.meanwhile;

@@ -1,7 +1,7 @@
 /**
  * Moves the states of sequences that have been idle for long to disk, model by model and bucket by
- * bucket. The workers of a model take turns. Should two move the same state, one file too many is
- * written, and unused-files.ts removes it.
+ * bucket. The workers of a model take turns. If two workers move the same state, one file is
+ * surplus, and unused-files.ts removes that file.
  */
 import type { Logger } from "pino";
 import { decodeFrame } from "#shared/frame.js";
@@ -29,14 +29,16 @@ export interface Hibernation {
 
 /** The longest pause between two rounds, in ms. */
 const EVERY_MS = 5_000;
-/** Sequences that one round looks at in a bucket; where there are more, it goes on at once. */
+/**
+ * Sequences of a bucket that one round looks at. If there are more, the next page follows at once.
+ */
 const PAGE = 1_000;
-/** How many states are read and written at a time. */
+/** States that the worker reads and writes at a time. */
 const AT_ONCE = 8;
-/** How often one worker looks for files that nothing points to, in ms. */
+/** Time between searches of one worker for files without a pointer, in ms. */
 const UNUSED_EVERY_MS = 600_000;
 
-/** Goes on until `signal` aborts. */
+/** Moves states until `signal` aborts. */
 export async function hibernateWhileOpen(hibernation: Hibernation, signal: AbortSignal): Promise<void> {
   const { redis, worker, buckets, models, afterMs, states, log } = hibernation;
   const everyMs = Math.max(50, Math.min(EVERY_MS, afterMs / 2));
@@ -63,12 +65,12 @@ export async function hibernateWhileOpen(hibernation: Hibernation, signal: Abort
 }
 
 /**
- * Moves the states of up to `PAGE` sequences that have been idle for long enough, from where the
- * last round ended.
+ * Moves the states of up to `PAGE` sequences that have been idle for long enough. Begins at the end
+ * of the last round.
  *
  * @param maxIdleMs how long the model's sequences may be idle before they expire
  * @returns whether there may be more
- * @throws what kept a state from being moved, after all others were
+ * @throws the first error that kept a state from moving, after all others have moved
  */
 export async function bringToDisk(
   { redis, afterMs, states, log }: Pick<Hibernation, "redis" | "afterMs" | "states" | "log">,
@@ -77,8 +79,8 @@ export async function bringToDisk(
 ): Promise<boolean> {
   const { live } = laneKeys({ ...where, version: "", digest: "" });
   const now = await timeAt(redis, live);
-  // The set has the time at which each sequence expires, `maxIdleMs` after it came to rest. So
-  // those that have been idle for `afterMs` are those that expire by this time.
+  // The set holds the time at which each sequence expires: `maxIdleMs` after it came to rest. So a
+  // sequence that has been idle for `afterMs` expires by `until`.
   const until = Math.floor(now + maxIdleMs - afterMs);
   const reached = Number((await redis.get(hibernationKeys(where).reached)) ?? 0);
   if (until <= now || until <= reached) return false;
@@ -97,8 +99,8 @@ export async function bringToDisk(
     }
   }
   const isFull = names.length === PAGE;
-  // Where the disk is full or Redis is away, the files that are whole count all the same, and the
-  // next round comes back to the others.
+  // After a full disk or a loss of Redis, the whole files still count. The next round returns to
+  // the states that failed.
   const end = isFull ? endOf(page) : until;
   const count = await hibernate(redis, where, sleeping, failures.length === 0 ? end : reached);
   if (count > 0) log.debug({ ...where, count }, "states of idle sequences brought to disk");
@@ -107,9 +109,9 @@ export async function bringToDisk(
 }
 
 /**
- * Where the next page begins after a full one. The last sequence may share its time with others
- * that the page left out, so the next page begins with that same time. Where all sequences of the
- * page have one time, it must begin behind it, and those that were left out stay in Redis.
+ * The start of the page after a full page. The last sequence may share its time with sequences that
+ * the page left out, so the next page begins with that same time. If all sequences of the page have
+ * one time, the next page begins after it, and the sequences left out stay in Redis.
  * @param page names, each followed by its time
  */
 function endOf(page: readonly string[]): number {
@@ -119,8 +121,8 @@ function endOf(page: readonly string[]): number {
 
 /**
  * Writes one checkpoint to disk.
- * @returns undefined where none is to be moved; a checkpoint that cannot be read stays in Redis,
- * where the sequence's next step says so
+ * @returns undefined if there is nothing to move. A checkpoint that cannot be read stays in Redis,
+ * and the sequence's next step gets an error.
  */
 async function write(
   { redis, states, log }: Pick<Hibernation, "redis" | "states" | "log">,
@@ -137,7 +139,7 @@ async function write(
   return { key, pointer: await states.write(key, frame) };
 }
 
-/** The versions of an idle sequence; none of one that is busy. */
+/** The versions of an idle sequence; none for a busy sequence. */
 function versionsOf(facts: SequenceFacts | undefined): string[] {
   if (facts === undefined || facts.entry !== "" || facts.at === "" || facts.at === "!") return [];
   return [...new Set([facts.at, ...facts.kept.map((item) => item.slice(item.indexOf("=") + 1))])];

@@ -1,28 +1,31 @@
-/** Where a pin stands in the fleet: who serves it, or since when nobody does. Pure. */
+/**
+ * The standing of a pin in the fleet: whether a worker serves the pin, and if not, for how long.
+ * Pure.
+ */
 import { pinOf, pinText } from "#shared/queue/address.js";
 import type { AnnouncedModel } from "#shared/queue/work/announced-lanes.js";
 import type { ServedPin } from "#shared/queue/pins.js";
 
-/** What the workers of a fleet serve. */
+/** The models of a fleet's workers. */
 export interface Serving {
-  /** Those that take work. */
+  /** Models of workers that take work. */
   readonly living: readonly AnnouncedModel[];
-  /** Those that fell silent lately, and may be back. */
+  /** Models of workers that fell silent lately, and may come back. */
   readonly missed: readonly AnnouncedModel[];
-  /** Those that left lately by themselves. */
+  /** Models of workers that left lately by themselves. */
   readonly left: readonly AnnouncedModel[];
 }
 
 /**
- * - `served`: a living worker serves it
- * - `awaited`: nobody does, and who did may be back
- * - `retired`: those that served it have left, and others serve its model; gateways may not all
- *   know it yet
- * - `forgotten`: nobody has served it for so long that no gateway takes requests for it
+ * - `served`: a living worker serves the pin
+ * - `awaited`: no worker serves the pin, and a worker that did may come back
+ * - `retired`: the workers that served the pin have left, and other workers serve its model; some
+ *   gateways may not know this yet
+ * - `forgotten`: no worker has served the pin for so long that no gateway takes requests for it
  */
 export type Standing = "served" | "awaited" | "retired" | "forgotten";
 
-/** The rules are those by which gateways look for the models that sequences are pinned to. */
+/** Gateways find the models of pinned sequences by the same rules. */
 export function standingOf(pin: ServedPin, { living, missed, left }: Serving): Standing {
   const text = pinText(pin);
   const isOf = (model: AnnouncedModel) => model.name === pin.model && pinText(pinOf(model)) === text;
@@ -32,7 +35,7 @@ export function standingOf(pin: ServedPin, { living, missed, left }: Serving): S
   return [...living, ...missed].some(({ name }) => name === pin.model) ? "retired" : "awaited";
 }
 
-/** Whether sequences of the pin can go on under a version that is served. */
+/** Whether sequences of the pin can continue under a version that a living worker serves. */
 export function hasHeir({ model, version }: ServedPin, { living }: Serving): boolean {
   return living.some(({ name, sequence }) => {
     const versions = sequence?.takesStatesOf ?? [];

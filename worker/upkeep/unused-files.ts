@@ -1,14 +1,14 @@
 /**
- * Removes the files of states that have woken, moved on or ended. A file counts as unused when the
- * key that it was written for does not point to it. It is removed when every look for an hour has
- * found it unused, since a pointer may arrive late, and Redis may go back to an older one. Files
- * that are still incomplete after an hour are removed as well.
+ * Removes the files of states that have woken, moved on or ended. A file is unused if the key of
+ * its state does not point to the file. The worker removes a file after an hour of looks that all
+ * found it unused, because a pointer may arrive late, and Redis may go back to an older pointer.
+ * The worker also removes files that are still incomplete after an hour.
  */
 import type { Logger } from "pino";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { fileOf, type SleepingStates } from "#shared/sleeping-states.js";
 
-/** Since when each file has been unused at every look, on `performance.now()`'s clock. */
+/** The time since which every look has found a file unused, on `performance.now()`'s clock. */
 export type Unused = Map<string, number>;
 
 export interface Removal {
@@ -22,7 +22,7 @@ const UNUSED_MS = 3_600_000;
 /** In bytes; no pointer is longer. */
 const POINTER_BYTES = 128;
 
-/** @param graceMs for how long a file must have been unused */
+/** @param graceMs how long a file must have been unused */
 export async function removeUnused(
   { redis, states, unused, log }: Removal,
   signal: AbortSignal,

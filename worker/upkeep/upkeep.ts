@@ -1,7 +1,8 @@
 /**
- * Looks after pins that nobody serves any more, such as after a roll-out: what is still queued in
- * their lanes is ended in words, and nothing of them stays in Redis. Any worker does it for any
- * model, one at a time. Mostly there is nothing to do, and that costs two short commands a look.
+ * Looks after pins that no worker serves any more, for example after a roll-out. Upkeep ends the
+ * requests in their lanes with an error, and then removes the pins from Redis. Any worker does this
+ * for any model, one worker at a time. Mostly there is nothing to do, and a look then costs two
+ * short commands.
  */
 import type { Logger } from "pino";
 import type { Bus } from "#shared/nats/connect.js";
@@ -33,15 +34,15 @@ export interface UpkeepSettings {
   readonly log: Logger;
 }
 
-/** Between two looks of a worker in a small fleet, in ms. A round takes at least as long. */
+/** Time between two looks of a worker in a small fleet, in ms. A round takes at least as long. */
 const EVERY_MS = 2_000;
-/** A larger fleet looks no more often than so many workers would. */
+/** A larger fleet looks no more often than this many workers would. */
 const SMALL_FLEET = 16;
-/** A round in which no pin is retired, but some are not served, takes so long, in ms. */
+/** The length of a round in which some pins have no worker, but no pin is retired, in ms. */
 const CALM_MS = 10_000;
 /**
- * What looks so is looked at again after this time, in ms: the registry may have been wiped, or
- * gone back, and the living announce themselves again.
+ * Time before a second look at a pin of this standing, in ms. The registry may have lost entries,
+ * or gone back, and the living workers announce themselves again.
  */
 const DOUBT_MS = { retired: 1_000, forgotten: 8_000 };
 /** Idle sequences that one call removes. */
@@ -63,7 +64,7 @@ export async function lookAfterPins(settings: UpkeepSettings, signal: AbortSigna
   }
 }
 
-/** @returns how many workers live */
+/** @returns the number of living workers */
 async function look(settings: UpkeepSettings, signal: AbortSignal): Promise<number> {
   const { redis, worker, outageGuard } = settings;
   const [living, [version, settled]] = await Promise.all([
@@ -78,7 +79,8 @@ async function look(settings: UpkeepSettings, signal: AbortSignal): Promise<numb
     await redis.set(registryKeys.settled, version ?? "");
     return living;
   }
-  // What has left is known to have left. What is forgotten may be the registry's loss: it can wait.
+  // A retired pin's workers are known to have left, so retired pins come first. A forgotten pin may
+  // only be missing from the registry, so it can wait.
   const standing = (["retired", "forgotten"] as const).find((one) => unserved.some((pin) => pin.standing === one));
   if (standing !== "retired") await redis.pexpire(registryKeys.upkeep, CALM_MS);
   if (standing === undefined) return living;
@@ -96,7 +98,7 @@ interface Unserved {
   readonly serving: Serving;
 }
 
-/** @returns those of the pins that no living worker serves */
+/** @returns the pins that no living worker serves */
 async function withStanding(settings: UpkeepSettings, pins: readonly ServedPin[]): Promise<Unserved[]> {
   const serving = await readServing(settings);
   return pins.flatMap((pin) => {
@@ -118,7 +120,7 @@ async function readServing({ redis, clocks }: UpkeepSettings): Promise<Serving> 
   };
 }
 
-/** Ends what is queued for a pin, and forgets the pin once nothing of it can come any more. */
+/** Ends the requests for a pin, and forgets the pin once no more requests can come. */
 async function clear(settings: UpkeepSettings, { pin, standing, serving }: Unserved, signal: AbortSignal) {
   const { redis, bus, worker, buckets, log } = settings;
   const { model, version, streams, maxIdleMs } = pin;
@@ -135,7 +137,8 @@ async function clear(settings: UpkeepSettings, { pin, standing, serving }: Unser
   const removed = await Promise.all(queues.map(({ lane }) => removeLane(redis, lane)));
   if (!removed.every((said) => said === "removed")) return;
   await forgetPin(redis, pin);
-  // A worker that serves it again has announced so before it noted the pin.
+  // A worker that serves the pin again announces the pin before noting it. So the announcement
+  // shows here, even if `forgetPin` has removed the note.
   if (standingOf(pin, await readServing(settings)) === "served") await notePins(redis, [pin]);
   else log.info({ model, version }, "a version that nobody serves any more is forgotten");
 }
@@ -145,7 +148,7 @@ async function hasWork(redis: RedisClient, lane: Lane): Promise<boolean> {
   return (await redis.xlen(ready)) + (await redis.exists(queue)) > 0;
 }
 
-/** Removes the sequences that have idled out. @returns whether any is left */
+/** Removes sequences that have been idle for too long. @returns whether any is left */
 async function hasSequences(queues: readonly LaneQueue[], idleMs: number, signal: AbortSignal): Promise<boolean> {
   let left = 0;
   for (const queue of queues) {

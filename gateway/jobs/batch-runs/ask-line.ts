@@ -1,6 +1,6 @@
 /**
- * Asks one of the process's own paths, as a client would over HTTP but without a connection: so a
- * line is answered by the very handlers that answer requests, and nobody else can reach these.
+ * Sends a line to one of the process's own paths, as a client would over HTTP, but without a
+ * connection. So the same handlers answer lines and requests, and clients cannot reach these paths.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { getRequestListener } from "@hono/node-server";
@@ -8,26 +8,26 @@ import inject from "light-my-request";
 import type { GatewayApp } from "../../app.js";
 import { tenantFrom } from "../../http/tenant.js";
 
-/** Whose a line is, which the runner alone says. */
+/** The tenant of a line. Only the runner sends this header. */
 const TENANT_HEADER = "baton-line-tenant";
 
 export const tenantOfLine = tenantFrom(TENANT_HEADER);
 
-/** How long a line may take that does not say it, in ms: as long as its batch may. */
+/** The deadline of a line without a deadline, in ms: the longest time of a batch. */
 export const LINE_DEADLINE_MS = 7 * 86_400_000;
 
 export interface LineRequest {
   readonly tenant: string;
   readonly path: string;
   readonly requestId: string;
-  /** The same for a line, whichever run asks it, and however often. */
+  /** The same for each attempt and each run of a line. */
   readonly key: string;
   readonly body: Buffer;
 }
 
 export interface LineAnswer {
   readonly status: number;
-  /** Undefined where it is no JSON. */
+  /** Undefined if the answer is not JSON. */
   readonly body: Buffer | undefined;
 }
 

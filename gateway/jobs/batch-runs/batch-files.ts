@@ -1,4 +1,6 @@
-/** The files of a batch: the one that it reads, the pieces that it writes, and what they become. */
+/**
+ * The files of a batch: the input, the pieces that runs write, and the files made of the pieces.
+ */
 import { createHash } from "node:crypto";
 import { MissingObject, StoreFull } from "#shared/object-store.js";
 import { usedForMs, type Batch } from "../../batches/batch.js";
@@ -11,14 +13,14 @@ export class BatchFiles {
     this.#files = files;
   }
 
-  /** @returns the bytes from one of them on; undefined where there is no such file */
+  /** @returns the bytes from this offset; undefined if there is no such file */
   async read({ tenant, inputFile: id }: Batch, from: number): Promise<AsyncIterable<Buffer> | undefined> {
     const address = { tenant, id };
     return (await this.#files.findUsed(address)) === undefined ? undefined : this.#files.read(address, from);
   }
 
   /**
-   * What comes of a batch is limited like files that are sent, before it becomes one.
+   * Checks the limits of files for the results of a batch, before they become a file.
    * @throws InferenceError
    */
   async needRoom({ tenant }: Batch, bytes: number): Promise<void> {
@@ -30,7 +32,8 @@ export class BatchFiles {
   }
 
   /**
-   * Makes a file of pieces, once for each run: two runs at once do not write the same one.
+   * Makes a file of pieces. Each run has its own file, so two concurrent runs do not write the same
+   * file.
    * @returns its id
    * @throws InferenceError
    */
@@ -41,7 +44,7 @@ export class BatchFiles {
     return address.id;
   }
 
-  /** Removes the file that a run has made, unless it is the batch's. */
+  /** Removes the file that a run has made, unless the batch's record names the file. */
   async removeFile({ id, tenant, outputFile, errorFile }: Batch, kind: string, run: number): Promise<void> {
     const file = fileOf(id, kind, run);
     if (file !== outputFile && file !== errorFile) await this.#files.remove({ tenant, id: file });
@@ -51,7 +54,7 @@ export class BatchFiles {
     for (const piece of pieces) await this.#files.store.remove(objectOf(id, piece));
   }
 
-  /** Nobody may delete the input of a batch while it runs. */
+  /** Protects the input of a batch from deletion while the batch runs. */
   async use(batch: Batch, now: number): Promise<void> {
     const { id, tenant, inputFile } = batch;
     await this.#files.use({ tenant, id: inputFile }, id, usedForMs(batch, now));
@@ -66,7 +69,9 @@ export class BatchFiles {
   }
 }
 
-/** @returns why the store can never do what the batch needs; undefined for what may pass */
+/**
+ * @returns the fault if the store can never do this for the batch; undefined if the error may pass
+ */
 export function storeFault(error: unknown): Batch["faults"][number] | undefined {
   if (error instanceof MissingObject) {
     return { code: "output_lost", message: "a part of what had come of the batch is gone", line: null };

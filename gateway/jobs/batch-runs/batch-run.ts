@@ -1,9 +1,9 @@
 /**
- * One run of a batch by one process: from where its record says that it is, to its end or until the
- * process stops. Only the run that was begun last can change the record, and each change says up to
- * which line all answers are kept. So a run may end anywhere: the next one goes on from there, and
- * no line is written twice. A line whose answer was not kept is asked again under its own key, so
- * it finds its outcome instead of being run again.
+ * One run of a batch by one process: from the checkpoint in the record to the end of the batch, or
+ * until the process stops. Only the newest run can change the record, and each change says up to
+ * which line the store has all answers. So a run may end anywhere: the next run continues at that
+ * line, and no run writes a line twice. If the answer of a line is not stored, the next run asks
+ * the line under its own key, and so finds the outcome instead of running the line again.
  */
 import type { Logger } from "pino";
 import { forgetDuplicates, writeDuplicates } from "#shared/queue/batches/batches.js";
@@ -23,12 +23,12 @@ import { validate } from "./validate.js";
 export interface RunSettings extends LineSettings {
   readonly batches: Batches;
   readonly inference: LineInference;
-  /** Files that are looked through at a time. */
+  /** Limits the files that the process validates at a time. */
   readonly validations: Shares;
   readonly log: Logger;
 }
 
-/** Errors that no waiting mends: only the tenant could change something. */
+/** Errors that do not pass with time: only the tenant can remove their cause. */
 const endless: readonly ErrorCode[] = ["payload_too_large", "file_limit", "storage_full", "unknown_file"];
 
 export class BatchRun {
@@ -43,8 +43,8 @@ export class BatchRun {
   }
 
   /**
-   * Begins a run, which ends any other one of the batch.
-   * @returns undefined where there is nothing to be done for it
+   * Begins a run, which ends any other run of the batch.
+   * @returns undefined if the batch needs no run
    */
   static async begin(settings: RunSettings, tenant: string, id: string): Promise<BatchRun | undefined> {
     const record = await RunRecord.begin(settings.batches, tenant, id);
@@ -56,7 +56,7 @@ export class BatchRun {
   }
 
   /**
-   * Runs it to its end, or until `signal` aborts.
+   * Runs the batch to its end, or until `signal` aborts.
    * @throws LostRun
    */
   async run(signal: AbortSignal): Promise<void> {
@@ -81,7 +81,7 @@ export class BatchRun {
     await this.#clearUp();
   }
 
-  /** Looks through the file, unless `signal` aborts before the end: then nothing is changed. */
+  /** Validates the file. Changes nothing if `signal` aborts before the end. */
   async #validate(signal: AbortSignal): Promise<void> {
     const { redis, files, validations } = this.#settings;
     const { tenant, expiresAt } = this.#batch;
@@ -104,7 +104,7 @@ export class BatchRun {
       }
       await this.#record.change((one) =>
         one.status === "validating"
-          ? // Runs before this one had no lines yet, so they have left nothing.
+          ? // Earlier runs had no lines yet, so they have left no files.
             { ...withStatus(one, "in_progress", this.#record.now), total, swept: one.run - 1 }
           : { ...one, total },
       );
@@ -135,7 +135,10 @@ export class BatchRun {
     await this.#record.change((one) => ({ ...withStatus(one, ending, this.#record.now), ...files }));
   }
 
-  /** Tells that the batch has ended, and removes what nobody needs any more, until it is closed. */
+  /**
+   * Notes the event of the batch's end, removes all data that no run needs any more, and closes the
+   * batch.
+   */
   async #clearUp(): Promise<void> {
     const { redis, files } = this.#settings;
     const { id, tenant, run } = this.#batch;
@@ -148,13 +151,16 @@ export class BatchRun {
     await this.#record.close();
   }
 
-  /** Forgets what runs up to one of them have left that does not count. */
+  /** Forgets the pieces of the runs up to `last` that do not count. */
   async #forgetUnnoted(last: number): Promise<void> {
     const { swept = 0 } = this.#batch;
     for (let run = swept + 1; run <= last; run++) await this.#kept.forgetUnnoted(this.#batch, run);
   }
 
-  /** Forgets what this run has written since another one has begun, which cannot know of it. */
+  /**
+   * Forgets the pieces that this run has written after a newer run began, because that run does not
+   * know these pieces.
+   */
   async #forgetOwn(): Promise<void> {
     const { batches, log } = this.#settings;
     const { tenant, id, run } = this.#batch;
@@ -167,7 +173,7 @@ export class BatchRun {
   }
 }
 
-/** @returns why the batch can never go on; undefined for what may pass */
+/** @returns the fault if the batch can never continue; undefined if the error may pass */
 function faultOf(error: unknown): Batch["faults"][number] | undefined {
   if (!(error instanceof InferenceError)) return storeFault(error);
   if (!endless.includes(error.code)) return undefined;

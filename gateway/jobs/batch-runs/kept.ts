@@ -1,15 +1,18 @@
 /**
- * Holds the answers of a batch's lines until they are written. They go into the store in pieces,
- * which count only when the batch's record says so, and which become files in the end.
+ * Holds the answers of a batch's lines until the run writes them to the store in pieces. A piece
+ * counts only after the batch's record has counted it. At the end, the pieces become files.
  */
 import { piecesOf, type Batch, type Pieces } from "../../batches/batch.js";
 import type { BatchFiles } from "./batch-files.js";
 
-/** A piece of so many bytes is written at once. */
+/** The run writes a piece of so many bytes at once. */
 const LARGE_BYTES = 1024 * 1024;
-/** No further line is begun while so many bytes wait. */
+/** The run begins no further line while so many bytes wait. */
 const FULL_BYTES = 16 * LARGE_BYTES;
-/** What is smaller is written at this interval, in ms, which grows with the pieces there are. */
+/**
+ * Bounds of the interval at which the run writes smaller pieces, in ms. The interval grows with the
+ * number of pieces.
+ */
 const DUE_MS = { first: 500, each: 20, most: 10_000 };
 
 export interface Taken {
@@ -18,7 +21,7 @@ export interface Taken {
   readonly completed: number;
   readonly failed: number;
   readonly bytes: number;
-  /** Keys of the requests that nobody asks for any more when this is kept. */
+  /** Keys of requests whose outcomes no run needs after this piece is stored. */
   readonly keys: readonly string[];
 }
 
@@ -58,7 +61,7 @@ export class Kept {
     if (key !== undefined) this.#keys.push(key);
   }
 
-  /** @returns undefined where there is nothing */
+  /** @returns undefined if nothing waits */
   take(): Taken | undefined {
     this.#takenAt = performance.now();
     if (this.#bytes === 0) return undefined;
@@ -71,8 +74,8 @@ export class Kept {
   }
 
   /**
-   * @returns of which of the two a piece was written
-   * @throws InferenceError where the batch has written as much as it may
+   * @returns for outputs and for errors, whether the run has written a piece
+   * @throws InferenceError if the batch has written as much as it may
    */
   async write(batch: Batch, { output, errors, bytes }: Taken): Promise<{ output: boolean; errors: boolean }> {
     await this.#files.needRoom(batch, batch.bytes + bytes);
@@ -97,9 +100,8 @@ export class Kept {
   }
 
   /**
-   * The same for a batch that has failed: of what it has given until then, the files are made for
-   * which there is room.
-   * @param isFinal whether a file for which this was thrown can never be made
+   * Makes the files of a failed batch from the results until then, each file only if there is room.
+   * @param isFinal whether the file of this error can never be made
    */
   async finishFailed(batch: Batch, isFinal: (error: unknown) => boolean): Promise<EndFiles> {
     return this.#make(batch, (error) => {
@@ -123,9 +125,10 @@ export class Kept {
   }
 
   /**
-   * Removes what a run has written and not noted: it may have ended between the two.
+   * Removes the piece and the files that a run has written but not noted, because the run may have
+   * ended between the two steps.
    * @param batch as its record is now
-   * @param run one that has ended
+   * @param run a run that has ended
    */
   async forgetUnnoted(batch: Batch, run: number): Promise<void> {
     const names = [`o.${run}.${piecesOf(batch.output, run)}`, `e.${run}.${piecesOf(batch.errors, run)}`];
@@ -133,7 +136,7 @@ export class Kept {
     for (const kind of ["o", "e"]) await this.#files.removeFile(batch, kind, run);
   }
 
-  /** The batch has ended: its pieces are needed no longer. */
+  /** Removes all pieces of a batch that has ended. */
   async forget(batch: Batch): Promise<void> {
     await this.#files.removePieces(batch, [...namesOf("o", batch.output), ...namesOf("e", batch.errors)]);
   }

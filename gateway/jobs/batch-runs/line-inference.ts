@@ -1,7 +1,6 @@
 /**
- * Stands between the paths that lines name and admission: a line waits behind all whose clients
- * wait, and what is known of its request is forgotten as soon as its answer is kept in the batch's
- * output.
+ * Stands between the paths that lines name and admission. A line waits behind all requests whose
+ * clients wait, and Redis forgets its outcome as soon as the batch's output has the answer.
  */
 import { logKey, outcomeKey } from "#shared/queue/keys.js";
 import type {
@@ -17,37 +16,37 @@ import type { OutcomeSweeper } from "../../outcomes/sweep.js";
 import type { OpenStream } from "../../stream/open-stream.js";
 import type { LineLimits } from "./line-limits.js";
 
-/** As a job's, from 1 to 9: the last. */
+/** The priority of lines, as for jobs, from 1 to 9: the last. */
 const PRIORITY = 9;
 /**
- * How long the outcome of a line is known, in ms, if the process dies before the answer is kept. If
- * no process runs the batch for longer than that, the lines that were under way are run once more.
- * It is less than the usual time for which results are kept for clients, so that outcomes of lines
- * do not count in the budget of those.
+ * How long Redis keeps the outcome of a line, in ms, if the process dies before the answer is
+ * stored. If no process runs the batch for longer, the next run repeats the lines that were under
+ * way. The time is shorter than the usual time for results that clients may fetch later, so that
+ * outcomes of lines do not count in the budget of these results.
  */
 const KEY_TTL_MS = 3_000_000;
 
 type Sweeper = Pick<OutcomeSweeper, "discard">;
 
-/** What a line has made. */
+/** The requests of a line. */
 interface Made {
-  /** The keys in Redis of its requests. */
+  /** The Redis keys of the requests. */
   readonly keys: Set<string>;
-  /** The model of the first; undefined until there is one. */
+  /** The model of the first request; undefined before the first request. */
   model: string | undefined;
 }
 
 export class LineInference implements Inference {
   readonly #limits: LineLimits;
   #parts: { readonly inner: Inference; readonly addresses: AddressTerms; readonly sweeper: Sweeper } | undefined;
-  /** By their own keys, the lines that a run asks now, or whose answers it has not kept yet. */
+  /** By key, the lines that a run asks now, or whose answers are not stored yet. */
   readonly #lines = new Map<string, Made>();
 
   constructor(limits: LineLimits) {
     this.#limits = limits;
   }
 
-  /** To be called once, before the first request. */
+  /** A caller calls this once, before the first request. */
   over(inner: Inference, addresses: AddressTerms, sweeper: Sweeper): this {
     this.#parts = { inner, addresses, sweeper };
     return this;
@@ -68,18 +67,18 @@ export class LineInference implements Inference {
     return this.#opened.inner.generate({ ...request, ...termsOf(request) });
   }
 
-  /** A run asks this line from now on, until it is released or forgotten. */
+  /** Notes that a run asks this line, until `release` or `forget`. */
   begin(line: string): void {
     this.#lines.set(line, { keys: new Set(), model: undefined });
   }
 
-  /** Nobody asks for what this line gave any more. */
+  /** Discards the line's outcome, because the batch has stored the answer. */
   release(line: string): void {
     for (const key of this.#lines.get(line)?.keys ?? []) this.#opened.sweeper.discard(key);
     this.forget(line);
   }
 
-  /** Another run may ask for what this line gave. */
+  /** Keeps the line's outcome for the next run, and frees the line's place. */
   forget(line: string): void {
     const model = this.#lines.get(line)?.model;
     this.#lines.delete(line);
@@ -94,7 +93,7 @@ export class LineInference implements Inference {
   #note(request: AnyRequest): void {
     const [line = ""] = (request.idempotencyKey ?? "").split("\n", 1);
     const made = this.#lines.get(line);
-    // Its run has given it up before it came here, and nobody would ever release it.
+    // The run gave the line up before this request, and would never release the line.
     if (made === undefined) return;
     if (made.model === undefined) {
       made.model = request.model.name;

@@ -1,29 +1,32 @@
 /**
- * How many lines of a batch may be under way, by what the workers of its models have at once: with
- * more, answers come no sooner, and everything in the queue waits for them.
+ * Limits the lines of a batch that are under way to the number that the workers of its models run
+ * at once. More lines would bring no answer sooner, and would make all other requests in the queue
+ * wait.
  */
 import type { ServedModel } from "#shared/contract/announcement.js";
 
 export interface LineLimitsSettings {
-  /** How many requests all workers of a model have at once; undefined where that is not known. */
+  /**
+   * How many requests all workers of a model take at once; undefined if that number is not known.
+   */
   readonly takenAtOnce: (model: ServedModel) => number | undefined;
   /** Whether clients wait for answers of a model. */
   readonly clientsWait: (model: string) => boolean;
 }
 
-/** How many lines of a batch may be under way while no model of them is known. */
+/** How many lines of a batch may be under way while no line's model is known. */
 const FIRST = 8;
 
 /** The lines of one batch for one model. */
 interface Lines {
-  /** As it was when the last of them was begun. */
+  /** The model as of the newest line. */
   model: ServedModel;
   count: number;
 }
 
 export class LineLimits {
   readonly #settings: LineLimitsSettings;
-  /** By batch, and name of the model. */
+  /** By batch and name of the model. */
   readonly #batches = new Map<string, Map<string, Lines>>();
 
   constructor(settings: LineLimitsSettings) {
@@ -44,7 +47,10 @@ export class LineLimits {
     if (models.size === 0) this.#batches.delete(batch);
   }
 
-  /** The models of its lines that are under way count, since those of later lines are not known. */
+  /**
+   * Most lines of a batch. Counts only the models of lines under way, because the models of later
+   * lines are not known.
+   */
   mostOf(batch: string): number {
     const { takenAtOnce, clientsWait } = this.#settings;
     const models = this.#batches.get(batch);
@@ -66,9 +72,10 @@ export class LineLimits {
 }
 
 /**
- * Twice what workers have at once, so that none waits for the next line. Half of what they have
- * while clients wait: then a client's request finds a place in the next batch of each worker.
- * @param takenAtOnce by all workers of a model; undefined where some worker does not say it
+ * Most lines for a model: twice the number that workers take at once, so that no worker waits for
+ * the next line. While clients wait, half of that number, so that a client's request finds a place
+ * in the next batch of each worker.
+ * @param takenAtOnce by all workers of a model; undefined if a worker does not announce its number
  */
 export function mostLines(takenAtOnce: number | undefined, clientsWait: boolean): number {
   if (takenAtOnce === undefined) return Infinity;

@@ -1,8 +1,7 @@
 /**
- * What the lines of one run have given, and how it comes to count: it is written to the store in
- * pieces, then the record says how far the batch is, and only then what Redis knows of those lines
- * is forgotten. A run that ends between two of these steps leaves lines that are asked again under
- * their own keys.
+ * Stores the results of the lines of one run: first the results go to the store in pieces, then the
+ * record says how far the batch is, and only then Redis forgets the outcomes of these lines. If a
+ * run ends between two steps, the next run asks the lines again under their own keys.
  */
 import { advanced } from "../../batches/batch.js";
 import type { Line } from "../../batches/json-lines.js";
@@ -11,14 +10,14 @@ import type { Kept } from "./kept.js";
 import type { LineInference } from "./line-inference.js";
 import type { RunRecord } from "./run-record.js";
 
-/** What one line has given. */
+/** The result of one line. */
 export interface LineResult {
   readonly number: number;
-  /** As it stands in a file. */
+  /** The line as it stands in a file. */
   readonly text: Buffer;
-  /** Whether that is the file of outputs, not of errors. */
+  /** Whether that is the file of outputs; else it is the file of errors. */
   readonly isGood: boolean;
-  /** The key under which the line was asked; undefined where it was not. */
+  /** The key of the line's request; absent if the run has sent none. */
   readonly key?: string;
 }
 
@@ -27,7 +26,7 @@ export class LineResults {
   readonly #kept: Kept;
   readonly #inference: LineInference;
   readonly #progress: Progress;
-  /** Keys of the lines that were asked and whose answers are not kept. */
+  /** Keys of lines that the run has asked, and whose answers are not stored. */
   readonly #asked = new Set<string>();
 
   constructor(record: RunRecord, kept: Kept, inference: LineInference) {
@@ -37,38 +36,38 @@ export class LineResults {
     this.#progress = new Progress(record.batch.checkpoint);
   }
 
-  /** From where on the file is to be read. */
+  /** The place in the file at which the run begins. */
   get from() {
     const { offset, line } = this.#progress.checkpoint();
     return { offset, line };
   }
 
-  /** How many lines were read from the first that is not done on. */
+  /** How many lines the run has read, from the first line that is not done. */
   get window(): number {
     return this.#progress.window;
   }
 
-  /** Whether so much waits to be written that no further line is to be begun. */
+  /** Whether too much waits to be written for a further line to begin. */
   get isFull(): boolean {
     return this.#kept.isFull;
   }
 
-  /** Whether so much waits that it is written at once. */
+  /** Whether enough waits to be written at once. */
   get isLarge(): boolean {
     return this.#kept.isLarge;
   }
 
-  /** Whether it is time to write what waits. */
+  /** Whether it is time to write the waiting results. */
   get isDue(): boolean {
     return this.#kept.isDue(performance.now());
   }
 
-  /** @returns whether the line, which was read just now, is still to be done */
+  /** @returns whether the line, which the run has just read, still has to run */
   read(line: Line): boolean {
     return this.#progress.read(line);
   }
 
-  /** Notes that a line is asked under this key. */
+  /** Notes that the run asks a line under this key. */
   asking(key: string): void {
     this.#asked.add(key);
     this.#inference.begin(key);
@@ -80,7 +79,7 @@ export class LineResults {
   }
 
   /**
-   * Writes what waits, and then how far the batch is.
+   * Writes the waiting results, and then how far the batch is.
    * @throws LostRun, InferenceError
    */
   async keep(): Promise<void> {
@@ -96,7 +95,7 @@ export class LineResults {
     }
   }
 
-  /** The run is over. What another one asks again is found under its key. */
+  /** Ends the run. The next run finds the outcomes of its unfinished lines under their keys. */
   leave(): void {
     for (const key of this.#asked) this.#inference.forget(key);
   }

@@ -1,9 +1,9 @@
-/** What a line gave, as it stands in the file of outputs or in that of errors. */
+/** Writes the result of a line as it stands in the file of outputs or of errors. */
 import { createHash } from "node:crypto";
 import type { LineFault } from "../../batches/line.js";
 import type { LineAnswer } from "./ask-line.js";
 
-/** Names a line in what comes of it: the same however often it is run. */
+/** Names a line in the output files: the same name in each run. */
 export function lineId(batch: string, number: number): string {
   const digest = createHash("sha256").update(`${batch} ${number}`).digest();
   return `batch_req_${digest.subarray(0, 18).toString("base64url")}`;
@@ -26,8 +26,8 @@ export function faultLine(
 }
 
 /**
- * Whether the fleet has no room for the line now, or cannot be asked: it is tried again. What the
- * line itself caused, such as a deadline of its own that has passed, is its answer.
+ * Whether the run tries the line again, because the fleet has no room now or does not answer. An
+ * error that the line itself has caused is its answer, for example after its own deadline.
  */
 export function isForNow({ status, body }: LineAnswer): boolean {
   if (status === 429) return true;

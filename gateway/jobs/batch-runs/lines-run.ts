@@ -1,8 +1,8 @@
 /**
- * Runs the lines of a batch, from the first that is not done to the end of the file, until the
- * batch is cancelled, or until the process stops. Many are under way at a time: as many as the
- * workers can use, and the batch's pace, the tenant's share of the process and the memory for them
- * allow.
+ * Runs the lines of a batch, from the first line that is not done to the end of the file, until a
+ * client cancels the batch, or until the process stops. Many lines are under way at a time. Their
+ * number depends on the workers, the batch's pace, the tenant's share of the process, and the
+ * memory.
  */
 import { fixedError } from "#shared/errors.js";
 import { readDuplicates } from "#shared/queue/batches/batches.js";
@@ -25,9 +25,9 @@ export interface LineSettings {
   readonly redis: RedisClient;
   readonly files: BatchFiles;
   readonly asker: LineAsker;
-  /** Lines of all batches that are under way in this process. */
+  /** Shares the lines of all batches that are under way in this process among tenants. */
   readonly lines: Shares;
-  /** Lines of each batch that workers can use. */
+  /** Limits the lines of each batch to the number that workers can use. */
   readonly limits: LineLimits;
   /** Bytes of the lines of all batches that are under way in this process. */
   readonly held: { bytes: number };
@@ -35,18 +35,20 @@ export interface LineSettings {
   readonly mostLines: number;
 }
 
-/** Lines are read up to so many beyond the first that is not done. */
+/** The run reads at most so many lines beyond the first line that is not done. */
 const MOST_WINDOW = 512;
 /**
- * Bytes of lines that are under way in a process. Where there are as many, a batch has one line
- * under way at a time, so each goes on.
+ * Most bytes of lines under way in a process. Beyond them, a batch has one line under way at a
+ * time, so that each batch continues.
  */
 const MOST_BYTES = 64 * 1024 * 1024;
-/** The record is looked at so often, in ms: somebody may have cancelled the batch. */
+/**
+ * Interval at which the run reads the record, in ms, because a client may have cancelled the batch.
+ */
 const LOOK_EVERY_MS = 500;
-/** So often it is asked, in ms, whether what lines have given is to be written. */
+/** Interval at which the run checks whether it should write results, in ms. */
 const KEEP_EVERY_MS = 100;
-/** What is under way when a batch is cancelled, or its time is over, has so long to end, in ms. */
+/** Time that lines under way have to end, in ms, after a cancellation or after the batch's time. */
 const GRACE_MS = 5_000;
 
 const expired: LineFault = {
@@ -64,15 +66,15 @@ export class LinesRun {
   readonly #record: RunRecord;
   readonly #results: LineResults;
   readonly #pace: Pace;
-  /** Lines that are under way, by what makes them give up. */
+  /** For each line under way, the function that makes it give up. */
   readonly #underWay = new Set<() => void>();
-  /** Aborted when no further line is to be begun. */
+  /** Aborted when the run begins no further line. */
   readonly #stop = new AbortController();
-  /** Aborted when no line is under way any more, either. */
+  /** Aborted when, in addition, no line is under way any more. */
   readonly #over = new AbortController();
-  /** What has gone wrong first. */
+  /** The first error. */
   #error: unknown;
-  /** Resolves those who wait until a line has ended. */
+  /** Wakes the callers that wait until a line has ended. */
   #wake: (() => void)[] = [];
 
   constructor(settings: LineSettings, record: RunRecord, results: LineResults) {
@@ -83,7 +85,7 @@ export class LinesRun {
   }
 
   /**
-   * May be called once. What has come of the lines is kept when it returns.
+   * A caller calls this once. When it returns, the results of the lines are stored.
    * @throws LostRun, InferenceError
    */
   async run(signal: AbortSignal): Promise<void> {
@@ -176,7 +178,7 @@ export class LinesRun {
         if (answer === undefined) break;
         if (isForNow(answer)) {
           this.#pace.refused(performance.now());
-          // A line that finds no room until the batch is cancelled has not been run.
+          // A line that finds no room until the cancellation has not run.
           if (this.#stop.signal.aborted) return;
           await delay(pauseBefore(tries, Math.random()), givenUp.signal);
           continue;
@@ -209,7 +211,7 @@ export class LinesRun {
     }
   }
 
-  /** Notices that somebody has cancelled the batch, or taken it over, and that its time is over. */
+  /** Notices a cancellation, a newer run of the batch, and the end of the batch's time. */
   async #look(): Promise<void> {
     const { signal } = this.#over;
     let overAt: number | undefined;
@@ -225,7 +227,10 @@ export class LinesRun {
     }
   }
 
-  /** Resolves when this holds, when a line has failed, or when nothing is under way any more. */
+  /**
+   * Resolves when this holds, when a line has failed, or when the run stops and no line is under
+   * way.
+   */
   async #untilDone(holds: () => boolean): Promise<void> {
     while (!holds() && this.#error === undefined) {
       if (this.#stop.signal.aborted && this.#underWay.size === 0) return;
@@ -237,7 +242,10 @@ export class LinesRun {
     for (const wake of this.#wake.splice(0)) wake();
   }
 
-  /** The process stops: what is under way goes on in the fleet, and its answers are found later. */
+  /**
+   * Stops for the process. The fleet still finishes the lines under way, and a later run finds
+   * their outcomes.
+   */
   #stopAll(): void {
     this.#stop.abort();
     for (const giveUp of this.#underWay) giveUp();
@@ -250,7 +258,7 @@ export class LinesRun {
   }
 }
 
-/** @returns undefined where the signal aborts first */
+/** @returns undefined if the signal aborts first */
 function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const stop = () => resolve(undefined);

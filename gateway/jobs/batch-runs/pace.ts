@@ -1,12 +1,12 @@
 /**
- * How many lines of a batch are under way, by what the queue has room for: more with each answer,
+ * Limits the lines of a batch that are under way by the room in the queue: more with each answer,
  * and fewer with each refusal.
  */
 const FIRST = 32;
 const LEAST = 1;
-/** Of what is under way, this is left after a refusal. */
+/** A refusal multiplies the limit by this number. */
 const LEFT = 0.7;
-/** Refusals that come together, in ms, are one sign. */
+/** Refusals within this time, in ms, count as one. */
 const TOGETHER_MS = 100;
 const PAUSE_MS = { first: 50, most: 5_000 };
 

@@ -1,13 +1,13 @@
 /**
- * The record of a batch, as the run that was begun last may change it. Each change is made of the
- * very text that was read, so a run that was overtaken by another one can change nothing more.
+ * The record of a batch, which only the newest run may change. Each change compares the whole text
+ * that the run has read, so a run that a newer run has overtaken can change nothing.
  */
 import type { Batch } from "../../batches/batch.js";
 import type { Batches, ReadBatch } from "../../batches/batches.js";
 
 const MOST_TRIES = 20;
 
-/** Another run of the batch has begun, or the batch is gone. */
+/** Thrown if another run of the batch has begun, or if the batch is gone. */
 export class LostRun extends Error {
   override readonly name = "LostRun";
 }
@@ -26,7 +26,7 @@ export class RunRecord {
 
   /**
    * Counts one more run in the record, which ends any other run of the batch.
-   * @returns undefined where there is no such batch
+   * @returns undefined if there is no such batch
    */
   static async begin(batches: Batches, tenant: string, id: string): Promise<RunRecord | undefined> {
     const now = await batches.now();
@@ -39,12 +39,12 @@ export class RunRecord {
     throw new Error("the batch is changed by others all the time");
   }
 
-  /** As this run has read or changed it last. */
+  /** The batch as this run has last read or changed it. */
   get batch(): Batch {
     return this.#read.batch;
   }
 
-  /** The time by which the batch goes, in ms since 1970: Redis's, as it was when the run began. */
+  /** The batch's clock, in ms since 1970: Redis's clock, read at the begin of the run. */
   get now(): number {
     return Math.floor(performance.now() + this.#clock);
   }
@@ -55,7 +55,7 @@ export class RunRecord {
   }
 
   /**
-   * Changes the record, whatever else of it somebody has changed meanwhile.
+   * Changes the record, even if another process has changed it meanwhile.
    * @throws LostRun
    */
   async change(change: (batch: Batch) => Batch): Promise<void> {
@@ -71,16 +71,16 @@ export class RunRecord {
   }
 
   /**
-   * Takes notice of a cancellation by somebody else.
+   * Notices if another process has cancelled the batch.
    * @throws LostRun
    */
   async look(): Promise<void> {
     const { batch } = await this.#readAgain();
-    // The text stays the old one, so the next change does not meet it and reads all anew.
+    // Keeps the old text, so the next change fails at first and reads the whole record again.
     if (batch.status === "cancelling") this.#read = { ...this.#read, batch: { ...this.batch, status: "cancelling" } };
   }
 
-  /** Nothing is to be done any more for a batch that has ended. */
+  /** Closes a batch that has ended, so that no process runs it again. */
   close(): Promise<void> {
     return this.#batches.close(this.#read);
   }

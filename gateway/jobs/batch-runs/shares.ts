@@ -1,6 +1,6 @@
 /**
- * Who gets the next slot: of those that wait for one, the name that has the fewest. So each name
- * has the same share, however many others there are, and one that is alone has all.
+ * Shares slots among names: the next slot goes to the waiting name that has the fewest slots. So
+ * each name has the same share, however many names there are, and a name alone has all slots.
  */
 interface Member {
   running: number;
@@ -11,14 +11,14 @@ export class Shares {
   #free: number;
   readonly #members = new Map<string, Member>();
 
-  /** @param limit slots of all together */
+  /** @param limit slots of all names together */
   constructor(limit: number) {
     this.#free = limit;
   }
 
   /**
    * Waits for a slot, which `release` gives back.
-   * @returns false where `signal` has aborted first: then there is nothing to be given back
+   * @returns false if `signal` aborts first: then the caller has no slot
    */
   take(name: string, signal: AbortSignal): Promise<boolean> {
     if (signal.aborted) return Promise.resolve(false);

@@ -1,7 +1,7 @@
 /**
- * Looks through the whole file of a batch before any of it is run: how many requests it has, and
- * which lines repeat the `custom_id` of an earlier one. So a run that begins in the middle of the
- * file knows all that came before without reading it.
+ * Reads the whole file of a batch before any line runs: counts the requests, and finds lines that
+ * repeat the `custom_id` of an earlier line. So a run that begins in the middle of the file need
+ * not read the lines before.
  */
 import { setImmediate } from "node:timers/promises";
 import type { Batch } from "../../batches/batch.js";
@@ -11,23 +11,22 @@ import { customIdOf } from "../../batches/line.js";
 
 /** Longest line of a file, in bytes. */
 export const MOST_LINE_BYTES = 16 * 1024 * 1024;
-/** Most requests of a file. The ids of so many take 32 MiB while it is looked through. */
+/** Most requests of a file. The ids of so many requests take 32 MiB during the validation. */
 const MOST_REQUESTS = 1_000_000;
 /**
- * Most lines of a file, blank ones too: a gigabyte of these would keep the process busy for long,
- * and make the bits below more than Redis should hold.
+ * Most lines of a file, blank lines included. A gigabyte of blank lines would keep the process busy
+ * for long, and make the bits below more than Redis should hold.
  */
 const MOST_LINES = 2 * MOST_REQUESTS;
 
 export interface Validated {
   readonly total: number;
-  /** A bit for each line, by its number; undefined where no id comes twice. */
+  /** A bit for each line, by its number; undefined if no id comes twice. */
   readonly duplicates: Buffer | undefined;
 }
 
 /**
- * @returns what is wrong with the file as a whole, or what is in it; undefined where `signal` has
- * aborted before its end
+ * @returns the fault of the whole file, or its counts; undefined if `signal` aborts before the end
  */
 export async function validate(
   file: AsyncIterable<Buffer>,
@@ -39,7 +38,7 @@ export async function validate(
     if (signal.aborted) return undefined;
     found.add(cutter.push(chunk));
     if (isTooLong(cutter, found)) return { fault: tooManyLines };
-    // Other work of the process goes on between the pieces of a large file.
+    // Lets other work of the process run between the pieces of a large file.
     await setImmediate();
   }
   found.add(cutter.end());

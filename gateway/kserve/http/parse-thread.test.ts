@@ -9,7 +9,7 @@ import type * as Host from "./parse-thread.js";
 import { readRequest, type Reading } from "./read-request.js";
 import { rawToJson } from "./tensors-json.js";
 
-// A thread is started from a compiled file.
+// A thread can only start from a compiled file.
 const built = pathToFileURL(join(root, "dist/gateway/kserve/http/parse-thread.js")).href;
 const { ParseThread } = (await import(built)) as typeof Host;
 
@@ -80,7 +80,7 @@ describe("the parsing thread", () => {
   });
 
   it("that runs out of memory costs that body an error, and the next finds a new one", async () => {
-    // The thread by itself nearly fills a heap of 8 MB.
+    // The thread alone nearly fills a heap of 8 MB.
     thread = new ParseThread(12);
     const long = Buffer.from(
       `{"x":[${'"aaaaaaaaaaaaaaaaaaaaaaaa",'.repeat(149_000)}0],"y":"${"\\n".repeat(20_000_000)}"}`,

@@ -1,11 +1,11 @@
 /**
- * Streams audio through `silero-vad`, chunk by chunk, as one sequence, and says where it heard
- * speech. Every chunk is one request; which worker takes it does not matter.
+ * Streams audio through `silero-vad`, chunk by chunk, as a single sequence, and prints the spans of
+ * speech. Every chunk is a request, for any worker.
  *
  *   node infra/demos/silero-vad/listen.mjs [FILE.wav] [--pace] [--url http://localhost:8000]
  *
- * The file has 16-bit samples at 16 kHz, in one channel; without one, a made-up voice speaks. With
- * --pace a second of audio takes a second.
+ * The file has 16-bit samples at 16 kHz, in one channel; without a file, a made-up voice speaks.
+ * With --pace a second of audio takes a second.
  */
 import { readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
@@ -19,7 +19,7 @@ const { values, positionals } = parseArgs({
     url: { type: "string", default: process.env["BATON_URL"] ?? "http://localhost:8000" },
   },
 });
-/** Samples of one request. */
+/** Samples of a request. */
 const CHUNK = 512;
 const CHUNK_SECONDS = CHUNK / RATE;
 const SPEECH = 0.5;
@@ -40,9 +40,9 @@ for (const { from, to } of spans(heard)) console.log(`speech from ${from.toFixed
 
 /**
  * @param {Float32Array} chunk
- * @param {boolean} start whether it is the first one
- * @param {boolean} end whether it is the last one
- * @returns {Promise<number>} the probability that somebody speaks
+ * @param {boolean} start whether this is the first chunk
+ * @param {boolean} end whether this is the last chunk
+ * @returns {Promise<number>} the probability of speech
  */
 async function step(chunk, start, end) {
   const header = JSON.stringify({
@@ -67,7 +67,7 @@ async function step(chunk, start, end) {
 
 /**
  * @param {readonly number[]} probabilities
- * @returns {{ from: number, to: number }[]} where there is speech, in seconds
+ * @returns {{ from: number, to: number }[]} spans of speech, in seconds
  */
 function spans(probabilities) {
   /** @type {{ from: number, to: number }[]} */
@@ -76,7 +76,7 @@ function spans(probabilities) {
     const last = found.at(-1);
     const [from, to] = [i * CHUNK_SECONDS, (i + 1) * CHUNK_SECONDS];
     if (probability < SPEECH) continue;
-    // Shorter pauses are part of what is said.
+    // Shorter pauses are part of the speech.
     if (last !== undefined && from - last.to < 0.1) last.to = to;
     else found.push({ from, to });
   }

@@ -1,6 +1,6 @@
 /**
- * Puts Silero VAD into a model repository: the file as it is published, and a configuration that
- * says little more than that it has sequences.
+ * Puts Silero VAD into a model repository: the published file, and a configuration that says little
+ * more than that the model has sequences.
  *
  *   node infra/demos/silero-vad/place.mjs FOLDER
  */

@@ -15,7 +15,8 @@ const LOUDNESS = [1, 0.7, 0.4];
 
 /**
  * @param {number} seconds
- * @returns {Float32Array} samples between -1 and 1; it speaks for about two seconds of every three
+ * @returns {Float32Array} samples between -1 and 1; the voice speaks in about two of every three
+ *   seconds
  */
 export function speak(seconds) {
   const resonators = BANDWIDTHS.map(() => ({ last: 0, beforeLast: 0 }));

@@ -13,8 +13,8 @@ from collections import Counter, defaultdict
 SPECIAL = ["<pad>", "<s>", "</s>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>"]
 PAD, START, STOP, END = 0, 1, 2, 6
 
-# Content may be a string or a list of parts, as OpenAI's clients send it; "developer" is another
-# name for "system".
+# Content may be a string or a list of parts, as OpenAI's clients send content; "developer" is
+# another name for "system".
 CHAT_TEMPLATE = (
     "{{ bos_token }}"
     "{% for message in messages %}"

@@ -1,7 +1,7 @@
 /**
- * Checks onnx/model.onnx in ONNX Runtime: a prompt has the same logits whether it is given at once,
- * in two pieces, token by token, or padded at the left beside a longer one.
- * Run it from the repository's root: node infra/models/tale-gpt/check.mjs
+ * Checks onnx/model.onnx in ONNX Runtime: a prompt has the same logits at once, in two pieces,
+ * token by token, or padded at the left beside a longer prompt. Run it from the repository's root:
+ * node infra/models/tale-gpt/check.mjs
  */
 import { readFileSync } from "node:fs";
 import ort from "onnxruntime-node";
@@ -22,7 +22,7 @@ const lengthOf = (rows) => rows[0]?.length ?? 0;
 /**
  * An empty cache.
  *
- * @param {number} batch how many rows it is for
+ * @param {number} batch the rows of the cache
  * @returns {ort.Tensor[]}
  */
 const nothing = (batch) =>
@@ -30,7 +30,7 @@ const nothing = (batch) =>
 
 /**
  * @param {number[][]} tokens
- * @param {number[][]} mask 1 where a token counts, over the cache's positions and the new ones
+ * @param {number[][]} mask 1 if a token counts, over the cache's positions and the new positions
  * @param {ort.Tensor[]} [past] the cache before, in the order of `cacheNames`
  * @returns the logits as [row][position], one number for each token of the vocabulary, and the
  *   cache after
@@ -68,7 +68,7 @@ function output(results, name) {
  */
 const ones = (length) => Array(length).fill(1);
 /**
- * The largest difference between two lists of logits; NaN where one is shorter.
+ * The largest difference between two lists of logits; NaN if a list is shorter.
  *
  * @param {Float32Array[]} a
  * @param {Float32Array[]} b
@@ -128,6 +128,6 @@ const decoded = await run(
 const alone = await run([next], [ones(42)], (await run([prompt], [ones(41)])).past);
 report("decoding after padding", difference(decoded.logits.slice(0, 1).flat(), alone.logits.flat()));
 
-// What stands in padded positions must not matter at all.
+// The tokens in padded positions must not matter at all.
 const [otherRow = []] = (await run([[...random(pad), ...prompt], long], mask)).logits;
 report("other padding", difference(otherRow.slice(pad), paddedRow.slice(pad)));

@@ -56,7 +56,7 @@ def export(weights: dict[str, np.ndarray], config: dict, path: Path) -> None:
         root = g.op("Sqrt", g.op("Add", mean, epsilon))
         return g.op("Mul", g.op("Div", x, root), weight(name, False))
 
-    # Angles by which keys and queries are turned, [batch, 1, sequence, size / 2].
+    # The rotation angles of keys and queries, [batch, 1, sequence, size / 2].
     frequencies = config["rope_theta"] ** (-np.arange(0, size, 2) / size)
     positions = g.op("Unsqueeze", g.op("Cast", "position_ids", to=TensorProto.FLOAT), g.ints(1, 3))
     angles = g.op("Mul", positions, g.constant("frequencies", frequencies, np.float32))
@@ -73,7 +73,7 @@ def export(weights: dict[str, np.ndarray], config: dict, path: Path) -> None:
             axis=-1,
         )
 
-    # What each query sees, [batch, 1, 1, sequence, total].
+    # The mask of each query, [batch, 1, 1, sequence, total].
     length, total = g.size("input_ids", 1), g.size("attention_mask", 1)
     step = g.constant("step", 1)
     start = g.constant("start", 0)
@@ -96,8 +96,7 @@ def export(weights: dict[str, np.ndarray], config: dict, path: Path) -> None:
         query = turn(heads_of(h, "q", heads))
         key = g.op("Concat", f"past_key_values.{n}.key", turn(heads_of(h, "k", groups)), axis=2, out=f"present.{n}.key")
         value = g.op("Concat", f"past_key_values.{n}.value", heads_of(h, "v", groups), axis=2, out=f"present.{n}.value")
-        # The query heads that share keys are laid one after the other, so that nothing has to be
-        # repeated.
+        # Puts the query heads that share keys one after the other, so that keys need no copies.
         query = g.op("Reshape", g.op("Mul", query, g.constant("scale", size**-0.5, np.float32)), g.ints(0, groups, -1, size))
         scores = g.op("MatMul", query, g.op("Transpose", key, perm=[0, 1, 3, 2]))
         apart = g.op("Concat", g.ints(0, groups, share), length, total, axis=0)
@@ -114,7 +113,7 @@ def export(weights: dict[str, np.ndarray], config: dict, path: Path) -> None:
         gated = g.op("Mul", g.op("Mul", gate, g.op("Sigmoid", gate)), g.op("MatMul", h, weight(f"{layer}.mlp.up_proj.weight")))
         x = g.op("Add", x, g.op("MatMul", gated, weight(f"{layer}.mlp.down_proj.weight")))
 
-    # The output weights are the embedding, stored once.
+    # The output weights are the embedding, so the file has them once.
     g.op("MatMul", norm(x, "model.norm.weight"), g.op("Transpose", "model.embed_tokens.weight", perm=[1, 0]), out="logits")
 
     def tensor(name: str, kind: int, *dims) -> onnx.ValueInfoProto:

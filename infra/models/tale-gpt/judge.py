@@ -73,8 +73,8 @@ def faults(tale: str, ended: bool, hero: Hero, deed: Deed, lexicon: set[str]) ->
         found.append("hero")
     if deed.now.split()[-1] not in words:
         found.append("deed")
-    # At most two names, the hero's (as asked, if the prompt names it) and the helper's, and both
-    # more than once.
+    # At most two names, the hero's (from the prompt, if the prompt has a name) and the helper's,
+    # and both more than once.
     names = {word for word in re.findall(r"(?<=[a-z,] )[A-Z][a-z]+", tale)} - {"Milky", "Way", "Sunday"}
     if len(names) > 2 or any(words.count(name) < 2 for name in names) or (hero.given and hero.words["N"] not in words):
         found.append("names")

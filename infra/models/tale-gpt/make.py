@@ -22,13 +22,13 @@ import tempfile
 import time
 from pathlib import Path
 
-# Two processes of one thread each, with half of a batch each, are several times as fast as one with
+# Two processes with a thread and half of a batch each are several times as fast as a process with
 # two threads. On processors with AVX-512, the kernels that OpenBLAS 0.3.21 chooses by itself run at
 # a fifth of the speed of these.
 os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 if "avx512f" in Path("/proc/cpuinfo").read_text():
     os.environ.setdefault("OPENBLAS_CORETYPE", "SkylakeX")
-# Large tensors keep their memory rather than give it back and fault it in again at each step
+# Large tensors keep their memory. Else each step would free it and fault it in again
 # (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD).
 for _option in (-1, -3):
     ctypes.CDLL(None).mallopt(_option, 2**31 - 1)
@@ -254,8 +254,8 @@ def train(minutes: float, again: bool) -> None:
     tokenizer()
     size = sum(p.numel() for p in TaleGpt().parameters())
     print(f"{size} parameters", flush=True)
-    # Each worker's gradient; behind it the seconds so far, the losses, the names' share and the
-    # number of tokens.
+    # Each worker's gradient, then the seconds so far, the losses, the names' share and the number
+    # of tokens.
     shared = torch.zeros(2, size + CONFIG["hidden_size"] ** 2 + 5).share_memory_()
     context = torch.multiprocessing.get_context("fork")
     barrier = context.Barrier(2)
@@ -271,8 +271,9 @@ def work(rank: int, budget: float, again: bool, shared, barrier) -> None:
     tok = tokenizer()
     torch.manual_seed(1)
     model = TaleGpt()
-    # For training only: halfway up, the next name has to be known. By its last layer's loss alone
-    # the model takes very long to find out that names are to be looked up and not made up.
+    # For training only: the first half of the layers has to know the next name. With the last
+    # layer's loss alone, the model takes very long to learn that it has to copy names and not
+    # invent names.
     recall = linear(CONFIG["hidden_size"], CONFIG["hidden_size"])
     parameters = [*model.parameters(), *recall.parameters()]
     groups = [
@@ -312,7 +313,7 @@ def work(rank: int, budget: float, again: bool, shared, barrier) -> None:
         for p, gradient in zip(parameters, mean[:-5].split([p.numel() for p in parameters])):
             p.grad.copy_(gradient.view_as(p))
         seconds, tokens_seen = mean[-5].item(), tokens_seen + 2 * mean[-1].item()
-        # Warm-up over 100 steps, then a cosine over the time that there is.
+        # Warm-up over 100 steps, then a cosine over the given time.
         rate = peak * min(1, step / 100) * (0.02 + 0.98 * (1 + math.cos(math.pi * min(1, seconds / budget))) / 2)
         for group in optimiser.param_groups:
             group["lr"] = rate

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 HE = {"he": "he", "him": "him", "his": "his"}
 SHE = {"he": "she", "him": "her", "his": "her"}
 
-# kind: (pronouns, adjectives, how it moves, its limb, homes and the place they are in, habits). "b"
-# means he or she.
+# kind: (pronouns, adjectives, verbs of movement, limb, homes with their place, habits). "b" means
+# he or she.
 CREATURES = {
     "cat": ("b", "curious|small grey|fluffy", "crept|padded", "paw", "house", "chasing moonbeams|napping in the sun"),
     "dog": ("b", "loyal|shaggy|brave", "trotted|ran", "paw", "house", "digging holes|barking at the clouds"),
@@ -72,8 +72,8 @@ NAMES = {
     "s": "Mira Luna Nora Tilda Ada Lena Zara Ruby Ivy Pearl Clara Stella".split(),
     "h": "Felix Otto Bruno Emil Milo Oscar Leo Hugo Jasper Theo Tomas Arlo".split(),
 }
-# Names that come from a prompt only ("a girl named Sarah"), so that the model learns to copy a name
-# rather than choose one.
+# Names that come only from a prompt ("a girl named Sarah"), so that the model learns to copy a name
+# and not to choose a name.
 GIVEN = {
     "s": "Sarah Anna Emma Julia Maria Sophie Alice Eva Laura Lucy Marta Nina Olivia Paula Rita Sonja Vera Yara Amelie Bella Carla Elsa Frida Gina Hanna Ines Jana Kira Lotte Mina".split(),
     "h": "Peter Paul Anders Ben Carlos David Erik Finn Georg Hans Ivan Jakob Karl Lukas Max Nils Omar Pavel Robin Samuel Tim Uwe Victor Willi Adam Bilal Chen Daniel Elias Fred".split(),
@@ -753,8 +753,8 @@ class Hero:
         gender, adjectives, went, paw, home, habits = CREATURES[self.kind]
         gender = rng.choice("sh") if gender == "b" else gender
         pronouns = SHE if gender == "s" else HE
-        # Girls and boys are named in most prompts, others in some; a name from a prompt may be one
-        # the model has never chosen.
+        # Most prompts name girls and boys, and some prompts name other heroes; a prompt may have a
+        # name that the model never chooses.
         self.given = rng.random() < (0.7 if self.kind in ("girl", "boy") else 0.12)
         name = rng.choice(GIVEN[gender] if self.given and rng.random() < 0.7 else NAMES[gender])
         self.adjective_given = rng.random() < 0.1

@@ -21,8 +21,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-# One thread per half of a batch is three times as fast as OpenBLAS and OpenMP with two threads
-# each.
+# A thread per half of a batch is three times as fast as OpenBLAS and OpenMP with two threads each.
 os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np
@@ -51,15 +50,15 @@ class Words(torch.nn.Module):
         self.bias = torch.nn.Parameter(torch.zeros(vocabulary))
         torch.nn.init.normal_(self.embedding.weight, std=0.1)
         for layer in range(LAYERS):
-            # Gates that start out remembering, each unit for another time, up to a tale's length
+            # Gates that remember at first, each unit for another time, up to a tale's length
             # ("chrono" biases).
             remember = torch.log(1 + torch.rand(HIDDEN) * 150)
             getattr(self.lstm, f"bias_hh_l{layer}").data.zero_()
             bias = getattr(self.lstm, f"bias_ih_l{layer}").data.zero_()
             bias[:HIDDEN] = -1.0
             bias[HIDDEN : 2 * HIDDEN] = remember
-        # For training only: at every step, the tale's hero, place and so on are to be read off the
-        # hidden state.
+        # For training only: at every step, the hidden state has to show the tale's hero, place and
+        # so on.
         self.recall = torch.nn.ModuleList([torch.nn.Linear(HIDDEN, len(words)) for words in MEMORY.values()])
 
     def forward(self, tokens, states=None):

@@ -11,7 +11,7 @@ import re
 SHE = {"he": "she", "him": "her", "his": "her", "himself": "herself", "child": "girl"}
 HE = {"he": "he", "him": "him", "his": "his", "himself": "himself", "child": "boy"}
 
-# Heroes and friends have names of their own: whom a name belongs to can be told from the name.
+# Heroes and friends have separate lists of names, so a name says whether it is a hero's.
 HEROES = ["Mira Lena Ada Nora Tilda Luna Zara".split(), "Tomas Emil Bruno Felix Arlo Otto".split()]
 FRIENDS = ["Suri Wanda Ines Rosa Freya Olga".split(), "Oskar Hugo Jonas Kito Milo Theo".split()]
 KINDS = "fox hare mouse bear badger hedgehog otter squirrel wolf owl raven goose cat dog goat donkey frog mole".split()
@@ -158,7 +158,7 @@ def pick(template: str, rng: random.Random) -> str:
     return re.sub(r"\(([^()]*)\)", lambda found: rng.choice(found.group(1).split("|")), template)
 
 
-# What a tale fixes once and has to remember: each slot with the words that can fill it.
+# The choices that a tale makes once and has to remember: each slot with the words for it.
 MEMORY = {
     "hero": sum(HEROES, []), "friend": sum(FRIENDS, []), "kind": [*KINDS, *PEOPLE, "girl", "boy"], "trait": TRAITS,
     "place": [place for _, place, _ in PLACES], "thing": list(THINGS), "season": ["spring", "summer", "autumn", "winter"],

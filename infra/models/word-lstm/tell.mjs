@@ -1,7 +1,7 @@
 /**
- * Tells a tale: it feeds an opening to `word-lstm` word by word, as one sequence, then goes on with
- * the words that the model proposes. Every word is one request; which worker runs it does not
- * matter, and the state is nowhere but in Baton.
+ * Tells a tale: feeds an opening to `word-lstm` word by word, as a single sequence, then continues
+ * with words that the model proposes. Every word is a request, for any worker; only Baton has the
+ * state.
  *
  *   node infra/models/word-lstm/tell.mjs "Once upon a time" \
  *     [--temperature 0.4] [--seed 1] [--words 400] [--url http://localhost:8000]
@@ -18,7 +18,7 @@ const { values, positionals } = parseArgs({
     words: { type: "string", default: "400" },
   },
 });
-/** @type {string[]} the word of each token; tokens that stand for no word have a name in <> */
+/** @type {string[]} the word of each token; tokens without a word have a name in <> */
 const vocabulary = JSON.parse(readFileSync(new URL("./vocab.json", import.meta.url), "utf8"));
 const tokens = new Map(vocabulary.map((word, token) => [word, token]));
 const opening = (positionals[0] ?? "Once upon a time").match(/[\p{L}\p{N}'-]+|[^\s\p{L}\p{N}]/gu) ?? [];
@@ -34,10 +34,11 @@ if (unknown.length > 0) {
 const sequence = `tale-${Date.now()}`;
 
 /**
- * Feeds one word; gives the probability of every token to come next.
+ * Feeds a word; returns the probability of every token to come next.
  *
  * @param {number} token
- * @param {{ start?: boolean, end?: boolean }} [flags] whether it is the sequence's first or last
+ * @param {{ start?: boolean, end?: boolean }} [flags] whether this is the sequence's first or last
+ *   word
  * @returns {Promise<number[]>}
  */
 async function step(token, { start = false, end = false } = {}) {

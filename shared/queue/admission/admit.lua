@@ -1,89 +1,88 @@
 #!lua
--- admit.lua: number each request's step and queue it, unless the request is known, refused, or too
--- much. Each request of a call gets an answer of its own, and a call takes effect once. Redis does
--- not begin it while it refuses writes.
---   KEYS     the ready stream of each lane of the call. The other keys are built here from the tag
---            of the lane's bucket, so in a cluster all lanes of a call are of one bucket. Then:
---            what is counted (load.lua); and the record of the gateway's last call. Both are one
---            for all buckets, and in a cluster one for each, in the slot of that bucket
---   ARGV[1] gateway   ARGV[2] limits (limits.lua)   ARGV[3] waiting limit
---   ARGV[4] tags of the buckets whose live sequences are counted together, with spaces between
+-- admit.lua: number each request's step and queue the request, unless the request is known, the
+-- script refuses it, or there is no room. Each request of a call gets an answer of its own, and a
+-- call takes effect once. Redis does not begin the script while Redis refuses writes.
+--   KEYS     the ready stream of each lane of the call. The script builds the other keys from the
+--            tag of the lane's bucket, so in a cluster all lanes of a call are of the same bucket.
+--            Then come the counts (load.lua), and the record of the gateway's last call. All
+--            buckets share both keys; in a cluster each bucket has its own pair, in its slot
+--   ARGV[1] gateway   ARGV[2] limits (limits.lua)   ARGV[3] most waiting steps of a sequence
+--   ARGV[4] tags of the buckets whose live sequences count together, with spaces between
 --   then three per lane:
 --           tag of the bucket and model, `{tag}:model`
 --           pin: `version:digest` of the model that the lane's requests are for
---           window: entries in the ready stream past which requests are parked
+--           window: entries in the ready stream past which to park requests
 --   then twelve per request:
 --           number of the lane, from 1
 --           name of the request (`requestName` in address.ts)
 --           frame
---           digest of what was asked, where it has an Idempotency-Key; else '', and its id is new
+--           digest of the client's order, if it has an Idempotency-Key; else '', and its id is new
 --           outcome TTL ms
 --           deadline, ms from now
---           ms for which somebody surely wants the stream (see attend.lua); 0: it runs on whether
---             or not anybody reads it; '' where it is no stream and its client waits for it, so
---             that it may be brief (load.lua)
+--           ms for which a client surely wants the stream (attend.lua); 0: it runs to its end
+--             even without a reader; '' if it is no stream and its client waits, so that it may be
+--             brief (load.lua)
 --           name of the sequence (`tenant:id`); '' for none
---           START 1 + END 2; or 4 + END 2: it begins its sequence where there is none, and is
---             queued with START then, else without
+--           START 1 + END 2; or 4 + END 2: the request begins its sequence if there is none, and
+--             its entry then has START, else not
 --           number that the step should have, counted from the sequence's START, which is 1; ''
---             where the client does not say
---           how it waits where it is parked, as parking.lua has it, with the delay in ms from now;
---             '' for the usual
---           most requests of its priority level that may be parked; 0: no limit
+--             if the client names none
+--           how it waits if parked, as in parking.lua, with the delay in ms from now; '' for the
+--             usual terms
+--           most parked requests of its priority level; 0: no limit
 --   then per job (job.lua):
 --           number of its request in this call, from 1
---           name of the job; '' for a new one, which is named after its request
---           its stage (stageOf in job.lua): the request that it has had last, which is over, and
---             when it is due, with '|' between; '' for a new one
---           ms for which its result is kept
+--           name of the job; '' for a new job, which takes the name of its request
+--           its stage (stageOf in job.lua): the job's last request, which is over, and when the
+--             job is due, with '|' between; '' for a new job
+--           ms for which to keep its result
 --           how many arguments follow: fields of its record and their values; 0 unless it is new
---   then    how many arguments say this of jobs
+--   then    how many arguments describe jobs
 --   then    number of the call, from 1
---           number of the last call of this record that Redis is known to have done; 0: none
---           ms for which the record is kept
---   A gateway has one call under way for each record, and numbers them. Any copy of a call may
---   arrive, in any order, and long after its answer: a link can stall, and deliver what it held
---   once the gateway has long gone on over another one. So the record holds the number of the last
---   call, and what its requests were told: a copy of the last call is answered from there, and an
---   earlier call is refused. A call whose end the gateway does not know is made harmless by the
---   next number, whether or not it was done. Every call is noted, also one that only refused: a
---   copy of it might find room. The record costs a GET and a SET for each call. It is kept for an
---   hour after the last one; a gateway that has nothing to admit sends a call without requests in
---   time. A call without its record, from a gateway that knows of one, is not run: either it comes
---   late, or Redis has lost calls that it had acknowledged.
+--           number of this record's last call that Redis has answered; 0: none
+--           ms for which to keep the record
+--   A gateway has a single call under way for each record, and numbers its calls. Any copy of a
+--   call may arrive, in any order, and long after its answer: a link can stall, and deliver its
+--   bytes long after the gateway has changed to another link. So the record holds the number of the
+--   last call, and the answers to its requests. The script answers a copy of the last call from the
+--   record, and refuses an earlier call. If the gateway does not know how a call ended, the next
+--   number makes that call harmless, done or not. The script notes every call, also a call that
+--   only refused, because a copy of it might find room. The record costs a GET and a SET for each
+--   call. It stays for an hour after the last call; a gateway that has nothing to admit sends a
+--   call without requests in time. If the gateway knows of a record and Redis has none, the script
+--   does not run the call: the call is late, or Redis has lost acknowledged calls.
 --   Returns {'answered', answers, loads}
---                                    done now or before, with one answer per request; and what is
---                                    counted now of the models and tenants of the call, as a list
---                                    of field, requests, bytes, and as `s:<model>`, live sequences,
---                                    0; empty where the call was done before
---           {'late'}                 a later call was done; nothing is written
---           {'gone-back', last}      Redis knows of no call later than `last`, which is before the
---                                    one that it is known to have done; nothing is written
---           The answers are
+--             done now or before, with an answer for each request; and the present counts of the
+--             call's models and tenants, as a list of field, requests, bytes, and as `s:<model>`,
+--             live sequences, 0; empty if an earlier copy did the call
+--           {'late'}
+--             Redis has done a later call; this call has no effect
+--           {'gone-back', last}
+--             Redis knows of no call after `last`, which is before the last answered call; this
+--             call has no effect
+--           The answers, of which refusals have no effect, are
 --           'admitted'               queued now
 --           {'known', kind, body, pin}
 --                                    admitted before under its Idempotency-Key, under that pin;
 --                                    kind is '' while it has no outcome
---           {'pinned', pin}          a step without START whose sequence is pinned to another
---                                    version, or to other files; nothing is written
---           'held-back'              another step of its sequence, before it in this call, was
---                                    answered 'pinned', or found no room, and may come again;
---                                    nothing is written
+--           {'pinned', pin}          refused: a step without START whose sequence has another
+--                                    version, or other files, as its pin
+--           'held-back'              refused: an earlier step of its sequence in this call got
+--                                    'pinned', or found no room and may come again
 --           {'ahead', number} {'behind', number}
---                                    the next step of its sequence has this number, which is less
---                                    or more than the one that it should have; nothing is written
---           'mismatch'               its Idempotency-Key was used for something else
---           {'start-required', why}  there is no such sequence, or it is over (past.lua); nothing
---                                    is written
+--                                    refused: the next step of its sequence has this number, and
+--                                    the client has named a higher (ahead) or lower (behind) number
+--           'mismatch'               refused: its Idempotency-Key belongs to another order
+--           {'start-required', why}  refused: there is no such sequence, or it is over (past.lua)
 --           'backlog-full' 'too-many-sequences'
---                                    refused; nothing is written
---           {'queue-full', limit}    refused, by the name of a limit (limits.lua); nothing is
---                                    written
---           'job-changed'            its job is at another stage by now; nothing is written
---           'forgotten'              it was known, but its record has expired since the first copy
---                                    of this call
---           {'failed', why}          an error in the middle, as where somebody has changed a key of
---                                    its sequence by hand: whether it is queued is not known
+--                                    refused
+--           {'queue-full', limit}    refused, by the name of a limit (limits.lua)
+--           'job-changed'            refused: its job is at another stage by now
+--           'forgotten'              known to the first copy of this call, but its record has
+--                                    expired since
+--           {'failed', why}          an error in the middle, for example because a person has
+--                                    changed a key of its sequence by hand: the request may or may
+--                                    not be in the queue
 local load = KEYS[#KEYS - 1]
 -- include ../version.lua
 -- include ../parking.lua
@@ -107,13 +106,13 @@ for i = 1, laneCount do
     base = base,
     pin = ARGV[3 + 3 * i],
     window = tonumber(ARGV[4 + 3 * i]),
-    -- An error here is met again by each request of the lane, and by no other.
+    -- Each request of the lane meets an error here again, and requests of other lanes do not.
     length = redis.pcall('XLEN', KEYS[i]),
     busy = {},
   }
 end
 
--- How many requests of a priority level are parked in a lane, those with a delay behind them
+-- How many requests of a priority level are parked in a lane, including requests past their delay.
 -- included.
 local function parkedOf(lane, rank)
   local count, queue = 0, laneKeyOf('queue', lane.ready)
@@ -125,9 +124,9 @@ local function parkedOf(lane, rank)
   return count
 end
 
--- Queue a request that may run now. Nothing is parked while there is room, since whatever makes
--- room refills it.
--- Returns its entry in ready, or PARKED where there is no room.
+-- Queue a request that may run now. No request is parked while there is room, because every script
+-- that makes room refills the stream.
+-- Returns its entry in ready, or PARKED if there is no room.
 local function queueUp(lane, facts, frame, terms)
   if lane.length < lane.window then
     local entry = redis.call('XADD', lane.ready, '*', 'm', facts, 'b', frame)
@@ -144,22 +143,22 @@ end
 
 local ledger
 
--- The flags of an entry, by START 1 + END 2, where its request is brief.
+-- The flags of a brief request's entry, by START 1 + END 2.
 local BRIEF_FLAGS = {['0'] = '4', ['1'] = '5', ['2'] = '6', ['3'] = '7'}
 
 local function isBriefOne(attended, digest, ttl)
   return attended == '' and digest == '' and tonumber(ttl) < ledger.limits.keep
 end
 
--- What is known of a brief request, for the field that it is counted in.
+-- The facts of a brief request, for its field in `open`.
 local function briefOf(pin, deadline, entry, terms)
   return {at = at, keptUntil = string.format('%.0f', now + deadline + DAY), pin = pin, gateway = gateway, ended = '0',
     entry = entry or '', terms = terms}
 end
 
--- Write the record of any other new request. It is kept for a day past the deadline even if every
--- process dies: a stream's deadline is that of its first token, and its log lives as long as this
--- hash. The commit sets the TTL that counts.
+-- Write the record of any other new request. It lives for a day past the deadline even if every
+-- process dies: a stream's deadline is for its first token, and its log lives as long as this hash.
+-- The commit sets the final TTL.
 local function record(out, pin, digest, ttl, deadline, attended, entry, terms, job)
   local fields = {'digest', digest, 'at', at, 'ttl', ttl, 'pin', pin, 'by', gateway}
   if attended > 0 then
@@ -189,33 +188,32 @@ local function record(out, pin, digest, ttl, deadline, attended, entry, terms, j
 end
 
 -- The answer to a request that was admitted before under its Idempotency-Key, or nil. Without a key
--- no request comes again under its id but in a copy of its call.
+-- a request comes again under its id only in a copy of its call.
 local function known(lane, request, digest, attended, job)
   if digest == '' then return nil end
   local out = 'out:' .. lane.base .. ':' .. request
   local found = redis.call('HMGET', out, 'digest', 'kind', 'body', 'pin')
   if not found[1] then
-    -- A job may be there without its first request: before it, or long behind it.
+    -- A job may be there without its first request: before that request, or long after it.
     local asked = job and redis.call('HGET', jobKey(lane.base, request), 'digest')
     if not asked then return nil end
     return asked == digest and {'known', '', '', ''} or 'mismatch'
   end
   if found[1] ~= digest then return 'mismatch' end
-  -- An earlier try may have been a stream that ran for its readers; this one wants the whole
-  -- answer.
+  -- An earlier try may have been a stream for its readers; this try wants the whole answer.
   if not found[2] and (tonumber(attended) or 0) == 0 then redis.call('HDEL', out, 'wanted') end
   return {'known', found[2] or '', found[3] or '', found[4] or ''}
 end
 
--- Sequences of which a step of this call was answered 'pinned', or found no room and may come
--- again, with that answer: no later one may overtake it.
+-- Sequences with a step in this call that got 'pinned', or found no room and may come again, with
+-- that answer: no later step may overtake this step.
 local moved = {}
 
 -- The number of the next step of a sequence, counted from its START.
 local function numberOf(seq) return seq.next + 2 - seq.start end
 
--- Note that a request runs a job. Its record lives as long as that of the request; so does that of
--- its first request, by which a retry under its key finds it.
+-- Note that a request runs a job. The job's record lives as long as the record of the request. So
+-- does the record of the job's first request, by which a retry under its key finds the job.
 local function noteJob(lane, request, job, ttl, left, due, sequence, step, digest)
   if not job then return end
   local life = tonumber(ttl) + left + DAY
@@ -229,15 +227,16 @@ local function noteJob(lane, request, job, ttl, left, due, sequence, step, diges
   writeJob(lane.base, job.name, job.fields, request, at, due, life, sequence, step)
 end
 
--- Whether somebody wants to be told when the job's request begins. The entry says so (entry.ts), so
--- that a worker need not ask for others.
+-- Whether a webhook wants an event when the job's request begins. The entry says so (entry.ts), so
+-- that a worker need not look for other requests.
 local function tellsBegin(base, job)
   local tell = job.tell
   if job.again then tell = redis.call('HGET', jobKey(base, job.name), 'tell') end
   return wantsJobEvent(base, job.name, 'job.started', tell)
 end
 
--- The terms with the time after which the request goes behind all others of its level.
+-- The terms with a Redis time in place of the delay: from then on the request goes behind all
+-- others of its level.
 local function termsAt(terms)
   if terms == '' then return terms end
   local ranked, delay = terms:match('^(.*|)(%d+)$')
@@ -273,7 +272,7 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
       flags = string.format('%.0f', flags - (start and 3 or 4))
     end
     if not start then
-      -- What has to come again may be the START that begins its sequence anew.
+      -- The step that has to come again may be the START that begins the sequence anew.
       if isNone and moved[sequence] then return 'held-back' end
       if not seq then return {'start-required', whyPast(lane.base, name, now)} end
       if lapsed then return {'start-required', WHYS[EXPIRED]} end
@@ -283,13 +282,14 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
         return {'pinned', seq.pin}
       end
     end
-    -- What finds no room by itself need not come again to hear it.
+    -- A step that finds no room by itself gets that answer at once, because to come again would not
+    -- help.
     if moved[sequence] then
       if full then return {'queue-full', full} end
       if start and moved[sequence] == 'too-many-sequences' then return moved[sequence] end
       return 'held-back'
     end
-    -- Those before it in this call have their numbers by now.
+    -- Earlier steps of this call have their numbers by now.
     local number = expected ~= '' and (start and 1 or numberOf(seq))
     if number and tonumber(expected) ~= number then
       return {tonumber(expected) > number and 'ahead' or 'behind', number}
@@ -319,8 +319,8 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   if not isStep then
     local facts = table.concat({request, '', '0', isBrief and '4' or '0', deadline, gateway, ttl, tells .. '0', ''}, '|')
     local entry = queueUp(lane, facts, frame, terms)
-    -- With `entry` the request can be taken out of the queue (withdraw.lua). For a step of a
-    -- sequence none is noted: others may wait for it.
+    -- `entry` lets withdraw.lua take the request out of the queue. A step of a sequence notes none,
+    -- because other steps may wait for it.
     if not isBrief then record('out:' .. counted, lane.pin, digest, ttl, left, attended, entry, terms, job) end
     noteJob(lane, request, job, ttl, left, deadline, '', '0', digest)
     ledger.count(lane.model, tenant, counted, bytes, nil, nil, isBrief and briefOf(lane.pin, left, entry, terms) or nil)
@@ -335,8 +335,8 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
     seq = nil
   end
   seq = seq or newSequence()
-  -- Checkpoints that a step may need are kept for a day past its deadline, as its record is. Nearly
-  -- always they are anyway.
+  -- Checkpoints that a step may need stay for a day past its deadline, like its record. They nearly
+  -- always stay that long anyway.
   local keptUntil = seq.keptUntil
   if not start then keptUntil = renewVersions(lane.base, name, seq.at, seq.kept, keptUntil, now + left + DAY) end
   local step = string.format('%.0f', seq.next + 1)
@@ -360,22 +360,23 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   return 'admitted'
 end
 
--- Answer one request by this function. One that meets an error costs the others nothing.
+-- Answer a request by this function. A request that meets an error costs the other requests
+-- nothing.
 local function answerBy(decide, ...)
   local whole, answer = pcall(decide, ...)
   if whole then return answer end
   return {'failed', type(answer) == 'table' and answer.err or tostring(answer)}
 end
 
--- What the record holds of the last call: its number, and an answer for each of its requests.
+-- Returns the number of the last call, and the answers to its requests.
 local function lastCall()
   local record = redis.call('GET', calls)
   if not record then return 0, {} end
   return cmsgpack.unpack(record)
 end
 
--- Note this call as the last one. Most requests are admitted, so that answer is kept as `true`; an
--- outcome is not kept, since it can be read again.
+-- Note this call as the last call. `true` stands for 'admitted', the most frequent answer. The
+-- record has no outcomes, because the script can read an outcome again.
 local function noteCall(said)
   local kept = {}
   for i = 1, #said do
@@ -398,7 +399,7 @@ local function recall(kept, lane, request, digest, attended, job)
   return kept
 end
 
--- What the call says of jobs, by the numbers of their requests.
+-- The jobs of the call, by the numbers of their requests.
 local function jobsOf()
   local jobs, a = {}, requestsEnd + 1
   while a <= #ARGV - 4 do

@@ -29,39 +29,40 @@ export type Admission =
       readonly pin: Pin;
       readonly outcome: { readonly kind: string; readonly body: Buffer } | undefined;
     }
-  /** It is a step without START, and its sequence goes on under this pin only. */
+  /** A step without START whose sequence continues only under this pin. */
   | { readonly said: "pinned"; readonly pin: Pin }
-  /** The next step of its sequence has this number, less or more than the one it should have. */
+  /** The next step of its sequence has this number, less or more than the number of the client. */
   | { readonly said: "ahead" | "behind"; readonly number: number }
-  /** A step before it in the same call comes again, and this one behind it. */
+  /** An earlier step in the same call has to come again, and so does this step. */
   | { readonly said: "held-back" }
   | { readonly said: "mismatch" | "backlog-full" | "too-many-sequences" }
-  /** It is to run a job once more that has another request by now. */
+  /** The job that the request runs again has another request by now. */
   | { readonly said: "job-changed" }
-  /** There is no sequence that it could be a step of. */
+  /** There is no sequence for the step. */
   | { readonly said: "start-required"; readonly why: PastReason }
-  /** There is no room for it within this limit. */
+  /** This limit leaves no room for the request. */
   | { readonly said: "queue-full"; readonly limit: LimitName | "level" }
-  /** It was known, but how it ended has been forgotten since the call was first sent. */
+  /** The request was known, but its record has expired since the first copy of the call. */
   | { readonly said: "forgotten" }
-  /** Something is wrong in Redis with what belongs to it; whether it is queued is not known. */
+  /** An error in Redis at one of its keys; the request may or may not be in the queue. */
   | { readonly said: "failed"; readonly why: string };
 
-/** What became of a call. */
+/** The result of a call. */
 export type Admitted =
-  /** One answer per applicant, in order. */
+  /** An answer for each applicant, in order. */
   | { readonly said: "answered"; readonly admissions: readonly Admission[] }
-  /** A later call of the same record was done before. Nothing was done. */
+  /** Redis has done a later call of the same record. This call had no effect. */
   | { readonly said: "late" }
   /**
-   * Redis knows of no later call than `last`, though it has acknowledged one. Nothing was done. The
-   * call may be sent again, with `last` as the one that was acknowledged.
+   * Redis knows of no later call than `last`, although it has acknowledged a later call. This call
+   * had no effect. The gateway may send it again, with `last` as the acknowledged number.
    */
   | { readonly said: "gone-back"; readonly last: number };
 
 /**
- * Names a call for ever, so that any number of copies of it take effect once. Calls of one record
- * are sent one after the other: the next one only when this one was answered or given up.
+ * Names a call for ever, so that any number of copies take effect once. A gateway sends the calls
+ * of a record in turn: the next call only after this call has an answer, or the gateway gives it
+ * up.
  */
 export interface NumberedCall {
   /** Key of the record, from `callsKey`. */
@@ -73,55 +74,54 @@ export interface NumberedCall {
 }
 
 /**
- * How long after a gateway's last call its copies are still refused, in ms. Within this time a
+ * How long after a gateway's last call Redis still refuses copies, in ms. Within this time a
  * gateway that has nothing to admit sends an empty call.
  */
 export const CALLS_KEPT_MS = 3_600_000;
 
 /**
- * What one call brings at most, unless a single request is larger: a longer call would hold up the
- * heartbeats of all workers.
+ * Most bytes and requests of a call; a single larger request goes alone. A longer call would delay
+ * the heartbeats of all workers.
  */
 export const CALL_LIMITS = { bytes: 1_048_576, items: 64 };
 
-/** More entries than a ready stream ever has: nothing is parked. */
+/** More entries than a ready stream ever has, so that no request is parked. */
 const NO_WINDOW = 1e12;
 
-/** What is the same for all requests of one call. */
+/** The terms that all requests of a call share. */
 export interface Terms {
-  /** Names the gateway process that workers send outcomes to. */
+  /** Names the gateway process to which workers send outcomes. */
   readonly gateway: string;
-  /** Past these a request is refused. */
+  /** Past these limits the script refuses a request. */
   readonly limits: QueueLimits;
-  /** The share of the limits that a bucket has; absent where there is one server, or one bucket. */
+  /** A bucket's share of the limits; absent if there is a single server or bucket. */
   readonly shares?: Shares;
   /** How many buckets the deployment has: outside of a Cluster, their sequences count together. */
   readonly buckets?: number;
 }
 
-/** One request as the script takes it. */
+/** A request, in the form that the script takes. */
 export interface Applicant extends RequestInBucket {
   readonly lane: Lane;
   readonly frame: Buffer;
   /**
-   * Digest of what was asked: a retry under the same Idempotency-Key must match it. Empty without a
-   * key.
+   * Digest of the client's order: a retry under the same Idempotency-Key must match it. Empty
+   * without a key.
    */
   readonly digest: string;
   readonly outcomeTtlMs: number;
   readonly deadlineMs: number;
   /**
-   * For this long somebody surely wants the stream; 0: it runs to its end whether or not anybody
-   * reads it. Undefined where it is no stream and its client waits: then it may be brief
-   * (load.lua).
+   * How long a client surely wants the stream; 0: it runs to its end even without a reader.
+   * Undefined if the request is no stream and its client waits: then it may be brief (load.lua).
    */
   readonly attendedMs: number | undefined;
   /**
-   * Entries of the lane's ready stream past which its requests are parked; absent: none is. The
-   * first applicant of a lane says it for the call.
+   * Entries of the lane's ready stream past which to park its requests; absent: never. The first
+   * applicant of a lane decides for the call.
    */
   readonly window?: number | undefined;
-  /** How it waits where it is parked; absent for the usual terms. */
+  /** How the request waits if parked; absent for the usual terms. */
   readonly waiting?: WaitingTerms | undefined;
   /** `name` comes from `sequenceName`. Undefined for a stateless request. */
   readonly sequence:
@@ -129,13 +129,13 @@ export interface Applicant extends RequestInBucket {
         readonly name: string;
         readonly start: boolean;
         readonly end: boolean;
-        /** Whether the step begins the sequence where there is none, as if it had START. */
+        /** Whether the step begins the sequence if there is none, as if it had START. */
         readonly mayBegin?: boolean | undefined;
-        /** The number that the step should have; absent where the client does not say. */
+        /** The number that the step should have; absent if the client names none. */
         readonly number?: number | undefined;
       }
     | undefined;
-  /** Absent for what runs no job. */
+  /** Absent for a request without a job. */
   readonly job?: JobPart | undefined;
 }
 
@@ -184,9 +184,9 @@ function admission(answer: unknown): Admission {
 }
 
 /**
- * @param applicants of any lanes; in a Redis Cluster, of lanes of one bucket. Without any, the call
- * only notes its number
- * @returns what every copy of this call is answered, in whatever order copies arrive
+ * @param applicants of any lanes; in a Redis Cluster, of lanes of the same bucket. A call without
+ * applicants only notes its number
+ * @returns the answer that every copy of this call gets, in any order of arrival
  */
 export async function admit(
   redis: RedisClient,
@@ -229,8 +229,8 @@ export async function admit(
 }
 
 /**
- * Says for how many bytes there was no room in all queues together. Where it was a job, there may
- * be room for others.
+ * Notes the bytes of requests that found no room in all queues together. Leaves out jobs, because
+ * other requests may still find room.
  */
 function noteRefused(applicants: readonly Applicant[], admissions: readonly Admission[], shares?: Shares): void {
   for (const [i, admission] of admissions.entries()) {
@@ -253,7 +253,7 @@ function bucketsOf(applicants: readonly Applicant[]): string {
   return [...new Set(applicants.map(({ lane }) => bucketTag(lane.bucket)))].join(" ");
 }
 
-/** The tags of all buckets, by how many there are: they are made once. */
+/** The tags of all buckets, by how many there are, so that each text is built once. */
 const allTags = new Map<number, string>();
 
 function tagsOf(buckets: number): string {

@@ -1,14 +1,14 @@
 #!lua flags=allow-oom
--- attend.lua: say that somebody wants a request's stream for a while longer. A worker ends a stream
--- that nobody wants any more. A full Redis must not end the streams that somebody reads, hence
+-- attend.lua: note that a client wants a request's stream for a while longer. A worker ends a
+-- stream that no client wants any more. A full Redis must not end streams with readers, hence
 -- allow-oom: the field only changes.
---   KEYS[1] record (outcome.lua)   KEYS[2] what is counted (load.lua)
---   ARGV[1] ms for which it is surely wanted from now on; '' to let it run to its end whether or
---           not anybody reads it (detach)
---   Returns 'attended'    it is wanted until then
---           'background'  it runs whether or not anybody reads it, from now on or since before
---           'ended'       it has an outcome
---           'unknown'     there is no such request, or not any more
+--   KEYS[1] record (outcome.lua)   KEYS[2] the counts (load.lua)
+--   ARGV[1] ms for which a client surely wants the stream from now on; '' to let it run to its end
+--           even without a reader (detach)
+--   Returns 'attended'    the script has noted that time
+--           'background'  the stream runs to its end even without a reader, now or since before
+--           'ended'       the request has an outcome
+--           'unknown'     there is no such request, or no longer
 local load = KEYS[2]
 -- include ../outcome.lua
 local known = recordOf(load, KEYS[1])

@@ -1,4 +1,4 @@
-/** The typed wrapper of attend.lua: gateways keep a stream running while somebody reads it. */
+/** The typed wrapper of attend.lua: gateways keep a stream running while it has a reader. */
 import type { RequestAddress } from "../address.js";
 import { loadKeyOf } from "../load.js";
 import { outcomeKey } from "../keys.js";
@@ -9,12 +9,12 @@ const answers = ["attended", "background", "ended", "unknown"] as const;
 
 const script = defineScript(new URL("./attend.lua", import.meta.url), (reply) => word(reply, answers));
 
-/** Says that somebody wants the stream for `ms` from now on, on Redis's clock. */
+/** Notes that a client wants the stream for `ms` from now on, by Redis's clock. */
 export function attend(redis: RedisClient, address: RequestAddress, ms: number) {
   return script(redis, keysOf(redis, address), [ms]);
 }
 
-/** Lets the request run to its end whether or not anybody reads it. */
+/** Lets the request run to its end even without a reader. */
 export function detach(redis: RedisClient, address: RequestAddress) {
   return script(redis, keysOf(redis, address), [""]);
 }

@@ -1,11 +1,11 @@
 #!lua flags=no-writes,allow-oom
 -- find-outcomes.lua: which of many requests have ended.
---   KEYS the records (outcome.lua), then what is counted (load.lua)
+--   KEYS the records (outcome.lua), then the counts (load.lua)
 --   Returns per request
---           -2     Redis has no record of it
+--           -2     Redis has no record of the request
 --           -1     it has no outcome yet
---           else   it has an outcome: twice about the bytes of its body, and 1 more where the
---                  record is that of a brief request
+--           else   it has an outcome: twice the approximate bytes of its body, plus 1 if the
+--                  request is brief
 -- include ../load.lua
 local names = {}
 for i = 1, #KEYS - 1 do names[i] = KEYS[i]:sub(5) end

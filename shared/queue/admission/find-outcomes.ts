@@ -1,6 +1,6 @@
 /**
  * The typed wrapper of find-outcomes.lua: asks for many requests at once which of them have ended.
- * The outcomes themselves may be large, and are read by other calls.
+ * Other calls read the outcomes, which may be large.
  */
 import { loadKey, loadKeyBeside } from "../keys.js";
 import type { RedisClient } from "../../redis/connect.js";
@@ -13,8 +13,8 @@ export type Found =
 const script = defineScript(new URL("./find-outcomes.lua", import.meta.url), (reply) => list(reply).map(read));
 
 /**
- * @param keys of records, all of one slot
- * @returns what is known of each, in order
+ * @param keys of records, all of the same slot
+ * @returns a finding for each key, in order
  */
 export function findOutcomes(redis: RedisClient, keys: readonly string[]): Promise<Found[]> {
   const load = redis.isCluster ? loadKeyBeside(keys[0] ?? "") : loadKey(undefined);

@@ -1,21 +1,21 @@
--- limits.lua: whether there is room for what an admission call brings, by what is counted of the
+-- limits.lua: whether there is room for the requests of an admission call, by the counts of the
 -- queue (load.lua). A piece of admit.lua. The limits are JSON, with -1 for none:
 --   models   most requests, bytes and live sequences of each model of the call, by its name
 --   tenants  most requests and bytes of each tenant of the call, by its name
 --   all      most bytes of all requests
---   kept     most bytes of the results that are kept for who comes back (kept.lua)
---   keep     ms for which they are kept; a request with a longer outcome TTL is one of these
---   again    whether a request that finds no room may come again: other buckets may leave some
---   jobs     `models`, without sequences, and `all` as they are for jobs, which leave a tenth to
---            those whose clients wait; absent where the call brings none
--- In a cluster they are the bucket's own, which the gateway works out from what it knows of the
--- others.
---   The names of limits, in the order in which they are looked at: 'total-bytes' 'model-requests'
---   'model-bytes' 'tenant-requests' 'tenant-bytes'
+--   kept     most bytes of the results that clients may fetch later (kept.lua)
+--   keep     ms for which these results stay; a request with a longer outcome TTL has such a result
+--   again    whether a request without room may come again, because other buckets may leave some
+--   jobs     `models`, without sequences, and `all` for jobs, which leave a tenth to clients that
+--            wait; absent if the call has no jobs
+-- In a cluster the limits are for this bucket, and the gateway computes them from the counts of the
+-- other buckets that it knows.
+--   The names of limits, in the order of the checks: 'total-bytes' 'model-requests' 'model-bytes'
+--   'tenant-requests' 'tenant-bytes'
 -- include ../kept.lua
 
--- How long the live sequences of a model are not counted again, in ms, while there is room: to
--- count them takes a command for each bucket.
+-- For so many ms the script does not count the live sequences of a model again while there is room,
+-- because the count takes a command for each bucket.
 local COUNTED_MS = 1000
 
 local function openLedger(load, json, tags, lanes, first, last, now)
@@ -36,8 +36,8 @@ local function openLedger(load, json, tags, lanes, first, last, now)
   local kept = loads.kept
   loads.kept = nil
 
-  -- A model's live sequences, by its name: `items` is how many, `bytes` until when they count as
-  -- counted.
+  -- A model's live sequences, by its name: `items` is how many, `bytes` the Redis ms until which
+  -- that number counts as exact enough.
   local live, isChanged = {}, false
   for field, sum in pairs(loads) do
     if field:sub(1, 2) == 's:' then
@@ -51,8 +51,8 @@ local function openLedger(load, json, tags, lanes, first, last, now)
 
   local function past(now, most) return most >= 0 and now > most end
 
-  -- Returns the name of the limit that is in the way of a request, or nil. `job` is nil for what is
-  -- no job.
+  -- Returns the name of the limit that a request would exceed, or nil. `job` is nil for a request
+  -- without a job.
   function ledger.refuses(modelName, tenantName, bytes, job)
     local model, tenant, all = loads['m:' .. modelName], loads['t:' .. tenantName], loads.all
     local most = job and limits.jobs or limits
@@ -65,8 +65,8 @@ local function openLedger(load, json, tags, lanes, first, last, now)
     return nil
   end
 
-  -- Count a request that is admitted. `step` and `sequence` are nil for one without a sequence;
-  -- `brief` is what is known of a brief one, else nil.
+  -- Count an admitted request. `step` and `sequence` are nil for a request without a sequence;
+  -- `brief` has the facts of a brief request, else nil.
   function ledger.count(model, tenant, name, bytes, step, sequence, brief)
     add(loads['m:' .. model], bytes)
     add(loads['t:' .. tenant], bytes)
@@ -80,7 +80,7 @@ local function openLedger(load, json, tags, lanes, first, last, now)
     end
   end
 
-  -- Whether one more sequence may begin; it is counted.
+  -- Whether another sequence may begin; if so, counts it.
   function ledger.begins(base)
     local model = base:match(':(.*)$')
     local sum, most = live[model], limits.models[model][3]
@@ -93,9 +93,9 @@ local function openLedger(load, json, tags, lanes, first, last, now)
     return true
   end
 
-  -- Write what was counted, and make room for results where they are too many.
-  -- Returns what is counted now; and an error where what is known of brief requests could not be
-  -- written, since somebody's hand has put something else there.
+  -- Write the counts, and drop results if there are too many.
+  -- Returns the present counts; and an error if the facts of brief requests are not written,
+  -- because a person has put something else there.
   function ledger.close()
     local failure
     if #opened > 0 then

@@ -1,15 +1,15 @@
 /**
- * What may lie in the queue at most, and what does, as limits.lua takes and gives it. Everything
- * counts that was admitted and has not left: ready, waiting or running.
+ * The limits of the queue, and its counts, in the forms of limits.lua. A request counts from its
+ * admission until it leaves the queue: ready, waiting or running.
  */
 import { integer, text } from "../../redis/script.js";
 import type { Load } from "../load.js";
 
-/** The limits of a deployment. What is absent has no limit. */
+/** The limits of a deployment. An absent field means no limit. */
 export interface QueueLimits {
   /** Requests of one model. */
   readonly queue: number;
-  /** Whether all that this process admits leaves as much to others as jobs do. */
+  /** Whether all requests of this process leave as much room to other requests as jobs do. */
   readonly leavesRoom?: boolean;
   /** Bytes of one model's requests. */
   readonly queueBytes?: number;
@@ -19,66 +19,66 @@ export interface QueueLimits {
   readonly tenantQueueBytes?: number | undefined;
   /** Bytes of all requests. */
   readonly totalBytes?: number;
-  /** Steps that wait behind the running one of their sequence. */
+  /** Steps that wait behind the running step of their sequence. */
   readonly waitingPerSequence: number;
   /** Live sequences of one model. */
   readonly liveSequences: number;
   /** Jobs of a tenant that wait for their time, and bytes of all such jobs. */
   readonly laterJobs?: number | undefined;
   readonly laterBytes?: number | undefined;
-  /** Bytes of all results that are kept for clients who come back. */
+  /** Bytes of all results that clients may fetch later. */
   readonly keptBytes?: number;
-  /** For how long these are kept, in ms. */
+  /** How long these results stay, in ms. */
   readonly keptMs?: number;
 }
 
-/** Which limit of the deployment is in the way of a request. limits.lua has the same list. */
+/** The limits that can refuse a request. limits.lua has the same list. */
 const limits = ["total-bytes", "model-requests", "model-bytes", "tenant-requests", "tenant-bytes"] as const;
 export type LimitName = (typeof limits)[number];
 
-/** The same, or the one that a model's own policy has for the request's priority level. */
+/** The same, or the limit that a model's own policy has for the request's priority level. */
 export const limitNames = [...limits, "level"] as const;
 
-/** Whose requests a call brings. */
+/** The models and tenants of a call's requests. */
 export interface CallNames {
   readonly models: readonly string[];
   readonly tenants: readonly string[];
-  /** Bytes of the largest of them, which cannot be parted; absent where there is none yet. */
+  /** Bytes of the largest request, which must fit a bucket's share; absent if there is none. */
   readonly largest?: number;
 }
 
 /** Stands for no limit. */
 export const UNLIMITED = -1;
 
-/** The limits of one call, as limits.lua reads them. */
+/** The limits of a call, in the form that limits.lua reads. */
 export interface CallLimits {
   readonly models: Readonly<Record<string, readonly [requests: number, bytes: number, sequences: number]>>;
   readonly tenants: Readonly<Record<string, readonly [requests: number, bytes: number]>>;
   readonly all: number;
-  /** What stands for `models` and `all` where a job is to be admitted. */
+  /** Replaces `models` and `all` for a job. */
   readonly jobs: {
     readonly models: Readonly<Record<string, readonly [requests: number, bytes: number]>>;
     readonly all: number;
   };
   readonly kept: number;
   readonly keep: number;
-  /** Whether a request that finds no room may come again: other buckets may leave some. */
+  /** Whether a request without room may come again, because other buckets may leave some. */
   readonly again: boolean;
 }
 
-/** What a gateway knows of all buckets where each is counted apart. */
+/** A gateway's knowledge of all buckets, if each bucket has its own counts. */
 export interface Shares {
-  /** Learns what the other buckets have, where that is not known well enough. */
+  /** Reads the counts of the other buckets, if the gateway does not know them well enough. */
   prepare(names: CallNames): Promise<void> | undefined;
   /** The limits of the next call to a bucket. */
   limitsOf(bucket: number, names: CallNames): CallLimits;
-  /** Takes what a bucket has now. */
+  /** Takes the present counts of a bucket. */
   note(bucket: number, loads: readonly Load[]): void;
-  /** To be called when a request of so many bytes found no room in all queues together. */
+  /** Call this when a request of so many bytes found no room in all queues together. */
   noteFull(bytes: number): void;
 }
 
-/** The share of a limit that jobs may fill: what is left is for those whose clients wait. */
+/** The share of a limit that jobs may fill. The rest is for clients that wait. */
 const JOBS = 0.9;
 
 /** How much of a limit jobs may fill. */
@@ -86,7 +86,7 @@ export function jobsShare(most: number): number {
   return most > 1 ? Math.floor(most * JOBS) : most;
 }
 
-/** The limits of a call where all buckets are counted together. */
+/** The limits of a call if all buckets share their counts. */
 export function limitsOf(limits: QueueLimits, { models, tenants }: CallNames): CallLimits {
   const { queue, queueBytes, tenantQueue, tenantQueueBytes, totalBytes, liveSequences } = limits;
   const { keptBytes, keptMs, leavesRoom = false } = limits;
@@ -118,8 +118,8 @@ export function loadsOf(reply: readonly unknown[]): Load[] {
 }
 
 /**
- * Which limit is in the way of one more request, as limits.lua decides it.
- * @param loads what there is now of all together, of the request's model and of its tenant
+ * The limit that another request would exceed, by the rules of limits.lua.
+ * @param loads the present counts of all requests, of the request's model and of its tenant
  */
 export function limitPassed(
   { all, models, tenants }: CallLimits,

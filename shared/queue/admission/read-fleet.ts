@@ -6,9 +6,9 @@ import { defineScript, integer, list, text } from "../../redis/script.js";
 
 export interface FleetState {
   readonly redisNow: number;
-  /** Another one whenever a worker has joined, left or been declared dead. */
+  /** Changes whenever a worker joins, leaves, or is declared dead. */
   readonly version: string;
-  /** Workers that count as living no longer, and until when each did. */
+  /** Workers that no longer count as living, and until when each did. */
   readonly late: Times;
 }
 
@@ -21,7 +21,7 @@ export function readFleet(redis: RedisClient): Promise<FleetState> {
   return script(redis, [registryKeys.workers, registryKeys.version], []);
 }
 
-/** @returns the version alone, with a plain command: '' where there is none */
+/** @returns the version alone, by a plain command: '' if there is none */
 export async function readVersion(redis: RedisClient): Promise<string> {
   return (await redis.get(registryKeys.version)) ?? "";
 }

@@ -1,19 +1,18 @@
 #!lua flags=no-writes,allow-oom
--- read-logs.lua: read the logs of several requests, each from an index on. Where a log has nothing
--- there, tell what is known of the request instead.
---   KEYS, two per request:  log, record (outcome.lua); then what is counted (load.lua)
---   ARGV[1] most records of one log
---   ARGV[2] bytes of one log's records after which no further one is added
---   ARGV[3] bytes of all records after which only one more is added of each log
---   ARGV[4] records of a log that are fetched first
+-- read-logs.lua: read the logs of several requests, each from an index on. If a log has nothing
+-- there, return the facts of its request instead.
+--   KEYS, two per request:  log, record (outcome.lua); then the counts (load.lua)
+--   ARGV[1] most records of a log
+--   ARGV[2] bytes of a log's records after which to add no further record
+--   ARGV[3] bytes of all records after which to add only one more record of each log
+--   ARGV[4] records of a log to fetch first
 --   then one per request:  the index to read from
 --   Returns per request
---           {count, records, more}   one record on each line; more is 1 if the log may go on
+--           {count, records, more}   a record on each line; more is 1 if the log may continue
 --           {0, length, known, kind, body, last}
---                                    there is nothing at or after the index
+--                                    the log has nothing at or after the index
 --                                      length  of the log
---                                      known   0 if there is no such request, or not any more; else
---                                              1
+--                                      known   0 if there is no such request, or no longer; else 1
 --                                      kind    '' while the request has no outcome
 --                                      body    of an error, else ''
 --                                      last    the log's last record, once there is an outcome
@@ -22,8 +21,8 @@ local load = KEYS[#KEYS]
 local most, enough, enoughOfAll, first = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local sizeOfAll = 0
 
--- Records may be large, so not many more are fetched from the log than are given. The first ones
--- tell how many of that size fit.
+-- Records may be large, so the loop fetches few more records than it returns. The first records
+-- show how many of that size fit.
 local function recordsOf(log, from)
   local records, taken, size, step = {}, 0, 0, first
   local limit = sizeOfAll < enoughOfAll and most or 1

@@ -7,43 +7,48 @@ import { logKey, outcomeKey } from "../keys.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { bytes, defineScript, integer, list, text } from "../../redis/script.js";
 
-/** What a log holds at and after an index. */
+/** The content of a log at and after an index. */
 export type Page =
   | { readonly said: "records"; readonly records: readonly string[]; readonly more: boolean }
-  /** There is nothing yet. */
+  /** The log has nothing there yet. */
   | { readonly said: "running"; readonly length: number }
   /**
-   * There is nothing, and nothing will come. `last` is the last record of the log; undefined where
-   * the log is empty or gone. A result's body is left out.
+   * The log has nothing there, and nothing will come. `last` is the last record of the log;
+   * undefined if the log is empty or gone. `outcome` lacks the body of a result.
    */
   | { readonly said: "ended"; readonly length: number; readonly outcome: Outcome; readonly last: string | undefined }
-  /** There is no such request, or not any more. */
+  /** There is no such request, or no longer. */
   | { readonly said: "unknown"; readonly length: number };
 
 export interface LogRead extends RequestAddress {
-  /** Index of the first record wanted. */
+  /** Index of the first record to read. */
   readonly from: number;
 }
 
-/** The most of one page. Hundreds of readers that have fallen behind may hold a page each. */
+/**
+ * Most records and bytes of a page. Hundreds of readers that have fallen behind may hold a page
+ * each.
+ */
 const PAGE = { records: 64, bytes: 16_384 };
 /**
- * Past this a call gives one record of each further log: a longer call would hold up everybody's
- * commits.
+ * Past this a call gives a single record of each further log: a longer call would delay the commits
+ * of all workers.
  */
 const BYTES_PER_CALL = 524_288;
 /**
- * Fetched first of each log. A reader of a live stream mostly finds one or two records, and of
- * large ones few are fetched in vain.
+ * Records to fetch first of each log. A reader of a live stream mostly finds one or two records,
+ * and the script fetches few large records in vain.
  */
 const FIRST_RECORDS = 2;
 
-/** It ends nothing, but a client that was given a record must find it again. */
+/**
+ * Durable although the script ends nothing: a client that has received a record must find it again.
+ */
 const script = defineScript<Page[]>(new URL("./read-logs.lua", import.meta.url), (reply) => list(reply).map(readPage), {
   durable: true,
 });
 
-/** @returns one page per read, in order */
+/** @returns a page for each read, in order */
 export function readLogs(redis: RedisClient, reads: readonly LogRead[]): Promise<Page[]> {
   const limits = [PAGE.records, PAGE.bytes, BYTES_PER_CALL, FIRST_RECORDS];
   return inCalls(
@@ -69,7 +74,7 @@ function readPage(reply: unknown): Page {
   return { said: "ended", length, outcome, last: text(last) === "" ? undefined : text(last) };
 }
 
-/** Records come as one text: for many small ones that costs less than a list. */
+/** Records come as a single text: for many small records that costs less than a list. */
 function recordsOf(lines: string, count: number): string[] {
   const records = lines.split("\n");
   if (records.length !== count) throw new TypeError("a record of a log is no line");

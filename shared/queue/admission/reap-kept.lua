@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- reap-kept.lua: drop results (kept.lua) whose time is over, and those that go first while all
--- together take more than their budget. That their requests have ended stays known.
---   KEYS[1] what is counted
---   ARGV[1] most bytes of all results; -1: no limit   ARGV[2] most results that one call drops
---   Returns 1 if more of them may be due, else 0
+-- reap-kept.lua: drop results (kept.lua) whose time is over, and the results that go first while
+-- all results together exceed their budget. The ends of their requests stay known.
+--   KEYS[1] the counts
+--   ARGV[1] most bytes of all results; -1: no limit   ARGV[2] most results to drop in this call
+--   Returns 1 if more results may be due, else 0
 -- include ../load.lua
 -- include ../kept.lua
 local load, most = KEYS[1], tonumber(ARGV[2])

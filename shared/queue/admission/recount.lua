@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- recount.lua: put right what is counted of the queue (load.lua), a page to a call. Only a hand
--- from outside makes it wrong, and a record that expired before its request had ended.
---   KEYS[1] what is counted   KEYS[2] turn, kept by the one who makes this round
+-- recount.lua: repair the counts of the queue (load.lua), a page to a call. Counts become wrong
+-- only if a person changes keys by hand, or if a record expires before its request has ended.
+--   KEYS[1] the counts   KEYS[2] turn: the process that makes this round holds it
 --   ARGV[1] cursor of the page; '' for the first   ARGV[2] requests of a page, about
---   ARGV[3] ms from the beginning of a round to that of the next, whoever makes it
+--   ARGV[3] ms from the beginning of a round to the next round of any process
 --   Returns {cursor, mended}   `mended` requests or fields were wrong; the next page is at
---                              `cursor`, which is '0' when the round is over
+--                              `cursor`, which is '0' at the end of the round
 --           {'', 0}            the last round is not so long ago
 -- include ../load.lua
 -- include ../kept.lua
@@ -15,8 +15,8 @@ local load, open, kept, later = KEYS[1], openKey(KEYS[1]), keptKey(KEYS[1]), lat
 local cursor, mended = ARGV[1], 0
 -- include ../time.lua
 
--- Above this a round counts again only if the number of requests is wrong: for so many, counting
--- takes Redis a millisecond.
+-- Above this a round counts again only if the number of requests is wrong, because so many take
+-- Redis a millisecond.
 local OFTEN = 2000
 
 local function removeUnlessA(kind, key)
@@ -26,7 +26,7 @@ local function removeUnlessA(kind, key)
   mended = mended + 1
 end
 
--- Whether a request that is counted has left the queue.
+-- Whether a request in the counts has left the queue.
 local function hasLeft(name, size)
   local base = name:match('^([^:]*:[^:]*):[^:]*:')
   if not base then return true end
@@ -38,7 +38,7 @@ local function hasLeft(name, size)
     local out = redis.pcall('HMGET', 'out:' .. name, 'digest', 'kind')
     if not out.err and out[1] and not out[2] then return false end
   end
-  -- A step that has ended stays counted as long as it is queued.
+  -- A step that has ended still counts while it is in the queue.
   local step, sequence = size:match('^%d+|([1-9]%d*)|([^|]*)')
   if not step then return true end
   local whole, seq = pcall(sequenceOf, base, sequence)
@@ -54,7 +54,7 @@ local function look(names)
   letGo(load, gone)
 end
 
--- Count again from what is open. Fields that are no loads of requests stay.
+-- Count again from `open`. Fields that are no loads of requests stay.
 local function count()
   local found = redis.call('HGETALL', open)
   local sums = {}
@@ -89,7 +89,7 @@ local function countKept()
   writeLoads(load, {kept = sum})
 end
 
--- The same of jobs that wait for their time.
+-- The same for jobs that wait for their time.
 local function countLaterAgain()
   local sums, before = {later = {items = 0, bytes = 0}}, redis.call('HKEYS', load)
   for _, field in ipairs(before) do

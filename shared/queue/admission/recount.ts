@@ -1,4 +1,4 @@
-/** The typed wrapper of recount.lua: puts right what is counted of the queue. */
+/** The typed wrapper of recount.lua: repairs the counts of the queue. */
 import { setTimeout as pause } from "node:timers/promises";
 import { loadTurnKey } from "../keys.js";
 import type { RedisClient } from "../../redis/connect.js";
@@ -9,13 +9,13 @@ const script = defineScript(new URL("./recount.lua", import.meta.url), (reply) =
   return { cursor: text(cursor), mended: integer(mended) };
 });
 
-/** Requests of one call, about: Redis's only thread is busy with them for less than 1 ms. */
+/** Requests of a call, about. Redis's only thread is busy with them for less than 1 ms. */
 const PAGE = 500;
-/** Between two calls Redis is left to others for so long, in ms. */
+/** The pause after each call, in which Redis serves other clients, in ms. */
 const PAUSE_MS = 5;
 
 /**
- * Makes one round, unless somebody has begun one less than `everyMs` ago.
+ * Makes a round, unless a process has begun a round less than `everyMs` ago.
  * @param load from `loadKey`
  * @returns how many requests and sums were wrong
  */

@@ -1,6 +1,6 @@
 /**
- * Whether there is room for a request, before its bytes are sent: for a large one that costs Redis
- * far less than to refuse it. Only the admission call itself decides that there is.
+ * Whether there is room for a request, before the gateway sends its bytes: for a large request that
+ * costs Redis far less than a refusal. Only the admission call itself decides.
  */
 import { readLoads } from "../load.js";
 import type { RedisClient } from "../../redis/connect.js";
@@ -8,7 +8,7 @@ import type { Applicant, Terms } from "./admit.js";
 import { limitPassed, limitsOf, type LimitName } from "./limits.js";
 
 /**
- * @returns undefined where there seems to be room
+ * @returns undefined if there seems to be room
  * @throws the Redis client's error
  */
 export async function limitInTheWay(

@@ -1,13 +1,13 @@
 #!lua flags=allow-oom
 -- withdraw.lua: take a request that has ended out of the queue, so that no worker has to spend a
--- slot on it only to acknowledge it. What a worker holds is left to that worker, and so is a step
--- of a sequence, since others may wait for it.
---   KEYS[1] record (outcome.lua)   KEYS[2] what is counted (load.lua)
+-- slot on it only to acknowledge it. An entry that a worker holds stays with that worker. A step of
+-- a sequence stays too, because other steps may wait for it.
+--   KEYS[1] record (outcome.lua)   KEYS[2] the counts (load.lua)
 --   ARGV[1] group
---   Returns 'withdrawn'   it is not in the queue, by this call or for another reason
+--   Returns 'withdrawn'   the request is not in the queue, by this call or for another reason
 --           'held'        a worker has it
 --           'left'        it has no outcome yet, or is a step of a sequence, or a brief request,
---                         which leaves the queue when it ends; nothing is done
+--                         which leaves the queue at its end; the script did nothing
 local load = KEYS[2]
 -- include ../outcome.lua
 local known = recordOf(load, KEYS[1])

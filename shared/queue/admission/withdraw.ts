@@ -1,6 +1,6 @@
 /**
- * The typed wrapper of withdraw.lua: a request that was ended before a worker read it leaves the
- * queue.
+ * The typed wrapper of withdraw.lua: takes a request out of the queue that ended before a worker
+ * read it.
  */
 import type { RequestAddress } from "../address.js";
 import { loadKeyOf } from "../load.js";
@@ -12,7 +12,7 @@ const answers = ["withdrawn", "held", "left"] as const;
 
 const script = defineScript(new URL("./withdraw.lua", import.meta.url), (reply) => word(reply, answers));
 
-/** Takes a request that has an outcome out of the queue. Safe to repeat. */
+/** Takes a request with an outcome out of the queue. Safe to repeat. */
 export function withdraw(redis: RedisClient, address: RequestAddress) {
   return script(redis, [outcomeKey(address), loadKeyOf(redis, address.bucket)], [GROUP]);
 }

@@ -1,16 +1,16 @@
 #!lua
--- write-refusal.lua: write nothing, and look whether the next call of admission fits into the
--- memory. As the script declares neither `no-writes` nor `allow-oom`, Redis refuses to begin it
--- whenever it refuses writes: when it is full, cannot write to its disk, is a replica, or has too
--- few replicas. As it writes nothing, asking costs neither memory nor disk.
---   KEYS[1] any key: it says which master of a Cluster is asked
---   ARGV[1] room: bytes that a call of admission takes at most
---   Returns 'taken'    writes are taken
---           'full'     only small ones are: less than `room` is left below maxmemory. Redis counts
---                      the bytes of a call before it runs the call, so it refuses a call that is
---                      larger than this script although it begins this script
+-- write-refusal.lua: look whether the next admission call fits into the memory, and write nothing.
+-- The script declares neither `no-writes` nor `allow-oom`, so Redis refuses to begin it whenever
+-- Redis refuses writes: when Redis is full, cannot write to its disk, is a replica, or has too few
+-- replicas. The script writes nothing, so the question costs neither memory nor disk.
+--   KEYS[1] any key: its slot chooses the master of a Cluster
+--   ARGV[1] room: most bytes of an admission call
+--   Returns 'taken'    Redis takes writes
+--           'full'     Redis takes only small writes: less than `room` is left below maxmemory.
+--                      Redis counts the bytes of a call before it runs the call, so it refuses a
+--                      larger call than this although it begins this script
 local room = tonumber(ARGV[1])
--- A user of Redis that may not ask for it is answered by what Redis refuses itself.
+-- A user of Redis that may not call INFO learns only of the refusals of Redis itself.
 local info = redis.pcall('INFO', 'memory')
 if type(info) ~= 'string' then return 'taken' end
 local function bytes(name)

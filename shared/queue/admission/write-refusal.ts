@@ -1,20 +1,22 @@
-/** The typed wrapper of write-refusal.lua: whether Redis takes requests, without sending one. */
+/**
+ * The typed wrapper of write-refusal.lua: whether Redis takes requests, without sending a request.
+ */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, isReplyError, word } from "../../redis/script.js";
 import { CALL_LIMITS } from "./admit.js";
 
 const answers = ["taken", "full"] as const;
 
-/** Begins as Redis's own refusal does, because it has the same cause. */
+/** Begins like Redis's own refusal, because the cause is the same. */
 const NEARLY_FULL = "OOM less is left below 'maxmemory' than a call of admission may take";
 
 const script = defineScript(new URL("./write-refusal.lua", import.meta.url), (reply) => word(reply, answers));
 
 /**
- * @param key in a Cluster, the master that serves its slot is asked
+ * @param key in a Cluster, the master that serves its slot answers
  * @returns why Redis refuses a full call of small requests, in its own words if it refuses all
  * writes; undefined if it takes them
- * @throws the client's error where the link is lost
+ * @throws the client's error if the link is lost
  */
 export async function writeRefusal(redis: RedisClient, key: string): Promise<string | undefined> {
   try {

@@ -1,21 +1,21 @@
-/** Batches, read with plain commands. What one is, says who writes it. */
+/** Reads batches with plain commands. The code that writes a batch defines its text. */
 import type { RedisClient } from "../../redis/connect.js";
 import { batchKeys } from "../keys.js";
 
-/** @returns the batch as it was written; undefined where there is none */
+/** @returns the text of the batch; undefined if there is none */
 export async function readBatch(redis: RedisClient, tenant: string, id: string): Promise<string | undefined> {
   return (await redis.get(batchKeys.batch(tenant, id))) ?? undefined;
 }
 
 /**
  * The ids of a tenant's batches, newest first.
- * @param from how many are passed over
+ * @param from how many to skip
  */
 export function listBatches(redis: RedisClient, tenant: string, from: number, count: number): Promise<string[]> {
   return redis.zrevrange(batchKeys.all(tenant), from, from + count - 1);
 }
 
-/** How many of the tenant's batches are newer; undefined for one that is not among them. */
+/** How many of the tenant's batches are newer; undefined if the tenant has no such batch. */
 export async function placeOfBatch(redis: RedisClient, tenant: string, id: string): Promise<number | undefined> {
   return (await redis.zrevrank(batchKeys.all(tenant), id)) ?? undefined;
 }
@@ -25,7 +25,7 @@ export interface OpenBatch {
   readonly id: string;
 }
 
-/** All batches for which something is still to be done. */
+/** All batches that still have work to do. */
 export async function openBatches(redis: RedisClient): Promise<OpenBatch[]> {
   return (await redis.hkeys(batchKeys.openOfAll)).map((member) => {
     const [tenant = "", id = ""] = member.split(" ");
@@ -33,7 +33,7 @@ export async function openBatches(redis: RedisClient): Promise<OpenBatch[]> {
   });
 }
 
-/** Notes which lines of a batch have an id that an earlier one has: a bit for each line. */
+/** Notes which lines of a batch repeat the id of an earlier line: a bit for each line. */
 export async function writeDuplicates(redis: RedisClient, one: OpenBatch, bits: Buffer, ttlMs: number): Promise<void> {
   await redis.set(batchKeys.duplicates(one.tenant, one.id), bits, "PX", ttlMs);
 }

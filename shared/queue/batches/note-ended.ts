@@ -5,11 +5,9 @@ import { bucketTag } from "../bucket-tag.js";
 import type { EventType } from "../events.js";
 import { batchToldKey, eventsKey, wantedKey } from "../keys.js";
 
-/**
- * A run that finds the batch not closed yet calls again, at most for so long after the first call.
- */
+/** A run that finds the batch still open calls again, at most for so long after the first call. */
 const TOLD_MS = 7 * 86_400_000;
-/** Any bucket's outbox would do: a batch lies in none. */
+/** Any bucket's outbox would do, because a batch lies in no bucket. */
 const BUCKET = 0;
 
 const script = defineScript(new URL("./note-ended.lua", import.meta.url), () => undefined, { durable: true });

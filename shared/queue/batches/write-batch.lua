@@ -1,15 +1,15 @@
 #!lua
--- write-batch.lua: make or change a batch, unless somebody was faster. All that a batch is lies in
--- one text, so a change is made of the very text that was read, or not at all.
---   KEYS[1] the batch   KEYS[2] open batches of all   KEYS[3] batches of the tenant, by when made
---   KEYS[4] open ones of the tenant
---   ARGV[1] tenant   ARGV[2] id   ARGV[3] the text as it was read, '' where it is to be made
---   ARGV[4] the text as it is to be   ARGV[5] '1' while there is something to be done for it
---   ARGV[6] ms for which it is known after that   ARGV[7] most open ones of a tenant
---   ARGV[8] most of a tenant that are known
---   Returns 'written'    by this call, or by an earlier one
---           'conflict'   it is not as it was read any more
---           'full'       the tenant has as many open ones as it may
+-- write-batch.lua: make or change a batch, unless another process was faster. All facts of a batch
+-- lie in a single text, so the script changes the very text that the caller has read, or nothing.
+--   KEYS[1] the batch   KEYS[2] open batches of all tenants
+--   KEYS[3] batches of the tenant, by when made   KEYS[4] open batches of the tenant
+--   ARGV[1] tenant   ARGV[2] id   ARGV[3] the text as the caller has read it, '' for a new batch
+--   ARGV[4] the new text   ARGV[5] '1' while the batch still has work to do
+--   ARGV[6] ms for which it stays after that   ARGV[7] most open batches of a tenant
+--   ARGV[8] most batches of a tenant
+--   Returns 'written'    by this call, or by an earlier call
+--           'conflict'   the batch is no longer as the caller has read it
+--           'full'       the tenant has as many open batches as it may
 local key, open, all, ofTenant = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local tenant, id, from, to, isOpen = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1'
 -- include ../time.lua
@@ -29,7 +29,7 @@ end
 redis.call('SET', key, to, 'PX', ARGV[6])
 redis.call('HDEL', open, member)
 redis.call('SREM', ofTenant, id)
--- Of the oldest those are forgotten that are gone, and those that are too many.
+-- Among the oldest batches, forget those that have expired, and closed batches beyond the limit.
 local oldest = redis.call('ZRANGE', all, 0, 9)
 local spare = redis.call('ZCARD', all) - tonumber(ARGV[8])
 for i = 1, #oldest do

@@ -1,4 +1,7 @@
-/** The typed wrapper of write-batch.lua: makes or changes a batch, unless somebody was faster. */
+/**
+ * The typed wrapper of write-batch.lua: makes or changes a batch, unless another process was
+ * faster.
+ */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, word } from "../../redis/script.js";
 import { batchKeys } from "../keys.js";
@@ -6,19 +9,19 @@ import { batchKeys } from "../keys.js";
 export interface BatchChange {
   readonly tenant: string;
   readonly id: string;
-  /** As it was read; undefined where it is to be made. */
+  /** The text as the caller has read it; undefined for a new batch. */
   readonly from: string | undefined;
   readonly to: string;
-  /** Whether something is still to be done for it. */
+  /** Whether the batch still has work to do. */
   readonly isOpen: boolean;
 }
 
 export interface BatchLimits {
-  /** How long a batch is known after its end, in ms. */
+  /** How long a batch stays after its end, in ms. */
   readonly keptMs: number;
-  /** Most batches of a tenant for which something is still to be done. */
+  /** Most batches of a tenant that still have work to do. */
   readonly open: number;
-  /** Most batches of a tenant that are known. */
+  /** Most batches of a tenant. */
   readonly known: number;
 }
 

@@ -1,10 +1,10 @@
-/** A request that was set aside, as its entry in the dead stream says it (set-aside.lua). */
+/** A request that a worker has set aside, from its entry in the dead stream (set-aside.lua). */
 import { parseRequestName, type RequestAddress } from "../address.js";
 import { laneKeys } from "../keys.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { list, text } from "../../redis/script.js";
 
-/** Where it lies. The id of its entry says when it was set aside. */
+/** The place of the entry. Its id says when the worker set the request aside. */
 export interface DeadPlace {
   readonly bucket: number;
   readonly model: string;
@@ -14,21 +14,21 @@ export interface DeadPlace {
 
 export interface DeadRequest extends DeadPlace {
   readonly tenant: string;
-  /** Why, as the code of the error that its client got. */
+  /** The reason, as the code of the error that the client got. */
   readonly reason: string;
-  /** How often it has run alone. */
+  /** How often the request has run alone. */
   readonly runs: number;
-  /** Undefined where an earlier version of Baton has set it aside. */
+  /** Undefined if an earlier version of Baton has set the request aside. */
   readonly request: RequestAddress | undefined;
-  /** The name of the job that it ran (`requestName`). */
+  /** The name of the job that the request ran (`requestName`). */
   readonly job: string | undefined;
   /** Of a step: the encoded id of its sequence, and its number there. */
   readonly step: { readonly sequence: string; readonly number: number } | undefined;
-  /** How long its frame was. */
+  /** The length of its frame. */
   readonly bytes: number;
 }
 
-/** @returns undefined where there is none, or it does not say whose it is */
+/** @returns undefined if there is no such entry, or the entry names no tenant */
 export async function readDeadRequest(redis: RedisClient, place: DeadPlace): Promise<DeadRequest | undefined> {
   const reply = await redis.callBuffer("XRANGE", [deadKey(place), place.entry, place.entry]);
   const [found] = list(reply);
@@ -46,7 +46,7 @@ export async function removeDeadRequest(redis: RedisClient, place: DeadPlace): P
 
 /**
  * @param fields names and values in turn
- * @param frame how much of its frame is kept, in bytes
+ * @param frame bytes of the frame that the entry still has
  */
 export function deadRequestOf(place: DeadPlace, fields: readonly unknown[], frame: number): DeadRequest | undefined {
   const valueOf = (name: string) => {

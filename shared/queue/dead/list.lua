@@ -1,15 +1,17 @@
 #!lua flags=allow-oom,no-writes
--- list.lua: tell of some of a tenant's requests that were set aside in a bucket: the newest first,
--- and of one moment by model. What one call costs goes by how many it looks at, which is bounded.
---   KEYS[1] the models that have some (set-aside.lua)
+-- list.lua: list some of a tenant's requests that workers have set aside in a bucket: newest first,
+-- and by model if the time is the same. The cost of a call depends on how many entries it looks at,
+-- which is bounded.
+--   KEYS[1] the models with requests set aside (set-aside.lua)
 --   ARGV[1] tag of the bucket   ARGV[2] tenant
---   ARGV[3] entry with which it begins, '+' for the newest   ARGV[4] of the entries with this very
---           id it tells those of models that come after this name
---   ARGV[5] most to tell of
+--   ARGV[3] entry at which to begin, '+' for the newest
+--   ARGV[4] of entries with exactly this id, list only models after this name
+--   ARGV[5] most entries to list
 --   Returns {entries, entry, model}  of each entry: model, id, length of its frame, and its other
---                                    fields; where to go on, '' and '' where no more are left
+--                                    fields; then ARGV[3] and ARGV[4] of the next call, '' and ''
+--                                    if no more are left
 local tag, tenant, from, behind, most = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
--- Frames come with their entries, so few are looked at.
+-- Frames come with their entries, so the script looks at few entries.
 local LOOKED, LEAST = 256, 8
 
 local noted = redis.pcall('ZRANGE', KEYS[1], 0, -1)
@@ -21,7 +23,7 @@ local function comesFirst(one, other)
   return one.model < other.model
 end
 
--- Returns the fields but for the frame, and how long that is.
+-- Returns the fields without the frame, and the length of the frame.
 local function withoutFrame(fields)
   local rest, length = {}, nil
   for i = 1, #fields, 2 do
@@ -50,7 +52,7 @@ for _, model in ipairs(models) do
     local ms, seq = id:match('^(%d+)-(%d+)$')
     local one = {ms = tonumber(ms), seq = tonumber(seq), model = model, id = id, fields = fields}
     if (id ~= from or model > behind) and tenantOf(fields) == tenant then found[#found + 1] = one end
-    -- There may be more behind the last one.
+    -- There may be more entries behind the last.
     if i == each and (not reached or comesFirst(one, reached)) then reached = one end
   end
 end

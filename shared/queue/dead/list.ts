@@ -1,4 +1,6 @@
-/** The typed wrapper of list.lua: tells of requests of a tenant that were set aside in a bucket. */
+/**
+ * The typed wrapper of list.lua: lists a tenant's requests that workers have set aside in a bucket.
+ */
 import { bucketTag } from "../bucket-tag.js";
 import { setAsideKey } from "../keys.js";
 import type { RedisClient } from "../../redis/connect.js";
@@ -6,9 +8,9 @@ import { defineScript, integer, list, text } from "../../redis/script.js";
 import { deadRequestOf, type DeadPlace, type DeadRequest } from "./dead-request.js";
 
 export interface DeadPage {
-  /** The newest first; may be none although there are more. */
+  /** Newest first; may be empty although there are more. */
   readonly found: readonly DeadRequest[];
-  /** Up to where it has looked; undefined where the bucket has no more. */
+  /** The last place that the script has looked at; undefined if the bucket has no more. */
   readonly next: DeadPlace | undefined;
 }
 
@@ -30,7 +32,7 @@ const script = defineScript(
 
 export interface DeadQuery {
   readonly tenant: string;
-  /** Behind which one the page begins; undefined: with the newest. */
+  /** The entry behind which the page begins; undefined: with the newest entry. */
   readonly from: DeadPlace | undefined;
   readonly most: number;
 }
@@ -49,7 +51,7 @@ export async function listDeadRequests(
   };
 }
 
-/** Entries of one moment are told by bucket, and then by model. */
+/** Entries of the same time are in the order of their buckets, and then of their models. */
 function behindIn(bucket: number, { bucket: last, model }: DeadPlace): string {
   if (bucket === last) return model;
   return bucket > last ? "" : AFTER_ALL;

@@ -1,9 +1,10 @@
 #!lua flags=allow-oom
--- tidy.lua: forget the requests that were set aside too long ago, and note the models that have
--- some.
---   KEYS[1] the models that have some (set-aside.lua)
---   ARGV[1] tag of the bucket   ARGV[2..] models that may have some: an earlier version of Baton
---           has set them aside and not noted it
+-- tidy.lua: forget the requests that workers have set aside too long ago, and note the models that
+-- have such requests.
+--   KEYS[1] the models with requests set aside (set-aside.lua)
+--   ARGV[1] tag of the bucket
+--   ARGV[2..] models that may have some: an earlier version of Baton set requests aside without a
+--             note of their model
 --   Returns how many models have some
 local tag = ARGV[1]
 -- include ../time.lua
@@ -18,7 +19,8 @@ for _, model in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
   if newest.err or not newest[1] then
     redis.call('ZREM', KEYS[1], model)
   else
-    -- The stream goes when its newest entry has been there for as long as any is kept.
+    -- The TTL of the stream ends when its newest entry reaches the greatest age, so the TTL shows
+    -- that age.
     local left = redis.call('PTTL', dead)
     local age = now + left - tonumber(newest[1][1]:match('^%d+'))
     if left > 0 and age > 0 then redis.call('XTRIM', dead, 'MINID', string.format('%.0f', now - age)) end

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- drop-file.lua: nobody sees the file any more, unless somebody uses it. The caller removes its
+-- drop-file.lua: hide a file from clients, unless the file is in use. The caller then removes the
 -- bytes, and upkeep does so if the caller dies.
 --   KEYS[1] the file (reserve-file.lua)   KEYS[2] all files of the tenant   KEYS[3] its users
---   KEYS[4] due   ARGV[1] tenant   ARGV[2] id   ARGV[3] ms until upkeep looks at it
---   Returns 'dropped', 'in_use', or 'unknown' where there is none
+--   KEYS[4] due   ARGV[1] tenant   ARGV[2] id   ARGV[3] ms until upkeep looks at the file
+--   Returns 'dropped', 'in_use', or 'unknown' if there is no such file
 local key, id = KEYS[1], ARGV[2]
 local state = redis.call('HGET', key, 'state')
 if not state or state == 'gone' then return 'unknown' end

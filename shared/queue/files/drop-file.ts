@@ -1,11 +1,12 @@
-/** The typed wrapper of drop-file.lua: nobody sees the file any more. */
+/** The typed wrapper of drop-file.lua: hides a file from clients. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, word } from "../../redis/script.js";
 import { fileKeys } from "../keys.js";
 import type { FileAddress } from "./reserve-file.js";
 
 /**
- * The process that drops a file removes its bytes; upkeep does so if that has not happened by then.
+ * Ms. The process that drops a file removes its bytes; upkeep does so if the bytes remain after
+ * this.
  */
 const UPKEEP_MS = 30_000;
 

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- due-files.lua: take files whose bytes are to be removed: those whose writer is lost, those that
--- have expired and that nobody uses, and those that were dropped. What is taken is given to nobody
--- else for a while, and again after that.
---   KEYS[1] due   ARGV[1] most files   ARGV[2] ms until they are given again
+-- due-files.lua: take files whose bytes upkeep has to remove: of lost writers, expired files
+-- without users, and dropped files. Other calls do not get a taken file for a while, and get it
+-- after that.
+--   KEYS[1] due   ARGV[1] most files   ARGV[2] ms until the files come again
 --   Returns {tenant, id, tenant, id, …}
 local due = KEYS[1]
 -- include ../time.lua

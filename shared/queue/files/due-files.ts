@@ -1,4 +1,4 @@
-/** The typed wrapper of due-files.lua: takes files whose bytes are to be removed. */
+/** The typed wrapper of due-files.lua: takes files whose bytes upkeep has to remove. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, list, text } from "../../redis/script.js";
 import { fileKeys } from "../keys.js";
@@ -6,7 +6,7 @@ import type { FileAddress } from "./reserve-file.js";
 
 const script = defineScript(new URL("./due-files.lua", import.meta.url), (reply) => list(reply).map(text));
 
-/** @param againMs what is not forgotten by then is given once more, to anybody */
+/** @param againMs after this time any process gets these files again, if they still exist */
 export async function dueFiles(redis: RedisClient, most: number, againMs: number): Promise<FileAddress[]> {
   const names = await script(redis, [fileKeys.due], [most, againMs]);
   const files: FileAddress[] = [];

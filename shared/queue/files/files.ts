@@ -11,14 +11,14 @@ export interface StoredFile extends FileAddress, KeptFile {
   readonly purpose: FilePurpose;
 }
 
-/** @returns undefined where the tenant has no such file that is whole and has not expired */
+/** @returns undefined if the tenant has no such file that is whole and has not expired */
 export async function readFile(redis: RedisClient, { tenant, id }: FileAddress): Promise<StoredFile | undefined> {
   const key = fileKeys.file(tenant, id);
   const [fields, now] = await Promise.all([redis.hgetall(key), timeAt(redis, key)]);
   return unexpired(fileOf({ tenant, id }, fields), now);
 }
 
-/** Those of the files that are there. */
+/** The given files that exist and have not expired. */
 export async function readFiles(redis: RedisClient, tenant: string, ids: readonly string[]): Promise<StoredFile[]> {
   if (ids.length === 0) return [];
   const now = await timeAt(redis, fileKeys.all(tenant));
@@ -27,14 +27,14 @@ export async function readFiles(redis: RedisClient, tenant: string, ids: readonl
   return found.map((file) => unexpired(file, now)).filter((file) => file !== undefined);
 }
 
-/** The same for one that somebody uses, which does not expire meanwhile. */
+/** The same for a file in use, which does not expire meanwhile. */
 export async function readUsedFile(redis: RedisClient, address: FileAddress): Promise<StoredFile | undefined> {
   return fileOf(address, await redis.hgetall(fileKeys.file(address.tenant, address.id)));
 }
 
 /**
- * Ids of the tenant's files, in the order in which they were made.
- * @param from how many are passed over
+ * Ids of the tenant's files, in the order of their creation.
+ * @param from how many files to pass over
  */
 export function listFiles(
   redis: RedisClient,
@@ -46,7 +46,7 @@ export function listFiles(
   return isNewestFirst ? redis.zrevrange(key, from, to) : redis.zrange(key, String(from), String(to));
 }
 
-/** How many files come before it in that order; undefined for one that is not among them. */
+/** How many files come before this file in that order; undefined if this file is unknown. */
 export async function placeOfFile(
   redis: RedisClient,
   { tenant, id }: FileAddress,
@@ -57,7 +57,7 @@ export async function placeOfFile(
   return place ?? undefined;
 }
 
-/** How many bytes the tenant's files have, and those of all. */
+/** The bytes of the tenant's files, and of all files. */
 export async function readSums(redis: RedisClient, tenant: string): Promise<{ own: number; all: number }> {
   const [own, all] = await redis.hmget(fileKeys.sums, `bytes:${tenant}`, "bytes");
   return { own: Number(own ?? 0), all: Number(all ?? 0) };

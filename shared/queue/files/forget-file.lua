@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- forget-file.lua: the bytes of a file that was dropped are removed, and count no longer.
+-- forget-file.lua: forget a dropped file whose bytes are gone, and stop counting it.
 --   KEYS[1] the file (reserve-file.lua)   KEYS[2] sums   KEYS[3] due   KEYS[4] its users
 --   ARGV[1] tenant   ARGV[2] id
 --   Returns nothing

@@ -1,4 +1,4 @@
-/** The typed wrapper of forget-file.lua: the bytes of a file are removed, and count no longer. */
+/** The typed wrapper of forget-file.lua: forgets a dropped file whose bytes are gone. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript } from "../../redis/script.js";
 import { fileKeys } from "../keys.js";

@@ -1,10 +1,10 @@
 #!lua
--- keep-file.lua: a file is whole, and can be seen from now on.
+-- keep-file.lua: finish a file, which is whole and visible from now on.
 --   KEYS[1] the file (reserve-file.lua)   KEYS[2] all files of the tenant   KEYS[3] due
 --   ARGV[1] tenant   ARGV[2] id   ARGV[3] name   ARGV[4] purpose
---   ARGV[5] ms that it lives, '' for ever
+--   ARGV[5] ms that the file lives, '' for ever
 --   Returns {'kept', created, expires}   by this call or an earlier one
---           {'gone'}   it is not being written any more
+--           {'gone'}   the file is not in the state `writing` any more
 local key, id = KEYS[1], ARGV[2]
 local state, created, expires = unpack(redis.call('HMGET', key, 'state', 'created', 'expires'))
 if state == 'kept' then return {'kept', created, expires} end

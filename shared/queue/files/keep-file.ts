@@ -1,4 +1,4 @@
-/** The typed wrapper of keep-file.lua: a file is whole, and can be seen. */
+/** The typed wrapper of keep-file.lua: finishes a file, which is whole and visible from now on. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer, list, text, word } from "../../redis/script.js";
 import { fileKeys } from "../keys.js";
@@ -10,7 +10,7 @@ export type FilePurpose = (typeof filePurposes)[number];
 export interface KeptFile {
   /** Redis ms. */
   readonly createdAt: number;
-  /** Redis ms; undefined where it is kept until it is deleted. */
+  /** Redis ms; undefined for a file that lives until a client deletes it. */
   readonly expiresAt: number | undefined;
 }
 
@@ -25,8 +25,8 @@ const script = defineScript(
 );
 
 /**
- * @param ttlMs undefined to keep it until it is deleted
- * @returns undefined where the file is not being written any more
+ * @param ttlMs undefined to keep the file until a client deletes it
+ * @returns undefined if the file is not in the state `writing` any more
  */
 export function keepFile(
   redis: RedisClient,

@@ -3,14 +3,14 @@
 --   KEYS[1] the file, a hash:
 --     state    writing, kept or gone       bytes    how many it has, or has so far
 --     created  Redis ms                    expires  Redis ms, or '' for never
---     name     as its client called it     purpose  batch or batch_output
+--     name     from its client             purpose  batch or batch_output
 --   KEYS[2] sums   KEYS[3] due
 --   ARGV[1] tenant   ARGV[2] id   ARGV[3] bytes so far   ARGV[4] ms until its writer counts as lost
---   ARGV[5] most bytes of a tenant   ARGV[6] of all   ARGV[7] most files of a tenant, '' where the
---   file was begun before   ARGV[8] of all
+--   ARGV[5] most bytes of a tenant   ARGV[6] of all   ARGV[7] most files of a tenant, '' if an
+--   earlier call began the file   ARGV[8] of all
 --   Returns 'reserved', by this call or an earlier one
---           'tenant_bytes', 'all_bytes', 'tenant_files', 'all_files'   which limit is in the way
---           'gone'   it is not being written any more
+--           'tenant_bytes', 'all_bytes', 'tenant_files', 'all_files'   the limit in the way
+--           'gone'   the file is not in the state `writing` any more
 local key, sums, due, tenant, id, bytes = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], tonumber(ARGV[3])
 -- include ../time.lua
 local state, had = unpack(redis.call('HMGET', key, 'state', 'bytes'))

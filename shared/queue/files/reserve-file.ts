@@ -1,9 +1,8 @@
-/** The typed wrapper of reserve-file.lua: begins a file, and counts what of it has come. */
+/** The typed wrapper of reserve-file.lua: begins a file, and counts its bytes so far. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, word } from "../../redis/script.js";
 import { fileKeys } from "../keys.js";
 
-/** Names a file. */
 export interface FileAddress {
   readonly tenant: string;
   readonly id: string;
@@ -22,8 +21,8 @@ export type Reserved = (typeof said)[number];
 const script = defineScript(new URL("./reserve-file.lua", import.meta.url), (reply) => word(reply, said));
 
 /**
- * @param bytes that it has so far, the first of which are about to be written
- * @param leaseMs after this long without a further call its writer counts as lost
+ * @param bytes of the file so far; the caller is about to write the newest of these
+ * @param leaseMs after this long without a further call the writer counts as lost
  */
 export function reserveFile(
   redis: RedisClient,

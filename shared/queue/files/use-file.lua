@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- use-file.lua: somebody uses a file for a while from now on, or does no longer. A file that is
--- used is not deleted and does not expire. A use that nobody ends is over when its time is.
+-- use-file.lua: begin, renew or end a user's use of a file. A file in use is not deleted and does
+-- not expire. A use that its user does not end is over when its time is.
 --   KEYS[1] the file (reserve-file.lua)
 --   KEYS[2] its users: when the use of each ends, in Redis ms
---   ARGV[1] who   ARGV[2] ms for which it is used at most, 0 where it is used no longer
---   Returns 'noted', or 'unknown' where there is no such file
+--   ARGV[1] user   ARGV[2] most ms of the use, 0 to end the use
+--   Returns 'noted', or 'unknown' if there is no such file
 local forMs = tonumber(ARGV[2])
 if forMs <= 0 then
   redis.call('ZREM', KEYS[2], ARGV[1])

@@ -1,4 +1,4 @@
-/** The typed wrapper of use-file.lua: somebody uses a file for a while, or does no longer. */
+/** The typed wrapper of use-file.lua: begins, renews or ends a user's use of a file. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, word } from "../../redis/script.js";
 import { fileKeys } from "../keys.js";
@@ -10,7 +10,7 @@ const script = defineScript(new URL("./use-file.lua", import.meta.url), (reply) 
 
 /**
  * @param user of which a file may have many
- * @param forMs how long it is used at most; 0 where it is used no longer
+ * @param forMs how long the use lasts at most; 0 to end the use
  */
 export function useFile(
   redis: RedisClient,

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- end-later.lua: end a job while it waits for its time: it was cancelled, has expired, or cannot be
--- queued. Nothing happens where it is at another stage.
---   KEYS[1] record of the job   KEYS[2] what is counted (load.lua)
+-- end-later.lua: end a job that waits for its time, after a cancellation, an expiry, or a refusal
+-- to queue it. Changes nothing if the job has another stage.
+--   KEYS[1] record of the job   KEYS[2] key of the counts (load.lua)
 --   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] name of the job
 --   ARGV[3] its stage (job.lua)   ARGV[4] outcome body of the error
---   ARGV[5] ms for which it is known from now on
---   Returns 1 if this call has ended it, else 0
+--   ARGV[5] TTL ms of the record from now on
+--   Returns 1 if this call has ended the job, else 0
 local load = KEYS[2]
 -- include ../job.lua
 local base, name = ARGV[1], ARGV[2]
@@ -17,6 +17,6 @@ local bytes = redis.call('HSTRLEN', KEYS[1], 'body')
 dropLater(load, base, name, bytes)
 redis.call('HSET', KEYS[1], 'ended', now, 'failure', ARGV[4])
 closeJob(load, base, name, bytes, 'error', ARGV[4], ARGV[5], now)
--- A timer that is set for it is taken back.
+-- Have a jobs process remove the job's timer.
 tellLater(base, name, made)
 return 1

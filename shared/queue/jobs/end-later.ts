@@ -11,8 +11,8 @@ import { loadKeyOf } from "../load.js";
 const script = defineScript(new URL("./end-later.lua", import.meta.url), integer, { durable: true });
 
 /**
- * @param stage at which it is ended, and at no other
- * @param ttlMs how long it is known from now on
+ * @param stage the only stage at which the script ends the job
+ * @param ttlMs how long Redis keeps the record from now on
  */
 export async function endLater(
   redis: RedisClient,

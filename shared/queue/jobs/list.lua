@@ -1,16 +1,16 @@
 #!lua flags=allow-oom,no-writes
--- list.lua: tell of some of a tenant's jobs in a bucket, the newest first. What one call costs goes
--- by how many it looks at, which is bounded, not by how many there are. Jobs that are gone are
--- left to tidy.lua, so that a Redis that takes no writes can be asked, too.
---   KEYS[1] the tenant's jobs (job.lua)   KEYS[2] what is counted (load.lua)
+-- list.lua: list some of a tenant's jobs in a bucket, the newest first. The cost of a call grows
+-- with the jobs looked at, of which there is a limit, not with all jobs. The script leaves the
+-- index entries of gone jobs to tidy.lua, so that it also works on a Redis that takes no writes.
+--   KEYS[1] the tenant's jobs (job.lua)   KEYS[2] key of the counts (load.lua)
 --   ARGV[1] tag of the bucket   ARGV[2] group
---   ARGV[3] Redis ms, and ARGV[4] id: it begins behind the job that was recorded then under this
---           id; '+inf' and '' to begin with the newest
---   ARGV[5] most jobs to tell of
+--   ARGV[3] Redis ms, and ARGV[4] id: begin behind the job recorded at this time under this id;
+--                                     '+inf' and '' to begin with the newest
+--   ARGV[5] most jobs in the list
 --   ARGV[6] filters, JSON: `states`, a list; `model`, a name; `schedule`, an id; `labels`, each a
 --           name, a value, and both as they stand in JSON. Absent: any
---   Returns {views, at, id}  views as view.lua has them; where to go on, '' and '' where no more
---                            are left
+--   Returns {views, at, id}  views as in view.lua; the beginning of the next page, '' and '' if no
+--                            jobs are left
 local load = KEYS[2]
 -- include view.lua
 local AT_ONCE, MOST_LOOKED = 50, 200
@@ -25,7 +25,7 @@ end
 
 local function hasLabels(options)
   if not filters.labels then return true end
-  -- To find the text is far quicker than to parse it.
+  -- Finding the text is far quicker than parsing it.
   for _, pair in ipairs(filters.labels) do
     if not options:find(pair[3], 1, true) then return false end
   end

@@ -1,4 +1,4 @@
-/** The typed wrapper of list.lua: tells of the jobs of a tenant in a bucket, page by page. */
+/** The typed wrapper of list.lua: lists the jobs of a tenant in a bucket, page by page. */
 import { bucketTag } from "../bucket-tag.js";
 import { GROUP, jobsKey } from "../keys.js";
 import { loadKeyOf } from "../load.js";
@@ -6,11 +6,13 @@ import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, list, text } from "../../redis/script.js";
 import { viewOf, type JobState, type JobView } from "./view.js";
 
-/** Behind which job a page begins: newer ones come first, and of one time those with higher ids. */
+/**
+ * The job behind which a page begins. Newer jobs come first; at equal times, higher ids come first.
+ */
 export interface JobPlace {
-  /** Redis ms at which it was recorded; Infinity to begin with the newest. */
+  /** Redis ms at which the job was recorded; Infinity to begin with the newest. */
   readonly at: number;
-  /** As in the index: model and name. */
+  /** From the index: model and name. */
   readonly id: string;
 }
 
@@ -20,16 +22,16 @@ export interface JobFilters {
   /** Absent: any. */
   readonly states?: readonly JobState[] | undefined;
   readonly model?: string | undefined;
-  /** The schedule that has made them. */
+  /** The schedule that has made the jobs. */
   readonly schedule?: string | undefined;
   /** Pairs of which a job must have all. */
   readonly labels?: readonly (readonly [name: string, value: string])[] | undefined;
 }
 
 export interface JobPage {
-  /** The newest first; may be none although there are more. */
+  /** The newest first; may be empty although there are more jobs. */
   readonly views: readonly JobView[];
-  /** Up to where it has looked; undefined where the bucket has no more. */
+  /** The last place of this page; undefined if the bucket has no more jobs. */
   readonly next: JobPlace | undefined;
 }
 

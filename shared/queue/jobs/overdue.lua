@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- overdue.lua: find jobs that have been due for some time. What is noted of jobs that are gone, or
--- are no jobs, by somebody's hand, is taken out.
---   KEYS[1] what is counted (load.lua)   ARGV[1] ms   ARGV[2] most jobs
---   Returns a list of name, as in the job's key, and how many requests it has had
+-- overdue.lua: find jobs that have been due for some time. Also removes members that name no job,
+-- because the job is gone or a person wrote the member by hand.
+--   KEYS[1] key of the counts (load.lua)   ARGV[1] ms   ARGV[2] most jobs
+--   Returns a list of name, as in the job's key, and how many requests the job has had
 local load = KEYS[1]
 -- include ../later.lua
 -- include ../time.lua

@@ -8,7 +8,7 @@ import { loadKeyOf } from "../load.js";
 const script = defineScript(new URL("./overdue.lua", import.meta.url), (reply) => list(reply).map(text));
 
 /**
- * @param forMs how long they have been due
+ * @param forMs how long the jobs have been due
  * @param most of each bucket, in a Cluster; else of all
  * @returns the oldest first, of each bucket
  */

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- put-off.lua: a job is due, and there is no room for it now: it comes again, each time after a
--- longer wait. Nothing happens where it is at another stage.
---   KEYS[1] record of the job   KEYS[2] what is counted (load.lua)
+-- put-off.lua: delay a due job, because there is no room for it now. Each further wait is longer.
+-- Changes nothing if the job has another stage.
+--   KEYS[1] record of the job   KEYS[2] key of the counts (load.lua)
 --   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] name of the job
 --   ARGV[3] its stage (job.lua)   ARGV[4] ms of the first wait   ARGV[5] most ms
---   ARGV[6] what the wait is multiplied by, so that not all come together
---   Returns ms after which it is due, or -1 where it is at another stage
+--   ARGV[6] random factor of the wait, so that the jobs do not all come together
+--   Returns ms after which the job is due, or -1 at another stage
 local load = KEYS[2]
 -- include ../job.lua
 local base, name = ARGV[1], ARGV[2]

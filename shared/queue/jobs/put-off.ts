@@ -1,4 +1,4 @@
-/** The typed wrapper of put-off.lua: a job that is due finds no room, and comes again. */
+/** The typed wrapper of put-off.lua: delays a due job that finds no room. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer } from "../../redis/script.js";
 import { requestName, type RequestAddress } from "../address.js";
@@ -6,7 +6,7 @@ import { stageText, type Stage } from "../job.js";
 import { jobKey, modelTag } from "../keys.js";
 import { loadKeyOf } from "../load.js";
 
-/** The first wait, and the longest one but for chance, in ms. */
+/** The first wait, and the longest without the random factor, in ms. */
 const WAITS_MS = { first: 500, most: 30_000 };
 
 const script = defineScript(
@@ -16,9 +16,9 @@ const script = defineScript(
 );
 
 /**
- * @param stage at which it is put off, and at no other
- * @param mostMs it does not wait for much longer than this
- * @returns after how many ms it is due; undefined where it is at another stage
+ * @param stage the only stage at which the script delays the job
+ * @param mostMs the job does not wait for much longer than this
+ * @returns after how many ms the job is due; undefined at another stage
  */
 export function putOff(
   redis: RedisClient,

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom,no-writes
--- read-due.lua: tell when a job is due that waits.
---   KEYS[1] record of the job   ARGV[1] how many requests it has had
---   Returns ms until then, 0 or less where it is due; nil where it does not wait, or has had more
+-- read-due.lua: read when a waiting job is due.
+--   KEYS[1] record of the job   ARGV[1] how many requests the job has had
+--   Returns ms until then, 0 or less if the job is due; nil if it does not wait, or has had more
 -- include ../later.lua
 local found = redis.call('HMGET', KEYS[1], 'next', 'made')
 local due = found[2] == ARGV[1] and dueOf(found[1], found[2])

@@ -1,4 +1,4 @@
-/** The typed wrapper of read-due.lua: tells when a job is due that waits. */
+/** The typed wrapper of read-due.lua: reads when a waiting job is due. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer } from "../../redis/script.js";
 import { jobKey } from "../keys.js";
@@ -8,7 +8,7 @@ const script = defineScript(new URL("./read-due.lua", import.meta.url), (reply) 
   reply === null ? undefined : integer(reply),
 );
 
-/** @returns after how many ms; undefined where it does not wait, or for a later run */
+/** @returns after how many ms; undefined if the job does not wait, or waits for a later run */
 export function readDue(redis: RedisClient, { job, run }: DueJob): Promise<number | undefined> {
   return script(redis, [jobKey(job)], [run]);
 }

@@ -1,4 +1,4 @@
-/** For which labels the records of a request are published, beside its own subject. */
+/** The labels under which workers publish a request's records, beside the request's own subject. */
 import type { RedisClient } from "../../redis/connect.js";
 import { parseRequestName, type RequestAddress } from "../address.js";
 import { parseLabels } from "../job.js";
@@ -6,7 +6,7 @@ import { jobKey, outcomeKey } from "../keys.js";
 
 /**
  * @param address of a stream
- * @returns those of the job that the request runs, as tokens
+ * @returns the labels of the job that the request runs, as tokens
  */
 export async function readLabels(redis: RedisClient, address: RequestAddress): Promise<readonly string[]> {
   const job = await redis.hget(outcomeKey(address), "job");

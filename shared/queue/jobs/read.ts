@@ -1,4 +1,4 @@
-/** The typed wrapper of read.lua: tells how a job stands. */
+/** The typed wrapper of read.lua: reads how a job stands. */
 import { requestName, type RequestAddress } from "../address.js";
 import { GROUP, jobKey, modelTag } from "../keys.js";
 import { loadKeyOf } from "../load.js";
@@ -13,9 +13,9 @@ const script = defineScript(
 );
 
 /**
- * @param job the address of its first request
+ * @param job the address of the job's first request
  * @param buckets how many the deployment has
- * @returns undefined where there is no such job, or not any more
+ * @returns undefined if there is no such job, or no longer
  */
 export function readJob(redis: RedisClient, job: RequestAddress, buckets: number): Promise<JobView | undefined> {
   return script(redis, [jobKey(job), loadKeyOf(redis, job.bucket)], [modelTag(job), requestName(job), GROUP, buckets]);

@@ -1,15 +1,16 @@
 #!lua
--- record-later.lua: record a job that is to be queued later (later.lua). Redis does not begin it
--- while it is full.
---   KEYS[1] record of the job   KEYS[2] what is counted (load.lua)   KEYS[3] record of its first
---           request (outcome.lua), which a job under the same key may have that was queued at once
+-- record-later.lua: record a job to queue later (later.lua). A full Redis refuses this script.
+--   KEYS[1] record of the job   KEYS[2] key of the counts (load.lua)
+--   KEYS[3] record of its first request (outcome.lua), which exists if a job under the same key was
+--           queued at once
 --   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] name of the job
---   ARGV[3] when it is due: Redis ms, or '+' and ms from now   ARGV[4] digest of what was asked
---   ARGV[5] ms for which it is known after its end
+--   ARGV[3] when the job is due: Redis ms, or '+' and ms from now   ARGV[4] digest
+--   ARGV[5] ms for which the record stays after the job's end
 --   ARGV[6] most jobs of a tenant that may wait, and ARGV[7] most bytes of all; -1: no limit
 --   ARGV[8] … fields of its record, and their values; `wait` is among them
---   Returns 'recorded', 'known' where it is there already, 'mismatch' where something else is, or
---           'too-many' and 'too-large', by the limit that is in the way; then nothing is written
+--   Returns 'recorded', 'known' if the job exists already, 'mismatch' if the name has another
+--                       digest, or 'too-many' or 'too-large' by the limit in the way; only
+--                       'recorded' writes
 local load = KEYS[2]
 -- include ../job.lua
 local base, name = ARGV[1], ARGV[2]

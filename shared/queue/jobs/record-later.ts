@@ -1,4 +1,4 @@
-/** The typed wrapper of record-later.lua: records a job that is to be queued later. */
+/** The typed wrapper of record-later.lua: records a job to queue later. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, word, type Arg } from "../../redis/script.js";
 import { requestName, type RequestAddress } from "../address.js";
@@ -9,14 +9,14 @@ import { loadKeyOf } from "../load.js";
 export interface LaterJob {
   readonly job: RequestAddress;
   readonly due: { readonly atMs: number } | { readonly inMs: number };
-  /** Of all that makes two uses of one key the same job. */
+  /** Digest of everything that makes two uses of one key the same job. */
   readonly digest: string;
-  /** How long it is known after its end, in ms. */
+  /** How long Redis keeps the record after the job's end, in ms. */
   readonly ttlMs: number;
   readonly record: JobRecord;
 }
 
-/** What may wait at most; undefined for no limit. */
+/** The limits of waiting jobs; undefined for no limit. */
 export interface LaterLimits {
   /** Jobs of a tenant. */
   readonly jobs: number | undefined;
@@ -30,7 +30,7 @@ const script = defineScript(
   { durable: true },
 );
 
-/** Safe to repeat: what an earlier call has recorded reads as `known`. */
+/** Safe to repeat: a repeated call finds the job of the earlier call as `known`. */
 export function recordLater(redis: RedisClient, { job, due, digest, ttlMs, record }: LaterJob, limits: LaterLimits) {
   const keys = [jobKey(job), loadKeyOf(redis, job.bucket), outcomeKey(job)];
   const at = "atMs" in due ? due.atMs : `+${due.inMs}`;

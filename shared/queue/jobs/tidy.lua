@@ -1,25 +1,26 @@
 #!lua flags=allow-oom
 -- tidy.lua: look at some places in the index of a tenant's jobs, the oldest first.
---   - Those of jobs that are gone are taken out.
---   - Jobs that were to be begun by now and were not are told of. One that has no gateway any more
---     to end it, and that no worker reads, would wait for ever.
---   - Jobs whose request was ended by a version of Baton that knows no jobs end now: whoever wants
---     to be told of it is, and those that are to be tried once more are.
---   KEYS[1] the tenant's jobs (job.lua)   KEYS[2] the tenants that have some
---   KEYS[3] what is counted (load.lua)
---   ARGV[1] tag of the bucket   ARGV[2] tenant   ARGV[3] the place with which it begins, from 0
+--   - Removes the places of jobs that are gone.
+--   - Returns the jobs that have not begun by their due time. Such a job would wait for ever if its
+--     gateway is gone and no worker reads its lane.
+--   - Ends jobs whose request ended under an older Baton, which had no jobs: notes their events,
+--     and prepares their further attempts.
+--   KEYS[1] the tenant's jobs (job.lua)   KEYS[2] the tenants with jobs
+--   KEYS[3] key of the counts (load.lua)
+--   ARGV[1] tag of the bucket   ARGV[2] tenant   ARGV[3] the first place, from 0
 --   ARGV[4] most places
---   Returns {next, jobs}  where to go on, -1 at the end of the index; the overdue, as in the index
+--   Returns {next, jobs}  the first place of the next call, -1 at the end of the index; the overdue
+--                         jobs, as in the index
 local load = KEYS[3]
 -- include ../job.lua
 local tag, tenant, from, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 -- include ../time.lua
 
--- The script that ends a request gives the record of its job the same time to live. Without that
--- the job's is longer by more than this, in ms.
+-- Ms. The script that ends a request gives the job's record the request's TTL. Otherwise the job's
+-- TTL is longer by more than this.
 local UNENDED = 43200000
 
--- End a job if its request has ended without it.
+-- End a job if its request has ended but the job has not.
 local function endWithRequest(base, name, request)
   local key, out = jobKey(base, name), 'out:' .. base .. ':' .. request
   local life = redis.call('PTTL', key)
@@ -41,7 +42,7 @@ for _, one in ipairs(found) do
   if not job.err and not job[1] then
     gone[#gone + 1] = one
   elseif not (job.err or not job[2] or dueOf(job[4], job[5]) or job[6]) then
-    -- It neither waits for its time nor has ended while it did.
+    -- The job neither waits for its time nor has ended while it waited.
     endWithRequest(base, name, job[2])
     if tonumber(job[3] or '') and tonumber(job[3]) <= now then
       local request = redis.pcall('HMGET', 'out:' .. base .. ':' .. job[2], 'digest', 'kind', 'began', 'sealed')

@@ -1,6 +1,6 @@
 /**
- * The typed wrapper of tidy.lua: takes jobs that are gone out of the index of a tenant, and ends
- * those whose requests have ended without them.
+ * The typed wrapper of tidy.lua: removes gone jobs from the index of a tenant, and ends jobs whose
+ * requests have ended without them.
  */
 import { parseRequestName, type RequestAddress } from "../address.js";
 import { bucketTag } from "../bucket-tag.js";
@@ -10,9 +10,9 @@ import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer, list, text } from "../../redis/script.js";
 
 export interface TidiedJobs {
-  /** Where to go on; undefined at the end. */
+  /** The first place of the next call; undefined at the end. */
   readonly next: number | undefined;
-  /** Those that were to be begun by now, and were not; a worker may be about to. */
+  /** The jobs that have not begun by their due time; a worker may be about to begin some. */
   readonly overdue: readonly RequestAddress[];
 }
 
@@ -22,8 +22,8 @@ const script = defineScript(new URL("./tidy.lua", import.meta.url), (reply) => {
 });
 
 /**
- * @param from the place with which it begins, from 0
- * @param most places that it looks at
+ * @param from the first place, from 0
+ * @param most places to look at
  */
 export async function tidyJobs(
   redis: RedisClient,

@@ -1,28 +1,27 @@
--- view.lua: how a job stands, from its record (job.lua) and from that of its request (outcome.lua).
--- A piece of the scripts that tell of jobs.
+-- view.lua: how a job stands, from its record (job.lua) and its request's record (outcome.lua). A
+-- piece of the scripts that read jobs.
 --   `group`  the consumer group of the ready streams   `now`  Redis ms
 -- A view is a list of
 --   name of the job; state: 'scheduled' 'queued' 'running' 'completed' 'failed' 'cancelled'
 --   'expired'
---   type; options; how its result is rendered; name of its request; how many requests it has had;
---   Redis ms at which it was recorded; at which its request was admitted ('' where it waits for
---   its time, or has ended there), begun ('' if it was not or nobody knows), and has ended ('' if
---   it has not); ms until it is not begun any more
+--   type; options; how its result is rendered; name of its request; how many requests the job has
+--   had; Redis ms of its record; of its request's admission ('' if the job waits for its time, or
+--   has ended there), begin ('' if not yet or unknown), and end ('' if not yet); ms until no worker
+--   begins it any more
 --   pin; ms for which its result is kept; outcome body of an error, else ''
---   about how many requests are before it where it is queued, else ''; how many bytes of a result
---   are there, and records of its log; the schedule that has made it and for which Redis ms, else
---   '' and ''; Redis ms at which it is due, '' unless it waits for that, and
---   ms until then; at which it was first due, '' where it was queued at once; at which it is not
---   begun any more, whichever request runs it, '' where nothing says so; how often it was put off
---   since it was due (put-off.lua); Redis ms of this look
+--   about how many requests are before it while it is queued, else ''; bytes of its result, and
+--   records of its log; its schedule and the Redis ms of that schedule's time, else '' and '';
+--   Redis ms at which it is due, and ms until then, '' and '' if it does not wait; of its first due
+--   time, '' if it was queued at once; after which none of its requests begins, '' if there is no
+--   such time; how often put-off.lua has delayed it since its due time; Redis ms of this look
 -- include ../outcome.lua
 -- include ../kept.lua
 
--- At most so many bytes of entries are looked at to say how many requests are before one.
+-- Bytes of entries that the script looks at, at most, to count the requests before an entry.
 local LOOKED_BYTES = 1048576
 
--- The entry of a request in a ready stream, and the stream: PARKED, or nil for what waits behind
--- another step of its sequence.
+-- Returns the entry of a request, and its ready stream. The entry is PARKED for a parked request,
+-- and nil for a step that waits behind another step of its sequence.
 local function entryOf(base, request, sequence, pin, entry, parked)
   if sequence == '' then return entry or parked and PARKED, 'ready:' .. base .. ':' .. pin end
   local seq = readableSequence(base, sequence)
@@ -30,7 +29,7 @@ local function entryOf(base, request, sequence, pin, entry, parked)
   return seq.entry, 'ready:' .. base .. ':' .. seq.on, seq
 end
 
--- How many entries of a ready stream no worker has yet; of those before `entry`, if it is given.
+-- Returns how many entries of a ready stream no worker has yet: all, or all before `entry`.
 local function undelivered(load, ready, group, entry)
   local last, all = '0-0', redis.call('XLEN', ready)
   local groups = redis.pcall('XINFO', 'GROUPS', ready)
@@ -48,8 +47,8 @@ local function undelivered(load, ready, group, entry)
   return before < most and before or math.max(before, all - 1)
 end
 
--- How many requests that are parked go before this one: those of lower ranks, those of its tenant,
--- and of other tenants of its rank as many at most.
+-- Returns how many parked requests go before this request: all of lower ranks, the earlier requests
+-- of its tenant, and of each other tenant of its rank at most one more than of its own.
 local function parkedBefore(ready, name, terms)
   local queue, rank, tenant = laneKeyOf('queue', ready), readTerms(terms), name:match('^[^:]*')
   local own = redis.call('ZRANK', queue .. ':' .. rank .. ':' .. tenant, name) or 0
@@ -65,9 +64,9 @@ local function parkedBefore(ready, name, terms)
   return before
 end
 
--- Returns a view, or nil where there is no such job any more.
---   `buckets`  how many there are, over which requests are spread evenly; nil: it does not say how
---   many requests are before it
+-- Returns a view, or nil if there is no such job any more.
+--   `buckets`  the number of buckets, over which requests spread evenly; nil: the view does not say
+--              how many requests are before the job
 local function viewOf(load, group, now, base, name, buckets)
   local job = redis.pcall('HMGET', jobKey(base, name), 'type', 'options', 'shown', 'request', 'made', 'at', 'due', 'sequence', 'step',
     'schedule', 'tick', 'next', 'run', 'wait', 'ended', 'failure', 'refused')

@@ -1,7 +1,7 @@
-/** How a job stands, as view.lua tells it. */
+/** How a job stands, as view.lua reads it. */
 import { integer, list, text, word } from "../../redis/script.js";
 
-/** The states in which a job is; it ends in one of the last four. */
+/** The states of a job; it ends in one of the last four. */
 export const jobStates = ["scheduled", "queued", "running", "completed", "failed", "cancelled", "expired"] as const;
 
 export type JobState = (typeof jobStates)[number];
@@ -12,45 +12,50 @@ export interface JobView {
   readonly name: string;
   readonly state: JobState;
   readonly type: string;
-  /** JSON, as they were noted. */
+  /** JSON, as the gateway has noted both. */
   readonly options: string;
   readonly shown: string;
-  /** The name of the request that runs it now, "" before the first, and how many it has had. */
+  /**
+   * The name of the request that runs the job now, "" before the first, and how many it has had.
+   */
   readonly request: string;
   readonly made: number;
   readonly recordedAt: number;
-  /** When that request was admitted, begun and ended; a job that waits for its time has none. */
+  /**
+   * Times of that request's admission, begin and end; undefined while the job waits for its time.
+   */
   readonly queuedAt: number | undefined;
   readonly beganAt: number | undefined;
   readonly endedAt: number | undefined;
-  /** After so many ms it is not begun any more. */
+  /** After so many ms no worker begins the job. */
   readonly leftMs: number;
-  /** As `pinText` has it. */
+  /** As `pinText` writes it. */
   readonly pin: string;
-  /** How long its result is kept, in ms. */
+  /** How long the result is kept, in ms. */
   readonly keptMs: number;
-  /** The stored body of an error; undefined where it has not ended with one. */
+  /** The stored body of an error; undefined if the job has not ended with an error. */
   readonly failure: Buffer | undefined;
   /**
-   * About how many requests are before it; undefined where it is not queued, or told in a list.
+   * About how many requests are before the job; undefined in a list, or after the job has left the
+   * queue.
    */
   readonly position: number | undefined;
-  /** How many bytes of a result are there, and how many records its log has. */
+  /** Bytes of the result, and the number of records in the log. */
   readonly resultBytes: number;
   readonly records: number;
-  /** The schedule that has made it, and for which of its times, in ms since 1970. */
+  /** The schedule that has made the job, and the time of that schedule, in ms since 1970. */
   readonly schedule: string | undefined;
   readonly scheduledFor: number | undefined;
-  /** When it is due, if it waits for that, and in how many ms. */
+  /** When a waiting job is due, and in how many ms. */
   readonly dueAt: number | undefined;
   readonly dueInMs: number | undefined;
-  /** When it was first due; undefined where it was queued at once. */
+  /** When the job was first due; undefined if the gateway queued the job at once. */
   readonly firstDueAt: number | undefined;
-  /** When it is not begun any more, whichever request runs it; undefined where nothing says so. */
+  /** After this none of the job's requests begins; undefined if there is no such time. */
   readonly lastAt: number | undefined;
-  /** How often it was put off since it was due. */
+  /** How often put-off.lua has delayed the job since it was due. */
   readonly refused: number;
-  /** When it stood so. */
+  /** The time of this look. */
   readonly seenAt: number;
 }
 
@@ -69,7 +74,7 @@ export function viewOf(reply: unknown): JobView {
     made: integer(made),
     recordedAt: integer(at),
     queuedAt: optional(queued),
-    // Redis rounds the time since then for itself.
+    // Redis rounds the time since then by itself.
     beganAt: text(began) === "" ? undefined : Math.max(integer(began), optional(queued) ?? 0),
     endedAt: optional(ended),
     leftMs: integer(due),

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- change-schedule.lua: change or remove a schedule, unless somebody was faster. A second copy of a
--- call finds what the first one has done.
---   KEYS as make-schedule.lua has them
---   ARGV[1] tenant   ARGV[2] id   ARGV[3] its facts as they were read
---   ARGV[4] as they are to be, '' where it is to be removed
---   ARGV[5] Redis ms at which it is due next, '' where it is not
---   Returns 'changed', or 'conflict' where it is not as it was read any more
+-- change-schedule.lua: change or remove a schedule, unless another call was faster. A second copy
+-- of a call finds the change of the first.
+--   KEYS from make-schedule.lua
+--   ARGV[1] tenant   ARGV[2] id   ARGV[3] the facts that the caller has read
+--   ARGV[4] the new facts, '' to remove the schedule
+--   ARGV[5] Redis ms at which the schedule is due next, '' if never
+--   Returns 'changed', or 'conflict' if the facts are no longer the facts read
 local key, ids, sums, due, tenant, id = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[2]
 local to, name = ARGV[4], tenant .. ':' .. id
 local now = redis.call('HGET', key, 'facts') or ''

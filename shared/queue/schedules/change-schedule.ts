@@ -10,11 +10,11 @@ const script = defineScript(
 );
 
 export interface ScheduleChange {
-  /** Its facts as they were read, JSON. */
+  /** The schedule's facts that the caller has read, JSON. */
   readonly from: string;
-  /** As they are to be; undefined where it is to be removed. */
+  /** The new facts; undefined to remove the schedule. */
   readonly to: string | undefined;
-  /** Redis ms at which it is due next; undefined where it is not. */
+  /** Redis ms at which the schedule is due next; undefined if never. */
   readonly dueAt: number | undefined;
 }
 

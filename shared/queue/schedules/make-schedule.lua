@@ -1,18 +1,18 @@
 #!lua
--- make-schedule.lua: record a new schedule, once however often it is called.
+-- make-schedule.lua: record a new schedule. Repeated calls record it once.
 --   KEYS[1] the schedule, a hash:
---     facts  what it is and how it stands, JSON; only change-schedule.lua changes it
---     job    what each of its times submits, as its client has sent it; never changed
---     asked  digest of all that its client asked for   bytes  what it counts for
---   KEYS[2] the tenant's schedules, by Redis ms at which they were made
+--     facts  the schedule and how it stands, JSON; only change-schedule.lua changes this
+--     job    the client's job, which each time of the schedule submits; never changed
+--     asked  digest of the client's whole submission   bytes  of facts and job, which count
+--   KEYS[2] the tenant's schedules, by Redis ms of their creation
 --   KEYS[3] bytes of schedules: of each tenant, and of all under ''
 --   KEYS[4] when schedules are due: `tenant:id` by Redis ms
 --   ARGV[1] tenant   ARGV[2] id   ARGV[3] facts   ARGV[4] job   ARGV[5] asked
---   ARGV[6] Redis ms at which it is made   ARGV[7] Redis ms at which it is first due
+--   ARGV[6] Redis ms of its creation   ARGV[7] Redis ms at which it is first due
 --   ARGV[8] most schedules of a tenant   ARGV[9] most bytes of a tenant   ARGV[10] of all tenants
---   Returns 'made'; 'known' where it is there, 'mismatch' if another one is there under its id
---           'full' 'too-large'   the tenant has as many, or as many bytes, as it may
---           'no-room'   all tenants together have
+--   Returns 'made'; 'known' if it exists, 'mismatch' if another schedule has its id
+--           'full' 'too-large'   the tenant has reached its number, or its bytes, of schedules
+--           'no-room'   all tenants together have reached their bytes
 local key, ids, sums, due, tenant, id = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[2]
 local known = redis.call('HGET', key, 'asked')
 if known then return known == ARGV[5] and 'known' or 'mismatch' end

@@ -6,16 +6,16 @@ import { keysOf, type ScheduleName } from "./schedules.js";
 export interface NewSchedule extends ScheduleName {
   /** JSON. */
   readonly facts: string;
-  /** As its client has sent it. */
+  /** The client's job, unchanged. */
   readonly job: Buffer;
-  /** Digest of all that its client asked for. */
+  /** Digest of the client's whole submission. */
   readonly asked: string;
   /** Redis ms. */
   readonly madeAt: number;
   readonly dueAt: number;
 }
 
-/** What schedules may take, for each tenant and together. */
+/** The limits of schedules, for each tenant and together. */
 export interface ScheduleLimits {
   readonly most: number;
   readonly mostBytes: number;

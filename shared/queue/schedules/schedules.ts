@@ -10,11 +10,11 @@ export interface ScheduleName {
 export interface StoredSchedule {
   /** JSON. */
   readonly facts: string;
-  /** As its client has sent it. */
+  /** The client's job, unchanged. */
   readonly job: Buffer;
 }
 
-/** The keys that the scripts take. */
+/** The keys of the scripts. */
 export function keysOf({ tenant, id }: ScheduleName): readonly string[] {
   const { schedule, ids, bytes, due } = scheduleKeys;
   return [schedule(tenant, id), ids(tenant), bytes, due];
@@ -30,13 +30,13 @@ export async function readSchedule(
 
 /**
  * The tenant's schedules, newest first.
- * @param from how many are passed over
+ * @param from how many schedules to pass over
  */
 export function listSchedules(redis: RedisClient, tenant: string, from: number, count: number): Promise<string[]> {
   return redis.zrevrange(scheduleKeys.ids(tenant), from, from + count - 1);
 }
 
-/** How many of the tenant's schedules are newer; undefined for one that is not among them. */
+/** How many of the tenant's schedules are newer; undefined if this schedule is unknown. */
 export async function placeOfSchedule(redis: RedisClient, { tenant, id }: ScheduleName): Promise<number | undefined> {
   return (await redis.zrevrank(scheduleKeys.ids(tenant), id)) ?? undefined;
 }
@@ -46,7 +46,7 @@ export interface DueSchedule extends ScheduleName {
   readonly at: number;
 }
 
-/** Those that are due up to a time, the most overdue first. */
+/** The schedules due up to a time, the most overdue first. */
 export async function dueSchedules(redis: RedisClient, until: number, most: number): Promise<DueSchedule[]> {
   const found = await redis.zrangebyscore(scheduleKeys.due, "-inf", until, "WITHSCORES", "LIMIT", 0, most);
   const due: DueSchedule[] = [];

@@ -1,13 +1,13 @@
-/** Where a sequence is found by those who act on it as a whole, past its steps. */
+/** The place of a sequence, for operations on the whole sequence and not on a step. */
 import { modelTag, sequencesKey } from "../keys.js";
 import type { RequestAddress } from "../address.js";
 
 export interface SequenceAddress extends Pick<RequestAddress, "bucket" | "model"> {
-  /** From `sequenceName`. Its bucket follows from it (`bucketOf`). */
+  /** From `sequenceName`. The bucket follows from the name (`bucketOf`). */
   readonly name: string;
 }
 
-/** What is known of its model's sequences in its bucket, and the set of these. */
+/** The keys of its model's sequences in its bucket: their facts, and their live set. */
 export function keysOf(sequence: Omit<SequenceAddress, "name">): { readonly seqs: string; readonly live: string } {
   return { seqs: sequencesKey(sequence), live: `live:${modelTag(sequence)}` };
 }

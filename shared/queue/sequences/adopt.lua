@@ -1,10 +1,10 @@
 #!lua
--- adopt.lua: let a sequence go on under another version of its model, or other files, which take
--- the states of those that it began with. Steps that were admitted before keep theirs.
+-- adopt.lua: let a sequence continue under another version of its model, or other files, which take
+-- the states of its present version. Steps that were admitted before keep their pin.
 --   KEYS[1] sequences of its model and bucket (sequence.lua)
 --   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] name of the sequence
---   ARGV[3] pin that the sequence has, `version:digest`   ARGV[4] pin that it goes on under
---   Returns 'adopted'  done, by this call or by an earlier one
+--   ARGV[3] present pin of the sequence, `version:digest`   ARGV[4] pin under which it continues
+--   Returns 'adopted'  done, by this call or by an earlier call
 --           'other'    there is no such sequence, or it has another pin by now
 -- include ../sequence.lua
 local seq = sequenceOf(ARGV[1], ARGV[2])

@@ -1,4 +1,4 @@
-/** The typed wrapper of adopt.lua: lets a sequence go on under another version of its model. */
+/** The typed wrapper of adopt.lua: lets a sequence continue under another version of its model. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, word } from "../../redis/script.js";
 import { pinText, type Pin } from "../address.js";
@@ -12,9 +12,9 @@ const script = defineScript(new URL("./adopt.lua", import.meta.url), (reply) => 
 });
 
 /**
- * @param from the pin that it has
- * @param to the pin that it goes on under; its states must fit
- * @returns `other` where the sequence has neither pin. Safe to repeat.
+ * @param from the present pin of the sequence
+ * @param to the pin under which it continues; its states must fit
+ * @returns `other` if the sequence has neither pin. Safe to repeat.
  */
 export function adopt(redis: RedisClient, sequence: SequenceAddress, from: Pin, to: Pin) {
   return script(redis, [keysOf(sequence).seqs], [modelTag(sequence), sequence.name, pinText(from), pinText(to)]);

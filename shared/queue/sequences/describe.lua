@@ -1,12 +1,13 @@
 #!lua flags=allow-oom,no-writes
--- describe.lua: tell of one sequence, and find one of its checkpoints. Looking prolongs nothing.
+-- describe.lua: describe a sequence, and find one of its checkpoints. To look prolongs nothing.
 --   KEYS[1] sequences of its model and bucket (sequence.lua)
 --   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] name of the sequence
---   ARGV[3] number of the step whose checkpoint is meant, counted from its START; '' for the last
+--   ARGV[3] number of the checkpoint's step, counted from its START; '' for the last step
 --   Returns {'unknown'}                 there is no such sequence, or it is over
 --           {'kept', view, step, version}
---                                       its view (view.lua), and the checkpoint's step, counted
---                                       from the START, and version; '' for the initial state
+--                                       its view (view.lua); the checkpoint's step, counted from
+--                                       the START; and the checkpoint's version, '' for the initial
+--                                       state
 --           {'busy', view} {'future', view} {'gone', view}
 --                                       there is no such checkpoint (view.lua)
 -- include view.lua

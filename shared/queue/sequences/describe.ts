@@ -1,4 +1,4 @@
-/** The typed wrapper of describe.lua: tells of one sequence, and finds one of its checkpoints. */
+/** The typed wrapper of describe.lua: describes a sequence, and finds one of its checkpoints. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer, list, text, word } from "../../redis/script.js";
 import { modelTag } from "../keys.js";
@@ -8,9 +8,14 @@ import { viewOf, type SequenceView } from "./view.js";
 export type Describing =
   /** There is no such sequence, or it is over. */
   | { readonly said: "unknown" }
-  /** The checkpoint: after which step, counted from the START; and its version, "" for none. */
+  /**
+   * The checkpoint: its step, counted from the START, and its version, "" for the initial state.
+   */
   | { readonly said: "kept"; readonly view: SequenceView; readonly step: number; readonly version: string }
-  /** It has no step yet that has ended; has not come so far; or the checkpoint is not kept. */
+  /**
+   * No step has ended yet; or the sequence has not come so far; or Redis no longer has the
+   * checkpoint.
+   */
   | { readonly said: "busy" | "future" | "gone"; readonly view: SequenceView };
 
 const script = defineScript(
@@ -25,7 +30,7 @@ const script = defineScript(
   { durable: true },
 );
 
-/** @param step counted from the START; undefined stands for the last one */
+/** @param step counted from the START; undefined for the last step */
 export function describeSequence(redis: RedisClient, sequence: SequenceAddress, step?: number): Promise<Describing> {
   return script(redis, [keysOf(sequence).seqs], [modelTag(sequence), sequence.name, step ?? ""]);
 }

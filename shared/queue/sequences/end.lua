@@ -1,12 +1,13 @@
 #!lua flags=allow-oom
--- end.lua: end a sequence. Steps of it that were admitted before run to their end, as if the last
--- of them had END.
+-- end.lua: end a sequence. Steps that were admitted before run to their end, as if the last of them
+-- had END.
 --   KEYS[1] sequences of its model and bucket (sequence.lua)   KEYS[2] live zset
 --   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] name of the sequence
 --   ARGV[3] key of the change's record   ARGV[4] digest   ARGV[5] TTL ms of the record (once.lua)
---   Returns {'ended', view}  by this call; how it stood (view.lua)
+--   Returns {'ended', view}  done, by this call or by an earlier call under its Idempotency-Key;
+--                            the view from before the end (view.lua)
 --           {'unknown'}      there is no such sequence, or it is over
---           {'mismatch'}     the Idempotency-Key was used for something else
+--           {'mismatch'}     the Idempotency-Key belongs to another change
 -- include view.lua
 -- include once.lua
 -- include ../past.lua

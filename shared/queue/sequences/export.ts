@@ -1,31 +1,35 @@
-/** Reads where a sequence stands, or stood, to make another one from it. */
+/**
+ * Reads the state of a sequence after its last or an earlier step, to make another sequence from
+ * it.
+ */
 import type { RedisClient } from "../../redis/connect.js";
 import type { Pin } from "../address.js";
 import { versionKey } from "../keys.js";
 import type { SequenceAddress } from "./address.js";
 import { describeSequence, type Describing } from "./describe.js";
 
-/** A sequence as it can be kept anywhere, and imported again. */
+/** A sequence in a form that a client can keep anywhere, and import again. */
 export interface ExportedSequence {
   /** Number of its last step, counted from its START. */
   readonly step: number;
   readonly pin: Pin;
-  /** Undefined where it goes on from its initial state. */
+  /** Undefined if the sequence continues from its initial state. */
   readonly checkpoint: { readonly version: string; readonly frame: Buffer } | undefined;
 }
 
 export type Exporting =
   { readonly said: "exported"; readonly sequence: ExportedSequence } | Exclude<Describing, { readonly said: "kept" }>;
 
-/** Between the two looks the sequence may have gone on, and its checkpoint may be kept no more. */
+/** Between the two reads the sequence may have a new step, and Redis may drop the checkpoint. */
 const TRIES = 3;
-/** A larger checkpoint travels over the connection for large things. */
+/** A larger checkpoint travels over the connection for large data. */
 export const LARGE_STATE_BYTES = 1024 * 1024;
 
 /**
- * A checkpoint never changes, so it is read by itself: states can be large.
- * @param step counted from the START; undefined stands for the last one that has ended
- * @param forLarge a connection for large checkpoints, so that others do not wait for their bytes
+ * Reads the checkpoint by itself, because states can be large, and a checkpoint never changes.
+ * @param step counted from the START; undefined for the last step that has ended
+ * @param forLarge a connection for large checkpoints, so that other calls do not wait for their
+ * bytes
  */
 export async function exportSequence(
   redis: RedisClient,

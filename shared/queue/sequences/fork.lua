@@ -1,21 +1,21 @@
 #!lua
--- fork.lua: make a new sequence that goes on from where one stands, or stood after an earlier step.
--- The two are independent from then on. The history of the old one stays with it.
+-- fork.lua: make a new sequence that continues from another sequence's last or an earlier step. The
+-- two are independent from then on. The history of the old sequence stays with it.
 --   KEYS[1] sequences of their model and bucket (sequence.lua)   KEYS[2] their live zset; then
---           those that count together with it
+--           the live zsets that count together with it
 --   ARGV[1] tag of the bucket and model of both, `{tag}:model`   ARGV[2] name of the old sequence
---   ARGV[3] name of the new one   ARGV[4] idle ms   ARGV[5] live sequence limit
---   ARGV[6] number of the step, counted from the START; '' for the last one that has ended
+--   ARGV[3] name of the new sequence   ARGV[4] idle ms   ARGV[5] live sequence limit
+--   ARGV[6] number of the step, counted from the START; '' for the last step that has ended
 --   ARGV[7] key of the change's record   ARGV[8] digest   ARGV[9] TTL ms of the record (once.lua)
---   Returns {'forked', view}          done, by this call or by an earlier one; the new sequence
---           {'asleep', view, version} its checkpoint lies on disk (sleeping-states.ts), and is to
---                                     be woken first; the old sequence
+--   Returns {'forked', view}          done, by this call or by an earlier call; the new sequence
+--           {'asleep', view, version} the checkpoint lies on disk (sleeping-states.ts), and the
+--                                     caller has to wake it first; the old sequence
 --           {'unknown'}               there is no such sequence, or it is over
 --           {'exists'}                the new id names another live sequence
 --           {'busy', view} {'future', view} {'gone', view}
 --                                     there is no such checkpoint (view.lua); the old sequence
 --           {'too-many-sequences'}    refused
---           {'mismatch'}              the Idempotency-Key was used for something else
+--           {'mismatch'}              the Idempotency-Key belongs to another change
 -- include view.lua
 -- include once.lua
 -- include making.lua

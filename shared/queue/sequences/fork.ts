@@ -1,7 +1,7 @@
 /**
- * The typed wrapper of fork.lua: makes a second sequence that goes on from where one stands, or
- * stood. Where the new one's bucket is another one, the caller exports the old one and imports it
- * as the new one.
+ * The typed wrapper of fork.lua: makes a second sequence that continues from another sequence's
+ * last or an earlier step. For a new sequence in another bucket, the caller exports the old
+ * sequence and imports it as the new sequence.
  */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, list, text, word } from "../../redis/script.js";
@@ -12,9 +12,9 @@ import { onceArgs, type Once } from "./once.js";
 import { viewOf, type SequenceView } from "./view.js";
 
 export type Forking =
-  /** The new sequence, or where there is no such checkpoint, the old one. */
+  /** The new sequence; or the old sequence, if there is no such checkpoint. */
   | { readonly said: "forked" | "busy" | "future" | "gone"; readonly view: SequenceView }
-  /** The checkpoint of this version lies on disk, and is to be woken first. */
+  /** The checkpoint of this version lies on disk, and the caller has to wake it first. */
   | { readonly said: "asleep"; readonly version: string }
   | { readonly said: "unknown" | "exists" | "too-many-sequences" | "mismatch" };
 
@@ -30,10 +30,10 @@ const script = defineScript(
 );
 
 /**
- * @param name of the new sequence, whose bucket is that of the old one
- * @param step counted from the START; undefined stands for the last one that has ended
- * @returns Safe to repeat until the new one has another step, and under `once` for ever; without
- * that, a repeated call for a sequence that has no checkpoint yet says `exists`.
+ * @param name of the new sequence, which has the bucket of the old sequence
+ * @param step counted from the START; undefined for the last step that has ended
+ * @returns Safe to repeat until the new sequence has another step, and under `once` for ever.
+ * Without `once`, a repeated call for a sequence without a checkpoint says `exists`.
  */
 export function fork(
   redis: RedisClient,

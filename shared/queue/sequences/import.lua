@@ -1,18 +1,18 @@
 #!lua
--- import.lua: make a new sequence from what was exported. Its checkpoint was written ahead of the
--- script in its transaction, under a name of its own.
---   KEYS[1] sequences of its model and bucket (sequence.lua)   KEYS[2] its live zset; then those
---           that count together with it
+-- import.lua: make a new sequence from an export. The transaction has written its checkpoint before
+-- the script, under a name of its own.
+--   KEYS[1] sequences of its model and bucket (sequence.lua)   KEYS[2] its live zset; then the
+--           live zsets that count together with it
 --   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] name of the sequence
 --   ARGV[3] pin, `version:digest`   ARGV[4] number of its last step, counted from its START
---   ARGV[5] version of its checkpoint; '' where it goes on from its initial state
---   ARGV[6] idle ms   ARGV[7] TTL ms that the checkpoint was written with
+--   ARGV[5] version of its checkpoint; '' if it continues from its initial state
+--   ARGV[6] idle ms   ARGV[7] TTL ms of the checkpoint from the transaction
 --   ARGV[8] live sequence limit
 --   ARGV[9] key of the change's record   ARGV[10] digest   ARGV[11] TTL ms of the record (once.lua)
---   Returns {'imported', view}      done, by this call or by an earlier one
+--   Returns {'imported', view}      done, by this call or by an earlier call
 --           {'exists'}              the id names another live sequence
 --           {'too-many-sequences'}  refused
---           {'mismatch'}            the Idempotency-Key was used for something else
+--           {'mismatch'}            the Idempotency-Key belongs to another change
 -- include view.lua
 -- include once.lua
 -- include making.lua

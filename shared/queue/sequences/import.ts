@@ -1,4 +1,4 @@
-/** The typed wrapper of import.lua: makes a sequence from what was exported of one. */
+/** The typed wrapper of import.lua: makes a sequence from an export. */
 import { decodeCheckpoint, encodeCheckpoint, nameRun } from "../../contract/checkpoint.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, list, word } from "../../redis/script.js";
@@ -26,10 +26,9 @@ const script = defineScript(
 );
 
 /**
- * Gives the checkpoint a version of its own. What this returns is imported once, however often the
- * call is made.
- * @throws InferenceError `state_corrupt` or `state_lost` for a checkpoint that is not whole, or is
- * not the one that the export names
+ * Gives the checkpoint a version of its own, so that repeated calls with the result import it once.
+ * @throws InferenceError `state_corrupt` or `state_lost` if the checkpoint is not whole, or is not
+ * the checkpoint that the export names
  */
 export function stampForImport(exported: ExportedSequence): ExportedSequence {
   const { checkpoint } = exported;
@@ -40,8 +39,8 @@ export function stampForImport(exported: ExportedSequence): ExportedSequence {
 
 /**
  * @param stamped from `stampForImport`
- * @returns Safe to repeat, and under `once` for ever. Without that, a repeated call for a sequence
- * that has no checkpoint yet says `exists`.
+ * @returns Safe to repeat, and under `once` for ever. Without `once`, a repeated call for a
+ * sequence without a checkpoint says `exists`.
  */
 export function importSequence(
   redis: RedisClient,

@@ -1,14 +1,14 @@
 #!lua flags=allow-oom,no-writes
--- list.lua: tell of some of a tenant's sequences of a model in a bucket, in no order. The cost of a
--- call depends on how many it looks at, which is bounded, and not on how many live. A sequence that
--- exists from the first call of a listing to the last is told at least once.
+-- list.lua: describe some of a tenant's sequences of a model in a bucket, in no order. The cost of
+-- a call depends on how many sequences it looks at, which is bounded, and not on how many live. A
+-- sequence that exists from the first call of a listing to the last appears at least once.
 --   KEYS[1] sequences of the model and bucket (sequence.lua)
 --   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] tenant
 --   ARGV[3] cursor; '0' to begin
---   ARGV[4] name of the sequence that was told last at this cursor; '' for none
---   ARGV[5] most sequences to tell of   ARGV[6] version of the model; '' for any
---   Returns {views, cursor, name}  views as view.lua has them; where to go on, which is cursor '0'
---                                  without a name where no more are left
+--   ARGV[4] last name of the answers so far at this cursor; '' for none
+--   ARGV[5] most sequences to describe   ARGV[6] version of the model; '' for any
+--   Returns {views, cursor, name}  views (view.lua); then ARGV[3] and ARGV[4] of the next call, or
+--                                  cursor '0' without a name if no more are left
 -- include view.lua
 local AT_ONCE, MOST_LOOKED = 100, 2000
 local base, cursor, after, most, version = ARGV[1], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
@@ -22,8 +22,8 @@ repeat
     if after == '' or name > after then names[#names + 1] = name end
     facts[name] = reply[2][i + 1]
   end
-  -- A page may end among the names that one cursor stands for. In this order, the last name that
-  -- was told says where.
+  -- A page may end among the names of a single cursor. In this order, the last name of the page is
+  -- the place to continue.
   table.sort(names)
   for i = 1, #names do
     local seq = unpackFacts(facts[names[i]])

@@ -1,23 +1,23 @@
-/** The typed wrapper of list.lua: tells of the sequences of a tenant, page by page. */
+/** The typed wrapper of list.lua: lists the sequences of a tenant, page by page. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, list, text } from "../../redis/script.js";
 import { modelTag } from "../keys.js";
 import { keysOf, type SequenceAddress } from "./address.js";
 import { viewOf, type SequenceView } from "./view.js";
 
-/** Where a page begins within a bucket. */
+/** The beginning of a page within a bucket. */
 export interface PageStart {
   readonly cursor: string;
-  /** The name that was told last at this cursor; "" for none. */
+  /** The last name of the answers so far at this cursor; "" for none. */
   readonly after: string;
 }
 
 export const firstPage: PageStart = { cursor: "0", after: "" };
 
 export interface Page {
-  /** May be none although there are more. */
+  /** May be empty although there are more. */
   readonly views: readonly SequenceView[];
-  /** Undefined where the bucket has no more. */
+  /** Undefined if the bucket has no more. */
   readonly next: PageStart | undefined;
 }
 
@@ -32,7 +32,7 @@ const script = defineScript(
 );
 
 /**
- * @param most sequences of the page
+ * @param most the most sequences of the page
  * @param version of the model; undefined for any
  */
 export function listSequences(

@@ -1,6 +1,6 @@
--- making.lua: how scripts make a sequence that goes on from a checkpoint. KEYS[2] of such a script
--- is the live zset of the sequence's bucket; behind it come the live zsets of the buckets that
--- count together with this one.
+-- making.lua: how scripts make a sequence that continues from a checkpoint. KEYS[2] of such a
+-- script is the live zset of the sequence's bucket. The next keys are the live zsets of the buckets
+-- that count together with this bucket.
 -- include ../events.lua
 
 -- How many sequences of the model live in these buckets.
@@ -10,8 +10,8 @@ local function liveTogether()
   return count
 end
 
--- Remove the checkpoints of a sequence that has idled out, `idle` ms after its last step, and whose
--- name is taken now.
+-- Remove the checkpoints of a sequence that has idled out, `idle` ms after its last step, because a
+-- new sequence takes its name.
 local function clearLapsed(base, name, seq, idle)
   if seq then noteExpired(base, name, seq, idle) end
   local left = seq and versionKeys(base, name, seq.at, seq.kept) or {}

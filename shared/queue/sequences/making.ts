@@ -1,12 +1,14 @@
-/** On what terms a sequence is made that goes on from a checkpoint; see making.lua. */
+/** The terms for a sequence that continues from a checkpoint; see making.lua. */
 import type { RedisClient } from "../../redis/connect.js";
 import { keysOf, type SequenceAddress } from "./address.js";
 
-/** What making a sequence depends on. */
 export interface SequenceTerms {
-  /** How long the model's sequences are kept between their steps. */
+  /** How long the model's sequences live between their steps. */
   readonly maxIdleMs: number;
-  /** Sequences of the model that may live; in a Cluster, in the bucket. Past these none is made. */
+  /**
+   * Most live sequences of the model; in a Cluster, in the bucket. Beyond this limit the script
+   * makes no sequence.
+   */
   readonly liveSequences: number;
   /** How many buckets the deployment has: outside of a Cluster their sequences count together. */
   readonly buckets: number;

@@ -1,10 +1,10 @@
--- once.lua: a change to a sequence under an Idempotency-Key is made once. Its record is written by
--- the script that makes the change, so both are there or neither is; a refusal leaves none. Every
--- script that changes a sequence as a whole includes this file.
---   `record`  key of the record; '' where the change has no Idempotency-Key
---   `digest`  of what is asked
+-- once.lua: how a change to a sequence takes effect once under an Idempotency-Key. The script that
+-- makes the change also writes its record, so both are there or neither is; a refusal leaves no
+-- record. The scripts that end, rewind, fork or import a sequence include this file.
+--   `record`  key of the record; '' if the change has no Idempotency-Key
+--   `digest`  of the client's order
 
--- Returns the answer of the first try, or {'mismatch'} where the key was used for something else.
+-- Returns the answer of the first try, {'mismatch'} if the key belongs to another change, or nil.
 local function answeredBefore(record, digest)
   local kept = record ~= '' and redis.call('GET', record)
   if not kept then return nil end

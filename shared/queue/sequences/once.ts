@@ -4,19 +4,22 @@ import type { Arg } from "../../redis/script.js";
 import { changeKey } from "../keys.js";
 import type { SequenceAddress } from "./address.js";
 
-/** Which change this is, where its client has named it. */
+/** Names a change, so that the change takes effect once. */
 export interface Once {
-  /** The client's key. It counts for the sequence that the change is asked of. */
+  /** The client's key. It counts only for the sequence in `of`. */
   readonly key: string;
-  /** The sequence that the client named in its request; a fork is made elsewhere. */
+  /**
+   * The sequence that the client named in its request. A fork into another bucket has its record at
+   * the new sequence.
+   */
   readonly of: string;
-  /** Digest of what is asked. */
+  /** Digest of the client's order. */
   readonly digest: string;
-  /** How long it is remembered, in ms. */
+  /** How long the record lives, in ms. */
   readonly ttlMs: number;
 }
 
-/** @param at where the change is made: its record lies there */
+/** @param at the sequence at which the record lies, in the bucket of the change */
 export function recordKey(at: SequenceAddress, { of, key }: Once): string {
   const named = createHash("sha256")
     .update(JSON.stringify([of, key]))

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom,no-writes
--- recall.lua: what a change under an Idempotency-Key was answered, for who must look elsewhere
--- before making it.
+-- recall.lua: the answer to a change under an Idempotency-Key, for a caller that must look
+-- elsewhere before it makes the change.
 --   KEYS[1] key of the record   ARGV[1] digest (once.lua)
---   Returns {}               it has not been made
+--   Returns {}               no script has made the change
 --           {word, view}     the answer of the script that made it
---           {'mismatch'}     the Idempotency-Key was used for something else
+--           {'mismatch'}     the Idempotency-Key belongs to another change
 -- include once.lua
 return answeredBefore(KEYS[1], ARGV[1]) or {}

@@ -17,7 +17,7 @@ const script = defineScript(
   { durable: true },
 );
 
-/** @param at where the change is made */
+/** @param at the sequence at which the record lies */
 export function recall(redis: RedisClient, at: SequenceAddress, once: Once): Promise<Recalled> {
   return script(redis, [recordKey(at, once)], [once.digest]);
 }

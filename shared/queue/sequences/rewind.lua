@@ -1,16 +1,16 @@
 #!lua flags=allow-oom
--- rewind.lua: let an idle sequence go on from the checkpoint that it had after an earlier step.
--- What came later is forgotten.
+-- rewind.lua: let an idle sequence continue from its checkpoint after an earlier step, and forget
+-- the later steps.
 --   KEYS[1] sequences of its model and bucket (sequence.lua)   KEYS[2] live zset
 --   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] name of the sequence
 --   ARGV[3] number of the step, counted from the sequence's START   ARGV[4] idle ms
 --   ARGV[5] key of the change's record   ARGV[6] digest   ARGV[7] TTL ms of the record (once.lua)
---   Returns {'rewound', view}     its next step is the one after that; a second call finds it so
+--   Returns {'rewound', view}     its next step is the step after that; a second call finds it so
 --           {'unknown'}           there is no such sequence, or it is over
---           {'busy', view}        one of its steps is queued or runs
---           {'future', view}      it has not come so far
---           {'gone', view}        the checkpoint is not kept
---           {'mismatch'}          the Idempotency-Key was used for something else
+--           {'busy', view}        a step of the sequence is in the queue or runs
+--           {'future', view}      the sequence has not come so far
+--           {'gone', view}        Redis no longer has the checkpoint
+--           {'mismatch'}          the Idempotency-Key belongs to another change
 -- include view.lua
 -- include once.lua
 local base, name, idle = ARGV[1], ARGV[2], tonumber(ARGV[4])

@@ -7,7 +7,9 @@ import { onceArgs, type Once } from "./once.js";
 import { viewOf, type SequenceView } from "./view.js";
 
 export type Rewinding =
-  /** How it stands. Once it is rewound, its next step is the one after that. */
+  /**
+   * The view of the sequence. After `rewound`, its next step is the step after the checkpoint's.
+   */
   | { readonly said: "rewound" | "busy" | "future" | "gone"; readonly view: SequenceView }
   | { readonly said: "unknown" | "mismatch" };
 
@@ -22,8 +24,8 @@ const script = defineScript(
 );
 
 /**
- * @param step its number, counted from the sequence's START, which is 1
- * @param maxIdleMs how long the model's sequences are kept between their steps
+ * @param step the step's number, counted from the sequence's START, which is 1
+ * @param maxIdleMs how long the model's sequences live between their steps
  * @returns Safe to repeat until the sequence's next step, and under `once` for ever.
  */
 export function rewind(

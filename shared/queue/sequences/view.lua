@@ -1,15 +1,15 @@
--- view.lua: what is told of a sequence, and which of its checkpoints is meant. Every script that
+-- view.lua: the view of a sequence, and the choice of one of its checkpoints. Every script that
 -- answers with a sequence includes this file.
 -- include ../version.lua
 -- include ../sequence.lua
 
--- Returns the name, the facts, and how many bytes the tensors of the state have.
+-- Returns the name, the facts, and the bytes of the state's tensors.
 local function viewOf(base, name, seq)
   local size = 0
   if seq.at ~= '' and seq.at ~= '!' then
     local key = versionKey(base, name, seq.at)
-    -- A checkpoint is a frame (frame.ts): the length of its header, the header, the tensors.
-    -- The pointer to one on disk says how long that is.
+    -- A checkpoint is a frame (frame.ts): the length of its header, the header, the tensors. The
+    -- pointer to a checkpoint on disk has the bytes of its tensors.
     local head = redis.call('GETRANGE', key, 0, #ON_DISK + 15)
     if head:sub(1, #ON_DISK) == ON_DISK then
       size = tonumber(head:match('^%d+', #ON_DISK + 1))
@@ -20,17 +20,17 @@ local function viewOf(base, name, seq)
   return {name, packFacts(seq), size}
 end
 
--- Whether a sequence still exists for those who ask. One that has its END, or has failed, is over,
--- although steps of it may still run.
+-- Whether a sequence still exists for clients. A sequence with its END, or a failed sequence, is
+-- over, although some steps may still run.
 local function isThere(seq, now) return seq and not hasLapsed(seq, now) and seq.ended == '0' end
 
--- Find the checkpoint after a step, counted from the START; '' stands for the last one. A step
--- without effect left the checkpoint before it. A sequence may go on from its initial state: then
--- the version is ''.
+-- Find the checkpoint after a step, counted from the START; '' stands for the last step. A step
+-- without effect left the checkpoint before it. The version is '' if the sequence continues from
+-- its initial state.
 -- Returns 'kept', number of the step over all STARTs, version
---         'busy'    it has no step yet whose effect could be meant
---         'future'  it has not come so far
---         'gone'    the checkpoint is not kept
+--         'busy'    no step since the START has ended yet
+--         'future'  the sequence has not come so far
+--         'gone'    Redis no longer has the checkpoint
 local function checkpointAfter(base, name, seq, step)
   if seq.done < seq.start then return 'busy' end
   local wanted, at = step == '' and seq.done or seq.start + tonumber(step) - 1, nil

@@ -1,4 +1,4 @@
-/** What is told of a sequence, as view.lua answers it. */
+/** The view of a sequence, from the answer of view.lua. */
 import { integer, list, text } from "../../redis/script.js";
 import { parsePin, type Pin } from "../address.js";
 import { parseFacts, type SequenceFacts } from "../sequence.js";
@@ -6,19 +6,22 @@ import { parseFacts, type SequenceFacts } from "../sequence.js";
 export interface SequenceView {
   /** `tenant:id`, from `sequenceName`. */
   readonly name: string;
-  /** Number of its last step that has ended, counted from its START; 0 where none has. */
+  /** Number of its last step that has ended, counted from its START; 0 if no step has ended. */
   readonly step: number;
   readonly pin: Pin;
-  /** Redis ms at which it expires; undefined while one of its steps is queued or runs. */
+  /** Redis ms at which the sequence expires; undefined while a step is in the queue or runs. */
   readonly lapses: number | undefined;
-  /** The version of the checkpoint that it goes on from; undefined for its initial state. */
+  /**
+   * The version of the checkpoint from which the sequence continues; undefined for its initial
+   * state.
+   */
   readonly version: string | undefined;
   readonly stateBytes: number;
-  /** The steps whose checkpoints are kept, counted from its START, oldest first. */
+  /** The steps whose checkpoints Redis still has, counted from its START, oldest first. */
   readonly checkpoints: readonly number[];
 }
 
-/** @param reply what `viewOf` returned */
+/** @param reply the result of `viewOf` in view.lua */
 export function viewOf(reply: unknown): SequenceView {
   const [name, facts, size] = list(reply);
   const known = parseFacts(text(facts));

@@ -1,26 +1,27 @@
 #!lua
--- begin-delivery.lua: note that a message is to be delivered to a webhook, or that somebody asks
--- for that once more. A delivery runs once for its event and once for each replay; a run is named
--- by the entry of the outbox that asks for it.
---   KEYS[1] deliveries of the tenant   KEYS[3] those that have ended, by when
---   KEYS[4] what is pending of all tenants   KEYS[5] messages that tell of the job; only where the
---   event does
+-- begin-delivery.lua: note that a jobs process has to deliver a message to a webhook, or to replay
+-- a delivery. A delivery runs once for its event and once for each replay. The outbox entry that
+-- asks for a run gives the run its name.
+--   KEYS[1] deliveries of the tenant   KEYS[3] the ended deliveries, by the time of the end
+--   KEYS[4] pending deliveries of all tenants   KEYS[5] messages about the job; only if the event
+--   is about a job
 --   KEYS[2] the delivery, a hash:
---     event, job, webhook, target, body   what is sent, and where; never changed. `target` is a
---              job's own webhook, and `webhook` is '' then
+--     event, job, webhook, target, body   the message and its receiver; never changed. `target` is
+--                                         for a job's own webhook, and `webhook` is '' then
 --     created   Redis ms           state  pending, delivered or failed
 --     run       the newest run     tries  how many attempts it has had
---     attempts  each as JSON, a line each; the newest   next  Redis ms of the next one, or ''
---     and what note-replay.lua notes of replays
+--     attempts  each as JSON, a line each; the newest   next  Redis ms of the next, or ''
+--     and the fields of note-replay.lua
 --   ARGV[1] message   ARGV[2] run   ARGV[3] TTL ms   ARGV[4] most deliveries, pending or not
 --   ARGV[5] tenant
---   ARGV[6] event   ARGV[7] job   ARGV[8] webhook   ARGV[9] target   ARGV[10] body; of a replay
+--   ARGV[6] event   ARGV[7] job   ARGV[8] webhook   ARGV[9] target   ARGV[10] body; a replay has
 --   none of the five
---   Returns {'begun', message, run, message, run, …}   the run is to be made: this call or an
---                       earlier one has begun it; and which pending runs this call has ended, as
---                       they are replaced, or too old where there are too many
+--   Returns {'begun', message, run, message, run, …}   a process has to make the run, which this
+--                                                      call or an earlier one has begun. Then the
+--                                                      pending runs that this call has ended:
+--                                                      replaced runs, and the oldest of too many
 --           {'ended'}   the run has ended
---           {'unknown'}  there is no such delivery to be replayed
+--           {'unknown'}  there is no such delivery to replay
 local log, key, ended, pending = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local message, run, ttl, tenant = ARGV[1], ARGV[2], ARGV[3], ARGV[5]
 -- include ../time.lua
@@ -72,7 +73,7 @@ if KEYS[5] then
   redis.call('PEXPIRE', KEYS[5], ttl)
 end
 keepKnown()
--- The oldest go: those whose time has passed, and what there is too much of.
+-- Forget the oldest: deliveries whose time has passed, and the deliveries beyond the limit.
 local oldest, passed = redis.call('ZRANGE', log, 0, 9), {}
 for i = 1, #oldest do
   if redis.call('EXISTS', keyOf(oldest[i])) == 0 then passed[#passed + 1] = oldest[i] end

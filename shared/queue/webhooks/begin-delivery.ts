@@ -1,4 +1,4 @@
-/** The typed wrapper of begin-delivery.lua: notes that a message is to be delivered. */
+/** The typed wrapper of begin-delivery.lua: notes that a jobs process has to deliver a message. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, list, text, word } from "../../redis/script.js";
 import { webhookKeys } from "../keys.js";
@@ -7,44 +7,47 @@ import { webhookKeys } from "../keys.js";
 export interface DeliveryRun {
   readonly tenant: string;
   readonly message: string;
-  /** Named by the entry of the outbox that asks for it. */
+  /** The name: the outbox entry that asks for the run. */
   readonly run: string;
 }
 
 export interface DeliveryContent {
   readonly event: string;
-  /** The job that it tells of, or "". */
+  /** The job of the event, or "". */
   readonly job: string;
-  /** The id of one of the tenant's; "" for a job's own. */
+  /** The id of a webhook of the tenant; "" for a job's own webhook. */
   readonly webhook: string;
-  /** Where a job's own leads, as its record has it; else "". */
+  /** The address of a job's own webhook, as in the job's record; else "". */
   readonly target: string;
-  /** The bytes that are sent, at every attempt. */
+  /** The bytes to send, at every attempt. */
   readonly body: string;
 }
 
 export interface Kept {
-  /** How long a delivery that has ended is known, in ms. */
+  /** How long Redis keeps an ended delivery, in ms. */
   readonly ttlMs: number;
-  /** Most deliveries of a tenant that are known after they have ended. */
+  /** Most ended deliveries of a tenant that Redis keeps. */
   readonly most: number;
 }
 
 export interface Begun {
   readonly said: "begun" | "ended" | "unknown";
-  /** Runs that nobody has to make any more, since this call. */
+  /** Runs that no process has to make any more, since this call. */
   readonly replaced: readonly DeliveryRun[];
 }
 
 /**
- * A tenant may have so many times as many deliveries if some are pending: a burst of events is to
- * reach a receiver that is slower than the events come.
+ * A tenant with pending deliveries may have this many times as many deliveries, because a burst of
+ * events must reach a receiver that is slower than the events.
  */
 const MOST_FACTOR = 10;
-/** A pending delivery waits at least so long for somebody who attempts it, beside its own waits. */
+/**
+ * Ms. A pending delivery waits at least so long for a process that attempts it, beside its own
+ * waits.
+ */
 const PENDING_MS = 7 * 86_400_000;
 
-/** How long a pending delivery is known, in ms. */
+/** How long Redis keeps a pending delivery, in ms. */
 export function pendingTtlMs({ ttlMs }: Kept): number {
   return Math.max(ttlMs, PENDING_MS);
 }
@@ -58,7 +61,7 @@ const script = defineScript(
   { durable: true },
 );
 
-/** @param content undefined where it is to be delivered once more */
+/** @param content undefined for a replay */
 export async function beginDelivery(
   redis: RedisClient,
   { tenant, message, run }: DeliveryRun,

@@ -1,4 +1,4 @@
-/** What is known of deliveries, read with plain commands. begin-delivery.lua has the fields. */
+/** The records of deliveries, read with plain commands. begin-delivery.lua has the fields. */
 import { timeAt } from "../../redis/clock.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { webhookKeys } from "../keys.js";
@@ -6,45 +6,45 @@ import { webhookKeys } from "../keys.js";
 export const deliveryStates = ["pending", "delivered", "failed"] as const;
 export type DeliveryState = (typeof deliveryStates)[number];
 
-/** As the log shows it. */
+/** An attempt in the log. */
 export interface Attempt {
   /** RFC 3339. */
   readonly at: string;
-  /** HTTP status; null where none came. */
+  /** HTTP status; null if no response came. */
   readonly status: number | null;
-  /** What went wrong, in a word; null where nothing did. */
+  /** The failure, in a word; null after a success. */
   readonly error: string | null;
-  /** How long it took. */
+  /** The duration. */
   readonly ms: number;
 }
 
-/** What a list shows of a delivery. */
+/** A delivery in a list. */
 export interface DeliverySummary {
   readonly message: string;
   readonly event: string;
-  /** The id of the job that it tells of, or "". */
+  /** The id of the job of the event, or "". */
   readonly job: string;
-  /** The id of one of the tenant's; "" for a job's own. */
+  /** The id of a webhook of the tenant; "" for a job's own webhook. */
   readonly webhook: string;
   readonly state: DeliveryState;
   readonly run: string;
-  /** Attempts of this run, whether they are still kept or not. */
+  /** All attempts of this run, even attempts that are no longer kept. */
   readonly tries: number;
   readonly attempts: readonly Attempt[];
-  /** Redis ms; undefined where none comes. */
+  /** Redis ms of the next attempt; undefined if none comes. */
   readonly nextAt: number | undefined;
 }
 
-/** All that is needed to send it. */
+/** Everything that a process needs to send the message. */
 export interface Delivery extends DeliverySummary {
   readonly body: string;
-  /** Where a job's own webhook leads, as the job's record has it; else "". */
+  /** The address of a job's own webhook, as in the job's record; else "". */
   readonly target: string;
 }
 
 const FIELDS = ["event", "job", "webhook", "state", "run", "tries", "attempts", "next"] as const;
 
-/** Its body may be long, and is not read. */
+/** Reads no body, because a body may be long. */
 export async function readSummary(
   redis: RedisClient,
   tenant: string,
@@ -83,22 +83,22 @@ function summaryOf(message: string, fields: readonly (string | null)[]): Deliver
   };
 }
 
-/** The messages of a tenant, or those of them that tell of one job. */
+/** The messages of a tenant, or only its messages about one job. */
 export interface Messages {
   readonly tenant: string;
-  /** Its id; undefined for all. */
+  /** The job's id; undefined for all messages. */
   readonly job?: string | undefined;
 }
 
 /**
  * Messages, newest first.
- * @param from how many are passed over
+ * @param from how many messages to pass over
  */
 export function listDeliveries(redis: RedisClient, of: Messages, from: number, count: number): Promise<string[]> {
   return redis.zrevrange(keyOf(of), from, from + count - 1);
 }
 
-/** How many of them are newer than this one; undefined for one that is not among them. */
+/** How many of these messages are newer than this message; undefined if this message is unknown. */
 export async function placeOf(redis: RedisClient, of: Messages, message: string): Promise<number | undefined> {
   return (await redis.zrevrank(keyOf(of), message)) ?? undefined;
 }
@@ -107,7 +107,7 @@ function keyOf({ tenant, job }: Messages): string {
   return job === undefined ? webhookKeys.deliveries(tenant) : webhookKeys.ofJob(tenant, job);
 }
 
-/** A delivery, whatever run of it. */
+/** A delivery, in any run. */
 export interface NamedDelivery {
   readonly tenant: string;
   readonly message: string;
@@ -119,8 +119,8 @@ export async function deliveriesClock(redis: RedisClient): Promise<number> {
 }
 
 /**
- * Pending deliveries that should have been attempted by then, the longest due first. They may wait
- * for a receiver that is slow; so who looks at one says that it need not be looked at for a while.
+ * Pending deliveries whose attempt is overdue at this time, the longest due first. A delivery may
+ * wait for a slow receiver, so a process that looks at a delivery delays the next look.
  * @param due ms, by the clock of Redis
  */
 export async function overdueDeliveries(redis: RedisClient, due: number, most: number): Promise<NamedDelivery[]> {
@@ -131,7 +131,7 @@ export async function overdueDeliveries(redis: RedisClient, due: number, most: n
   });
 }
 
-/** Notes that a delivery was looked at, or that it is pending no more. */
+/** Notes that a process has looked at a delivery, or that the delivery is no longer pending. */
 export async function noteLooked(
   redis: RedisClient,
   { tenant, message }: NamedDelivery,

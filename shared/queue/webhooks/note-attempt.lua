@@ -1,14 +1,15 @@
 #!lua flags=allow-oom
--- note-attempt.lua: note an attempt to deliver, and what becomes of the delivery. A run that has
--- ended, or was replaced by a newer one, only adds its attempt: two processes may have made one at
--- the same time.
+-- note-attempt.lua: note an attempt to deliver, and the delivery's state after it. A run that has
+-- ended, or was replaced by a newer run, only adds its attempt, because two processes may have made
+-- an attempt at the same time.
 --   KEYS[1] the delivery (begin-delivery.lua)   KEYS[2] deliveries of the tenant
---   KEYS[3] those that have ended, by when   KEYS[4] what is pending of all tenants
---   ARGV[1] run   ARGV[2] state from now on   ARGV[3] the attempt as JSON; '' where none was made
---   ARGV[4] ms until the next one; '' where none comes   ARGV[5] TTL ms
---   ARGV[6] most attempts kept   ARGV[7] message   ARGV[8] most deliveries that have ended
+--   KEYS[3] the ended deliveries, by the time of the end   KEYS[4] pending deliveries of all
+--   tenants
+--   ARGV[1] run   ARGV[2] state from now on   ARGV[3] the attempt as JSON; '' without an attempt
+--   ARGV[4] ms until the next attempt; '' if none comes   ARGV[5] TTL ms
+--   ARGV[6] most attempts kept   ARGV[7] message   ARGV[8] most ended deliveries
 --   ARGV[9] tenant
---   Returns 'noted', or 'gone' where the delivery is not known any more
+--   Returns 'noted', or 'gone' if Redis has forgotten the delivery
 local MOST_FORGOTTEN = 10
 local key, log, ended, message = KEYS[1], KEYS[2], KEYS[3], ARGV[7]
 local run, tries, attempts, state = unpack(redis.call('HMGET', key, 'run', 'tries', 'attempts', 'state'))

@@ -1,4 +1,4 @@
-/** The typed wrapper of note-attempt.lua: notes an attempt, and what becomes of the delivery. */
+/** The typed wrapper of note-attempt.lua: notes an attempt, and the delivery's state after it. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, word } from "../../redis/script.js";
 import { webhookKeys } from "../keys.js";
@@ -7,13 +7,13 @@ import type { Attempt, DeliveryState } from "./deliveries.js";
 
 export interface Noted {
   readonly state: DeliveryState;
-  /** Undefined where none was made. */
+  /** Undefined if there was no attempt. */
   readonly attempt: Attempt | undefined;
-  /** When the next one is due, in ms from now; undefined where none comes. */
+  /** When the next attempt is due, in ms from now; undefined if none comes. */
   readonly nextInMs: number | undefined;
 }
 
-/** Most attempts that a delivery shows: the newest. */
+/** Most attempts that a delivery keeps: the newest. */
 const MOST_ATTEMPTS = 50;
 
 const script = defineScript(new URL("./note-attempt.lua", import.meta.url), (reply) => word(reply, ["noted", "gone"]));

@@ -1,16 +1,16 @@
 #!lua
--- note-replay.lua: note that somebody asks for a delivery once more, unless that was asked for too
--- often: of this delivery, or by its tenant of all together. Each replay is work for the jobs
--- process, and a message to a receiver who may not have asked.
---   KEYS[1] the delivery (begin-delivery.lua); of it:
---     replays  how often it was asked for   asked  the name of the last request to do so
---     minute   the minute of the last one, and `lately`  how many there were in that minute
+-- note-replay.lua: note that a client asks for a replay of a delivery, within the limits of the
+-- delivery and of its tenant. Each replay is work for the jobs process, and a message to a receiver
+-- that may not have asked.
+--   KEYS[1] the delivery (begin-delivery.lua), with these fields:
+--     replays  how many replays it has had   asked  the name of the last request for a replay
+--     minute   the minute of the last replay, and `lately`  how many there were in that minute
 --   KEYS[2] replays of the tenant in this minute
---   ARGV[1] name of this request, a new one for each   ARGV[2] most replays of a delivery
+--   ARGV[1] name of this request, a new name for each   ARGV[2] most replays of a delivery
 --   ARGV[3] most of a delivery in a minute   ARGV[4] most of a tenant in a minute
 --   Returns 'granted'   by this call, or by an earlier copy of it
---           'unknown'   there is no such delivery, or not any more
---           'spent'     it was replayed as often as it may be
+--           'unknown'   there is no such delivery, or no longer
+--           'spent'     the delivery has had all its replays
 --           'often' 'tenant'   there were too many in this minute, of the delivery or of the tenant
 local MINUTE = 60000
 local state, replays, asked, minute, lately = unpack(redis.call('HMGET', KEYS[1], 'state', 'replays', 'asked', 'minute', 'lately'))

@@ -1,4 +1,4 @@
-/** The typed wrapper of note-replay.lua: notes that somebody asks for a delivery once more. */
+/** The typed wrapper of note-replay.lua: notes that a client asks for a replay of a delivery. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, word } from "../../redis/script.js";
 import { webhookKeys } from "../keys.js";

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- note-wanted.lua: tell the scripts of a bucket which events a tenant's webhooks want (events.lua).
--- Calls may come late and in any order: the highest revision stays.
+-- note-wanted.lua: note for the scripts of a bucket which events a tenant's webhooks want
+-- (events.lua). Calls may come late and in any order: the highest revision stays.
 --   KEYS[1] wanted   ARGV[1] tenant   ARGV[2] revision   ARGV[3] events, separated by spaces
 --   Returns nothing
 local known = redis.call('HGET', KEYS[1], ARGV[1])

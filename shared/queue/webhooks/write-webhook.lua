@@ -1,12 +1,12 @@
 #!lua
--- write-webhook.lua: make, change or remove a webhook, unless somebody was faster.
+-- write-webhook.lua: make, change or remove a webhook, unless another call was faster.
 --   KEYS[1] webhooks of the tenant   KEYS[2] revisions
---   ARGV[1] tenant   ARGV[2] id   ARGV[3] the webhook as it was read, '' where it is to be made
---   ARGV[4] as it is to be, '' where it is to be removed   ARGV[5] most webhooks of a tenant
+--   ARGV[1] tenant   ARGV[2] id   ARGV[3] the webhook that the caller has read, '' to make it
+--   ARGV[4] the new webhook, '' to remove it   ARGV[5] most webhooks of a tenant
 --   Returns {'written', revision, webhooks}   done, by this call or by an earlier one; all webhooks
 --                                             that the tenant has now
---           {'conflict'}   it is not as it was read any more
---           {'full'}       the tenant has as many as it may
+--           {'conflict'}   the webhook is no longer the webhook read
+--           {'full'}       the tenant has reached its number of webhooks
 local key, id, from, to = KEYS[1], ARGV[2], ARGV[3], ARGV[4]
 local now = redis.call('HGET', key, id) or ''
 if now ~= to then

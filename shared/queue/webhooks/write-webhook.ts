@@ -18,8 +18,8 @@ const script = defineScript(
 );
 
 /**
- * @param from the webhook as it was read; undefined where it is to be made
- * @param to as it is to be; undefined where it is to be removed
+ * @param from the webhook that the caller has read; undefined to make the webhook
+ * @param to the new webhook; undefined to remove the webhook
  * @param most webhooks that a tenant may have
  */
 export function writeWebhook(

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- announce.lua: a worker joins the living and says what it serves: at its start, and again when it
--- finds that it was declared dead or that the registry was wiped. Its own graves close: what it
--- still owns is its own to finish.
+-- announce.lua: note that a worker lives, and the models that it serves. A worker calls this at its
+-- start, and again when it finds that it was declared dead or that the registry was wiped. Closes
+-- the worker's graves, because the worker now finishes the entries that it still owns.
 --   KEYS[1] workers zset   KEYS[2] graves zset   KEYS[3] announcements hash
 --   KEYS[4] connections hash   KEYS[5] gone zset   KEYS[6] version   KEYS[7] left set
 --   ARGV[1] worker   ARGV[2] announcement (JSON)   ARGV[3] lease ms   ARGV[4] its connection or ''
---   ARGV[5] its lanes' graves, however many
+--   ARGV[5..] graves of the worker in its lanes
 --   Returns Redis ms
 -- include ../time.lua
 redis.call('ZADD', KEYS[1], now + tonumber(ARGV[3]), ARGV[1])

@@ -1,4 +1,4 @@
-/** The typed wrapper of announce.lua: joins the living, and tells the fleet what it serves. */
+/** The typed wrapper of announce.lua: notes that a worker lives, and the models that it serves. */
 import type { Announcement } from "../../contract/announcement.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer } from "../../redis/script.js";
@@ -10,9 +10,9 @@ const script = defineScript(new URL("./announce.lua", import.meta.url), integer)
 
 export interface Joining {
   readonly announcement: Announcement;
-  /** For so long the worker counts as living without a beat. */
+  /** The worker counts as living for so long without a beat. */
   readonly leaseMs: number;
-  /** The worker's connection (`OwnConnection`), if it is known. */
+  /** The worker's connection (`OwnConnection`); undefined if unknown. */
   readonly connection: string | undefined;
   readonly lanes: readonly Lane[];
 }

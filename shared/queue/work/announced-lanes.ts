@@ -1,11 +1,11 @@
-/** What a worker serves, as it has announced it, and the lanes of that. */
+/** The models that a worker has announced, and their lanes. */
 import { z } from "zod";
 import type { RedisClient } from "../../redis/connect.js";
 import { pinOf, type Lane } from "../address.js";
 import { registryKeys } from "../keys.js";
 import { lanesOf } from "./lane.js";
 
-/** What is needed of an announcement: another version's may differ in the rest. */
+/** The fields in use here: the announcement of another version of Baton may have other fields. */
 const announced = z.object({
   models: z.array(
     z.object({
@@ -19,7 +19,7 @@ const announced = z.object({
 
 export type AnnouncedModel = z.infer<typeof announced>["models"][number];
 
-/** @returns none where nothing readable is announced */
+/** @returns an empty list if there is no readable announcement */
 export function announcedModels(text: string | null | undefined): AnnouncedModel[] {
   const parsed = announced.safeParse(typeof text === "string" ? parse(text) : undefined);
   return parsed.success ? parsed.data.models : [];
@@ -27,7 +27,7 @@ export function announcedModels(text: string | null | undefined): AnnouncedModel
 
 /**
  * @param buckets how many lanes each model version has
- * @returns none where nothing readable is announced
+ * @returns an empty list if there is no readable announcement
  */
 export async function announcedLanes(redis: RedisClient, worker: string, buckets: number): Promise<Lane[]> {
   const text = await redis.hget(registryKeys.announcements, worker);

@@ -1,34 +1,36 @@
 #!lua flags=allow-oom
--- append-tokens.lua: for each request of an iteration, if this worker still owns its entry: append
--- the new records to its log, and with the final record seal it. The index in the list is the
--- record's index, so what an earlier call wrote under a lost reply is seen and not written again.
--- Once a request is sealed its outcome is what its final record says, and only the commit of the
--- worker that owns the entry can give it.
---   KEYS     the ready stream of each lane of the call. Outcome hashes and logs are built here from
---            the tag of the lane's bucket, so in a cluster all lanes are of one bucket
+-- append-tokens.lua: append new records to the logs of an iteration's requests. A log changes only
+-- if this worker still owns the request's entry. The final record seals the log. Each record has a
+-- fixed index in its log, so the script finds the records of an earlier call whose reply was lost,
+-- and does not write them again. After the seal the final record decides the outcome, and only the
+-- worker that owns the entry can commit that outcome.
+--   KEYS     the ready stream of each lane of the call. The script builds the keys of outcome
+--            hashes and logs from the tag of the lane's bucket, so in a cluster all lanes are of
+--            the same bucket
 --   ARGV[1] group   ARGV[2] consumer
---   ARGV[3] whether `wanted` is obeyed 0/1: gateways renew it, and cannot while Redis is away
+--   ARGV[3] whether to obey `wanted` 0/1: gateways renew the field, and cannot while Redis is away
 --   then three per lane:  tag of the bucket and model `{tag}:model`, the oldest and the newest
 --                         entry
 --   then per request:  number of the lane from 1, entry, name of the request, index of the first
---                      record, FINAL if the last record is the final one, SEEN if the caller has
+--                      record, FINAL if the last record is the final record, SEEN if the caller has
 --                      appended with LOOK a moment ago, else LOOK; count of records, records...
---   With SEEN the length of the log alone says whether all is as the caller believes. That tells
---   all but whether the stream is wanted: whatever ends a stream takes its entry from the caller,
---   or changes its log, too (cancel.lua).
---   Returns one word per request
---           'appended'  by this call, or by an earlier one
---           'lost'      the caller does not own the entry any more, or owns it again after another
---                       worker sealed the log with other records
---           'ended'     it has an outcome (cancelled, expired), or no outcome hash any more
---           'unwanted'  nobody wants it any more, and none of these records is in the log. A final
---                       record is appended all the same
+--   With SEEN the script compares only the length of the log. The length cannot show that no client
+--   wants the stream any more. Any other end of a stream takes the entry from the caller or changes
+--   the log (cancel.lua), so the script sees it.
+--   Returns a word for each request
+--           'appended'  by this call, or by an earlier call
+--           'lost'      the caller no longer owns the entry, or owns it again after another worker
+--                       sealed the log with other records
+--           'ended'     the request has an outcome (cancelled, expired), or its outcome hash is
+--                       gone
+--           'unwanted'  no client wants the stream any more, and the log has none of these records.
+--                       The script appends a final record all the same
 --           'gap'       the log is not as long as the caller believes: shorter than the first index
---                       (deleted from outside), or, where the final record should go, longer (an
---                       earlier call, whose reply was lost, had other records)
---           Nothing is written unless the word is 'appended'
+--                       (deleted from outside), or too long for the final record (an earlier call,
+--                       whose reply was lost, had other records)
+--           The script writes only if the word is 'appended'
 -- include owned.lua
--- A worker seldom has more entries in a lane.
+-- The most entries that a worker usually has in a lane.
 local MOST_OWNED = 1088
 local LOOK, FINAL, SEEN = '0', '1', '2'
 local group, consumer, heed = ARGV[1], ARGV[2], ARGV[3] == '1'
@@ -42,8 +44,8 @@ for i = 1, #KEYS do
   lanes[i] = lane
 end
 
--- This runs once per token, so every command counts. Almost always the log is as long as the worker
--- believes, and the answer to the push tells; otherwise the push is undone.
+-- This runs once per token, so every command counts. The log is almost always as long as the worker
+-- believes, and the reply to RPUSH shows the length. If the length is wrong, undo the push.
 local function appended(log, first, from, to)
   local before = redis.call('RPUSH', log, unpack(ARGV, from, to)) - (to - from + 1)
   if before == first then return true end
@@ -68,8 +70,8 @@ local function append(lane, entry, request, first, what, from, to)
   local length = redis.call('LLEN', log)
   local past = first + to - from + 1
   if sealed then
-    -- Sealed by this very call, whose reply was lost; or by another worker meanwhile, with other
-    -- records. A worker that took those for its own would go on behind the final one.
+    -- This very call has sealed the log, and its reply was lost; or another worker has, with other
+    -- records. A worker that took those records for its own would append behind the final record.
     if final and redis.call('LINDEX', log, -1) == ARGV[to] then return 'appended' end
     return 'lost'
   end
@@ -77,7 +79,7 @@ local function append(lane, entry, request, first, what, from, to)
   if unwanted and length == first then return 'unwanted' end
 
   for i = from + length - first, to do redis.call('RPUSH', log, ARGV[i]) end
-  -- The log lives as long as the outcome hash; the commit sets the TTL of both.
+  -- The log lives as long as the outcome hash. The commit sets the TTL of both.
   if length == 0 then
     local lapses = redis.call('PEXPIRETIME', out)
     if lapses > 0 then redis.call('PEXPIREAT', log, lapses) end

@@ -1,5 +1,5 @@
 /**
- * The typed wrapper of append-tokens.lua: writes tokens to their streams' logs. Every token goes
+ * The typed wrapper of append-tokens.lua: writes tokens to their streams' logs. Every token passes
  * through here before a client sees it.
  */
 import { requestName, type RequestInBucket } from "../address.js";
@@ -14,16 +14,16 @@ export interface Append extends RequestInBucket, Located {
   readonly first: number;
   /** JSON of token records; at least one. */
   readonly records: readonly (Buffer | string)[];
-  /** Whether the last of `records` is the stream's final one. */
+  /** Whether the last of `records` is the stream's final record. */
   readonly final: boolean;
   /**
-   * Whether an append of a moment ago has found that the stream is wanted: this one then need not
-   * ask again. Whatever else can be amiss is found all the same.
+   * Whether a recent append has found that a client wants the stream, so that this append need not
+   * look. The script still finds every other reason to stop.
    */
   readonly seen?: boolean;
 }
 
-/** What the script does about an append beside its records, as its head says. */
+/** How the script treats an append, as the head of the script says. */
 const [LOOK, FINAL, SEEN] = [0, 1, 2];
 
 const answers = ["appended", "lost", "ended", "unwanted", "gap"] as const;
@@ -32,15 +32,15 @@ export type Appended = (typeof answers)[number];
 const script = defineScript(new URL("./append-tokens.lua", import.meta.url), words(answers), { durable: true });
 
 /**
- * What one call writes at most, unless a single request has more: a longer call would hold up the
- * heartbeats of all workers.
+ * Most bytes and requests of a call; a single larger request goes alone. A longer call would delay
+ * the heartbeats of all workers.
  */
 const PER_CALL = { bytes: 524_288, items: 256 };
 
 /**
- * Safe to repeat with the same records: what an earlier call appended reads as `appended`.
- * @param heedWanted false while gateways may have been unable to say that a stream is wanted
- * @returns one word per append, in order
+ * Safe to repeat with the same records: records of an earlier call read as `appended`.
+ * @param heedWanted false while gateways may have been unable to renew `wanted`
+ * @returns a word for each append, in order
  */
 export async function appendTokens(
   queue: WorkerQueue,

@@ -9,7 +9,7 @@ const script = defineScript(new URL("./begin-alone.lua", import.meta.url), (repl
 
 /**
  * Counts a run of a suspect that is about to start by itself.
- * @param maxRuns how many such runs a request may have
+ * @param maxRuns the most such runs of a request
  * @param run names the run: the call is safe to repeat under the same name
  */
 export function beginAlone({ redis, consumer }: WorkerQueue, { lane, entry }: Located, maxRuns: number, run: string) {

@@ -1,4 +1,4 @@
-/** The typed wrapper of begin-round.lua: what one worker at a time does, in rounds. */
+/** The typed wrapper of begin-round.lua: tasks that a single worker does at a time, in rounds. */
 import { defineScript, word } from "../../redis/script.js";
 import type { RedisClient } from "../../redis/connect.js";
 import type { Lane } from "../address.js";
@@ -9,12 +9,12 @@ const answers = ["begun", "taken"] as const;
 
 const script = defineScript(new URL("./begin-round.lua", import.meta.url), (reply) => word(reply, answers));
 
-/** Whether this worker is the one that reconciles the lane in this round. */
+/** Whether this worker reconciles the lane in this round. */
 export async function beginRound({ redis, lane, consumer }: LaneQueue, roundMs: number): Promise<boolean> {
   return (await script(redis, [laneKeys(lane).reconciler], [consumer, roundMs])) === "begun";
 }
 
-/** Whether this worker is the one that brings states of this bucket to disk in this round. */
+/** Whether this worker moves states of this bucket to disk in this round. */
 export async function beginHibernation(
   redis: RedisClient,
   where: Pick<Lane, "bucket" | "model">,
@@ -24,7 +24,7 @@ export async function beginHibernation(
   return (await script(redis, [hibernationKeys(where).round], [worker, Math.ceil(roundMs)])) === "begun";
 }
 
-/** Whether this worker is the one that looks after retired pins in this round. */
+/** Whether this worker looks after retired pins in this round. */
 export async function beginUpkeep(redis: RedisClient, worker: string, roundMs: number): Promise<boolean> {
   return (await script(redis, [registryKeys.upkeep], [worker, roundMs])) === "begun";
 }

@@ -9,13 +9,13 @@ const answers = ["buried", "lives"] as const;
 
 const script = defineScript(new URL("./bury.lua", import.meta.url), (reply) => word(reply, answers));
 
-/** Why a worker is buried; the head of bury.lua explains the words. */
+/** The reason of a burial; the head of bury.lua explains the words. */
 export type Departure =
   { readonly why: "silent"; readonly aliveUntil: number } | { readonly why: "ended" | "leaving" | "stray" };
 
 /**
- * @param lanes those in which the worker leaves entries
- * @returns whether it was done. Safe to repeat.
+ * @param lanes the lanes in which the worker leaves entries
+ * @returns whether the script buried the worker. Safe to repeat.
  */
 export async function bury(
   redis: RedisClient,

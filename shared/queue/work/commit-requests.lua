@@ -1,17 +1,18 @@
 #!lua flags=allow-oom
--- commit-requests.lua: what commit-steps.lua is for steps, for stateless requests: if this worker
--- still owns the entry, write the outcome and acknowledge.
---   KEYS     the ready stream of each lane of the call, all of one model. The other keys are built
---            here from the tag of the lane's bucket, so in a cluster all lanes are of one bucket.
---            Then what is counted (load.lua)
---   ARGV[1] group   ARGV[2] consumer   ARGV[3] limits of what is set aside (set-aside.lua)
---   ARGV[4] whether requests are streams, with a log each that is kept as long as the outcome, 0/1
---   then four per lane:  tag of the bucket and model `{tag}:model`, pin `version:digest`,
---                        the oldest and the newest entry
+-- commit-requests.lua: commit stateless requests, as commit-steps.lua commits steps: if this worker
+-- still owns the entry, write the outcome and acknowledge the entry.
+--   KEYS     the ready stream of each lane of the call, all of the same model. The script builds
+--            the other keys from the tag of the lane's bucket, so in a cluster all lanes are of the
+--            same bucket. Last come the counts (load.lua)
+--   ARGV[1] group   ARGV[2] consumer   ARGV[3] limits of requests set aside (set-aside.lua)
+--   ARGV[4] whether requests are streams, each with a log that lives as long as the outcome, 0/1
+--   then four per lane:  tag of the bucket and model `{tag}:model`, pin `version:digest`, the
+--                        oldest and the newest entry
 --   then eight per request:  number of the lane from 1, entry, name of the request, outcome kind,
---                            outcome body, outcome TTL ms, where the outcome is (`apart` in
---                            settlement.lua), reason to set aside ('' if it is not set aside)
---   Returns one word per request: 'committed' 'superseded' 'already' 'lost', as in commit-steps.lua
+--                            outcome body, outcome TTL ms, place of the outcome (`apart` in
+--                            settlement.lua), reason to set the request aside or ''
+--   Returns a word for each request: 'committed' 'superseded' 'already' 'lost', as in
+--   commit-steps.lua
 local load, laneCount = KEYS[#KEYS], #KEYS - 1
 -- include owned.lua
 -- include settlement.lua
@@ -27,7 +28,7 @@ for i = 1, laneCount do
   local a = 4 * i
   local lane = {ready = KEYS[i], base = ARGV[a + 1], forgotten = {}}
   lane.runs = 'runs:' .. lane.base .. ':' .. ARGV[a + 2]
-  -- Almost always nothing is suspected and nothing parked, which one look tells.
+  -- Almost always there is no suspect and no parked request, and a single command shows that.
   lane.unusual = redis.call('EXISTS', lane.runs, laneKeyOf('queue', lane.ready)) > 0
   lane.owns = ownedBy(group, consumer, lane.ready, ARGV[a + 3], ARGV[a + 4], 2 * count + 64)
   lanes[i] = lane

@@ -9,10 +9,10 @@ import { fates, givenOutcomes, inlineOutcomes, type Fate, type GivenOutcomes, ty
 const script = defineScript(new URL("./commit-requests.lua", import.meta.url), words(fates), { durable: true });
 
 /**
- * @param settlements of stateless requests, of lanes of one model; in a Redis Cluster, of one
- * bucket
- * @returns one fate per settlement, in order. Safe to repeat: what an earlier call did reads as
- * `already`.
+ * @param settlements of stateless requests, of lanes of the same model; in a Redis Cluster, of the
+ * same bucket
+ * @returns a fate for each settlement, in order. Safe to repeat: the effects of an earlier call
+ * read as `already`.
  */
 export async function commitRequests(queue: WorkerQueue, settlements: readonly Settlement[]): Promise<Fate[]> {
   const { redis, consumer, streams = false } = queue;

@@ -1,42 +1,42 @@
 #!lua flags=allow-oom
--- commit-steps.lua: for each step of a batch, if this worker still owns its entry: make the
--- sequence go on from the step's checkpoint, write the outcome, acknowledge, and move the
--- sequence's next waiting step to ready. Otherwise change nothing: the worker was a zombie, since
--- another one has taken the entry over. The checkpoints were written ahead of the script in its
--- transaction, each under a name of its own; the one of a step that changes nothing is removed
--- again.
---   KEYS     the ready stream of each lane of the call, all of one model. The other keys are built
---            here from the tag of the lane's bucket, so in a cluster all lanes are of one bucket.
---            Then what is counted (load.lua)
---   ARGV[1] group   ARGV[2] consumer   ARGV[3] idle ms   ARGV[4] limits of what is set aside
---   (set-aside.lua)
+-- commit-steps.lua: for each step of a batch, if this worker still owns its entry: point the
+-- sequence to the step's checkpoint, write the outcome, acknowledge the entry, and move the
+-- sequence's next waiting step to ready. Otherwise change nothing: the worker was a zombie, because
+-- another worker has taken the entry over. The transaction has written the checkpoints before the
+-- script, each under a name of its own. The script removes the checkpoint of a step that changes
+-- nothing.
+--   KEYS     the ready stream of each lane of the call, all of the same model. The script builds
+--            the other keys from the tag of the lane's bucket, so in a cluster all lanes are of the
+--            same bucket. Last come the counts (load.lua)
+--   ARGV[1] group   ARGV[2] consumer   ARGV[3] idle ms
+--   ARGV[4] limits of requests set aside (set-aside.lua)
 --   ARGV[5] whether requests are streams, with a log each, 0/1
---   ARGV[6] how many checkpoints of a sequence are kept, the one that it goes on from included
---   ARGV[7] TTL ms that the new checkpoints were written with
---   then four per lane:  tag of the bucket and model `{tag}:model`, pin `version:digest`,
---                        the oldest and the newest entry
+--   ARGV[6] most checkpoints to keep of a sequence, including the newest
+--   ARGV[7] TTL ms of the new checkpoints
+--   then four per lane:  tag of the bucket and model `{tag}:model`, pin `version:digest`, the
+--                        oldest and the newest entry
 --   then thirteen per step:  number of the lane from 1, entry, name of the request, sequence name,
 --                            step number, START 0/1, outcome kind, outcome body, outcome TTL ms,
---                            where the outcome is (`apart` in settlement.lua), action, version of
---                            the checkpoint (for action put), reason to set aside ('' if it is not
---                            set aside)
---   action  put   the sequence goes on from the step's checkpoint
---           keep  the step had no effect; the sequence goes on from the checkpoint that it has
---           drop  the sequence goes on from its initial state
---           fail  the sequence is over: its state is gone, and steps are refused until one with
+--                            place of the outcome (`apart` in settlement.lua), action, version of
+--                            the checkpoint (for action put), reason to set the request aside or ''
+--   action  put   the sequence continues from the step's checkpoint
+--           keep  the step has no effect; the sequence continues from its earlier checkpoint
+--           drop  the sequence continues from its initial state
+--           fail  the sequence is over: its state is gone, and Baton refuses its steps until a
 --                 START
---   Returns one word per step
+--   Returns a word for each step
 --           'committed'   done
---           'superseded'  the request already had another outcome (expired, cancelled):
---                         acknowledged, no effect. A request of which nothing is known had one
---                         too: nothing else deletes its record before the commit. The action then
---                         is 'keep', or for a START 'fail', or 'drop' where requests are streams
---           'already'     the caller does not own the entry any more, but the request has an
---                         outcome (this very call may have made it, its reply lost)
---           'lost'        the caller does not own the entry any more, and there is no outcome yet:
---                         another worker has it. Or the caller owns it, but its sequence does not
---                         know it (deleted from outside): it is acknowledged, since it could never
---                         be committed
+--           'superseded'  the request already had another outcome (expired, cancelled): the script
+--                         acknowledges the entry, and the step has no effect. A request without a
+--                         record had an outcome too, because nothing else deletes the record before
+--                         the commit. The action then is 'keep'; for a START it is 'fail', or
+--                         'drop' if requests are streams
+--           'already'     the caller no longer owns the entry, but the request has an outcome. This
+--                         very call may have written the outcome, and its reply was lost
+--           'lost'        the caller no longer owns the entry, and the request has no outcome yet:
+--                         another worker has the entry. Or the caller owns the entry, but the
+--                         sequence does not know the entry (deleted from outside): the script
+--                         acknowledges the entry, because no commit can ever succeed
 local load, laneCount = KEYS[#KEYS], #KEYS - 1
 -- include ../version.lua
 -- include owned.lua
@@ -59,7 +59,7 @@ for i = 1, laneCount do
   local lane = {ready = KEYS[i], base = ARGV[a + 1], forgotten = {}, idling = {}}
   lane.pin = ARGV[a + 2]
   lane.runs = 'runs:' .. lane.base .. ':' .. lane.pin
-  -- Almost always nothing is suspected and nothing parked, which one look tells.
+  -- Almost always there is no suspect and no parked request, and a single command shows that.
   lane.unusual = redis.call('EXISTS', lane.runs, laneKeyOf('queue', lane.ready)) > 0
   lane.parking = lane.unusual and isParking(lane.ready)
   lane.owns = ownedBy(group, consumer, lane.ready, ARGV[a + 3], ARGV[a + 4], 2 * count + 64)
@@ -75,15 +75,15 @@ end
 for base, some in pairs(names) do lookUpSequences(base, some) end
 local ending = openEndings(load, requests, now, streams)
 
--- Nothing refers to these any more. They are removed all at once, when the call is done.
+-- Checkpoints that nothing refers to any more. The script removes all of them at its end.
 local removed = {}
 local function remove(lane, name, versions)
   for i = 1, #versions do removed[#removed + 1] = versionKey(lane.base, name, versions[i]) end
 end
 
 -- Make room for a step's new version.
--- Returns the list of those that are kept ('' without history), and the versions that are not. None
--- is kept from before a START.
+-- Returns the versions to keep, as a list ('' without history), and the versions to remove. A START
+-- keeps no version from before.
 local function supersede(at, kept, start, step, version)
   local gone = versionsOf(at, kept)
   if history == 1 then return '', gone end
@@ -112,7 +112,7 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
   local at, kept, keptUntil = '', '', 0
   if seq then at, kept, keptUntil = seq.at, seq.kept, seq.keptUntil end
   local mine = lane.owns(entry)
-  -- Entries of two lanes may have the same id, so the sequence also says in which lane its own is.
+  -- Entries of two lanes may have the same id, so the sequence also names the lane of its entry.
   local isIts = seq and seq.entry == entry and seq.on == lane.pin and seq.done + 1 == step
   if not mine or not isIts then
     if mine then
@@ -120,7 +120,8 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
       ending.leave(counted)
     end
     ending.drop(counted, apart)
-    -- A call that is repeated has written again what the sequence may go on from.
+    -- A repeated call has written a version again from which the sequence may continue. Keep that
+    -- version.
     if action == 'put' and not (at .. ' ' .. kept):find(version, 1, true) then remove(lane, name, {version}) end
     if hasEnded then return 'already' end
     return 'lost'
@@ -130,8 +131,9 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
     said = 'superseded'
     ending.drop(counted, apart)
     if action == 'put' then remove(lane, name, {version}) end
-    -- A turn of a conversation that was cancelled has not happened. A sequence of another model has
-    -- no state to go on from without its START.
+    -- A cancelled step has no effect. After a cancelled START a conversation continues from its
+    -- initial state, and a sequence of another model fails, because it has no state without its
+    -- START.
     action = start ~= '1' and 'keep' or streams and 'drop' or 'fail'
   else
     ending.give(counted, brief, keep, mine, kind, body, ttl, apart)
@@ -149,16 +151,15 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
   elseif action == 'drop' or action == 'fail' then
     gone = versionsOf(at, kept)
     from, kept = action == 'drop' and '' or '!', ''
-    -- A START that was admitted after this step begins the sequence anew. Without one the id is
-    -- free at once.
+    -- A later START in the queue begins the sequence anew. Without a later START the id is free at
+    -- once.
     if action == 'fail' and seq.start <= step then seq.ended = FAILED end
   end
   lane.forgotten[#lane.forgotten + 1] = entry
   ending.leave(counted)
   remove(lane, name, gone)
 
-  -- Every step that was admitted after this one waits, so comparing their numbers tells whether one
-  -- does.
+  -- Every later step waits behind this step, so the numbers show whether a step waits.
   local waiting = seq.next > step and redis.call('LPOP', 'wait:' .. lane.base .. ':' .. name)
   if not waiting and seq.ended ~= '0' then
     noteSequence(lane.base, name, nil)
@@ -169,13 +170,13 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
   end
   seq.done, seq.at, seq.kept = step, from, kept
   if waiting then
-    -- It may have been admitted for another version: a START begins anew under the latest one.
+    -- The waiting step may be for another version: a START begins under the latest version.
     local next = cmsgpack.unpack(waiting)
     local deadline = next[1]:match('^[^|]*|[^|]*|[^|]*|[^|]*|(%d+)')
     seq.keptUntil = renewVersions(lane.base, name, from, kept, keptUntil, tonumber(deadline) + DAY)
     seq.request, seq.on = next[1]:match('^[^|]*'), next[3]
     if lane.parking and next[3] == lane.pin then
-      -- It takes its turn like others: sequences with many steps get no more than their share.
+      -- Parks the next step behind other requests, so that a long sequence gets only its share.
       park(lane.ready, next[1] .. '|' .. from, next[2], next[4], 'next')
       seq.entry = PARKED
     else
@@ -183,7 +184,8 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
     end
   else
     seq.keptUntil = renewVersions(lane.base, name, from, kept, keptUntil, lapses + DAY)
-    -- An idle sequence takes memory for long: what it needs again, its next step brings.
+    -- Clears the fields that the next step brings again, because an idle sequence takes memory for
+    -- long.
     seq.entry, seq.request, seq.on, seq.lapses = '', '', '', lapses
     lane.idling[#lane.idling + 1] = string.format('%.0f', lapses)
     lane.idling[#lane.idling + 1] = name
@@ -192,8 +194,8 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
   return said
 end
 
--- A step fails only where somebody's hand has changed what belongs to its sequence. The others are
--- committed all the same: the caller repeats the call, and reads that they are.
+-- A step fails only if a person has changed the keys of its sequence by hand. The script commits
+-- the other steps all the same: the caller repeats the call, and reads their fates.
 local said, failure = {}, nil
 for i = 0, count - 1 do
   local a = first + i * 13

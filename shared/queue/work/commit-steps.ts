@@ -17,13 +17,13 @@ export interface StepSettlement extends Settlement {
 const script = defineScript(new URL("./commit-steps.lua", import.meta.url), words(fates), { durable: true });
 
 /**
- * Writes the checkpoints and runs the script in one transaction. The checkpoints of a call that is
- * refused, or repeated, have names that nothing refers to.
- * @param settlements of lanes of one model; in a Redis Cluster, of one bucket
- * @param maxIdleMs how long a sequence is kept between its steps
- * @param history how many checkpoints of a sequence are kept, the newest included
- * @returns one fate per settlement, in order. Safe to repeat: what an earlier call did reads as
- * `already`.
+ * Writes the checkpoints and runs the script in a transaction. Each checkpoint has a name of its
+ * own, so that a refused or repeated call does no harm.
+ * @param settlements of lanes of the same model; in a Redis Cluster, of the same bucket
+ * @param maxIdleMs how long a sequence lives between its steps
+ * @param history most checkpoints to keep of a sequence, including the newest
+ * @returns a fate for each settlement, in order. Safe to repeat: the effects of an earlier call
+ * read as `already`.
  */
 export async function commitSteps(
   queue: WorkerQueue,
@@ -56,10 +56,10 @@ export async function commitSteps(
   }
 }
 
-/** The action, and the version of the checkpoint that goes with it. */
+/** The action, and the version of its checkpoint. */
 function stateArgs({ delivery, state }: StepSettlement): [action: string, version: string] {
   if (state.action !== "put") return [state.action, ""];
-  // Nothing goes on from the state behind an END: what follows is a START.
+  // Nothing continues from the state behind an END: the next step is a START.
   return delivery.end ? ["drop", ""] : ["put", state.version];
 }
 

@@ -1,5 +1,5 @@
 /**
- * The one way in which a request that a worker holds takes effect: its outcome, and the checkpoint
+ * The only way in which a request that a worker holds takes effect: its outcome, and the checkpoint
  * of its sequence. Steps and stateless requests have a script each, in calls of bounded size.
  */
 import { chunks } from "../../chunks.js";
@@ -10,18 +10,18 @@ import type { WorkerQueue } from "./lane.js";
 import type { Fate, Settlement } from "./settlement.js";
 
 /**
- * What one script call writes at most, unless a single step writes more: a longer call would hold
- * up the heartbeats of all workers.
+ * Most bytes and requests of a script call; a single larger step goes alone. A longer call would
+ * delay the heartbeats of all workers.
  */
 const LIMITS = { bytes: 1_048_576, items: 1_000 };
 
 /**
- * @param settlements of lanes of one model
- * @param maxIdleMs how long the model's sequences are kept between their steps; undefined where
- * there are none
- * @param history how many checkpoints of a sequence are kept, the newest included
- * @returns one fate per settlement, in order. Safe to repeat: what an earlier call did reads as
- * `already`.
+ * @param settlements of lanes of the same model
+ * @param maxIdleMs how long the model's sequences live between their steps; undefined if the model
+ * has no sequences
+ * @param history most checkpoints to keep of a sequence, including the newest
+ * @returns a fate for each settlement, in order. Safe to repeat: the effects of an earlier call
+ * read as `already`.
  */
 export async function commit(
   queue: WorkerQueue,

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- discard.lua: set aside entries that cannot be read as a step. Left alone, they would come back
--- for ever.
---   KEYS[1] ready stream   KEYS[2] dead stream   KEYS[3] what is counted (load.lua)
---   ARGV[1] group   ARGV[2] consumer   ARGV[3] limits of what is set aside
---   (set-aside.lua)    ARGV[4..] entries
---   Returns how many were set aside; those that the caller does not own are left alone
+-- discard.lua: set aside entries that the worker cannot read as a step. Otherwise they would come
+-- back for ever.
+--   KEYS[1] ready stream   KEYS[2] dead stream   KEYS[3] the counts (load.lua)
+--   ARGV[1] group   ARGV[2] consumer   ARGV[3] limits of requests set aside (set-aside.lua)
+--   ARGV[4..] entries
+--   Returns how many entries the script set aside; it skips entries that the caller does not own
 local load = KEYS[3]
 -- include ../parking.lua
 -- include ../set-aside.lua

@@ -1,4 +1,4 @@
-/** The typed wrapper of discard.lua: sets entries aside that cannot be read. */
+/** The typed wrapper of discard.lua: sets aside entries that the worker cannot read. */
 import { GROUP, laneKeys } from "../keys.js";
 import { defineScript, integer } from "../../redis/script.js";
 import { byLane, type Located, type WorkerQueue } from "./lane.js";
@@ -7,7 +7,7 @@ import { limitsOfSetAside } from "../set-aside.js";
 
 const script = defineScript(new URL("./discard.lua", import.meta.url), integer);
 
-/** @returns how many were set aside. */
+/** @returns how many entries the script set aside */
 export async function discard(queue: WorkerQueue, located: readonly Located[]): Promise<number> {
   const { redis, consumer } = queue;
   const calls = byLane(located).map(([lane, some]) => {

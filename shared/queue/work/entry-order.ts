@@ -1,8 +1,8 @@
 /** The order of a stream's entries, by their ids: `<ms>-<number>`. */
 
 /**
- * The oldest and the newest of some entries in any order: a suspect comes after entries that are
- * newer.
+ * The oldest and the newest of some entries. They may come in any order, because a suspect comes
+ * after newer entries.
  */
 export function span(entries: readonly string[]): [oldest: string, newest: string] {
   const [first = ""] = entries;
@@ -12,14 +12,14 @@ export function span(entries: readonly string[]): [oldest: string, newest: strin
   ];
 }
 
-/** Whether an entry is not newer than another. */
+/** Whether an entry is at most as new as another. */
 export function isUpTo(id: string, other: string): boolean {
   return !isOlder(other, id);
 }
 
 function isOlder(a: string, b: string): boolean {
-  // Their first part, the time in ms, has 13 digits until 2286, so ids of one length compare as
-  // they are written.
+  // The first part, the time in ms, has 13 digits until 2286, so ids of equal length compare as
+  // text.
   if (a.length === b.length) return a < b;
   const [aMs = 0n, aNumber = 0n] = a.split("-").map(BigInt);
   const [bMs = 0n, bNumber = 0n] = b.split("-").map(BigInt);

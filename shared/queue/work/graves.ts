@@ -1,6 +1,6 @@
 /**
- * A grave is what a gone worker leaves in one lane: entries that are pending with it, and that the
- * living take. Its text is the member of the registry's sorted set of open graves.
+ * A grave is a lane in which a gone worker has left pending entries, until living workers take
+ * them. Its text is the member of the registry's sorted set of open graves.
  */
 import type { Lane } from "../address.js";
 import { laneKeys } from "../keys.js";
@@ -16,7 +16,7 @@ export function graveOf(worker: string, lane: Lane): Grave {
   return { worker, ready: laneKeys(lane).ready };
 }
 
-/** `<worker> <key>`: neither holds a space. */
+/** `<worker> <key>`: neither part has a space. */
 export function graveText({ worker, ready }: Grave): string {
   return `${worker} ${ready}`;
 }

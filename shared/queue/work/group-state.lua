@@ -1,13 +1,13 @@
 #!lua flags=no-writes,allow-oom
--- group-state.lua: read what says whether all entries that were delivered are pending, all at one
--- moment: counts of two moments would rarely agree under load. A transaction would do, but a full
--- Redis takes none. Redis's own `lag` would tell as well, but on 7.0 it stays wrong for ever once
--- an entry was deleted that was next to be delivered, as withdraw.lua does.
+-- group-state.lua: read the facts that show whether all delivered entries are pending, all at the
+-- same moment: counts of two moments would rarely agree under load. A transaction would do, but a
+-- full Redis takes none. Redis's own `lag` would do too, but on 7.0 `lag` stays wrong for ever
+-- after a script deletes the entry that comes next, as withdraw.lua does.
 --   KEYS[1] ready stream
 --   ARGV[1] group
 --   Returns {length of the stream, its oldest entry, its newest entry,
---            count of pending entries, the oldest of them or '', the entry that was delivered last}
---           nil where there is no group, or nothing in the stream
+--            count of pending entries, the oldest pending entry or '', the entry delivered last}
+--           nil if there is no group, or no entry in the stream
 if redis.call('EXISTS', KEYS[1]) == 0 then return nil end
 local oldest = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
 if not oldest then return nil end

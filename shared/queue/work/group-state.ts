@@ -12,9 +12,9 @@ export interface GroupState {
   readonly newest: string;
   /** Entries that consumers own. */
   readonly pending: number;
-  /** The first of them; empty where there is none. */
+  /** The oldest pending entry; empty if there is none. */
   readonly oldestPending: string;
-  /** The entry that was delivered last. */
+  /** The entry that Redis delivered last. */
   readonly last: string;
 }
 
@@ -31,7 +31,7 @@ const script = defineScript(new URL("./group-state.lua", import.meta.url), (repl
   };
 });
 
-/** @returns undefined where there is no group, or nothing in the stream. */
+/** @returns undefined if there is no group, or no entry in the stream */
 export function groupState({ redis, lane }: LaneQueue): Promise<GroupState | undefined> {
   return script(redis, [laneKeys(lane).ready], [GROUP]);
 }

@@ -1,4 +1,7 @@
-/** The typed wrapper of heartbeat.lua: a worker process says that it lives, and hears of others. */
+/**
+ * The typed wrapper of heartbeat.lua: a worker process reports that it lives, and reads news of
+ * other workers.
+ */
 import { graveIn, type Grave } from "./graves.js";
 import { registryKeys } from "../keys.js";
 import type { RedisClient } from "../../redis/connect.js";
@@ -6,24 +9,30 @@ import { defineScript, integer, list, text, word } from "../../redis/script.js";
 
 export interface Beat {
   readonly worker: string;
-  /** For so long the worker counts as living without another beat. */
+  /** The worker counts as living for so long without another beat. */
   readonly leaseMs: number;
-  /** Workers that have been silent for so long are named; undefined: nothing is asked. */
+  /**
+   * The answer names workers that have been silent for so long. Undefined if the worker does not
+   * ask.
+   */
   readonly silentMs: number | undefined;
-  /** The worker's connection (`OwnConnection`) when it is a new one; otherwise undefined. */
+  /** The worker's connection (`OwnConnection`) if it is new; otherwise undefined. */
   readonly connection: string | undefined;
 }
 
 /** A worker that has been silent. */
 export interface Silent {
   readonly worker: string;
-  /** Until when it counts as living, in Redis ms. It changes with each of its beats. */
+  /**
+   * Until when the worker counts as living, in Redis ms. Each beat of the worker changes this
+   * value.
+   */
   readonly aliveUntil: number;
-  /** The connection that it noted last; empty if it noted none. */
+  /** The connection that the worker noted last; empty if it noted none. */
   readonly connection: string;
 }
 
-/** How many workers live, the caller included, and which of the others have been silent. */
+/** How many workers live, including the caller, and which other workers have been silent. */
 export interface FleetNews {
   readonly living: number;
   readonly silent: readonly Silent[];
@@ -33,10 +42,10 @@ export type BeatAnswer =
   | { readonly said: "unknown"; readonly redisNow: number }
   | {
       readonly said: "noted";
-      /** Redis time in ms: the only clock that deadlines are read on. */
+      /** Redis time in ms: the only clock for deadlines. */
       readonly redisNow: number;
       readonly graves: readonly Grave[];
-      /** Undefined if nothing was asked and no grave is open. */
+      /** Undefined if the worker did not ask and no grave is open. */
       readonly news: FleetNews | undefined;
     };
 

@@ -1,10 +1,12 @@
-/** The typed wrapper of hibernate.lua: checkpoints that lie on disk leave Redis. */
+/**
+ * The typed wrapper of hibernate.lua: replaces checkpoints in Redis by pointers to their files.
+ */
 import { defineScript, integer } from "../../redis/script.js";
 import type { RedisClient } from "../../redis/connect.js";
 import type { Lane } from "../address.js";
 import { hibernationKeys } from "../keys.js";
 
-/** A checkpoint that was written to a file. */
+/** A checkpoint in a file. */
 export interface Sleeping {
   /** From `versionKey`. */
   readonly key: string;
@@ -13,13 +15,13 @@ export interface Sleeping {
 
 const script = defineScript(new URL("./hibernate.lua", import.meta.url), integer);
 
-/** Where nothing was hibernated for so long, the next round looks at all idle sequences again. */
+/** After so long without a hibernation, the next round looks at all idle sequences again. */
 const REACHED_TTL_MS = 86_400_000;
 
 /**
- * @param where one bucket of a model; the checkpoints are of it
- * @param reached up to which time of the live set all have been looked at
- * @returns how many were there still
+ * @param where a bucket of a model; the checkpoints are of this bucket
+ * @param reached the time in the live set up to which the rounds have looked at all sequences
+ * @returns how many checkpoints were still in Redis
  */
 export function hibernate(
   redis: RedisClient,

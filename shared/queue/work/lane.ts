@@ -1,6 +1,6 @@
 /**
- * What every queue operation of a worker needs: a connection, this worker's name in the groups, and
- * the lane or lanes that it works on.
+ * The arguments of every queue operation of a worker: a connection, this worker's name in the
+ * groups, and the lane or lanes to work on.
  */
 import type { Delivery } from "../entry.js";
 import { laneText, pinText, type Lane, type Pin } from "../address.js";
@@ -9,23 +9,23 @@ import { laneKeys, modelTag } from "../keys.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { span } from "./entry-order.js";
 
-/** What is the same in all lanes of a model. */
+/** The facts that all lanes of a model share. */
 export interface WorkerQueue {
   readonly redis: RedisClient;
-  /** Unique per process start, so that a restarted worker is never taken for its former self. */
+  /** Unique per process start, so that a restarted worker never passes for its former self. */
   readonly consumer: string;
-  /** Whether its requests are streams: each then has a log beside its outcome. */
+  /** Whether its requests are streams: then each request has a log beside its outcome. */
   readonly streams?: boolean;
-  /** What is kept of requests that are set aside, for each model and bucket. */
+  /** Limits of the requests that workers set aside, for each model and bucket. */
   readonly setAside?: { readonly entries: number; readonly ageMs: number };
 }
 
-/** One lane, as one worker works on it. */
+/** A lane, for the worker that works on it. */
 export interface LaneQueue extends WorkerQueue {
   readonly lane: Lane;
 }
 
-/** All lanes of one model version, one per bucket, as one worker works on them. */
+/** All lanes of a model version, a lane per bucket, for the worker that works on them. */
 export interface ModelQueue extends WorkerQueue, Pin {
   readonly model: string;
   /** How many buckets the deployment has. */
@@ -42,12 +42,12 @@ export function lanesOf({ model, version, digest, buckets }: Omit<ModelQueue, ke
   return Array.from({ length: buckets }, (_, bucket) => ({ bucket, model, version, digest }));
 }
 
-/** One lane of a model version. */
+/** A lane of a model version. */
 export function inLane({ redis, consumer, streams = false }: WorkerQueue, lane: Lane): LaneQueue {
   return { redis, consumer, streams, lane };
 }
 
-/** The lanes of some entries, as a script takes them. */
+/** The lanes of some entries, in the form that scripts take. */
 export interface LaneTable {
   readonly lanes: readonly { readonly lane: Lane; readonly oldest: string; readonly newest: string }[];
   /** The ready stream of each lane. */
@@ -56,7 +56,7 @@ export interface LaneTable {
   readonly numberOf: (lane: Lane) => number;
 }
 
-/** Where an entry lies. */
+/** The place of an entry. */
 export type Located = Pick<Delivery, "lane" | "entry">;
 
 export function laneTable(located: readonly Located[]): LaneTable {
@@ -78,17 +78,23 @@ export function laneTable(located: readonly Located[]): LaneTable {
   };
 }
 
-/** What the requests of some lanes are counted in; in a Redis Cluster they are of one bucket. */
+/**
+ * The key that counts the requests of some lanes. In a Redis Cluster all lanes are of the same
+ * bucket.
+ */
 export function loadKeyOfLanes(redis: RedisClient, lanes: LaneTable["lanes"]): string {
   return loadKeyOf(redis, lanes[0]?.lane.bucket ?? 0);
 }
 
-/** A lane as scripts that build keys take it: the tag of its bucket with the model, and its pin. */
+/**
+ * The arguments from which scripts build a lane's keys: the tag of its bucket with the model, and
+ * its pin.
+ */
 export function laneArgs(lane: Lane): [base: string, pin: string] {
   return [modelTag(lane), pinText(lane)];
 }
 
-/** Groups what is located by lane; the groups keep the order. */
+/** Groups items by lane; the groups keep the order. */
 export function byLane<Item extends { readonly lane: Lane }>(items: readonly Item[]): (readonly [Lane, Item[]])[] {
   const groups = new Map<string, readonly [Lane, Item[]]>();
   for (const item of items) {
@@ -101,7 +107,7 @@ export function byLane<Item extends { readonly lane: Lane }>(items: readonly Ite
 }
 
 /**
- * Makes a call for each lane, side by side.
+ * Makes a call for each lane, in parallel.
  * @param call answers each of its items, in order
  * @returns the answers in the order of the items
  */

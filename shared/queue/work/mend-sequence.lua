@@ -1,15 +1,15 @@
 #!lua flags=allow-oom
 -- mend-sequence.lua: mend a sequence that counts as busy although its ready entry is gone (deleted
--- from outside). The step's body is lost, so the sequence fails, and its next waiting step becomes
--- ready, to be refused when a worker reads it.
---   KEYS[1] live zset   KEYS[2] waiting steps   KEYS[3] what is counted (load.lua)
+-- from outside). The step's body is lost, so the sequence fails. Its next waiting step becomes
+-- ready, and the worker that reads the step refuses it.
+--   KEYS[1] live zset   KEYS[2] waiting steps   KEYS[3] the counts (load.lua)
 --   ARGV[1] sequence name   ARGV[2] tag of the bucket and model, `{tag}:model`
---   The checkpoints of a sound sequence are renewed, where their TTL would end within a day: its
---   work may wait for long.
+--   Also renews the checkpoints of a sound sequence if their TTL would end within a day, because
+--   its work may wait for long.
 --   Returns {'sound'}             nothing to mend
---           {'mended', request}   it failed; the request whose step was lost, by its name,
+--           {'mended', request}   the sequence failed; the request whose step is lost, by its name,
 --                                 needs an outcome
---           {'gone'}              no such sequence; its entry in the live zset was dropped
+--           {'gone'}              no such sequence; the script removed its entry in the live zset
 local load = KEYS[3]
 -- include ../version.lua
 -- include ../parking.lua

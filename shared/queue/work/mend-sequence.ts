@@ -20,7 +20,7 @@ const script = defineScript(new URL("./mend-sequence.lua", import.meta.url), (re
 
 /**
  * @param name the sequence's name
- * @returns the request whose step was lost, if one was
+ * @returns the request of the lost step, if a step was lost
  */
 export async function mendSequence({ redis, lane }: LaneQueue, name: string): Promise<RequestAddress | undefined> {
   const { live } = laneKeys(lane);

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- note-begun.lua: note that requests have begun, of jobs of which somebody wants to be told so, if
--- this worker still owns their entries. A request has begun once, whichever workers have it later.
+-- note-begun.lua: note that requests have begun, for jobs whose clients want that event, if this
+-- worker still owns the entries. A request begins once, even if other workers have it later.
 --   KEYS[1] the ready stream of a lane
 --   ARGV[1] group   ARGV[2] consumer   ARGV[3] tag of the bucket and model, `{tag}:model`
 --   then two per request:  entry, name of the request

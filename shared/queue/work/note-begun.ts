@@ -7,7 +7,7 @@ import type { WorkerQueue } from "./lane.js";
 
 const script = defineScript(new URL("./note-begun.lua", import.meta.url), () => undefined);
 
-/** @param deliveries of one model */
+/** @param deliveries of the same model */
 export async function noteBegun({ redis, consumer }: WorkerQueue, deliveries: readonly Delivery[]): Promise<void> {
   const byLane = new Map<Lane, Delivery[]>();
   for (const one of deliveries) byLane.set(one.lane, [...(byLane.get(one.lane) ?? []), one]);

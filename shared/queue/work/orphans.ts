@@ -1,6 +1,6 @@
 /**
- * Finds entries that were delivered once and now belong to nobody. Only outside interference makes
- * one.
+ * Finds orphans: entries that Redis delivered once and that belong to no worker now. Only outside
+ * interference makes an orphan.
  */
 import { bytes, list, text } from "../../redis/script.js";
 import { decodeEntry, type Delivery } from "../entry.js";
@@ -10,9 +10,10 @@ import { groupState, type GroupState } from "./group-state.js";
 import type { LaneQueue } from "./lane.js";
 
 /**
- * Entries that were delivered once, are pending with nobody, and are still in the stream. The two
- * lists are read one after the other, so some of what looks orphaned was only just settled.
- * @param limit the most entries that are looked at
+ * Entries that Redis delivered once, that are pending with no worker, and that are still in the
+ * stream. The two lists come from two commands, so a worker may have just settled an entry that
+ * looks orphaned.
+ * @param limit the most entries to look at
  */
 export async function orphans(queue: LaneQueue, limit: number): Promise<Delivery[]> {
   const { redis, lane } = queue;
@@ -31,8 +32,8 @@ export async function orphans(queue: LaneQueue, limit: number): Promise<Delivery
 }
 
 /**
- * Where everything was delivered, everything is pending, or some of it is lost. Where more is to be
- * delivered, the oldest entry tells: one that is lost behind others becomes the oldest in time.
+ * If Redis has delivered every entry, every entry is pending, or some entries are lost. Otherwise
+ * the oldest entry shows a loss: a lost entry behind others becomes the oldest in time.
  */
 function isSound({ length, oldest, newest, pending, oldestPending, last }: GroupState): boolean {
   if (isUpTo(newest, last)) return length === pending;

@@ -1,10 +1,11 @@
--- owned.lua: the fence, for scripts that act for a worker on many entries of a lane: which of them
--- it still owns. A piece that these scripts include.
+-- owned.lua: the fence: which entries of a lane a worker still owns. Scripts that act for a worker
+-- on many entries include this file.
 --   `oldest`, `newest`  the span in which the entries of the call lie
---   `most`              so many entries are found by one look. The worker may own others between
---                       them; where it owns as many as that, each entry is looked for by itself
--- Returns a function that says whether the worker owns an entry: not at all, or for how many ms by
--- now; or just `true` where that is not known.
+--   `most`              the most entries that the first look finds. The worker may own other
+--                       entries in the span; if the look is full, the function looks for each
+--                       missing entry by itself
+-- Returns a function that says whether the worker owns an entry: false, or for how many ms the
+-- worker has owned it; or just `true` if that time is unknown.
 local function ownedBy(group, consumer, ready, oldest, newest, most)
   local rows = redis.call('XPENDING', ready, group, oldest, newest, most, consumer)
   local owned = {}

@@ -1,6 +1,7 @@
 /**
- * What a worker has pending, found lane by lane: before it is declared dead, when it comes back,
- * and when it leaves. What that costs goes by what the worker holds, not by what the lanes hold.
+ * Finds the pending entries of a worker lane by lane: before another process declares the worker
+ * dead, when the worker comes back, and when it leaves. The cost depends on the number of entries
+ * that the worker holds, not on the size of the lanes.
  */
 import { GROUP, laneKeys } from "../keys.js";
 import type { Lane } from "../address.js";
@@ -9,23 +10,24 @@ import { isTransient } from "../../retry.js";
 import { isReplyError, list, text } from "../../redis/script.js";
 import type { LaneQueue } from "./lane.js";
 
-/** Entries that one look into a lane counts; a worker rarely holds more. */
+/** The most entries that a look into a lane counts; a worker rarely holds more. */
 const MOST = 1_000;
 
 /** A lane in which a worker has pending entries. */
 export interface OwnedInLane {
   readonly lane: Lane;
-  /** How many, up to a thousand; 0 where Redis could not be asked. */
+  /** How many, up to a thousand; 0 if Redis did not answer. */
   readonly entries: number;
 }
 
 /**
- * In a Cluster, the lanes of a master that cannot be asked now count as lanes with entries: what
- * lies in the others must not wait for it, and a grave without entries is closed at the first look.
+ * In a Cluster, lanes on a master that does not answer count as lanes with entries. The entries in
+ * other lanes must not wait for this master, and a grave without entries closes at the first look.
  * @returns the lanes in which the worker has pending entries, or may have some
  */
 export async function ownedByLane(redis: RedisClient, worker: string, lanes: readonly Lane[]): Promise<OwnedInLane[]> {
-  // They are sent together. The lanes lie in several buckets, so they are no transaction.
+  // The commands go out together. They are no transaction, because the lanes lie in several
+  // buckets.
   const found = await Promise.all(
     lanes.map(async (lane) => {
       try {
@@ -39,13 +41,13 @@ export async function ownedByLane(redis: RedisClient, worker: string, lanes: rea
   return found.filter(({ entries, asked }) => entries > 0 || !asked);
 }
 
-/** @returns the ids of up to a thousand entries that are pending with this worker */
+/** @returns the ids of up to a thousand pending entries of this worker */
 export async function ownedEntries({ redis, lane, consumer }: LaneQueue): Promise<string[]> {
   try {
     const rows = await redis.call("XPENDING", laneKeys(lane).ready, GROUP, "-", "+", MOST, consumer);
     return list(rows).map((row) => text(list(row)[0]));
   } catch (error) {
-    // Nobody has read there yet, or Redis came back empty.
+    // No worker has read there yet, or Redis came back empty.
     if (isReplyError(error, "NOGROUP")) return [];
     throw error;
   }

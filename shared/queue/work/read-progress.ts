@@ -1,6 +1,6 @@
 /**
- * The typed wrapper of read-progress.lua: how far a stream has come. A worker reads it before it
- * goes on with a request that may have been another worker's.
+ * The typed wrapper of read-progress.lua: the progress of a stream. A worker reads it before it
+ * continues a request that another worker may have had.
  */
 import type { RequestAddress } from "../address.js";
 import { logKey, outcomeKey } from "../keys.js";
@@ -8,24 +8,24 @@ import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, list, text } from "../../redis/script.js";
 
 export interface Progress {
-  /** The records as they were written, in order. */
+  /** The records as text, in order. */
   readonly records: readonly string[];
   /**
-   * `sealed`: the log has the final record, and only the commit of what it says is left. `ended`:
-   * the request has an outcome, or no outcome hash any more.
+   * `sealed`: the log has the final record, and only the commit of its outcome is left. `ended`:
+   * the request has an outcome, or its outcome hash is gone.
    */
   readonly state: "open" | "sealed" | "ended";
   /**
-   * Redis ms until which somebody surely wants the stream; undefined: it runs to its end whether or
-   * not anybody reads it.
+   * Redis ms until which a client surely wants the stream. Undefined if the stream runs to its end
+   * even without a reader.
    */
   readonly wantedUntil: number | undefined;
 }
 
 export interface TakenProgress extends Progress {
   /**
-   * Redis ms since when it has had no new record, as far as the workers know that took it over; 0
-   * unless it is being taken over.
+   * Redis ms since when the log has had no new record, as far as the workers know that took it
+   * over; 0 without a takeover.
    */
   readonly standsSince: number;
 }
@@ -37,7 +37,7 @@ const script = defineScript(new URL("./read-progress.lua", import.meta.url), (re
 
 /**
  * @param takenOver whether the caller takes the streams over from a worker that did not end them
- * @returns one per address, in order
+ * @returns the progress for each address, in order
  */
 export function readProgress(
   redis: RedisClient,
@@ -51,8 +51,8 @@ export function readProgress(
 export type StreamState = Pick<Progress, "state" | "wantedUntil">;
 
 /**
- * The same without the records, by plain commands.
- * @returns one per address, in order
+ * Reads the state without the records, by plain commands.
+ * @returns the state for each address, in order
  */
 export async function readStreamStates(
   redis: RedisClient,
@@ -75,7 +75,7 @@ function progress(records: readonly string[], [digest, kind, sealed, wanted]: re
 }
 
 /**
- * Whether nobody is known to want the stream any more.
+ * Whether the time is over until which a client surely wants the stream.
  * @param redisNow Redis time in ms
  */
 export function isUnwanted({ wantedUntil }: Pick<Progress, "wantedUntil">, redisNow: number): boolean {

@@ -8,18 +8,18 @@ import type { LanesByKey } from "./stream.js";
 
 const script = defineScript(new URL("./refill.lua", import.meta.url), integer);
 
-/** The lanes of a model, and how many of its requests the worker can take. */
+/** The lanes of a model, and how many requests of the model the worker can take. */
 export interface Wanted {
   readonly lanes: LanesByKey;
   readonly room: number;
 }
 
-/** Lanes of one call, since Lua unpacks no list without end. */
+/** Lanes per call, because Lua's unpack takes a limited number of values. */
 const AT_ONCE = { bytes: Infinity, items: 2_000 };
 
 /**
- * @param wanted in a Redis Cluster, all lanes are of one bucket
- * @returns how many requests were moved
+ * @param wanted in a Redis Cluster, all lanes are of the same bucket
+ * @returns how many requests the script moved
  */
 export async function refill(redis: RedisClient, wanted: readonly Wanted[]): Promise<number> {
   const lanes = wanted.flatMap(({ lanes, room }, model) =>

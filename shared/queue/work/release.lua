@@ -1,14 +1,15 @@
 #!lua flags=allow-oom
--- release.lua: give entries back at once: they become fresh entries that any worker may take, with
--- no run counted against them. Where requests are parked, they go before those.
---   KEYS[1] ready stream   KEYS[2] runs hash   KEYS[3] what is counted (load.lua)
+-- release.lua: give entries back at once, as fresh entries that any worker may take, with no run
+-- counted against them. In a lane with parked requests, each entry goes before the parked requests
+-- of its tenant and rank.
+--   KEYS[1] ready stream   KEYS[2] runs hash   KEYS[3] the counts (load.lua)
 --   ARGV[1] group   ARGV[2] consumer   ARGV[3..] entries
---   Returns how many were given back; those that the caller does not own are left alone
+--   Returns how many entries it gave back; it skips entries that the caller does not own
 local load = KEYS[3]
 -- include ../parking.lua
 local ready, runs = KEYS[1], KEYS[2]
 local released = 0
--- Each goes before the one that went before it, so the last comes first.
+-- Each entry goes to the front, so the loop begins with the last.
 local from, to, by = 3, #ARGV, 1
 if isParking(ready) then from, to, by = #ARGV, 3, -1 end
 for i = from, to, by do

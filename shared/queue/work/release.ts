@@ -7,7 +7,7 @@ import { byLane, type WorkerQueue } from "./lane.js";
 
 const script = defineScript(new URL("./release.lua", import.meta.url), integer);
 
-/** @returns how many were given back. */
+/** @returns how many entries the script gave back */
 export async function release({ redis, consumer }: WorkerQueue, deliveries: readonly Delivery[]): Promise<number> {
   const calls = byLane(deliveries).map(([lane, some]) => {
     const { ready, runs } = laneKeys(lane);

@@ -1,4 +1,4 @@
-/** The typed wrapper of remove-lane.lua: removes an empty lane that nobody serves. */
+/** The typed wrapper of remove-lane.lua: removes an empty lane that no worker serves. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, word } from "../../redis/script.js";
 import type { Lane } from "../address.js";

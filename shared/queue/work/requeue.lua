@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- requeue.lua: queue entries anew that nobody will ever deliver again: not pending, yet already
--- behind the group's last delivered id. Only outside interference makes one (XGROUP DELCONSUMER,
--- XACK by hand).
---   KEYS[1] ready stream   KEYS[2] runs hash   KEYS[3] what is counted (load.lua)
+-- requeue.lua: queue entries again that Redis would never deliver again: they are not pending, and
+-- lie before the group's last delivered id. Only outside interference causes this (XGROUP
+-- DELCONSUMER, XACK by hand).
+--   KEYS[1] ready stream   KEYS[2] runs hash   KEYS[3] the counts (load.lua)
 --   ARGV[1] group   ARGV[2..] candidate entries, none newer than the group's last delivered id
---   Returns how many were queued anew
+--   Returns how many entries it queued again
 local load = KEYS[3]
 -- include ../parking.lua
 local ready, runs = KEYS[1], KEYS[2]

@@ -1,4 +1,4 @@
-/** The typed wrapper of requeue.lua: queues entries anew that nobody would ever deliver again. */
+/** The typed wrapper of requeue.lua: queues entries again that Redis would never deliver again. */
 import { defineScript, integer } from "../../redis/script.js";
 import type { Delivery } from "../entry.js";
 import { GROUP, laneKeys } from "../keys.js";
@@ -8,8 +8,8 @@ import type { LaneQueue } from "./lane.js";
 const script = defineScript(new URL("./requeue.lua", import.meta.url), integer);
 
 /**
- * @param deliveries what looks as if nobody would ever deliver it again; the script looks once more
- * @returns how many were queued anew
+ * @param deliveries candidates; the script checks each again
+ * @returns how many entries the script queued again
  */
 export function requeue({ redis, lane }: LaneQueue, deliveries: readonly Delivery[]): Promise<number> {
   const { ready, runs } = laneKeys(lane);

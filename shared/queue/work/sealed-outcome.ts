@@ -1,11 +1,11 @@
-/** What the final record of a stream says, as the outcome that is committed. */
+/** The outcome of a stream, from its final record. */
 import { tokenRecord, type TokenRecord } from "../../contract/generation.js";
 import { outcomeOf, storeOutcome, type StoredOutcome } from "../../contract/outcome.js";
 import { fixedError } from "../../errors.js";
 
 /**
- * The outcome of a stream whose log is sealed. It follows from the log alone, so it is the same
- * whichever worker commits it. A result's body is the final record.
+ * The outcome of a stream with a sealed log. It follows from the log alone, so every worker commits
+ * the same outcome. A result's body is the final record.
  * @param records the whole log, or its end
  */
 export function sealedOutcome(records: readonly string[]): StoredOutcome {
@@ -17,7 +17,7 @@ export function sealedOutcome(records: readonly string[]): StoredOutcome {
     : storeOutcome({ kind: "error", ...final.error });
 }
 
-/** @returns undefined for what is no final record: the log was changed from outside. */
+/** @returns undefined if this is no final record: a person has changed the log */
 function readFinal(record: string): TokenRecord | undefined {
   try {
     const parsed = tokenRecord.parse(JSON.parse(record));

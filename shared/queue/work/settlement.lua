@@ -1,19 +1,21 @@
--- settlement.lua: how a commit gives requests their outcomes. What is known of brief requests
--- (load.lua) is read for all of a call at once. A piece that commit scripts include.
---   `apart`  '', or names where the outcome of a brief request has been written ahead of the script
---            in its transaction, so that a long body does not pass through Lua: the record's key
---            has `@<apart>` behind it there, and its two times are still to come
+-- settlement.lua: how a commit gives requests their outcomes. Reads the facts of all brief requests
+-- (load.lua) of a call at once. Commit scripts include this file.
+--   `apart`  '', or the suffix of a key with the outcome of a brief request: the transaction writes
+--            a long body there before the script, so that the body does not pass through Lua. The
+--            key is the record's key with `@<apart>` behind it; the script fills in the record's
+--            two times
 -- include ../outcome.lua
 -- include ../kept.lua
 
--- The requests of a call, and what of them has left the queue.
---   `names`  as in `open`   `now`  Redis ms, as text   `streams`  whether each has a log
+-- The endings of the requests of a call.
+--   `names`  as in `open`   `now`  Redis ms, as text   `streams`  whether each request has a log
 local function openEndings(load, names, now, streams)
   local open, left, kept = readOpen(load, names), {}, endings(now)
   local ended, removed, given, jobs = {}, {}, {}, {}
 
-  -- Returns whether a request has no outcome yet, whether it has one (both are false where nothing
-  -- is known of it), what is known of it if it is brief, and its `keep` (kept.lua) if it is not.
+  -- Returns whether a request has no outcome yet, and whether it has an outcome (both are false for
+  -- an unknown request); then the facts of a brief request, or nil and the `keep` (kept.lua) of any
+  -- other request.
   function ended.look(name)
     if given[name] then return false, true end
     local brief = parseBrief(open[name])
@@ -24,8 +26,8 @@ local function openEndings(load, names, now, streams)
     return found[2] and not found[1], found[1] and true, nil, found[3]
   end
 
-  -- Give a request its outcome. `brief` and `keep` are as `look` said; `owned` is what owned.lua
-  -- says of its entry.
+  -- Give a request its outcome. `brief` and `keep` are results of `look`; `owned` is the answer of
+  -- owned.lua for its entry.
   function ended.give(name, brief, keep, owned, kind, body, ttl, apart)
     local out = 'out:' .. name
     given[name] = true
@@ -50,12 +52,12 @@ local function openEndings(load, names, now, streams)
     if streams then redis.call('PEXPIRE', 'log:' .. name, keptFor(ttl, keep)) end
   end
 
-  -- The outcome of a request is not given by this call.
+  -- This call does not give the request an outcome.
   function ended.drop(name, apart)
     if apart ~= '' then removed[#removed + 1] = 'out:' .. name .. '@' .. apart end
   end
 
-  -- The request's entry has left the queue, so the request is counted no longer.
+  -- The request's entry has left the queue, so the request no longer counts.
   function ended.leave(name) left[#left + 1] = name end
 
   function ended.close()

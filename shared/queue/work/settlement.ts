@@ -1,6 +1,5 @@
 /**
- * What a worker hands to a commit: how a request that it holds ends, and what becomes of its
- * sequence.
+ * The input of a commit: how a request that a worker holds ends, and the new state of its sequence.
  */
 import type { StoredOutcome } from "../../contract/outcome.js";
 import type { Arg, Call } from "../../redis/transaction.js";
@@ -9,12 +8,12 @@ import type { Delivery } from "../entry.js";
 import { outcomeKey } from "../keys.js";
 
 /**
- * What becomes of the sequence's checkpoint.
+ * The change of the sequence's checkpoint.
  *
- * - `put`: the new checkpoint is stored
- * - `keep`: the step had no effect; the sequence goes on from the checkpoint that it has
- * - `drop`: the sequence goes on from its initial state
- * - `fail`: the sequence is over: its state is gone, and steps are refused until one with START
+ * - `put`: the sequence continues from the new checkpoint
+ * - `keep`: the step has no effect; the sequence continues from its earlier checkpoint
+ * - `drop`: the sequence continues from its initial state
+ * - `fail`: the sequence is over: its state is gone, and Baton refuses its steps until a START
  */
 export type StateChange =
   | {
@@ -30,31 +29,34 @@ export interface Settlement {
   readonly outcome: StoredOutcome;
   /** Ignored for stateless requests. */
   readonly state: StateChange;
-  /** Why the request is set aside, or undefined. */
+  /** Why the worker sets the request aside, or undefined. */
   readonly deadReason: string | undefined;
 }
 
 /**
- * The answers of commit-steps.lua and commit-requests.lua; the head of the former explains them.
+ * The answers of commit-steps.lua and commit-requests.lua; the head of commit-steps.lua explains
+ * the words.
  */
 export const fates = ["committed", "superseded", "already", "lost"] as const;
 export type Fate = (typeof fates)[number];
 
-/** In bytes. Longer bodies do not go through the script, since Lua copies and reads every byte. */
+/**
+ * In bytes. Longer bodies do not pass through the script, because Lua copies and reads every byte.
+ */
 const INLINE_BYTES = 1_024;
 /** A time of 13 digits that the script fills in. */
 const LATER = "0".repeat(13);
-/** Counts the calls of this process, so that each writes bodies to keys of its own. */
+/** Counts the calls of this process, so that each call writes bodies to keys of its own. */
 let calls = 0;
 
 /**
- * How the script is given the outcomes of one call. Long ones of brief requests are written ahead
- * of it, to places of their own; what it does not take from there has a TTL.
+ * How a call passes outcomes to the script. The transaction writes long outcomes of brief requests
+ * before the script, to keys of their own; a key that the script does not take has a TTL.
  */
 export interface GivenOutcomes {
   /** Kind, body, TTL and place of each settlement's outcome. */
   readonly args: readonly Arg[][];
-  /** What goes ahead of the script in its transaction. */
+  /** The commands before the script in its transaction. */
   readonly ahead: readonly Call[];
 }
 
@@ -74,7 +76,7 @@ export function givenOutcomes(settlements: readonly Settlement[], consumer: stri
 }
 
 /**
- * The same while Redis is full and takes no writes ahead of the script: all bodies go through it.
+ * The same while Redis is full and takes no writes before the script: all bodies pass through it.
  */
 export function inlineOutcomes(settlements: readonly Settlement[]): GivenOutcomes {
   const args = settlements.map(({ delivery, outcome }) => [outcome.kind, outcome.body, delivery.outcomeTtlMs, ""]);

@@ -1,6 +1,6 @@
 /**
- * Finds entries that are pending with a worker that nobody knows: it neither lives nor has a grave.
- * It died before it had joined, or the registry was wiped after it died.
+ * Finds strays: workers with pending entries that neither live nor have a grave. A stray died
+ * before it joined, or the registry was wiped after its death.
  */
 import { GROUP, laneKeys, registryKeys } from "../keys.js";
 import { list, text } from "../../redis/script.js";
@@ -14,7 +14,7 @@ export async function owners({ redis, lane }: LaneQueue): Promise<string[]> {
   return list(consumers).map((row) => text(list(row)[0]));
 }
 
-/** @returns those of these workers that neither live nor have a grave in this lane */
+/** @returns the workers in the list that neither live nor have a grave in this lane */
 export async function strays({ redis, lane }: LaneQueue, workers: readonly string[]): Promise<string[]> {
   if (workers.length === 0) return [];
   const graves = workers.map((worker) => graveText(graveOf(worker, lane)));

@@ -1,4 +1,4 @@
-/** Reads entries of lanes for this worker: stream commands, their replies decoded. */
+/** Reads entries of lanes for this worker: stream commands, with decoded replies. */
 import type { Lane } from "../address.js";
 import { decodeEntry, type Delivery } from "../entry.js";
 import { GROUP, laneKeys } from "../keys.js";
@@ -12,7 +12,7 @@ export interface Taken {
   readonly unreadable: Located[];
 }
 
-/** Lanes by the keys of their ready streams. In a Redis Cluster, all are of one bucket. */
+/** Lanes by the keys of their ready streams. In a Redis Cluster, all are of the same bucket. */
 export type LanesByKey = ReadonlyMap<string, Lane>;
 
 export function lanesByKey(lanes: Iterable<Lane>): LanesByKey {
@@ -20,9 +20,10 @@ export function lanesByKey(lanes: Iterable<Lane>): LanesByKey {
 }
 
 /**
- * Waits until one of the lanes has a new entry, and takes it; where several have one, one of each.
+ * Waits until a lane has a new entry, and takes it; if several lanes have new entries, takes an
+ * entry of each.
  * @param redis a connection for blocking reads alone
- * @param blockMs how long to wait at the most
+ * @param blockMs the longest wait
  */
 export async function waitForNew(
   redis: RedisClient,
@@ -36,8 +37,8 @@ export async function waitForNew(
 }
 
 /**
- * Reads what this consumer already owns: after a lost reply, it may own entries that it has not
- * seen.
+ * Reads the entries that this consumer already owns: after a lost reply, it may own entries that it
+ * has not seen.
  * @param count the most entries of each lane
  */
 export async function readOwned(
@@ -51,7 +52,7 @@ export async function readOwned(
   return ofStreams(lanes, await redis.callBuffer("XREADGROUP", "GROUP", GROUP, consumer, ...options));
 }
 
-/** Decodes `[[key, entries], ...]`, which XREADGROUP answers; null where there is nothing. */
+/** Decodes `[[key, entries], ...]`, the reply of XREADGROUP; null means no entries. */
 export function ofStreams(lanes: LanesByKey, reply: unknown): Taken {
   const taken: Taken = { deliveries: [], unreadable: [] };
   if (reply === null) return taken;
@@ -66,12 +67,12 @@ export function ofStreams(lanes: LanesByKey, reply: unknown): Taken {
   return taken;
 }
 
-/** Decodes entries of one lane as stream commands return them. */
+/** Decodes entries of a lane from the reply of a stream command. */
 export function entries(lane: Lane, items: readonly unknown[]): Taken {
   const deliveries: Delivery[] = [];
   const unreadable: Located[] = [];
   for (const item of items) {
-    if (item === null) continue; // a claim may leave null for an entry that was deleted
+    if (item === null) continue; // a claim may give null for a deleted entry
     const [id, fields] = list(item);
     const delivery = decodeEntry(lane, bytes(id), fields === null ? null : list(fields).map(bytes));
     if (delivery === undefined) unreadable.push({ lane, entry: text(id) });

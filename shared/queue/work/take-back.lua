@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- take-back.lua: give a worker entries again that it had given up without an end, such as when it
--- was cut off. It goes on only with what it still owns.
+-- take-back.lua: give a worker entries again that it has given up without an outcome, for example
+-- when it was cut off. The worker continues only with entries that it still owns.
 --   KEYS[1] ready stream
 --   ARGV[1] group   ARGV[2] consumer   ARGV[3..] entries
---   Returns the entries that it still owns
+--   Returns the entries that the worker still owns
 local taken = {}
 for i = 3, #ARGV do
   if #redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[i], ARGV[i], 1, ARGV[2]) == 1 then

@@ -1,11 +1,12 @@
 #!lua flags=allow-oom
--- take-from.lua: take entries out of another worker's pending list, unless this call was held up on
--- its way: the worker may be back by then. What it costs goes by what is taken, not by the lane.
+-- take-from.lua: take entries out of another worker's pending list. Takes nothing if the call
+-- arrives late, because the worker may be back by then. The cost depends on the number of entries
+-- taken, not on the lane.
 --   KEYS[1] ready stream
 --   ARGV[1] group   ARGV[2] consumer   ARGV[3] the other worker, whose grave in this lane is open
---   ARGV[4] most entries   ARGV[5] Redis ms after which it is too late
---   Returns {'more' 'empty' or 'late', entries, ids that were deleted from outside}
---           'empty'  nothing is left there; the other worker's consumer was removed
+--   ARGV[4] most entries   ARGV[5] Redis ms after which the call is too late
+--   Returns {'more' 'empty' or 'late', entries, ids deleted from outside}
+--           'empty'  no entry is left there; the script removed the other worker's consumer
 local ready, group, consumer, other = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 -- include ../time.lua
 if now > tonumber(ARGV[5]) then return {'late', {}, {}} end
@@ -15,7 +16,7 @@ local taken = {}
 if #ids > 0 then taken = redis.call('XCLAIM', ready, group, consumer, 0, unpack(ids)) end
 local deleted = {}
 if #taken < #ids then
-  -- Redis has dropped these from the pending list.
+  -- Redis has dropped the deleted entries from the pending list.
   local found = {}
   for _, entry in ipairs(taken) do found[entry[1]] = true end
   for _, id in ipairs(ids) do if not found[id] then deleted[#deleted + 1] = id end end

@@ -1,4 +1,4 @@
-/** The typed wrapper of take-over.lua: how a worker goes on with streams of a dead one. */
+/** The typed wrapper of take-over.lua: how a worker continues streams of a dead worker. */
 import type { RequestAddress } from "../address.js";
 import { GROUP, laneKeys, logKey, outcomeKey } from "../keys.js";
 import { defineScript, words } from "../../redis/script.js";
@@ -12,7 +12,7 @@ const script = defineScript(new URL("./take-over.lua", import.meta.url), words(a
 /**
  * @param name names this takeover, and is never empty: the call is safe to repeat under the same
  * name
- * @returns one word per delivery, in order
+ * @returns a word for each delivery, in order
  */
 export function takeOver(
   { redis, consumer }: WorkerQueue,

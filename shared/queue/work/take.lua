@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- take.lua: take new entries from several ready streams, up to so many in all. XREADGROUP's own
--- COUNT is for each stream: with many streams it would give a worker more than it has room for,
--- while others wait.
---   KEYS     ready streams, those first that are to be asked first
+-- take.lua: take new entries from several ready streams, up to a total. XREADGROUP's own COUNT is
+-- for each stream: with many streams it would give a worker more than it has room for, while other
+-- workers wait.
+--   KEYS     ready streams, in the order in which to read them
 --   ARGV[1] group   ARGV[2] consumer   ARGV[3] most entries in all
---   Returns what XREADGROUP does: {{key, entries}, ...}
+--   Returns the same as XREADGROUP: {{key, entries}, ...}
 local left = tonumber(ARGV[3])
 local said = {}
 for i = 1, #KEYS do

@@ -7,8 +7,8 @@ import { ofStreams, type LanesByKey, type Taken } from "./stream.js";
 const script = defineScript(new URL("./take.lua", import.meta.url), (reply) => reply);
 
 /**
- * @param lanes in the order in which they are asked; in a Redis Cluster, all of one bucket
- * @param most how many entries are taken in all
+ * @param lanes in the order in which to read them; in a Redis Cluster, all of the same bucket
+ * @param most the most entries in all
  */
 export async function take(redis: RedisClient, consumer: string, lanes: LanesByKey, most: number): Promise<Taken> {
   return ofStreams(lanes, await script(redis, [...lanes.keys()], [GROUP, consumer, most]));

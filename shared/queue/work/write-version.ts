@@ -1,6 +1,6 @@
 /**
- * The typed wrapper of write-version.lua: writes checkpoints in a Redis that is full, which takes
- * nothing but a script, and no transaction at all.
+ * The typed wrapper of write-version.lua: writes checkpoints into a full Redis, which takes scripts
+ * but no other writes and no transaction.
  */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, word } from "../../redis/script.js";
@@ -10,7 +10,7 @@ const script = defineScript(new URL("./write-version.lua", import.meta.url), (re
   durable: true,
 });
 
-/** @param versions of one bucket in a Redis Cluster; nothing refers to them yet */
+/** @param versions in a Redis Cluster, of the same bucket; nothing refers to them yet */
 export async function writeVersions(redis: RedisClient, versions: readonly Version[]): Promise<void> {
   await Promise.all(versions.map(({ key, checkpoint, ttlMs }) => script(redis, [key], [checkpoint, ttlMs])));
 }

@@ -1,6 +1,6 @@
 /**
- * The yardstick for steps: ONNX Runtime alone, in a loop, with its states in memory and its inputs
- * stacked beforehand.
+ * The yardstick for steps: ONNX Runtime alone, in a loop, with states in memory and inputs stacked
+ * beforehand.
  */
 import { serveJob } from "../support/child.js";
 import { AnswerCheck } from "../support/answers.js";
@@ -11,7 +11,7 @@ import { floats, floatsOf, openSession, outputNames } from "./session.js";
 
 export interface BareJob {
   readonly model: BenchModel;
-  /** Rows of one run of the model. */
+  /** Rows of a single run of the model. */
   readonly batch: number;
   readonly expected: string;
   readonly warmupMs: number;
@@ -20,7 +20,7 @@ export interface BareJob {
 
 export interface BareResult {
   readonly stepsPerSecond: number;
-  /** Milliseconds of one run of the model. */
+  /** Milliseconds of a single run of the model. */
   readonly runMs: Percentiles;
   /** Microseconds of CPU per step, of all threads together. */
   readonly cpuUs: number;

@@ -1,6 +1,6 @@
 /**
- * Computes every pattern's outputs, one row at a time, and writes them to the file where the
- * measurements read them.
+ * Computes every pattern's outputs, one row at a time, and writes them to a file for the
+ * measurements.
  */
 import { writeFileSync } from "node:fs";
 import { serveJob } from "../support/child.js";

@@ -1,13 +1,13 @@
 /**
- * ONNX Runtime as the worker sets it up, but with as many threads as are fastest in a process that
- * has the machine to itself.
+ * ONNX Runtime with the worker's settings, but with as many threads as are fastest in a process
+ * that has the machine for itself.
  */
 import * as ort from "onnxruntime-node";
 
 /** The outputs in the worker's order: states first. */
 export const outputNames = ["H_OUT", "C_OUT", "Y"] as const;
 
-/** @param threads inside one operator; 0 for one per core */
+/** @param threads inside an operator; 0 for a thread per core */
 export function openSession(file: string, threads = 0): Promise<ort.InferenceSession> {
   return ort.InferenceSession.create(file, {
     executionProviders: ["cpu"],

@@ -1,4 +1,4 @@
-/** What passes through BullMQ. It is JSON, so tensors travel as base64. */
+/** The data that passes through BullMQ, as JSON with tensors in base64. */
 import type { BenchModel } from "../support/models.js";
 
 export interface StepData {

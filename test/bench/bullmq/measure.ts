@@ -27,14 +27,13 @@ export interface BullResult {
 }
 
 /**
- * How many records of jobs are kept. Were a record removed at once, a late waiter would not find
- * it.
+ * How many records of jobs Redis keeps. Without kept records, a late waiter would not find its job.
  */
 const KEPT_JOBS = 1_000;
 
 await serveJob(async (job: BullJob, measuring): Promise<BullResult> => {
   const { redisPort, model, sequences, warmupMs, measureMs } = job;
-  const name = `steps-${process.pid}`; // what an earlier round left behind is not this one's work
+  const name = `steps-${process.pid}`; // leftovers of an earlier round do not disturb this round
   await startWorker({ redisPort, model, queue: name });
   const connection = { port: redisPort, host: "127.0.0.1" };
   const queue = new Queue<StepData, StepResult>(name, { connection });
@@ -65,8 +64,8 @@ await serveJob(async (job: BullJob, measuring): Promise<BullResult> => {
   measuring();
   await Promise.race([drivers, new Promise((next) => setTimeout(next, measureMs))]);
   const seconds = (performance.now() - startedAt) / 1_000;
-  // The last steps are not waited for: now and then a waiter misses its event and would wait for
-  // ever.
+  // Does not wait for the last steps, because now and then a waiter misses its event and would wait
+  // for ever.
   closing.abort();
   const { checked, wrong } = check;
   return { stepsPerSecond: latencies.length / seconds, latencyMs: percentiles(latencies), checked, wrong };

@@ -1,6 +1,6 @@
 /**
- * The common way, for comparison: one BullMQ job is one inference, and the sequence's state is
- * fetched from Redis and put back.
+ * The common way, for comparison: a BullMQ job per inference, which reads the sequence's state from
+ * Redis and writes the state back.
  */
 import { Worker } from "bullmq";
 import { Redis } from "ioredis";
@@ -9,8 +9,8 @@ import { modelFile } from "../support/models.js";
 import { floatsToText, type BullWorkerJob, type StepData, type StepResult } from "./job.js";
 
 /**
- * Jobs at a time, so that Redis can be asked for the next states while the model runs. Tried: 1
- * gave 215 steps/s, 8 gave 405, 32 gave 500.
+ * Jobs at a time, so that Redis can serve the next states while the model runs. Tried: 1 gave 215
+ * steps/s, 8 gave 405, 32 gave 500.
  */
 const CONCURRENCY = 32;
 

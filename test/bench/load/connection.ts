@@ -1,6 +1,7 @@
 /**
- * One keep-alive HTTP/1.1 connection, with one request at a time and as little code as can be. On a
- * machine of two cores Node's own client would take more time than the gateway that it measures.
+ * A keep-alive HTTP/1.1 connection, with a single request at a time and as little code as possible.
+ * On a machine with two cores, Node's own client would take more CPU time than the measured
+ * gateway.
  */
 import { connect, type Socket } from "node:net";
 
@@ -16,7 +17,7 @@ const NOTHING: Buffer = Buffer.alloc(0);
 export class Connection {
   readonly #socket: Socket;
   readonly #onAnswer: (answer: Answer) => void;
-  /** What has come of an answer that is not whole yet. */
+  /** The bytes of an answer that is not complete yet. */
   #received = NOTHING;
 
   private constructor(socket: Socket, onAnswer: (answer: Answer) => void, onFault: (error: Error) => void) {
@@ -41,7 +42,7 @@ export class Connection {
     this.#socket.write(request);
   }
 
-  /** Ends it, whatever is still unanswered. */
+  /** Ends the connection, even if an answer is still due. */
   close(): void {
     this.#socket.removeAllListeners("close").destroy();
   }
@@ -65,7 +66,7 @@ export class Connection {
   }
 }
 
-/** @returns the header's number; 0 where the header is missing */
+/** @returns the header's number; 0 if the header is missing */
 function header(head: string, name: string): number {
   const at = head.indexOf(name);
   return at === -1 ? 0 : Number.parseInt(head.slice(at + name.length, at + name.length + 10), 10);

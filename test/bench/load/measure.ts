@@ -1,5 +1,5 @@
 /**
- * Sequences in closed loop over HTTP: each sends its next step the moment the last one is answered.
+ * Sequences in closed loop over HTTP: each sends its next step as soon as it has the last answer.
  */
 import { AnswerCheck } from "../support/answers.js";
 import { serveJob } from "../support/child.js";
@@ -27,7 +27,7 @@ export interface LoadResult {
   readonly longestMs: number;
   readonly checked: number;
   readonly wrong: number;
-  /** CPU time of this process while it measured. */
+  /** CPU time of this process during the measurement. */
   readonly cpuMs: number;
 }
 

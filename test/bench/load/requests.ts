@@ -1,10 +1,10 @@
-/** Every request that will be sent, as bytes, made before the clock starts. */
+/** The bytes of every request of a load, made before the clock starts. */
 import type { BenchModel } from "../support/models.js";
 import { PATTERNS, STEPS, vectorAt, vectors } from "../support/patterns.js";
 
 /**
- * @returns for each step of a sequence, the bytes of its whole HTTP request; steps that send the
- *   same bytes share their buffer
+ * @returns for each step of a sequence, the bytes of its whole HTTP request; steps with the same
+ * bytes share a buffer
  */
 export function requestsOf(model: BenchModel, sequence: number): Buffer[] {
   const inputs = vectors(model.size);

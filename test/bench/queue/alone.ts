@@ -14,13 +14,13 @@ export interface AlonePlan {
 }
 
 export interface LivenessCost extends RowResult {
-  /** Percent of one core. */
+  /** Percent of a core. */
   readonly redisPercent: number;
   readonly callsPerSecond: number;
 }
 
 export interface WideReadCost extends RowResult {
-  /** Microseconds of Redis' CPU each time that a worker looks for work in all that it serves. */
+  /** Microseconds of Redis' CPU each time that a worker looks for work in all its streams. */
   readonly redisUs: number;
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { allCalls, countersIn, cpuPercent, describeCalls, innerCalls, isScript, spentBetween } from "./counters.js";
 
-/** As Redis 7.0 prints it, shortened. */
+/** The output of Redis 7.0, shortened. */
 function info(calls: Readonly<Record<string, number>>, more: Readonly<Record<string, number>> = {}): string {
   const fields = {
     connected_clients: 3,

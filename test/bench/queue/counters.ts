@@ -1,41 +1,45 @@
 /**
- * What Redis says of itself: how often each command was called, inside of scripts, too, and what it
- * has spent. Exact numbers, however busy the machine is; CPU time alone varies with it.
+ * Redis' own counters: how many times each command ran, inside scripts, too, and how much CPU and
+ * memory Redis used. The counts are exact, however busy the machine is; only CPU time varies with
+ * the load.
  */
 import type { Redis } from "ioredis";
 
-/** What Redis has counted since its start. */
+/** Redis' counters since its start. */
 export interface Counters {
-  /** When it was asked, in ms on `performance.now()`'s clock. */
+  /** Time of the reading, in ms on the clock of `performance.now()`. */
   readonly at: number;
   /** Calls by command. A script's own commands count beside the script's call. */
   readonly calls: ReadonlyMap<string, number>;
-  /** User and system time of the server, all of its threads, in ms. */
+  /** User and system time of all threads of the server, in ms. */
   readonly cpuMs: number;
-  /** The part of it that the main thread has spent, in ms. */
+  /** The main thread's part of that time, in ms. */
   readonly mainThreadMs: number;
   /** Bytes that clients have sent. */
   readonly inputBytes: number;
-  /** Size of the append-only file; undefined without one. */
+  /** Size of the append-only file; undefined without a file. */
   readonly fileBytes: number | undefined;
   readonly memoryBytes: number;
-  /** Connections, that of the caller included. */
+  /** Connections, the caller's included. */
   readonly clients: number;
 }
 
-/** What Redis has counted between two readings. */
+/** The difference between two readings of Redis' counters. */
 export interface Spent extends Pick<Counters, "calls" | "cpuMs" | "mainThreadMs" | "inputBytes"> {
   readonly seconds: number;
-  /** What was appended to the append-only file; NaN without one. */
+  /** Bytes that Redis appended to the append-only file; NaN without a file. */
   readonly fileBytes: number;
 }
 
-/** Resolves with what Redis has counted. Its own call is counted, too, and left out afterwards. */
+/**
+ * Resolves with Redis' counters. The INFO call itself counts, too, and `spentBetween` leaves INFO
+ * out.
+ */
 export async function readCounters(redis: Redis): Promise<Counters> {
   return countersIn(await redis.info("all"), performance.now());
 }
 
-/** The append-only file must not be rewritten while its growth is measured. */
+/** Stops rewrites of the append-only file, because a rewrite would spoil the measured growth. */
 export async function keepAppending(redis: Redis): Promise<void> {
   await redis.config("SET", "auto-aof-rewrite-percentage", "0");
 }
@@ -43,8 +47,8 @@ export async function keepAppending(redis: Redis): Promise<void> {
 const COMMAND = /^cmdstat_([^:]+):calls=(\d+),/;
 
 /**
- * @param info what INFO ALL prints
- * @throws Error that names a number which is not there
+ * @param info output of INFO ALL
+ * @throws Error that names a missing number
  */
 export function countersIn(info: string, at: number): Counters {
   const lines = info.split("\r\n");
@@ -71,7 +75,10 @@ export function countersIn(info: string, at: number): Counters {
   };
 }
 
-/** What the benchmark itself asks while it measures. No part of Baton asks it but at its start. */
+/**
+ * The benchmark's own commands during a measurement. Processes of Baton send these only at their
+ * start.
+ */
 const OWN = new Set(["info", "dbsize"]);
 
 export function spentBetween(from: Counters, to: Counters): Spent {
@@ -90,20 +97,20 @@ export function spentBetween(from: Counters, to: Counters): Spent {
   };
 }
 
-/** Percent of one core that Redis has used. */
+/** Percent of a core that Redis has used. */
 export function cpuPercent({ cpuMs, seconds }: Pick<Spent, "cpuMs" | "seconds">): number {
   return cpuMs / seconds / 10;
 }
 
-/** Commands that only hold others. What they hold is counted by itself. */
+/** Commands that only hold other commands, which count by themselves. */
 const HOLDING = new Set(["eval", "eval_ro", "evalsha", "evalsha_ro", "fcall", "fcall_ro", "multi", "exec"]);
 
-/** How many commands were called: all of them, the calls of scripts included. */
+/** How many commands ran in all, calls of scripts included. */
 export function allCalls(calls: ReadonlyMap<string, number>): number {
   return sum(calls.values());
 }
 
-/** The same without the calls of scripts and transactions: what was done, and not its wrapping. */
+/** The same without the calls of scripts and transactions: the work, and not its wrapping. */
 export function innerCalls(calls: ReadonlyMap<string, number>): number {
   return sum([...calls].filter(([command]) => !HOLDING.has(command)).map(([, count]) => count));
 }
@@ -115,7 +122,7 @@ export function isScript(command: string): boolean {
 
 /**
  * Calls per command as text, the most frequent first.
- * @param per what they are divided by: steps, tokens or seconds
+ * @param per divisor: steps, tokens or seconds
  */
 export function describeCalls(calls: ReadonlyMap<string, number>, per: number): string {
   return [...calls]

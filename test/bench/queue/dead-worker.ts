@@ -1,4 +1,4 @@
-/** How long clients wait when one of several workers is killed under its steps. */
+/** How long clients wait after the death of one of several workers with steps. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { LoadJob, LoadResult } from "../load/measure.js";
@@ -17,14 +17,17 @@ export interface DeadWorkerPlan {
 }
 
 export interface DeadWorkerResult extends RowResult {
-  /** The longest that a step took, in ms: one that the dead worker held. */
+  /** The longest time of a step, in ms, which is a step of the dead worker. */
   readonly longestMs: number;
 }
 
 const WORKERS = 4;
 const SEQUENCES = 64;
 const LEASE_MS = 1_000;
-/** How far into the measuring the worker is killed. The rest of it is longer than two leases. */
+/**
+ * How long after the start of the measurement the worker dies. The rest of the measurement is
+ * longer than two leases.
+ */
 const KILLED_AFTER_MS = 500;
 const LEAST_MEASURED_MS = 3_000;
 
@@ -49,7 +52,7 @@ export async function measureDeadWorker(plan: DeadWorkerPlan): Promise<DeadWorke
       const [dying] = fleet.workers;
       const owners = await asking(fleet.redis, heldBy);
       for (const [owner, count] of owners) if (owner.startsWith(`${dying?.name}.`)) held += count;
-      // The process and its supervisor die at once, as they do when their machine is lost.
+      // The process and its supervisor die at once, as if they had lost their machine.
       await dying?.kill();
     };
     const load = new URL("../load/measure.js", import.meta.url);

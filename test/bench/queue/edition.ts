@@ -1,7 +1,7 @@
 /**
- * All of the queue's own code that the rows call by name: what a simulated fleet runs, and what a
- * worker reads with. Every other row asks HTTP and Redis alone. When liveness or the reading
- * change, this file does.
+ * All of the queue's own code that the rows call by name: the processes of a simulated fleet, and a
+ * worker's reads. Every other row asks HTTP and Redis alone. If liveness or the reading changes,
+ * this file does, too.
  */
 import { setMaxListeners } from "node:events";
 import type { Redis } from "ioredis";
@@ -19,7 +19,7 @@ import { Liveness } from "../../../worker/liveness/liveness.js";
 import { announcementOf, servedModel } from "../../fixtures/served-models.js";
 import { silentLog } from "../../support/silent.js";
 
-/** How many are simulated: the fleet of the law. */
+/** How many processes to simulate: the fleet of the limit. */
 export const simulated: { readonly workers: number; readonly gateways: number } = { workers: 1_000, gateways: 100 };
 
 const LEASE_MS = 1_000;
@@ -28,25 +28,27 @@ const CONNECTED_WITHIN_MS = 20_000;
 const JOINED_WITHIN_MS = 20_000;
 const SETTLED_WITHIN_MS = 10_000;
 const LOOK_EVERY_MS = 100;
-/** So many are started side by side: Redis holds no more than 511 that have just come. */
+/** How many connections start side by side, because Redis lets at most 511 new connections wait. */
 const STARTED_TOGETHER = 50;
 
-/** What the deployment's processes have agreed on, as text. */
+/** The numbers in the deployment's record, as text. */
 export async function deploymentOf(redis: Redis): Promise<string> {
   const agreed = await redis.hgetall(registryKeys.deployment);
   const numbers = Object.entries(agreed).filter(([, value]) => /^\d{1,6}$/.test(value));
   return numbers.map(([name, value]) => `${name} ${value}`).join(", ");
 }
 
-/** How many workers have beaten within their lease. All do where the machine carries the fleet. */
+/** How many workers have beaten within their lease. All have, if the machine carries the fleet. */
 export async function workersInTime(redis: Pick<Redis, "time" | "zcount">): Promise<number> {
   const [seconds, micros] = await redis.time();
   return redis.zcount(registryKeys.workers, Number(seconds) * 1_000 + Number(micros) / 1_000, "+inf");
 }
 
 /**
- * Starts the workers' heartbeats and their look for the dead. They beat until the process ends.
- * @returns when all beat in time, or at the latest SETTLED_WITHIN_MS after the last one has joined
+ * Starts the workers' heartbeats and their look for dead workers. The workers beat until the
+ * process ends.
+ * @returns when all beat in time, or at the latest SETTLED_WITHIN_MS after the last worker has
+ * joined
  */
 export async function simulateWorkers(url: string): Promise<void> {
   await startEach(simulated.workers, (i) => startWorker(url, `worker-${i}`));
@@ -59,8 +61,8 @@ export async function simulateWorkers(url: string): Promise<void> {
 }
 
 /**
- * Starts the gateways' view of the fleet, which is kept until the thread ends. Each reads the
- * whole fleet first: for a thousand workers that keeps a thread busy, so the workers need another.
+ * Starts the gateways' views of the fleet, which last until the thread ends. Each gateway reads the
+ * whole fleet first. For a thousand workers that keeps a thread busy, so the workers need another.
  */
 export async function simulateGateways(url: string): Promise<void> {
   const { signal } = new AbortController();
@@ -75,7 +77,7 @@ async function startEach(count: number, start: (i: number) => Promise<unknown>):
   }
 }
 
-/** It serves one model, and holds nothing. */
+/** Starts a worker that serves a single model, and holds nothing. */
 async function startWorker(url: string, worker: string): Promise<void> {
   const redis = await connected(connectRedis({ url, name: worker, log: silentLog }));
   const liveness = new Liveness({
@@ -98,19 +100,19 @@ async function startGateway(url: string, gateway: string, signal: AbortSignal): 
   await FleetWatch.start({ redis, buckets: BUCKETS, log: silentLog }, signal);
 }
 
-/** What a worker reads with. */
+/** A worker's reads. */
 export interface Reads {
-  /** How many streams it serves. */
+  /** How many streams the worker serves. */
   readonly streams: number;
-  /** Looks once for work in all of them; there is none. */
+  /** Looks once for work in all streams, without finding any. */
   once(): Promise<void>;
   close(): void;
 }
 
-/** How long a look waits: a worker's own waits longer, which costs Redis nothing more. */
+/** How long a look waits. A real worker's look waits longer, at no further cost for Redis. */
 const BLOCK_MS = 1;
 
-/** Opens what a worker needs that serves this many models with this many queues each. */
+/** Opens the reads of a worker that serves this many models with this many queues each. */
 export async function openReads(url: string, models: number, queues: number): Promise<Reads> {
   const lanes = Array.from({ length: models }, (_, i) =>
     lanesOf({ model: `model-${i}`, version: "1", digest: "0".repeat(12), buckets: queues }),

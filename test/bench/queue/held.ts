@@ -1,6 +1,6 @@
 /**
- * Steps that workers hold and do not run, and requests that stay open at a gateway meanwhile. Their
- * model waits ten minutes for a batch to fill up, so nothing is computed.
+ * Steps that workers hold and do not run, and requests that stay open at a gateway meanwhile. The
+ * model of these steps waits ten minutes for a full batch, so nothing runs.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -20,28 +20,28 @@ export interface HeldPlan {
 }
 
 export interface HoldingCost extends RowResult {
-  /** Percent of one core. */
+  /** Percent of a core. */
   readonly redisPercent: number;
   readonly callsPerSecond: number;
 }
 
 export interface OpenRequestsCost extends RowResult {
-  /** Those of the gateway alone. */
+  /** Calls of the gateway alone. */
   readonly callsPerSecond: number;
 }
 
 const WORKERS = 16;
 const EACH = 128;
 const OPEN_REQUESTS = 2_000;
-/** No batch is ever full, however unevenly the workers take. */
+/** No batch ever fills up, even if the workers take unequal shares. */
 const FULL = 4_096;
 const WAITING: Copy = { name: "waits", delayMs: 600_000, batch: FULL };
-/** Few requests are sent together, so that all workers get some. */
+/** How many requests go out together: few, so that all workers get some. */
 const SENT_TOGETHER = 32;
-/** Until then what the arrival of the steps caused is over. */
+/** After this time, the effects of the steps' arrival are over. */
 const SETTLED_MS = 1_500;
 
-/** 16 workers hold 2 048 steps together. Their gateway is gone, so only the workers ask Redis. */
+/** 16 workers hold 2 048 steps together. Their gateway is dead, so only the workers ask Redis. */
 export function measureHolding({ folder, measureMs }: HeldPlan): Promise<HoldingCost> {
   return holding({ folder, workers: WORKERS, steps: WORKERS * EACH }, async (fleet, redis) => {
     await fleet.gateways[0]?.member.kill();
@@ -93,7 +93,7 @@ interface Holding {
   readonly steps: number;
 }
 
-/** Measures once all steps are held. Their clients wait until the measuring is over. */
+/** Measures as soon as workers hold all steps. The clients wait until the measurement is over. */
 async function holding<T>(plan: Holding, measure: (fleet: Fleet, redis: Redis) => Promise<T>): Promise<T> {
   const { workers, steps } = plan;
   const folder = mkdtempSync(join(plan.folder, "held-"));

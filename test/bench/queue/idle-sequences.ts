@@ -1,4 +1,4 @@
-/** What sequences cost Redis that live and do nothing, and what it costs when they expire. */
+/** The cost for Redis of live sequences without steps, and of their expiry. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { runChild } from "../support/child.js";
@@ -12,16 +12,18 @@ export interface IdleSequencesPlan {
   readonly folder: string;
   /** How many sequences there are. */
   readonly count: number;
-  /** How long each is kept, in ms: longer than it takes to make all of them and to look at them. */
+  /**
+   * How long an idle sequence lives, in ms: longer than the making and measuring of all sequences.
+   */
   readonly idleMs: number;
   readonly progress: (line: string) => void;
 }
 
-/** Where the sequences did not live for as long as the measuring took, there is no number. */
+/** A figure is NaN if the sequences did not outlive the measurement. */
 export interface IdleSequencesCost extends RowResult {
   /** Bytes of Redis' memory per sequence, without its state. */
   readonly bytesEach: number;
-  /** What the idle sequences add to Redis' CPU, in percent of one core. */
+  /** Redis' CPU with the idle sequences, less the CPU without them, in percent of a core. */
   readonly backgroundPercent: number;
   /** Microseconds of Redis' CPU per sequence that expires. */
   readonly reapUs: number;
@@ -29,11 +31,11 @@ export interface IdleSequencesCost extends RowResult {
 
 const MODEL = "sum";
 const BATCH = 128;
-/** By then outcomes that were delivered are removed. */
+/** After this time, Redis has removed outcomes that clients got. */
 const SETTLED_MS = 1_500;
 const IDLE_MEASURED_MS = 2_000;
 const LOOK_EVERY_MS = 250;
-/** What is not gone by then stays: some keys outlive their sequence. */
+/** Keys that exist after this time stay, because some keys outlive their sequence. */
 const REAPED_WITHIN_MS = 8_000;
 
 export async function measureIdleSequences(plan: IdleSequencesPlan): Promise<IdleSequencesCost> {

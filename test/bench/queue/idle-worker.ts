@@ -1,4 +1,4 @@
-/** What a worker asks of Redis while nothing arrives: 10 models, each with 16 lanes. */
+/** The calls of a worker to Redis while no request arrives: 10 models, each with 16 lanes. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { startFleet } from "../../support/fleet/fleet.js";
@@ -15,13 +15,13 @@ export interface IdleWorkerPlan {
 export interface IdleWorkerCost extends RowResult {
   readonly callsPerSecond: number;
   readonly connections: number;
-  /** Percent of one core. */
+  /** Percent of a core. */
   readonly redisPercent: number;
 }
 
 const MODELS = 10;
 const BUCKETS = "16";
-/** Until then what a start causes is over. */
+/** After this time, the effects of a start are over. */
 const SETTLED_MS = 1_000;
 
 export async function measureIdleWorker(plan: IdleWorkerPlan): Promise<IdleWorkerCost> {

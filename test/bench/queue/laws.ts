@@ -1,4 +1,4 @@
-/** The figures of the queue's cost, each with the law that it has to keep. */
+/** The figures of the queue's cost, each with its limit. */
 import type { Wanted } from "../support/statistics.js";
 import { simulated } from "./edition.js";
 import { queueNames, type QueueRound } from "./scenarios.js";
@@ -6,7 +6,10 @@ import type { StepCost } from "./steps.js";
 
 type Figures = readonly Wanted<QueueRound>[];
 
-/** Whether the law's fleet is simulated. A smaller one can only break the law, not keep it. */
+/**
+ * Whether the simulated fleet is as large as the limit's. A smaller fleet can only miss the limit,
+ * not meet it.
+ */
 const whole = simulated.workers >= 1_000 && simulated.gateways >= 100;
 
 export const queueFigures: Figures = [
@@ -84,7 +87,7 @@ function stepFigures(what: string, laws: StepLaws, of: (round: Partial<QueueRoun
   ];
 }
 
-/** What each row's figures are made of, as its last round saw it. */
+/** The details behind each row's figures, from the row's last round. */
 export function queueDetails(rounds: readonly Partial<QueueRound>[]): string[] {
   return queueNames.flatMap((name) => {
     const last = rounds.findLast((round) => round[name] !== undefined)?.[name];

@@ -1,7 +1,7 @@
 /**
- * What a step costs Redis in a large fleet beside a small one, at the same low rate of steps, which
- * a machine of two cores carries with both. What workers cost that do nothing has a law of its own.
- * It is measured before the load, and told apart.
+ * A step's cost for Redis in a large fleet beside a small fleet. Both fleets get the same low rate
+ * of steps, which a machine with two cores can carry. Idle workers' cost has its own limit, so this
+ * row measures the idle fleet before the load, and subtracts its cost.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -12,22 +12,22 @@ import type { SumsResult } from "./sums.js";
 import { asking, pause, within, type RowResult } from "./window.js";
 
 export interface ManyWorkersPlan extends Pick<StepsPlan, "folder" | "repository" | "model"> {
-  /** How many workers the small fleet has, and the large one. */
+  /** How many workers the small fleet has, and the large fleet. */
   readonly few: number;
   readonly many: number;
-  /** How long the idle fleet is looked at, and then the load, in ms. */
+  /** How long to measure the idle fleet, and then the load, in ms. */
   readonly windowMs: number;
   /** Sends steps to the gateway at this port at a fixed rate, and checks every answer. */
   readonly load: (port: number, ms: number) => Promise<SumsResult>;
 }
 
 export interface ManyWorkersCost extends RowResult {
-  /** Microseconds of Redis' CPU per step, beyond what the idle fleet costs. */
+  /** Microseconds of Redis' CPU per step, without the cost of the idle fleet. */
   readonly fewUs: number;
   readonly manyUs: number;
   /** The second in percent of the first. */
   readonly percent: number;
-  /** The same with what the fleet costs that does nothing. */
+  /** The same with the cost of the idle fleet. */
   readonly fewWholeUs: number;
   readonly manyWholeUs: number;
   /** Percent of a core that the idle fleet costs Redis. */
@@ -35,9 +35,12 @@ export interface ManyWorkersCost extends RowResult {
   readonly manyIdle: number;
 }
 
-/** Until then what the start of many workers causes is over. */
+/** After this time, the effects of many workers' start are over. */
 const SETTLED_MS = 5_000;
-/** Between them, Redis' CPU is read while outcomes that were delivered are still removed. */
+/**
+ * The pause before the reading of Redis' CPU, in which workers and gateways still remove delivered
+ * outcomes.
+ */
 const REMOVED_MS = 500;
 
 export async function measureManyWorkers(plan: ManyWorkersPlan): Promise<ManyWorkersCost> {
@@ -63,7 +66,7 @@ async function measureFleet({ folder: place, repository, model, load, windowMs }
   const fleet = await startBenchFleet({ folder, repository, models: [model], workers, env });
   try {
     return await asking(fleet.redis, async (redis) => {
-      // The first steps of a fleet load and compile what later ones find.
+      // The first steps of a fleet load and compile code that later steps reuse.
       await load(fleet.port, SETTLED_MS / 2);
       await pause(SETTLED_MS);
       const idle = await within(redis, windowMs);

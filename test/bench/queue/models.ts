@@ -1,4 +1,6 @@
-/** Copies of `accumulate`, which computes next to nothing, and what is asked of them. */
+/**
+ * Copies of `accumulate`, a model that computes next to nothing, and the requests for these copies.
+ */
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../../support/fleet/root.js";
@@ -10,11 +12,11 @@ export interface Copy {
   readonly delayMs?: number;
   /** Most steps in a batch. */
   readonly batch?: number;
-  /** How long a sequence is kept without a step, in ms. */
+  /** How long a sequence lives without a step, in ms. */
   readonly idleMs?: number;
 }
 
-/** What every copy has more of than any row needs. */
+/** Most sequences of a copy, more than any row needs. */
 const CANDIDATES = 1_000_000;
 
 /** Makes a repository of copies of `accumulate`, a running sum per sequence. */
@@ -31,7 +33,7 @@ export function copiesOfAccumulate(folder: string, copies: readonly Copy[]): str
 
 /**
  * @param text a configuration in protobuf's text format
- * @throws Error that names a field which the text does not have
+ * @throws Error that names a field missing in the text
  */
 export function configured(text: string, { name, delayMs = 0.5, batch = 32, idleMs = 60_000 }: Copy): string {
   const fields = {
@@ -57,10 +59,10 @@ export function addingStep(model: string, sequence: number, start: boolean): Buf
 }
 
 /**
- * Bytes of a step's tensors, each of them sent to Redis once: INPUT, OUTPUT, END_OUT and the state
- * are four bytes each, CORRID_OUT eight.
+ * Bytes of a step's tensors, each sent to Redis once: INPUT, OUTPUT, END_OUT and the state have
+ * four bytes each, CORRID_OUT eight.
  */
 export const STEP_BYTES = 24;
 
-/** Bytes of what a sequence keeps. */
+/** Bytes of a sequence's state. */
 export const STATE_BYTES = 4;

@@ -1,13 +1,13 @@
 /**
- * Whose commands they are, and how many bytes scripts are given: Redis' MONITOR tells both, at a
- * price. So nothing else is measured while it runs.
+ * Reads from Redis' MONITOR which client sent which command, and the bytes that scripts get.
+ * MONITOR costs CPU, so no other measurement runs meanwhile.
  */
 import { connect } from "node:net";
 import { createInterface } from "node:readline";
 import type { Redis } from "ioredis";
 import { isScript } from "./counters.js";
 
-/** One command as MONITOR prints it. */
+/** A command as MONITOR prints it. */
 export interface Monitored {
   /** The client's address; `lua` for a command of a script. */
   readonly source: string;
@@ -19,10 +19,10 @@ export interface Monitored {
 
 const LINE = /^\+?\d+\.\d+ \[\d+ ([^\]]+)\] (".*)$/;
 const WORD = /"((?:[^"\\]|\\.)*)"/g;
-/** A byte that is no printable one is written as `\xHH` or as a letter after a backslash. */
+/** MONITOR writes an unprintable byte as `\xHH` or as a letter after a backslash. */
 const ESCAPED = /\\(?:x[0-9a-f]{2}|.)/g;
 
-/** @returns undefined for a line that is no command */
+/** @returns undefined for a line without a command */
 export function monitored(line: string): Monitored | undefined {
   const [, source, rest] = LINE.exec(line) ?? [];
   if (source === undefined || rest === undefined) return undefined;
@@ -35,19 +35,19 @@ export function monitored(line: string): Monitored | undefined {
   };
 }
 
-/** Adds commands up, each to the client that has sent it or the script that called it. */
+/** Counts commands for the client that sent them or that called their script. */
 export class Tally {
   /** Calls by command, by the client's address. */
   readonly calls = new Map<string, Map<string, number>>();
-  /** Bytes of the keys and arguments that scripts were given. */
+  /** Bytes of the keys and arguments of scripts. */
   scriptBytes = 0;
-  /** Who called the script that ran last. A script's commands follow its call at once. */
+  /** The client that called the last script. A script's commands follow its call at once. */
   #caller = "";
 
   add({ source, command, argumentBytes }: Monitored): void {
     if (isScript(command)) {
       this.#caller = source;
-      // The first two say which script, and how many of the others are keys.
+      // The first two arguments name the script, and the number of keys.
       for (const bytes of argumentBytes.slice(2)) this.scriptBytes += bytes;
     }
     const client = source === "lua" ? this.#caller : source;
@@ -58,15 +58,15 @@ export class Tally {
 }
 
 export interface Monitor {
-  /** Ends it, and gives all that Redis has done up to now. */
+  /** Ends the monitor, and returns all commands that Redis has run up to now. */
   stop(): Promise<Tally>;
 }
 
-/** Where the server tells, all that was done before it is told by then. */
+/** An ECHO with this text marks the end: all earlier commands come before it in the output. */
 const END = "the-end-of-what-is-monitored";
 
 /**
- * Resolves when the server has begun to tell.
+ * Resolves as soon as the server reports commands.
  * @param redis another connection to the same server
  */
 export function openMonitor({ port, redis }: { readonly port: number; readonly redis: Redis }): Promise<Monitor> {
@@ -92,7 +92,7 @@ export function openMonitor({ port, redis }: { readonly port: number; readonly r
 }
 
 /**
- * @param clients what CLIENT LIST prints, a line per connection
+ * @param clients output of CLIENT LIST, a line per connection
  * @returns the connections' names by their addresses
  */
 export function clientNames(clients: string): Map<string, string> {

@@ -1,4 +1,4 @@
-/** Who holds what, as the consumer groups of Redis say it. */
+/** Which worker holds which steps, from the consumer groups of Redis. */
 import type { Redis } from "ioredis";
 
 /** How many steps each worker owns, by its name in the groups of the ready streams. */

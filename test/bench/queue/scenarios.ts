@@ -1,6 +1,6 @@
 /**
- * What one round measures of the queue's cost: a row each, in a fleet or on a Redis of its own, so
- * that rows can be chosen one by one.
+ * The measurements of the queue's cost in a round: a row each, in a fleet or on a Redis of its own,
+ * so that a run can choose single rows.
  */
 import { join } from "node:path";
 import { makeRepository } from "../../support/fleet/repository.js";
@@ -63,30 +63,33 @@ export interface QueuePlan {
 }
 
 /**
- * How many sequences are made, and how long each is kept: they are made at a thousand a second or
- * faster, and looked at for four seconds.
+ * How many sequences to make, and how long an idle sequence lives. The making runs at a thousand a
+ * second or faster, and the measurement takes four seconds.
  */
 const MANY = { count: 10_000, idleMs: 18_000 };
 const FEW = { count: 1_500, idleMs: 8_000 };
 
-/** The fleets of which a step's cost is compared. */
+/** The sizes of the fleets for the comparison of a step's cost. */
 const FEW_WORKERS = 4;
 const MANY_WORKERS = 64;
-/** With `--quick`, where starting the others would take longer than all the rest. */
+/** With `--quick`, because the start of the rest would take longer than all other rows. */
 const SOME_WORKERS = 16;
 
-/** A rate that two cores carry beside 64 workers, far below what either fleet could do. */
+/** A rate that two cores carry beside 64 workers, far below the limit of either fleet. */
 const STEPS_PER_SECOND = 150;
 
-/** Enough for batches of 32 to 64, since a step waits and settles for longer than it runs. */
+/** Enough for batches of 32 to 64, because a step waits and settles for longer than it runs. */
 const SEQUENCES = 128;
-/** The tensors of a step: X comes in, Y goes out, H and C are kept. */
+/** The tensors of a step: X comes in, Y goes out, H and C stay. */
 const TENSORS = 4;
 const BYTES_PER_ELEMENT = 4;
 /** The model with the smallest tensors. */
 const SUM: Copy = { name: "sum", batch: SEQUENCES };
 
-/** Half of what `cheap` is asked elsewhere: its answers are computed sooner. */
+/**
+ * Half as long as the answers of `cheap` in other scenarios, to compute the expected answers
+ * sooner.
+ */
 const ANSWER_TOKENS = 256;
 
 export function queueScenarios({ folder, timing, quick, progress }: QueuePlan): Scenarios<QueueRound> {
@@ -173,7 +176,7 @@ export function queueScenarios({ folder, timing, quick, progress }: QueuePlan): 
   };
 }
 
-/** Remembers what was made, so that later rounds find it. */
+/** Remembers each made value, so that later rounds reuse the value. */
 function once<Key, Value>(make: (key: Key) => Promise<Value>): (key: Key) => Promise<Value> {
   const made = new Map<Key, Promise<Value>>();
   return (key) => {

@@ -1,4 +1,4 @@
-/** A process that runs what keeps a large fleet known to itself, without models and requests. */
+/** A process that runs the heartbeats and views of a large fleet, without models and requests. */
 import { once } from "node:events";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 import { serveJob } from "../support/child.js";
@@ -11,7 +11,7 @@ export interface SimulatedJob extends Timing {
 }
 
 export interface SimulatedResult {
-  /** Share of one core that both threads of the simulation took. */
+  /** Share of a core that both threads of the simulation took. */
   readonly ownShare: number;
 }
 

@@ -1,4 +1,4 @@
-/** What a step of a sequence costs Redis, while many sequences run in a closed loop over HTTP. */
+/** The cost of a sequence's step for Redis, while many sequences run in a closed loop over HTTP. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Redis } from "ioredis";
@@ -13,12 +13,12 @@ export interface StepsPlan {
   readonly repository: string;
   /** Name of the model. */
   readonly model: string;
-  /** Bytes of a step's tensors, states among them. Each is sent to Redis once. */
+  /** Bytes of a step's tensors, states included. Each tensor travels to Redis once. */
   readonly payload: number;
   /** Loads the gateway at this port for a while, and checks every answer. */
   readonly load: (port: number, ms: number) => Promise<Pick<RowResult, "checked" | "wrong">>;
   readonly measureMs: number;
-  /** Whether the bytes that scripts are given are of interest. Reading them takes a second run. */
+  /** Whether to count the bytes that scripts get, which takes a second run. */
   readonly monitored?: boolean;
 }
 
@@ -36,7 +36,7 @@ export interface StepCost extends RowResult {
   readonly meanBatch: number;
 }
 
-/** By then outcomes that were delivered are removed, which is part of what a step costs. */
+/** After this time, Redis has removed outcomes that clients got. That is part of a step's cost. */
 const SETTLED_MS = 300;
 const MONITORED_MS = 800;
 
@@ -54,8 +54,8 @@ export async function measureStepCost(plan: StepsPlan): Promise<StepCost> {
       await pause(SETTLED_MS);
       const spent = spentBetween(from, await readCounters(redis));
       const script = monitored ? await monitorSteps(plan, fleet, redis) : NOT_MONITORED;
-      // Steps come and go by batches, so a window in the middle of the run would count some of them
-      // at one of their ends alone. The whole run has as many admissions as answers.
+      // Steps come and go by batches, so a window in the middle of the run would count only one end
+      // of some steps. The whole run has as many admissions as answers.
       const steps = checked;
       const meanBatch = steps / batches.length;
       const us = (ms: number) => (ms * 1_000) / steps;
@@ -82,7 +82,7 @@ export async function measureStepCost(plan: StepsPlan): Promise<StepCost> {
 
 const NOT_MONITORED = { bytes: Number.NaN, checked: 0, wrong: 0 };
 
-/** A short run of its own, since being monitored slows Redis down. */
+/** A short run of its own, because monitoring slows Redis down. */
 async function monitorSteps({ load }: StepsPlan, { redis: { port: redisPort }, port }: BenchFleet, redis: Redis) {
   const monitor = await openMonitor({ port: redisPort, redis });
   const { checked, wrong } = await load(port, MONITORED_MS);

@@ -1,6 +1,7 @@
 /**
- * Sequences of a copy of `accumulate` over HTTP, many side by side, and every sum checked. Steps
- * are sent as those before them are answered, or so many a second, whatever the fleet does.
+ * Sequences of a copy of `accumulate` over HTTP, many side by side, with a check of every sum. A
+ * step goes out as soon as the step before has its answer, or at a fixed rate that does not depend
+ * on the fleet.
  */
 import { Connection } from "../load/connection.js";
 import { serveJob } from "../support/child.js";
@@ -10,11 +11,11 @@ import { addingStep } from "./models.js";
 export interface SumsJob {
   readonly port: number;
   readonly model: string;
-  /** How many sequences to begin, with one step each. */
+  /** How many sequences to begin, with a single step each. */
   readonly begin?: number;
-  /** Or for how long, in ms, as many sequences run as there are connections. */
+  /** Or how long the load runs, in ms, with a sequence per connection. */
   readonly loopMs?: number;
-  /** So many steps a second within that time, instead of as many as are answered. */
+  /** A fixed rate of steps a second within that time, instead of a step per answer. */
   readonly perSecond?: number;
 }
 
@@ -22,11 +23,11 @@ export interface SumsResult {
   readonly seconds: number;
   readonly checked: number;
   readonly wrong: number;
-  /** Steps that were due and could not be sent, since all connections waited for an answer. */
+  /** Steps that were due but had no idle connection, because all waited for an answer. */
   readonly missed: number;
 }
 
-/** How often it is looked which steps are due, in ms. */
+/** The pause between two looks for steps that are due, in ms. */
 const TICK_MS = 5;
 const CONNECTIONS = 128;
 
@@ -65,7 +66,7 @@ await serveJob(async ({ port, model, begin, loopMs = 0, perSecond }: SumsJob): P
       );
       return next;
     };
-    /** Sends what is due, again and again. */
+    /** Sends the steps that are due, again and again. */
     const pace = (rate: number) => {
       let sent = 0;
       const timer = setInterval(() => {
@@ -77,7 +78,7 @@ await serveJob(async ({ port, model, begin, loopMs = 0, perSecond }: SumsJob): P
         }
         if (elapsed < loopMs) return;
         clearInterval(timer);
-        // Those that wait for an answer end when it comes.
+        // Connections that wait for an answer end when the answer comes.
         for (const end of idle.splice(0)) end();
       }, TICK_MS);
     };

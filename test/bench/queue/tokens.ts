@@ -1,4 +1,4 @@
-/** What a token of a stream costs Redis, with 64 streams over SSE. */
+/** The cost of a stream's token for Redis, with 64 streams over SSE. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { startBenchFleet } from "../support/fleet.js";
@@ -12,7 +12,7 @@ export interface TokensPlan {
   readonly folder: string;
   readonly repository: string;
   readonly model: StreamModel;
-  /** File of its prompts and answers. */
+  /** File of the model's prompts and answers. */
   readonly references: string;
   readonly timing: Timing;
   readonly progress: (line: string) => void;

@@ -1,21 +1,21 @@
-/** What Redis spends within a window of time: while a load runs, or while nothing does. */
+/** The cost for Redis within a window of time: under load, or idle. */
 import type { Redis } from "ioredis";
 import type { RedisServer } from "../../support/fleet/redis.js";
 import { runChild } from "../support/child.js";
 import { keepAppending, readCounters, spentBetween, type Counters, type Spent } from "./counters.js";
 
-/** What each row has beside its figures. */
+/** The facts that each row has beside its figures. */
 export interface RowResult {
-  /** Answers that were checked, and those that were wrong. */
+  /** Checked answers, and how many of these were wrong. */
   readonly checked: number;
   readonly wrong: number;
-  /** What the figures are made of, for a person to read. */
+  /** The details behind the figures, for a reader. */
   readonly detail: string;
 }
 
 /**
- * Runs a measurement in a process of its own, and reads Redis' counters as its window begins and
- * ends.
+ * Runs a measurement in a process of its own, and reads Redis' counters at the beginning and the
+ * end of its window.
  */
 export async function whileRunning<Job, Result>(
   redis: Redis,
@@ -30,7 +30,7 @@ export async function whileRunning<Job, Result>(
   return { result, spent: spentBetween(from, to) };
 }
 
-/** What Redis spends in the next `ms` milliseconds. */
+/** The cost for Redis in the next `ms` milliseconds. */
 export async function within(redis: Redis, ms: number): Promise<Spent> {
   const from = await readCounters(redis);
   await pause(ms);
@@ -41,7 +41,7 @@ export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** Lends a connection for a row's own questions; it is closed whatever happens. */
+/** Lends a connection for a row's own commands, and closes the connection even after an error. */
 export async function asking<T>(server: RedisServer, ask: (redis: Redis) => Promise<T>): Promise<T> {
   const redis = server.connect();
   try {

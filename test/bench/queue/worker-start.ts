@@ -1,4 +1,4 @@
-/** What the start of each kind of process costs, from its spawn until it is ready. */
+/** The CPU time of each kind of process from its spawn until it is ready. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { startFleet } from "../../support/fleet/fleet.js";
@@ -8,7 +8,7 @@ import type { RowResult } from "./window.js";
 
 /** CPU, in ms. */
 export interface WorkerStart extends RowResult {
-  /** Of a worker with one model, and its supervisor. */
+  /** Of a worker with a single model, and the worker's supervisor. */
   readonly cpuMs: number;
   readonly gatewayMs: number;
   readonly jobsMs: number;

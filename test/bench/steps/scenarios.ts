@@ -1,6 +1,6 @@
 /**
- * What one round measures of steps. Each scenario is one process, or one fleet and the process that
- * loads it.
+ * The measurements of steps in a round. Each scenario is a single process, or a fleet and a process
+ * that loads the fleet.
  */
 import type { BareJob, BareResult } from "../bare/measure.js";
 import type { BullJob, BullResult } from "../bullmq/measure.js";
@@ -126,7 +126,7 @@ function expectedOf(expected: ReadonlyMap<number, string>, { size }: BenchModel)
 const LARGE_SEQUENCES = 128;
 const TINY_SEQUENCES = 64;
 
-/** Warms the fleet up, too. The batch that the fleet was last seen to run is the yardstick's. */
+/** Warms the fleet up, too. The yardstick runs at the fleet's latest mean batch. */
 export async function stepScenarios(setting: Setting): Promise<Scenarios<StepRound>> {
   let { meanBatch } = await measureFleet(setting, large, LARGE_SEQUENCES);
   return {

@@ -1,6 +1,6 @@
 /**
- * The yardstick for generation: the same prompts decoded greedily in one process, a batch at a
- * time, with nothing between the model and the clock.
+ * The yardstick for generation: greedy decoding of the same prompts in a single process, a batch at
+ * a time, with nothing between the model and the clock.
  */
 import { serveJob } from "../support/child.js";
 import type { StreamModel } from "../support/models.js";
@@ -10,7 +10,7 @@ import { readReferences, type Reference } from "./expected.js";
 
 export interface BareStreamJob {
   readonly model: StreamModel;
-  /** Rows of one batch, all begun together. */
+  /** Rows of a batch, all begun together. */
   readonly batch: number;
   readonly references: string;
   readonly warmupMs: number;
@@ -25,7 +25,7 @@ export interface BareStreamResult {
   readonly meanBetweenMs: Percentiles;
   /** Microseconds of CPU per token, of all threads together. */
   readonly cpuUs: number;
-  /** How many streams were compared with the expected answer. */
+  /** How many streams had their answer checked. */
   readonly checked: number;
   readonly wrong: number;
 }
@@ -45,7 +45,7 @@ await serveJob(async (job: BareStreamJob, measuring): Promise<BareStreamResult> 
     }
   };
 
-  /** Decodes whole answers until the time is up, and ends the one that is being made. */
+  /** Decodes whole answers until the time is up, and completes the last answer. */
   const loop = async (ms: number) => {
     const firstMs: number[] = [];
     const betweenMs: number[] = [];

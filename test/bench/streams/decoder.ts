@@ -1,6 +1,6 @@
 /**
- * A decoder in Hugging Face's layout, run by ONNX Runtime directly. What comes out as `present`
- * goes in as `past`, uncopied.
+ * A decoder in Hugging Face's layout, run by ONNX Runtime directly. The output `present` becomes
+ * the input `past`, uncopied.
  */
 import { join } from "node:path";
 import * as ort from "onnxruntime-node";
@@ -20,7 +20,7 @@ export interface Pass {
   readonly length: number;
   /** The token with the largest logit after every row's last token. */
   readonly next: readonly number[];
-  /** By how much each of those logits was larger than the second largest. */
+  /** By how much each row's largest logit exceeds the second largest. */
   readonly margins: readonly number[];
   readonly caches: Readonly<Record<string, ort.Tensor>>;
 }
@@ -30,7 +30,7 @@ export class Decoder {
   readonly #caches: readonly Cache[];
   readonly #outputs: readonly string[];
   readonly #positions: boolean;
-  /** Every attention mask is a piece of it, since nothing is padded here. */
+  /** Every attention mask is a piece of this array, because no row has padding. */
   #ones = new BigInt64Array(0);
 
   private constructor(session: ort.InferenceSession) {
@@ -42,11 +42,11 @@ export class Decoder {
 
   /** @param folder a model in Hugging Face's layout */
   static async open(folder: string): Promise<Decoder> {
-    // These decoders are too small for two threads: one makes more tokens.
+    // These decoders are too small for two threads: a single thread makes more tokens.
     return new Decoder(await openSession(join(folder, "onnx", "model.onnx"), 1));
   }
 
-  /** Takes in prompts of one length, all positions in one pass. */
+  /** Takes in prompts of equal length, all positions in a single pass. */
   begin(prompts: readonly (readonly number[])[]): Promise<Pass> {
     const rows = prompts.length;
     const caches = Object.fromEntries(
@@ -55,7 +55,7 @@ export class Decoder {
     return this.go({ rows, length: 0, next: [], margins: [], caches }, prompts);
   }
 
-  /** Takes in each row's next tokens: its own choice, if nothing else is given. */
+  /** Takes in each row's next tokens, by default the row's own choice. */
   async go(pass: Pass, tokens: readonly (readonly number[])[] = pass.next.map((token) => [token])): Promise<Pass> {
     const { rows, caches } = pass;
     const steps = tokens[0]?.length ?? 0;

@@ -1,9 +1,9 @@
 /**
- * Takes a recorded answer apart: which event was whole at what time. This is done after the clock
- * has stopped, so the client costs next to nothing while it runs.
+ * Takes a recorded answer apart: which event was complete at which time. Runs after the clock has
+ * stopped, so that the client takes little CPU during the measurement.
  */
 
-/** What the socket gave at once. */
+/** Bytes that the socket gave at once. */
 export interface Arrival {
   readonly at: number;
   readonly bytes: Buffer;
@@ -14,18 +14,18 @@ export interface StreamEvent {
   readonly index: number;
   readonly text: string;
   readonly finish: string | null;
-  /** When its last byte came. */
+  /** Time of the event's last byte. */
   readonly at: number;
 }
 
 export interface Answered {
   readonly events: readonly StreamEvent[];
-  /** Whether `[DONE]` came, and nothing after it. */
+  /** Whether `[DONE]` came last. */
   readonly done: boolean;
 }
 
 interface Piece {
-  /** Where it ends in the body. */
+  /** Offset of the piece's end in the body. */
   readonly end: number;
   readonly at: number;
 }
@@ -64,7 +64,7 @@ function fieldsOf(event: string): { id?: string; data?: string } {
   return fields;
 }
 
-/** The body without HTTP's chunks, and when each part of it was there. */
+/** The body without HTTP's chunks, and the time of each part. */
 function bodyOf(arrivals: readonly Arrival[]): { body: Buffer; pieces: Piece[] } {
   const raw = Buffer.concat(arrivals.map(({ bytes }) => bytes));
   const parts: Buffer[] = [];

@@ -1,12 +1,12 @@
 /**
- * What a stream must say, worked out of tokens that were computed beforehand, and the judgement on
- * what it said.
+ * The expected text of a stream, from tokens computed beforehand, and the check of a stream's
+ * answer.
  */
 import { readFileSync } from "node:fs";
 import type { Answered } from "./events.js";
 import type { Vocabulary } from "./vocabulary.js";
 
-/** A prompt and its greedy answer, as streams/reference.ts computed it. */
+/** A prompt and its greedy answer, from streams/reference.ts. */
 export interface Reference {
   readonly prompt: readonly number[];
   readonly tokens: readonly number[];
@@ -18,8 +18,8 @@ export function readReferences(file: string): Reference[] {
 
 export interface Expected {
   /**
-   * The text of each token by itself. It is undefined for a token that is no whole text: such a
-   * token may come without an event, and with or after another's.
+   * The text of each token by itself. Undefined for a token that is no whole text: such a token may
+   * come without an event, and with or after another token's.
    */
   readonly pieces: readonly (string | undefined)[];
   /** The text of all tokens. */
@@ -32,9 +32,9 @@ export function expectedOf(vocabulary: Vocabulary, tokens: readonly number[]): E
 }
 
 /**
- * Expects every index once and in order, with the text of its token (no two tokens are spelt
- * alike), and the right end.
- * @returns what is wrong first; undefined where nothing is
+ * Expects every index once and in order, with the text of its token (no two tokens have the same
+ * text), and the right end.
+ * @returns the first fault; undefined if there is none
  */
 export function faultOf({ events, done }: Answered, { pieces, text }: Expected): string | undefined {
   let next = 0;

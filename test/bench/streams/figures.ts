@@ -80,7 +80,7 @@ function against(
 
 type Pair<Result> = (round: Round) => readonly [one: Result | undefined, sixteen: Result | undefined];
 
-/** The figures of one stream and of sixteen, and what the batch is worth. */
+/** The figures of a single stream and of sixteen, and the gain from the batch. */
 function paired(name: string, fleet: Pair<StreamResult>, bare: Pair<Pace & { readonly cpuUs: number }>): Figures {
   const gain = (of: Pair<Pace>) => (round: Round) => {
     const [one, sixteen] = of(round);

@@ -1,6 +1,6 @@
 /**
- * One stream whose worker is killed on the way. It says when it has read a given number of tokens,
- * and afterwards what the longest pause was.
+ * A single stream whose worker dies on the way. Reports when the client has read a given number of
+ * tokens, and afterwards the longest pause.
  */
 import { serveJob } from "../support/child.js";
 import { long } from "../support/models.js";
@@ -14,13 +14,13 @@ export interface InterruptedJob {
   readonly references: string;
   /** Number of the prompt. */
   readonly prompt: number;
-  /** How many tokens it reads before it says so. */
+  /** How many tokens the client reads before it reports. */
   readonly history: number;
 }
 
 export interface InterruptedResult {
   readonly pauseMs: number;
-  /** The index of each event and when it came, in milliseconds on the wall clock. */
+  /** The index and the arrival of each event, in milliseconds on the wall clock. */
   readonly came: readonly (readonly [index: number, at: number])[];
   readonly checked: number;
   readonly wrong: number;

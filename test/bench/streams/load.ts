@@ -1,6 +1,6 @@
 /**
- * Streams in closed loop over SSE: each connection asks for its next answer the moment the last one
- * has ended.
+ * Streams in closed loop over SSE: each connection asks for its next answer as soon as the last
+ * answer has ended.
  */
 import { serveJob } from "../support/child.js";
 import type { StreamModel } from "../support/models.js";
@@ -16,7 +16,7 @@ export interface StreamLoadJob {
   readonly model: StreamModel;
   readonly connections: number;
   readonly references: string;
-  /** How many prompts were taken before, so that none comes again too soon. */
+  /** How many prompts earlier jobs took, so that no prompt comes again too soon. */
   readonly taken: number;
   readonly warmupMs: number;
   readonly measureMs: number;
@@ -29,14 +29,14 @@ export interface StreamLoadResult {
   readonly betweenTokensMs: Percentiles;
   /** Percentiles of the streams' own means. */
   readonly meanBetweenMs: Percentiles;
-  /** How many prompts were taken, those of other jobs included. */
+  /** How many prompts this job and earlier jobs took. */
   readonly taken: number;
-  /** How many streams were compared with the expected answer. */
+  /** How many streams had their answer checked. */
   readonly checked: number;
   readonly wrong: number;
-  /** What was wrong with the first stream that was wrong. */
+  /** The fault of the first wrong stream. */
   readonly fault?: string;
-  /** CPU time of this process while it measured. */
+  /** CPU time of this process during the measurement. */
   readonly cpuMs: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Turns events with their times into what a reader feels: how soon the first token came, and how
- * long the next ones took.
+ * Turns events with their times into a reader's waits: the time to the first token, and between the
+ * tokens that follow.
  */
 import type { StreamEvent } from "./events.js";
 
@@ -12,15 +12,17 @@ export interface TimedStream {
 export interface Paces {
   /** How many tokens came between the two times. */
   readonly tokens: number;
-  /** Milliseconds to the first token, of the streams that were asked for between the two times. */
+  /**
+   * Milliseconds to the first token, of the streams whose request went out between the two times.
+   */
   readonly firstMs: readonly number[];
   /**
    * Milliseconds before each token that came between the two times, without each stream's first.
    */
   readonly betweenMs: readonly number[];
   /**
-   * Mean milliseconds between tokens, of each stream that was asked for between the two times. It
-   * is what is left when several tokens come at once.
+   * Mean milliseconds between tokens, of each stream whose request went out between the two times.
+   * The mean is the useful figure if several tokens come at once.
    */
   readonly meanMs: readonly number[];
 }
@@ -40,7 +42,7 @@ export function pacesOf(streams: readonly TimedStream[], from: number, to: numbe
     let last: StreamEvent | undefined;
     for (const event of events) {
       if (event.at >= from && event.at < to) {
-        // An event may bring tokens that had no text of their own; they share its time.
+        // An event may bring tokens that had no text of their own. These share its time.
         const brought = event.index - (last?.index ?? -1);
         tokens += brought;
         if (last !== undefined) for (let i = 0; i < brought; i++) betweenMs.push((event.at - last.at) / brought);

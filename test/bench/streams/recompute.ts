@@ -1,7 +1,4 @@
-/**
- * What a takeover cannot do without, measured by itself: the forward passes over prompt and
- * history.
- */
+/** The least work of a takeover, measured by itself: the forward passes over prompt and history. */
 import { serveJob } from "../support/child.js";
 import { long } from "../support/models.js";
 import { median } from "../support/statistics.js";
@@ -21,7 +18,7 @@ export interface Recompute {
   readonly chunksMs: number;
 }
 
-/** The medians are taken over this many runs. */
+/** How many runs each median covers. */
 const TIMES = 5;
 
 await serveJob(async ({ references, histories, chunk }: RecomputeJob): Promise<{ passes: Recompute[] }> => {
@@ -44,7 +41,7 @@ await serveJob(async ({ references, histories, chunk }: RecomputeJob): Promise<{
     const chunks: number[] = [];
     for (let i = -1; i < TIMES; i++) {
       const ms = { whole: await timed(tokens, tokens.length), chunks: await timed(tokens, chunk) };
-      if (i < 0) continue; // the first one warms up
+      if (i < 0) continue; // the first run warms up
       whole.push(ms.whole);
       chunks.push(ms.chunks);
     }

@@ -1,6 +1,6 @@
 /**
- * One keep-alive connection that asks for one stream at a time and keeps what comes, with the time.
- * It looks for nothing but the end.
+ * A keep-alive connection that asks for a single stream at a time, and keeps all bytes with their
+ * times. The recorder searches the bytes only for the end.
  */
 import { connect, type Socket } from "node:net";
 import type { Arrival } from "./events.js";
@@ -13,11 +13,11 @@ export interface Recording {
 export interface RecorderHears {
   ended(recording: Recording): void;
   failed(error: Error): void;
-  /** Called when something has come. */
+  /** Called for each arrival. */
   arrived?(arrival: Arrival): void;
 }
 
-/** The empty chunk that ends a body, with the end of the chunk before it. */
+/** The empty chunk at the end of a body, with the end of the chunk before. */
 const END = "\n0\r\n\r\n";
 
 export class Recorder {

@@ -1,7 +1,7 @@
 /**
- * Makes the prompts and computes what must come back, before anything is measured. A greedy answer
- * is the same in any batch and after a takeover only where no two tokens were nearly as likely.
- * Prompts that come to such a place are left out.
+ * Makes the prompts and computes the expected answers, before any measurement. A greedy answer is
+ * the same in any batch and after a takeover only if no two tokens are nearly equally likely.
+ * Leaves out prompts whose answers have such a near tie.
  */
 import { writeFileSync } from "node:fs";
 import { seededRandom } from "../../support/fleet/random.js";
@@ -18,11 +18,11 @@ export interface StreamReferenceJob {
 
 const SEED = 20_261_121;
 const MOST_ROWS = 32;
-/** Spare rows of each batch, since some rows will be left out. */
+/** Spare rows of each batch, because some rows have a near tie. */
 const SPARE_ROWS = 3;
 /**
- * The least difference between the two largest logits, well above what the company in a batch
- * changes in them.
+ * The least difference between the two largest logits, well above the change that other rows of a
+ * batch cause.
  */
 const LEAST_MARGIN = 1e-4;
 /** If this many candidates for each prompt are not enough, the model or the margin is wrong. */
@@ -31,7 +31,7 @@ const MOST_TRIES = 8;
 await serveJob(async ({ model, file }: StreamReferenceJob) => {
   const { folder, promptTokens, answerTokens, prompts } = model;
   const decoder = await Decoder.open(folder);
-  const random = seededRandom(SEED + answerTokens); // prompts of their own for each length
+  const random = seededRandom(SEED + answerTokens); // other prompts for each length of answer
   const { plain } = Vocabulary.read(folder);
   const chosen: Reference[] = [];
   for (let tried = 0; chosen.length < prompts;) {
@@ -48,7 +48,7 @@ await serveJob(async ({ model, file }: StreamReferenceJob) => {
   return { file };
 });
 
-/** @returns greedy answers, and the smallest margin on the way to each */
+/** @returns greedy answers, and the smallest margin in each */
 async function decode(decoder: Decoder, prompts: readonly (readonly number[])[], tokens: number) {
   const answers: number[][] = prompts.map(() => []);
   const margins = prompts.map(() => Infinity);

@@ -1,6 +1,6 @@
 /**
- * What one round measures of generation: streams through the fleet, the same tokens in a bare loop,
- * and a worker that is killed under a stream.
+ * The measurements of generation in a round: streams through the fleet, the same tokens in a bare
+ * loop, and a worker that dies under a stream.
  */
 import { runChild } from "../support/child.js";
 import { parts, type BenchFleet, type Part } from "../support/fleet.js";
@@ -14,7 +14,9 @@ import { measureTakeovers, type TakeoverPlan, type TakeoverResult } from "./take
 
 export interface StreamSetting {
   readonly fleet: BenchFleet;
-  /** Another one, in which JetStream keeps the records; undefined where it is not measured. */
+  /**
+   * A second fleet, whose JetStream keeps the records; undefined if no scenario needs this fleet.
+   */
   readonly capturing: BenchFleet | undefined;
   /** Files of prompts and answers, by the model's name. */
   readonly references: ReadonlyMap<string, string>;
@@ -28,13 +30,13 @@ export interface StreamResult {
   /** Milliseconds from the sending of the request. */
   readonly firstTokenMs: Percentiles;
   readonly betweenTokensMs: Percentiles;
-  /** Percentiles of the streams' own means, since tokens often come several at once. */
+  /** Percentiles of the streams' own means, because tokens often come several at once. */
   readonly meanBetweenMs: Percentiles;
   /** Microseconds of CPU per token. */
   readonly cpuUs: Readonly<Record<Part | "load", number>>;
   /** Share of the time in which V8 paused a thread to collect garbage; only when profiling. */
   readonly paused?: Readonly<Record<"gateway" | "workers", number>>;
-  /** How many streams were compared with the expected answer. */
+  /** How many streams had their answer checked. */
   readonly checked: number;
   readonly wrong: number;
 }
@@ -73,7 +75,7 @@ const BATCH = 16;
 const SSE_STREAMS = 64;
 
 export function streamScenarios(setting: StreamSetting): Scenarios<StreamRound> {
-  /** How many prompts of each model were taken so far. */
+  /** How many prompts of each model the rounds took so far. */
   const taken = new Map<StreamModel, number>();
 
   const measureFleet = async (

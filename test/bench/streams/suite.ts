@@ -1,6 +1,6 @@
 /**
- * All that the rounds of generation need: prompts with their answers, and a fleet of its own that
- * serves the generators.
+ * The parts that all rounds of generation need: prompts with their answers, and a fleet that serves
+ * the generators.
  */
 import { join } from "node:path";
 import { makeRepository } from "../../support/fleet/repository.js";
@@ -15,7 +15,7 @@ import { answersFor } from "./takeover.js";
 
 export interface StreamSuitePlan {
   readonly folder: string;
-  /** The scenarios that will be measured. */
+  /** The scenarios to measure. */
   readonly names: readonly (keyof StreamRound)[];
   readonly timing: Timing;
   /** How many kills there are at each length of history. */
@@ -25,8 +25,8 @@ export interface StreamSuitePlan {
 }
 
 /**
- * Small enough that a prompt of `demo` is forgotten before its next turn. Sixteen of its streams
- * take 6 MiB.
+ * Small enough that the cache drops a prompt of `demo` before its next turn. Sixteen streams of
+ * `demo` take 6 MiB.
  */
 const KV_BYTES = 16 * 1024 * 1024;
 

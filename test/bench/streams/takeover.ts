@@ -1,6 +1,6 @@
 /**
- * A worker is killed under a stream, at histories of several lengths: what the client waits beyond
- * the lease, and how much of it is the computing again.
+ * A worker dies under a stream, at histories of several lengths: how long the client waits beyond
+ * the lease, and how much of that is recomputing.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -31,14 +31,11 @@ export interface Takeover {
   /** How many tokens the log had when the worker was dead. */
   readonly logged: number;
   /**
-   * The client's longest pause, less the lease, in milliseconds. What the gateway had not shown yet
-   * when the worker died may cut the pause in two.
+   * The client's longest pause, less the lease, in milliseconds. Records that the gateway had not
+   * sent yet when the worker died may cut the pause in two.
    */
   readonly pauseBeyondLeaseMs: number;
-  /**
-   * Milliseconds from the kill to the first token that the successor made, less what was left of
-   * the lease.
-   */
+  /** Milliseconds from the kill to the successor's first token, less the rest of the lease. */
   readonly costMs: number;
 }
 
@@ -58,14 +55,14 @@ export interface TakeoverResult {
 export const HISTORIES = [100, 500, 2_000] as const;
 
 const LEASE_MS = 1_000;
-/** How many tokens follow the history: more than are made while the kill is on its way. */
+/** How many tokens follow the history: more than the worker makes before the kill takes effect. */
 const REST = 512;
 /** The default of BATON_PREFILL_TOKENS. */
 const CHUNK = 256;
 
 /**
- * The prompts and answers of `long` that are needed. Each stream has a prompt of its own, since
- * caches of one seen before would spare the computing again. One more of the shortest warms the
+ * The prompts and answers of `long` for the takeovers. Each stream has a prompt of its own, because
+ * a cached prompt would spare the recomputing. Another prompt of the shortest history warms the
  * survivor up.
  */
 export function answersFor(times: number): ReadonlyMap<number, StreamModel> {
@@ -134,7 +131,7 @@ async function interruptOne(
       job,
       () => {
         killing = killHolder(fleet, redis);
-        killing.catch(() => undefined); // told below
+        killing.catch(() => undefined); // `await killing` below throws the error
       },
     );
     const kill = await killing;

@@ -1,6 +1,6 @@
 /**
- * What tokens say, read from a byte-level tokenizer.json without Baton's code. The texts that the
- * fleet gives are compared with it.
+ * The texts of tokens, read from a byte-level tokenizer.json without Baton's code, to check the
+ * fleet's texts.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ export class Vocabulary {
 
   constructor({ added_tokens, model }: TokenizerFile) {
     for (const [token, id] of Object.entries(model.vocab)) this.#bytes.set(id, bytesOf(token));
-    for (const { id } of added_tokens) this.#bytes.delete(id); // specials say nothing
+    for (const { id } of added_tokens) this.#bytes.delete(id); // specials have no text
   }
 
   /** @param folder a model in Hugging Face's layout */
@@ -23,7 +23,7 @@ export class Vocabulary {
     return new Vocabulary(JSON.parse(readFileSync(join(folder, "tokenizer.json"), "utf8")) as TokenizerFile);
   }
 
-  /** The ids of tokens of printable ASCII, whose text never waits for another's. */
+  /** The ids of tokens of printable ASCII, whose text never waits for another token. */
   get plain(): number[] {
     return [...this.#bytes.keys()].filter((id) => this.isPlain(id)).sort((a, b) => a - b);
   }

@@ -21,7 +21,7 @@ export class AnswerCheck {
 
   /**
    * @param read gives the answer's i-th element
-   * @param at where the expected answer begins
+   * @param at offset of the expected answer
    */
   check(read: (index: number) => number, at: number): void {
     const stride = this.checked++ % FULL_EVERY === 0 ? 1 : this.#size / SAMPLES;

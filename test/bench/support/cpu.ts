@@ -1,4 +1,4 @@
-/** CPU time of whole process groups as the kernel counts it, with children that still live. */
+/** CPU time of whole process groups, from the kernel's counters, with children that still live. */
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 
@@ -31,7 +31,7 @@ export function cpuOf(groups: readonly number[]): Cpu[] {
 
 function stat(file: string): { group: number; ms: number } {
   try {
-    // The fields from the third one on, the state. The second one, the command, may hold spaces and
+    // The fields from the third on, the state. The second field, the command, may hold spaces and
     // parentheses.
     const fields = readFileSync(file, "utf8")
       .replace(/^.*\) /s, "")

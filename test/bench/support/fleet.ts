@@ -1,6 +1,6 @@
 /**
- * The fleet under measurement: one gateway and few workers, connected to the brokers directly, and
- * what they have spent so far.
+ * The fleet under measurement: a gateway and few workers, connected to the brokers directly, and
+ * the CPU time that they have used so far.
  */
 import type { Member } from "../../support/fleet/member.js";
 import { startFleet } from "../../support/fleet/fleet.js";
@@ -30,14 +30,14 @@ export interface BenchFleet {
   readonly workers: readonly Member[];
   /** Milliseconds of CPU so far. */
   cpu(): Record<Part, number>;
-  /** Milliseconds of V8's pauses so far, over all its threads; zeros unless profiling. */
+  /** Milliseconds of V8's pauses so far, over all threads; zeros unless profiling. */
   pauses(): Record<"gateway" | "workers", number>;
   /** The batches that ran between two wall-clock times. */
   batches(from: number, to: number): { rows: number; ranMs: number }[];
   dispose(): Promise<void>;
 }
 
-/** As many as a fleet has outside of a Cluster where nobody says another number. */
+/** The default of a fleet outside a Cluster. */
 export const BUCKETS = 1;
 const READY_WITHIN_MS = 20_000;
 
@@ -102,8 +102,8 @@ export async function startBenchFleet(plan: BenchFleetPlan): Promise<BenchFleet>
 }
 
 /**
- * Makes V8 print its pauses for garbage collection. Each costs a line of output, so only profiled
- * runs ask for it.
+ * Makes V8 print its pauses for garbage collection. Only profiled runs ask for this, because each
+ * pause costs a line of output.
  */
 const TRACE_FLAG = "--trace-gc";
 

@@ -1,4 +1,4 @@
-/** Where and with what the numbers were measured. A number without this is worth nothing. */
+/** The machine and the versions behind the numbers, without which the numbers are worthless. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { cpus, loadavg, totalmem } from "node:os";

@@ -1,6 +1,6 @@
 /**
- * The benchmark's models. test/fixtures/models/make_bench.py and make_generators.py made them;
- * infra/models/tale-gpt is the one that users meet first.
+ * The benchmark's models. test/fixtures/models/make_bench.py and make_generators.py made the
+ * models; users meet infra/models/tale-gpt first.
  */
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -34,9 +34,7 @@ export function benchRepository(folder: string): string {
   return folder;
 }
 
-/**
- * A generator, and what is asked of it: prompts of one length, and answers of at most one length.
- */
+/** A generator, and its requests: prompts of equal length, and answers up to a given length. */
 export interface StreamModel {
   readonly name: string;
   /** The model's folder in the checkout. */
@@ -48,8 +46,8 @@ export interface StreamModel {
 }
 
 /**
- * It has more prompts than the worker's caches hold (KV_BYTES in streams/suite.ts), so none is
- * known when its turn comes again.
+ * The demo model has more prompts than the worker's caches hold (KV_BYTES in streams/suite.ts), so
+ * no cache knows a prompt when its turn comes again.
  */
 export const demo: StreamModel = {
   name: "tale-gpt",
@@ -59,7 +57,9 @@ export const demo: StreamModel = {
   prompts: 128,
 };
 
-/** Computing it costs next to nothing, so everything around it is measured. */
+/**
+ * This model computes next to nothing, so the measurement shows the cost of everything around it.
+ */
 export const cheap: StreamModel = {
   name: "gen-cheap",
   folder: join(root, "test/fixtures/models/gen-cheap"),
@@ -69,8 +69,8 @@ export const cheap: StreamModel = {
 };
 
 /**
- * Its weights fit in no processor's cache, so a pass over a few rows costs hardly more than over
- * one. This is what batching is for.
+ * The weights of this model fit in no processor's cache, so a pass over a few rows costs hardly
+ * more than over a single row. Batching exists for such models.
  */
 export const wide: StreamModel = {
   name: "gen-wide",
@@ -80,7 +80,7 @@ export const wide: StreamModel = {
   prompts: 48,
 };
 
-/** For long histories: its context has 4,096 positions. */
+/** For long histories: the context has 4,096 positions. */
 export const long: Pick<StreamModel, "name" | "folder" | "promptTokens"> = {
   name: "gen-mha",
   folder: join(root, "test/fixtures/models/gen-mha"),

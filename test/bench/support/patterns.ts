@@ -1,7 +1,7 @@
 /**
- * What is fed and what must come back. Every sequence follows one of a few patterns of a few steps
- * and then starts anew, so every answer of a run of any length can be compared with outputs that
- * were computed beforehand.
+ * The inputs of steps and their expected outputs. Every sequence follows one of a few patterns of a
+ * few steps and then starts anew. So a check can compare every answer of a run of any length with
+ * outputs computed beforehand.
  */
 import { readFileSync } from "node:fs";
 import { seededRandom } from "../../support/fleet/random.js";
@@ -11,7 +11,7 @@ export const STEPS = 32;
 const VECTORS = 16;
 const SEED = 20_261_120;
 
-/** The inputs that all patterns are made of. */
+/** The inputs of all patterns. */
 export function vectors(size: number): Float32Array[] {
   const random = seededRandom(SEED);
   return Array.from({ length: VECTORS }, () => Float32Array.from({ length: size }, () => random.unit() * 2 - 1));
@@ -22,12 +22,12 @@ export function vectorAt(pattern: number, step: number): number {
   return (5 * pattern + (2 * pattern + 1) * step) % VECTORS;
 }
 
-/** Where in the outputs the answer to a step begins. */
+/** Offset of a step's answer in the outputs. */
 export function outputAt(pattern: number, step: number, size: number): number {
   return (pattern * STEPS + step) * size;
 }
 
-/** Reads the file into a copy, since pooled buffers are not aligned. */
+/** Reads the file into a copy, because pooled buffers are not aligned. */
 export function readFloats(file: string): Float32Array {
   return new Float32Array(Uint8Array.from(readFileSync(file)).buffer);
 }

@@ -1,13 +1,13 @@
 /**
- * Which scenarios are run, and in which order: every second round goes the other way, so what
- * slowly changes on a machine favours nobody.
+ * Which scenarios run, and in which order. Every second round runs in reverse, so that a slow
+ * change of the machine favours no scenario.
  */
 
 export type Scenarios<Round> = { readonly [Name in keyof Round]-?: () => Promise<Round[Name]> };
 
 export interface RoundsPlan<Name> {
   readonly rounds: number;
-  /** In this order, or the other way round. */
+  /** In this order, or in reverse. */
   readonly names: readonly Name[];
   readonly progress: (line: string) => void;
 }

@@ -1,4 +1,4 @@
-/** Percentiles, medians and ratios, and what the report asks of every round. */
+/** Percentiles, medians and ratios, and the figures that the report takes from every round. */
 
 export interface Percentiles {
   readonly p50: number;
@@ -19,16 +19,19 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
 }
 
-/** A figure that the report asks of every round. */
+/** A figure that the report takes from every round. */
 export interface Wanted<Round> {
   readonly name: string;
-  /** In words. Without it, `most` says it. */
+  /** In words. If absent, `most` is the goal. */
   readonly goal?: string;
-  /** The median may be as much as this. Without it nobody judges the figure. */
+  /** The largest median that meets the goal. A figure without this limit has no verdict. */
   readonly most?: number;
-  /** False where what was measured is less than what the goal is about: it can only be missed. */
+  /**
+   * False if the measurement is smaller than the goal's: such a figure can miss the goal, but not
+   * meet it.
+   */
   readonly canMeet?: boolean;
-  /** Undefined where the round did not measure it. */
+  /** Undefined if the round did not measure the figure. */
   readonly of: (round: Partial<Round>) => number | undefined;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Requests that come while the only worker is frozen. They are answered when it goes on, and the
- * order of the answers is that in which they have run, but for those of one batch.
+ * Requests that come while the only worker is frozen. The answers come after the thaw, in the order
+ * in which the requests ran, except within one batch.
  */
 import { infoOf } from "../../support/fleet/redis-node.js";
 import { queued } from "../../support/queued.js";
@@ -11,14 +11,14 @@ import { ask, type Said } from "../ask.js";
 export const TENANT_HEADER = "x-tenant";
 
 export interface Asked {
-  /** What the order is judged by; the tenant is told nothing of it. */
+  /** The test judges the order by this name, which the tenant does not see. */
   readonly name: string;
   readonly tenant?: string;
   readonly parameters?: Readonly<Record<string, unknown>>;
 }
 
 export class Backlog {
-  /** The names of the requests that have been answered with 200, in that order. */
+  /** The names of the requests that had an answer of 200, in that order. */
   readonly answered: string[] = [];
   readonly #served: RunningFleet;
   readonly #said: Promise<Said>[] = [];
@@ -27,16 +27,17 @@ export class Backlog {
     this.#served = served;
   }
 
-  /** Lets nothing run from now on. */
+  /** Lets no request run from now on. */
   async freeze(): Promise<void> {
     for (const worker of this.#served.fleet.workers) worker.freeze();
-    // Redis would still hand what comes next to a frozen worker whose read it holds.
+    // Waits until Redis has no open read of a frozen worker, because Redis would hand the next
+    // entries to that read.
     const redis = this.#served.fleet.redis.connect();
     await until(async () => (await infoOf(redis, "blocked_clients")) === "0", 60_000);
     redis.disconnect();
   }
 
-  /** Resolves when all of these lie in the queue. */
+  /** Sends these requests, and resolves when all of them lie in the queue. */
   async wait(requests: readonly Asked[]): Promise<void> {
     const redis = this.#served.fleet.redis.connect();
     const before = await queued(redis);
@@ -58,14 +59,14 @@ export class Backlog {
     return noted;
   }
 
-  /** Lets the worker go on. @returns all answers, once they are there */
+  /** Thaws the workers. @returns all answers */
   async run(): Promise<Said[]> {
     for (const worker of this.#served.fleet.workers) worker.thaw();
     return Promise.all(this.#said);
   }
 }
 
-/** The configuration of the model that is asked, which runs one request at a time. */
+/** The configuration of the model in these tests, which runs one request at a time. */
 export function echo(batching: string): Record<string, string> {
   return {
     "echo-int32": `
@@ -78,7 +79,10 @@ export function echo(batching: string): Record<string, string> {
   };
 }
 
-/** What the ready stream of the only bucket holds at most: what comes first is first served. */
+/**
+ * The most requests in the ready stream of the only bucket, which leave it in the order of their
+ * arrival.
+ */
 export const READY = 9;
 
 export const many = (count: number, asked: (i: number) => Asked): Asked[] =>

@@ -1,4 +1,4 @@
-/** `max_candidate_sequences`: a worker has steps of so many sequences at once, and no more. */
+/** `max_candidate_sequences`: a worker has steps of at most this many sequences at once. */
 import { expect, it } from "vitest";
 import { ownConfig } from "../../support/fleet/repository.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";

@@ -1,4 +1,4 @@
-/** Tenants whose requests wait get shares by their weights, however much each of them asks for. */
+/** Tenants whose requests wait get shares by their weights, in spite of very different demand. */
 import { expect, it } from "vitest";
 import { useFleet } from "../../support/fleet/use-fleet.js";
 import { buckets } from "../settings.js";
@@ -22,7 +22,7 @@ const served = useFleet({
 it("gives tenants of weights 1, 2 and 4 their shares within 5 %", { timeout: 180_000 }, async () => {
   const backlog = new Backlog(served);
   await backlog.freeze();
-  // The one with the least share asks first, and for the most.
+  // The tenant with the least share asks first, and for the most.
   await backlog.wait(many(READY, () => ({ name: "first", tenant: "z" })));
   await backlog.wait(many(300, () => ({ name: "a", tenant: "a" })));
   await backlog.wait(many(200, () => ({ name: "b", tenant: "b" })));
@@ -30,7 +30,7 @@ it("gives tenants of weights 1, 2 and 4 their shares within 5 %", { timeout: 180
   const said = await backlog.run();
   expect(said.filter(({ status }) => status !== 200)).toEqual([]);
   const order = backlog.answered.filter((name) => name !== "first");
-  // So long all three wait.
+  // All three tenants wait during this part.
   const contested = order.slice(0, 280);
   for (const [tenant, weight] of Object.entries(weights)) {
     const share = contested.filter((name) => name === tenant).length / contested.length;

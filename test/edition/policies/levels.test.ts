@@ -20,7 +20,7 @@ const at = (priority: number, more: Readonly<Record<string, unknown>> = {}) => (
   name: String(priority),
   parameters: { priority, ...more },
 });
-/** Comes before all that is judged. */
+/** Fills the ready stream before the judged requests come. */
 const full = many(READY, () => ({ name: "first" }));
 
 describe("priority levels", () => {
@@ -54,7 +54,7 @@ describe("priority levels", () => {
     await backlog.wait(many(40, () => at(2)));
     const refused = { status: 503, code: "queue_full", error: "Exceeds maximum queue size" };
     expect(await backlog.ask(at(2))).toMatchObject(refused);
-    // Another level has room of its own.
+    // Another level has its own room.
     await backlog.wait(many(2, () => at(1)));
     const said = await backlog.run();
     expect(said.filter(({ status }) => status === 200)).toHaveLength(READY + 42);
@@ -66,7 +66,7 @@ describe("priority levels", () => {
     await backlog.wait(full);
     const low = many(3, () => at(4)).map((one) => backlog.ask(one));
     await backlog.wait(many(5, () => at(1)));
-    // The worker is still frozen: it is the gateway that answers.
+    // The worker is still frozen: the gateway answers.
     for (const one of low) {
       expect(await one).toMatchObject({ status: 503, code: "expired", error: "Request timeout expired" });
     }
@@ -80,7 +80,7 @@ describe("priority levels", () => {
     await backlog.freeze();
     await backlog.wait(full);
     await backlog.wait([{ ...at(3), name: "late" }]);
-    // Its delay is a millisecond, and the next one comes later than that.
+    // The delay is a millisecond, and the next request comes later.
     await backlog.wait([{ ...at(2), name: "higher" }]);
     await backlog.wait([{ ...at(3), name: "late too" }]);
     await new Promise((resolve) => setTimeout(resolve, 20));

@@ -1,4 +1,4 @@
-/** Whose a request is, where a proxy says it in a header. */
+/** A request belongs to the tenant that a proxy names in a header. */
 import { describe, expect, it } from "vitest";
 import { useFleet } from "../../support/fleet/use-fleet.js";
 import { ask, stepBody } from "../ask.js";
@@ -67,7 +67,7 @@ describe("two tenants", () => {
       const { queue } = (await answer.json()) as { queue: { requests: number; tenants: { name: string }[] } };
       return [queue.requests, queue.tenants.map(({ name }) => name)];
     };
-    // What earlier tests have asked for may only just be leaving the queue.
+    // Requests of earlier tests may still be leaving the queue.
     await expect.poll(() => told({ [TENANT_HEADER]: "acme" })).toEqual([2, ["acme"]]);
     expect(await told({})).toEqual([2, []]);
     await served.fleet.workers[0]?.start();
@@ -79,7 +79,7 @@ describe("two tenants", () => {
     expect(await ask(url, body)).toMatchObject({ status: 403, code: "forbidden" });
     for (const name of ["a:b", "{0}", "a b", "a".repeat(65)])
       expect(await ask(url, body, as(name))).toMatchObject({ status: 400, code: "invalid_argument" });
-    // The gateway may not have heard yet of the worker that was started last.
+    // The gateway may not have heard yet of the newest worker.
     await expect.poll(async () => (await fetch(`${served.url}/v2/health/ready`)).status).toBe(200);
   });
 });

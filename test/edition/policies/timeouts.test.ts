@@ -1,4 +1,4 @@
-/** How long requests may wait: the policy's time, and the request's own where that is allowed. */
+/** How long requests may wait: the policy's time, or the request's own if the policy allows one. */
 import { describe, expect, it } from "vitest";
 import { useFleet } from "../../support/fleet/use-fleet.js";
 import { buckets } from "../settings.js";
@@ -24,7 +24,7 @@ describe("a policy that rejects", () => {
   it("takes a shorter time from the request, also where it is next", { timeout: 60_000 }, async () => {
     const backlog = new Backlog(served);
     await backlog.freeze();
-    // This one lies in the ready stream.
+    // This request lies in the ready stream.
     expect(await backlog.ask({ name: "ready", parameters: { timeout: SOON_US } })).toMatchObject(refused);
     await backlog.wait(full);
     expect(await backlog.ask({ name: "parked", parameters: { timeout: SOON_US } })).toMatchObject(refused);

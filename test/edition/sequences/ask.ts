@@ -1,6 +1,6 @@
-/** Asks for sequences as things over HTTP, as one tenant, and takes steps of them. */
+/** Asks for sequences as things over HTTP, as one tenant, and takes their steps. */
 
-/** What these fleets take the tenant from. */
+/** These fleets read the tenant from this header. */
 export const TENANT_HEADER = "X-Tenant";
 
 export interface Described {

@@ -1,6 +1,6 @@
 /**
  * States that clients bring: each model takes back the very bytes that it gave out, and a forged
- * state changes nothing for any other sequence, whether a gateway or only a worker sees it.
+ * state changes nothing for any other sequence, whether a gateway or only a worker notices.
  */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import { root } from "../../support/fleet/root.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";
 import { ask, exported, step, steps, TENANT_HEADER } from "./ask.js";
 
-/** The names of all models of the tests that keep something between two requests. */
+/** The names of all models of the tests that keep a state between two requests. */
 function remembering(folder: string): string[] {
   return readdirSync(join(root, folder), { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
@@ -27,7 +27,7 @@ const generators = all.filter(isGenerator);
 
 const served = useFleet({
   models: [...sequenceModels, ...generators, "rows-twice", "rows-twice-free"],
-  // Long enough that all steps which are asked for at once share a batch.
+  // Long enough that all steps of a round share a batch.
   configs: { accumulate: (ownConfig("accumulate") ?? "").replace("_microseconds: 500 ", "_microseconds: 50000 ") },
   env: { BATON_TENANT_HEADER: TENANT_HEADER },
   direct: true,
@@ -37,7 +37,7 @@ interface Metadata {
   readonly inputs: readonly { readonly name: string; readonly datatype: string; readonly shape: readonly number[] }[];
 }
 
-/** Values of the right kind for one element after another; they differ from step to step. */
+/** Values of the right kind, one for each element, different from step to step. */
 function valuesOf(datatype: string, count: number, seed: number): (number | string | boolean)[] {
   return Array.from({ length: count }, (_, i) => {
     if (datatype === "BYTES") return `text ${seed}.${i}`;
@@ -51,7 +51,7 @@ async function madeUpStep(model: string, { inputs }: Metadata, seed: number, sta
   const given = inputs.map(({ name, datatype, shape }) => {
     const own = shape.map((dim) => (dim === -1 ? 1 : dim));
     const count = own.reduce((product, dim) => product * dim, 1);
-    // The one model with a rate knows two of them.
+    // The one model with a rate takes only two rates.
     const data = name === "rate" ? [16_000] : valuesOf(datatype, count, seed);
     return { name, datatype, shape: own, data };
   });
@@ -70,7 +70,7 @@ function turn(model: string, seed: number, start: boolean) {
   });
 }
 
-/** One of each type: models with a correlation id take just one of them. */
+/** An id of each type: models with a correlation id take one type only. */
 const idOf = (model: string): number | string => (model === "bytes-memory" ? "seventy" : 77);
 
 describe("the bytes of a state that a model gave out", () => {
@@ -79,7 +79,7 @@ describe("the bytes of a state that a model gave out", () => {
     const take = (seed: number, start = false) =>
       isGenerator(model) ? turn(model, seed, start) : madeUpStep(model, metadata, seed, start);
     const path = `${model}/sequences/${idOf(model)}`;
-    // The last token of a turn is told before the turn is committed.
+    // A client reads the last token of a turn before the worker commits the turn.
     const atRest = (step: number) =>
       expect
         .poll(async () => (await ask("GET", served.url, path)).body)
@@ -102,7 +102,7 @@ describe("the bytes of a state that a model gave out", () => {
   });
 });
 
-/** A frame with other tensors, and the checksum that goes with them. */
+/** A frame with other tensors and a fitting checksum. */
 function forged(frame: Buffer, tensors: readonly Tensor[]): Buffer {
   return encodeSequenceFrame({ ...decodeSequenceFrame(frame), tensors } satisfies SequenceFrame);
 }
@@ -156,9 +156,9 @@ describe("a forged state", () => {
   const FORGED = 4;
 
   /**
-   * Rounds in which honest sequences take a step each, all at once with forged ones.
-   * @param forge makes the forged sequences of a round, which are of the attacker's tenant
-   * @returns how many honest steps gave another sum than theirs, and how many forged ones a sum
+   * Runs rounds of one step for each honest sequence, all at once with forged sequences.
+   * @param forge makes the forged sequences of a round, which belong to the attacker's tenant
+   * @returns how many honest steps gave a wrong sum, and how many forged steps gave a sum
    */
   async function wrongSteps(attacker: string, first: number, forge: (ids: readonly number[]) => Promise<void>) {
     const honest = Array.from({ length: HONEST }, (_, i) => first + i);
@@ -168,7 +168,7 @@ describe("a forged state", () => {
     for (let round = 1; round <= ROUNDS; round++) {
       const ids = Array.from({ length: 2 * FORGED }, (_, i) => first + 1_000 * round + i);
       await forge(ids);
-      // Those of two rows come before the honest ones, those of none behind them.
+      // Forged steps of two rows come before the honest steps, and forged steps of no row behind.
       const attack = (some: readonly number[]) =>
         some.map((id) => step(served.url, "accumulate", id, 1, { tenant: attacker }));
       const before = attack(ids.filter((_, i) => i % 2 === 0));

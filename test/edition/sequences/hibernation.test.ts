@@ -1,4 +1,4 @@
-/** Sequences that are idle for long lie on disk, and go on from there. */
+/** Sequences that are idle for long lie on disk, and resume from there. */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -30,7 +30,7 @@ const served = useFleet({
 
 const at = (id: number, rest = "") => `accumulate/sequences/${id}${rest}`;
 
-/** The checkpoints of a sequence as they are in Redis. */
+/** The checkpoints of a sequence in Redis. */
 async function stored(id: number): Promise<(Buffer | null)[]> {
   const { redis } = served;
   const keys = await redis.keys(`state:*:accumulate:acme:u${id}@*`);

@@ -1,4 +1,4 @@
-/** A step that finds no sequence is told why, by a fleet whose sequences are short-lived. */
+/** A step that finds no sequence gets the reason, in a fleet whose sequences are short-lived. */
 import { expect, it } from "vitest";
 import { ownConfig } from "../../support/fleet/repository.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";

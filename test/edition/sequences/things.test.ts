@@ -1,4 +1,7 @@
-/** Sequences as things: looked at, ended, forked, taken back, carried into another fleet. */
+/**
+ * Sequences as things: a client views, ends, forks and rolls back sequences, and carries a sequence
+ * into another fleet.
+ */
 import { describe, expect, it } from "vitest";
 import { bucketOf } from "#shared/queue/address.js";
 import { configWith } from "../../support/fleet/repository.js";
@@ -25,7 +28,7 @@ const post = (path: string, body: object, key?: string) =>
   ask("POST", served.url, path, { body, ...(key !== undefined && { key }) });
 
 const bucketOfId = (id: number) => bucketOf("accumulate", "acme", `u${id}`, BUCKETS);
-/** The first id after `id` that lies in the same bucket, or in another one. */
+/** The first id after `id` that lies in the same bucket, or in another bucket. */
 function neighbour(id: number, same: boolean): number {
   for (let other = id + 1; ; other++) if ((bucketOfId(other) === bucketOfId(id)) === same) return other;
 }
@@ -219,7 +222,7 @@ describe("a sequence is forked", () => {
     for (const value of values.slice(3)) await step(served.url, "chain", "branch", value);
     expect((await step(served.url, "chain", "branch", 9)).output).toBe(last);
     expect(last).toBeDefined();
-    // A worker that was killed is named until its lease is over.
+    // The view names a killed worker until the worker's lease is over.
     const trunk = async () => (await get("chain/sequences/trunk")).body;
     await expect.poll(trunk).toMatchObject({ step: 3, worker: null });
   });

@@ -1,7 +1,7 @@
 /**
- * Files, batches and schedules over a Redis Cluster of 16 buckets, where what is known of them lies
- * at other masters than the queue does, with several batches at two jobs processes, one of which is
- * killed. The clocks of their hosts are two days ahead: how long a batch may take goes by Redis's.
+ * Files, batches and schedules over a Redis Cluster of 16 buckets, with their records at other
+ * masters than the queue. Two jobs processes run several batches, and one process is killed. The
+ * clocks of their hosts are two days ahead, but a batch expires by the clock of Redis.
  */
 import OpenAI, { toFile } from "openai";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -64,7 +64,7 @@ it(
       expect(errors).toMatchObject([{ error: { code: "invalid_json", line: LINES + 1 } }]);
     }
     await until(() => new Set(receiver.at("/told").map((told) => told.id)).size === BATCHES, 60_000);
-    // The last of them has released the file when it is closed, which is after its end is told.
+    // The last batch releases the file when the batch closes, which is after its webhook.
     await until(async () => {
       const gone = await openai.files.delete(input.id, once).catch(() => ({ deleted: false }));
       return gone.deleted;

@@ -1,6 +1,6 @@
 /**
- * Everything that a batch needs is killed while it runs. Each of its lines is a step of a sequence
- * that adds one, so a line that was run twice, or not at all, shows in every later sum.
+ * Every part that a batch needs is killed during the batch. Each line is a step of a sequence that
+ * adds one, so a line that ran twice, or not at all, shows in every later sum.
  */
 import OpenAI, { toFile } from "openai";
 import { expect, it } from "vitest";
@@ -15,7 +15,7 @@ const STEPS = full ? 400 : 60;
 const LINES = SEQUENCES * STEPS;
 const TIMEOUT_MS = 240_000;
 const AWAY_MS = 8_000;
-/** Of an object's messages. */
+/** Bytes of an object in one message. */
 const CHUNK_BYTES = 131_072;
 
 const url = "/v2/models/accumulate/infer";
@@ -55,7 +55,7 @@ it(
       () => worker?.restart(),
       () => second?.restart(),
       () => fleet.redis.kill().then(() => fleet.redis.restart()),
-      // For long enough that several runs of the batch end because of it, one after the other.
+      // Long enough that several runs of the batch end because of NATS, one after the other.
       async () => {
         await fleet.nats.kill();
         await new Promise((resolve) => setTimeout(resolve, AWAY_MS));
@@ -84,13 +84,13 @@ it(
     }
     const each = Array.from({ length: STEPS }, (_, i) => i + 1);
     for (const some of sums) expect(some.sort((a, b) => a - b)).toEqual(each);
-    // It is released when the batch is closed, which is after its end is seen.
+    // The batch releases the file when it closes, which is after its end is visible.
     await until(async () => {
       const gone = await openai.files.delete(input.id).catch(() => ({ deleted: false }));
       return gone.deleted;
     });
 
-    // Nothing is left of pieces, nor of files that were not finished once their writers are lost.
+    // No pieces are left, and no unfinished files, once their writers are gone.
     const redis = fleet.redis.connect();
     try {
       const unfinished = (await redis.keys("{files}:file:*")).filter(

@@ -1,7 +1,7 @@
 /**
- * A large file, only with BATON_FULL=1: what the jobs process takes of memory, that a kill in the
- * middle costs no line, how quick a batch is beside a client that sends the same requests by HTTP,
- * and what an interactive client notices of it. It prints what it has measured.
+ * A large file, only with BATON_FULL=1: the memory of the jobs process, a kill in the middle that
+ * costs no line, the rate of a batch beside a client that sends the same requests over HTTP, and
+ * the latency of an interactive client. The test prints its figures.
  */
 import { readFileSync } from "node:fs";
 import OpenAI from "openai";
@@ -16,9 +16,12 @@ const full = process.env["BATON_FULL"] === "1";
 const LINES = Number(process.env["BATON_BATCH_LINES"] ?? 100_000);
 const TIMEOUT_MS = 1_800_000;
 const CONNECTIONS = 64;
-/** To look costs what is measured: a look at a batch takes the gateway as long as a request. */
+/**
+ * A look at a batch takes the gateway as long as a request, so frequent looks would disturb the
+ * measurement.
+ */
 const LOOK_EVERY_MS = 250;
-/** A batch leaves room to clients for so long after they have asked. */
+/** A batch leaves room to clients for this long after their last request. */
 const CLIENTS_REMEMBERED_MS = 6_000;
 /** Largest resident size of the jobs process, in bytes. */
 const MOST_BYTES = 600 * 1024 * 1024;
@@ -35,7 +38,7 @@ async function infer(): Promise<void> {
   if (answer.statusCode !== 200) throw new Error(`an answer with status ${answer.statusCode}`);
 }
 
-/** On each connection the next request is sent when the one before is answered. */
+/** Each connection sends its next request after the answer to the last one. */
 async function closedLoop(requests: number): Promise<number> {
   const begunAt = performance.now();
   let left = requests;
@@ -47,7 +50,7 @@ async function closedLoop(requests: number): Promise<number> {
   return requests / ((performance.now() - begunAt) / 1_000);
 }
 
-/** @returns how long requests of one client take, one after the other, in ms, in order */
+/** @returns the latencies of one client that asks one request after the other, in ms, sorted */
 async function interactive(isOver: () => boolean): Promise<number[]> {
   const took: number[] = [];
   while (!isOver()) {
@@ -93,7 +96,7 @@ it.runIf(full)(
     await closedLoop(2_000); // everything is warm then
     const alone = await interactive(after(10_000));
 
-    // Without a kill and without company, for the comparison; what is compared is the same number.
+    // For comparison, without a kill and without another client, over the same number of lines.
     const part = Math.floor(LINES / 5);
     const plain = await begin();
     await untilSeldomAsked(async () => (await plain.read()) > part / 4);
@@ -106,7 +109,7 @@ it.runIf(full)(
     await ended(openai, plain.id);
     const loopRate = await closedLoop(part);
 
-    // With a kill in the middle, and a client beside it.
+    // With a kill in the middle and another client.
     const { id, read } = await begin();
     await untilSeldomAsked(async () => (await read()) > LINES / 3);
     const peakBefore = peakBytes(jobs.process.pid);

@@ -94,7 +94,7 @@ describe.skipIf(softwareGpu === undefined)(`models on a worker with a GPU${unles
   const reasons = ({ workers: [worker] }: FleetView) =>
     Object.fromEntries((worker?.failed ?? []).map(({ name, reason }) => [name, reason]));
 
-  /** What is shown while this is the only worker. */
+  /** Calls `look` while this is the only worker. */
   async function withWorker(env: Record<string, string>, look: () => Promise<void> = async () => {}) {
     const worker = await served.fleet.addWorker({ ...softwareGpu, ...env });
     await until(async () => (await viewFleet(served.url)).workers.length === 1);

@@ -1,4 +1,4 @@
-/** What `GET /v2/fleet` says of devices. */
+/** The devices in the answer of `GET /v2/fleet`. */
 export interface FleetView {
   readonly workers: readonly {
     readonly name: string;

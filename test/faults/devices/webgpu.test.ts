@@ -6,7 +6,7 @@ import { softwareGpu, unlessSkipped } from "../../support/fleet/software-gpu.js"
 import { ask, input } from "../../spec/ask.js";
 import { viewFleet, type FleetView } from "./fleet-view.js";
 
-/** Models with states: what a step gives them, and what is looked at of its answer. */
+/** Models with states: the input of a step, and the judged part of its answer. */
 const recurrent: readonly {
   readonly model: string;
   readonly output: string;
@@ -22,13 +22,13 @@ const recurrent: readonly {
   { model: "lstm-1024", output: "Y", tensor: (phase) => input("X", "FP32", [1, 1024], wave(1024, phase)) },
 ];
 const models = [...recurrent.map(({ model }) => model), "tale-gpt", "simple"];
-/** Sequences at once, and steps of each. */
+/** The number of sequences at once, and the steps of each. */
 const SEQUENCES = 4;
 const STEPS = 5;
-/** Shares of the largest number. */
+/** As a share of the largest number. */
 const TOLERANCE = 1e-4;
 
-/** What sequences of a model with states gave, step by step. */
+/** The outputs of the sequences of a model with states, step by step. */
 type Told = readonly (readonly (readonly number[])[])[];
 
 describe.skipIf(softwareGpu === undefined)(`a worker on WebGPU${unlessSkipped}`, () => {
@@ -91,7 +91,7 @@ describe.skipIf(softwareGpu === undefined)(`a worker on WebGPU${unlessSkipped}`,
   };
 
   beforeAll(async () => {
-    // The model's own configuration keeps it on the CPU.
+    // The model's own configuration asks for the CPU.
     const tutorial = ownConfig("my_lstm_model")?.replace("kind: KIND_CPU", "") ?? "";
     fleet = await startFleet({ workers: 0, models, configs: { my_lstm_model: tutorial } });
     [url = ""] = fleet.urls;
@@ -109,7 +109,8 @@ describe.skipIf(softwareGpu === undefined)(`a worker on WebGPU${unlessSkipped}`,
   it.each(recurrent)("gives the CPU's answers for sequences of $model", ({ model }) => {
     const difference = farthest(onGpu.told.get(model), onCpu.told.get(model));
     expect(difference).toBeLessThan(TOLERANCE);
-    // Sums are rounded otherwise there: what is equal to the last bit was not computed there.
+    // The GPU rounds sums otherwise: results that are equal to the last bit were not computed
+    // there.
     expect(difference).toBeGreaterThan(0);
   });
 

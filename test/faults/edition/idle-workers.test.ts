@@ -1,6 +1,6 @@
 /**
- * Workers that do nothing cost Redis next to nothing, whatever they hold and whatever they could
- * serve. Commands are counted by Redis itself, those inside scripts included.
+ * Idle workers cost Redis next to nothing, although they hold requests and could serve many models.
+ * Redis itself counts the commands, those inside scripts included.
  */
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -13,7 +13,7 @@ import { buckets } from "../../edition/settings.js";
 const WORKERS = 2;
 /** How many requests each worker holds. */
 const HELD = 128;
-/** Over how long commands are counted, on Redis's clock. */
+/** The time over which commands are counted, on the clock of Redis. */
 const WINDOW_MS = 6_000;
 
 /** How many commands Redis executes in a second, on average over the window. */
@@ -31,7 +31,7 @@ async function commandsPerSecond(redis: Redis): Promise<number> {
 }
 
 describe("workers that hold requests and do nothing", () => {
-  /** A batch that is never full, and waits for more for longer than this test lasts. */
+  /** A batch that is never full, and that waits for more requests longer than this test lasts. */
   const patient = `
     name: "simple"
     backend: "onnxruntime"
@@ -70,7 +70,7 @@ describe("workers that hold requests and do nothing", () => {
     gateway.thaw();
     const perWorker = Math.round((holding - idle) / WORKERS);
     console.log(`commands a second: ${Math.round(idle)} idle, ${Math.round(holding)} holding ${WORKERS * HELD}`);
-    // Each lane that has work is looked at now and then.
+    // A worker looks at each of its lanes with work now and then.
     expect(perWorker, `more commands a second for each worker that holds ${HELD}`).toBeLessThan(40);
   });
 });
@@ -81,7 +81,7 @@ describe("a worker that could serve ten models and has nothing to do", () => {
 
   it("asks Redis 30 times a second at most, over a handful of connections", { timeout: 60_000 }, async () => {
     const redis = served.fleet.redis.connect();
-    // Redis has had no queue yet, so the first seconds bring each of the 160 its group.
+    // Redis has had no queue yet, so in the first seconds each of the 160 lanes gets its group.
     await commandsPerSecond(redis);
     const commands = Math.round(await commandsPerSecond(redis));
     const connections = Number(/connected_clients:(\d+)/.exec(await redis.info("clients"))?.[1]) - 1;
@@ -92,7 +92,7 @@ describe("a worker that could serve ten models and has nothing to do", () => {
   });
 });
 
-/** How many entries of all streams are delivered and not yet done. */
+/** Counts the entries of all streams that workers hold. */
 async function deliveredEntries(redis: Redis): Promise<number> {
   const keys = await redis.keys("ready:*");
   const groups = await Promise.all(keys.map((key) => redis.xinfo("GROUPS", key) as Promise<unknown[][]>));

@@ -1,7 +1,7 @@
 /**
  * A gateway's link to Redis stalls with an admission on it, and the gateway admits the request anew
- * over another link. The first call arrives long after: the request has run, it was answered, and
- * what was noted of it for a while has expired. No client sent a key.
+ * over another link. The first call arrives after the request was answered and after the notes of
+ * its outcome expired. No client sent a key.
  */
 import { expect, it } from "vitest";
 import { until } from "../../support/until.js";
@@ -9,7 +9,7 @@ import { useFleet } from "../../support/fleet/use-fleet.js";
 import { add } from "../../edition/ask.js";
 import { buckets } from "../../edition/settings.js";
 
-/** The shortest time for which outcomes that nobody fetched can be kept. */
+/** The shortest TTL for outcomes that no client fetched. */
 const OUTCOME_TTL_MS = 10_000;
 
 const served = useFleet({

@@ -1,7 +1,6 @@
 /**
- * The limits of the queue count everything that was admitted and has not left: what is ready, what
- * waits behind other steps, and what runs, in requests and in bytes, over all buckets. What is past
- * them is refused in words that name the limit.
+ * The limits of the queue count every admitted request that has not left, over all buckets, in
+ * requests and in bytes: ready, behind other steps, or running. A refusal names the limit.
  */
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -36,7 +35,7 @@ function countOf(said: readonly Said[], status: number): number {
   return said.filter((one) => one.status === status).length;
 }
 
-/** The worker takes no step until it is let go: what is admitted stays in the queue. */
+/** Keeps the worker away meanwhile, so that admitted requests stay in the queue. */
 async function whileHeld<T>({ fleet }: RunningFleet, act: () => Promise<T>): Promise<T> {
   const [worker] = fleet.workers;
   await worker?.kill();
@@ -47,7 +46,7 @@ async function whileHeld<T>({ fleet }: RunningFleet, act: () => Promise<T>): Pro
   }
 }
 
-/** Nothing is counted any more, by no gateway's word and by no key. */
+/** Expects that no gateway and no key counts a request. */
 async function expectNothingLeft(served: RunningFleet, redis: Redis): Promise<void> {
   await expect
     .poll(() => queueOf(served.url), { timeout: PATIENCE_MS })
@@ -55,7 +54,7 @@ async function expectNothingLeft(served: RunningFleet, redis: Redis): Promise<vo
   await expect.poll(() => redis.keys("open:*"), { timeout: PATIENCE_MS }).toEqual([]);
 }
 
-/** Waits until so many of these have been answered, however the others end. */
+/** Waits for this many answers, although the other requests may end later or fail. */
 function answered(said: readonly unknown[], count: number): Promise<void> {
   return until(() => Promise.resolve(said.length >= count), PATIENCE_MS);
 }
@@ -143,7 +142,7 @@ describe("limits in bytes", () => {
   beforeAll(() => void (redis = served.fleet.redis.connect()));
   afterAll(() => redis.disconnect());
 
-  /** A request that takes so many bytes in the queue, and a little more. */
+  /** A request that takes a little more than this many bytes in the queue. */
   const large = (model: string, sequence: number, bytes = LARGE) => {
     const body = {
       ...stepBody({ sequence, value: 1, start: true, end: true, parameters: { note: "x".repeat(bytes) } }),
@@ -173,7 +172,7 @@ describe("limits in bytes", () => {
       const full = await simpleOf(served.url, 2 * LARGE);
       expect(full).toMatchObject({ status: 503, code: "queue_full" });
       expect(full.error).toContain("all models together");
-      // Small ones still find room, until there is none for them either.
+      // Small requests still find room, until the queue is full for them, too.
       expect(await ready()).toBe(200);
       for (let i = 0; i < 4; i++) note(simpleOf(served.url, SMALL));
       await answered(first, 5);
@@ -194,7 +193,7 @@ describe("limits in bytes", () => {
   });
 });
 
-/** A request to `simple` of about so many bytes. */
+/** A request to `simple` of about this many bytes. */
 function simpleOf(url: string, bytes: number): Promise<Said> {
   const tensor = (name: string) => ({ name, datatype: "INT32", shape: [1, 16], data: Array(16).fill(1) });
   const inputs = [tensor("INPUT0"), tensor("INPUT1")];
@@ -242,7 +241,7 @@ describe("an Idempotency-Key whose result is gone", () => {
   it("is answered in words, and its request is not run again", { timeout: 120_000 }, async () => {
     const first = () => add(served.url, { sequence: 1, value: 1, start: true, key: "first" });
     expect((await first()).output).toBe(1);
-    // Each of these gives another result to keep.
+    // Redis keeps another result for each of these requests.
     for (let i = 0; i < 12; i++) await add(served.url, { sequence: 2, value: 1, start: true, key: `later-${i}` });
     await expect.poll(async () => (await first()).code, { timeout: PATIENCE_MS }).toBe("result_expired");
     expect(await first()).toMatchObject({ status: 410, error: expect.stringMatching(/not kept/) as string });

@@ -1,6 +1,7 @@
 /**
- * The steps of one sequence that a client sends one behind the other on one connection, without
- * waiting for answers, take effect in that order, however often the gateway's link to Redis is cut.
+ * The steps of one sequence that a client sends one behind the other on one connection take effect
+ * in that order, while the gateway's link to Redis is cut many times. The client does not wait for
+ * answers.
  */
 import { connect } from "node:net";
 import { once } from "node:events";
@@ -11,7 +12,7 @@ import { stepBody } from "../../edition/ask.js";
 import { buckets } from "../../edition/settings.js";
 
 const CUTS = 100;
-/** How many steps are sent at a time; fewer than may wait in one sequence. */
+/** The number of steps sent at a time, less than may wait in one sequence. */
 const ROUND = 8;
 
 const served = useFleet({ models: ["accumulate"], env: buckets(16) });
@@ -40,7 +41,8 @@ it("keeps the order of pipelined steps through 100 cuts of the link", { timeout:
     for (let i = 0; i < ROUND; i++) {
       sent += 1;
       send(sent, sent === 1);
-      // The steps of one turn of the event loop share a call, so they are sent in several.
+      // The steps of one turn of the event loop share a call, so the test sends them in several
+      // turns.
       await new Promise((resolve) => setTimeout(resolve, 2));
       if (i === ROUND / 2) cut += served.fleet.lines.gatewayRedis.resetAll();
     }

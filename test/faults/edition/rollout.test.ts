@@ -1,7 +1,6 @@
 /**
- * A model is rolled out while its sequences live: the answers of the second file are a hundred
- * times the sum, so each answer tells which file gave it. A sequence goes on to its end with the
- * version and the file that it started with.
+ * A sequence keeps its first version and file to its end while its model is rolled out. The answers
+ * of the second file are a hundred times the sum, so each answer shows its file.
  */
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -79,7 +78,7 @@ describe("a new version that joins while sequences live", () => {
     };
     const status = expect.toBeOneOf([400, 409, 410]) as unknown;
     await expect.poll(retired).toEqual({ status, code: "version_retired", inWords: true });
-    // The id can be used again, of what is served now.
+    // A client can use the id again, with the version that is served now.
     expect(await step(3, { start: true })).toMatchObject({ output: 1, version: "1" });
   });
 });
@@ -101,7 +100,7 @@ describe("a version that takes the states of the one before", () => {
     await served.fleet.workers[0]?.terminate();
     const [first = 0, ...others] = sequences;
     await expect.poll(async () => (await step(first)).version).toBe("2");
-    // The second version adds a hundred of what comes, so its answers tell of both states.
+    // The second version adds a hundred times the input, so its answers show both states.
     const after = await Promise.all(others.map((sequence) => step(sequence)));
     expect(after.map(({ output, version }) => [output, version])).toEqual(others.map(() => [300, "2"]));
   });

@@ -1,10 +1,10 @@
 /**
- * Two versions of Baton at once, as in a roll-out and when it is taken back: gateways and workers
- * of an earlier commit beside those of this one, on one Redis and NATS. Each member is stopped or
- * killed in turn and comes back as the other version.
+ * Two versions of Baton at once, as in a roll-out and a roll-back: gateways and workers of an
+ * earlier commit beside new ones, on one Redis and NATS. Each member in turn ends or is killed, and
+ * comes back as the other version.
  *
- * BATON_EARLIER names a folder with an earlier commit, installed and built (test/README.md). It has
- * to be of before jobs, so that it knows neither their paths nor what is kept of them.
+ * BATON_EARLIER names a folder with an earlier commit, installed and built (test/README.md). The
+ * commit must come from before jobs, so that it knows neither the paths nor the records of jobs.
  */
 import OpenAI, { toFile } from "openai";
 import { join } from "node:path";
@@ -38,13 +38,13 @@ function programOf(member: string, version: Version): string {
   return join(version === "new" ? root : earlier, "dist", entries[version][kind]);
 }
 
-/** Every other gateway and worker is of the earlier version at first; it has no jobs process. */
+/** At first every other gateway and worker runs the earlier version, which has no jobs process. */
 function half(member: string): string | undefined {
   const isEarlier = Number(member.split("-").at(-1)) % 2 === 1 && !member.startsWith("jobs");
   return isEarlier ? programOf(member, "earlier") : undefined;
 }
 
-/** Killed, or told to stop, it comes back as this version. */
+/** Kills or stops the member, and starts it as this version. */
 async function change(member: Member, version: Version, how: "kill" | "terminate"): Promise<void> {
   await (how === "kill" ? member.kill() : member.terminate(30_000));
   member.reprogram(programOf(member.name, version));
@@ -121,7 +121,7 @@ describe.skipIf(earlier === "")("jobs beside an earlier version, which knows non
     expect(status).toBe(201);
   });
   afterAll(() => receiver.dispose());
-  /** Of the gateway of this version. */
+  /** A gateway of this version. */
   const url = () => nth(served.fleet.urls, 1);
   const earlierUrl = () => nth(served.fleet.urls, 0);
   const told = (type: string) =>
@@ -209,7 +209,7 @@ describe.skipIf(earlier === "")("jobs beside an earlier version, which knows non
 
     await Promise.all(fleet.jobs.map((one) => one.terminate(30_000)));
     for (const member of members.toReversed()) await change(member, "earlier", "kill");
-    // Work of the earlier version, among the records of the new one.
+    // Steps that the earlier version runs among the records of the new version.
     const sums = [];
     for (let i = 0; i < 20; i++) {
       const { body } = await ask(`${nth(fleet.urls, i)}/v2/models/accumulate/infer`, { body: step(88, 1, i === 0) });

@@ -1,6 +1,6 @@
 /**
- * Files while something breaks: a gateway that is killed in the middle of an upload, a NATS that is
- * gone or keeps nothing, a client that reads nothing, and what time does.
+ * Files during failures: a gateway killed in the middle of an upload, a NATS that is gone or has no
+ * room, a client that reads nothing, and objects that expire.
  */
 import { get } from "node:http";
 import { describe, expect, it } from "vitest";
@@ -13,9 +13,9 @@ import { beginUpload, FORM_END, FORM_TYPE, formOf, partHead, upload } from "../.
 
 const MIB = 1024 * 1024;
 const full = process.env["BATON_FULL"] === "1";
-/** Of a large file, in MiB. */
+/** The size of a large file, in MiB. */
 const LARGE = full ? 1_000 : 64;
-/** By how much a gateway may grow while a file comes or goes, however large it is. */
+/** The growth of a gateway while a file of any size comes or goes. */
 const GROWTH_BYTES = 160 * MIB;
 
 const served = useFleet({ gateways: 2, workers: 0, jobs: 1, models: [], direct: true });
@@ -25,7 +25,7 @@ const small = formOf([
   { field: "file", name: "a.jsonl", text: "{}\n" },
 ]);
 const idOf = ({ body }: { readonly body: unknown }) => (body as { readonly id: string }).id;
-/** As if the time had come at which upkeep looks at every file. */
+/** Makes every file due for upkeep at once. */
 const makeAllDue = async () => {
   for (const member of await served.redis.zrange("{files}:due", "0", "-1"))
     await served.redis.zadd("{files}:due", "1", member);
@@ -37,7 +37,7 @@ async function rssOf(pid: number): Promise<number> {
   return sum;
 }
 
-/** The largest by which the process grows until `work` is done. */
+/** The largest growth of the process until `work` is done. */
 async function growthDuring(pid: number, work: Promise<unknown>): Promise<number> {
   const before = await rssOf(pid);
   let most = before;
@@ -122,7 +122,7 @@ describe("files", () => {
     sent.destroy();
     await member.start();
     await served.redis.hset(`{files}:file:default:${expiring}`, "expires", "1");
-    // What has not expired is not due; so it is as if time had passed for the others alone.
+    // A file that has not expired is not due, so time passes for the other files alone.
     const names = await served.redis.zrange("{files}:due", "0", "-1");
     for (const name of names) if (!name.endsWith(kept)) await served.redis.zadd("{files}:due", "1", name);
     const objects = await readUntil(
@@ -134,7 +134,7 @@ describe("files", () => {
     expect(there).toContain(kept);
     expect(there).toContain(used);
     expect(there).not.toContain(expiring);
-    // A chunk and a description of each that is kept, and nothing of the one that was broken off.
+    // A chunk and a description of each kept file, and nothing of the unfinished upload.
     await until(async () => (await messagesIn(served.fleet.nats.url)) === 2 * objects.length);
     await served.redis.zrem(`{files}:users:default:${used}`, "batch_1");
     await makeAllDue();
@@ -149,7 +149,7 @@ describe("files", () => {
     const answer = await upload(served.url, small);
     expect([answer.status, answer.body]).toMatchObject([503, { error: { code: "unavailable" } }]);
     expect((await fetch(`${served.url}/v1/files/${id}/content`)).status).toBe(503);
-    // What is known of files is in Redis.
+    // The records of files are in Redis.
     expect((await fetch(`${served.url}/v1/files/${id}`)).status).toBe(200);
     expect((await fetch(`${served.url}/v1/files/${gone}`, { method: "DELETE" })).status).toBe(200);
     expect((await fetch(`${served.url}/v1/models`)).status).toBe(200);

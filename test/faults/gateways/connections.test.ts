@@ -1,6 +1,6 @@
 /**
- * Connections of a running server: how they are counted, what offers of another protocol leave
- * behind, and clients that never read.
+ * Connections of a running server: how the server counts them, clients that offer another protocol,
+ * and clients that never read.
  */
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { ServerResponse } from "node:http";
@@ -28,7 +28,7 @@ function idleDoor(): WebSocketEndpoint {
   return new WebSocketEndpoint({ requests, log: () => undefined });
 }
 
-/** The server's ends of the connections on which requests come while `during` runs. */
+/** The server's ends of the connections whose requests come while `during` runs. */
 async function serverSockets(during: () => Promise<unknown>): Promise<Set<Socket>> {
   const sockets = new Set<Socket>();
   const note = (message: unknown) => void sockets.add((message as { socket: Socket }).socket);
@@ -45,7 +45,7 @@ function listenersOf(socket: Socket): Record<string, number> {
   return Object.fromEntries(socket.eventNames().map((name) => [String(name), socket.listenerCount(name)]));
 }
 
-/** A connection on which one request is sent after the other. */
+/** A connection that carries one request after another. */
 class Client {
   readonly #socket: Socket;
   #text = "";
@@ -136,7 +136,7 @@ describe("offers of another protocol on one connection", () => {
     const offered = await serverSockets(async () => {
       const replies = rawExchange(gateway.port, many.join("") + rawGet("/v2/health/live", ["Connection: close"]));
       await until(() => gateway.answer === undefined);
-      // The server has read ahead all that it will. One kernel's buffer holds the rest.
+      // The server has read ahead as much as it will. The kernel's buffer holds the rest.
       for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve, 5));
       release();
       const text = await replies;
@@ -276,7 +276,8 @@ describe("a client that takes nothing of what waits for it", () => {
       let read = 0;
       const reading = setInterval(() => (read += (slow.socket.read(32_768) as Buffer | null)?.length ?? 0), 15);
       slow.socket.on("readable", () => undefined);
-      // On a busy machine, answers to the silent may begin long after that to the slow one.
+      // On a busy machine, answers to the silent clients may begin long after the answer to the
+      // slow client.
       await until(() => read >= 2 * body.length && cut().length >= silent.length);
       clearInterval(reading);
       slow.socket.destroy();
@@ -296,7 +297,7 @@ describe("a client that takes nothing of what waits for it", () => {
     let read = 0;
     const take = (most?: number) => (read += (steady.socket.read(most) as Buffer | null)?.length ?? 0);
     steady.socket.on("readable", () => undefined);
-    // The kernel has room for more only every other second.
+    // The kernel asks for more only every other second.
     const reading = setInterval(take, 40, 32_768);
     await until(() => read > body.length / 4);
     const silent = await Promise.all(Array.from({ length: 8 }, () => ask(full.port, asking(4 * VALUES))));
@@ -344,7 +345,7 @@ describe("a client that takes nothing of what waits for it", () => {
       const held = await startHeld({ stallMs: 1_000, unreadBytes: 1e9 });
       const { socket } = await ask(held.port, pipelined);
       await until(() => held.admitted.length === 2);
-      // A connection that has stood for a shorter time is cut.
+      // A connection that made no progress for a shorter time is cut.
       const silent = await ask(held.port, large);
       await until(() => held.logged.some(({ line }) => line.startsWith("connection cut")));
       silent.socket.destroy();

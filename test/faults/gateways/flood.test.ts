@@ -1,7 +1,7 @@
 /**
- * A flood against a Redis of 256 MB: steps that wait, large bodies, and results that are to be
- * kept. What is past the limits is refused in words, what was accepted is answered, and all of it
- * is drained without a hand; a client of another tenant beside it notices nothing.
+ * A flood against a Redis of 256 MB: steps that wait, large bodies, and results to keep. Requests
+ * past the limits are refused in words. Accepted requests are answered, and the queue drains
+ * without an operator. A client of another tenant notices nothing.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Member } from "../../support/fleet/member.js";
@@ -13,7 +13,7 @@ import { floodScale } from "../scale.js";
 
 const MiB = 1_048_576;
 const REDIS_BYTES = 256_000_000;
-/** What one tenant may have in the queue; its model may have twice as much. */
+/** The most requests of one tenant in the queue; the model may have twice as many. */
 const TENANT_LIMIT = 1_000;
 const HEADER = "x-tenant";
 const flooding = { [HEADER]: "flooding" };
@@ -42,7 +42,7 @@ describe("a flood against a small Redis", () => {
   const stop = new AbortController();
   const watching: Promise<void>[] = [];
   let beside: Neighbour | undefined;
-  /** What the client beside the flood asked, by what the flood did meanwhile. */
+  /** The latencies of the client beside the flood, by part of the flood. */
   const asked = new Map<string, readonly Asked[]>();
 
   beforeAll(async () => {
@@ -61,7 +61,10 @@ describe("a flood against a small Redis", () => {
   const queue = async () =>
     ((await (await fetch(`${served.url}/v2/fleet`)).json()) as { queue: { requests: number; bytes: number } }).queue;
 
-  /** Sends all, some at a time. What does not wait for its answer is said to be accepted by 202. */
+  /**
+   * Sends all requests, a few at a time. An answer of 202 accepts a request whose client does not
+   * wait.
+   */
   async function flood(count: number, send: (i: number) => Promise<Said>): Promise<Said[]> {
     const said: Said[] = [];
     let next = 0;
@@ -79,7 +82,7 @@ describe("a flood against a small Redis", () => {
     const headers = { ...later, ...tenant };
     return ask(`${urlOf(i)}/v2/models/accumulate/infer`, body, { headers, patienceMs: PATIENCE_MS });
   };
-  /** Sends these bytes as a tensor; what is answered is a tensor of the same bytes. */
+  /** Sends this many bytes as a tensor; the answer is a tensor of the same bytes. */
   const echo = async (i: number, bytes: number, headers: Record<string, string>): Promise<Said> => {
     const binary = { binary_data_size: bytes };
     const inputs = [{ name: "INPUT", datatype: "INT32", shape: [1, bytes / 4], parameters: binary }];
@@ -105,7 +108,7 @@ describe("a flood against a small Redis", () => {
     }
   }
 
-  /** In how many ms 99 of 100 were answered. */
+  /** 99 of 100 requests had an answer within this many ms. */
   const p99 = (some: readonly Asked[]) => {
     const sorted = some.map(({ ms }) => ms).sort((a, b) => a - b);
     return Math.round(sorted[Math.floor(sorted.length * 0.99)] ?? 0);
@@ -116,7 +119,7 @@ describe("a flood against a small Redis", () => {
 
   it("is refused in words at the limits, and drained", { timeout: floodScale.timeoutMs }, async () => {
     const calmOne = (beside = neighbour(served.fleet.urls, calm));
-    /** To be called at the end of each part, which lasts until it has asked at least once. */
+    /** Notes a part at its end. The part lasts until the client has asked at least once. */
     const note = async (part: string) => {
       const some: Asked[] = [];
       await expect.poll(async () => some.push(...(await calmOne.tell())), { timeout: PATIENCE_MS }).not.toBe(0);
@@ -138,11 +141,11 @@ describe("a flood against a small Redis", () => {
       echo(i, 4 * MiB, { ...later, [HEADER]: `large-${i % 3}` }),
     );
     expect(codes(large)).toEqual(new Set(["202", "503 queue_full"]));
-    // A body of 4 MiB takes a little more, so the eighth finds no room.
+    // A body of 4 MiB takes a little more room, so the eighth does not fit.
     expect(counted(large, 202)).toBe(7);
     expect(large.find(({ status }) => status === 503)?.error).toContain("BATON_QUEUE_BYTES");
     expect(await ready()).toBe(200);
-    // The client beside it has one request there now and then.
+    // The client beside the flood has one request in the queue now and then.
     await expect.poll(queue, { interval: 1 }).toMatchObject({ requests: TENANT_LIMIT + 1 + 7 });
 
     await note("large bodies");
@@ -150,7 +153,7 @@ describe("a flood against a small Redis", () => {
     await expect.poll(queue, { timeout: PATIENCE_MS }).toMatchObject({ requests: 0, bytes: 0 });
 
     await note("drained");
-    // A gateway that could not ask Redis for some time says so; the key makes asking again safe.
+    // A gateway that could not reach Redis for some time says so; the key makes a repeat safe.
     const keyed = await flood(floodScale.keyed, async (i) => {
       const ask = () => echo(i, 65_536, { "idempotency-key": `k${i}` });
       let said = await ask();

@@ -1,6 +1,6 @@
 /**
- * Bodies that are small to send and large to read give their senders an error, and cost nobody else
- * time or memory.
+ * Bodies that are small to send and large to read give their senders an error, and cost other
+ * clients neither time nor memory.
  */
 import { request } from "node:http";
 import { gzipSync } from "node:zlib";
@@ -10,15 +10,14 @@ import { witnessed, type Seen } from "../../support/fleet/witness.js";
 
 const MiB = 1024 * 1024;
 /**
- * Limit of the 99th percentile of the time in which the gateway says that it lives. It was 6 to 23
- * s when such bodies were read on the event loop; now it is 10 to 60 ms on two free cores, and more
- * where other tests have them.
+ * Limit of the 99th percentile of the gateway's health checks. On the event loop such bodies caused
+ * 6 to 23 s; now the checks take 10 to 60 ms on two free cores, and longer beside other tests.
  */
 const CEILING_MS = 2_000;
 /**
- * A body may take so much more than the memory that an honest one of its size takes: how much of
- * what is free a process gives back, and when, is up to its allocator. It was gigabytes more when
- * such bodies were parsed whole.
+ * A body may take this much more memory than an honest body of its size, because the allocator
+ * decides how much free memory the process returns, and when. Such bodies took gigabytes more when
+ * a gateway parsed them whole.
  */
 const ROOM_BYTES = 128 * MiB;
 const infer = "/v2/models/echo-fp32/infer";
@@ -27,7 +26,7 @@ const completions = "/v1/completions";
 const chat = "/v1/chat/completions";
 
 /**
- * A body of about this many bytes: `before`, then `unit` again and again, separated by commas, then
+ * A body of about this many bytes: `before`, then `unit` repeatedly, separated by commas, then
  * `after`.
  */
 const repeated = (before: string, unit: string, after: string, bytes: number): Buffer => {
@@ -42,7 +41,7 @@ interface Shot {
   readonly path: string;
   readonly body: Buffer;
   readonly headers?: Record<string, string>;
-  /** What the refusal must say. */
+  /** The refusal must match this. */
   readonly refusal: RegExp;
 }
 
@@ -53,7 +52,7 @@ const bomb = (path: string, body: Buffer): Shot => ({
   refusal: /^413 .*(after decompression|times its compressed length)/,
 });
 const plain = (path: string, body: Buffer, refusal: RegExp): Shot => ({ path, body, refusal });
-/** This many empty strings as a tensor's bytes, and behind them one that is refused. */
+/** This many empty strings as a tensor's bytes, followed by a string that is refused. */
 function strings(count: number): Shot {
   const tensor = Buffer.alloc(4 * count + 5);
   tensor.writeUInt32LE(1, 4 * count);
@@ -87,7 +86,7 @@ const shots: Record<string, Shot[]> = {
 describe("beside bodies that are large to read", () => {
   const served = useFleet({ models: ["echo-fp32", "echo-int64", "echo-bytes"], direct: true });
   let pid = 0;
-  /** A gateway that reads five million floats. */
+  /** The latencies and memory of a gateway that reads five million floats. */
   let honest: Seen;
   let echoedFloats: Buffer;
   beforeAll(async () => {
@@ -145,7 +144,7 @@ describe("beside bodies that are large to read", () => {
       }
     });
     console.log(`2 answers of 2 M floats: ${figures(seen)}`);
-    // They were printed on the event loop once, which took a second and more for each.
+    // On the event loop each of these answers took a second and more.
     expect(seen.worstMs).toBeLessThan(CEILING_MS);
   });
 
@@ -155,7 +154,7 @@ describe("beside bodies that are large to read", () => {
     expect(answer.equals(Buffer.from(wanted.buffer))).toBe(true);
   });
 
-  /** Each case has a new gateway, whose memory is that of an idle one. */
+  /** Gives each case a new gateway, with the memory of an idle gateway. */
   async function beginAnew(): Promise<void> {
     await served.fleet.gateways[0]?.member.restart();
     await served.fleet.whenServing();

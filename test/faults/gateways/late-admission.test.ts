@@ -1,7 +1,7 @@
 /**
  * A gateway's link to Redis stalls with an admission on it. The gateway reconnects and admits the
- * request anew. Then the first call arrives after all, when the request has long run, was answered,
- * and its outcome was fetched.
+ * request anew. The first call arrives after the request was answered and the client had its
+ * outcome.
  */
 import { expect, it } from "vitest";
 import { useFleet } from "../../support/fleet/use-fleet.js";
@@ -24,7 +24,7 @@ it("takes effect once", { timeout: 60_000 }, async () => {
   const { redis } = served;
   const outcomes = async () => (await redis.keys("out:*")).length;
   expect(await add(20, true)).toEqual({ status: 200, sum: 20 });
-  // Outcomes that nobody can ask for again are swept away.
+  // Outcomes are swept away when no client can ask for them.
   await expect.poll(outcomes).toBe(0);
 
   const stalled = served.fleet.lines.gatewayRedis.stall();
@@ -33,7 +33,8 @@ it("takes effect once", { timeout: 60_000 }, async () => {
   stalled.cut();
   expect(await second).toEqual({ status: 200, sum: 42 });
 
-  // One more request comes and is swept, and by then so is what could be swept of the second.
+  // A further request comes and is swept. By then the removable records of the second request are
+  // gone, too.
   await add(0, false);
   await expect.poll(outcomes).toBeLessThan(2);
   await stalled.deliver();

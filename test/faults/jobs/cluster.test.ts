@@ -1,6 +1,6 @@
 /**
- * Jobs over a Redis Cluster, where the buckets of a tenant's jobs lie at several masters, and what
- * is told of them at yet another.
+ * Jobs over a Redis Cluster: the buckets of a tenant's jobs lie at several masters, and the webhook
+ * messages at another master.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { clusterStore } from "../../support/fleet/cluster-store.js";
@@ -51,7 +51,7 @@ describe("jobs over a Redis Cluster", () => {
     expect(listed.toSorted()).toEqual(ids.toSorted());
     expect((await ask(`${other}/v2/jobs/${ids[0]}/retry`, { method: "POST" })).status).toBe(202);
     expect(await ended(url, ids[0] ?? "")).toMatchObject({ state: "failed", attempts_made: 2 });
-    // That each has begun, and how it has ended; the one that was run twice, twice.
+    // A message for each start and each end; two of each for the job that ran twice.
     await expect.poll(() => new Set(receiver.at("/told").map(({ id }) => id)).size).toBe(2 * ids.length + 2);
     const deliveries = () => new WebhookClient(other).deliveries(`?job=${ids[0]}`);
     const delivered = ["job.failed", "job.failed", "job.started", "job.started"].map((event) => `${event} delivered`);

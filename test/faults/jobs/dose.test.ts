@@ -1,7 +1,7 @@
 /**
- * Jobs with webhooks while every part of the fleet is killed with SIGKILL (F31): each job ends
- * in one outcome, every message arrives at least once under one id and with one body, and who drops
- * the ids that it knows sees each event once. BATON_FULL=1 takes 10 000 jobs instead of some.
+ * Jobs with webhooks while every part of the fleet is killed with SIGKILL (F31): each job ends in
+ * one outcome, and every message arrives at least once under one id and with one body. A receiver
+ * that drops known ids sees each event once. BATON_FULL=1 takes 10 000 jobs instead of a few.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { nth, pause, repeatedly } from "../pace.js";
@@ -16,11 +16,11 @@ const dose = {
   /** How often each kind of part is killed, and the ms between two kills of a kind. */
   kills: full ? 12 : 2,
   everyMs: full ? [7_000, 6_000, 5_000, 9_000, 8_000] : [500, 700, 400, 600, 300],
-  /** For so long, in ms, jobs are submitted. */
+  /** The ms during which clients submit jobs. */
   spreadMs: full ? 120_000 : 3_000,
-  /** One job in so many is submitted again under its key although it was answered. */
+  /** A client repeats one submission in this many under its key after the answer. */
   repeated: 10,
-  /** One in so many has a webhook of its own. */
+  /** One job in this many has its own webhook. */
   own: 3,
   patienceMs: full ? 480_000 : 120_000,
 };
@@ -39,7 +39,7 @@ interface Sent {
   readonly own: string | undefined;
 }
 
-/** Asks one gateway after the other until one of them answers what is wanted. */
+/** Asks one gateway after the other until a gateway gives a wanted answer. */
 async function persist(i: number, send: (url: string) => ReturnType<typeof ask>, wanted: readonly number[]) {
   const giveUpAt = performance.now() + dose.patienceMs;
   for (let tries = i; ; tries++) {
@@ -55,7 +55,7 @@ async function persist(i: number, send: (url: string) => ReturnType<typeof ask>,
   }
 }
 
-/** Most are quick; some generate, fail, expire, or are cancelled. */
+/** Most jobs are quick; a few generate, fail, expire, or are cancelled. */
 function planned(i: number): { readonly model: string; readonly job: object } {
   const generate = { text_input: `Once ${i}`, max_tokens: 6, temperature: 0 };
   const picky = { inputs: [{ name: "INPUT", datatype: "INT64", shape: [1, 1], data: [1_000_000] }] };
@@ -65,7 +65,7 @@ function planned(i: number): { readonly model: string; readonly job: object } {
     case 2:
       return { model: "picky", job: { infer: picky } };
     case 4:
-      // This one is cancelled.
+      // The test cancels this job.
       return { model: "gen-cheap", job: { generate: { ...generate, max_tokens: 300 } } };
     case 3:
       return { model: "simple", job: { infer: simpleBody(i), deadline: 1 } };
@@ -81,7 +81,7 @@ describe("jobs with webhooks, while all parts of the fleet are killed", () => {
   let secret = "";
   beforeAll(async () => {
     receiver = await Receiver.start();
-    // Some messages are refused when they come first, and some are not answered.
+    // The receiver refuses the first copy of a few messages, and does not answer a few others.
     const seen = new Set<string>();
     const moody: Behaviour = (received, _, socket) => {
       const { id, path } = received;

@@ -1,6 +1,6 @@
 /**
- * Gateways, workers and redis-server are killed while jobs are submitted and run: each job has one
- * effect and one outcome, and who repeats a submission under its key gets the same job.
+ * Gateways, workers and redis-server are killed while clients submit jobs: each job has one effect
+ * and one outcome, and a client that repeats a submission under its key gets the same job.
  */
 import { describe, expect, it } from "vitest";
 import { nth, pause, repeatedly } from "../pace.js";
@@ -25,7 +25,7 @@ interface Planned {
   readonly key: string;
 }
 
-/** Asks one gateway after the other until one of them answers. */
+/** Asks one gateway after the other until a gateway gives an accepted answer. */
 async function persist(path: string, accept: (status: number) => boolean, sent?: Planned): Promise<Body> {
   const giveUpAt = performance.now() + PATIENCE_MS;
   for (let i = 0; ; i++) {

@@ -1,13 +1,13 @@
 /**
- * Jobs that wait while all processes are killed, Redis and NATS included, and while those that
- * queue them are killed or blocked at the very time: each runs once, and none before its time.
+ * Jobs that wait while all processes are killed, Redis and NATS included, and while the jobs
+ * processes are killed or blocked at the due time: each job runs once, and not before its time.
  */
 import { describe, expect, it } from "vitest";
 import { nth } from "../pace.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";
 import { accepted, ask, ended, type Body } from "../../jobs/ask.js";
 
-/** For so long a jobs process does nothing else after a signal, not even what is due. */
+/** For this long a jobs process does no other work after a signal, not even due jobs. */
 const BLOCKED_MS = 7_000;
 const stillStanding = `Atomics.wait(new Int32Array(new SharedArrayBuffer(4)),0,0,${BLOCKED_MS})`;
 const blocking = `process.on("SIGUSR2",()=>{${stillStanding}})`;
@@ -35,7 +35,7 @@ const add = async (sequence: number, value: number, start = false) => {
   return (body as unknown as { outputs: { data: number[] }[] }).outputs[0]?.data[0];
 };
 
-/** Submits jobs that each add 1 to a sequence of their own, all due at one time. */
+/** Submits jobs with a sequence each, which add 1 and are all due at one time. */
 async function delayed(inMs: number, count = JOBS): Promise<[sequence: number, view: Body][]> {
   const all = Array.from({ length: count }, () => ++sequences);
   await Promise.all(all.map((sequence) => add(sequence, 0, true)));
@@ -86,7 +86,8 @@ describe("jobs that wait", () => {
   it("run once although a jobs process is blocked past its locks while they are due", HOLDS, async () => {
     const { redis } = served;
     const jobs = await delayed(UNTIL_DUE_MS, 5 * JOBS);
-    // It has timers in hand then, which the other one takes over, and replies that it has not read.
+    // The blocked process then holds timers, which the other process takes over, and replies in its
+    // socket.
     const areLeft = async () => (await redis.zcard("{jobs}:due:delayed")) + (await redis.llen("{jobs}:due:wait")) > 0;
     while ((await redis.llen("{jobs}:due:active")) < 40 && (await areLeft()));
     const [one] = served.fleet.jobs;

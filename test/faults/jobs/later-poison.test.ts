@@ -1,6 +1,6 @@
 /**
- * A job that ends the process which runs it is set aside once, however often it may be tried. Its
- * four crashes take most of half a minute, so this is part of the full dose.
+ * A job that ends the process which runs it is set aside once, although it may be tried more often.
+ * The four crashes take most of half a minute, so this is part of the full dose.
  */
 import { expect, it } from "vitest";
 import { useFleet } from "../../support/fleet/use-fleet.js";

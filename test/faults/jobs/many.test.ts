@@ -1,7 +1,7 @@
 /**
- * 100 000 jobs that wait, half of them for their time and half in the queue: lists, views and
- * cancellations stay quick, the jobs process stays small and idle, and one that starts among them
- * is ready at once. Only with BATON_FULL=1; it prints what it measures.
+ * 100 000 jobs that wait, half of them for their time and half in the queue. Lists, views and
+ * cancellations stay quick, and the jobs process stays small and idle. A jobs process that starts
+ * among these jobs is ready at once. Only with BATON_FULL=1; the test prints its figures.
  */
 import { resourcesOf } from "../../support/fleet/resources.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";
@@ -53,7 +53,7 @@ describe.skipIf(!full)("a hundred thousand jobs that wait", () => {
       const labels = { kind: i === 7 ? "rare" : "usual" };
       const more = i % 2 === 0 ? { delay: 86_400_000 } : { priority: 1 + (i % 9), deadline: 86_400_000 };
       const job = { infer: simpleBody(i % 1000), labels, ...more };
-      // Where a busy Redis has not answered in time, the key tells whether it was done.
+      // If a busy Redis has not answered in time, the key finds the job.
       const answer = await readUntil(
         () => submit(url, "simple", job, { "idempotency-key": `many-${i}` }),
         ({ status }) => status === 202,

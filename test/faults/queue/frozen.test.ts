@@ -27,7 +27,7 @@ describe("a Redis that was away for longer than a lease", () => {
       await createGroup(a.redis, lane);
       await admit(a.redis, { gateway: "gw", limits: LIMITS }, [applicant(lane, "r1", "r1")]);
       await a.read();
-      a.holdings.take(a.holdings.waiting); // it runs
+      a.holdings.take(a.holdings.waiting); // the request runs
       await delay(LEASE_MS * 1.5);
       await away(server);
       await delay(LEASE_MS * 2.5);

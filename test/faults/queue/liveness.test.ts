@@ -12,7 +12,7 @@ import { startNats } from "../../support/fleet/nats.js";
 import { LabMember, type MemberPlan } from "../../support/queue/member.js";
 import { silentLog } from "../../support/silent.js";
 
-/** So long that nobody dies of silence within a test. */
+/** So long that no worker is declared dead for its silence within a test. */
 const LONG_MS = 30_000;
 
 function useMembers() {
@@ -27,7 +27,7 @@ function useMembers() {
     members.push(member);
     return member;
   };
-  /** Admits requests that this member then holds. */
+  /** Admits requests, which this member takes. */
   const holdSome = async (member: LabMember, count: number, prefix = "r") => {
     const requests = Array.from({ length: count }, (_, i) => `${prefix}${i}`);
     for (const request of requests) await lab.admitRequest(request);
@@ -74,7 +74,7 @@ describe("a worker that dies", () => {
     const call = redis.callBuffer.bind(redis) as (...args: unknown[]) => Promise<unknown>;
     redis.callBuffer = async (...args: unknown[]) => {
       const reply = await call(...args);
-      // What take-from answers is lost when it brings something.
+      // Loses a reply of take-from that carries entries.
       if (Array.isArray(reply) && String(reply[0]) === "empty") throw new Error("Connection is closed.");
       return reply;
     };
@@ -122,7 +122,7 @@ describe("a worker that dies", () => {
     dying.vanish();
     await expect.poll(() => other.reclaimed).toEqual(held);
     await expect.poll(graves).toBe(0);
-    // It was frozen with a read open, and dies without having beaten again.
+    // The worker was frozen with an open read, and dies without another beat.
     await lab.admitRequest("late");
     expect(await take(oneLane(lab.redis, lab.lane, "a.1"))).toHaveLength(1);
     await expect.poll(() => other.reclaimed).toEqual([...held, "late"]);
@@ -155,7 +155,7 @@ describe("a grave in a large fleet", () => {
     );
     await expect.poll(() => bus.isUp()).toBe(true);
     const plan = { leaseMs: 600_000, bus };
-    // Its first beats tell this worker of so large a fleet that it beats once in 50 s.
+    // The first beats show this worker a fleet so large that the worker beats once in 50 s.
     const others = Array.from({ length: 20_000 }, (_, i) => [Date.now() + 3_600_000, `other-${i}`]).flat();
     await lab.redis.zadd(registryKeys.workers, ...others);
     const rare = await join("b.1", plan);
@@ -187,7 +187,8 @@ describe("a worker that was cut off for longer than its lease", () => {
     await expect.poll(() => zombie.holdings.unbegun()).toEqual([]);
     await zombie.return();
     await expect.poll(living).toEqual(["a.1", "b.1"]);
-    // What nobody took is still its own. It takes that back, and forgets the rest.
+    // No other worker took the rest, so the zombie still owns it, takes it back, and forgets the
+    // others.
     await expect.poll(() => zombie.reclaimed).toEqual(["r3", "r4", "r5"]);
     expect(zombie.holdings.leftBy(Infinity)).toEqual([]);
     expect(await lab.redis.zcard(registryKeys.graves)).toBe(0);
@@ -282,7 +283,7 @@ describe("what workers cost that hold much and do nothing", () => {
     const after = await calls();
     const made = (name: string) => (after.get(name) ?? 0) - (before.get(name) ?? 0);
     expect(made("evalsha")).toBeGreaterThan(16);
-    // A beat is never sooner than 60 ms after the last one.
+    // Two beats are at least 60 ms apart.
     expect(made("evalsha")).toBeLessThan((16 * 6_000) / 60);
     const onStreams = [...after.keys()].filter((name) => String(name).startsWith("x") && made(String(name)) > 0);
     expect(onStreams).toEqual([]);

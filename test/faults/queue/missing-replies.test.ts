@@ -9,13 +9,13 @@ import { useLab } from "../../support/queue/lab.js";
 import { answersTo, AnsweringWorker, GATEWAY, outcomesOf, WaitingGateway } from "../../support/queue/replies.js";
 import { silentLog } from "../../support/silent.js";
 
-/** So many that looking at them in turn, without a reason, takes longer than any test. */
+/** So many requests that a look at each in turn, without a reason, takes longer than any test. */
 const MANY = 2_000;
 
 describe("a gateway that waits for many requests while NATS is up", () => {
   const lab = useLab();
   let nats: NatsServer;
-  /** The worker's way to NATS. */
+  /** The worker's connection to NATS. */
   let line: Proxy;
   let gateway: WaitingGateway;
   let worker: AnsweringWorker;
@@ -96,7 +96,7 @@ describe("a gateway that waits for many requests while NATS is up", () => {
       genuineHead.copy(message, 0, 0, 16);
       stranger.publish(replySubject(GATEWAY), message);
     }
-    // An answer of before, for a request that is asked again under its old name.
+    // An earlier answer, for a request that is repeated under its old name.
     const again = gateway.expect(first.delivery.request);
     for (const message of heard) stranger.publish(replySubject(GATEWAY), message);
     await stranger.close();

@@ -1,7 +1,7 @@
 /**
- * Random operations on one queue, with everything that Redis holds compared after each of them: two
- * workers, two versions of a model, stateless requests and steps, brief and with records of their
- * own, ready and parked. A seed stands for one course of operations.
+ * Random operations on one queue, with everything in Redis compared after each of them: two
+ * workers, two versions of a model, stateless requests and steps, with and without their own
+ * records, ready and parked. A seed decides the course of operations.
  */
 import { describe, expect, it } from "vitest";
 import { cancelRequest } from "#shared/queue/cancel.js";
@@ -55,13 +55,13 @@ class Course {
   readonly #lanes: readonly Lane[];
   readonly #consumers = ["a.1", "b.1"] as const;
   readonly #history: number;
-  /** What each worker holds, and what it has held. */
+  /** The deliveries that each worker holds, and the earlier deliveries. */
   readonly #held = new Map<string, Delivery[]>(this.#consumers.map((name) => [name, []]));
   readonly #past: { consumer: string; delivery: Delivery }[] = [];
   readonly #admitted: string[] = [];
   readonly #outcomes = new Map<string, string>();
   readonly #committed = new Map<string, number>();
-  /** Requests whose outcomes were removed, as once they were delivered. */
+  /** Requests whose outcomes were removed, as after a delivery. */
   readonly #swept = new Set<string>();
   readonly #operations: readonly [weight: number, run: () => Promise<unknown>][];
 
@@ -115,7 +115,7 @@ class Course {
     return this.#held.get(consumer) ?? [];
   }
 
-  /** Takes some of what a worker holds out of its hands. */
+  /** Removes a share of a worker's deliveries from its memory. */
   #letGoSome(consumer: string, share: number): Delivery[] {
     const some = this.#heldBy(consumer).filter(() => this.#random.unit() < share);
     this.#held.set(
@@ -228,7 +228,7 @@ class Course {
     if (consumer === undefined || other === undefined) return "none";
     const lane = this.#random.pick(this.#lanes);
     const { deliveries } = await takeFrom(this.#queueOf(consumer, lane), other, 2);
-    // A worker knows what it holds by its entry.
+    // A worker knows its deliveries by their entries.
     const known = new Set(this.#heldBy(consumer).map(({ entry, lane: { version } }) => `${version} ${entry}`));
     this.#heldBy(consumer).push(...deliveries.filter(({ entry }) => !known.has(`${lane.version} ${entry}`)));
     return deliveries.map(({ request }) => request);
@@ -274,7 +274,7 @@ class Course {
     }
   }
 
-  /** Compares all that Redis holds with itself, and with what was seen before. */
+  /** Compares all records in Redis with each other, and with the earlier ones. */
   async #compare(): Promise<void> {
     const { redis } = this.#lab;
     const fields = await redis.hgetall(openKey(loadKey(undefined)));

@@ -1,4 +1,4 @@
-/** A lane that nobody serves any more: what is queued in it ends in words, and leaves nothing. */
+/** A lane that no worker serves any more: its queued requests end in words, and leave nothing. */
 import { beforeEach, describe, expect, it } from "vitest";
 import { feedsOf } from "#shared/capture/captured.js";
 import { readOutcome } from "#shared/contract/outcome.js";
@@ -49,7 +49,7 @@ async function outcomeOfRequest(lab: Lab, request: string) {
   return outcome.kind === "error" ? outcome.code : outcome.kind;
 }
 
-/** Clears the lab's lane by a worker that serves something else. */
+/** Clears the lab's lane by a worker that serves another lane. */
 function clear(lab: Lab, more: { readonly streams?: boolean; readonly hasHeir?: boolean; readonly bus?: Bus } = {}) {
   const queue = { redis: lab.redis, consumer: "other.1", lane: lab.lane, streams: more.streams ?? false };
   return clearLane({ queue, bus: more.bus ?? silentBus, maxIdleMs: IDLE_MS, hasHeir: more.hasHeir ?? false }, never);
@@ -151,7 +151,8 @@ describe("clearing a lane", () => {
     const applicants = names.map((name) => ({ ...applicant(lab.lane, name, name), window: 2 }));
     await admit(lab.redis, { gateway: "gw", limits: { ...LIMITS, queue: 1_000 } }, applicants);
     expect(await lab.redis.xlen(laneKeys(lab.lane).ready)).toBe(2);
-    // Whoever deletes what is ready leaves the rest without anybody who makes room.
+    // If a user deletes the ready entries, no entry is left whose end would make room for the
+    // parked requests.
     await lab.redis.xtrim(laneKeys(lab.lane).ready, "MAXLEN", 0);
     expect(await clear(lab)).toBe(248);
     for (const name of names.slice(2)) expect(await outcomeOfRequest(lab, name)).toBe("unavailable");
@@ -188,7 +189,7 @@ describe("looking after pins", () => {
   };
   const versions = async () => (await readPins(lab.redis)).map(({ version }) => version).sort();
   const DAY_MS = 86_400_000;
-  /** What the worker `new.1` looks after the lanes with. */
+  /** The terms under which the worker `new.1` looks after the lanes. */
   const upkeepTerms = async () => {
     const clocks = new RedisClocks(lab.redis);
     await clocks.read();
@@ -213,7 +214,7 @@ describe("looking after pins", () => {
 
         await bury(lab.redis, "old.1", { why: "leaving" }, []);
         await expect.poll(() => lab.outcomeFields("early")).toHaveProperty("kind", "error");
-        // A gateway that has not heard of it yet still admits for it.
+        // A gateway that has not heard of the retirement yet still admits for the lane.
         await lab.admitRequest("late");
         await expect.poll(() => lab.outcomeFields("late")).toHaveProperty("kind", "error");
         expect(await versions()).toEqual([lab.lane.version, "9"].sort());

@@ -44,14 +44,15 @@ describe("many open requests whose gateway loses NATS", () => {
         expect(await outcomesOf(last)).toEqual(answersTo(last));
         expect(gateway.pending.size).toBe(count - 100);
 
-        // By then the youngest is so old that all are looked at equally often.
+        // By then even the youngest request is so old that the gateway looks at all of them equally
+        // often.
         await delay(1_000);
         for (const key of looks.keys()) looks.set(key, 0);
         const ofOpen = () => [...looks.values()].slice(0, -100);
         await expect.poll(() => Math.min(...ofOpen()), { timeout: 60_000 }).toBeGreaterThan(10);
         const counts = ofOpen();
         console.log(`${count} open: looks ${Math.min(...counts)} to ${Math.max(...counts)}`);
-        // A round may have been under way at either end of the count.
+        // A round may be under way at either end of the count.
         expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(2);
       } finally {
         monitor.disconnect();

@@ -1,6 +1,6 @@
 /**
- * In a Cluster each bucket has admission calls of its own: one whose master is gone holds up no
- * other.
+ * In a Cluster each bucket has its own admission calls: a bucket whose master is gone delays no
+ * other bucket.
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Lane } from "#shared/queue/address.js";

@@ -1,7 +1,7 @@
 /**
- * A primary dies while its replicas have not received the last of what it had acknowledged, and one
- * of them takes its place. In `replicated` that never happens to what was acknowledged. In `strict`
- * it does, and is said: by the gateways, and to each client whose steps are gone.
+ * If a primary dies before its replicas have received the last acknowledged writes, `replicated`
+ * loses none of these writes. `strict` loses some, and the gateways say so, also to each client
+ * whose steps are gone.
  */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startFleet, type Fleet } from "../../support/fleet/fleet.js";
@@ -16,7 +16,7 @@ const full = process.env["BATON_FULL"] === "1";
 /** Failovers, one after the other. */
 const FAILOVERS = full ? 6 : 1;
 const SEQUENCES = full ? 64 : 16;
-/** What is answered while no replica hears of it, of each sequence. */
+/** Steps of each sequence that the primary answers and no replica receives. */
 const UNHEARD = 3;
 const PATIENCE_MS = 90_000;
 const LIMIT_MS = full ? 900_000 : 240_000;
@@ -75,14 +75,14 @@ describe.each(replaceables)("over %s", (kind) => {
   }
 
   /**
-   * Lets the primary of this key answer what no replica hears of, and die.
-   * @param meanwhile is awaited before it dies
+   * Lets the primary of this key die after answers that its replicas do not receive.
+   * @param meanwhile that ends before the primary dies
    */
   async function failOver(key: string, meanwhile: () => Promise<void>): Promise<void> {
     const primary = await redis.primaryOf(key);
     const replicas = await replicasOf(primary);
     for (const replica of replicas) replica.freeze();
-    // What they have not read lies in their sockets, unless those are closed.
+    // Unread writes lie in the replicas' sockets until the primary closes them.
     await primary.admin.call("CLIENT", "KILL", "TYPE", "replica");
     try {
       await meanwhile();
@@ -135,7 +135,8 @@ describe.each(replaceables)("over %s", (kind) => {
         await clients.further(3);
         const key = `key-${i}`;
         const primary = await redis.primaryOf(key);
-        // It takes writes until it counts its replicas as gone, and nobody may hear of those.
+        // The primary takes writes until it counts its replicas as gone, and no client may hear of
+        // those writes.
         const refuses = () =>
           settled(async () => /NOREPLICAS/.test(String(await primary.admin.del(key).catch((error: unknown) => error))));
         await failOver(key, refuses);

@@ -1,6 +1,6 @@
 /**
- * A Cluster one of whose masters is dead and not replaced: what lies at the other masters goes on
- * as if nothing had happened, whichever master it is.
+ * A Cluster with a dead master that is not replaced: requests at the other masters run undisturbed,
+ * no matter which master died.
  */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
@@ -18,7 +18,10 @@ import { until } from "../../support/until.js";
 const BUCKETS = 16;
 const MODEL = "accumulate";
 const IDS = Array.from({ length: 24 }, (_, i) => i + 1);
-/** Workers that hear nothing for a lease of one second would be declared dead well within this. */
+/**
+ * A worker that hears nothing for a lease of one second would be declared dead well within this
+ * time.
+ */
 const AWAY_MS = 3_000;
 const PATIENCE_MS = 60_000;
 
@@ -61,7 +64,7 @@ describe("a fleet over a Cluster with a dead master", () => {
     return answer?.ok === true ? ((await answer.json()) as Description) : { workers: [] };
   }
 
-  /** Sends one step, under a key by which it may be repeated. */
+  /** Sends one step, under a key that makes a repeat safe. */
   function step(id: number, step: number): Promise<Response> {
     return fetch(`${url}/v2/models/${MODEL}/infer`, {
       method: "POST",
@@ -118,7 +121,8 @@ describe("a fleet over a Cluster with a dead master", () => {
       const unserved = async () => (await described()).unserved?.map((one) => [...one.buckets].sort((a, b) => a - b));
       await expect.poll(unserved).toEqual([away]);
       const refused = await step(lost[0] ?? 0, 2);
-      // A step whose turn has not come within its time was not sent, and its client is told so.
+      // A step whose turn has not come within its time was not sent, and its client gets this
+      // error.
       const code = expect.stringMatching(/^(outcome_unknown|unavailable)$/) as string;
       expect([refused.status, await refused.json()]).toMatchObject([503, { code }]);
 

@@ -1,6 +1,6 @@
 /**
- * What a process notices of a primary that dies, freezes or hands over: its calls fail for a while,
- * succeed when they are repeated, and its blocking reads go on at the promoted replica.
+ * A process sees a primary die, freeze or hand over: its calls fail for a while, succeed when
+ * repeated, and its blocking reads continue at the promoted replica.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Lane } from "#shared/queue/address.js";
@@ -15,7 +15,7 @@ import { replaceables, startReplaceable, type Replaceable } from "../../support/
 import { admit, applicant, LIMITS, onlyCall } from "../../support/queue/lab.js";
 import { silentLog } from "../../support/silent.js";
 
-/** A worker's reader, as it reads one lane. */
+/** A worker's reader of one lane. */
 function startReader(url: string, lane: Lane, commands: RedisClient) {
   const redis = connectBlockingReader({ url, name: "w.1", log: silentLog }, { key: laneKeys(lane).ready, commands });
   const reader = new Reader({ redis, commands, consumer: "w.1", log: silentLog });
@@ -30,7 +30,7 @@ function startReader(url: string, lane: Lane, commands: RedisClient) {
 describe.each(replaceables)("the primary of %s", (kind) => {
   let place: Replaceable;
   let redis: RedisClient;
-  /** Waits for a replica with each call. */
+  /** A client that waits for a replica with each call. */
   let cautious: RedisClient;
   beforeAll(async () => {
     place = await startReplaceable(kind);
@@ -62,7 +62,7 @@ describe.each(replaceables)("the primary of %s", (kind) => {
         await former.kill();
         await place.whenReplaced(key, former);
         const now = async () => {
-          // Only what fails tells a Cluster's client to ask who serves the slot now.
+          // A Cluster's client looks for the new server of the slot only after a failed call.
           await retrying(() => redis.get(key), { budgetMs: 20_000 }).catch(() => undefined);
           return own.name === undefined ? undefined : serverOf(own.name);
         };
@@ -96,7 +96,7 @@ describe.each(replaceables)("the primary of %s", (kind) => {
         if (how === "is killed") await former.kill();
         else if (how === "freezes") former.freeze();
         else await place.handOver(former);
-        // All of them are repeated from before the failover until after it.
+        // The calls are repeated from before the failover until after it.
         const during = ["d1", "d2", "d3", "d4"].map((request) => admitted(request));
         // The promoted server may have no replica until the former primary is back.
         const confirmed = Array.from({ length: 32 }, (_, i) => admitted(`c${i}`, cautious));

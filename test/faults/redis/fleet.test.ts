@@ -7,8 +7,8 @@ import { until } from "../../support/until.js";
 
 const STEPS = 40;
 /**
- * Before each of these steps a primary is killed. In a Cluster the keys lie at one master each, of
- * three; elsewhere at the only one.
+ * Before each of these steps the test kills a primary. In a Cluster the keys lie at three masters;
+ * elsewhere at the only master.
  */
 const KILLS: ReadonlyMap<number, string> = new Map([
   [10, "a"],
@@ -79,7 +79,8 @@ describe.each(replaceables)("a fleet over %s", (kind) => {
       if (key !== undefined) {
         const former = await redis.primaryOf(key);
         await former.kill();
-        // It comes back as a replica: without any, the new primary would refuse writes.
+        // The former primary comes back as a replica: without a replica the new primary would
+        // refuse writes.
         replaced.push(redis.whenReplaced(key, former).then(() => former.restart()));
       }
       const { outputs } = JSON.parse(await answered(() => step(i))) as { outputs: { data: number[] }[] };

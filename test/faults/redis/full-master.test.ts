@@ -1,6 +1,6 @@
 /**
- * A master of a Cluster that is full costs its own buckets: a gateway is ready while another master
- * takes requests, and not ready when all of them are full. No client sends it anything meanwhile.
+ * A full master of a Cluster costs only its own buckets: a gateway is ready while another master
+ * takes requests, and not ready when all masters are full. No client sends a request meanwhile.
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { bucketTag } from "#shared/queue/bucket-tag.js";

@@ -51,8 +51,9 @@ afterAll(async () => {
 const idOf = ({ admin }: RedisNode) => admin.cluster("MYID");
 
 /**
- * As an operator's tool moves a slot, but one key at a time. The ready streams go first, or last:
- * what calls name is then at one master, and most of what their scripts touch at the other.
+ * Moves a slot as an operator's tool does, but one key at a time. The ready streams move first, or
+ * last: the keys that calls name are then at one master, and most other keys of their scripts at
+ * the other.
  */
 async function moveSlot(slot: number, from: RedisNode, to: RedisNode, readyFirst: boolean): Promise<number> {
   const [source, target] = [await idOf(from), await idOf(to)];
@@ -63,7 +64,7 @@ async function moveSlot(slot: number, from: RedisNode, to: RedisNode, readyFirst
     const keys = await from.admin.cluster("GETKEYSINSLOT", slot, 1_000);
     const key = keys.find((key) => /^(ready|calls):/.test(key) === readyFirst) ?? keys[0];
     if (key === undefined) break;
-    // One that expires meanwhile is none to be moved: NOKEY.
+    // A key that expires meanwhile answers NOKEY and was not moved.
     await from.admin.call("MIGRATE", "127.0.0.1", to.port, key, 0, 5_000);
     moved++;
     await pause(BETWEEN_MS);

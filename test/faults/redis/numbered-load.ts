@@ -1,6 +1,6 @@
 /**
- * Clients that count: each goes through one sequence of `accumulate`, step by step, and knows what
- * every step must answer. They say of their fleet what it has told them, and what it has not.
+ * Clients that count: each client takes the steps of one sequence of `accumulate`, and knows the
+ * answer of every step. They report which losses the fleet admitted, and which not.
  */
 import type { Agent } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
@@ -11,27 +11,30 @@ import { keepAliveAgent, post } from "../../support/sequences/http.js";
 export interface NumberedLoad {
   readonly urls: readonly string[];
   readonly sequences: number;
-  /** Every second client says the numbers of its steps. The others look at those of the answers. */
+  /**
+   * Steps of each sequence. Every second client says the numbers of its steps. The other clients
+   * check the numbers of the answers.
+   */
   readonly steps: number;
-  /** How long a client asks for one step at most. */
+  /** How long a client repeats one step at most. */
   readonly patienceMs: number;
-  /** A client rests after each step, so that the load lasts as long as what breaks it. */
+  /** A client rests after each step, so that the load lasts as long as the faults. */
   readonly restMs: number;
 }
 
-/** What the clients have seen, all together. */
+/** The counts of all clients together. */
 export interface Seen {
   /** Steps whose answer a client has, each counted once. */
   acknowledged: number;
-  /** Steps that were answered and that the fleet does not have any more. */
+  /** Steps that were answered and that the fleet has lost. */
   lost: number;
-  /** Times that a client was told so by `ahead_of_state`. */
+  /** Times that the answer `ahead_of_state` reported the loss. */
   toldAhead: number;
-  /** Times that a client saw it in the number of an answer. */
+  /** Times that a client saw the loss in the number of an answer. */
   seenInAnswer: number;
-  /** Times that a client was told that the START of its sequence is gone. */
+  /** Times that a client read that the START of its sequence is gone. */
   toldStart: number;
-  /** Whatever is wrong: steps that went on from an older state in silence, and steps unanswered. */
+  /** Everything wrong: steps that ran on an older state in silence, and steps without an answer. */
   readonly wrong: string[];
 }
 
@@ -39,9 +42,9 @@ export interface Seen {
 interface Course {
   readonly id: number;
   readonly saysNumbers: boolean;
-  /** What the steps so far have answered. */
+  /** The sums of the steps so far. */
   readonly answers: number[];
-  /** How many times the fleet has gone back below it. */
+  /** How many times the fleet has fallen back behind the answers. */
   relapses: number;
 }
 
@@ -69,19 +72,19 @@ export class NumberedClients {
     }));
   }
 
-  /** Resolves when every client has come to its end, or has stopped where something was wrong. */
+  /** Resolves when every client has finished, or has stopped at something wrong. */
   async run(): Promise<Seen> {
     await Promise.all(this.#courses.map((course) => this.#go(course)));
     this.#agent.destroy();
     return this.seen;
   }
 
-  /** How many steps of each sequence were answered by now. */
+  /** How many steps of each sequence have an answer so far. */
   get progress(): readonly number[] {
     return this.#courses.map(({ answers }) => answers.length);
   }
 
-  /** Resolves when each sequence has come this many steps further than it is now. */
+  /** Resolves when each sequence has this many more answers than now. */
   async further(steps: number): Promise<void> {
     const from = this.progress;
     const giveUpAt = performance.now() + this.#load.patienceMs;
@@ -104,7 +107,7 @@ export class NumberedClients {
     }
   }
 
-  /** @returns whether the client can go on */
+  /** @returns whether the client can take its next step */
   #learn(course: Course, number: number, reply: Reply): boolean {
     const { id, saysNumbers, answers } = course;
     const wrong = (what: string) => {
@@ -117,7 +120,7 @@ export class NumberedClients {
       if (step > number) return wrong("an answer to a later step");
       if (step < number) {
         if (saysNumbers) return wrong("another step was run than the client had said");
-        // The value was added to an older state, and the number says so.
+        // The fleet added the value to an older state, and the number says so.
         if (output !== sumOf(id, step - 1) + valueOf(id, number)) return wrong("a sum of no state that ever was");
         this.seen.seenInAnswer++;
         this.#relapse(course, step - 1);
@@ -149,13 +152,13 @@ export class NumberedClients {
     course.answers.length = kept;
   }
 
-  /** What has run is no step of the client's, so it begins anew with START. */
+  /** The fleet ran no step of the client's course, so the client begins anew with START. */
   #beginAnew(course: Course): boolean {
     course.answers.length = 0;
     return true;
   }
 
-  /** Asks under one key until the answer is no longer that the fleet cannot say. */
+  /** Asks under one key until the answer is final. */
   async #answered(course: Course, number: number): Promise<Reply> {
     const giveUpAt = performance.now() + this.#load.patienceMs;
     const key = `sequence-${course.id}-${course.relapses}-step-${number}`;
@@ -191,12 +194,12 @@ export class NumberedClients {
   }
 }
 
-/** Whether the same request, sent again, may still be answered. */
+/** Whether a repeat of the request may still get an answer. */
 function isOpen({ status, code }: Reply): boolean {
   return status === 0 || (code !== undefined && isErrorCode(code) && errorKinds[code].retry);
 }
 
-/** What a step adds: no two sequences, and no two steps of one, add alike. */
+/** The input of a step: no two sequences, and no two steps of a sequence, add the same value. */
 const valueOf = (sequence: number, step: number) => sequence * 1_000 + step;
 
 const sumOf = (sequence: number, steps: number) => sequence * 1_000 * steps + (steps * (steps + 1)) / 2;

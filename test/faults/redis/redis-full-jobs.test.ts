@@ -1,7 +1,7 @@
 /**
- * A Redis that is full while jobs wait for their time, schedules are due, messages are on their way
- * and a batch runs: what would need room is refused in words, what can end ends, and all the rest
- * goes on once there is room.
+ * While Redis is full, requests that need room are refused in words, and running work ends. All
+ * other work continues once there is room: jobs that wait for their time, due schedules, messages
+ * on their way and a batch.
  */
 import OpenAI, { toFile } from "openai";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -14,11 +14,11 @@ import { find } from "../../schedules/ask.js";
 import { pause } from "../pace.js";
 
 const full = process.env["BATON_FULL"] === "1";
-/** Half of the jobs are put off by so many ms: most of them become due while Redis is full. */
+/** Half of the jobs are delayed by this many ms, so most of them become due while Redis is full. */
 const DELAY_MS = 2_500;
 const LINES = full ? 20_000 : 1_000;
 const JOBS = full ? 500 : 40;
-/** For how long Redis is full, once all that was told to happen meanwhile is due. */
+/** For how long Redis stays full after all delayed work is due. */
 const FULL_MS = full ? 90_000 : 1_500;
 const TIMEOUT_MS = 300_000;
 const endpoint = "/v2/models/simple/infer" as "/v1/completions";
@@ -79,7 +79,7 @@ describe("a Redis that is full", () => {
     await until(async () => ((await openai.batches.retrieve(batch.id)).request_counts?.completed ?? 0) > 0);
     await fill();
 
-    // What needs room is refused, in the shape of its path.
+    // Requests that need room are refused, in the form of their path.
     const job = { infer: simpleBody(1) };
     for (const [path, body] of [
       ["/v2/models/simple/jobs", job],
@@ -95,7 +95,7 @@ describe("a Redis that is full", () => {
     await expect(upload("refused.jsonl", 3)).rejects.toMatchObject(refusal);
     const window = { endpoint, completion_window: "24h" } as const;
     await expect(openai.batches.create({ input_file_id: small.id, ...window })).rejects.toMatchObject(refusal);
-    // What is there can be looked at.
+    // Existing records can be read.
     for (const path of [
       `/v2/jobs?limit=5`,
       `/v2/jobs/${jobs[0]?.id}`,
@@ -110,7 +110,7 @@ describe("a Redis that is full", () => {
       await answer.arrayBuffer();
       expect([path, answer.status]).toEqual([path, 200]);
     }
-    // What frees room is done.
+    // Requests that free room succeed.
     for (const [method, path, status] of [
       ["DELETE", `/v2/jobs/${cancelled.id}`, 200],
       ["POST", `/v2/schedules/${other.body.id}/pause`, 200],
@@ -121,7 +121,7 @@ describe("a Redis that is full", () => {
       await answer.arrayBuffer();
       expect([method, path, answer.status]).toEqual([method, path, status]);
     }
-    await pause(DELAY_MS + FULL_MS); // by then all delayed jobs were due while Redis was full
+    await pause(DELAY_MS + FULL_MS); // by then all delayed jobs became due in a full Redis
     await free();
 
     const ends = await Promise.all(jobs.map(({ id }) => ended(url, id)));

@@ -1,6 +1,6 @@
 /**
- * A Redis that is full takes no requests, and the gateway says so; what it holds is run and
- * answered without a hand, also by workers that start or connect anew meanwhile.
+ * A full Redis takes no requests, and the gateway says so. Workers run and answer the queued
+ * requests without an operator, also workers that start or reconnect meanwhile.
  */
 import { afterEach, describe, expect, it } from "vitest";
 import { useFleet } from "../../support/fleet/use-fleet.js";
@@ -29,12 +29,12 @@ describe("a Redis that is full while requests wait", () => {
   const logged = (msg: string) =>
     nth(served.fleet.gateways, 0).member.process.lines.flatMap(({ fields }) => (fields["msg"] === msg ? [fields] : []));
 
-  /** Queues requests that no worker takes yet, and then fills Redis. */
+  /** Queues requests while no worker takes any, and then fills Redis. */
   async function fill(): Promise<void> {
     waiting = Array.from({ length: WAITING }, (_, n) => infer(n));
     await expect.poll(() => queued(served.redis)).toBe(WAITING);
     expect(await readiness("ready")).toBe(200);
-    // No request is sent meanwhile: the gateway finds out by itself.
+    // The gateway finds out by itself, since no client sends a request meanwhile.
     await served.redis.setrange("ballast", (16 << 20) - 1, "x");
     const used = Number(/used_memory:(\d+)/.exec(await served.redis.info("memory"))?.[1]);
     await served.redis.config("SET", "maxmemory", String(used - (8 << 20)));

@@ -1,7 +1,7 @@
 /**
  * Redis comes back with less than it had acknowledged: as an older copy of its data, or as a
- * replica that was promoted before it had received everything. Gateways notice it by themselves,
- * say it, and go on.
+ * replica that was promoted before it had received everything. Gateways notice, report and serve on
+ * by themselves.
  */
 import { once } from "node:events";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
@@ -40,7 +40,7 @@ describe("a Redis that is restored from an older copy", () => {
     expect(await add(url, { sequence: 1, value: 1 })).toMatchObject({ output: 21 });
     await fleet.redis.kill();
     await fleet.redis.restart();
-    // A restart that has kept everything is nothing to tell of.
+    // A restart that kept everything is not reported.
     await expect.poll(async () => (await add(url, { sequence: 1, value: 1 })).status).toBe(200);
     expect((await fleetSays(url)).gone_back).toBeUndefined();
 
@@ -83,7 +83,7 @@ describe("a replica that is promoted without what its primary has acknowledged",
   it("is noticed", { timeout: 90_000 }, async () => {
     const port = String(await freePort());
     const url = `http://127.0.0.1:${port}`;
-    // The address of the primary leads to the replica once it is promoted.
+    // The address of the primary leads to the replica after its promotion.
     const line = await startLine(primary.port);
     const env = { BATON_REDIS_URL: `redis://127.0.0.1:${line.port}`, BATON_HTTP_PORT: port };
     const gateway = fleet.launch("bundled/gateway/main.js", env);
@@ -102,7 +102,7 @@ describe("a replica that is promoted without what its primary has acknowledged",
   });
 });
 
-/** An address that leads to one server, and later to another one. */
+/** An address that leads to one server first, and to another server later. */
 async function startLine(first: number) {
   let port = first;
   const open = new Set<Socket>();

@@ -1,6 +1,6 @@
 /**
- * Schedules over days on which clocks are set, with processes whose clocks this test moves. Before
- * most moves processes are killed, as in an outage.
+ * Schedules over days on which clocks change, in processes whose clocks this test moves. Before
+ * most moves the test kills processes, as in an outage.
  */
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ const folder = mkdtempSync(join(tmpdir(), "baton-clock-"));
 const clock = join(folder, "ahead-ms");
 moveTo("2027-03-27T12:00:00Z");
 const preload = fileURLToPath(new URL("moved-clock.mjs", import.meta.url));
-/** A joined program has a client of Redis of its own, whose clock nothing outside can move. */
+/** A bundled program contains its own client of Redis, whose clock the test cannot move. */
 const unjoined: Readonly<Record<string, string>> = {
   gateway: join(root, "dist/gateway/main.js"),
   jobs: join(root, "dist/gateway/jobs/main.js"),
@@ -50,14 +50,14 @@ it("fire once where an hour is skipped, and once where one comes twice", { timeo
     (await jobsOf(url, id)).map((one) => one.scheduled_for.replace(":00.000Z", "Z"));
   const firedAt = (one: { readonly id: string }, ticks: readonly string[]) =>
     expect.poll(() => ticksOf(one), { timeout: 60_000 }).toEqual(ticks);
-  /** The processes that look after schedules are away, until it is `time`. */
+  /** Keeps the processes that look after schedules away until `time`. */
   const outageUntil = async (time: string) => {
     await Promise.all(jobs.map((one) => one.kill()));
     moveTo(time);
     await Promise.all(jobs.map((one) => one.start()));
   };
 
-  // Everything dies, and is there again shortly before clocks are set.
+  // Every process dies, and is back shortly before clocks change.
   await Promise.all([...gateways.map(({ member }) => member), ...workers].map((one) => one.kill()));
   await redis.kill();
   await redis.restart();
@@ -75,7 +75,7 @@ it("fire once where an hour is skipped, and once where one comes twice", { timeo
   await firedAt(hourly, march);
   await expect.poll(async () => (await find(url, daily.id)).next_run_at).toBe("2027-03-29T00:30:00.000Z");
 
-  // The times pass at which 02:15, 02:30 and 02:45 would have come an hour later.
+  // 02:15, 02:30 and 02:45 do not exist; an hour later they would come during this outage.
   await outageUntil("2027-03-28T02:00:02Z");
   await firedAt(hourly, [...march, "2027-03-28T02:00Z"]);
   expect(await ticksOf(daily)).toEqual(["2027-03-28T01:00Z"]);

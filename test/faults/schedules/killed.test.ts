@@ -1,6 +1,7 @@
 /**
  * Schedules whose gateways, workers, jobs processes and redis-server are killed, and whose keys of
- * BullMQ are deleted: each time makes one job at most, each job has one effect, and they go on.
+ * BullMQ are deleted: each time makes one job at most, each job has one effect, and the schedules
+ * continue.
  */
 import { expect, it } from "vitest";
 import { nth, pause, repeatedly } from "../pace.js";
@@ -18,7 +19,7 @@ const step = (sequence: number, input: number, start: boolean) => ({
   inputs: [{ name: "INPUT", datatype: "INT32", shape: [1, 1], data: [input] }],
 });
 
-/** Asks one gateway after the other until one of them answers. */
+/** Asks one gateway after the other until a gateway answers. */
 async function persist<T>(work: (url: string) => Promise<T>): Promise<T> {
   const giveUpAt = performance.now() + 60_000;
   for (let i = 0; ; i++) {
@@ -67,7 +68,7 @@ it("make one job for each time, whatever dies", { timeout: 600_000 }, async () =
     }),
     repeatedly(ROUNDS, 1_000, () => deleteQueue().catch(() => undefined)),
   ]);
-  // All jobs processes at once, in the middle of what they do, with all that BullMQ has.
+  // Kills all jobs processes at once in the middle of their work, and deletes all keys of BullMQ.
   await Promise.all(jobs.map((one) => one.kill()));
   await deleteQueue();
   await pause(2_500);

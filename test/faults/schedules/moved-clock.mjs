@@ -1,7 +1,7 @@
 /**
- * Loaded into a gateway or a jobs process before anything else (`--import`): moves its clock, and
- * what it is told of Redis's, by the ms that stand in the file BATON_TEST_CLOCK. A test writes that
- * file while the process runs.
+ * Loaded into a gateway or a jobs process before any other module (`--import`): moves its clock,
+ * and the clock that it reads from Redis, by the ms in the file BATON_TEST_CLOCK. A test writes
+ * that file while the process runs.
  */
 import { readFileSync } from "node:fs";
 import { Redis } from "ioredis";

@@ -1,6 +1,6 @@
 /**
- * A process dies between submitting the job of a time and counting it, and no worker lives when
- * another one goes on: the run is counted once workers are back, and so a limit is exact.
+ * A run that a process submitted and did not count is counted once workers are back, so a limit is
+ * exact. The process dies between both, and another process takes over while no worker lives.
  */
 import { expect, it } from "vitest";
 import { registryKeys, scheduleKeys } from "#shared/queue/keys.js";
@@ -26,7 +26,7 @@ it(
     await jobs?.kill();
     await worker?.kill();
 
-    // As it is before the run is counted.
+    // The record before the run is counted.
     const key = scheduleKeys.schedule("default", id);
     const facts = JSON.parse((await redis.hget(key, "facts")) ?? "") as Record<string, unknown>;
     const { runs, lastTick } = facts as { runs: number; lastTick: number };
@@ -37,10 +37,10 @@ it(
     const isLate = async () => Number((await redis.time())[0]) * 1_000 > lastTick + 3_000;
     await until(isLate);
 
-    // As ten minutes later: what the worker has served is forgotten.
+    // As ten minutes later: the announcements of the worker are gone.
     await redis.del(registryKeys.announcements);
     await jobs?.start();
-    // It was looked at: BullMQ has it waiting for the next look.
+    // The jobs process looked at the schedule: BullMQ has its next look in store.
     await until(async () => (await redis.zcard("{jobs}:schedules:delayed")) > 0);
     expect(await find(url, id)).toMatchObject({ runs: runs - 1, last_error: null });
     await worker?.start();

@@ -1,8 +1,8 @@
 /**
- * A generation's deadline is that of its first token. What has no token by then ends, and no model
- * has run it; what has one goes on to its end, whichever worker computes it. The gateway that
- * admitted it keeps the deadline. Where that gateway has died, the worker that has the request or
- * reads it next does so.
+ * A generation's deadline is that of its first token. A request without a token by then ends, and
+ * no model has run it. A request with a token continues to its end on any worker. The gateway that
+ * admitted the request keeps the deadline. If that gateway has died, the worker that holds or next
+ * reads the request keeps the deadline.
  */
 import { afterEach, beforeAll, expect, it } from "vitest";
 import type { Gateway } from "../../support/fleet/fleet.js";
@@ -68,15 +68,15 @@ async function recordsOf(id: string) {
 }
 
 /**
- * Resolves a second after the request's deadline, so that the process which keeps it has had time
- * to act. Redis runs on this host and has its clock.
+ * Resolves a second after the request's deadline, so that the process which keeps the deadline has
+ * had time to act. Redis runs on this host and has its clock.
  */
 async function pastDeadline(id: string): Promise<void> {
   const dueAt = Date.parse((await stateOf(id)).admitted_at) + TIMEOUT_MS;
   await expect.poll(() => Date.now()).toBeGreaterThan(dueAt + 1_000);
 }
 
-/** Resolves when the request has its first token and not all, and its worker stands still. */
+/** Resolves when the request has its first token but not all, and its worker is frozen. */
 async function stoppedAfterFirstToken(id: string): Promise<void> {
   await expect.poll(() => stateOf(id), { interval: 5 }).toMatchObject({ state: "running" });
   worker.freeze();

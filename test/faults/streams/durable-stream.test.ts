@@ -10,7 +10,7 @@ import { nth } from "../pace.js";
 import { seed, streamScale } from "../scale.js";
 
 const { timeoutMs } = streamScale;
-/** A frozen worker is not taken for dead before all readers have come. */
+/** A frozen worker is not declared dead before all readers have come. */
 const FROZEN_MS = 60_000;
 let lab: StreamLab;
 
@@ -36,7 +36,7 @@ describe("a request whose worker and then a gateway are killed while many read i
 
       const bySse = new Reader(second.url, id);
       await bySse.reach(50);
-      // While its worker is frozen, the stream stands in its middle, and all readers come there.
+      // While the worker is frozen, the stream stops in the middle, and all readers come there.
       const holder = await holderOf(redis, fleet.workers, id);
       holder.freeze();
       const pieces: number[] = [];
@@ -50,7 +50,7 @@ describe("a request whose worker and then a gateway are killed while many read i
       const hears = { natsUrl: fleet.nats.url, gateway: second.url, id };
       const subscribed = await readFromNats(hears);
       const forgetful = await readFromNats({ ...hears, loses: (index) => index % 100 === 7 });
-      // The first piece is what was there; an event stream then begins with an empty one.
+      // The first piece holds the earlier records; an event stream then begins with an empty piece.
       await until(() => [2, 2, 2, 1, 1].every((count, i) => (pieces[i] ?? 0) >= count));
       await holder.kill();
       await first.member.kill();
@@ -71,12 +71,13 @@ describe("a request whose worker and then a gateway are killed while many read i
       for (const one of texts) expect(one.text).toBe(text);
       const told = [...all, ...texts].map(({ sessions, repeated }) => `${sessions} sessions, ${repeated} repeated`);
       console.log(`a stream of ${log.length} records, taken over at ${takenAt}: ${told.join("; ")}`);
-      // A cut event stream makes the application begin anew; requests are repeated by the client.
+      // A cut event stream makes the application begin anew; the client repeats requests by itself.
       for (const one of [all[1], all[2], texts[1]]) expect(one?.sessions).toBeGreaterThan(1);
       for (const one of [all[0], texts[0]]) expect(one?.repeated).toBeGreaterThan(0);
       for (const one of [all[1], all[2], texts[1]]) expect(one?.sessions).toBeGreaterThan(1);
 
-      // What the dead worker had in the log and not yet on NATS, they have noticed and read there.
+      // Records that the dead worker had in the log and not yet on NATS: the readers noticed the
+      // gap and read these records at a gateway.
       const [byNats, withGaps] = await Promise.all([subscribed.whole, forgetful.whole]);
       expect([byNats.records, withGaps.records]).toEqual([log, log]);
       console.log(

@@ -1,4 +1,4 @@
-/** A stream has no gap and no duplicate, whatever happens between the log and the reader. */
+/** A stream has no gap and no duplicate, in spite of every fault between the log and the reader. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { TokenRecord } from "#shared/contract/generation.js";
 import { logKey } from "#shared/queue/keys.js";
@@ -34,7 +34,7 @@ describe("a live stream", () => {
   it("is followed however long the subscription takes, as while its gateway stands still", async () => {
     const other = await lab.addRelay();
     const subscribe = other.bus.subscribe.bind(other.bus);
-    // Longer than a stream without readers is kept.
+    // Longer than a gateway keeps a stream without readers.
     other.bus.subscribe = async (...asked) => {
       await delay(6_000);
       return subscribe(...asked);
@@ -169,8 +169,8 @@ describe("NATS", () => {
     const reading = live();
     for (const [i, record] of whole.entries()) {
       const forgedEnd = JSON.stringify({ index: i, choices: [], final: true, reason: "finished" });
-      // None of this is in the log: an end here, records beyond it, one long before, and no record
-      // at all.
+      // None of these messages is in the log: an end here, records beyond it, a very late record,
+      // and messages without a record.
       writer.publish(forgedEnd, recordAt(i + 3), forgedAt(i + 9), recordAt(999_999_999), whole[0] ?? "");
       writer.publish("", "{}", "[]", "nonsense", `{"index":${i}`, `{"index":"${i}"}`, Buffer.from([0, 255, 200]));
       writer.publish(`{"index":${i},"choices":[{}]}`, JSON.stringify({ index: i }), `${forgedAt(i)},`);
@@ -430,7 +430,7 @@ describe("a request that ended otherwise", () => {
     const later = await gateway.generate(asked({ deadlineMs: 300 }));
     const reading = listen((signal) => late.read(0, signal));
     const writer = new Writer(lab, late.id);
-    // The gateway does not hear of this stream's token: Redis alone knows that it has begun.
+    // The gateway does not hear of this stream's token: only Redis knows that the stream has begun.
     await writer.append(recordAt(0));
     await listen((signal) => later.read(0, signal)).done;
     await writer.write(recordAt(1), lastRecord(2));
@@ -512,7 +512,7 @@ describe("readers that stop reading", () => {
     const before = heldBytes();
     for (let i = 1; i < records.length; i += 10) await writer.write(...records.slice(i, i + 10));
     const pages = await Promise.all(readers.map((reader) => reader.next()));
-    // All of it for each reader would be 800 MB.
+    // A full copy for each reader would be 800 MB.
     expect(heldBytes() - before).toBeLessThan(64 << 20);
     for (const [i, reader] of readers.entries()) {
       const indexes: number[] = [];

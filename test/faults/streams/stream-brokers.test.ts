@@ -44,7 +44,8 @@ describe("NATS down for long", () => {
         breaking: async ({ nats }, ended) => {
           await nats.kill();
           const before = ended.count;
-          // As many again as ran when it died: those have all begun without it.
+          // As many streams again as ran at the kill must end: all of these have begun without
+          // NATS.
           await Promise.all([pause(streamScale.natsDownMs), ended.reach(before + 2 * running)]);
           const meanwhile = ended.count - before;
           await nats.restart();

@@ -10,8 +10,8 @@ import { expectUndisturbed } from "../verdict.js";
 const { running, tokens, timeoutMs } = streamScale;
 
 /**
- * The other tests break one thing each. This one takes as long as all of them, so only the full
- * dose has it.
+ * The other tests break one part each. This test takes as long as all other tests together, so only
+ * the full dose has it.
  */
 describe.runIf(streamScale.everythingAtOnce)("everything at once under streams", () => {
   it(

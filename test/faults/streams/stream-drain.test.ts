@@ -6,7 +6,7 @@ import { expectUndisturbed } from "../verdict.js";
 
 const { timeoutMs } = streamScale;
 const STREAMS = 16;
-/** So long that nothing is taken over because it ran out. */
+/** So long that no takeover comes from an expired lease. */
 const LEASE_MS = 20_000;
 let lab: StreamLab;
 

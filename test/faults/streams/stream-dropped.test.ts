@@ -1,6 +1,6 @@
 /**
- * Streams that are opened and dropped before their first record. The grace period is set to ten
- * minutes, so nothing here ends by itself.
+ * Streams that clients open and drop before the first record. The grace period is ten minutes, so
+ * no stream ends by itself.
  */
 import { connect, type Socket } from "node:net";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -17,7 +17,7 @@ import { streamScale } from "../scale.js";
 const MODEL = "gen-cheap";
 const GRACE_MS = 600_000;
 const SLOTS = 16;
-/** How long one phase may take. Its name is told when it takes longer, whatever hangs in it. */
+/** How long one phase may take. A phase that takes longer fails under its name. */
 const PATIENCE_MS = 50_000;
 const { timeoutMs, dropped: DROPPED, droppedInQueue: QUEUED } = streamScale;
 
@@ -52,7 +52,7 @@ async function laneWhen(condition: (now: { queued: number; running: number }) =>
   return now && { queued: now.queued, running: now.running };
 }
 
-/** @throws Error that names the phase when it takes longer than the patience */
+/** @throws Error that names the phase if the phase takes longer than the patience */
 async function within<Value>(phase: string, settled: Promise<Value>): Promise<Value> {
   let timer: NodeJS.Timeout | undefined;
   const tooLong = new Promise<never>((_resolve, reject) => {
@@ -67,13 +67,13 @@ async function within<Value>(phase: string, settled: Promise<Value>): Promise<Va
   }
 }
 
-/** A connection on which a stream has been asked for, and nothing is read. */
+/** A connection that has asked for a stream and reads nothing. */
 async function open(ask: StreamAsk): Promise<Socket> {
   const { hostname, port } = new URL(url());
   const { path, body } = submissionOf(ask, "completions");
   const socket = connect({ host: hostname, port: Number(port) });
   await new Promise((resolve, reject) => socket.once("connect", resolve).once("error", reject));
-  socket.on("error", () => undefined); // it is dropped either way
+  socket.on("error", () => undefined); // the test drops the connection anyway
   const head = [`POST ${path} HTTP/1.1`, `Host: ${hostname}`, `Content-Length: ${Buffer.byteLength(body)}`];
   socket.write(`${head.join("\r\n")}\r\n\r\n${body}`);
   return socket;
@@ -95,7 +95,7 @@ async function takeAllSlots(): Promise<() => Promise<void>> {
   };
 }
 
-/** A gateway that many strike at once may refuse others for a moment, and says so. */
+/** Repeats, since a gateway under a load may refuse requests for a moment, and says so. */
 async function submitUntilTaken(): Promise<string> {
   for (;;) {
     const id = await submitInBackground(url(), endless, "honest").catch((error: unknown) => {
@@ -105,7 +105,9 @@ async function submitUntilTaken(): Promise<string> {
   }
 }
 
-/** Reads until there is a record. A gateway that many strike at once may refuse this, too. */
+/**
+ * Reads until there is a record, and repeats, since a gateway under a load may refuse this, too.
+ */
 async function readUntilBegun(id: string): Promise<Reader> {
   for (;;) {
     const reader = new Reader(url(), id);
@@ -121,8 +123,8 @@ async function readUntilBegun(id: string): Promise<Reader> {
 }
 
 /**
- * Ends an outage: what the line held is lost, as in a cut. Resolves when the gateway reaches Redis
- * again.
+ * Ends an outage as a cut does: the bytes on the line are lost. Resolves when the gateway reaches
+ * Redis again.
  */
 async function healed(line: Proxy): Promise<void> {
   line.resetAll();

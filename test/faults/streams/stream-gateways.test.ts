@@ -11,9 +11,9 @@ import { seed, streamScale } from "../scale.js";
 import { expectUndisturbed } from "../verdict.js";
 
 const { running, fewerRunning, different, gatewayDrains, tokens, timeoutMs } = streamScale;
-/** Of a stream that is not over when its gateway stops: the test cancels it. */
+/** Tokens enough that the stream outlasts its gateway: the test cancels the stream. */
 const MANY = 4_000;
-/** Who goes on with a stream that is not captured publishes so many of its records again. */
+/** A worker that takes over a stream without capture publishes this many of its records again. */
 const PUBLISHED_AGAIN = 16;
 let lab: StreamLab;
 
@@ -33,7 +33,7 @@ describe("gateways killed with SIGKILL under streams", () => {
         running: 2 * running,
         breaking: ({ gateways }, ended) =>
           repeatedly(streamScale.gatewayKills, 700, async (i) => {
-            // Streams are read again since the last kill, so that the next one cuts some.
+            // Clients read streams again since the last kill, so the next kill cuts some.
             await ended.reach(ended.count + running);
             await nth(gateways, i).member.restart();
           }),
@@ -126,8 +126,8 @@ describe("a stream in the background whose gateway and then worker are killed", 
       expect(subscriber.records).toEqual(heard.map((index) => log[index]));
       const distinct = [...new Set(heard)];
       expect(distinct).toEqual([...distinct].sort((a, b) => a - b));
-      // Nobody knows which of the dead worker's newest records arrived: they are published again,
-      // and no others.
+      // The dead worker's newest records may be lost, so the next worker publishes them again, and
+      // no earlier record.
       const again = (takenAt ?? 0) - PUBLISHED_AGAIN;
       const repeated = heard.filter((index, i) => heard.indexOf(index) < i);
       expect(repeated.filter((index) => index < again || index >= (takenAt ?? 0))).toEqual([]);

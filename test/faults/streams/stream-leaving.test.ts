@@ -27,7 +27,7 @@ afterAll(() => lab.close());
 
 const gateway = (i: number) => nth(lab.fleet.urls, i);
 const asking = (maxTokens: number) => askFor(maxTokens, "over and over", seed);
-/** Takes minutes at the pace of a test, so nobody sees its end. */
+/** Takes minutes at the pace of a test, so no test sees its end. */
 const endless = asking(4_000);
 
 function tally(all: readonly Ended[]): Record<string, number> {
@@ -57,7 +57,7 @@ describe("a client that leaves at the instant of admission", () => {
       const counts = tally(await newOutcomes(lab.redis, known));
       console.log(`left at admission, seed ${seed}: ${JSON.stringify(counts)}`);
       expect(Object.keys(counts).sort()).toEqual(["attended cancelled", "background result"]);
-      // Those that had the head were admitted for sure, and some of the others were.
+      // All requests with a head were admitted, and so were a few others.
       expect(counts["attended cancelled"]).toBeGreaterThan(2 * each);
     },
     timeoutMs,
@@ -145,8 +145,8 @@ describe("a storm of streams that are opened and dropped", () => {
       expect(counts["attended cancelled"]).toBeGreaterThan(streamScale.cancelled / 4);
       expect((await held()).descriptors).toBeLessThan(before.descriptors + SLOTS);
 
-      // As many streams as there are slots run at the same time. Had a slot leaked, one of these
-      // would wait for another to end.
+      // As many streams as there are slots run at the same time. With a leaked slot, a stream would
+      // wait for the end of another.
       const ids = await Promise.all(Array.from({ length: SLOTS }, (_, i) => submitInBackground(gateway(i), endless)));
       const readers = ids.map((id, i) => new Reader(gateway(i), id));
       await Promise.all(readers.map((reader) => reader.reach(1)));

@@ -4,10 +4,10 @@ import { seed, streamScale } from "../scale.js";
 import { expectUndisturbed } from "../verdict.js";
 
 const { tokens, timeoutMs } = streamScale;
-/** The token that ends the process which computes it. */
+/** The token at which the model ends its process. */
 const CRASH = 320;
 const RUNS_ALONE = 3;
-/** A request that has made no record is suspected when it has ended two processes. */
+/** A request without a record is suspected after it has ended two processes. */
 const RUNS_IN_COMPANY = 2;
 const PILLS = 2;
 let lab: StreamLab;
@@ -43,7 +43,8 @@ describe("prompts that crash the process which runs them, among others", () => {
       expect(findings.broke).toMatchObject(findings.broke.map(() => setAside));
       const { worker } = findings.figures;
       expect(worker["request set aside"]).toBe(PILLS);
-      // Alone, each pill ends as many processes as it may. In company the two may have shared some.
+      // Alone, each pill ends as many processes as it may. In company the two pills may share a
+      // crash.
       const crashes = worker["worker process died"] ?? 0;
       expect(crashes).toBeGreaterThan(RUNS_ALONE * PILLS);
       expect(crashes).toBeLessThanOrEqual((RUNS_ALONE + RUNS_IN_COMPANY) * PILLS);

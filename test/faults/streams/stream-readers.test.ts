@@ -115,7 +115,7 @@ describe("readers that take nothing, or 1 KiB a second", () => {
     "cost the gateway next to no memory, and others nothing",
     async () => {
       const { fleet, redis } = lab;
-      // 12 choices with 20 log probabilities a token make long records: more than all the buffers
+      // 12 choices with 20 log probabilities a token make long records: more than all buffers
       // between gateway and client hold.
       const parameters = { max_tokens: 540, temperature: 1, seed, n: 12, logprobs: 20 };
       const id = await submitInBackground(gateway(0), {
@@ -130,7 +130,7 @@ describe("readers that take nothing, or 1 KiB a second", () => {
       const bytes = log.reduce((sum, record) => sum + Buffer.byteLength(record), 0);
       expect(bytes).toBeGreaterThan(6 * MIB);
 
-      // V8 takes memory for what passes through, however it is read. What counts is what slow
+      // V8 takes memory for passing records in any case. The test judges the memory that slow
       // readers add.
       const quick = await Promise.all(Array.from({ length: QUICK_READERS }, () => new Reader(gateway(0), id).ended));
       for (const { records } of quick) expect(records).toEqual(log);
@@ -154,13 +154,13 @@ describe("readers that take nothing, or 1 KiB a second", () => {
       );
       expect(grown).toBeLessThan(64 * MIB);
       expect(beside.records).toEqual(log);
-      // None of those that took nothing is left, or the gateway would wait for them for ever.
+      // The readers that took nothing are gone, or the gateway would hold them for ever.
       if (streamScale.slowReadersMs > STALL_MS) expect(left).toBeLessThanOrEqual(readers.length / 2);
       for (const reader of readers) reader.close();
 
       /**
-       * How many more connections the gateway holds. A client that takes nothing does not learn
-       * that it was cut.
+       * How many more connections the gateway holds. A client that takes nothing does not notice a
+       * cut.
        */
       async function held(): Promise<number> {
         return (await resources()).descriptors - before.descriptors;

@@ -16,8 +16,8 @@ beforeAll(async () => {
 afterAll(() => lab.close());
 
 /**
- * Strikes once a second, or as soon as the last victim is back at work: at least one worker always
- * is.
+ * Strikes once a second, or as soon as the last victim is back at work, so that a worker is always
+ * at work.
  */
 const everySecond = (count: number, blow: (i: number) => Promise<unknown>) =>
   repeatedly(count, 0, (i) => Promise.all([blow(i), pause(1_000)]));
@@ -62,7 +62,7 @@ describe("workers frozen past their lease under streams, then thawed", () => {
       expectUndisturbed("stream-worker-frozen", findings);
       // The workers' own count: on a slow machine few of those streams have a token by then.
       expect(findings.figures.worker["reclaimed"]).toBeGreaterThan(streamScale.workerFreezes);
-      // They would have written the very same records. Only that they were refused shows the fence.
+      // The old workers would have written the very same records. Only the refusals show the fence.
       expect(findings.figures.worker["append refused: the stream was taken over"]).toBeGreaterThan(0);
     },
     timeoutMs,

@@ -1,4 +1,4 @@
-/** A worker that dies when a record is in the log, and before it has published it. */
+/** A worker dies after a record is in the log, and before it has published the record. */
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -60,7 +60,7 @@ describe.each([
       expect(last).toBeGreaterThan(40);
       let deaths = 0;
       for (const index of [0, 37, last]) {
-        // They are there before the request is, and have NATS alone.
+        // These subscriptions exist before the request, and read from NATS alone.
         const plain = await listen(await subscribe(url, "/v2/subscriptions", { model: "gen-mha" }));
         const toLabel = await subscribe(url, "/v2/subscriptions", { label: `dies:${index}` });
         const byLabel = await listen(toLabel);

@@ -32,8 +32,8 @@ const parameters = { max_tokens: 800, temperature: 1, seed };
 const parse = (log: readonly string[]) => log.map((json) => JSON.parse(json) as unknown);
 
 /**
- * With 40 ms each way, a worker makes at most eight iterations in a round trip: so the stream takes
- * seconds, and its worker is frozen before its end.
+ * With 40 ms each way, a worker makes at most eight iterations in a round trip: the stream takes
+ * seconds, so the test can freeze its worker before the end.
  */
 const slowDown = ({ lines }: Fleet) => lines.workerRedis.delay(40);
 
@@ -45,7 +45,7 @@ describe("a stream whose worker and then a gateway are killed", () => {
       const [first, second] = [nth(fleet.gateways, 0), nth(fleet.gateways, 1)];
       const ask = { name: "subscribed", model: "gen-mha", prompt: "the baton", parameters };
       await lab.learn([ask]);
-      // They are there before the request is.
+      // These subscriptions exist before the request.
       const told = await subscribe(first.url, "/v2/subscriptions", { model: "gen-mha" });
       const [plain, socket] = await Promise.all([listen(told), listen(told, "ws")]);
       slowDown(fleet);

@@ -1,13 +1,13 @@
 /**
- * A jobs process that freezes for longer than its locks last, and then wakes: what it had was done
- * by the other one, and stays so.
+ * A jobs process freezes past its locks, and wakes after the other process did its work: the work
+ * is not repeated.
  */
 import { expect, it } from "vitest";
 import { useFleet } from "../../support/fleet/use-fleet.js";
 import { useReceiver } from "../../support/jobs/use-receiver.js";
 import { noteExpiries } from "../../support/jobs/webhooks.js";
 
-/** A lock that nobody renews, and an outbox entry that nobody acknowledges, take up to 15 s. */
+/** A lock without renewal and an outbox entry without acknowledgement each take up to 15 s. */
 const TAKEN_OVER = { timeout: 60_000 };
 
 const served = useFleet({
@@ -23,14 +23,14 @@ const all = (count: number, state: string) => Array.from({ length: count }, () =
 it("goes on with what the other one has, while that is frozen in the middle of attempts (F32)", async () => {
   const MESSAGES = 6;
   const seen = new Set<string>();
-  // The first attempts are never answered.
+  // The receiver never answers the first attempts.
   const url = own.receiver.on("/frozen", ({ id }) => {
     if (seen.has(id)) return 204;
     seen.add(id);
     return undefined;
   });
   const { id } = await own.client.register(url);
-  // Each has some of them: both wait for the next one, in turn.
+  // Each process has some of the messages, because both wait for the next message in turn.
   await noteExpiries(own.redis, "default", MESSAGES);
   await expect.poll(() => seen.size).toBe(MESSAGES);
   const [one] = served.fleet.jobs;
@@ -39,7 +39,7 @@ it("goes on with what the other one has, while that is frozen in the middle of a
   await expect.poll(() => seen.size, TAKEN_OVER).toBe(2 * MESSAGES);
   await expect.poll(() => own.states(id), TAKEN_OVER).toEqual(all(2 * MESSAGES, "delivered"));
   one?.thaw();
-  // It learns that others have done its work, and goes on with new work.
+  // The thawed process learns that the work is done, and takes new work.
   const after = await own.client.register(own.receiver.url("/thawed"));
   await noteExpiries(own.redis, "default", MESSAGES);
   await expect.poll(() => own.states(after.id), TAKEN_OVER).toEqual(all(MESSAGES, "delivered"));

@@ -1,6 +1,6 @@
 /**
- * Jobs processes that die or stop in the middle of deliveries. Every message arrives at
- * least once, under one id.
+ * Every message arrives at least once, under one id, although jobs processes die or stop in the
+ * middle of deliveries.
  */
 import { Queue } from "bullmq";
 import { describe, expect, it } from "vitest";
@@ -49,7 +49,7 @@ describe("two jobs processes", () => {
   });
 
   it("are both killed in the middle of deliveries: each is made again, with the same id (F31)", async () => {
-    // As many as two processes have under way at an endpoint, and some that find no room.
+    // The deliveries that two processes have under way at an endpoint, and a few that find no room.
     const [sent, left] = [8, 4];
     let answers = false;
     const url = own.receiver.on("/killed", () => (answers ? 204 : undefined));
@@ -71,14 +71,14 @@ describe("two jobs processes", () => {
 
   const FOR_LONG_MS = 300_000;
 
-  /** Those that find no room are told to come in five minutes, as after a receiver has hung. */
+  /** Delays the jobs without room for five minutes, as after a receiver that hung. */
   async function sendAwayForLong(count: number): Promise<void> {
     const { host, port } = own.redis.options;
     const queue = new Queue("deliveries", { connection: { host, port }, prefix: QUEUE_PREFIX, skipMetasUpdate: true });
     await expect
       .poll(async () => {
         const delayed = await queue.getDelayed();
-        // One that comes just now finds no room either, and is told again.
+        // A job that becomes due at this moment finds no room either, and is delayed again.
         for (const job of delayed) await job.changeDelay(FOR_LONG_MS).catch(() => undefined);
         const far = (await queue.getDelayed()).filter(({ delay }) => delay >= FOR_LONG_MS / 2);
         return far.length;
@@ -105,7 +105,7 @@ describe("two jobs processes", () => {
     ]);
     expect(await own.states(id)).toEqual(all(2, "delivered"));
     expect(idsAt("/drained")).toHaveLength(2);
-    // Those that were killed before are listed for some seconds more.
+    // The fleet still lists killed processes for a few seconds.
     const { body } = await own.client.ask<{ jobs: readonly { pid: number }[] }>("GET", "/fleet");
     const listed = new Set(body.jobs.map(({ pid }) => pid));
     expect(served.fleet.jobs.filter(({ process }) => listed.has(process.pid))).toEqual([]);

@@ -1,4 +1,7 @@
-/** What the jobs process takes out of an outbox after others have failed, and what it leaves. */
+/**
+ * The jobs process takes entries out of an outbox after other processes have failed, and leaves
+ * entries that it cannot read.
+ */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { randomBytes } from "node:crypto";
 import { createEventsGroup } from "#shared/queue/events.js";
@@ -71,7 +74,10 @@ describe("the outbox", () => {
     const facts = { model: "chain", version: "1", sequence: "u1", steps: 1, last: "1790000000000" };
     return lab.redis.xadd(KEY, "*", "t", tenant, "e", type, "d", JSON.stringify(facts));
   };
-  /** Notes all at once: Redis syncs its file for each piece that it reads, not for each command. */
+  /**
+   * Notes all messages at once, because Redis syncs its file for each read of its input, not for
+   * each command.
+   */
   const noteMany = (count: number, tenant: string) => Promise.all(Array.from({ length: count }, () => note(tenant)));
   const messages = () => new Set(delivered.map(({ message }) => message)).size;
 
@@ -93,7 +99,7 @@ describe("the outbox", () => {
     await noteMany(EVENTS, tenant);
     fails = true;
     run();
-    // Some are tried once more after five seconds.
+    // A few messages are tried once more after five seconds.
     await expect.poll(() => tried.length - new Set(tried).size).toBeGreaterThan(0);
     expect(new Set(tried).size).toBeLessThan(EVENTS / 2);
   });
@@ -107,7 +113,7 @@ describe("the outbox", () => {
     run();
     await expect.poll(messages).toBe(1);
     await expect.poll(() => lab.redis.xlen(KEY)).toBe(101);
-    // An entry is acknowledged after it is gone.
+    // The process removes an entry first, and then acknowledges the entry.
     await expect.poll(pending).toBe(101);
     await lab.redis.hdel(webhookKeys.webhooks(broken), "wh_2");
     await expect.poll(messages).toBe(101);

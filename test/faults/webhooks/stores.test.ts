@@ -8,7 +8,7 @@ import { noteExpiries, Receiver, verified, WebhookClient } from "../../support/j
 import { silentLog } from "../../support/silent.js";
 
 const MESSAGES = 12;
-/** A master is missed, replaced, and then what was under way is taken over. */
+/** A failover takes a while, and then the takeover of deliveries. */
 const REPLACED = { timeout: 60_000 };
 
 describe("webhooks", () => {
@@ -40,7 +40,7 @@ describe("webhooks", () => {
       const [master] = await store.mastersNow();
       await master?.kill();
       let noted = 0;
-      // A write that fails may have been made; each is another event all the same.
+      // A write that fails may have taken effect; each attempt is another event all the same.
       while (noted < MESSAGES) noted += await noteExpiries(redis, "default").then(() => 1, pauseFor(100));
       await expect.poll(ids, REPLACED).toBeGreaterThanOrEqual(2 * MESSAGES);
       for (const one of received) expect(verified(one, secret).type).toBe("sequence.expired");

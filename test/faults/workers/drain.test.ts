@@ -45,8 +45,8 @@ describe("SIGTERM to a gateway under load", () => {
     async () => {
       const findings = await experiment({
         ...base,
-        // Longer than a busy machine takes to notice. What a deployment's balancer needs is for its
-        // own settings to say.
+        // Longer than the load on a busy machine takes to notice the drain. A deployment sets this
+        // time for its own balancer.
         fleet: { gateways: 2, workers: 2, models: ["chain", "simple"], env: { BATON_LINGER_MS: "3000" } },
         spreadMs: 8_000,
         balanced: true,

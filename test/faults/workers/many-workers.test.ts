@@ -1,5 +1,5 @@
 /**
- * A fleet of many workers that come and go all the time: some are killed, some are told to end, and
+ * A fleet of many workers that come and go all the time: workers are killed or have to end, and
  * each comes back. The whole dose takes about 10 GB of memory, for 64 workers with a supervisor
  * each.
  */
@@ -52,11 +52,11 @@ async function workersSeen(fleet: Fleet): Promise<number> {
 
 interface Gone {
   killed: number;
-  /** The exit codes of those that were told to end. */
+  /** The exit codes of the workers that had to end. */
   readonly ended: (number | null)[];
 }
 
-/** Several are away at a time. The load keeps step with those that have come back. */
+/** Several workers are away at a time. The load keeps to the pace of the returns. */
 async function comeAndGo(fleet: Fleet, pace: Pace, random: Random): Promise<Gone> {
   const gone: Gone = { killed: 0, ended: [] };
   const resting = new Set<Member>(fleet.workers);

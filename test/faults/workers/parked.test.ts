@@ -1,6 +1,6 @@
 /**
  * Faults while most steps are parked: a worker has two steps at once, so the ready stream holds a
- * few, and the rest waits behind it.
+ * few, and the other steps wait behind it.
  */
 import { describe, it } from "vitest";
 import { clusterStore } from "../../support/fleet/cluster-store.js";
@@ -29,7 +29,7 @@ async function parkedNow({ store }: Fleet): Promise<number> {
   return count;
 }
 
-/** Lets work pile up behind workers that stand still: some of it is parked, however quick. */
+/** Freezes all workers until steps are parked, even on a quick machine. */
 async function pileUp(fleet: Fleet): Promise<void> {
   for (const worker of fleet.workers) worker.freeze();
   await until(async () => (await parkedNow(fleet)) > 0, 60_000);
@@ -60,7 +60,7 @@ async function whileParked(name: string, breaking: (fleet: Fleet) => Promise<voi
   expectNoViolation(name, findings);
 }
 
-/** All workers at a time, so that work piles up. */
+/** Acts on all workers at a time, so that work piles up. */
 async function all({ workers }: Fleet, act: (worker: Member) => Promise<unknown>): Promise<void> {
   await Promise.all(workers.map(act));
 }

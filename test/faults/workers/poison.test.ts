@@ -22,12 +22,11 @@ describe("a request that crashes the process that runs it", () => {
         breaking: () => Promise.resolve(),
       });
       expectNoViolation("poison", findings);
-      // Each pill crashes three processes alone and one in company, which the other pill may have
-      // shared.
+      // Each pill crashes three processes alone and one in company, which both pills may share.
       const crashes = findings.numbers.workerEvents["worker process died"];
       expect([RUNS_ALONE * PILLS + 1, RUNS_ALONE * PILLS + PILLS]).toContain(crashes);
       expect(findings.numbers.workerEvents["request set aside"]).toBe(PILLS);
-      // Neighbours may have to wait; none is refused or cut off.
+      // Neighbours may have to wait; no neighbour is refused or cut off.
       const told = Object.keys(findings.numbers.unknown);
       expect(told.filter((why) => !why.startsWith("no answer"))).toEqual([]);
       expect(findings.numbers.workerLives).toBe(2);

@@ -1,7 +1,7 @@
 /**
  * Rows F29 and F30: clients that do the same at the same time, at two gateways. One key has one
- * effect and one answer, and requests that race on one sequence are answered as if they had come in
- * some order.
+ * effect and one answer, and the answers of racing requests on one sequence fit some order of the
+ * requests.
  */
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
@@ -16,7 +16,7 @@ interface Step {
   readonly end?: boolean;
 }
 
-/** What a step was answered: its sum, or undefined where there was no sequence to go on. */
+/** The answer to a step: its sum, or undefined if there was no sequence. */
 interface Answered {
   readonly status: number;
   readonly sum: number | undefined;
@@ -57,7 +57,7 @@ describe("the same Idempotency-Key at two gateways at the same time", () => {
   });
 });
 
-/** What these steps are answered in this order; undefined where there is no sequence to go on. */
+/** The answers to these steps in this order; undefined if there is no sequence. */
 function inOrder(steps: readonly Step[]): (number | undefined)[] {
   let sum: number | undefined;
   return steps.map(({ value, start = false, end = false }) => {
@@ -76,7 +76,7 @@ function* ordersOf<T>(items: readonly T[]): Generator<readonly T[]> {
   }
 }
 
-/** Whether some order of the steps explains all of the answers. */
+/** Whether some order of the steps explains all answers. */
 function isExplained(steps: readonly Step[], sums: readonly (number | undefined)[]): boolean {
   const positions = [...steps.keys()];
   for (const order of ordersOf(positions)) {
@@ -87,7 +87,7 @@ function isExplained(steps: readonly Step[], sums: readonly (number | undefined)
 }
 
 describe("START and END that race on one sequence", () => {
-  // Each sum says which values are in it.
+  // Each sum shows which values are in it.
   const steps: Step[] = [
     { value: 1, start: true },
     { value: 10, start: true },

@@ -1,4 +1,4 @@
-/** Audio through Silero VAD is heard the same while the workers that serve it are killed. */
+/** Audio through Silero VAD gets the same answers while its workers are killed. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -7,7 +7,7 @@ import { TestGateway } from "../../support/gateway/test-gateway.js";
 const HANDLES = 3;
 const CLIENTS = 24;
 /**
- * A program that connects while this process stands still, so that all connections wait to be
+ * A program that opens connections while this process blocks, so that all of them wait to be
  * accepted.
  */
 const crowd = (port: number) => `

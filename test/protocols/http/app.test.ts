@@ -1,4 +1,4 @@
-/** The paths beside infer, and what every reply has in common: statuses, error bodies, ids. */
+/** The paths beside infer, and the common parts of every reply: statuses, error bodies, ids. */
 import { describe, expect, it } from "vitest";
 import { directoryOf } from "../../../gateway/fleet/models.js";
 import { InferenceError } from "#shared/errors.js";

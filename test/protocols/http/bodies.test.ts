@@ -1,4 +1,4 @@
-/** What bodies may hold: each by itself, when it is inflated, and all of them together. */
+/** Limits of bodies: for each body, after inflation, and for all bodies together. */
 import { createServer, request, type ClientRequest, type IncomingMessage } from "node:http";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ import { exchange, expectRefusal, inferBody } from "../../support/gateway/http.j
 import { statusesIn } from "../../fixtures/requests.js";
 import { generatorModel, servedModel } from "../../fixtures/served-models.js";
 
-// A thread is started from a compiled file.
+// A thread can only start from a compiled file.
 const built = pathToFileURL(join(root, "dist/gateway/kserve/http/parse-thread.js")).href;
 const { ParseThread: BuiltThread } = (await import(built)) as { ParseThread: typeof ParseThread };
 
@@ -73,7 +73,7 @@ describe("bodies that a client sends one behind the other", () => {
         ),
         body,
       ]);
-    // By the parsing thread, inflated, in a turn of its own, refused, flat JSON, and plain.
+    // By the parsing thread, inflated, parsed in its own turn, refused, flat JSON, and plain.
     const requests = Array.from({ length: 15 }, (_, i) => {
       if (i % 6 === 1) return post(gzipSync(bodyOf(i, 300 * KiB)), path, ["Content-Encoding: gzip"]);
       if (i % 6 === 3) return post(Buffer.from("{"), path, []);
@@ -109,7 +109,7 @@ describe("the parsing thread", () => {
   beforeAll(() => once(server.listen(0, "127.0.0.1"), "listening"));
   afterAll(() => void server.close());
 
-  /** @returns whether the thread was asked */
+  /** @returns whether the gateway called the thread */
   async function isHandedOn(body: Buffer, given: Omit<Reading, "limits">): Promise<boolean> {
     asked.mockClear();
     reading = { ...given, limits: defaultLimits };
@@ -149,26 +149,27 @@ describe("the parsing thread", () => {
 describe("all bodies together", () => {
   const refusal = `request bodies together are larger than the limit of ${budget} bytes, try again later`;
 
-  /** Sends a request whose body comes but for its last byte. */
+  /** Sends a request with a body that lacks its last byte. */
   async function stalled(body: Buffer, headers: Record<string, string>): Promise<ClientRequest> {
     const sent = request(url(gateway), { method: "POST", headers: { ...headers, "content-length": body.length } });
     sent.write(body.subarray(0, -1));
-    // The socket has drained: the gateway has read this far.
+    // The socket has drained: the gateway has read the body so far.
     await once(sent, "drain");
     return sent;
   }
 
   /**
-   * Sends a body but for its last byte, and the same again until that is refused.
-   * @returns the first, which has its room, and the answer to the other
+   * Sends a body without its last byte, and the same body again until the gateway refuses the copy.
+   * @returns the first request, which keeps its room, and the answer to the copy
    */
   async function fillBudget(body: Buffer, headers: Record<string, string>) {
     for (;;) {
       const first = await stalled(body, headers);
       const refused = new AbortController();
-      // What came before may not have given its room back, and then this one is refused.
+      // An earlier body may not have released its room yet, and then the gateway refuses this
+      // request.
       first.once("response", ({ statusCode }) => void (statusCode === 503 && refused.abort()));
-      // The first body may still be on its way; then the other was read in time.
+      // The first body may still be on its way; then the gateway read the copy in time.
       while (!refused.signal.aborted) {
         const second = await exchange(url(gateway), body, headers);
         if (second.status !== 200) return { first, second };

@@ -1,4 +1,4 @@
-/** What web pages can do with a running server, as their browsers would ask it. */
+/** Web pages use a running server, with the requests that browsers send. */
 import { once } from "node:events";
 import { request, type IncomingMessage } from "node:http";
 import { describe, expect, it } from "vitest";

@@ -1,5 +1,5 @@
 /**
- * The listening side on raw sockets: what is no HTTP, limits on the head, slow senders, and
+ * The listening side on raw sockets: bytes that are not HTTP, limits on the head, slow senders, and
  * stopping.
  */
 import { connect, type Socket } from "node:net";

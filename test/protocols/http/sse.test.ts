@@ -1,6 +1,6 @@
 /**
- * Event streams over a real socket: framing, what leaves together, slow readers, and readers that
- * are gone.
+ * Event streams over a real socket: framing, events that leave together, slow readers, and readers
+ * that are gone.
  */
 import { createServer, type Server, type ServerResponse } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
@@ -126,7 +126,7 @@ it("lets a reader that takes nothing wait, bounded, and cuts it", async () => {
 it("cuts a reader that does not take the end", async () => {
   const { stream, outgoing, socket } = await meet({ timing: { heartbeatMs: 50, stallMs: 150 } }, false);
   socket.pause();
-  // The kernel takes megabytes before it says no.
+  // The kernel takes megabytes before a write has to wait.
   for (let i = 0; i < 20; i++) outgoing.write(Buffer.alloc(1 << 20));
   stream.end();
   await new Promise((resolve) => outgoing.once("close", resolve));

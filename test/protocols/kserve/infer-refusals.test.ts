@@ -1,5 +1,6 @@
 /**
- * Refusals around the infer body: sizes, encodings, names, keys, and what `infer` itself refuses.
+ * Refusals around the infer body: sizes, encodings, names, keys, and requests that `infer` itself
+ * refuses.
  */
 import { deflateSync, gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";

@@ -23,7 +23,7 @@ const input = textInput("Once");
 const infer = (members: object = {}, ...blocks: Buffer[]): Promise<Answer> =>
   postInfer(gateway, "talk", { inputs: [input], ...members }, ...blocks);
 
-/** The same by a client that takes events. */
+/** Asks as a client that takes events. */
 const inferEvents = (members: object): Promise<Answer> =>
   exchange(`${gateway.url}/v2/models/talk/infer`, { inputs: [input], ...members }, { accept: "text/event-stream" });
 

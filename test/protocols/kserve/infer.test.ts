@@ -17,7 +17,7 @@ const post = (path: string, body: Body, headers?: Record<string, string>): Promi
 const infer = (model: string, json: object | string, ...blocks: Buffer[]): Promise<Answer> =>
   postInfer(gateway, model, json, ...blocks);
 
-/** Elements as a client writes them, their bytes, and the text as which they come back. */
+/** Elements as a client writes them, their bytes, and their text in the answer. */
 const samples: Record<Datatype, { given?: string; raw: Buffer; printed?: string; count: number }> = {
   BOOL: { given: "true,false", raw: hex("01 00"), count: 2 },
   INT8: { given: "-128,127,200,-129", raw: hex("80 7f c8 7f"), printed: "-128,127,-56,127", count: 4 },

@@ -1,6 +1,6 @@
 /**
- * What an infer body may not be. Each case expects the whole text of the refusal, since clients
- * match on texts.
+ * Infer bodies that a gateway refuses. Each case expects the whole text of the refusal, since
+ * clients match on texts.
  */
 import { describe, expect, it } from "vitest";
 import type { ErrorCode } from "#shared/errors.js";

@@ -1,4 +1,4 @@
-/** `/v1/chat/completions` as it stands on the wire. */
+/** `/v1/chat/completions` on the wire. */
 import { beforeEach, describe, expect, it } from "vitest";
 import { generators, useGateway } from "../../support/gateway/test-gateway.js";
 import { type Answer, exchange } from "../../support/gateway/http.js";
@@ -116,8 +116,8 @@ describe("log probabilities", () => {
 describe("a stream", () => {
   it("begins with the role, goes on with text, and ends with the reason and DONE", async () => {
     const events = eventsIn((await post({ stream: true })).json);
-    // The first record's text is held back and makes no chunk. The chunk that tells the role ends
-    // that record.
+    // The first record's text is held back and makes no chunk. The chunk with the role ends that
+    // record.
     expect(events.map(({ id }) => id)).toEqual(["0", "1", "2", "3", undefined]);
     expect(events.at(-1)?.data).toBe("[DONE]");
     const [first] = jsonIn(events);

@@ -1,4 +1,4 @@
-/** `/v1/completions` as it stands on the wire. */
+/** `/v1/completions` on the wire. */
 import { describe, expect, it } from "vitest";
 import type { ChoiceDelta, TokenChance } from "#shared/contract/generation.js";
 import { generators, useGateway } from "../../support/gateway/test-gateway.js";
@@ -107,7 +107,7 @@ describe("a whole answer", () => {
 });
 
 describe("log probabilities", () => {
-  /** A smile in two tokens, and a token that is none of the likeliest. */
+  /** A smile in two tokens, and a token outside the likeliest. */
   const smile = [chance("\u{fffd}", -0.5, [0xf0, 0x9f]), chance("\u{fffd}", -0.25, [0x98, 0x80])] as const;
   const script = (): void => {
     const told = (...tokens: TokenChance[]): Pick<ChoiceDelta, "logprobs"> => ({

@@ -1,6 +1,6 @@
 /**
- * Members of a request that would change the answer and are not obeyed. Each is refused by name,
- * and taken where it asks for nothing.
+ * Members of a request that would change the answer and that Baton does not obey. A gateway refuses
+ * each by name, and accepts values that ask for no change.
  */
 import { describe, expect, it } from "vitest";
 import { generators, useGateway } from "../../support/gateway/test-gateway.js";

@@ -1,4 +1,7 @@
-/** Clients that leave before their answer. An answer that nobody else waits for is not computed. */
+/**
+ * Clients that leave before their answer. A worker does not compute an answer that no other client
+ * awaits.
+ */
 import { once } from "node:events";
 import { request, type ClientRequest, type IncomingMessage } from "node:http";
 import { beforeEach, expect, it } from "vitest";
@@ -29,7 +32,7 @@ const streaming = [
 
 function begin(of: keyof typeof paths, members: object = {}, headers: Record<string, string> = {}): ClientRequest {
   const [path, body] = paths[of];
-  // Without this header `infer` has no stream, whatever its parameters say.
+  // Without this header `infer` has no stream, in spite of such parameters.
   const accept = "stream" in members || "parameters" in members ? { accept: "text/event-stream" } : {};
   const sent = request(`${gateway.url}${path}`, { method: "POST", headers: { ...accept, ...headers } });
   sent.on("error", () => undefined);

@@ -1,4 +1,4 @@
-/** What OpenAI's paths refuse, in OpenAI's form. */
+/** OpenAI's paths refuse requests in OpenAI's form. */
 import { describe, expect, it } from "vitest";
 import { errorKinds, InferenceError, type ErrorCode } from "#shared/errors.js";
 import { generators, useGateway } from "../../support/gateway/test-gateway.js";

@@ -1,4 +1,4 @@
-/** How tests speak of batches: their lines, their ends, and what came of each line. */
+/** How tests write the lines of a batch, wait for its end, and read its lines of output. */
 import type OpenAI from "openai";
 import { readUntil } from "../until.js";
 
@@ -27,7 +27,7 @@ export function inferLine(number: number) {
 
 const ends: readonly string[] = ["completed", "failed", "expired", "cancelled"];
 
-/** Waits until the batch has ended, through gateways that are away for a while. */
+/** Waits until the batch has ended. Asks again if a gateway does not answer. */
 export function ended(openai: OpenAI, id: string, patienceMs = 80_000): Promise<OpenAI.Batch> {
   const read = async () => {
     try {

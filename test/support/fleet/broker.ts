@@ -1,6 +1,6 @@
 /**
- * A broker keeps its port and its data when it is killed: when it comes back, it is the same
- * server, restarted.
+ * A broker that a test can kill and restart, like a restarted server: with the same port and the
+ * same data.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,17 +11,22 @@ import { RunningProcess } from "./process.js";
 export interface Broker {
   readonly port: number;
   readonly process: RunningProcess;
-  /** Sends SIGKILL. Resolves when the process is gone. */
+  /** Sends SIGKILL. Resolves when the process has ended. */
   kill(): Promise<void>;
-  /** Starts it again after `kill`, on the same port and folder. Resolves when it answers. */
+  /**
+   * Starts the broker again after `kill`, on the same port and folder. Resolves when the broker
+   * answers.
+   */
   restart(): Promise<void>;
   freeze(): void;
   thaw(): void;
-  /** Kills it, and removes its folder if it is its own. */
+  /** Kills the broker, and removes its folder unless the caller gave the folder. */
   dispose(): Promise<void>;
 }
 
-/** What one kind of broker is: its program, its arguments, and the line that says it is up. */
+/**
+ * A kind of broker: its program, the arguments, and the line of output that says the broker is up.
+ */
 export interface BrokerKind {
   readonly name: string;
   readonly command: string;
@@ -29,7 +34,7 @@ export interface BrokerKind {
   readonly ready: RegExp;
 }
 
-/** @param given where its data and log go; without it they go to a folder of its own */
+/** @param given folder for data and log; undefined for a folder of the broker's own */
 export async function startBroker(kind: BrokerKind, given?: string): Promise<Broker> {
   const { name, command, argumentsFor, ready } = kind;
   const folder = given ?? mkdtempSync(join(tmpdir(), `baton-${name}-`));

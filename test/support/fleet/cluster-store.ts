@@ -1,11 +1,11 @@
 /**
- * A Redis Cluster of three masters with a replica each, as what a fleet stands on: the fleet runs
- * in the durability mode `replicated`.
+ * A Redis Cluster of three masters with a replica each, as the store of a fleet. The fleet runs in
+ * the durability mode `replicated`.
  *
- * A Cluster tells its clients one address for each node, so all members share a line to each: what
- * cuts the gateways' lines cuts the workers', too. The lines listen at another loopback address
- * than the nodes, under the same ports, and clients are told that address as the nodes' host name.
- * So the nodes themselves talk past the lines.
+ * A Cluster gives its clients a single address for each node, so all members share a line to each
+ * node: a test that cuts the gateways' lines cuts the workers', too. The lines listen at another
+ * loopback address than the nodes, under the same ports, and the nodes announce that address to
+ * clients as their host name. So the nodes themselves bypass the lines.
  */
 import { Cluster } from "ioredis";
 import { Proxy } from "./proxy.js";
@@ -13,11 +13,11 @@ import { startRedisCluster } from "./redis-cluster.js";
 import { serverAt } from "./redis-node.js";
 import type { Store } from "./store.js";
 
-/** Where the lines listen. All of 127.0.0.0/8 is this machine, on Linux. */
+/** Address of the lines. All of 127.0.0.0/8 is this machine, on Linux. */
 const LINES_HOST = "127.0.0.2";
 /**
- * A replica begins to take its master's place 1.5 s after the last answer, and does so within about
- * two seconds more.
+ * A replica begins to take its master's place 1.5 s after the master's last answer, and needs about
+ * two more seconds.
  */
 const FAILOVER_MS = 4_000;
 
@@ -25,7 +25,7 @@ export async function clusterStore(): Promise<Store> {
   const cluster = await startRedisCluster({
     "cluster-announce-hostname": LINES_HOST,
     "cluster-preferred-endpoint-type": "hostname",
-    // The slots of the masters that live are served while another one is replaced.
+    // Masters that live serve their slots while a replica takes another master's place.
     "cluster-require-full-coverage": "no",
     "min-replicas-to-write": "1",
     "min-replicas-max-lag": "2",
@@ -63,9 +63,9 @@ export async function clusterStore(): Promise<Store> {
         {
           redisOptions: { protocol: 2 },
           natMap: (address) => ({ host: "127.0.0.1", port: Number(address.split(":").at(-1)) }),
-          // No pipelines: a redirection is followed only where all commands of one are redirected
-          // alike, and those of several slots never are. Together the tries wait for longer than a
-          // failover takes.
+          // No pipelines: the client follows a redirection only if all commands of a pipeline get
+          // the same redirection, and never for commands of several slots. Together the tries wait
+          // for longer than a failover takes.
           maxRedirections: 200,
           retryDelayOnFailover: 50,
           retryDelayOnClusterDown: 50,

@@ -1,7 +1,7 @@
 /**
  * A whole fleet of real processes on free ports: Redis and NATS, gateways and workers. Gateways and
- * workers reach the brokers through lines of their own, which a test can cut. They are stopped
- * before the brokers.
+ * workers reach the brokers over lines of their own, which a test can cut. The members stop before
+ * the brokers.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,40 +19,46 @@ import { root } from "./root.js";
 import { singleStore, type Store } from "./store.js";
 
 export interface FleetPlan {
-  /** One unless a number is given. */
+  /** 1 if absent. */
   readonly gateways?: number;
-  /** One unless a number is given. */
+  /** 1 if absent. */
   readonly workers?: number;
-  /** Jobs processes; none unless a number is given. */
+  /** Jobs processes; 0 if absent. */
   readonly jobs?: number;
-  /** Names of models that are copied into a repository of the fleet's own. */
+  /** Names of models to copy into the fleet's own repository. */
   readonly models: readonly string[];
-  /** A repository that is used as it is, instead of such a copy. */
+  /** A repository to use unchanged, instead of such a copy. */
   readonly repository?: string;
   /** The whole `config.pbtxt` of some of the copied models, instead of their own. */
   readonly configs?: Readonly<Record<string, string>>;
-  /** Those of the models that can be served. Without it, all of them can. */
+  /** The models that workers can serve. If absent, all of `models`. */
   readonly serving?: readonly string[];
   readonly leaseMs?: number;
-  /** The Redis that it stands on, already started; without it, one server of its own. */
+  /** A Redis that already runs. If absent, the fleet starts a single server. */
   readonly store?: Store;
   /**
-   * Members reach Redis and NATS directly: nobody can cut them, and this process need not carry
-   * every byte.
+   * Members reach Redis and NATS directly: no test can cut the lines, and this process need not
+   * carry every byte.
    */
   readonly direct?: boolean;
-  /** NATS lets in nobody without credentials, and takes WebSockets. */
+  /** NATS requires credentials of every client, and takes WebSockets. */
   readonly guarded?: boolean;
   readonly env?: Readonly<Record<string, string>>;
-  /** Settings for the workers alone. */
+  /** Settings for workers only. */
   readonly workerEnv?: Readonly<Record<string, string>>;
-  /** Settings for the jobs processes alone. */
+  /** Settings for jobs processes only. */
   readonly jobsEnv?: Readonly<Record<string, string>>;
-  /** Node's own flags for the member of this name. */
+  /** Flags of Node for the member of this name. */
   readonly flags?: (member: string) => readonly string[];
-  /** The program of the member of this name, if it is not the one that was built here. */
+  /**
+   * The program of the member of this name. If undefined, the member runs the program of this
+   * build.
+   */
   readonly programs?: (member: string) => string | undefined;
-  /** Where the logs go and stay; without it they go with the fleet, unless KEEP_LOGS is set. */
+  /**
+   * A folder for the logs, which stays. If absent, the fleet removes its logs at its end, unless
+   * KEEP_LOGS is set.
+   */
   readonly folder?: string;
 }
 
@@ -63,7 +69,7 @@ export interface Gateway {
 
 export interface Fleet {
   readonly store: Store;
-  /** The first server of the store, which is the only one unless the plan names another store. */
+  /** The first server of the store, and its only server unless the plan has another store. */
   readonly redis: RedisServer;
   readonly nats: NatsServer;
   readonly lines: { readonly gatewayRedis: Proxy; readonly workerRedis: Proxy; readonly nats: Proxy };
@@ -72,19 +78,19 @@ export interface Fleet {
   readonly jobs: readonly Member[];
   readonly leaseMs: number;
   readonly folder: string;
-  /** The names of the models that it was started with. */
+  /** Names of the models in the plan. */
   readonly models: readonly string[];
-  /** The configurations that some of them were given instead of their own. */
+  /** Configurations that the plan has for some models, instead of their own. */
   readonly configs: Readonly<Record<string, string>>;
   readonly urls: readonly string[];
   /**
-   * Starts one more worker, with these settings over those of the others. Resolves when it is
-   * ready.
+   * Starts another worker, with these settings over the other workers' settings. Resolves when the
+   * worker is ready.
    */
   addWorker(env?: Readonly<Record<string, string>>): Promise<Member>;
   /**
-   * Starts one more process over the same brokers and models. It may end by itself; else it ends
-   * with the fleet.
+   * Starts another process on the same brokers and models. The process ends by itself, or with the
+   * fleet.
    */
   launch(entry: string, env: Readonly<Record<string, string>>): RunningProcess;
   /** Resolves when every gateway says that every model is ready. */
@@ -92,7 +98,7 @@ export interface Fleet {
   dispose(): Promise<void>;
 }
 
-/** So many workers are started side by side. */
+/** Workers that start side by side. */
 const STARTED_TOGETHER = 8;
 
 export async function startFleet(plan: FleetPlan): Promise<Fleet> {
@@ -192,7 +198,7 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
       ...Array.from({ length: gatewayCount }, () => addGateway()),
       ...Array.from({ length: jobsCount }, () => addJobs()),
     ];
-    // More at a time would take turns for longer than each may take to be ready.
+    // If more started at a time, they would wait for CPU longer than a member may take to be ready.
     for (let i = 0; i < workerCount; i += STARTED_TOGETHER) {
       const some = Math.min(STARTED_TOGETHER, workerCount - i);
       await settleAll([...gatewayStarts, ...Array.from({ length: some }, () => addWorker())]);
@@ -223,10 +229,7 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
   }
 }
 
-/**
- * Waits for all of them before it fails for one, so that `dispose` finds everything that was
- * started.
- */
+/** Waits for all starts before it throws an error of any, so that `dispose` finds every process. */
 async function settleAll(starts: readonly Promise<unknown>[]): Promise<void> {
   for (const result of await Promise.allSettled(starts)) if (result.status === "rejected") throw result.reason;
 }

@@ -1,7 +1,7 @@
 /**
- * Makes what users run, the build and the tutorial's model, as `npm start` and `npm test` make it,
- * before any test. So a test that runs `npm start` finds nothing to make, and no test's files are
- * replaced while it runs.
+ * Makes the build and the tutorial's model before any test, as `npm start` and `npm test` make
+ * them. So a test that runs `npm start` finds nothing to make, and no test's files change while the
+ * test runs.
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync } from "node:fs";
@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { root } from "./root.js";
 
-/** Where the build fails, only the tests that start a fleet fail. */
+/** If the build fails, only the tests that start a fleet fail. */
 export default function setup(): void {
   const logs = mkdtempSync(join(tmpdir(), "baton-build-"));
   const program = `

@@ -1,6 +1,6 @@
 /**
- * One gateway or worker of a fleet. It stays the same member when it dies and is started again:
- * each of its lives is a new process.
+ * A gateway or worker of a fleet. A dead member can start again: each life of a member is a new
+ * process.
  */
 import { RunningProcess, type Exit, type Launch } from "./process.js";
 
@@ -9,9 +9,9 @@ export class Member {
   #launch: Launch;
   readonly #readyMessage: string;
   readonly #lives: RunningProcess[] = [];
-  /** How those lives ended that no test ended. No supervisor and no gateway may ever add one. */
+  /** Exits that no test asked for. Each is a fault of a supervisor or a gateway. */
   readonly unasked: Exit[] = [];
-  /** The life that a test has told to end, most recently. */
+  /** The latest life that a test has killed or terminated. */
   #told: RunningProcess | undefined;
 
   constructor(launch: Launch, readyMessage: string) {
@@ -20,19 +20,21 @@ export class Member {
     this.#readyMessage = readyMessage;
   }
 
-  /** The process of the current life, or of the last one. */
+  /** The process of the current life, or of the last life if the member is dead. */
   get process(): RunningProcess {
     const latest = this.#lives.at(-1);
     if (latest === undefined) throw new Error(`${this.name} was never started`);
     return latest;
   }
 
-  /** All lives, first to last. What dead processes have logged counts, too. */
+  /** All lives, first to last, because the log of a dead process counts, too. */
   get lives(): readonly RunningProcess[] {
     return this.#lives;
   }
 
-  /** Starts the next life without waiting until it is ready. The last one must be over. */
+  /**
+   * Starts the next life without waiting until the process is ready. The last life must have ended.
+   */
   spawn(): void {
     if (this.#lives.at(-1)?.alive === true) throw new Error(`${this.name} is still running`);
     const life = new RunningProcess(this.#launch);
@@ -42,12 +44,12 @@ export class Member {
     });
   }
 
-  /** Its next lives have these settings over those that it has. */
+  /** Later lives have these settings over the present settings. */
   reconfigure(env: Readonly<Record<string, string>>): void {
     this.#launch = { ...this.#launch, env: { ...this.#launch.env, ...env } };
   }
 
-  /** Its next lives run this program instead of the one that it has. */
+  /** Later lives run this program instead of the present program. */
   reprogram(program: string): void {
     this.#launch = { ...this.#launch, args: [...this.#launch.args.slice(0, -1), program] };
   }
@@ -66,7 +68,7 @@ export class Member {
     return this.process.kill();
   }
 
-  /** Kills it and starts it anew. Resolves when it is ready again. */
+  /** Kills the member and starts it again. Resolves when the member is ready again. */
   async restart(): Promise<void> {
     await this.kill();
     await this.start();

@@ -1,6 +1,6 @@
 /**
- * A real nats-server with JetStream. Messages that it loses when it is killed are lost for good, as
- * in production; what JetStream has acknowledged is there again when it comes back.
+ * A real nats-server with JetStream. A killed server keeps all messages that JetStream has
+ * acknowledged, and loses all other messages for good, as in production.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,26 +10,26 @@ import { freePort } from "./port.js";
 
 export interface NatsServer extends Broker {
   readonly url: string;
-  /** Undefined where everybody is let in. */
+  /** Undefined if the server lets in every client. */
   readonly guard?: Guard;
   /**
-   * How many bytes it holds back for each of its clients.
-   * @throws Error while it is down
+   * How many bytes the server holds back for each of its clients.
+   * @throws Error while the server is down
    */
   pendingBytes(): Promise<readonly number[]>;
 }
 
-/** What it takes to be let in by a server that lets in nobody without credentials. */
+/** How a client connects to a server that requires credentials. */
 export interface Guard {
-  /** It takes WebSockets, too. */
+  /** The server takes WebSockets, too. */
   readonly webSocketUrl: string;
   /** Settings with which processes connect, and gateways make credentials for subscriptions. */
   readonly env: Readonly<Record<string, string>>;
 }
 
 /**
- * A server with the accounts of a deployment.
- * @param folder where its log, data and keys go
+ * Starts a server with the accounts of a deployment.
+ * @param folder for log, data and keys
  */
 export async function startGuardedNats(folder: string): Promise<NatsServer & { readonly guard: Guard }> {
   const { creds, seed } = await makeNatsAccounts({ server: folder, processes: folder, gateways: folder });
@@ -46,7 +46,7 @@ export async function startGuardedNats(folder: string): Promise<NatsServer & { r
   return Object.assign(nats, { guard: { webSocketUrl, env } });
 }
 
-/** @param folder where its log and data go; without it, they go to a folder of its own */
+/** @param folder for log and data; undefined for a folder of the server's own */
 export function startNats(folder?: string): Promise<NatsServer> {
   return start(folder, []);
 }

@@ -1,6 +1,6 @@
 /**
- * Asks the model `simple` again and again, one request at a time. It runs in a thread that nothing
- * else keeps waiting, so that the times are the fleet's.
+ * Asks the model `simple` again and again, one request at a time. This thread has no other work, so
+ * the measured times are the fleet's.
  */
 import { Agent, request } from "node:http";
 import { parentPort, workerData } from "node:worker_threads";
@@ -22,7 +22,8 @@ parent.on("message", (/** @type {"tell" | "stop"} */ what) => {
 
 /**
  * @param {number} value which the model adds to itself
- * @returns {Promise<string>} what came of it; "200" for the right answer
+ * @returns {Promise<string>} "200" for the right answer; else another status, the wrong answer, or
+ * the error
  */
 function ask(value) {
   const tensor = (/** @type {string} */ name) => {

@@ -1,21 +1,24 @@
-/** A client beside others, which asks for little, and how long it waits for each answer. */
+/** A client that asks for little beside other clients, and measures how long each answer takes. */
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 
 export interface Asked {
-  /** The status of the right answer; or what came instead. */
+  /** "200" for the right answer; else another status, the wrong answer, or the error. */
   readonly said: string;
   readonly ms: number;
 }
 
 export interface Neighbour {
-  /** What it has asked since it was last asked this. */
+  /** The requests since the last call. */
   tell(): Promise<readonly Asked[]>;
-  /** The same; then it asks no more. */
+  /** The requests since the last call. Then the client stops. */
   stop(): Promise<readonly Asked[]>;
 }
 
-/** @param headers with which it asks, in a thread of its own, these gateways in turn */
+/**
+ * Starts a client in a thread of its own, which asks these gateways in turn.
+ * @param headers of each request
+ */
 export function neighbour(urls: readonly string[], headers: Readonly<Record<string, string>>): Neighbour {
   const thread = new Worker(new URL("./neighbour-thread.mjs", import.meta.url), { workerData: { urls, headers } });
   const say = async (what: "tell" | "stop") => {

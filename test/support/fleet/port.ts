@@ -1,15 +1,15 @@
 /**
- * Free ports below the kernel's ephemeral range. A port from that range (bind 0) can be taken by
- * any outgoing connection while its server is down, and a client that keeps dialling it may even
- * connect to itself. Both would look like faults of Baton.
+ * Free ports below the kernel's ephemeral range. If a test used a port from that range (bind 0),
+ * any outgoing connection could take the port while its server is down. A client that keeps
+ * dialling could even connect to itself. Both would look like faults of Baton.
  */
 import { createServer } from "node:net";
 
 const LOWEST = 12_000;
 const HIGHEST = 32_000;
 /**
- * Files of tests that run side by side take ports of different parts. Else one could take the port
- * of a broker that another has killed, and will start again on the same port.
+ * Test files that run side by side take ports of different parts. Else a test could take the port
+ * of a broker that another test has killed and will restart on the same port.
  */
 const PARTS = 4;
 const PART_PORTS = (HIGHEST - LOWEST) / PARTS;
@@ -18,8 +18,8 @@ const first = LOWEST + (Number(process.env["VITEST_POOL_ID"] ?? 0) % PARTS) * PA
 const given = new Set<number>();
 
 /**
- * Finds a port that is free now. Another process may take it before it is used: callers then start
- * anew with another one.
+ * Finds a port that is free now. If another process takes the port first, the caller tries again
+ * with another port.
  */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < 200; attempt++) {
@@ -31,10 +31,7 @@ export async function freePort(): Promise<number> {
   throw new Error("no free port in 200 attempts");
 }
 
-/**
- * Calls `start` with one free port after another, up to five, until it no longer fails for the
- * port.
- */
+/** Calls `start` with up to five free ports, until `start` no longer fails because of the port. */
 export async function onFreePort<T>(start: (port: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {

@@ -1,7 +1,7 @@
 /**
- * A real process in a process group of its own. Signals reach a supervisor and its child alike, its
- * output can be waited for line by line, and nothing that a test started outlives the test, however
- * the test ends.
+ * A real process in a process group of its own. A signal reaches a supervisor and its child alike,
+ * and tests can wait for a line of output. No process that a test started outlives the test,
+ * however the test ends.
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { createWriteStream, mkdirSync, openSync } from "node:fs";
@@ -14,7 +14,7 @@ export interface Launch {
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** Every line of standard output and standard error is appended here. */
+  /** A file to which each line of standard output and standard error is appended. */
   readonly logFile: string;
 }
 
@@ -23,7 +23,7 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** A line of output. `fields` are those of a JSON line, or empty. */
+/** A line of output. `fields` are the members of a JSON line, else empty. */
 export interface LogLine {
   readonly text: string;
   readonly fields: Readonly<Record<string, unknown>>;
@@ -42,11 +42,11 @@ export class RunningProcess {
   readonly name: string;
   readonly pid: number;
   /**
-   * Resolves when the whole group has closed its output, so a killed supervisor's child is gone,
-   * too.
+   * Resolves when all processes of the group have closed their output, so a killed supervisor's
+   * child has ended, too.
    */
   readonly exited: Promise<Exit>;
-  /** The newest 50,000 lines, oldest first. */
+  /** The newest lines, up to 50,000, oldest first. */
   readonly lines: LogLine[] = [];
   readonly #child: ChildProcess;
   readonly #waiting = new Set<(line: LogLine | Exit) => void>();
@@ -54,8 +54,8 @@ export class RunningProcess {
 
   constructor({ name, command, args, env, cwd, logFile }: Launch) {
     mkdirSync(dirname(logFile), { recursive: true });
-    // Opened now, since a process that ends at once must not leave an open call behind for a folder
-    // that is gone.
+    // Opens the file now, because a process that ends at once must not leave an open call behind
+    // for a folder that no longer exists.
     const log = createWriteStream(logFile, { fd: openSync(logFile, "a") });
     this.name = name;
     this.#child = spawn(command, args, {
@@ -94,8 +94,8 @@ export class RunningProcess {
   }
 
   /**
-   * Resolves with the first line that passes `test`, among past lines, too.
-   * @throws Error with the last output when the process exits or the time is up
+   * Resolves with the first line that passes `test`, past lines included.
+   * @throws Error with the last output if the process exits or the time is up
    */
   async waitForLine(what: string, test: LineTest, timeoutMs = 60_000): Promise<LogLine> {
     const seen = this.lines.find(test);
@@ -121,14 +121,14 @@ export class RunningProcess {
     });
   }
 
-  /** Waits for a JSON line whose `msg` is this. */
+  /** Waits for a JSON line with this `msg`. */
   waitForMessage(msg: string, timeoutMs?: number): Promise<LogLine> {
     return this.waitForLine(msg, (line) => line.fields["msg"] === msg, timeoutMs);
   }
 
   /**
    * Sends a signal to every process of the group.
-   * @returns false when none is left
+   * @returns false if no process is left
    */
   signalGroup(signal: NodeJS.Signals): boolean {
     return this.#signal(-this.pid, signal);
@@ -139,7 +139,7 @@ export class RunningProcess {
     return this.#signal(this.pid, signal);
   }
 
-  /** Sends SIGKILL to the group. Resolves when all of it is gone. */
+  /** Sends SIGKILL to the group. Resolves when all its processes have ended. */
   async kill(): Promise<Exit> {
     this.signalGroup("SIGKILL");
     return this.exited;
@@ -183,6 +183,6 @@ function jsonFields(text: string): Record<string, unknown> {
   try {
     return JSON.parse(text) as Record<string, unknown>;
   } catch {
-    return {}; // a line cut by a SIGKILL; its text is kept
+    return {}; // a line cut by a SIGKILL; the caller keeps its text
   }
 }

@@ -1,13 +1,13 @@
 /**
- * The settings of every fleet of tests, unless a test says otherwise. The lease is a part of the
- * fleet's plan (`leaseMs`), because tests wait for takeovers by it.
+ * The settings of every fleet in tests, unless a test says otherwise. The fleet's plan sets the
+ * lease (`leaseMs`), because tests wait for takeovers by the lease.
  */
 
-/** So tests see what goes wrong between buckets, wherever the fleet's Redis is. */
+/** More than a single bucket for every kind of Redis, so that tests see faults between buckets. */
 export const BUCKETS = 16;
 
 export const profile = {
   BATON_BUCKETS: String(BUCKETS),
-  // Webhooks of tests are received on this machine.
+  // Tests receive webhooks on this machine.
   BATON_WEBHOOK_ALLOW: "127.0.0.0/8",
 };

@@ -1,12 +1,12 @@
 /**
- * One direction of one proxied connection. It passes chunks on in order, when the line's conditions
- * let it.
+ * One direction of a proxied connection. A pipe passes chunks in order, as soon as the line's
+ * conditions allow.
  */
 import type { Socket } from "node:net";
 
 /**
- * What a direction does to the bytes that cross it. All connections of a proxy share it, and it
- * changes while they run.
+ * How a direction treats the bytes that cross it. All connections of a proxy share these
+ * conditions, which change while connections run.
  */
 export interface LineConditions {
   /**
@@ -16,14 +16,15 @@ export interface LineConditions {
   blackHoled: boolean;
   delayMs: number;
   jitterMs: number;
-  /** 0 means that there is no limit. */
+  /** 0 for no limit. */
   bytesPerSecond: number;
 }
 
 export const openLine = (): LineConditions => ({ blackHoled: false, delayMs: 0, jitterMs: 0, bytesPerSecond: 0 });
 
 /**
- * While this many bytes are held, the source is not read, since the sender must feel the slow line.
+ * While the pipe holds this many bytes, it does not read the source, because the sender must feel
+ * the slow line.
  */
 const HIGH_WATER = 1_048_576;
 
@@ -34,16 +35,16 @@ export class ProxyPipe {
   readonly #held: { chunk: Buffer; dueAt: number }[] = [];
   #heldBytes = 0;
   /**
-   * When the line will have sent all that was handed to it so far, on `performance.now()`'s clock.
-   * Later chunks queue up behind.
+   * When the line will have sent every chunk so far, on the clock of `performance.now()`. Later
+   * chunks queue up behind.
    */
   #lineFreeAt = 0;
   #timer: NodeJS.Timeout | undefined;
   #draining = false;
-  /** This connection alone holds its bytes back. */
+  /** Whether this connection alone holds its bytes back. */
   #stalled = false;
 
-  /** @param admit sees each chunk first; false swallows it */
+  /** @param admit sees each chunk first, and drops the chunk if it returns false */
   constructor(from: Socket, to: Socket, conditions: LineConditions, admit: (chunk: Buffer) => boolean) {
     this.#from = from;
     this.#to = to;
@@ -61,7 +62,7 @@ export class ProxyPipe {
     });
   }
 
-  /** From now on, what comes waits, on this connection alone. */
+  /** Holds back all later bytes, on this connection alone. */
   stall(): void {
     this.#stalled = true;
   }
@@ -71,14 +72,16 @@ export class ProxyPipe {
     return this.#held.some(({ chunk }) => chunk.includes(text));
   }
 
-  /** Ends the stall: what waited is sent, and then the connection ends. */
+  /** Ends the stall: sends the held bytes, and then ends the connection. */
   release(): void {
     this.#stalled = false;
     this.flush();
     this.#to.end();
   }
 
-  /** Sends what is due. It is called again whenever the conditions have changed. */
+  /**
+   * Sends the chunks that are due. Callers must call again after every change of the conditions.
+   */
   flush(): void {
     clearTimeout(this.#timer);
     while (!this.#conditions.blackHoled && !this.#stalled && !this.#draining) {

@@ -39,7 +39,7 @@ describe("Proxy", () => {
     return (await answer)[0].toString();
   }
 
-  /** Unlike `once`, it does not reject for the reset that is awaited here. */
+  /** Unlike `once`, does not reject because of the reset that the test awaits. */
   function closing(socket: Socket): Promise<void> {
     return new Promise((resolve) => socket.once("close", () => resolve()));
   }

@@ -1,7 +1,7 @@
 /**
- * The test's own TCP line in front of Redis or NATS. It can cut, black-hole, delay or throttle
- * every connection through it. It can also lose the reply to a command that the server has
- * executed, which is the fault that turns a retry into a doubled effect.
+ * The test's own TCP line in front of Redis or NATS. The line can cut, black-hole, delay or
+ * throttle every connection. It can also lose the reply to a command that the server has executed,
+ * the fault that makes a retry double an effect.
  */
 import { createServer, connect, type Server, type Socket } from "node:net";
 import { onFreePort } from "./port.js";
@@ -16,13 +16,13 @@ interface Link {
   stalled: boolean;
 }
 
-/** Connections on which what the client sends is held back; see `Proxy.stall`. */
+/** Connections that hold back the clients' bytes; see `Proxy.stall`. */
 export interface StalledLinks {
   /** Whether a client has sent these bytes, in one piece. */
   holds(text: string): boolean;
-  /** Closes the clients' ends. What they have sent is still under way. */
+  /** Closes the clients' ends. The bytes that clients have sent are still on their way. */
   cut(): void;
-  /** Lets it arrive at last. Resolves when the server has read it and closed. */
+  /** Lets the held bytes arrive. Resolves when the server has read them and closed. */
   deliver(): Promise<void>;
 }
 
@@ -38,9 +38,9 @@ export class Proxy {
   readonly #server: Server;
   readonly #links = new Set<Link>();
   readonly #lines: Record<Direction, LineConditions> = { toServer: openLine(), toClient: openLine() };
-  /** How many replies pass until the next one is lost; undefined while no loss is armed. */
+  /** How many replies pass until the next loss; undefined if no loss is due. */
   #repliesToLoss: number | undefined;
-  /** The count that is armed again after a loss; undefined for a single loss. */
+  /** The count to start from after each loss; undefined for a single loss. */
   #lossPeriod: number | undefined;
   #onLoss: (() => void) | undefined;
 
@@ -50,7 +50,7 @@ export class Proxy {
     server.on("connection", (client) => this.#join(client, targetPort));
   }
 
-  /** @param at where it listens; without it, on a free port of 127.0.0.1 */
+  /** @param at address and port; if undefined, a free port of 127.0.0.1 */
   static start(targetPort: number, at?: { readonly host: string; readonly port: number }): Promise<Proxy> {
     const listen = (host: string, port: number) =>
       new Promise<Proxy>((resolve, reject) => {
@@ -63,7 +63,7 @@ export class Proxy {
 
   /**
    * Sends RST to both ends of every connection.
-   * @returns how many connections there were
+   * @returns the number of connections
    */
   resetAll(): number {
     const cut = [...this.#links];
@@ -73,8 +73,7 @@ export class Proxy {
   }
 
   /**
-   * Stops all bytes in a direction until `heal`, on connections yet to come, too. Neither end is
-   * told.
+   * Stops all bytes in a direction until `heal`, on later connections, too. Neither end notices.
    */
   blackHole(...directions: readonly Direction[]): void {
     for (const direction of directions) this.#lines[direction].blackHoled = true;
@@ -90,8 +89,8 @@ export class Proxy {
   }
 
   /**
-   * Holds back what the present clients send, and nobody else: each has a link that stalls, beside
-   * which it opens another.
+   * Holds back the bytes of the clients that are connected now. A stalled link does not stop its
+   * client from opening another.
    */
   stall(): StalledLinks {
     const links = [...this.#links];
@@ -112,16 +111,15 @@ export class Proxy {
     };
   }
 
-  /** Ends all conditions. What was held back arrives now, as after a healed partition. */
+  /** Ends all conditions. Held bytes arrive now, as after a healed partition. */
   heal(): void {
     for (const line of Object.values(this.#lines)) Object.assign(line, openLine());
     for (const link of this.#links) for (const pipe of link.pipes) pipe.flush();
   }
 
   /**
-   * Swallows the n-th chunk that the server sends from now on, over all connections, and resets
-   * that connection. Resolves with true when it has happened, with false when `signal` aborts
-   * first.
+   * Drops the n-th chunk that the server sends from now on, over all connections, and resets that
+   * connection. Resolves with true after the loss, or with false if `signal` aborts first.
    */
   loseReply(n: number, signal?: AbortSignal): Promise<boolean> {
     this.#repliesToLoss = n;
@@ -141,7 +139,7 @@ export class Proxy {
     });
   }
 
-  /** Loses every n-th reply, until it is called with 0. */
+  /** Loses every n-th reply, until a call with 0. */
   loseEvery(n: number): void {
     this.#lossPeriod = n > 0 ? n : undefined;
     this.#repliesToLoss = this.#lossPeriod;
@@ -166,7 +164,7 @@ export class Proxy {
     };
     this.#links.add(link);
     this.counts.connections += 1;
-    // A link that lost one end has no use for the other. An error is how a cut looks from here.
+    // A link that lost one end has no use for the other. A cut looks like an error here.
     for (const [socket, other] of [
       [client, server],
       [server, client],
@@ -198,8 +196,8 @@ function reset({ client, server }: Link): void {
 }
 
 /**
- * Node 20.20 never closes a handle that it is told to reset while it connects or ends, and its
- * process then spins at exit (tried).
+ * Node 20.20 never closes a handle after a reset while the handle connects or ends, and its process
+ * then spins at exit (tried).
  */
 function cut(socket: Socket): void {
   if (socket.connecting || socket.writableEnded) socket.destroy();

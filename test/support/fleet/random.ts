@@ -1,6 +1,6 @@
 /**
- * Random numbers that a seed reproduces, so that a failing run can be repeated. The generator is
- * mulberry32; it is not for secrets.
+ * Random numbers that a seed reproduces, so that a failing run can run again. The generator is
+ * mulberry32, which is not for secrets.
  */
 export interface Random {
   /** A number in [0, 1). */
@@ -13,7 +13,7 @@ export interface Random {
   shuffle<T>(items: readonly T[]): T[];
   int64(): bigint;
   /**
-   * An independent generator: what one part of a test draws does not move what another part draws.
+   * An independent generator: the draws of a test's part do not change the draws of another part.
    */
   fork(label: string): Random;
 }

@@ -1,6 +1,6 @@
 /**
- * A real Redis Cluster: three masters that share the slots out, and a replica of each. A master
- * that is killed or frozen is replaced by its replica after about three seconds.
+ * A real Redis Cluster: three masters that share the slots out, and a replica of each. About three
+ * seconds after a test kills or freezes a master, its replica takes its place.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,7 +11,7 @@ import { infoOf, onlineReplicas, settled, startRedisNode, type RedisNode } from 
 
 const MASTERS = 3;
 const SLOTS = 16_384;
-/** After this long without an answer a master counts as failed. */
+/** After this time without an answer a master counts as failed. */
 const NODE_TIMEOUT_MS = 1_500;
 
 export interface RedisCluster {
@@ -23,13 +23,13 @@ export interface RedisCluster {
   /** The node that serves the key's slot now, as the living masters agree. */
   masterOf(key: string): Promise<RedisNode>;
   /**
-   * The nodes that serve slots now. A master that has just come back, and does not know yet that
-   * its replica has taken its place, is none of them.
+   * The nodes that serve slots now, without a master that has just come back and does not know yet
+   * that its replica has taken its place.
    */
   mastersNow(): Promise<readonly RedisNode[]>;
-  /** Resolves when another node than `former` serves the key's slot, and all slots are served. */
+  /** Resolves when a node other than `former` serves the key's slot, and all slots have a node. */
   whenReplaced(key: string, former: RedisNode): Promise<void>;
-  /** Resolves when every node is up and every replica has what its master has. */
+  /** Resolves when every node is up and every replica has all of its master's data. */
   whenWhole(): Promise<void>;
   dispose(): Promise<void>;
 }
@@ -97,8 +97,8 @@ export async function startRedisCluster(settings: Readonly<Record<string, string
 }
 
 /**
- * Starts a Cluster of one master that has met no other node, and so does not know its own address.
- * It listens at 127.0.0.2, too.
+ * Starts a Cluster of a single master, which has met no other node and so does not know its own
+ * address. The master listens at 127.0.0.2, too.
  */
 export async function startLoneMaster(name: string, folder: string): Promise<RedisNode> {
   const bus = String(await freePort());
@@ -109,7 +109,7 @@ export async function startLoneMaster(name: string, folder: string): Promise<Red
   return node;
 }
 
-/** Makes one Cluster of new nodes: the first ones masters, the others their replicas. */
+/** Makes a Cluster of new nodes: the first nodes become masters, the rest their replicas. */
 async function makeCluster(nodes: readonly RedisNode[]): Promise<void> {
   const [first] = nodes;
   if (first === undefined) return;

@@ -1,6 +1,6 @@
 /**
- * What the servers of a Cluster and of a replicated Redis have in common: a real redis-server with
- * settings of its own, and how tests talk to it.
+ * A real redis-server with settings of its own, as part of a Cluster or of a replicated Redis, and
+ * the calls with which tests inspect it.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -10,17 +10,23 @@ import { startBroker, type Broker } from "./broker.js";
 import { connectTo, type RedisServer } from "./redis.js";
 
 export interface RedisNode extends Broker {
-  /** A connection for the test itself. It waits while the node is away, and closes with it. */
+  /**
+   * A connection for the test itself. Its commands wait while the node is down, and `dispose`
+   * closes it.
+   */
   readonly admin: Redis;
 }
 
-/** How long a topology may take to settle, or a replica to be promoted, on a slow machine. */
+/**
+ * The longest that a topology may take to settle, or a replica to become a primary, on a slow
+ * machine.
+ */
 const PATIENCE_MS = 45_000;
 
 /**
- * @param name unlike that of any other node in `folder`
- * @param settings of redis.conf, beside those that every node has
- * @param folder where its data and log go
+ * @param name that no other node in `folder` has
+ * @param settings of redis.conf, beside the settings of every node
+ * @param folder for data and log
  */
 export async function startRedisNode(
   name: string,
@@ -89,28 +95,28 @@ export function serverAt(node: RedisNode): RedisServer {
   };
 }
 
-/** A connection for the test itself: its commands wait until the server is there. */
+/** Opens a connection for the test itself, whose commands wait until the server is up. */
 export function connectAdmin(port: number): Redis {
   const admin = new Redis({ port, protocol: 2, retryStrategy: () => 50, maxRetriesPerRequest: null });
   admin.on("error", () => undefined); // tests plan outages
   return admin;
 }
 
-/** One field of what INFO says. */
+/** A single field of the reply to INFO. */
 export async function infoOf(redis: Redis, field: string): Promise<string | undefined> {
   return new RegExp(`^${field}:(.*)\r$`, "m").exec(await redis.info())?.[1];
 }
 
 /**
- * How many replicas the node counts as those that confirm what it writes. It counts one up to a
- * second after the replica itself says that the link is up, and refuses writes until then where it
- * needs one.
+ * How many replicas confirm the node's writes, in the node's own count. A node may count a replica
+ * as late as a second after the replica reports its link as up. Until then, a node that needs a
+ * replica refuses writes.
  */
 export async function onlineReplicas({ admin }: RedisNode): Promise<number> {
   return (await admin.info("replication")).match(/,state=online,/g)?.length ?? 0;
 }
 
-/** Resolves when the condition holds. What it throws meanwhile means that it does not hold. */
+/** Resolves when the condition holds. A condition that throws does not hold yet. */
 export async function settled(condition: () => Promise<boolean>): Promise<void> {
   await until(() => condition().catch(() => false), PATIENCE_MS);
 }

@@ -1,6 +1,6 @@
 /**
- * The two kinds of Redis whose primaries can be replaced, in one form, for tests that expect the
- * same of both.
+ * The two kinds of Redis in which another server can take the primary's place, in one form, for
+ * tests that expect the same of both.
  */
 import { delay } from "#shared/retry.js";
 import { startRedisCluster } from "./redis-cluster.js";
@@ -12,11 +12,11 @@ export interface Replaceable {
   readonly nodes: readonly RedisNode[];
   /** The node that serves the key now. */
   primaryOf(key: string): Promise<RedisNode>;
-  /** Resolves when another node than `former` serves the key. */
+  /** Resolves when a node other than `former` serves the key. */
   whenReplaced(key: string, former: RedisNode): Promise<void>;
-  /** Resolves when every primary has all of its replicas again. */
+  /** Resolves when every primary has all its replicas again. */
   whenWhole(): Promise<void>;
-  /** Asks for a failover while all is well. */
+  /** Asks for a failover while every server is up. */
   handOver(former: RedisNode): Promise<void>;
   dispose(): Promise<void>;
 }
@@ -32,7 +32,7 @@ async function askAgain({ admin }: RedisNode): Promise<void> {
       await admin.cluster("FAILOVER");
     }
   } catch {
-    // The server is gone: the test is over, or says by itself that nothing was replaced.
+    // The server is down: the test is over, or fails by itself because no server took its place.
   }
 }
 

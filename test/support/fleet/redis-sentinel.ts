@@ -1,6 +1,6 @@
 /**
- * A real primary with two replicas, and three Sentinels that watch it. A primary that is killed or
- * frozen is replaced by one of its replicas after about three seconds.
+ * A real primary with two replicas, and three Sentinels that watch the primary. About three seconds
+ * after a test kills or freezes the primary, a replica takes its place.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,25 +15,31 @@ const NAME = "main";
 
 export interface WatchedRedis {
   readonly url: string;
-  /** Under which the Sentinels know the primary. */
+  /** The primary's name among the Sentinels. */
   readonly name: string;
   /** All servers, the first primary first. */
   readonly nodes: readonly RedisNode[];
   readonly sentinels: readonly Broker[];
   /** The server that most Sentinels name now. */
   primary(): Promise<RedisNode>;
-  /** Resolves when the Sentinels name another primary than `former`, and it takes writes. */
+  /**
+   * Resolves when the Sentinels name a primary other than `former`, and the new primary takes
+   * writes.
+   */
   whenReplaced(former: RedisNode): Promise<void>;
-  /** Asks for a failover while all is well. */
+  /** Asks for a failover while every server is up. */
   handOver(): Promise<void>;
-  /** Resolves when the living servers but one are replicas and have what the primary has. */
+  /**
+   * Resolves when all living servers except the primary are replicas and have all of the primary's
+   * data.
+   */
   whenWhole(): Promise<void>;
   dispose(): Promise<void>;
 }
 
-/** Lines over which everybody reaches the servers, and the servers each other. */
+/** Lines over which every client reaches the servers, and the servers each other. */
 export interface WatchedLines {
-  /** Where they listen, each under the port of its server. */
+  /** Address of the lines. Each line has the port of its server. */
   readonly host: string;
   /** Opens the line to the server with this port. */
   open(port: number): Promise<void>;
@@ -121,7 +127,7 @@ export async function startWatchedRedis(
         return now !== undefined && now !== former && (await infoOf(now.admin, "role")) === "master";
       }),
     async handOver() {
-      // The Sentinels refuse another one too soon after the last.
+      // The Sentinels refuse a failover too soon after the last.
       const [sentinel] = sentinels;
       await settled(async () => (await sentinel?.admin.call("SENTINEL", "FAILOVER", NAME)) === "OK");
     },
@@ -130,7 +136,7 @@ export async function startWatchedRedis(
   };
 }
 
-/** A Sentinel is the same program; it keeps what it knows in the file of its settings. */
+/** A Sentinel is the same program, and keeps its state in the file of its settings. */
 function startSentinel(i: number, primary: string, folder: string): Promise<Broker> {
   const name = `sentinel-${i}`;
   return startBroker(

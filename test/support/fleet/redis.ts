@@ -1,6 +1,6 @@
 /**
- * A real redis-server that appends to its file before it answers. What it has acknowledged survives
- * `kill -9`, so a test may count every loss as Baton's.
+ * A real redis-server that appends to its file before it answers. Every write that the server has
+ * acknowledged survives `kill -9`, so a test may count every loss as Baton's.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -11,11 +11,11 @@ type ConnectOptions = Pick<RedisOptions, "retryStrategy" | "enableAutoPipelining
 
 export interface RedisServer extends Broker {
   readonly url: string;
-  /** Opens a connection for the test itself, past all proxies. The caller closes it. */
+  /** Opens a connection for the test itself, past all proxies. The caller closes the connection. */
   connect(more?: ConnectOptions): Redis;
 }
 
-/** @param folder where its data and log go; without it they go to a folder of its own */
+/** @param folder for data and log; undefined for a folder of the server's own */
 export async function startRedis(folder?: string): Promise<RedisServer> {
   const broker = await startBroker(
     {

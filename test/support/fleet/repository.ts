@@ -1,6 +1,6 @@
 /**
- * Makes model repositories. Just the models that a test uses are copied: a worker that is started
- * thirty times must not load a language model each time.
+ * Makes model repositories. A repository has only the models that a test uses, because a worker
+ * that a test starts thirty times must not load a language model each time.
  */
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -26,13 +26,13 @@ export function makeRepository(
   return folder;
 }
 
-/** @returns the model's own `config.pbtxt`; undefined where it has none, as a generator */
+/** @returns the model's own `config.pbtxt`; undefined if the model has none, like a generator */
 export function ownConfig(model: string): string | undefined {
   const file = join(folderOf(model), "config.pbtxt");
   return existsSync(file) ? readFileSync(file, "utf8") : undefined;
 }
 
-/** @returns the model's own `config.pbtxt`, and at its end a parameter */
+/** @returns the model's own `config.pbtxt` with another parameter at its end */
 export function configWith(model: string, key: string, value: string): string {
   return withParameter(ownConfig(model) ?? "", key, value);
 }
@@ -51,19 +51,16 @@ function folderOf(model: string): string {
 }
 
 export interface SecondRepository {
-  /**
-   * The number under which second versions are served: with "1" it is the same version with another
-   * file.
-   */
+  /** The number of the second versions: "1" gives the same version with another file. */
   readonly as: "1" | "2";
-  /** The first versions are served, too. */
+  /** Whether the repository has the first versions, too. */
   readonly besideFirst?: boolean;
   readonly configs?: Readonly<Record<string, string>>;
 }
 
 /**
- * Makes a repository as it is after a roll-out: where a model has a second version, that has taken
- * the place of the first or stands beside it. The other models are as before.
+ * Makes a repository as after a roll-out: a model's second version, if there is any, takes the
+ * place of the first or stands beside the first. Models without a second version stay as they are.
  */
 export function makeSecondRepository(
   folder: string,

@@ -1,6 +1,6 @@
 /**
- * What processes hold right now: a leak shows here long before it shows as a failure. Process
- * groups are read from /proc, this process by itself.
+ * The memory and descriptors that processes hold now: a leak shows here long before it shows as a
+ * failure. Figures of process groups come from /proc, figures of this process from Node.
  */
 import { readdir, readFile } from "node:fs/promises";
 import { setFlagsFromString } from "node:v8";
@@ -12,19 +12,21 @@ export interface Resources {
 }
 
 /**
- * What each process of the group holds, by its id. Empty where there is no /proc, or where the
- * group is gone.
+ * The resources of each process of the group, by process id. Empty if the group has ended, or on a
+ * system without /proc.
  */
 export async function resourcesOf(group: number): Promise<Map<number, Resources>> {
   const [found = new Map<number, Resources>()] = await resourcesOfEach([group]);
   return found;
 }
 
-/** The same of several groups, in their order: all processes of the machine are read once. */
+/**
+ * The same for several groups, in their order, in a single pass over all processes of the machine.
+ */
 export async function resourcesOfEach(groups: readonly number[]): Promise<Map<number, Resources>[]> {
   const found = new Map(groups.map((group) => [group, new Map<number, Resources>()]));
   const pids = ((await quietly(readdir("/proc"))) ?? []).filter((name) => /^\d+$/.test(name)).map(Number);
-  // A file after the other: there are thousands of processes, and fewer descriptors.
+  // One file after another, because the machine has thousands of processes, and fewer descriptors.
   for (const pid of pids) {
     const stat = await quietly(readFile(`/proc/${pid}/stat`, "utf8"));
     // The line reads: pid (command, which may hold spaces and parentheses) state parent group …
@@ -40,7 +42,7 @@ export async function resourcesOfEach(groups: readonly number[]): Promise<Map<nu
   return groups.map((group) => found.get(group) ?? new Map<number, Resources>());
 }
 
-/** Processes may end while they are being looked at. That is no error here. */
+/** A process may end while this code reads its files. That is no error here. */
 async function quietly<T>(read: Promise<T>): Promise<T | undefined> {
   try {
     return await read;

@@ -1,6 +1,6 @@
 /**
- * The checkout's root. It is found from this file, whether it runs from source (vitest) or compiled
- * under dist (`npm run chaos`).
+ * The checkout's root. Searched upwards from this file, because this file runs both from source
+ * (vitest) and compiled under dist (`npm run chaos`).
  */
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";

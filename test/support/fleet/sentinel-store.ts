@@ -1,7 +1,7 @@
 /**
- * A primary with two replicas and three Sentinels, as what a fleet stands on, in the durability
- * mode `replicated`. All members, and the servers among themselves, share a line to each server:
- * the Sentinels name one address for each.
+ * A primary with two replicas and three Sentinels, as the store of a fleet in the durability mode
+ * `replicated`. All members, and the servers among themselves, share a line to each server, because
+ * the Sentinels name a single address for each server.
  */
 import { Redis } from "ioredis";
 import { Proxy } from "./proxy.js";
@@ -9,9 +9,12 @@ import { serverAt, settled } from "./redis-node.js";
 import { startWatchedRedis } from "./redis-sentinel.js";
 import type { Store } from "./store.js";
 
-/** Where the lines listen. All of 127.0.0.0/8 is this machine, on Linux. */
+/** Address of the lines. All of 127.0.0.0/8 is this machine, on Linux. */
 const LINES_HOST = "127.0.0.2";
-/** The Sentinels notice a dead primary after 1.5 s, and replace it within about three seconds. */
+/**
+ * The Sentinels notice a dead primary after 1.5 s, and a replica takes its place within about three
+ * seconds.
+ */
 const FAILOVER_MS = 5_000;
 
 export async function sentinelStore(): Promise<Store> {

@@ -1,20 +1,20 @@
 /**
  * A GPU in software: SwiftShader, a Vulkan driver that computes on the CPU. ONNX Runtime's WebGPU
- * takes it as any card, so what is true there is true of the program, if not of its speed.
+ * uses SwiftShader like any card, so its results hold for the program, but not its speed.
  */
 import { existsSync } from "node:fs";
 
-/** Where Debian's `chromium` has the driver. */
+/** Path of the driver in Debian's `chromium`. */
 const DRIVER = "/usr/lib/chromium/vk_swiftshader_icd.json";
-/** Where Debian's `libvulkan1` has what loads drivers. */
+/** Path of the loader of drivers in Debian's `libvulkan1`. */
 const LOADER = "/usr/lib/x86_64-linux-gnu/libvulkan.so.1";
 
-/** What a worker needs in its environment; undefined on a machine that has no such driver. */
+/** The environment of a worker that uses the driver; undefined on a machine without the driver. */
 export const softwareGpu: Readonly<Record<string, string>> | undefined =
   existsSync(DRIVER) && existsSync(LOADER) ? { VK_DRIVER_FILES: DRIVER } : undefined;
 
-/** For the title of tests that need it: why they are skipped, where they are. */
+/** For the titles of tests that need the driver: the reason why a machine skips such a test. */
 export const unlessSkipped = softwareGpu === undefined ? " (skipped: needs Debian's chromium and libvulkan1)" : "";
 
-/** A worker with this environment finds no GPU, whatever there is. */
+/** A worker with this environment finds no GPU, even on a machine that has GPUs. */
 export const noGpu: Readonly<Record<string, string>> = { VK_DRIVER_FILES: "/nonexistent", CUDA_VISIBLE_DEVICES: "-1" };

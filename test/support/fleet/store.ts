@@ -1,43 +1,47 @@
 /**
- * The Redis that a fleet stands on, whatever it is made of: what members are told, and what a test
- * can do to it. `singleStore` is one server behind a line for each kind of member; a Cluster
- * (`cluster-store.ts`) has several.
+ * The Redis of a fleet, of any kind: the settings of members, and the faults that a test can cause.
+ * `singleStore` is a single server behind a line for each kind of member. A Cluster
+ * (`cluster-store.ts`) has several servers.
  */
 import type { RedisClient } from "#shared/redis/connect.js";
 import { Proxy } from "./proxy.js";
 import { startRedis, type RedisServer } from "./redis.js";
 
-/** A connection that finds every key, wherever it lies. */
+/** A connection that finds every key on any server. */
 export type KeyReader = Pick<RedisClient, "lrange" | "lindex" | "hget" | "disconnect">;
 
 export interface Store {
-  /** Every server, replicas included. Each keeps its port and its data when it is killed. */
+  /** Every server, replicas included. A killed server keeps its port and its data. */
   readonly servers: readonly [RedisServer, ...RedisServer[]];
-  /** How many of them are masters, which take writes. Which they are may change. */
+  /**
+   * How many of the servers are masters, which take writes. A failover changes which servers these
+   * are.
+   */
   readonly masters: number;
   /**
-   * How long a master must be away until another server has taken its place, in milliseconds; 0
-   * where none does.
+   * How long a master must be down until another server has taken its place, in milliseconds; 0 if
+   * no server ever does.
    */
   readonly failoverMs: number;
-  /** `BATON_REDIS_URL` of the members of each kind. */
+  /** `BATON_REDIS_URL` of each kind of member. */
   readonly urls: Readonly<Record<"gateway" | "worker", string>>;
-  /** The lines over which the members of each kind reach the servers. */
+  /** The lines over which each kind of member reaches the servers. */
   readonly lines: Readonly<Record<"gatewayRedis" | "workerRedis", readonly [Proxy, ...Proxy[]]>>;
-  /** What members are told beside the URL, such as the durability that fits. */
+  /** Settings of members beside the URL, such as the durability that fits. */
   readonly env: Readonly<Record<string, string>>;
   /** The servers that are masters now. Together they hold every key once. */
   mastersNow(): Promise<readonly RedisServer[]>;
-  /** Resolves when every server is up, and every replica has what its master has. */
+  /** Resolves when every server is up, and every replica has all of its master's data. */
   whenWhole(): Promise<void>;
   /**
-   * Opens a connection past the lines, which waits while a server is away. The caller closes it.
+   * Opens a connection past the lines, which waits while a server is down. The caller closes the
+   * connection.
    */
   connectReader(): KeyReader;
   dispose(): Promise<void>;
 }
 
-/** @param direct members reach it past the lines, so that nobody can cut them */
+/** @param direct whether members bypass the lines, so that no test can cut them */
 export async function singleStore(folder: string, direct: boolean): Promise<Store> {
   const server = await startRedis(folder);
   const [gatewayRedis, workerRedis] = [await Proxy.start(server.port), await Proxy.start(server.port)];

@@ -1,13 +1,13 @@
-/** One fleet for all tests of a file, started before the first and stopped after the last. */
+/** One fleet for all tests of a file, from before the first test until after the last. */
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll } from "vitest";
 import { startFleet, type Fleet, type FleetPlan } from "./fleet.js";
 
 export interface RunningFleet {
   readonly fleet: Fleet;
-  /** Where its first gateway listens. */
+  /** URL of the fleet's first gateway. */
   readonly url: string;
-  /** A connection past the lines. It is opened at its first use, and closed with the fleet. */
+  /** A connection past the lines, which opens at its first use and closes with the fleet. */
   readonly redis: Redis;
 }
 

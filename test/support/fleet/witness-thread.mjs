@@ -1,6 +1,6 @@
 /**
- * Asks a gateway every 5 ms whether it lives, and looks at its memory. It runs in a thread that
- * nothing else keeps waiting.
+ * Asks a gateway every 5 ms whether it lives, and reads its memory. This thread has no other work,
+ * so only the gateway delays the answers.
  */
 import { readFileSync } from "node:fs";
 import { Agent, get } from "node:http";
@@ -23,8 +23,7 @@ const live = () =>
     const asked = get(`${url}/v2/health/live`, { agent }, (response) => {
       response.resume().on("end", () => (response.statusCode === 200 ? resolve() : reject(new Error("not live"))));
     });
-    // A gateway that was busy for seconds takes the connection for idle and closes it: then it is
-    // asked again.
+    // A gateway that was busy for seconds closes the connection as idle, so the thread asks again.
     asked.on("error", (error) => ("code" in error && error.code === "ECONNRESET" ? resolve(live()) : reject(error)));
   });
 const rssBytes = () => Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024;

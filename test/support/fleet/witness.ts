@@ -1,6 +1,6 @@
 /**
- * What somebody else sees of a gateway while something is done to it: how fast it says that it
- * lives, and how much memory it takes.
+ * How fast a gateway answers its health check, and how much memory it takes, while a test works on
+ * it.
  */
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
@@ -9,7 +9,7 @@ export interface Seen {
   readonly asked: number;
   readonly p99Ms: number;
   readonly worstMs: number;
-  /** The most memory that it took, beyond what it had before. */
+  /** The gateway's highest memory, less its memory at the start. */
   readonly grownBytes: number;
 }
 

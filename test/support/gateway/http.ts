@@ -1,4 +1,7 @@
-/** HTTP exchanges with one gateway, byte for byte: nothing is added, retried or undone unseen. */
+/**
+ * HTTP exchanges with one gateway, byte for byte, without added headers, retries or decoding that a
+ * test cannot see.
+ */
 import { request } from "node:http";
 import { connect } from "node:net";
 import { gunzipSync, inflateSync } from "node:zlib";
@@ -15,10 +18,10 @@ export interface Answer {
   blocks: Buffer;
 }
 
-/** A body as it is, or an object that is sent as JSON. */
+/** Bytes or text to send unchanged, or an object to send as JSON. */
 export type Body = Buffer | string | object;
 
-/** Uses Node's own client, since `fetch` adds encodings and undoes them by itself. */
+/** Uses Node's own client, because `fetch` adds encodings and undoes them by itself. */
 export function exchange(
   url: string,
   body: Body = "",
@@ -48,7 +51,7 @@ export function exchange(
 }
 
 /**
- * Sends bytes as they are and collects the reply until the connection closes or `enough` is seen.
+ * Sends bytes unchanged, and collects the reply until the connection closes or `enough` matches.
  */
 export function rawExchange(port: number, bytes: string | Buffer, enough?: RegExp): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -59,13 +62,14 @@ export function rawExchange(port: number, bytes: string | Buffer, enough?: RegEx
       if (enough?.test(text) === true) socket.destroy();
     });
     socket.on("close", () => resolve(text));
-    // A sender that was refused often sees the close as a reset after the reply.
+    // A sender whose request a gateway refuses often gets a reset after the reply, because the
+    // gateway closes.
     socket.on("error", (error) => (text === "" ? reject(error) : undefined));
   });
 }
 
 /**
- * An infer body: the JSON, then the blocks, and the header with the JSON's length where there are
+ * An infer body: the JSON, then the blocks, and the header with the JSON's length if there are
  * blocks.
  */
 export function inferBody(

@@ -5,11 +5,11 @@ import { recordOf } from "../../../gateway/stream/records.js";
 import type { TokenRecord } from "#shared/contract/generation.js";
 import { delta, finalRecord, record } from "../../fixtures/token-records.js";
 
-/** A log in memory that grows, and everybody who reads it. */
+/** A log in memory that grows, and that several readers may read. */
 export class RecordedStream implements OpenStream {
   readonly records: TokenRecord[] = [];
   cancelled = false;
-  /** How many read at the moment. */
+  /** How many readers the log has now. */
   readers = 0;
   #wake: (() => void)[] = [];
 
@@ -52,7 +52,7 @@ export class RecordedStream implements OpenStream {
     return Promise.resolve();
   }
 
-  /** Resolves when `state` holds. It is looked at whenever something happens to the stream. */
+  /** Resolves when `state` holds. Tests `state` again after every change of the stream. */
   async until(state: (stream: RecordedStream) => boolean): Promise<void> {
     while (!state(this)) await new Promise<void>((resolve) => this.#wake.push(resolve));
   }
@@ -65,8 +65,8 @@ export class RecordedStream implements OpenStream {
 }
 
 /**
- * Answers with "Hello, you!" in four records. The first has no text, as one that may begin a stop
- * string.
+ * Answers with "Hello, you!" in four records. The first has no text, like a record whose text may
+ * begin a stop string.
  */
 export function hello(_: unknown, stream: RecordedStream): void {
   stream.append(

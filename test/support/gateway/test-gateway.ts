@@ -25,7 +25,7 @@ export interface TestGatewayPlan extends Partial<AppOptions> {
 /** A model that failed to load. */
 const failed = [{ name: "broken", version: "1", reason: "bad model" }];
 
-/** A generator that chats, one without a chat template, and a tensor model. */
+/** A generator that chats, another without a chat template, and a tensor model. */
 export const generators: readonly ServedModel[] = [
   generatorModel("talk"),
   generatorModel("mute", { chat: false }),
@@ -33,14 +33,14 @@ export const generators: readonly ServedModel[] = [
 ];
 
 export class TestGateway {
-  /** What `infer` was given, oldest first. */
+  /** The requests that `infer` got, oldest first. */
   readonly admitted: InferenceRequest[] = [];
-  /** Every generation that was admitted, oldest first. */
+  /** Every generation that the gateway admitted, oldest first. */
   readonly streams: RecordedStream[] = [];
   readonly logged: { fields: Readonly<Record<string, unknown>>; line: string }[] = [];
-  /** Answers instead of the echo. */
+  /** Answers requests instead of the echo. */
   answer: Inference["infer"] | undefined;
-  /** Writes the records of each next generation; throws to refuse it. */
+  /** Writes the records of each later generation. A script that throws refuses the generation. */
   script: (request: GenerationRequest, stream: RecordedStream) => void = hello;
   #arrivals: ((stream: RecordedStream) => void)[] = [];
   #server: RunningServer | undefined;
@@ -85,19 +85,22 @@ export class TestGateway {
     return `http://127.0.0.1:${this.port}`;
   }
 
-  /** The one generation that there was. */
+  /**
+   * The only generation.
+   * @throws Error if there are none or several
+   */
   only(): RecordedStream {
     const [stream, ...others] = this.streams;
     if (stream === undefined || others.length > 0) throw new Error(`${this.streams.length} generations were admitted`);
     return stream;
   }
 
-  /** Resolves with the next generation that is admitted. */
+  /** Resolves with the next generation that the gateway admits. */
   next(): Promise<RecordedStream> {
     return new Promise((resolve) => this.#arrivals.push(resolve));
   }
 
-  /** Forgets what was admitted and logged, and answers as it did at first. */
+  /** Forgets all requests and log lines, and answers as at first. */
   reset(): void {
     for (const list of [this.admitted, this.streams, this.logged]) list.length = 0;
     this.answer = undefined;
@@ -119,7 +122,9 @@ export class TestGateway {
   }
 }
 
-/** One gateway for all tests of a file. It is started before the first and reset after each. */
+/**
+ * One gateway for all tests of a file, which starts before the first test and resets after each.
+ */
 export function useGateway(plan: TestGatewayPlan = {}): TestGateway {
   const gateway = new TestGateway();
   beforeAll(() => gateway.open(plan));
@@ -128,7 +133,7 @@ export function useGateway(plan: TestGatewayPlan = {}): TestGateway {
   return gateway;
 }
 
-/** Gives inputs back as the outputs of the same numbers, as far as they were asked for. */
+/** Gives inputs back as the outputs of the same numbers, if the request asks for these outputs. */
 function echo({ model, inputs, outputs }: InferenceRequest): InferenceOutcome {
   const tensors = inputs.map((tensor) => ({ ...tensor, name: tensor.name.replace("INPUT", "OUTPUT") }));
   return { kind: "result", tensors: tensors.filter(({ name }) => outputs.includes(name)), version: model.version };

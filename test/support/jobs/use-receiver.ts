@@ -1,4 +1,7 @@
-/** What a file about webhooks has beside its fleet: a receiver, and who asks the gateway. */
+/**
+ * The receiver of webhooks and the client of the gateway that a test file about webhooks has beside
+ * its fleet.
+ */
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll } from "vitest";
 import type { RunningFleet } from "../fleet/use-fleet.js";
@@ -9,7 +12,7 @@ export interface Receiving {
   receiver: Receiver;
   redis: Redis;
   client: WebhookClient;
-  /** How the deliveries to a webhook stand. */
+  /** The states of the deliveries to a webhook. */
   states: (webhook: string) => Promise<readonly string[]>;
 }
 

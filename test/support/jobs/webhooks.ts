@@ -1,4 +1,4 @@
-/** Receivers of webhooks, real ones over HTTP, and how tests speak of webhooks to a gateway. */
+/** Receivers of webhooks, real ones over HTTP, and a client for a gateway's webhooks. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { Webhook } from "standardwebhooks";
@@ -13,10 +13,10 @@ export interface Received {
   readonly id: string;
 }
 
-/** Answers one request, by itself or by a status. */
+/** Answers a request itself, or returns the status to answer with. */
 export type Behaviour = (received: Received, response: ServerResponse, socket: Socket) => number | undefined;
 
-/** A server that keeps what it receives, and behaves as a test says for each path. */
+/** A server that keeps all requests, and answers each path as a test says. */
 export class Receiver {
   readonly received: Received[] = [];
   readonly #server: Server;
@@ -42,7 +42,7 @@ export class Receiver {
     return `http://127.0.0.1:${this.#port}${path}`;
   }
 
-  /** By default it answers 204. */
+  /** Sets the behaviour of a path. A path without a behaviour answers 204. */
   on(path: string, behaviour: Behaviour): string {
     this.#behaviours.set(path, behaviour);
     return this.url(path);
@@ -75,8 +75,8 @@ export class Receiver {
 }
 
 /**
- * What the library of Standard Webhooks makes of a delivery.
- * @throws where the signature does not hold
+ * The content of a delivery, from the library of Standard Webhooks.
+ * @throws if the signature does not hold
  */
 export function verified({ headers, body }: Received, secret: string): { type: string; data: Record<string, unknown> } {
   return new Webhook(secret).verify(body, { ...headers }) as { type: string; data: Record<string, unknown> };
@@ -95,14 +95,14 @@ export interface DeliveryView {
   readonly id: string;
   readonly event: string;
   readonly job: string | null;
-  /** Null for a job's own. */
+  /** Null for a job's own webhook. */
   readonly webhook: string | null;
   readonly state: string;
   readonly attempts: readonly { readonly at: string; readonly status: number | null; readonly error: string | null }[];
   readonly next_attempt_at: string | null;
 }
 
-/** A gateway, asked as one tenant. */
+/** A client of a gateway, for one tenant. */
 export class WebhookClient {
   readonly #url: string;
   readonly #headers: Readonly<Record<string, string>>;
@@ -119,7 +119,7 @@ export class WebhookClient {
     return { status: answer.status, body: (text === "" ? undefined : JSON.parse(text)) as Body, text };
   }
 
-  /** Makes a webhook that wants to hear of sequences. */
+  /** Registers a webhook for expired sequences. */
   async register(url: string): Promise<WebhookView & { readonly secret: string }> {
     const { status, body, text } = await this.ask<WebhookView & { readonly secret: string }>("POST", "/webhooks", {
       url,
@@ -142,8 +142,8 @@ export class WebhookClient {
 let sequence = 0;
 
 /**
- * Notes that sequences have expired, as the scripts do.
- * @returns their ids
+ * Adds events of expired sequences, as the scripts do.
+ * @returns the sequences' ids
  */
 export async function noteExpiries(redis: Pick<Redis, "xadd">, tenant: string, count = 1): Promise<number[]> {
   const ids = Array.from({ length: count }, () => ++sequence);

@@ -1,4 +1,4 @@
-/** Looks at what is known of one sequence in Redis, and changes it by hand. */
+/** Reads the facts of a sequence from Redis, and changes them by hand. */
 import type { Redis } from "ioredis";
 import type { Lane } from "#shared/queue/address.js";
 import { sequencesKey } from "#shared/queue/keys.js";

@@ -1,5 +1,5 @@
 /**
- * A real Redis, and the shortest way to put steps into a lane and take them out, for tests of one
+ * A real Redis, and short calls that put steps into a lane and take steps out, for tests of one
  * queue script at a time.
  */
 import { afterAll, beforeAll, beforeEach } from "vitest";
@@ -39,10 +39,10 @@ export interface Step {
   readonly request: string;
   readonly start?: boolean;
   readonly end?: boolean;
-  /** Whether it begins its sequence where there is none. */
+  /** Whether the step begins its sequence if there is none. */
   readonly mayBegin?: boolean;
   readonly sequence?: string;
-  /** Which step of its sequence it should be. */
+  /** The expected number of the step in its sequence. */
   readonly number?: number;
   readonly digest?: string;
   readonly body?: string;
@@ -53,10 +53,10 @@ export interface Step {
   readonly attendedMs?: number;
 }
 
-/** The queue of a model with one bucket: all of it is one lane. */
+/** The queue of a model with a single bucket, which is a single lane. */
 export type OneLane = LaneQueue & ModelQueue;
 
-/** Filled anew before each test. Every test has a lane of its own. */
+/** Filled anew before each test. Every test has its own lane. */
 export class Lab {
   url!: string;
   redis!: RedisClient;
@@ -84,7 +84,7 @@ export class Lab {
     return this.#admit({ ...applicant(this.lane, request, request), attendedMs, digest });
   }
 
-  /** Takes all that is ready now. */
+  /** Takes all deliveries that are ready now. */
   take(queue: LaneQueue = this.queue): Promise<Delivery[]> {
     return take(queue);
   }
@@ -93,7 +93,10 @@ export class Lab {
     return takeOne(queue);
   }
 
-  /** Appends the first records of a request of the default tenant, as the worker that took it. */
+  /**
+   * Appends the first records of a request of the default tenant, for the worker that holds the
+   * entry.
+   */
   async append(entry: string, request: string, records: readonly string[], final = false) {
     const append = { lane: this.lane, entry, tenant: DEFAULT_TENANT, request, first: 0, records, final };
     return appendTokens(streaming(this.queue), [append]);
@@ -104,7 +107,7 @@ export class Lab {
     return addressOf(this, request);
   }
 
-  /** Gives a request an error as its outcome, from outside of any worker. */
+  /** Gives a request an error as its outcome, from outside any worker. */
   giveError(request: string, body: string, ttlMs = 1_000, evenSealed = false) {
     const outcome = { kind: "error", body: Buffer.from(body) } as const;
     return giveOutcome(this.redis, this.addressOf(request), outcome, ttlMs, evenSealed);
@@ -118,12 +121,12 @@ export class Lab {
     return this.redis.lrange(logKey(this.addressOf(request)), 0, -1);
   }
 
-  /** The name of the checkpoint that the sequence goes on from; "" and "!" stand for none. */
+  /** The name of the sequence's current checkpoint; "" and "!" stand for none. */
   async currentVersion(sequence = SEQUENCE): Promise<string> {
     return (await factsOf(this.redis, this.lane, sequence))?.at ?? "";
   }
 
-  /** The checkpoint that the sequence goes on from. */
+  /** The sequence's current checkpoint. */
   async currentState(sequence = SEQUENCE): Promise<string | null> {
     return this.redis.get(versionKey(this.lane, sequence, await this.currentVersion(sequence)));
   }
@@ -133,7 +136,7 @@ export class Lab {
     return this.redis.keys(versionKey(this.lane, sequence, "*"));
   }
 
-  /** What sends a worker's outcomes to its gateways; by default it does not reach NATS. */
+  /** A publisher of a worker's outcomes to gateways. By default, NATS is down. */
   repliesOf(bus: Bus = silentBus): ReplyPublisher {
     return new ReplyPublisher({ bus, redis: this.redis, secret, log: silentLog });
   }
@@ -173,7 +176,7 @@ export function useLab(): Lab {
   return lab;
 }
 
-/** What gateways and workers of a lab share, as the deployment's record would say. */
+/** The secret that gateways and workers of a lab share, as in the deployment's record. */
 export const secret = (): Buffer => Buffer.alloc(32, 1);
 
 export const LIMITS = { queue: 100, waitingPerSequence: 64, liveSequences: 1_000 };
@@ -186,12 +189,15 @@ export function applicant(lane: Lane, request: string, body: string): Applicant 
 
 let calls = 0;
 
-/** Names a call that no other test or gateway has sent. @param bucket in a Redis Cluster */
+/**
+ * Names a call that no other test or gateway has sent.
+ * @param bucket in a Redis Cluster
+ */
 export function onlyCall(bucket?: number): NumberedCall {
   return { record: callsKey(`only-${calls++}`, bucket), number: 1, acknowledged: 0 };
 }
 
-/** Admits in one call, by default in one that no copy is sent of. */
+/** Admits in a single call, by default a call without copies. */
 export async function admit(
   redis: RedisClient,
   terms: Terms,
@@ -203,12 +209,12 @@ export async function admit(
   return [...admitted.admissions];
 }
 
-/** The outage guard of a worker to which Redis has always answered. */
+/** The outage guard of a worker whose Redis has always answered. */
 export function steady(): OutageGuard {
   return new OutageGuard(60_000, performance.now());
 }
 
-/** The queue as the lane of a generator has it. */
+/** The queue as a generator's lane. */
 export function streaming(queue: OneLane): OneLane & { readonly streams: true } {
   return { ...queue, streams: true };
 }
@@ -226,7 +232,7 @@ export function addressOf({ lane }: { readonly lane: Lane }, request: string): R
   return { bucket: lane.bucket, model: lane.model, tenant: DEFAULT_TENANT, request };
 }
 
-/** Takes all that is ready now. */
+/** Takes all deliveries that are ready now. */
 export async function take(queue: LaneQueue): Promise<Delivery[]> {
   const { redis, consumer, lane } = queue;
   return (await takeFrom(redis, consumer, lanesByKey([lane]), 100)).deliveries;
@@ -242,7 +248,7 @@ export function result(delivery: Delivery, state: StateChange, deadReason?: stri
   return { delivery, outcome: storeOutcome({ kind: "result", body: Buffer.from("answer") }), state, deadReason };
 }
 
-/** Each run of a step writes its checkpoint under a name of its own. */
+/** Gives the checkpoint of each run of a step a name of its own. */
 let runs = 0;
 
 export function put(text: string): StateChange {

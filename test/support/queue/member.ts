@@ -1,6 +1,7 @@
 /**
- * A worker of a lab's lane without a model: it joins the living, holds what it is given, and takes
- * over what others leave. Its process is this one, so it dies and is cut off by its connection.
+ * A worker of a lab's lane without a model: it joins the living workers, holds its deliveries, and
+ * takes over the deliveries of dead workers. The worker runs in this process, so a test ends or
+ * cuts its connection instead of its process.
  */
 import { Redis } from "ioredis";
 import type { Bus } from "#shared/nats/connect.js";
@@ -16,11 +17,11 @@ import { oneLane, take, type Lab, type OneLane } from "./lab.js";
 
 export interface MemberPlan {
   readonly leaseMs?: number;
-  /** How many suspects it has room for. */
+  /** For how many suspects the worker has room. */
   readonly room?: number;
-  /** Where Redis is reached; the lab's own address unless a proxy stands before it. */
+  /** Address of Redis; the lab's own address, unless a proxy stands before Redis. */
   readonly url?: string;
-  /** Where it calls others to graves, and is called. */
+  /** Carries calls to graves, to and from this worker. */
   readonly bus?: Bus;
 }
 
@@ -30,9 +31,9 @@ export class LabMember {
   readonly queue: OneLane;
   readonly holdings = new Holdings();
   readonly liveness: Liveness;
-  /** The requests that it has taken over, in order. */
+  /** The requests that the worker has taken over, in order. */
   readonly reclaimed: string[] = [];
-  /** How often it was told that Redis may have given it more than it knows. */
+  /** How often the worker learned that Redis may have given it more entries than it knows. */
   doubts = 0;
   readonly #room: number;
   #isDisposed = false;
@@ -83,7 +84,7 @@ export class LabMember {
     );
   }
 
-  /** Reads what is ready, and holds it. */
+  /** Reads the deliveries that are ready, and holds them. */
   async read(): Promise<void> {
     const deliveries = await take(this.queue);
     this.holdings.hold(
@@ -92,7 +93,7 @@ export class LabMember {
     );
   }
 
-  /** Loses its connection, as when its process has died or its link is cut, until `return`. */
+  /** Ends the connection until `return`, as if the process were dead or its link cut. */
   vanish(): void {
     this.redis.disconnect();
   }
@@ -101,7 +102,7 @@ export class LabMember {
     if (this.redis instanceof Redis) await this.redis.connect();
   }
 
-  /** A second call does nothing: by then the way to Redis may be gone. */
+  /** A second call does nothing, because the connection to Redis may no longer exist. */
   async dispose(): Promise<void> {
     if (this.#isDisposed) return;
     this.#isDisposed = true;

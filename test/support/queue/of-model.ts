@@ -1,4 +1,4 @@
-/** Finds what a fleet that a test runs has of one model in Redis. */
+/** Finds the Redis keys of a model in a fleet that a test runs. */
 import type { Redis } from "ioredis";
 import { bucketOf } from "#shared/queue/address.js";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
@@ -7,8 +7,8 @@ import { BUCKETS } from "../fleet/profile.js";
 import { factsOf } from "./facts.js";
 
 /**
- * One of the model's sequences: its name, where it is, the key of the checkpoint that it goes on
- * from, and that of the set of all.
+ * A sequence of the model: its name, its lane, the key of its current checkpoint, and the key of
+ * the set of live sequences.
  * @param encodedId such as `u7`
  */
 export async function sequenceIn(redis: Redis, model: string, encodedId: string) {

@@ -1,7 +1,7 @@
 /**
- * A gateway that waits for outcomes, and a worker that commits and publishes them, over the lab's
- * Redis and a real NATS server. Both can be hurt in ways that a whole process cannot be made to be
- * hurt in.
+ * A gateway that waits for outcomes, and a worker that commits and publishes outcomes, over the
+ * lab's Redis and a real NATS server. Tests can disturb both in ways that are impossible with whole
+ * processes.
  */
 import type { Outcome } from "#shared/contract/outcome.js";
 import { connectBus, type Bus } from "#shared/nats/connect.js";
@@ -57,7 +57,7 @@ export class WaitingGateway {
 
   /**
    * Admits this many requests, all of which the lab's worker has taken.
-   * @param admittedBy the gateway that their replies go to
+   * @param admittedBy the gateway that gets their replies
    */
   async open(count: number, admittedBy = GATEWAY): Promise<Open[]> {
     const { redis, lane, queue } = this.#lab;
@@ -86,9 +86,9 @@ export class WaitingGateway {
 
 export class AnsweringWorker {
   readonly bus: Bus;
-  /** What is published passes here on its way, and is lost where this says so. */
+  /** Sees each message before NATS does, and loses the message if it returns true. */
   loses: (message: Buffer) => boolean = () => false;
-  /** Whether it goes on publishing although NATS cannot be reached. */
+  /** Whether the worker publishes even while NATS is down. */
   believesInNats = false;
   readonly #lab: Lab;
   readonly #replies: ReplyPublisher;
@@ -119,7 +119,7 @@ export class AnsweringWorker {
     if (fates.committed !== open.length) throw new Error(`committed ${fates.committed} of ${open.length}`);
   }
 
-  /** From now on nothing is heard of it, as of a process that was killed. */
+  /** Loses every later message, as if the worker's process were dead. */
   die(): void {
     this.loses = () => true;
   }
@@ -131,12 +131,12 @@ export class AnsweringWorker {
   }
 }
 
-/** The outcomes of these requests, once all have one. */
+/** The outcomes of these requests, as soon as all have an outcome. */
 export function outcomesOf(open: readonly Open[]): Promise<Outcome[]> {
   return Promise.all(open.map(({ expected }) => expected.outcome));
 }
 
-/** The outcome that `AnsweringWorker` commits for each of these. */
+/** The outcome that `AnsweringWorker` commits for each of these requests. */
 export function answersTo(open: readonly Open[]): Outcome[] {
   return open.map(() => ({ kind: "result", body: Buffer.from("answer") }));
 }

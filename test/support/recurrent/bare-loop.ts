@@ -1,16 +1,17 @@
 /**
- * A recurrent model in a bare loop, one sequence at a time unless told. Each state that comes out
- * is fed into the next step. What a fleet answers, however it batches, is compared with it.
+ * A recurrent model in a bare loop, by default one sequence at a time. The loop feeds each
+ * resulting state into the next step. Tests compare a fleet's answers with the loop's, however the
+ * fleet batches.
  */
 import * as ort from "onnxruntime-node";
 
 export interface Loop {
   readonly file: string;
-  /** The graph's state inputs, and the output that each of them becomes. */
+  /** The graph's state inputs, each with the output that becomes the next step's input. */
   readonly states: Readonly<Record<string, string>>;
   /** The first shape of states whose size the graph leaves open. */
   readonly initial?: Readonly<Record<string, readonly number[]>>;
-  /** How many sequences run together, 1 unless told: the size that the graph leaves open. */
+  /** How many sequences run together: the size that the graph leaves open. By default 1. */
   readonly rows?: number;
   /** Inputs that are the same at each step. */
   readonly constants?: Readonly<Record<string, ort.Tensor>>;
@@ -32,7 +33,7 @@ export class BareLoop {
     return new BareLoop(await ort.InferenceSession.create(loop.file, { intraOpNumThreads: 1 }), loop);
   }
 
-  /** Begins anew: all states are zeros. */
+  /** Starts again: all states are zeros. */
   begin(): this {
     const { states, initial = {}, rows = 1 } = this.#loop;
     this.#states = Object.fromEntries(
@@ -60,7 +61,7 @@ export class BareLoop {
   }
 }
 
-/** @param data zeros where it is left out */
+/** @param data zeros if absent */
 export function tensorOf(type: ort.Tensor.Type, shape: readonly number[], data?: readonly number[]): ort.Tensor {
   const values = data ?? Array.from({ length: shape.reduce((product, dim) => product * dim, 1) }, () => 0);
   if (type === "int64") return new ort.Tensor(type, values.map(BigInt), shape);
@@ -68,13 +69,13 @@ export function tensorOf(type: ort.Tensor.Type, shape: readonly number[], data?:
   return new ort.Tensor(type as "float32", [...values], shape);
 }
 
-/** The largest difference between two numbers of one place; infinite where places are missing. */
+/** The largest difference between two numbers at the same index; infinite if the lengths differ. */
 export function difference(one: readonly unknown[], other: readonly unknown[]): number {
   if (one.length !== other.length) return Infinity;
   let largest = 0;
   for (const [i, value] of one.entries()) {
     const apart = Math.abs(Number(value) - Number(other[i]));
-    // Not a number on both sides is no difference.
+    // Two values that are both not a number do not differ.
     if (apart > largest || (Number.isNaN(apart) && !Number.isNaN(Number(value) + Number(other[i])))) largest = apart;
   }
   return largest;

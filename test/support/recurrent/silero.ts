@@ -1,7 +1,7 @@
 /**
- * Silero VAD, a published recurrent model that finds speech in audio: the three files that the
- * package `@ricky0123/vad-web` carries, as a repository and as bare loops, and many streams of
- * audio at a time through a fleet.
+ * Silero VAD, a published recurrent model that finds speech in audio: the three files of the
+ * package `@ricky0123/vad-web`, as a repository and as bare loops, and many streams of audio at a
+ * time through a fleet.
  */
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -25,13 +25,13 @@ export const sileros: Readonly<Record<string, Silero>> = {
   "silero-v6": { file: "silero_vad_v6.onnx", chunk: 512, states: { state: "stateN" } },
 };
 
-/** All that the models need beside their files: two lines and the sampling rate. */
+/** All settings that the models need beside their files: two lines and the sampling rate. */
 const CONFIG = `max_batch_size: 64
 sequence_batching { max_sequence_idle_microseconds: 600000000 }
 parameters { key: "constant_input:sr" value: { string_value: "16000" } }
 `;
 
-/** @param config of all of them */
+/** @param config of all models */
 export function sileroRepository(folder: string, config = CONFIG): string {
   for (const [name, { file }] of Object.entries(sileros)) {
     mkdirSync(join(folder, name, "1"), { recursive: true });
@@ -48,8 +48,8 @@ function sileroOf(model: string): Silero {
 }
 
 /**
- * One chunk of a sequence's audio: a voice of a pitch of its own that comes and goes, in noise. The
- * same for the same numbers.
+ * A chunk of a sequence's audio: a voice that comes and goes in noise, with a pitch of the
+ * sequence's own. The same arguments give the same audio.
  */
 export function audio(sequence: number, step: number, samples: number): Float32Array {
   const random = seededRandom(sequence * 100_003 + step);
@@ -62,7 +62,7 @@ export function audio(sequence: number, step: number, samples: number): Float32A
   });
 }
 
-/** In Hz. A chunk has as many samples as it says at this rate, and half of them at half of it. */
+/** In Hz. A chunk has `chunk` samples at this rate, and half as many at half the rate. */
 const RATE = 16_000;
 
 /**
@@ -84,9 +84,10 @@ export async function bareSpeech(
 }
 
 /**
- * The same, two sequences in each run. ONNX Runtime multiplies one row by another kernel than
- * several, which rounds differently; two rows and 16 give the same to the last bit. Over a thousand
- * steps the two kernels come to differ by more than 1e-5 for one of the models.
+ * The same, with two sequences in each run. ONNX Runtime multiplies a single row by another kernel
+ * than several rows, and the two kernels round differently. Two rows and 16 give the same to the
+ * last bit. For one of the models, the kernels' results differ by more than 1e-5 over a thousand
+ * steps.
  * @param sequences an even number
  */
 export async function bareSpeechInPairs(model: string, sequences: number, steps: number): Promise<number[][]> {
@@ -119,25 +120,28 @@ async function listen(loop: BareLoop, model: string, sequences: readonly number[
 }
 
 export interface Streams {
-  /** Where the gateways listen; each sequence keeps to one of them. */
+  /** The gateways. Each sequence keeps to a single gateway. */
   readonly urls: readonly string[];
   readonly model: string;
   readonly sequences: number;
   readonly steps: number;
-  /** One of the sequences sends a chunk that is too short before its step of this number. */
+  /** A sequence that sends a chunk which is too short before its step of this number. */
   readonly bad?: { readonly sequence: number; readonly step: number };
-  /** What sequences say of their sampling rates, in turn; without it they say nothing. */
+  /** The sampling rates that sequences name, in turn. If absent, sequences name none. */
   readonly rates?: readonly number[];
 }
 
 export interface Heard {
   /** For each sequence the probability of speech in each of its chunks. */
   readonly speech: readonly (readonly number[])[];
-  /** What the bad chunk was answered with. */
+  /** The status of the answer to the bad chunk. */
   readonly refused: number | undefined;
 }
 
-/** All sequences at once, each sending a chunk when it has the answer to the one before. */
+/**
+ * Runs all sequences at once. Each sequence sends a chunk as soon as it has the answer to the chunk
+ * before.
+ */
 export async function streamAudio({ urls, model, sequences, steps, bad, rates }: Streams): Promise<Heard> {
   const { chunk } = sileroOf(model);
   let refused: number | undefined;
@@ -170,7 +174,7 @@ export async function streamAudio({ urls, model, sequences, steps, bad, rates }:
   return { speech, refused };
 }
 
-/** The samples go as bytes. A request without an answer is sent again, and takes effect once. */
+/** Sends the samples as bytes. Repeats a request without an answer, which takes effect once. */
 async function send(
   url: string,
   id: string,
@@ -198,7 +202,7 @@ async function send(
   return readUntil(post, ({ status }) => status !== 503, { patienceMs: 10_000, everyMs: 100 });
 }
 
-/** What a gateway that cannot be reached stands for: one that cannot answer now. */
+/** The answer to count if a gateway is out of reach: the gateway cannot answer now. */
 function unavailable(error: unknown): Response {
   return Response.json({ error: String(error) }, { status: 503 });
 }

@@ -1,15 +1,15 @@
 /**
- * A load balancer as it stands before real gateways: it sends nobody to a gateway that says it is
- * not ready. A stopping gateway says so before it stops listening.
+ * A load balancer as before real gateways. A gateway that reports itself not ready gets no clients.
+ * A stopping gateway reports this before it stops listening.
  */
 
 export interface Balancer {
-  /** The gateways that were ready at the last look, or all of them where none was. */
+  /** The gateways that were ready at the last look, or all gateways if none was ready. */
   readonly urls: () => readonly string[];
   stop(): void;
 }
 
-/** Well below the time for which a stopping gateway goes on listening. */
+/** Much shorter than the time for which a stopping gateway still listens. */
 const LOOK_EVERY_MS = 100;
 
 export function balance(all: readonly string[]): Balancer {

@@ -1,6 +1,6 @@
 /**
- * A client that follows the rules and writes everything down. It repeats a request under its
- * `Idempotency-Key`, from gateway to gateway, until it has an outcome or its patience ends.
+ * A client that follows the rules and records each attempt. The client repeats a request under its
+ * `Idempotency-Key`, from gateway to gateway, until there is an outcome or its patience ends.
  */
 import { errorKinds, isErrorCode } from "#shared/errors.js";
 import type { Random } from "../fleet/random.js";
@@ -10,32 +10,33 @@ import { keepAliveAgent, post, type Answer } from "./http.js";
 export interface ClientSettings {
   readonly name: string;
   readonly history: History;
-  /** The gateways that may be asked now. */
+  /** The gateways to choose from now. */
   readonly urls: () => readonly string[];
   readonly random: Random;
-  /** The longest wait for one answer. */
+  /** The longest wait for a single answer. */
   readonly attemptMs?: number;
   /** Counted from the first submit on. A request without an outcome by then stays unknown. */
   readonly patienceMs?: number;
-  /** The name of the header that says whose request it is; without it none is sent. */
+  /** The name of the header for the tenant. If undefined, the client sends no tenant. */
   readonly tenantHeader?: string;
 }
 
-/** A request with its body as it is sent, in which ids up to 2^64−1 stand exactly. */
+/** A request with its exact body, as text because ids go up to 2^64−1. */
 export interface Call extends Ask {
   readonly body: string;
 }
 
 /**
- * How long a client asks again for one outcome, counted from the first submit on, unless it is told
- * otherwise. It asks the fleet for as much time. Where five of six workers are gone at a time on a
- * slow machine, the usual minute passes with nothing lost.
+ * How long a client repeats a request until there is an outcome, counted from the first submit on,
+ * unless the settings say otherwise. Requests ask the fleet for a deadline of the same length. If
+ * five of six workers are down at a time on a slow machine, the usual minute passes although
+ * nothing is lost.
  */
 export const PATIENCE_MS = 150_000;
 
 /**
- * The longest pause that this client makes, whatever the server's `Retry-After` says: it is here to
- * press.
+ * The client's longest pause, even if the server's `Retry-After` asks for more, because this client
+ * is there to press.
  */
 const MAX_PAUSE_MS = 250;
 
@@ -103,7 +104,7 @@ export class RecordingClient {
   }
 }
 
-/** Only a refusal that says "later" leaves the request open. Every other answer is its outcome. */
+/** Only a refusal that says "later" leaves the request open. Every other answer is an outcome. */
 export function endingOf({ status, body }: Answer): Ending {
   if (status === 200) {
     const echoedId = /"id"\s*:\s*"([^"]*)"/.exec(body)?.[1];
@@ -116,8 +117,8 @@ export function endingOf({ status, body }: Answer): Ending {
 }
 
 /**
- * The data of all outputs exactly as it was written: a parsed number would lose the low bits of an
- * INT64.
+ * The data of all outputs as text, digit by digit, because a parsed number would lose the low bits
+ * of an INT64.
  */
 function outputOf(body: string): string {
   return [...body.matchAll(/"data"\s*:\s*\[([^\]]*)\]/g)]

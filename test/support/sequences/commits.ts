@@ -1,14 +1,14 @@
 /**
- * What must hold for the commits of each sequence, as far as samples have seen them: they go
- * forward, and each step is committed once.
+ * Invariants of each sequence's commits, as far as samples show: commits go forward, and each step
+ * has a single commit.
  */
 import type { CommitSample } from "./facts.js";
 import type { Requests } from "./history.js";
 import type { Violation } from "./violation.js";
 
 /**
- * No sequence ever goes back, and none is committed from an entry that is older than that of an
- * earlier step: the worker that held such an entry had lost it.
+ * No sequence ever goes back. No commit comes from an entry older than an earlier step's entry: the
+ * worker that held such an entry had lost it.
  */
 export function neverBack(samples: readonly CommitSample[], requests: Requests): Violation[] {
   return neighbours(samples, requests).flatMap(([before, sample]) => {
@@ -20,7 +20,7 @@ export function neverBack(samples: readonly CommitSample[], requests: Requests):
   });
 }
 
-/** Whether one id of a Redis stream stands before another. What is no such id is not older. */
+/** Whether an id of a Redis stream is older than another. Text that is no such id is not older. */
 function isOlder(entry: string, than: string): boolean {
   const [a, b] = [entry, than].map((id) => /^(\d+)-(\d+)$/.exec(id)?.slice(1).map(BigInt));
   const [ms = 0n, count = 0n] = a ?? [];
@@ -29,7 +29,7 @@ function isOlder(entry: string, than: string): boolean {
   return ms < thanMs || (ms === thanMs && count < thanCount);
 }
 
-/** A step is committed by one worker, from one entry of the queue. */
+/** A single worker commits a step, from a single entry of the queue. */
 export function oneCommitter(samples: readonly CommitSample[], requests: Requests): Violation[] {
   return neighbours(samples, requests).flatMap(([before, sample]) => {
     if (before.done !== sample.done || sample.done === 0) return [];
@@ -41,8 +41,8 @@ export function oneCommitter(samples: readonly CommitSample[], requests: Request
 }
 
 /**
- * Each sample with the next one of its sequence. A sequence that begins anew under the same id
- * counts from 1 again, so it is left out.
+ * Pairs each sample with the next sample of its sequence. Leaves out a sequence that begins anew
+ * under the same id, because its count starts from 1 again.
  */
 function neighbours(samples: readonly CommitSample[], requests: Requests): [CommitSample, CommitSample][] {
   const begunAnew = [...requests.values()].filter(({ ask }) => ask.start === true && (ask.step ?? 1) > 1);

@@ -1,7 +1,7 @@
 /**
- * One experiment is a fleet, a load, something that breaks meanwhile, then quiet, and the verdict
- * of the checker. The last step of every sequence waits until the breaking is over, so it reads the
- * state that the faults have left.
+ * An experiment: a fleet, a load, faults during the load, then quiet, and the verdict of the
+ * checker. The last step of every sequence waits until the faults are over, so it reads the state
+ * that the faults have left.
  */
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { startFleet, type Fleet, type FleetPlan } from "../fleet/fleet.js";
@@ -22,8 +22,7 @@ import { watchFleet } from "./watch.js";
 
 export interface Experiment<Broke> {
   /**
-   * Clients heed readiness, as behind a load balancer. Without it they try any gateway, dead or
-   * alive.
+   * Clients heed readiness, as behind a load balancer. Else clients try any gateway, dead or alive.
    */
   readonly balanced?: boolean;
   readonly seed: number;
@@ -31,32 +30,32 @@ export interface Experiment<Broke> {
   readonly sequences: number;
   readonly steps: number;
   /**
-   * Models that compute what `chain` does. The fleet must serve them, and `simple` for the
-   * bystander.
+   * Models that compute the same function as `chain`. The fleet must serve these models, and
+   * `simple` for the bystander.
    */
   readonly models: readonly string[];
   readonly poison?: number;
   readonly bursts?: number;
   readonly clients?: number;
   /**
-   * Whose requests they are. Each tenant has a bystander of its own, and sequences under the same
-   * ids as the others. Without it all is the default tenant's.
+   * The tenants of the requests. Each tenant has its own bystander, and sequences under the same
+   * ids as the other tenants. If absent, all requests are the default tenant's.
    */
   readonly tenants?: readonly string[];
-  /** The header in which clients say their tenant. The gateways must heed it. */
+  /** The header in which clients name their tenant. The gateways must heed this header. */
   readonly tenantHeader?: string;
   /** How many levels of priority the bystanders' requests take in turn. */
   readonly priorities?: number;
   /** How long the load lasts at least. */
   readonly spreadMs: number;
-  /** What it asks of the fleet by itself is counted in `history.elsewhere`. */
+  /** Causes the faults. Adds its own requests to the fleet to `history.elsewhere`. */
   readonly breaking: (fleet: Fleet, pace: Pace, history: History) => Promise<Broke>;
 }
 
 export interface Findings<Broke> {
   readonly broke: Broke;
   readonly violations: readonly Violation[];
-  /** Why the experiment proves less than it should. */
+  /** Reasons why the experiment proves less than it should. */
   readonly shortfalls: readonly string[];
   readonly numbers: Numbers;
   readonly history: History;
@@ -65,16 +64,16 @@ export interface Findings<Broke> {
 
 export const limits: ResourceLimits = {
   rssBytes: 512 * 1_048_576,
-  /** One connection for each of 500 sequences, and some for the fleet itself. */
+  /** A connection for each of 500 sequences, and some for the fleet itself. */
   descriptors: 1_024,
   usedMemoryBytes: 256 * 1_048_576,
   /** nats-server's own limit for a slow client is twice as much. */
   natsPendingBytes: 32 * 1_048_576,
 };
 
-/** What the models' configurations say of it. */
+/** The line about idle sequences in a model's configuration. */
 const IDLE = /max_sequence_idle_microseconds: \d+/;
-/** After this many microseconds without a step a sequence of an experiment expires. */
+/** A sequence of an experiment expires after this many microseconds without a step. */
 const IDLE_US = 1_800_000_000;
 const QUIET_MS = 15_000;
 const BYSTANDER_EVERY_MS = 50;
@@ -90,8 +89,9 @@ export async function experiment<Broke>(plan: Experiment<Broke>): Promise<Findin
 }
 
 /**
- * The configurations of the models whose sequences expire when they are idle: the last step waits
- * until all is calm, which takes longer on a slow machine than their usual minute.
+ * Configurations with a long idle time, for the models whose idle sequences expire. The last step
+ * waits until the faults are over, which takes longer on a slow machine than the models' usual
+ * minute.
  */
 function longLived({ models, configs = {} }: FleetPlan): Record<string, string> {
   const found: Record<string, string> = { ...configs };
@@ -158,8 +158,7 @@ async function runOn<Broke>(fleet: Fleet, plan: Experiment<Broke>): Promise<Find
 }
 
 /**
- * A supervisor or a gateway that ends by itself is a fault of Baton's, even if everything recovers
- * from it.
+ * A supervisor or a gateway that ends by itself is a fault of Baton, even if everything recovers.
  */
 function endedUnasked(fleet: Fleet): string[] {
   const members = [...fleet.workers, ...fleet.gateways.map(({ member }) => member)];

@@ -1,6 +1,6 @@
 /**
- * What Redis holds when nothing moves any more, and what it held on the way. With the history of
- * the clients this is all the evidence that the checker takes, as plain data.
+ * The content of Redis during a run, and at rest after the run, as plain data. Together with the
+ * clients' history this is all the evidence that the checker gets.
  */
 
 export interface DeadLetter {
@@ -10,33 +10,33 @@ export interface DeadLetter {
   readonly runs: number;
 }
 
-/** What Redis holds when nothing moves any more. */
+/** The content of Redis at rest. */
 export interface Floor {
   readonly readyEntries: number;
   readonly pendingEntries: number;
   readonly waitKeys: readonly string[];
   readonly runsKeys: readonly string[];
-  /** Keys without a TTL, of kinds that should have one. */
+  /** Keys without a TTL, of kinds that should have a TTL. */
   readonly keysWithoutTtl: readonly string[];
   /** Keys of a kind that Baton does not have. */
   readonly strangeKeys: readonly string[];
   readonly dead: readonly DeadLetter[];
-  /** How many outcome records there are, and which of them have no outcome. */
+  /** How many outcome records exist, and which of these have no outcome. */
   readonly outcomeRecords: number;
   readonly openOutcomes: readonly string[];
   /** How many steps of each live sequence are done, by the sequence's label. */
   readonly sequences: ReadonlyMap<string, number>;
 }
 
-/** One sequence at one moment, as its last commit has left it. */
+/** A sequence at the time of a sample, as its last commit left the sequence. */
 export interface CommitSample {
   /** Milliseconds since the history began. */
   readonly at: number;
   readonly sequence: string;
   readonly done: number;
   /**
-   * Which worker committed the last step, and from which entry of the queue. There is one of each
-   * for one value of `done`.
+   * The worker that committed the last step, and the entry of the queue that the step came from.
+   * Each value of `done` has a single worker and a single entry.
    */
   readonly worker: string;
   readonly entry: string;
@@ -45,7 +45,7 @@ export interface CommitSample {
 export interface ResourceSample {
   readonly at: number;
   readonly name: string;
-  /** `natsPendingBytes`: what NATS holds back for one of its clients. */
+  /** `natsPendingBytes` is the backlog that NATS holds for one of its clients. */
   readonly what: "rssBytes" | "descriptors" | "usedMemoryBytes" | "natsPendingBytes";
   readonly value: number;
 }

@@ -1,4 +1,4 @@
-/** Reads from Redis, key by key, whether anything is left over once nothing moves any more. */
+/** Reads from Redis, key by key, whether anything is left over at rest. */
 import type { Redis } from "ioredis";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { GROUP } from "#shared/queue/keys.js";
@@ -7,8 +7,8 @@ import { readUntil } from "../until.js";
 import type { DeadLetter, Floor } from "./facts.js";
 
 /**
- * Kinds of keys that stay for ever by design. All other keys must have a TTL when nothing is
- * queued, or, as a sequence, a time at which it is reaped.
+ * Kinds of keys that stay for ever by design. All other keys must have a TTL when no step is
+ * queued, or a time of expiry if the key holds sequences.
  */
 const lasting = new Set(["ready", "live", "load", "kept", "aside", "{registry}"]);
 const passing = new Set([
@@ -24,12 +24,13 @@ const passing = new Set([
   "recount",
   "dead",
 ]);
-/** What is counted, parked, or waits behind another step: gone once nothing is queued. */
+/**
+ * Kinds of counters, parked requests and steps behind another step. No such key exists when no step
+ * is queued.
+ */
 const queuing = ["wait", "open", "queue", "parked", "window"];
 
-/**
- * @param servers connections to those that together hold every key once
- */
+/** @param servers connections to servers that together hold every key once */
 export async function readFloor(servers: readonly Redis[]): Promise<Floor> {
   const floors = await Promise.all(servers.map(readServer));
   const sum = (of: (floor: Floor) => number) => floors.reduce((total, floor) => total + of(floor), 0);
@@ -71,24 +72,25 @@ async function readServer(redis: Redis): Promise<Floor> {
   };
 }
 
-/** Whether the key goes by itself: by its TTL, or since all sequences that it holds idle out. */
+/** Whether the key has an end: its own TTL, or an expiry of every sequence in the key. */
 async function hasEnd(redis: Redis, key: string): Promise<boolean> {
   if (kindOf(key) !== "seqs") return (await redis.pttl(key)) !== -1;
   const names = await redis.hkeys(key);
   const scores = await Promise.all(names.map((name) => redis.zscore(`live:${key.slice("seqs:".length)}`, name)));
   const unlisted = names.filter((_, i) => scores[i] === null);
-  // One that was removed meanwhile is none.
+  // A sequence that a script removed meanwhile does not count.
   const left = await Promise.all(unlisted.map((name) => redis.hexists(key, name)));
   return scores.every((score) => score === null || Number.isFinite(Number(score))) && !left.includes(1);
 }
 
-/** The record of a brief request is a string, and there is none before it has ended. */
+/** The record of a brief request is a string, and exists only after the request has ended. */
 async function hasEnded(redis: Redis, key: string): Promise<boolean> {
   return (await redis.type(key)) === "string" || (await redis.hexists(key, "kind")) === 1;
 }
 
 /**
- * Reads until nothing moves or the time is up, since steps may still be handed back or reclaimed.
+ * Reads until Redis is at rest or the time is up, because workers may still hand steps back or
+ * reclaim steps.
  */
 export function settledFloor(servers: readonly Redis[], withinMs: number): Promise<Floor> {
   return readUntil(() => readFloor(servers), isSettled, { patienceMs: withinMs, everyMs: 100 });
@@ -117,7 +119,10 @@ export function labelOf(keyOrName: string): string {
   return sequenceLabel(tenant, id);
 }
 
-/** How histories call a sequence: by its encoded id, and its tenant if that is not the default. */
+/**
+ * A sequence's name in histories: its encoded id, with its tenant unless that is the default
+ * tenant.
+ */
 export function sequenceLabel(tenant: string, id: string): string {
   return tenant === DEFAULT_TENANT ? id : `${tenant}:${id}`;
 }

@@ -1,7 +1,7 @@
 /**
- * Every output of a chain sequence is the fold of the inputs that took effect so far. One lost,
- * doubled, swapped or foreign step changes all later outputs. So the first wrong one tells what
- * happened, and is all that is reported.
+ * Every output of a chain sequence is the fold of the inputs that took effect so far. A lost,
+ * doubled, swapped or foreign step changes all later outputs. So the check reports only the first
+ * wrong output, which shows the fault.
  */
 import { chainState, chainStep } from "../../fixtures/models/chain-reference.js";
 import type { RequestHistory } from "./history.js";
@@ -20,13 +20,13 @@ interface Effect {
   readonly burst: number;
   readonly start: boolean;
   readonly input: bigint;
-  /** The state after it, as its output tells. */
+  /** The state after the step, from its output. */
   readonly output: bigint;
 }
 
 /**
- * @param steps all requests of one sequence, in step order; those without a result had no effect
- * @returns the first wrong output; undefined where all are right
+ * @param steps all requests of a sequence, in step order; a request without a result had no effect
+ * @returns the first wrong output; undefined if all outputs are right
  */
 export function checkFold(steps: readonly RequestHistory[]): WrongFold | undefined {
   let state: bigint | null = null;

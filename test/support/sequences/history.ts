@@ -1,38 +1,42 @@
 /**
- * What the clients did and saw, in order. Every HTTP attempt is a `submit` and exactly one ending.
- * The ending `unknown` means that the client cannot tell whether the request took effect.
+ * The attempts and answers of all clients, in order. Every HTTP attempt is a `submit` and exactly
+ * one ending. The ending `unknown` means that the client cannot tell whether the request took
+ * effect.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import type { ErrorCode } from "#shared/errors.js";
 
-/** What is asked. It is the same for all attempts of a request. */
+/** A request. All attempts of a request have the same ask. */
 export interface Ask {
   /** The `Idempotency-Key` and the body's `id`, unique in a history. */
   readonly request: string;
   readonly model: string;
-  /** Whose request it is, where clients say so; the default tenant's otherwise. */
+  /** The tenant of the request, if clients name a tenant; else absent for the default tenant. */
   readonly tenant?: string;
   /** The label of the sequence; absent for a stateless request. */
   readonly sequence?: string;
   /** Counted from 1, in the order in which the client asks. */
   readonly step?: number;
-  /** Steps of one burst were sent at the same time, so any order among them is right. */
+  /** A client sends the steps of a burst at the same time, so any order among them is right. */
   readonly burst?: number;
   /** The input of a chain model. */
   readonly input?: bigint;
-  /** The one right output, where it depends on nothing but the request. */
+  /** The only right output, if the output depends on the request alone. */
   readonly answer?: string;
   readonly start?: boolean;
   readonly end?: boolean;
   /**
-   * The error code that is the right outcome: of poison, and of the step after it. Without it a
-   * result is.
+   * The error code that is the right outcome of poison, and of the step after poison. If absent, a
+   * result is right.
    */
   readonly expects?: ErrorCode;
-  /** Its deadline is short: to end as `expired` is as right, if it then has had no effect. */
+  /**
+   * The deadline is short: the outcome `expired` is right, too, if the request then has had no
+   * effect.
+   */
   readonly mayExpire?: true;
-  /** It has no key, so its client cannot ask again for an outcome that it has not been told. */
+  /** The request has no key, so its client cannot ask again for an outcome that did not arrive. */
   readonly unkeyed?: true;
 }
 
@@ -41,7 +45,7 @@ export type Ending =
       readonly kind: "ok";
       readonly output: string;
       readonly echoedId: string | undefined;
-      /** The version of the model that answered, where the answer names one. */
+      /** The version of the model that answered, if the answer names a version. */
       readonly version?: string;
     }
   | { readonly kind: "fail"; readonly status: number; readonly code: string }
@@ -60,7 +64,7 @@ export type Event = Submit | Ended;
 
 export class History {
   readonly events: Event[] = [];
-  /** How many requests were made of the fleet beside these. */
+  /** How many requests the fleet got beside these. */
   elsewhere = 0;
   readonly #clock: () => number;
   readonly #begunAt: number;
@@ -78,7 +82,7 @@ export class History {
     this.events.push(event);
   }
 
-  /** Writes one event a line. */
+  /** Writes an event a line. */
   save(file: string): void {
     mkdirSync(dirname(file), { recursive: true });
     const plain = (_: string, value: unknown) => (typeof value === "bigint" ? String(value) : value);
@@ -86,20 +90,20 @@ export class History {
   }
 }
 
-/** All that happened to one request. */
+/** All events of a request. */
 export interface RequestHistory {
   readonly ask: Ask;
   readonly submits: readonly Submit[];
   readonly endings: readonly Ended[];
-  /** The endings that are outcomes: what the client was told, once for each time that it read. */
+  /** The endings that are outcomes, an ending for each time that the client read the outcome. */
   readonly outcomes: readonly (Ended & { kind: "ok" | "fail" })[];
 }
 
 export type Requests = ReadonlyMap<string, RequestHistory>;
 
 /**
- * The histories of all requests, in the order of their first submission. Endings of requests that
- * were never submitted are left out, since `noPhantom` looks for those.
+ * The histories of all requests, in the order of their first submission. Leaves out endings of
+ * requests without a submission, because `noPhantom` looks for such endings.
  */
 export function byRequest(events: readonly Event[]): Map<string, RequestHistory> {
   const found = new Map<

@@ -16,14 +16,14 @@ export interface Post {
 }
 
 /**
- * Closes connections that have been idle for 3 s, before the gateway does so after 5 s. Where both
- * ends give up a connection at once, a request meets a reset.
+ * Closes connections after 3 s idle, before the gateway does so after 5 s. If both ends give up a
+ * connection at once, a request meets a reset.
  */
 export function keepAliveAgent(): Agent {
   return new Agent({ keepAlive: true, maxSockets: 256, scheduling: "lifo", timeout: 3_000 });
 }
 
-/** Rejects when the exchange is cut, refused or late. The outcome is then unknown. */
+/** Rejects if the exchange is cut, refused or late. The outcome is then unknown. */
 export function post({ url, headers, body, timeoutMs, agent }: Post): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const call = request(url, {

@@ -1,6 +1,6 @@
 /**
- * A checker that cannot fail proves nothing: each invariant is shown a history that it must flag,
- * beside one that it must pass.
+ * A checker that cannot fail proves nothing, so the tests give each invariant a history to flag,
+ * beside a history to pass.
  */
 import { describe, expect, it } from "vitest";
 import { chainStep } from "../../fixtures/models/chain-reference.js";
@@ -75,7 +75,7 @@ const fail = (request: string, code: string): Ended => ({
 
 const unknown = (request: string): Ended => ({ kind: "unknown", at: 1, client: "c", attempt: 1, request, why: "cut" });
 
-/** Three steps of one sequence, answered with these outputs. */
+/** Three steps of a sequence, with these outputs as answers. */
 function answered(given: readonly bigint[], over: Partial<Ask>[] = []): Event[] {
   return given.flatMap((output, i) => [submit(ask(i + 1, over[i])), ok(`r-${i + 1}`, output)]);
 }
@@ -87,10 +87,10 @@ function found(events: readonly Event[], over: Partial<Evidence> = {}): string[]
 
 const sound = answered(outputs(inputs));
 
-/** What the second version of `chain` adds to its outputs. */
+/** The number that the second version of `chain` adds to its outputs. */
 const MARK = 0x0123456789abcdefn;
 
-/** The same event, answered by this version. */
+/** The same event, with an answer by this version. */
 const byVersion = (version: string) => (event: Event) => (event.kind === "ok" ? { ...event, version } : event);
 
 describe("check", () => {

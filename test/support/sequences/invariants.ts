@@ -1,7 +1,7 @@
 /**
- * What must hold for sequences whatever breaks. Each invariant is a pure function from evidence to
- * violations. None may stay silent on evidence that it cannot read: what was not seen is not
- * proven.
+ * Invariants of sequences that hold under any fault. Each invariant is a pure function from
+ * evidence to violations. No invariant may stay silent on evidence that it cannot read, because
+ * unseen evidence proves nothing.
  */
 import { neverBack, oneCommitter } from "./commits.js";
 import { checkFold } from "./fold.js";
@@ -10,7 +10,8 @@ import { bySequence, byRequest, type Ask, type Event, type RequestHistory, type 
 import type { Violation } from "./violation.js";
 
 /**
- * What was accepted has an outcome. A refusal that names a loss is a loss, however politely put.
+ * Every accepted request has an outcome. A refusal that names a loss is a loss, however polite its
+ * text.
  */
 export function everyRequestEnds(requests: Requests, floor: Floor): Violation[] {
   const lossCodes = new Set(["request_lost", "state_lost", "state_corrupt", "expired"]);
@@ -43,7 +44,7 @@ export function oneOutcome(requests: Requests): Violation[] {
   });
 }
 
-/** There is no outcome for what was never asked, and no answer to another's question. */
+/** No outcome exists without a request, and no answer belongs to another request. */
 export function noPhantom(events: readonly Event[], requests: Requests, floor: Floor, elsewhere = 0): Violation[] {
   const violations: Violation[] = [];
   for (const event of events) {
@@ -64,8 +65,8 @@ export function noPhantom(events: readonly Event[], requests: Requests, floor: F
 }
 
 /**
- * A request whose outcome was unknown ends when it is retried, and had one effect: Redis counts as
- * many steps as the client saw end.
+ * A request with an unknown outcome ends on a retry, and had a single effect: Redis counts as many
+ * steps as the client saw end.
  */
 export function unknownsResolve(requests: Requests, floor: Floor): Violation[] {
   const violations: Violation[] = [];
@@ -99,8 +100,8 @@ export function unknownsResolve(requests: Requests, floor: Floor): Violation[] {
 }
 
 /**
- * How many steps were done since the sequence last came to life; 0 when it has ended; undefined
- * when a failure or an unknown outcome hides the number.
+ * How many steps were done since the sequence last came to life. 0 if the sequence has ended;
+ * undefined if a failure or an unknown outcome hides the number.
  */
 function stepsDone(steps: readonly RequestHistory[]): number | undefined {
   let done = 0;
@@ -111,9 +112,7 @@ function stepsDone(steps: readonly RequestHistory[]): number | undefined {
   return done;
 }
 
-/**
- * States are the fold of their inputs, and what has no state is answered from its request alone.
- */
+/** States are the fold of their inputs, and a stateless answer follows from its request alone. */
 export function stateIsFold(requests: Requests): Violation[] {
   const wrongAnswers = [...requests.values()].flatMap(({ ask, outcomes }): Violation[] => {
     const wrong = outcomes.find((one) => one.kind === "ok" && one.output !== (ask.answer ?? one.output));
@@ -131,8 +130,8 @@ export function stateIsFold(requests: Requests): Violation[] {
 }
 
 /**
- * A sequence is answered by one version of its model from a START to its end, whatever was rolled
- * out meanwhile.
+ * A single version of the model answers a sequence from a START to its end, even if a roll-out
+ * happens meanwhile.
  */
 export function oneVersion(requests: Requests): Violation[] {
   return [...bySequence(requests.values())].flatMap(([sequence, steps]): Violation[] => {
@@ -150,7 +149,7 @@ export function oneVersion(requests: Requests): Violation[] {
   });
 }
 
-/** Nothing is left over in Redis, and exactly the poison was set aside. */
+/** Nothing is left over in Redis, and the workers set aside exactly the poison. */
 export function cleanFloor(floor: Floor, requests: Requests): Violation[] {
   const violations: Violation[] = [];
   const note = (what: string, sequence?: string) =>
@@ -176,8 +175,7 @@ export function cleanFloor(floor: Floor, requests: Requests): Violation[] {
 }
 
 /**
- * No process grows past its limit. Without samples nothing was proven, and that is a violation,
- * too.
+ * No process grows past its limit. A run without samples proves nothing, which is a violation, too.
  */
 export function bounded(samples: readonly ResourceSample[], limits: ResourceLimits): Violation[] {
   if (samples.length === 0) return [{ invariant: "bounded", what: "no resource was sampled" }];
@@ -192,7 +190,7 @@ export function bounded(samples: readonly ResourceSample[], limits: ResourceLimi
   }));
 }
 
-/** Nobody pays for another's poison, nor for a fault: every failure is one that was asked for. */
+/** No request fails because of another's poison or a fault: the plan asked for every failure. */
 export function nobodyElsePays(requests: Requests): Violation[] {
   return [...requests.values()].flatMap(({ ask, outcomes }): Violation[] => {
     const told = outcomes.map((outcome) => (outcome.kind === "ok" ? "ok" : outcome.code));
@@ -211,7 +209,7 @@ function isRight({ expects, mayExpire }: Ask, said: string): boolean {
 
 export interface Evidence {
   readonly events: readonly Event[];
-  /** How many requests were made of the fleet that are not among these events. */
+  /** How many requests the fleet got that are not among these events. */
   readonly elsewhere?: number;
   readonly floor: Floor;
   readonly commits: readonly CommitSample[];
@@ -220,8 +218,8 @@ export interface Evidence {
 }
 
 /**
- * Checks all invariants at once. An empty list proves only as much as there is evidence, so the
- * size of the evidence is reported beside it.
+ * Checks all invariants at once. An empty list proves only as much as there is evidence, so a
+ * report names the size of the evidence, too.
  */
 export function check({ events, elsewhere, floor, commits, resources, limits }: Evidence): Violation[] {
   const requests = byRequest(events);

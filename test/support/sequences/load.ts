@@ -1,7 +1,7 @@
 /**
  * Drives sequences at an even pace for as long as the faults last. Each sequence is a closed loop,
- * so its steps have an order that the checker can hold the fleet to. A late step is sent at once,
- * so an outage is followed by a rush.
+ * so its steps have an order that the checker can test. The load sends a late step at once, so a
+ * rush follows an outage.
  */
 import type { Random } from "../fleet/random.js";
 import { PATIENCE_MS, type Call, type RecordingClient } from "./client.js";
@@ -12,24 +12,23 @@ import { delay } from "#shared/retry.js";
 
 export interface Load {
   readonly sequences: readonly SequencePlan[];
-  /** Each sequence takes the next of them. */
+  /** Each sequence takes the next client. */
   readonly clients: readonly RecordingClient[];
   readonly random: Random;
   readonly pace: Pace;
-  /** The share of steps whose outcome is read again afterwards. */
+  /** The share of steps whose outcome a client reads again afterwards. */
   readonly rereads?: number;
-  /** The share of steps that are sent twice at the same time, by different clients. */
+  /** The share of steps that two clients send at the same time. */
   readonly twins?: number;
   /**
-   * The last step of every sequence waits for this, since it reads the state that the faults have
-   * left.
+   * The last step of every sequence waits for this promise, and so reads the state that the faults
+   * have left.
    */
   readonly calm?: Promise<unknown>;
 }
 
 /**
- * Resolves when every sequence has come to its end, or has stopped at a step that failed or has no
- * outcome.
+ * Resolves when every sequence has ended, or has stopped at a step that failed or has no outcome.
  */
 export async function runLoad(load: Load): Promise<void> {
   await Promise.all(
@@ -43,7 +42,7 @@ async function runSequence(load: Load, sequence: SequencePlan, i: number, random
   const client = clients[i % clients.length];
   const other = clients[(i + 1) % clients.length];
   if (client === undefined || other === undefined) throw new Error("a load needs a client");
-  // Poison must strike while the faults do, and leave time for its four crashes.
+  // Poison must strike during the faults, and leave time for its four crashes.
   const span = poisoned ? 0.5 : 1;
   const phase = random.unit();
   let asked = 0;
@@ -83,14 +82,14 @@ const WIDTH = 16;
 export interface Bystander {
   readonly client: RecordingClient;
   readonly tenant: string;
-  /** How many levels of priority its requests take in turn; with 0 they name none. */
+  /** How many levels of priority the requests take in turn. With 0, requests name no priority. */
   readonly priorities: number;
   readonly everyMs: number;
 }
 
 /**
- * The well-behaved client: it sends steady stateless requests beside the load, none of which may
- * fail, until the signal aborts.
+ * The well-behaved client: sends steady stateless requests beside the load until the signal aborts.
+ * None of these may fail.
  */
 export async function runBystander(bystander: Bystander, until: AbortSignal): Promise<void> {
   const { client, tenant, priorities, everyMs } = bystander;

@@ -1,4 +1,4 @@
-/** The figures of an experiment, for reading. None of them decides whether it passed. */
+/** The figures of an experiment, for readers. No figure decides whether the experiment passed. */
 import type { Fleet } from "../fleet/fleet.js";
 import type { CommitSample, ResourceSample } from "./facts.js";
 import type { Event, RequestHistory } from "./history.js";
@@ -7,7 +7,7 @@ export interface Numbers {
   readonly seconds: number;
   readonly requests: number;
   readonly attempts: number;
-  /** How many attempts ended unknown, by what the client saw. */
+  /** How many attempts ended unknown, by the error or refusal that the client saw. */
   readonly unknown: Readonly<Record<string, number>>;
   readonly load: Latency;
   readonly bystander: Latency;
@@ -59,10 +59,7 @@ function tally(words: readonly string[]): Record<string, number> {
   return counts;
 }
 
-/**
- * How long clients waited, from a request's first submission to its outcome. Retries are part of
- * the wait.
- */
+/** How long clients waited, from a request's first submission to its outcome, retries included. */
 export interface Latency {
   readonly count: number;
   readonly p50Ms: number;

@@ -1,6 +1,6 @@
 /**
- * When the steps of a load are due. They are spread over time and held back while the breaking lags
- * behind, so the last fault strikes a fleet at work on a slow machine, too.
+ * When the steps of a load are due. Steps spread over time, and wait while the faults lag behind,
+ * so that the last fault meets a busy fleet on a slow machine, too.
  */
 export class Pace {
   readonly #begunAt = performance.now();
@@ -13,7 +13,7 @@ export class Pace {
     this.#spreadMs = spreadMs;
   }
 
-  /** From now on steps wait for `allow`, however late they are. */
+  /** Makes later steps wait for `allow`, however late they are. */
   hold(): void {
     this.#allowed = 0;
   }
@@ -24,7 +24,7 @@ export class Pace {
     for (const wake of this.#waiting) wake();
   }
 
-  /** Resolves when the step that stands at this share of its sequence is due. */
+  /** Resolves when the step at this share of its sequence is due. */
   async reached(share: number): Promise<void> {
     const waitMs = this.#begunAt + share * this.#spreadMs - performance.now();
     if (waitMs > 1) await new Promise((resolve) => setTimeout(resolve, waitMs));

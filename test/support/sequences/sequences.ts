@@ -1,6 +1,6 @@
 /**
- * The sequences of a load, made from a seed: ids of every kind, inputs, and where they end, begin
- * anew or carry poison.
+ * The sequences of a load, made from a seed: ids of every kind, inputs, and the steps that end a
+ * sequence, start a sequence again or carry poison.
  */
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { encodeCorrelationId, type CorrelationId } from "#shared/contract/sequence.js";
@@ -14,23 +14,28 @@ export interface SequencePlan {
   readonly label: string;
   readonly model: string;
   readonly calls: readonly Call[];
-  /** Its last two calls are the poison, and a step that must be refused for it. */
+  /**
+   * The last two calls are the poison, and a step that the fleet must refuse because of the poison.
+   */
   readonly poisoned: boolean;
 }
 
 export interface SequencesPlan {
   readonly count: number;
   readonly steps: number;
-  /** Models that compute what `chain` does. Each sequence takes the next of them. */
+  /** Models that compute the same function as `chain`. Each sequence takes the next model. */
   readonly models: readonly string[];
-  /** How many sequences carry poison. They ask the model `pill`. */
+  /** How many sequences carry poison. These ask the model `pill`. */
   readonly poison?: number;
-  /** The share of steps that are sent together with the step before. */
+  /** The share of steps that a client sends together with the step before. */
   readonly bursts?: number;
   readonly random: Random;
-  /** Each sequence takes the next of them. The sequences of one turn have the same id. */
+  /**
+   * Each sequence takes the next tenant. The sequences of a turn through all tenants have the same
+   * id.
+   */
   readonly tenants?: readonly string[];
-  /** Keeps requests of several loads of one history apart. */
+  /** Keeps the requests of several loads in a history apart. */
   readonly prefix?: string;
 }
 
@@ -96,7 +101,7 @@ function harmless(random: Random): bigint {
   return input === POISON_INPUT ? 1n : input;
 }
 
-/** Written by hand, since JSON.stringify cannot write integers above 2^53. */
+/** Concatenated by hand, because JSON.stringify cannot write integers above 2^53. */
 export function chainBody(request: string, id: CorrelationId, input: bigint, start: boolean, end: boolean): string {
   const sequenceId = id.kind === "uint64" ? String(id.value) : JSON.stringify(id.value);
   return (

@@ -1,6 +1,6 @@
 /**
- * A server that stands in for a whole fleet, in memory, right or wrong in one chosen way. It shows
- * that the client, the load and the checker together tell a right fleet from a wrong one.
+ * A server that stands in for a whole fleet, in memory, right or with a chosen mistake. Shows that
+ * client, load and checker together can tell a right fleet from a wrong fleet.
  */
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -16,7 +16,8 @@ export interface ToyServer {
 }
 
 /**
- * Loses every `cutEvery`-th answer after its effect, and refuses every fifth request beforehand.
+ * Loses every `cutEvery`-th answer after its effect, and refuses every fifth request before any
+ * effect.
  */
 export async function startToyServer(mistake: Mistake, cutEvery: number): Promise<ToyServer> {
   const states = new Map<string, bigint>();

@@ -1,4 +1,4 @@
-/** What a checker found against one of the promises that hold for sequences whatever breaks. */
+/** A broken promise about sequences that a checker found. */
 export interface Violation {
   readonly invariant:
     | "every request ends"

@@ -1,6 +1,6 @@
 /**
- * Samples a run: how many steps of each sequence are done, and what each process holds. Outages
- * leave gaps, not errors.
+ * Samples a run: how many steps of each sequence are done, and the resources of each process.
+ * Outages leave gaps, not errors.
  */
 import { setInterval as every } from "node:timers/promises";
 import { Redis } from "ioredis";
@@ -40,7 +40,7 @@ export function watchFleet(fleet: Fleet, history: History): Watch {
         resources.push({ at, name, what: "rssBytes", value: value.rssBytes });
         resources.push({ at, name, what: "descriptors", value: value.descriptors });
       }
-      const pending = await fleet.nats.pendingBytes().catch(() => []); // it is down by plan
+      const pending = await fleet.nats.pendingBytes().catch(() => []); // NATS is down by plan
       resources.push({ at, name: "nats", what: "natsPendingBytes", value: Math.max(0, ...pending) });
       for (const redis of await masters()) {
         const used = /used_memory:(\d+)/.exec(await redis.info("memory"))?.[1];
@@ -73,7 +73,7 @@ export function watchFleet(fleet: Fleet, history: History): Watch {
   };
 }
 
-/** Commands fail at once while the server is away: a sample that comes late is none. */
+/** Commands fail at once while the server is down, because a late sample is useless. */
 function impatient(url: string): Redis {
   const redis = new Redis(url, {
     protocol: 2,
@@ -82,7 +82,7 @@ function impatient(url: string): Redis {
     commandTimeout: 2_000,
     retryStrategy: () => 100,
   });
-  redis.on("error", () => undefined); // outages are planned here
+  redis.on("error", () => undefined); // experiments plan outages
   return redis;
 }
 
@@ -91,7 +91,7 @@ async function sampleCommits(redis: Redis, at: number): Promise<CommitSample[]> 
   const sequences = (await Promise.all(keys.map((key) => redis.hgetall(key)))).flatMap(Object.entries<string>);
   return sequences.map(([name, text]) => {
     const { done, at: version } = parseFacts(text);
-    // A version is named after the entry, the process that ran it, and the run.
+    // A version's name consists of the entry, the process that ran the step, and the run.
     return { at, sequence: labelOf(name), done, worker: version.split(".")[1] ?? "", entry: version };
   });
 }

@@ -1,6 +1,6 @@
 /**
- * What the streams of a load are asked for, drawn from a seed. The list is the same every time, so
- * a broken run can be compared with an undisturbed one.
+ * The requests of a load of streams, drawn from a seed. A seed always gives the same list, so a
+ * test can compare a broken run with an undisturbed run.
  */
 import type { Random } from "../fleet/random.js";
 
@@ -39,8 +39,8 @@ const words = [
 ];
 
 /**
- * Plans requests that are sampled at temperature 1, so a wrong state or a wrong draw shows in the
- * very next token.
+ * Plans requests at temperature 1, so that a wrong state or a wrong draw shows in the very next
+ * token.
  */
 export function planAsks({ count, model, tokens: [fewest, most], random }: AskPlan): StreamAsk[] {
   return Array.from({ length: count }, (_, i) => {
@@ -55,15 +55,15 @@ export function planAsks({ count, model, tokens: [fewest, most], random }: AskPl
   });
 }
 
-/** One request for this many tokens of `gen-mha`, sampled with this seed. */
+/** A request for this many tokens of `gen-mha`, with this seed. */
 export function askFor(maxTokens: number, prompt: string, seed: number): StreamAsk {
   const parameters = { max_tokens: maxTokens, temperature: 1, seed };
   return { name: `${maxTokens} tokens`, model: "gen-mha", prompt, parameters };
 }
 
 /**
- * Parameters that make a worker know different things again after a takeover. They are taken in
- * turn: what was said, what was held back, what was counted.
+ * Parameters, in turn, that make a worker need different facts after a takeover: past text,
+ * withheld text, counts of tokens.
  */
 const kinds: readonly Readonly<Record<string, unknown>>[] = [
   {},

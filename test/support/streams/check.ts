@@ -1,7 +1,7 @@
 /**
- * What must hold for streams whatever breaks. Each invariant is a pure function from evidence to
- * violations: what an application was given, what the log holds, what an undisturbed run wrote, and
- * what was on NATS.
+ * Invariants of streams that hold under any fault. Each invariant is a pure function from evidence
+ * to violations. The evidence: the pieces that an application got, the log, the log of an
+ * undisturbed run, and the messages on NATS.
  */
 import type { TokenRecord } from "#shared/contract/generation.js";
 import type { Piece, Reading } from "./history.js";
@@ -13,20 +13,20 @@ export interface StreamViolation {
   readonly what: string;
 }
 
-/** A stream as Redis holds it. */
+/** A stream in Redis. */
 export interface StoredStream {
   /** The records' JSON texts, by index. */
   readonly log: readonly string[];
   /**
-   * How many records there were when a worker last took it over from a dead one; undefined if none
-   * did.
+   * How many records the log had when a worker last took the stream over from a dead worker;
+   * undefined if no worker ever did.
    */
   readonly takenAt: number | undefined;
 }
 
 /**
- * What was accepted ends, and nothing but its own end ends it. Its outcome may follow the final
- * record; what is left over in Redis shows whether it did.
+ * Every accepted stream ends, and only its own end ends the stream. The outcome may follow the
+ * final record. The check for keys left over in Redis shows whether the outcome did follow.
  */
 export function ends({ ask, outcome }: Reading, stored: StoredStream): StreamViolation[] {
   const violations: StreamViolation[] = [];
@@ -40,7 +40,7 @@ export function ends({ ask, outcome }: Reading, stored: StoredStream): StreamVio
   return violations;
 }
 
-/** Record by record, the log is what an undisturbed run wrote. */
+/** Record by record, the log equals the log of an undisturbed run. */
 export function logIsReference(
   stream: string,
   log: readonly string[],
@@ -56,8 +56,7 @@ export function logIsReference(
 }
 
 /**
- * The application was given exactly the log: each index once, in order, nothing else, and all of
- * it.
+ * The application got exactly the log: each index once, in order, nothing else, and all of the log.
  */
 export function clientIsLog(
   { ask, pieces }: Pick<Reading, "ask" | "pieces">,
@@ -84,7 +83,7 @@ export function clientIsLog(
   ];
 }
 
-/** @returns the index that follows, or what is wrong */
+/** @returns the index that follows, or a text that names the fault */
 function takes({ index, text, record }: Piece, next: number, log: readonly string[], texts: readonly string[]) {
   if (record !== undefined) {
     if (index !== next) return `record ${index} where ${next} was due`;
@@ -92,7 +91,7 @@ function takes({ index, text, record }: Piece, next: number, log: readonly strin
     return next + 1;
   }
   if (index !== undefined && index < next) return `index ${index} again, where ${next} was due`;
-  // Records without text make no piece. Without an index, a piece is the next record that has some.
+  // Records without text make no piece. Without an index, a piece is the next record with text.
   const last = index ?? texts.findIndex((one, i) => i >= next && one !== "");
   if (last === -1) return `${JSON.stringify(text)} where no text is left`;
   const expected = texts.slice(next, last + 1).join("");
@@ -100,12 +99,15 @@ function takes({ index, text, record }: Piece, next: number, log: readonly strin
   return `${JSON.stringify(text)} where records ${next} to ${last} have ${JSON.stringify(expected)}`;
 }
 
-/** A message on the public subject of a stream, looked up in the log as soon as it was seen. */
+/**
+ * A message on the public subject of a stream, with the log's record as soon as the message
+ * arrived.
+ */
 export interface SeenMessage {
   readonly stream: string;
   readonly index: number;
   readonly bytes: string;
-  /** The record at that index at that moment; undefined where the log was not that long. */
+  /** The log's record at that index at that moment; undefined if the log was shorter. */
   readonly logged: string | undefined;
 }
 

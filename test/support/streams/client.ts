@@ -1,7 +1,7 @@
 /**
- * A client that reads a stream to its end whatever breaks. It repeats a submit under its
- * `Idempotency-Key` until it knows the stream's id. From then on it goes from gateway to gateway,
- * each time after the last record that it has.
+ * A client that reads a stream to its end under any fault. The client repeats a submit under its
+ * `Idempotency-Key` until it knows the stream's id. Then it asks gateway after gateway for the
+ * records after its last record.
  */
 import type { IncomingMessage } from "node:http";
 import { errorKinds, isErrorCode } from "#shared/errors.js";
@@ -13,14 +13,14 @@ import { submissionOf, recordIn, takeChunk, takeRecord, takeText } from "./front
 import { readSocket } from "./websocket.js";
 
 export interface StreamClientSettings {
-  /** The gateways that may be asked now. */
+  /** The gateways to choose from now. */
   readonly urls: () => readonly string[];
   readonly random: Random;
   /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Counted from the first submit on. */
   readonly patienceMs?: number;
-  /** Told of each piece that the application is given. */
+  /** Called for each piece that the application gets. */
   readonly onPiece?: (reading: Reading) => void;
 }
 
@@ -33,7 +33,7 @@ export class StreamClient {
     this.#settings = settings;
   }
 
-  /** @param key two readings under one key are of one stream */
+  /** @param key two readings under the same key read the same stream */
   async read(ask: StreamAsk, manner: Manner, key: string): Promise<Reading> {
     const { urls, random, headers = {}, patienceMs = 90_000, onPiece = () => undefined } = this.#settings;
     const begunAt = performance.now();
@@ -83,8 +83,8 @@ async function submit(place: Place, key: string): Promise<SourceEnd> {
 }
 
 /**
- * Says which records it has as a header or in the query, in turn. A client of `generate_stream` has
- * no index, so it reads all records again and skips as many texts as it has.
+ * Names the last record in a header or in the query, in turn. A client of `generate_stream` has no
+ * index, so it reads all records again and skips as many texts as it has.
  */
 async function resume(place: Place): Promise<SourceEnd> {
   const { reading } = place;
@@ -178,16 +178,16 @@ export interface StreamLoad {
   /** How many streams run at a time. */
   readonly running: number;
   readonly manners: readonly Manner[];
-  /** Makes keys differ between loads on one fleet. */
+  /** Makes keys differ between loads on the same fleet. */
   readonly name: string;
   readonly onEnd: (reading: Reading) => Promise<void>;
-  /** No stream is begun once this aborts, except that every request is read once. */
+  /** After the abort, no stream begins, except that the load still reads every request once. */
   readonly enough: AbortSignal;
 }
 
 /**
- * Keeps a number of streams running. Each that ends is followed by the next request at once, until
- * it is enough; then the last ones are read to their ends.
+ * Keeps a number of streams running: as soon as a stream ends, the next request begins. After
+ * `enough` aborts, clients read the last streams to their ends.
  */
 export async function keepRunning(load: StreamLoad): Promise<void> {
   const { asks, client, running, manners, name, onEnd, enough } = load;
@@ -198,7 +198,7 @@ export async function keepRunning(load: StreamLoad): Promise<void> {
       const ask = asks[turn % asks.length];
       const inTurn = manners[(turn + Math.floor(turn / asks.length)) % manners.length];
       if (ask === undefined || inTurn === undefined) throw new Error("a load needs asks and manners");
-      // Only records say all of several choices.
+      // Only records contain all choices of a stream with several.
       const manner = ask.parameters["n"] === undefined || inTurn === "websocket" ? inTurn : "events";
       await onEnd(await client.read(ask, manner, `${name}-${turn}`));
     }

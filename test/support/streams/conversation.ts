@@ -1,6 +1,6 @@
 /**
- * Several conversations at once, turn by turn, so that something can break between the turns and
- * while they are answered.
+ * Several conversations at once, turn by turn, so that a test can cause faults between the turns
+ * and during the answers.
  */
 import { seededRandom } from "../fleet/random.js";
 import { planAsks, type StreamAsk } from "./ask.js";
@@ -13,17 +13,17 @@ export interface Talk {
   readonly count: number;
   readonly turns: number;
   readonly seed: number;
-  /** Talks of different names share nothing but what is said. */
+  /** Talks with different names have the same texts, and share nothing else. */
   readonly name: string;
   readonly beforeTurn?: (turn: number) => Promise<unknown>;
-  /** Called when half of the answers have begun. The turn is over when this is, too. */
+  /** Called when half of the answers have begun. The turn is over when this call is over, too. */
   readonly duringTurn?: (turn: number) => Promise<unknown>;
 }
 
 export interface TalkFindings {
   /** The logs, by conversation and turn. */
   readonly turns: readonly (readonly (readonly string[])[])[];
-  /** How many turns another worker went on with in their middle. */
+  /** How many turns another worker took over in mid-answer. */
   readonly takenOver: number;
 }
 

@@ -1,7 +1,8 @@
 /**
- * Loaded into a worker before its program. Where the file that DIE_BEFORE names has an index, the
- * process ends itself by SIGKILL when it is about to send the record with that index to NATS: the
- * record is in the log by then, and nobody has seen it. It does so once.
+ * Loaded into a worker before its program. If the file that DIE_BEFORE names contains an index, the
+ * process kills itself by SIGKILL just before it sends the record with that index to NATS. The
+ * record is then in the log, and no client has seen it. This happens once, because the process
+ * removes the file first.
  */
 import { readFileSync, unlinkSync } from "node:fs";
 import { Socket } from "node:net";

@@ -1,33 +1,33 @@
 /**
- * An application that reads a stream with the client of the Durable Streams protocol, unmodified.
- * The client itself repeats requests that could not be sent. Where an answer breaks off, it tells
- * the application, which begins anew at the offset that it was given last.
+ * An application that reads a stream with the unmodified client of the Durable Streams protocol.
+ * The client itself repeats requests that fail to go out. If an answer breaks off, the client
+ * throws, and the application starts again at the last offset.
  */
 import { stream, type JsonBatch, type StreamResponse } from "@durable-streams/client";
 
 export interface DurableReading {
-  /** The records, as objects; none where the text was asked for. */
+  /** The records, as objects; empty if the application asked for text. */
   readonly records: readonly unknown[];
   readonly text: string;
-  /** How many sessions of the client it took. */
+  /** How many sessions of the client the reading took. */
   readonly sessions: number;
-  /** How many requests could not be sent or were refused, and were repeated by the client. */
+  /** How many requests failed or met a refusal, and were repeated by the client. */
   readonly repeated: number;
 }
 
 type Metadata = Pick<JsonBatch, "offset" | "upToDate" | "streamClosed">;
 
 export interface DurableReadingPlan {
-  /** The stream's URL at the gateway that is asked in this session, counted from 0. */
+  /** The stream's URL for a session, counted from 0, at a gateway of the test's choice. */
   readonly url: (session: number) => string;
   readonly live: "long-poll" | "sse" | false;
   readonly format: "json" | "text";
   readonly offset?: string;
-  /** Is told how many pieces the application has been given so far, the empty ones too. */
+  /** Called with the number of pieces that the application got so far, empty pieces included. */
   readonly onPiece?: (count: number) => void;
 }
 
-/** An application gives up when this many sessions in a row have brought nothing. */
+/** An application gives up after this many sessions in a row without a piece. */
 const MOST_IN_VAIN = 100;
 
 export async function readDurably({
@@ -65,19 +65,23 @@ export async function readDurably({
       });
       if (isWhole) return reading;
     } catch (error) {
-      // A connection that broke. A refusal would be an error of the client's own, and is thrown.
+      // A broken connection gives a TypeError. The reader throws other errors, such as a refusal.
       if (!(error instanceof TypeError)) throw error;
     }
   }
   throw new Error(`${MOST_IN_VAIN} sessions in a row brought nothing`);
 }
 
-/** The client says that a session has closed before it has handed on the last piece. */
+/**
+ * How long to wait for the last piece, because the client reports a closed session before it passes
+ * that piece.
+ */
 const LAST_PIECE_MS = 5_000;
 
 /**
- * @param once whether the application leaves when it has read all that is there
- * @returns whether it was read to its end; otherwise nothing more comes of this session
+ * @param once whether the application leaves after it has read all present records
+ * @returns whether the application read the stream to its end; if not, this session brings nothing
+ * more
  */
 async function consume(
   session: StreamResponse,

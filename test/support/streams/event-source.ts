@@ -1,6 +1,6 @@
 /**
- * One connection to an event stream, and how it ended: in order, cut, left by the client, or
- * refused before it began. It never reconnects by itself.
+ * A single connection to an event stream, and how it ended: in order, cut, left by the client, or
+ * refused before it began. The connection never reconnects by itself.
  */
 import { request, type IncomingMessage } from "node:http";
 import { StringDecoder } from "node:string_decoder";
@@ -11,9 +11,9 @@ export interface EventSourceCall {
   readonly method?: "GET" | "POST";
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Called with the status and the headers, whatever they are. */
+  /** Called with every answer's status and headers, of refusals, too. */
   readonly onHead?: (answer: IncomingMessage) => void;
-  /** Returns false to leave. Then nothing more is read, and the connection is cut. */
+  /** Returns false to leave. Then the connection is cut, and no further event arrives. */
   readonly onEvent: (event: ServerEvent, at: number) => boolean;
   readonly signal?: AbortSignal;
 }
@@ -82,8 +82,8 @@ export interface ServerEvent {
 }
 
 /**
- * Puts server-sent events together from a connection's pieces. An event counts once its empty line
- * has come, so one that is cut in the middle was never seen.
+ * Puts server-sent events together from a connection's pieces. An event counts after its empty
+ * line, so a client never sees an event that a cut divides.
  */
 export class EventParser {
   #rest = "";
@@ -105,12 +105,12 @@ function eventOf(block: string): ServerEvent[] {
   return [{ id: field("id").at(-1), event: field("event").at(-1), data: data.join("\n") }];
 }
 
-/** All events of a body that has come whole. */
+/** All events of a complete body. */
 export function eventsIn(body: string): ServerEvent[] {
   return new EventParser().push(body);
 }
 
-/** What the events of an OpenAI stream hold, without the `[DONE]` that ends it. */
+/** The JSON of an OpenAI stream's events, without the `[DONE]` at the end. */
 export const jsonIn = <T = Record<string, unknown>>(events: readonly ServerEvent[]): T[] =>
   events.filter(({ data }) => data !== "[DONE]").map(({ data }) => JSON.parse(data) as T);
 

@@ -1,6 +1,6 @@
 /**
- * How one request is put to each front door, which is one of the ways into a gateway for clients,
- * and what the events of each give the application.
+ * How to put a request to each front door, which is a way into a gateway for clients, and how to
+ * read the events of each door.
  */
 import type { StreamAsk } from "./ask.js";
 import type { Manner, Reading } from "./history.js";
@@ -57,7 +57,7 @@ export async function submitInBackground(gateway: string, ask: StreamAsk, key?: 
   return id;
 }
 
-/** Takes an event of `/v1/completions`. Like the next two it returns whether to read on. */
+/** Takes an event of `/v1/completions`. Like the next two functions, returns whether to read on. */
 export function takeChunk(reading: Reading, { id, data }: ServerEvent, at: number): boolean {
   if (data === "[DONE]") {
     reading.outcome ??= { kind: "failed", code: "none", what: "[DONE] without a finish reason" };
@@ -110,9 +110,9 @@ function take(reading: Reading, piece: Omit<Reading["pieces"][number], "connecti
 }
 
 /**
- * An error that may be asked again is no failure of the stream: this gateway cannot go on, another
- * may.
- * @returns false: nothing more comes from this gateway
+ * An error that the client may ask again after is no failure of the stream: another gateway may
+ * still serve the stream.
+ * @returns false, because nothing more comes from this gateway
  */
 function fail(reading: Reading, code: string | undefined, what: string): false {
   if (code === undefined || !isErrorCode(code) || !errorKinds[code].retry) {

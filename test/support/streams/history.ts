@@ -1,23 +1,23 @@
 /**
- * The histories of stream clients: everything that an application was given, in order, with what
- * was asked and how each connection ended.
+ * The histories of stream clients: the request, every piece that the application got, in order, and
+ * how each connection ended.
  */
 import type { StreamAsk } from "./ask.js";
 
-/** What an application sees at once. */
+/** A piece that an application gets at once. */
 export interface Piece {
   /**
-   * Index of the record that it comes from, or whose text it completes; undefined where the path
-   * tells none.
+   * Index of the piece's record, or of the record whose text the piece completes; undefined if the
+   * path names no index.
    */
   readonly index: number | undefined;
   /** Text of the first choice. */
   readonly text: string;
-  /** The whole record, where records are sent. */
+  /** The whole record, if the path sends records. */
   readonly record: string | undefined;
-  /** When it came, on `performance.now()`'s clock. */
+  /** Time of arrival, on the clock of `performance.now()`. */
   readonly at: number;
-  /** Number of the connection over which it came. */
+  /** Number of the connection that brought the piece. */
   readonly connection: number;
 }
 
@@ -25,14 +25,14 @@ export interface Connection {
   readonly gateway: string;
   readonly path: string;
   readonly begunAt: number;
-  /** How it ended, in words. */
+  /** The end, in words. */
   end: string;
 }
 
 /**
  * How a client reads. `completions` and `generate_stream` submit and read at once; `events` and
- * `websocket` submit in the background and read the records. A client that is cut off goes on at
- * the records, at another gateway.
+ * `websocket` submit in the background and read the records. After a cut, a client reads the
+ * records from another gateway.
  */
 export type Manner = "completions" | "generate_stream" | "events" | "websocket";
 
@@ -45,7 +45,7 @@ export type StreamOutcome =
 export interface Reading {
   readonly ask: StreamAsk;
   readonly manner: Manner;
-  /** The public id; undefined until the client was told. */
+  /** The public id; undefined until the client knows the id. */
   id: string | undefined;
   readonly pieces: Piece[];
   readonly connections: Connection[];
@@ -53,14 +53,14 @@ export interface Reading {
   outcome: StreamOutcome | undefined;
 }
 
-/** Whether its client is shown every record. The others are shown what text there is. */
+/** Whether the client sees every record. Other clients see only texts. */
 export function readsRecords({ manner }: Pick<Reading, "manner">): boolean {
   return manner === "events" || manner === "websocket";
 }
 
 /**
- * The longest wait of the application for its next piece, in milliseconds, without the wait for the
- * first.
+ * The application's longest wait for its next piece, in milliseconds. The wait for the first piece
+ * does not count.
  */
 export function longestPauseMs({ pieces }: Pick<Reading, "pieces">): number {
   let longest = 0;

@@ -1,9 +1,9 @@
 /**
- * One lab for everything about streams: real brokers behind lines that can be cut, gateways and
- * workers as processes, and gateways' relays in this process, as many as a test wants of each.
+ * A lab for all tests of streams: real brokers behind lines that a test can cut, gateways and
+ * workers as processes, and gateways' relays in this process, as many of each as a test wants.
  *
- * An experiment keeps streams running while something breaks, and has each of them judged: by the
- * log, by what an undisturbed run wrote, and by what was on NATS.
+ * An experiment keeps streams running during faults, and judges each stream: by the log, by the log
+ * of an undisturbed run, and by the messages on NATS.
  */
 import type { Redis } from "ioredis";
 import { connectBus, type Bus } from "#shared/nats/connect.js";
@@ -27,11 +27,14 @@ export interface LabPlan {
   readonly seed: number;
   readonly fleet: FleetPlan;
   /**
-   * Different requests, each answered once undisturbed when the lab opens. A load of more streams
-   * repeats them. Without it the lab has no load.
+   * Different requests, which the lab runs undisturbed when it opens. A load of more streams
+   * repeats the requests. If absent, the lab has no load.
    */
   readonly asks?: Omit<AskPlan, "random">;
-  /** Whose streams they are, where the gateways are told by a header; else the default tenant's. */
+  /**
+   * The tenant of all streams, if gateways read a header for the tenant; if absent, the default
+   * tenant.
+   */
   readonly tenant?: { readonly name: string; readonly header: string };
 }
 
@@ -40,7 +43,7 @@ export interface StreamExperiment<Broke> {
   /** How many streams run at a time. */
   readonly running: number;
   readonly manners?: readonly Manner[];
-  /** How many requests are to be set aside meanwhile. */
+  /** How many requests the workers must set aside meanwhile. */
   readonly poison?: number;
   readonly breaking: (fleet: Fleet, ended: EndedStreams) => Promise<Broke>;
 }
@@ -48,19 +51,19 @@ export interface StreamExperiment<Broke> {
 /** The streams of an experiment that have ended so far. */
 export interface EndedStreams {
   readonly count: number;
-  /** Resolves when `count` of them have ended. */
+  /** Resolves when `count` streams have ended. */
   reach(count: number): Promise<void>;
 }
 
 export interface StreamFindings<Broke> {
   readonly broke: Broke;
   readonly violations: readonly StreamViolation[];
-  /** The readings that violate something, to be kept. */
+  /** The readings with violations, for a test to save. */
   readonly suspicious: readonly Reading[];
   readonly figures: StreamFigures;
 }
 
-/** A lab of brokers alone: the test adds relays, and is the worker itself. */
+/** A lab of brokers alone: the test adds relays, and acts as the worker. */
 export const BROKERS_ALONE: LabPlan = { seed: 1, fleet: { gateways: 0, workers: 0, models: [] } };
 
 const QUIET_MS = 15_000;
@@ -68,15 +71,15 @@ const QUIET_MS = 15_000;
  * In the second undisturbed run the number of streams at a time is the first run's divided by this.
  */
 const FEWER = 8;
-/** One request in this many may have two different undisturbed answers. */
+/** A single request in this many may have two different undisturbed answers. */
 const MOST_UNSETTLED = 20;
 const allManners: readonly Manner[] = ["completions", "events", "generate_stream", "websocket"];
 
 export class StreamLab {
   readonly fleet: Fleet;
   /**
-   * A connection past the lines, which waits while Redis is away. In a Cluster it is to the first
-   * node alone.
+   * A connection past the lines, which waits while Redis is down. In a Cluster it leads to the
+   * first node alone.
    */
   readonly redis: Redis;
   readonly #reader: KeyReader;
@@ -84,7 +87,7 @@ export class StreamLab {
   readonly #relays: RelayGateway[] = [];
   #bus: Bus | undefined;
   #asks: readonly StreamAsk[] = [];
-  /** The log that an undisturbed run wrote, by the name of the request. */
+  /** The log of an undisturbed run, by the name of the request. */
   readonly #reference = new Map<string, readonly string[]>();
   #learned = 0;
   #asked = 0;
@@ -112,7 +115,10 @@ export class StreamLab {
     }
   }
 
-  /** A lab on a fleet that serves already, and that outlives it. Nothing may break meanwhile. */
+  /**
+   * Opens a lab on a fleet that serves already, and that outlives the lab. No fault may strike
+   * meanwhile.
+   */
   static async over(fleet: Fleet, plan: Omit<LabPlan, "fleet">): Promise<StreamLab> {
     const lab = new StreamLab(fleet, plan, false);
     await lab.#plan(plan.asks);
@@ -125,24 +131,24 @@ export class StreamLab {
     await this.learn(this.#asks);
   }
 
-  /** How many streams were asked for so far; each has an outcome in Redis. */
+  /** How many streams the lab has asked for so far; each has an outcome in Redis. */
   get asked(): number {
     return this.#asked;
   }
 
-  /** What the load asks for: all requests that have one undisturbed answer. */
+  /** The requests of the load: all requests with a single undisturbed answer. */
   get asks(): readonly StreamAsk[] {
     return this.#asks;
   }
 
-  /** A connection to NATS past the lines, as a worker has one. */
+  /** A connection to NATS past the lines, like a worker's. */
   get bus(): Bus {
     return (this.#bus ??= connectBus({ url: this.fleet.nats.url, name: "worker", log: silentLog }));
   }
 
   /**
    * Starts a gateway's relay in this process.
-   * @param graceMs for how long a stream that nobody reads is still wanted
+   * @param graceMs how long a stream without readers stays wanted
    */
   async addRelay(graceMs = 30_000): Promise<RelayGateway> {
     const relay = await startRelayGateway(this.fleet, graceMs);
@@ -151,17 +157,17 @@ export class StreamLab {
     return relay;
   }
 
-  /** How often scripts have been called so far, by anybody. */
+  /** How many calls of scripts Redis has had so far, from all clients. */
   async scriptCalls(): Promise<number> {
     const info = await this.redis.info("commandstats");
     return Number(/cmdstat_evalsha:calls=(\d+)/.exec(info)?.[1] ?? 0);
   }
 
   /**
-   * Has these answered undisturbed: first all at a time, then a few at a time. From now on other
-   * readings of them must be the same. Rounding differs between batches, and about once in a
-   * million draws the number drawn lies so close to the limit between two tokens that it decides. A
-   * request whose two answers differ has no undisturbed one, and is left out.
+   * Runs these requests undisturbed: first all at a time, then a few at a time. Later readings of
+   * these requests must have the same logs. Rounding differs between batches. About once in a
+   * million draws, the number drawn is so close to the limit between two tokens that rounding
+   * decides. A request whose two answers differ has no undisturbed answer, and leaves the load.
    */
   async learn(asks: readonly StreamAsk[]): Promise<void> {
     const many = await this.#undisturbed(asks, asks.length);
@@ -176,7 +182,7 @@ export class StreamLab {
     this.#asks = this.#asks.filter((ask) => !unsettled.has(ask));
   }
 
-  /** @returns logs by the names of what was asked */
+  /** @returns logs by the names of the requests */
   async #undisturbed(asks: readonly StreamAsk[], running: number): Promise<Map<string, readonly string[]>> {
     const logs = new Map<string, readonly string[]>();
     await keepRunning({
@@ -212,7 +218,7 @@ export class StreamLab {
     return { ...findings, violations: [...findings.violations, ...(await this.leftOver(plan.poison))] };
   }
 
-  /** An experiment that leaves it to others to see what is left over. */
+  /** An experiment whose caller checks itself for keys left over. */
   async underLoad<Broke>(plan: Omit<StreamExperiment<Broke>, "poison">): Promise<StreamFindings<Broke>> {
     const { name, running, manners = allManners, breaking } = plan;
     const { fleet, asks } = this;
@@ -244,7 +250,7 @@ export class StreamLab {
     return { broke, violations, suspicious, figures: numbers.figures(watch.checked()) };
   }
 
-  /** Holds one reading against the log, and the log against the undisturbed run. */
+  /** Compares a reading with the log, and the log with the undisturbed run. */
   async judge(reading: Reading): Promise<{ found: StreamViolation[]; stored: StoredStream }> {
     this.#asked++;
     const { ask, id } = reading;
@@ -260,8 +266,8 @@ export class StreamLab {
   }
 
   /**
-   * What is left in Redis once nothing moves any more, and should not be.
-   * @param poison how many requests must have been set aside by now, in all
+   * Finds keys in Redis that should not be there at rest.
+   * @param poison how many requests the workers must have set aside by now, in all
    */
   async leftOver(poison = 0): Promise<StreamViolation[]> {
     const floor = await settledFloor([this.redis], QUIET_MS);

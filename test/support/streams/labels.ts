@@ -1,4 +1,4 @@
-/** Jobs with labels, and their subjects as a client computes them, by the AsyncAPI document. */
+/** Jobs with labels, and their subjects as a client computes them from the AsyncAPI document. */
 import { createHash } from "node:crypto";
 
 /** @param label as `team:blue` */
@@ -8,16 +8,16 @@ export function subjectOfLabel(tenant: string, label: string, model = "*", reque
 }
 
 export interface LabelledJob {
-  /** Of the job. */
+  /** Id of the job. */
   readonly id: string;
-  /** The public id of its request. */
+  /** The public id of the job's request. */
   readonly request: string;
 }
 
 /**
  * Submits a job that generates.
  * @param options of the job, beside its body
- * @throws Error where it is refused
+ * @throws Error if the gateway refuses the job
  */
 export async function submitLabelled(
   gateway: string,
@@ -36,5 +36,5 @@ export async function submitLabelled(
   return { id: told.id, request: told.request_id };
 }
 
-/** What names a request in subjects. */
+/** The token that names a request in subjects. */
 export const tokenOf = (id: string) => id.split(".")[0] ?? "";

@@ -1,11 +1,11 @@
-/** Clients that leave: each sends a request and is gone at a moment of its own. */
+/** Clients that leave: each client sends a request and disconnects at a moment of its own. */
 import { connect } from "node:net";
 import type { StreamAsk } from "./ask.js";
 import { readEventSource } from "./event-source.js";
 import type { Manner } from "./history.js";
 import { submissionOf } from "./front-doors.js";
 
-/** `whole` waits for its answer in one piece. */
+/** With `whole`, the client waits for an answer in one piece. */
 export type LeavingManner = Manner | "whole";
 
 function requestOf(ask: StreamAsk, manner: LeavingManner) {
@@ -15,8 +15,8 @@ function requestOf(ask: StreamAsk, manner: LeavingManner) {
 }
 
 /**
- * Closes the socket in the tick in which the request's last byte is written. Resolves when it is
- * closed.
+ * Closes the socket in the same tick that writes the request's last byte. Resolves when the socket
+ * has closed.
  */
 export function sendAndLeave(gateway: string, ask: StreamAsk, manner: LeavingManner): Promise<void> {
   const { hostname, port } = new URL(gateway);
@@ -30,7 +30,7 @@ export function sendAndLeave(gateway: string, ask: StreamAsk, manner: LeavingMan
   const head = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
   return new Promise((resolve) => {
     const socket = connect({ host: hostname, port: Number(port), noDelay: true });
-    socket.on("error", () => undefined); // it is gone either way
+    socket.on("error", () => undefined); // the socket closes either way
     socket.on("close", () => resolve());
     socket.on("connect", () => {
       socket.write(`POST ${path} HTTP/1.1\r\n${head.join("")}\r\n${body}`);
@@ -42,11 +42,11 @@ export function sendAndLeave(gateway: string, ask: StreamAsk, manner: LeavingMan
 export interface Leaving {
   /** The client leaves after this many events; with 0, as soon as the head is there. */
   readonly after: number;
-  /** What it still does while it is connected. */
+  /** The client's last act while still connected. */
   readonly last?: (id: string) => Promise<unknown>;
 }
 
-/** @returns the stream's id, if it was told */
+/** @returns the stream's id, if the client knows the id */
 export async function readAndLeave(
   gateway: string,
   ask: StreamAsk,

@@ -1,17 +1,17 @@
 /**
- * An application that reads a stream straight from NATS with a plain client, as the AsyncAPI
- * document of the gateway says: it holds each message against the schema there, notices by the
- * index what it missed, and reads that as a durable stream.
+ * An application that reads a stream straight from NATS with a plain client, by the gateway's
+ * AsyncAPI document. The application validates each message against the schema there. If the index
+ * shows a gap, it reads the missing records as a durable stream.
  */
 import { Ajv } from "ajv";
 import { connect } from "nats";
 
 export interface NatsReading {
-  /** The records, each as it was written. */
+  /** The records, each in its original text. */
   readonly records: readonly string[];
-  /** How many of them came as messages. */
+  /** How many records came as messages. */
   readonly heard: number;
-  /** How often a gap, an empty message or silence made it read the log. */
+  /** How often a gap, an empty message or silence made the application read the log. */
   readonly looks: number;
 }
 
@@ -19,7 +19,7 @@ export interface NatsReadingPlan {
   readonly natsUrl: string;
   readonly gateway: string;
   readonly id: string;
-  /** A message that this says of is lost: the application never sees it. */
+  /** If true, the message with this index is lost before the application sees it. */
   readonly loses?: (index: number) => boolean;
 }
 
@@ -31,7 +31,10 @@ interface Description {
 /** The document says to look into the log after a second without a message. */
 const SILENCE_MS = 1_000;
 
-/** Resolves with the function that resolves when the stream has been read to its end. */
+/**
+ * Resolves as soon as the subscription stands. `whole` resolves when the application has read the
+ * stream to its end.
+ */
 export async function readFromNats(plan: NatsReadingPlan): Promise<{ readonly whole: Promise<NatsReading> }> {
   const { natsUrl, gateway, id, loses = () => false } = plan;
   const description = (await (await fetch(`${gateway}/v2/asyncapi.json`)).json()) as Description;
@@ -43,13 +46,13 @@ export async function readFromNats(plan: NatsReadingPlan): Promise<{ readonly wh
   const records: string[] = [];
   const reading = { records, heard: 0, looks: 0 };
 
-  /** Returns whether the stream is over, as the next one does. */
+  /** Returns whether the stream is over, like `take` below. */
   const look = async (): Promise<boolean> => {
     reading.looks++;
     const offset = String(records.length).padStart(10, "0");
     const answer = await fetch(`${gateway}/v2/requests/${id}/stream?offset=${offset}`);
     if (!answer.ok) throw new Error(`the log was answered with ${answer.status}`);
-    // Numbers print as they were written, so the texts are the same again.
+    // JSON prints numbers as in the original, so the texts are the same again.
     for (const record of (await answer.json()) as unknown[]) records.push(JSON.stringify(record));
     return answer.headers.get("stream-closed") === "true";
   };

@@ -1,5 +1,5 @@
 /**
- * The figures of a stream experiment, for reading, and to see that the faults have hit streams at
+ * The figures of a stream experiment, for readers, and as proof that the faults have hit streams at
  * all.
  */
 import type { Fleet } from "../fleet/fleet.js";
@@ -10,43 +10,40 @@ export interface StreamFigures {
   readonly seconds: number;
   readonly streams: number;
   readonly records: number;
-  /**
-   * Streams that another worker went on with in their middle, after the one before had died or
-   * frozen.
-   */
+  /** Streams that another worker took over in mid-stream, after their worker died or froze. */
   readonly takenOver: number;
-  /** Connections beyond the first of each stream, after something had been read. */
+  /** Connections beyond the first of each stream, after the client had read something. */
   readonly reconnects: number;
-  /** Connections that were cut after their head: their clients were not told why. */
+  /** Connections cut after their head, so that their clients saw no reason. */
   readonly cutWhileReading: number;
-  /** The longest pause between two records, for clients that are shown every one. */
+  /** The longest pause between two records, for clients that see every record. */
   readonly longestPauseMs: number;
   /**
    * The longest pause between two texts, for the other clients. A token may give no text, such as
-   * half a character, and is then no sign of life to them.
+   * half a character, and these clients then see no sign of life.
    */
   readonly longestTextPauseMs: number;
   /** The longest wait from the submit to the first piece, retries included. */
   readonly longestFirstMs: number;
   /**
-   * What workers computed again when they took streams over, and how long it took from taking them
-   * to the last one's first token. The slowest takeover, and the median time.
+   * The slowest takeover, and the median time of a takeover: how many tokens a worker computed
+   * again, and the time from the takeover to the last stream's first token.
    */
   readonly takeovers: { readonly slowest: TakeoverFacts | undefined; readonly medianMs: number | undefined };
   /** How many lines the workers have logged in this experiment, by message. */
   readonly worker: Readonly<Record<string, number>>;
-  /** How many messages on NATS were looked up in the log. */
+  /** How many messages on NATS the watch looked up in the log. */
   readonly messagesChecked: number;
 }
 
-/** A takeover as its worker logs it. */
+/** A takeover in the log of its worker. */
 export interface TakeoverFacts {
   readonly streams: number;
   readonly tokens: number;
   readonly ms: number;
 }
 
-/** Messages whose field tells more than how often they were logged. */
+/** Messages that count by a field's value, instead of by lines. */
 const sums: Readonly<Record<string, string>> = {
   reclaimed: "count",
   "handed back": "count",

@@ -1,12 +1,12 @@
 /**
- * Connections to the records of a stream, from an index on. A test can wait until one has read a
- * number of records, and leave it; another takes next to nothing.
+ * Connections to the records of a stream, from an index on. A `Reader` can wait for a number of
+ * records, and leave. A `SlowReader` takes next to nothing.
  */
 import { readEventSource, type SourceEnd } from "./event-source.js";
 import { connect, type Socket } from "node:net";
 
 export interface ReadRecords {
-  /** The first one is the record at the index that was asked for. */
+  /** The first record is the record at the index that the client asked for. */
   readonly records: readonly string[];
   readonly end: SourceEnd;
 }
@@ -21,7 +21,7 @@ export class Reader {
 
   /**
    * @param after index of the last record that the client has
-   * @param most it leaves when it has read this many records
+   * @param most the client leaves after this many records
    */
   constructor(gateway: string, id: string, after = -1, most = Infinity) {
     this.#most = most;
@@ -42,8 +42,8 @@ export class Reader {
   }
 
   /**
-   * Resolves when this many have been read.
-   * @throws Error when the stream ends before
+   * Resolves when the client has read this many records.
+   * @throws Error if the stream ends before
    */
   async reach(count: number): Promise<void> {
     while (this.records.length < count) {

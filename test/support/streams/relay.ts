@@ -1,6 +1,6 @@
 /**
- * What a gateway has for streams, in this process and without an HTTP edge. It reaches real brokers
- * through the fleet's lines, so a test can cut it off.
+ * A gateway's parts for streams, in this process and without an HTTP edge. The parts reach real
+ * brokers through the fleet's lines, so a test can cut them off.
  */
 import { randomUUID } from "node:crypto";
 import type { RequestAddress } from "#shared/queue/address.js";
@@ -23,7 +23,7 @@ import { until } from "../until.js";
 
 const KEPT_MS = 60_000;
 
-/** Where these gateways put their requests. */
+/** The bucket and the secret of these gateways' requests. */
 export const PLACE: AddressTerms = { buckets: 1, secret: () => Buffer.from("of the lab") };
 
 export interface RelayGateway {
@@ -34,7 +34,7 @@ export interface RelayGateway {
   stop(): Promise<void>;
 }
 
-/** @param graceMs for how long a stream that nobody reads is still wanted */
+/** @param graceMs how long a stream without readers stays wanted */
 export async function startRelayGateway({ lines }: Fleet, graceMs: number): Promise<RelayGateway> {
   const { gatewayRedis, nats } = lines;
   const redis = connectRedis({ url: `redis://127.0.0.1:${gatewayRedis.port}`, name: "gateway", log: silentLog });
@@ -77,12 +77,12 @@ export async function startRelayGateway({ lines }: Fleet, graceMs: number): Prom
   };
 }
 
-/** What one reader is given. */
+/** The records that a reader gets. */
 export interface Listener {
-  /** The records' texts so far; grows while it reads. */
+  /** The records' texts so far; grows while the reader reads. */
   readonly seen: string[];
   readonly indexes: number[];
-  /** Resolves with all of them when the stream ends or the reader has left. */
+  /** Resolves with all texts when the stream ends or the reader has left. */
   readonly done: Promise<string[]>;
   leave(): void;
 }
@@ -101,7 +101,7 @@ export function listen(records: (signal: AbortSignal) => AsyncIterable<readonly 
     return seen;
   };
   const done = all();
-  done.catch(() => undefined); // the test that awaits it is told
+  done.catch(() => undefined); // the test that awaits it gets the error
   return { seen, indexes, done, leave: () => leaving.abort() };
 }
 

@@ -1,6 +1,6 @@
 /**
- * A gateway in this process with real brokers behind it, for tests of what is below
- * `/v2/requests/<id>`: the test admits the requests, and is the worker that answers them.
+ * A gateway in this process with real brokers behind it, for tests of the paths below
+ * `/v2/requests/<id>`: the test admits the requests, and answers them like a worker.
  */
 import { randomUUID } from "node:crypto";
 import { request as httpRequest, type IncomingMessage } from "node:http";
@@ -29,20 +29,20 @@ export interface LabGateway {
   readonly webSockets: WebSocketEndpoint;
 }
 
-/** A request that was just admitted. */
+/** A request that the lab has just admitted. */
 export interface Begun {
   readonly id: string;
   readonly writer: Writer;
-  /** Where it is below any gateway. */
+  /** The request's path below any gateway. */
   readonly path: string;
 }
 
 /** An answer that comes bit by bit. */
 export interface Listening {
   readonly head: IncomingMessage;
-  /** What has come so far. */
+  /** The text so far. */
   readonly text: () => string;
-  /** The whole of it. */
+  /** The whole text. */
   readonly ended: Promise<string>;
   leave(): void;
 }
@@ -74,7 +74,7 @@ export class RequestLab {
     expect(this.#logged).toEqual([]);
   }
 
-  /** The first one. */
+  /** The first gateway. */
   get gateway(): LabGateway {
     const [first] = this.#gateways;
     if (first === undefined) throw new Error("no gateway was started");
@@ -112,13 +112,13 @@ export class RequestLab {
     return gateway;
   }
 
-  /** Admits a stream at the relay, which follows it. */
+  /** Admits a stream at the relay, which follows the stream. */
   async begin(): Promise<Begun & { readonly stream: OpenStream }> {
     const stream = await this.relayed.generate(asked());
     return { stream, ...this.#begun(stream.id, new Writer(this.streams, stream.id)) };
   }
 
-  /** The same as if another gateway had admitted it, so that nobody follows it here yet. */
+  /** Admits a request as another gateway would, so no relay follows the request here yet. */
   async foreign(model?: string): Promise<Begun> {
     const { id, writer } = await foreignRequest(this.streams, model);
     return this.#begun(id, writer);
@@ -129,7 +129,7 @@ export class RequestLab {
   }
 }
 
-/** Opens it before the tests of a file, and closes it after them. */
+/** Opens a lab before the tests of a file, and closes the lab after them. */
 export function useRequestLab(tenantOf?: TenantOf): () => RequestLab {
   let lab: RequestLab | undefined;
   beforeAll(async () => {
@@ -149,7 +149,7 @@ export function listen(url: string, headers: Record<string, string> = {}): Promi
       let text = "";
       head.setEncoding("utf8").on("data", (piece: string) => (text += piece));
       const ended = new Promise<string>((done, cut) => head.on("end", () => done(text)).on("error", cut));
-      ended.catch(() => undefined); // the test that awaits it is told
+      ended.catch(() => undefined); // the test that awaits it gets the error
       resolve({ head, text: () => text, ended, leave: () => sent.destroy() });
     });
     sent.on("error", reject);

@@ -1,6 +1,6 @@
 /**
- * What Redis holds of a stream, read past all gateways. The log is the truth that clients are
- * compared with.
+ * Reads a stream from Redis, past all gateways. Checks compare clients with the log, which is the
+ * truth.
  */
 import type { Redis } from "ioredis";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
@@ -33,8 +33,8 @@ export function addressOf(id: string, tenant = DEFAULT_TENANT): RequestAddress {
 }
 
 /**
- * The worker that has the request, so that a fault can strike it. The request must be the only one
- * of its model in its bucket.
+ * The worker that holds the request, so that a fault can strike this worker. No other request of
+ * the same model may be in the request's bucket.
  */
 export async function holderOf(redis: Redis, workers: readonly Member[], id: string): Promise<Member> {
   const { bucket, model } = addressOf(id);
@@ -43,7 +43,7 @@ export async function holderOf(redis: Redis, workers: readonly Member[], id: str
   const pending = lists.flat() as [string, string][];
   const [one, other] = pending;
   if (one === undefined || other !== undefined) throw new Error(`${pending.length} requests are in workers' hands`);
-  // A consumer's name is its worker's, followed by an id of this start.
+  // A consumer's name is its worker's name, followed by an id of this start.
   const holder = workers.find(({ name }) => one[1].startsWith(name));
   if (holder === undefined) throw new Error(`no worker is called ${one[1]}`);
   return holder;
@@ -52,14 +52,14 @@ export async function holderOf(redis: Redis, workers: readonly Member[], id: str
 export interface Ended {
   /** `result`, the code of an error, or `open`. */
   readonly how: string;
-  /** It ran on without readers. */
+  /** Whether the request ran without readers. */
   readonly background: boolean;
   readonly records: number;
 }
 
 /**
- * How those requests have ended that are new since `known`, to which they are added. Nobody knows
- * their ids, since their clients left before they were told.
+ * How the requests that are new since `known` have ended. Adds these requests to `known`. The test
+ * does not know their ids, because their clients left too early.
  */
 export async function newOutcomes(redis: Redis, known: Set<string>): Promise<Ended[]> {
   const keys = (await allKeys(redis, "out:*")).filter((key) => !known.has(key));

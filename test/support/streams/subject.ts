@@ -1,6 +1,6 @@
 /**
- * Plain subscribers of the public subjects, as anybody may be. They see what is published while
- * they listen, and nothing else.
+ * Plain subscribers of the public subjects, like any client's. A subscriber sees only the messages
+ * that arrive while it listens.
  */
 import { connect } from "nats";
 import { BUCKETS } from "../fleet/profile.js";
@@ -30,20 +30,22 @@ export async function subscribeTo(natsUrl: string, id: string): Promise<Subscrib
 }
 
 export interface SubjectWatch {
-  /** How many messages were looked up in the log. */
+  /** How many messages the watch looked up in the log. */
   readonly checked: () => number;
   readonly violations: readonly StreamViolation[];
-  /** Resolves when all that was seen is judged. */
+  /** Resolves when the watch has judged all messages. */
   stop(): Promise<void>;
 }
 
-/** Most lookups at a time. Past that messages go by, since a late look proves little. */
+/**
+ * Most lookups at a time. Beyond that, the watch skips messages, because a late look proves little.
+ */
 const MOST_LOOKUPS = 64;
 
 /**
- * Watches everything that is published, and sees whether a record is on NATS before it is in the
- * log. The watch survives outages of NATS and Redis. What cannot be looked up proves nothing and is
- * left out.
+ * Watches all messages on NATS, and finds records that are on NATS before they are in the log. The
+ * watch survives outages of NATS and Redis. It skips a message whose lookup fails, because that
+ * proves nothing.
  */
 export async function watchSubjects(natsUrl: string, redis: Pick<KeyReader, "lindex">): Promise<SubjectWatch> {
   const connection = await connect({ servers: natsUrl, maxReconnectAttempts: -1, reconnectTimeWait: 20 });
@@ -56,14 +58,14 @@ export async function watchSubjects(natsUrl: string, redis: Pick<KeyReader, "lin
     const index = Number(/^\{"index":(\d+)/.exec(bytes)?.[1]);
     lookups.under++;
     try {
-      // The subject does not tell the bucket of a conversation's turn.
+      // The subject does not name the bucket of a conversation's turn.
       const keys = Array.from({ length: BUCKETS }, (_, bucket) => logKey({ bucket, model, tenant, request }));
       const found = await Promise.all(keys.map((key) => redis.lindex(key, index)));
       const logged = found.find((record) => record !== null);
       lookups.done++;
       violations.push(...neverAhead({ stream: request, index, bytes, logged }));
     } catch {
-      // Redis is away: this one is not judged.
+      // Redis is down: no verdict on this message.
     }
     lookups.under--;
     idle.notify();

@@ -1,7 +1,7 @@
 /**
- * Applications that read streams from NATS alone, by what a gateway has told them once: with plain
- * clients, over WebSockets, and from JetStream. They follow the AsyncAPI document: a message below
- * the next index is dropped. A message above it would be a gap, and makes them fail.
+ * Applications that read streams from NATS alone, after a single answer from a gateway: with plain
+ * clients, over WebSockets, and from JetStream. By the AsyncAPI document, they drop a message below
+ * the next index. A message above the next index would be a gap, so they fail.
  */
 import {
   connect,
@@ -14,7 +14,7 @@ import {
 import { connect as connectWebSocket } from "nats.ws";
 import { WebSocket } from "ws";
 
-/** What the gateway answers. */
+/** The gateway's answer. */
 export interface Subscription {
   readonly subject: string;
   readonly servers: readonly string[];
@@ -29,7 +29,7 @@ export interface Asked {
   readonly body: Subscription & { readonly code?: string; readonly error?: string };
 }
 
-/** @param path `/v2/subscriptions`, or that of one request */
+/** @param path `/v2/subscriptions`, or the path of a request's own subscription */
 export async function askToSubscribe(
   gateway: string,
   path: string,
@@ -44,7 +44,7 @@ export async function askToSubscribe(
   return { status: answer.status, body: (await answer.json()) as Asked["body"] };
 }
 
-/** @throws Error where the gateway refuses */
+/** @throws Error if the gateway refuses */
 export async function subscribe(gateway: string, path: string, body: unknown = {}): Promise<Subscription> {
   const { status, body: told } = await askToSubscribe(gateway, path, body);
   if (status !== 200) throw new Error(`answered with ${status}: ${JSON.stringify(told)}`);
@@ -55,7 +55,7 @@ export function subscription(gateway: string, id: string, body: unknown = {}): P
   return subscribe(gateway, `/v2/requests/${id}/subscription`, body);
 }
 
-/** @param scheme which of the servers is taken */
+/** @param scheme of the servers to use */
 export function openNats(told: Subscription, scheme: "nats" | "ws" = "nats", options: ConnectionOptions = {}) {
   const seed = new TextEncoder().encode(told.credentials.seed);
   const authenticator: Authenticator = jwtAuthenticator(told.credentials.jwt, seed);
@@ -63,12 +63,12 @@ export function openNats(told: Subscription, scheme: "nats" | "ws" = "nats", opt
   const usual = { maxReconnectAttempts: -1, reconnectTimeWait: 20, inboxPrefix: told.inbox_prefix };
   const terms = { ...usual, servers, authenticator, ...options };
   if (scheme === "nats") return connect(terms);
-  // Node 20 has no WebSocket of its own, which this client takes from browsers.
+  // Node 20 has no WebSocket of its own, and this client expects a browser's.
   Object.assign(globalThis, { WebSocket });
   return connectWebSocket(terms);
 }
 
-/** Takes the records of one stream in order. */
+/** Takes the records of a stream in order. */
 class Records {
   readonly texts: string[] = [];
   readonly #first: number;
@@ -79,7 +79,7 @@ class Records {
     this.#first = first;
   }
 
-  /** @returns whether it was the last one */
+  /** @returns whether the record was the last */
   take(text: string): boolean {
     const record = JSON.parse(text) as { index: number; final?: true };
     const next = this.#first + this.texts.length;
@@ -99,8 +99,8 @@ export interface Read {
 }
 
 /**
- * Reads with a plain subscription what is published from now on of one request.
- * @param told may be of more requests
+ * Reads a request's messages from now on with a plain subscription.
+ * @param told a subscription that may cover more requests
  */
 export async function listen(
   told: Subscription,
@@ -123,15 +123,16 @@ export async function listen(
 }
 
 /**
- * How long a batch may take to be full. The client drops what comes after that, and JetStream sends
- * it again only behind what followed: a busy machine must not take so long.
+ * How long a batch may take to fill up. The client drops messages that come later, and JetStream
+ * sends these again only behind the following messages, so even a busy machine must be faster than
+ * this.
  */
 const FETCH_MS = 30_000;
 
 /**
- * Reads from JetStream, from where the consumer begins.
- * @param most it leaves when it has read this many records
- * @param acknowledged how many of them it acknowledges
+ * Reads from JetStream, from the consumer's first record.
+ * @param most the application leaves after this many records
+ * @param acknowledged how many of these records it acknowledges
  */
 export async function readCaptured(told: Subscription, most = Infinity, acknowledged = most): Promise<Read> {
   const { jetstream } = told;
@@ -158,8 +159,8 @@ export async function readCaptured(told: Subscription, most = Infinity, acknowle
 
 /**
  * Reads from JetStream until so many requests have ended.
- * @param told may be of many requests
- * @returns what came of each, by its subject
+ * @param told a subscription that may cover many requests
+ * @returns the records of each request, by its subject
  */
 export async function readCapturedOfMany(told: Subscription, ends: number): Promise<Map<string, Read>> {
   const { jetstream } = told;

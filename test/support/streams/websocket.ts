@@ -1,6 +1,6 @@
 /**
- * One WebSocket connection to a stream's records. Its end is told in the same words as an event
- * stream's.
+ * A single WebSocket connection to a stream's records. Its end has the same form as the end of an
+ * event stream.
  */
 import type { IncomingMessage } from "node:http";
 import { WebSocket } from "ws";

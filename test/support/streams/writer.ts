@@ -1,6 +1,6 @@
 /**
- * The test as the worker of one request: it appends to the log and publishes on NATS by hand, so it
- * decides what is lost, doubled, late or forged.
+ * The test as the worker of a request: it appends to the log and publishes on NATS by hand, and so
+ * decides which records to lose, double, delay or forge.
  */
 import { storeOutcome, type Outcome } from "#shared/contract/outcome.js";
 import type { Bus } from "#shared/nats/connect.js";
@@ -41,7 +41,7 @@ export class Writer {
     for (const record of records) this.#connections.bus.publish(this.subject, Buffer.from(record));
   }
 
-  /** Appends and publishes. After a final record it gives the outcome, too. */
+  /** Appends and publishes. After a final record, gives the outcome, too. */
   async write(...records: string[]): Promise<void> {
     await this.append(...records);
     this.publish(...records);
@@ -63,7 +63,7 @@ export class Writer {
   }
 }
 
-/** Makes a request that none of the test's gateways has admitted. */
+/** Makes a request that no gateway of the test has admitted. */
 export async function foreignRequest(
   connections: WriterConnections,
   model = talker.name,

@@ -79,7 +79,7 @@ describe("candidates", () => {
     for (let round = 0; round < 300; round++) {
       const at = (draw: number): number => uniform(1, round, draw);
       const size = 1 + Math.floor(at(0) * 2000);
-      // Coarse logits tie often; fine ones hardly ever.
+      // Coarse logits tie often; fine logits hardly ever.
       const steps = at(1) < 0.5 ? 4 : 2 ** 20;
       const row = Array.from({ length: size }, (_, id) => (Math.round(at(10 + id) * steps) / steps) * 12 * at(6));
       const given: Given = {

@@ -1,11 +1,11 @@
 /**
- * Which tokens may be drawn, and how likely each is. Truncations keep the first tokens of one
- * strict order (likelier first, then lower id). These are found by partial selection: to sort a
- * vocabulary of 150 000 tokens would cost more than everything else here.
+ * The tokens that a draw may choose, and their weights. Truncations keep the first tokens of one
+ * strict order: likelier tokens first, then lower ids. Partial selection finds these tokens,
+ * because sorting a vocabulary of 150 000 tokens would cost more than all other steps.
  */
 import type { SamplingSpec } from "#shared/contract/generation.js";
 
-/** The tokens that may be drawn: the first `count` places of two arrays. */
+/** The tokens that a draw may choose: the first `count` places of two arrays. */
 export interface Candidates {
   /** Token ids, ascending. */
   readonly ids: Int32Array;
@@ -16,17 +16,17 @@ export interface Candidates {
 
 type Truncation = Pick<SamplingSpec, "temperature" | "topK" | "topP" | "minP">;
 
-/** Token ids. These three arrays serve every call, and grow to the largest vocabulary. */
+/** Token ids. All calls share these three arrays, which grow to the largest vocabulary. */
 let ids = new Int32Array(0);
 /** One per place of `ids`: logits at first, weights later. */
 let keys = new Float64Array(0);
-/** Places of the two arrays above, in the order that a selection gives them. */
+/** Places of the two arrays above, in the order that a selection gives. */
 let order = new Int32Array(0);
 
 /**
- * Truncates as vLLM does: temperature, then min-p, then top-k, then top-p of what is left. Min-p
- * and top-k both keep the first few of the same order, so it makes no difference which goes first;
- * here the cheaper one does.
+ * Truncates as vLLM does: temperature, then min-p, then top-k, then top-p of the rest. Min-p and
+ * top-k both keep the first few of the same order, so their order makes no difference. Here the
+ * cheaper step comes first.
  * @param logits one per token of the vocabulary
  * @param largest the largest of `logits`, above -Infinity
  * @returns at least one candidate; valid until the next call
@@ -34,7 +34,7 @@ let order = new Int32Array(0);
 export function candidates(logits: Float32Array, largest: number, spec: Truncation): Candidates {
   reserve(logits.length);
   const { temperature, topK, topP, minP } = spec;
-  // A little below the logit to which min-p corresponds; `weigh` then applies min-p to the weights.
+  // A little below the logit that min-p corresponds to; `weigh` then applies min-p to the weights.
   const unlikely = minP > 0 ? largest + temperature * (Math.log(minP) - 1e-6) : -Infinity;
   let count = collect(logits, Math.max(unlikely, topK > 0 ? amongMost(logits, topK) : -Infinity));
   if (topK > 0 && topK < count) count = keepUpTo(placeOfRank(count, topK), count);
@@ -53,9 +53,9 @@ function reserve(length: number): void {
 
 /**
  * Cuts the logits into at least four times as many blocks as `most`, and takes the largest of each.
- * @returns the `most`-th of these, which at least that many logits reach; -Infinity for a
- * vocabulary that is too small for it. Few more logits reach it, so most of a vocabulary is only
- * read
+ * Few more than `most` logits reach the result, so the later steps skip most of a vocabulary.
+ * @returns the `most`-th largest of these, which at least `most` logits reach; -Infinity for a
+ *   vocabulary that is too small
  */
 function amongMost(logits: Float32Array, most: number): number {
   const length = Math.floor(logits.length / (4 * most));
@@ -73,9 +73,9 @@ function amongMost(logits: Float32Array, most: number): number {
 }
 
 /**
- * Fills `ids` and `keys` with the logits that reach `floor`. Those of impossible tokens (-Infinity)
- * are left out, and so is NaN, which compares as false.
- * @returns how many there are
+ * Fills `ids` and `keys` with the logits that reach `floor`. Leaves out impossible tokens
+ * (-Infinity), and NaN, which compares as false.
+ * @returns the number of tokens
  */
 function collect(logits: Float32Array, floor: number): number {
   let count = 0;
@@ -104,9 +104,9 @@ function placeOfRank(count: number, rank: number): number {
 }
 
 /**
- * Turns logits into weights, and drops those below min-p and those that a double cannot tell from
+ * Turns logits into weights. Drops weights below min-p, and weights that a double cannot tell from
  * zero.
- * @returns how many are left
+ * @returns the number of tokens left
  */
 function weigh(count: number, largest: number, temperature: number, minP: number): number {
   let kept = 0;
@@ -124,15 +124,15 @@ function weigh(count: number, largest: number, temperature: number, minP: number
 }
 
 /**
- * Keeps the likeliest tokens until their part of all weight reaches `share`; the token that reaches
- * it is kept too.
- * @returns how many are left
+ * Keeps the likeliest tokens until their part of all weight reaches `share`. The token that reaches
+ * `share` stays too.
+ * @returns the number of tokens left
  */
 function keepNucleus(count: number, share: number): number {
   let total = 0;
   for (let i = 0; i < count; i++) total += keys[i] as number;
-  // All tokens below this weigh less together than what is to be cut, so none of them is kept: most
-  // of a vocabulary is left out without being compared.
+  // All tokens below this weight together weigh less than the part to cut, so the nucleus has none
+  // of these tokens. Thus most of a vocabulary needs no comparison.
   const negligible = ((1 - share) * total) / count;
   let left = 0;
   for (let i = 0; i < count; i++) if ((keys[i] as number) >= negligible) order[left++] = i;
@@ -155,9 +155,9 @@ function keepNucleus(count: number, share: number): number {
 }
 
 /**
- * Drops the tokens that are less likely than the one at place `last`. The others stay in the order
+ * Drops the tokens that are less likely than the token at place `last`. The rest stays in the order
  * of ids.
- * @returns how many are left
+ * @returns the number of tokens left
  */
 function keepUpTo(last: number, count: number): number {
   const lowest = keys[last] as number;
@@ -175,7 +175,7 @@ function keepUpTo(last: number, count: number): number {
 
 /**
  * Hoare's partition.
- * @returns m in [low, high): in `order`, no place of [low, m] comes after one of (m, high]
+ * @returns m in [low, high): in `order`, no place of [low, m] comes after a place of (m, high]
  */
 function partition(low: number, high: number): number {
   const pivot = order[(low + high) >>> 1] as number;

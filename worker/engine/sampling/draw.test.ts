@@ -8,7 +8,7 @@ function of(weights: Readonly<Record<number, number>>): Candidates {
   return { ids: Int32Array.from(ids), weights: Float64Array.from(Object.values(weights)), count: ids.length };
 }
 
-/** @returns the token that one random number and running sums would draw */
+/** @returns the token that one random number would draw with running sums */
 function bySums({ ids, weights, count }: Candidates, seed: number, index: number): number {
   let total = 0;
   for (let i = 0; i < count; i++) total += weights[i] ?? 0;
@@ -46,7 +46,7 @@ describe("draw", () => {
 
   it("hardly ever draws another token for noise in the logits, where running sums often do", () => {
     const untruncated = { temperature: 1, topK: 0, topP: 1, minP: 0 };
-    // A few likely tokens and a long tail of unlikely ones, as language models make them.
+    // A few likely tokens and a long tail of unlikely tokens, as in language models.
     const rows = Array.from({ length: 4 }, (_, row) =>
       Float32Array.from({ length: 4096 }, (_, id) => 4 * uniform(1, id, row) + (id % 256 === 7 ? 8 : 0)),
     );
@@ -54,8 +54,8 @@ describe("draw", () => {
     let movedBySums = 0;
     for (let index = 0; index < 400; index++) {
       const clean = rows[index % rows.length] ?? new Float32Array();
-      // Far more than real noise, so that the difference shows in few draws; both grow with it
-      // alike.
+      // Far more than real noise, so that the difference shows in few draws. Both counts grow with
+      // the noise alike.
       const noisy = clean.map((logit, id) => logit + 4e-4 * (uniform(2, id, index) - 0.5));
       const [first, second] = [clean, noisy].map((logits) => {
         const found = candidates(logits, Math.max(...logits), untruncated);

@@ -1,22 +1,24 @@
 /**
- * Draws one candidate according to the weights. A request that another worker continues meets
- * logits that differ in the last bits, and must draw the same tokens all the same.
+ * Draws one candidate according to the weights. A worker that continues another worker's request
+ * computes logits that differ in the last bits, and must still draw the same tokens.
  *
- * The usual way, one random number compared with running sums (over ids or over ranks), is bad at
- * that: noise early in the sum shifts the limits of all later tokens, a tail of tokens no likelier
- * than the noise is dealt anew, and ranks swap places. So the ids are halved bit by bit from the
- * top, and each time a random number of its own decides between left and right, by the weights of
- * the two sides. The share of a side hardly moves with noise, and what happens in one subtree moves
- * nothing in another. Each bit has its own number whether or not it is needed, so a candidate that
- * comes or goes at the edge of a truncation disturbs only the draws in which it takes part.
+ * The usual way compares one random number with running sums over ids or over ranks, and is
+ * sensitive to such noise. Noise early in the sum shifts the limits of all later tokens. Ranks swap
+ * places, and tokens no likelier than the noise get new limits.
+ *
+ * So `draw` halves the ids bit by bit from the top. Each time a separate random number decides
+ * between left and right, by the weights of the two sides. Noise hardly moves the share of a side,
+ * and a change in one subtree moves nothing in another. Each bit has its own number whether or not
+ * the draw needs the bit. Thus a candidate that comes or goes at the edge of a truncation disturbs
+ * only the draws of its own subtrees.
  */
 import type { Candidates } from "./candidates.js";
 import { uniform } from "./random.js";
 
 /**
  * @param seed of the request
- * @param choice which of the request's choices, from 0
- * @param index how many tokens the choice has so far
+ * @param choice index of the choice in the request, from 0
+ * @param index number of tokens that the choice has so far
  * @returns a token id
  */
 export function draw({ ids, weights, count }: Candidates, seed: number, choice: number, index: number): number {

@@ -1,9 +1,9 @@
 /**
- * Log probabilities in the model's own distribution, before biases, penalties and temperature:
- * these are what OpenAI and vLLM report.
+ * Log probabilities in the model's own distribution, before biases, penalties and temperature, as
+ * OpenAI and vLLM report.
  */
 
-/** How likely a token is. */
+/** The probability of a token. */
 export interface Chance {
   readonly id: number;
   /** Natural logarithm of its probability. */
@@ -11,14 +11,15 @@ export interface Chance {
 }
 
 /**
- * Stands for an impossible token, since JSON has no infinity. vLLM and OpenAI use the same number.
+ * Stands for an impossible token, because JSON has no infinity. vLLM and OpenAI use the same
+ * number.
  */
 const LEAST = -9999;
 
 /**
- * @param top how many of the likeliest tokens are wanted
- * @returns the log probability of `token`, and the likeliest tokens with theirs: likeliest first,
- * and lower ids first among equals
+ * @param top number of likeliest tokens to return
+ * @returns the log probability of `token`, and the likeliest tokens with their log probabilities:
+ *   likeliest first, and lower ids first among equals
  */
 export function logprobsOf(logits: Float32Array, token: number, top: number): { logprob: number; top: Chance[] } {
   const likeliest = firstOf(logits, Math.max(top, 1));
@@ -42,7 +43,7 @@ export function logprobsOf(logits: Float32Array, token: number, top: number): { 
 }
 
 /**
- * Inserts into a short list: after the first few tokens hardly any is likely enough for it.
+ * Inserts into a short list, because after the first few tokens hardly any token is likely enough.
  * @returns the ids of the `most` largest logits, in order
  */
 function firstOf(logits: Float32Array, most: number): number[] {

@@ -1,10 +1,10 @@
 /**
- * Changes the model's logits as the request asks, before a token is chosen: biases, penalties, and
- * no end before `minTokens`.
+ * Changes the model's logits as the request asks, before the sampler chooses a token: biases,
+ * penalties, and no end before `minTokens`.
  */
 import type { SamplingSpec } from "#shared/contract/generation.js";
 
-/** Memory for the changed logits; one array serves every call. */
+/** Memory for the changed logits; all calls share this array. */
 let scratch = new Float32Array(0);
 
 /** @returns whether the request has a penalty, so that its `TokenCounts` matter */
@@ -13,12 +13,12 @@ export function penalises(spec: SamplingSpec): boolean {
 }
 
 /**
- * @param logits one per token of the vocabulary; left as they are
+ * @param logits one per token of the vocabulary; unchanged by the call
  * @param history tokens of the prompt and of the output
- * @param index how many tokens the choice has so far
+ * @param index number of tokens that the choice has so far
  * @param eos ids of the tokens that end a text
- * @returns `logits` themselves if nothing changes, else a changed copy that is valid until the next
- * call
+ * @returns `logits` if the request changes nothing, else a changed copy that is valid until the
+ *   next call
  */
 export function adjusted(
   logits: Float32Array,
@@ -61,16 +61,13 @@ function at(logits: Float32Array, token: number): number {
 }
 
 /**
- * Counts the tokens that a choice has seen. Penalties walk the distinct ones, which is far cheaper
- * than to walk the vocabulary.
+ * Counts the tokens that a choice has seen. Penalties visit only the distinct tokens, which is far
+ * cheaper than a visit to the whole vocabulary.
  */
 export class TokenCounts {
-  /** Distinct tokens, in the order in which they were first seen. */
+  /** Distinct tokens, in order of first appearance. */
   readonly ids: number[] = [];
-  /**
-   * One per place of `ids`: how often the token is in the output; 0 for one that is only in the
-   * prompt.
-   */
+  /** One per place of `ids`: the token's count in the output; 0 for a token of the prompt alone. */
   readonly outputs: number[] = [];
   /** Token id → place in `ids`. */
   private readonly places = new Map<number, number>();

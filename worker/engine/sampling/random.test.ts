@@ -55,8 +55,8 @@ describe("uniform", () => {
       last = x;
     }
     const chiSquare = buckets.reduce((total, n) => total + (n - count / 100) ** 2 / (count / 100), 0);
-    // 99 degrees of freedom: 149 is passed once in a thousand times; the numbers are fixed, so this
-    // never flickers.
+    // 99 degrees of freedom: one random test in a thousand passes 149. The numbers here are fixed,
+    // so the test never flickers.
     expect(chiSquare).toBeLessThan(149);
     expect(Math.abs(sum / count - 0.5)).toBeLessThan(0.01);
     expect(Math.abs((product / count) * 12)).toBeLessThan(0.03);

@@ -1,7 +1,7 @@
 /**
- * Random numbers without a state: each is computed from what it is for, so a worker that takes a
- * request over draws what the first one would have drawn. This is Philox4x32-10 of Salmon et al.,
- * "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
+ * Random numbers without a state: each number follows from its purpose alone. Thus a worker that
+ * takes a request over draws the same tokens as the first worker. This is Philox4x32-10 of Salmon
+ * et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
  */
 
 const MULTIPLIER_0 = 0xd2_51_1f_53;
@@ -10,7 +10,7 @@ const WEYL_0 = 0x9e_37_79_b9;
 const WEYL_1 = 0xbb_67_ae_85;
 const ROUNDS = 10;
 
-/** Memory for one counter; every call uses it. */
+/** Memory for one counter, shared by all calls. */
 const block = new Uint32Array(4);
 
 /** Turns the counter in `words`, four words of 32 bits, into four random words in place. */
@@ -38,9 +38,9 @@ export function philox4x32(words: Uint32Array, key0: number, key1: number): void
 
 /**
  * @param seed a whole number below 2^53
- * @param choice which of the request's choices
+ * @param choice index of the choice in the request
  * @param index place of the token in its choice
- * @param draw tells apart the numbers that one token takes
+ * @param draw tells apart the numbers of one token
  * @returns a number in [0, 1), with 53 random bits
  */
 export function uniform(seed: number, choice: number, index: number, draw = 0): number {
@@ -54,8 +54,8 @@ export function uniform(seed: number, choice: number, index: number, draw = 0): 
 }
 
 /**
- * @returns the upper 32 bits of the product of two unsigned 32-bit numbers; a double holds only 53
- * of its 64 bits
+ * @returns the upper 32 bits of the product of two unsigned 32-bit numbers. A double holds only 53
+ *   bits of such a product.
  */
 function multiplyHigh(a: number, b: number): number {
   const a0 = a & 0xff_ff;

@@ -98,7 +98,7 @@ describe("sample, random", () => {
       const expected = (count * Math.exp(logit)) / total;
       return sum + ((seen[id] ?? 0) - expected) ** 2 / expected;
     }, 0);
-    // 49 degrees of freedom: 85 is passed once in a thousand times.
+    // 49 degrees of freedom: one random test in a thousand passes 85.
     expect(chiSquare).toBeLessThan(85);
   });
 

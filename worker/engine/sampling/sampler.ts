@@ -10,16 +10,16 @@ import { adjusted, type TokenCounts } from "./penalties.js";
 
 export interface Sampled {
   readonly token: number;
-  /** Log probabilities of the token and of the likeliest ones, if the request asks for them. */
+  /** Log probabilities of the token and of the likeliest tokens, if the request asks for them. */
   readonly logprobs?: { readonly logprob: number; readonly top: readonly Chance[] };
 }
 
 /**
- * @param logits one per token of the vocabulary; left as they are
+ * @param logits one per token of the vocabulary; unchanged by the call
  * @param history tokens of the prompt and of the output, which count for penalties
- * @param choice which of the request's choices, from 0
- * @param index how many tokens the choice has so far
- * @throws Error when no token has a logit above -Infinity; NaN counts as -Infinity
+ * @param choice index of the choice in the request, from 0
+ * @param index number of tokens that the choice has so far
+ * @throws Error if no token has a logit above -Infinity; NaN counts as -Infinity
  */
 export function sample(
   logits: Float32Array,
@@ -40,8 +40,8 @@ export function sample(
 }
 
 /**
- * @returns the id of the largest logit, the lowest one among equals; undefined if none is above
- * -Infinity
+ * @returns the id of the largest logit, the lowest id among equals; undefined if no logit is above
+ *   -Infinity
  */
 function firstLargest(logits: Float32Array): number | undefined {
   let first: number | undefined;

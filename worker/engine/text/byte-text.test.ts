@@ -3,7 +3,7 @@ import { ByteText } from "./byte-text.js";
 import { uniform } from "../sampling/random.js";
 import { TokenText } from "./text.js";
 
-/** Tokens 0 to 255 are the bytes; then come tokens of several bytes, and a special one. */
+/** Tokens 0 to 255 are the bytes. The next tokens have several bytes, and one token is special. */
 const several = ["", " the", "é", "a😀", "\ufeff"].map((text) => Buffer.from(text));
 const halves = [
   [0x61, 0xf0, 0x9f],

@@ -1,14 +1,14 @@
 /**
- * Turns tokens into text where the text is the bytes of the tokens in a row, as with byte-level
- * tokenizers. A character is given out when its last byte has come, and bytes that are no character
- * as U+FFFD when that is certain. Only the last bytes are held, so a stream of any length is taken
- * over at once.
+ * Turns tokens into text for byte-level tokenizers, whose text is the bytes of the tokens in a row.
+ * A character comes out with its last byte. Bytes that certainly form no character come out as
+ * U+FFFD. The class holds only the last bytes, so a worker takes over a stream of any length at
+ * once.
  */
 
 /** @returns the bytes that a token adds to the text; none for special tokens */
 export type ShownBytes = (token: number) => Uint8Array;
 
-/** No character has more bytes in UTF-8. */
+/** The most bytes of a character in UTF-8. */
 const MAX_BYTES = 4;
 
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -17,10 +17,13 @@ export class ByteText {
   private readonly bytesOf: ShownBytes;
   /** The first bytes of a character that is not whole yet. */
   private open: Uint8Array;
-  /** That character begins in the prompt. If nothing comes of it, the output does not show it. */
+  /**
+   * Whether that character begins in the prompt. If the character stays incomplete, the output does
+   * not show its bytes.
+   */
   private promptOpen: boolean;
 
-  /** @param prompt ids of the tokens before the first one */
+  /** @param prompt ids of the tokens before the first output token */
   constructor(bytesOf: ShownBytes, prompt: ArrayLike<number> = []) {
     this.bytesOf = bytesOf;
     this.open = openEnd(this.lastBytes(prompt));
@@ -36,14 +39,14 @@ export class ByteText {
     return this.shown(all.subarray(0, all.length - this.open.length));
   }
 
-  /** @returns what is still held, at the end of the text: nothing will come to complete it */
+  /** @returns the held bytes as text, at the end of the text, because no more bytes will come */
   flush(): string {
     const held = this.open;
     this.open = new Uint8Array(0);
     return this.shown(held);
   }
 
-  /** Does what pushing these tokens would do, but gives no text. */
+  /** Has the effect of pushing these tokens, but gives no text. */
   skip(tokens: readonly number[]): void {
     const last = this.lastBytes(tokens);
     if (last.length < MAX_BYTES) {
@@ -54,7 +57,7 @@ export class ByteText {
     }
   }
 
-  /** @returns bytes as text, without what the prompt has left over */
+  /** @returns bytes as text, without the U+FFFD of a character that the prompt began */
   private shown(bytes: Uint8Array): string {
     if (bytes.length === 0) return "";
     const text = utf8.decode(bytes);
@@ -64,8 +67,8 @@ export class ByteText {
   }
 
   /**
-   * @returns the last bytes of the tokens: enough to tell which character is open, or all if they
-   * are fewer
+   * @returns the last bytes of the tokens, enough to identify the open character; all bytes if
+   *   there are fewer
    */
   private lastBytes(tokens: ArrayLike<number>): Uint8Array {
     let last: Uint8Array = new Uint8Array(0);
@@ -77,8 +80,8 @@ export class ByteText {
 }
 
 /**
- * @returns the bytes of an unfinished character at the end of `bytes`; empty if there is none.
- * These are the bytes with which a decoder of the Encoding Standard would wait
+ * @returns the bytes of an unfinished character at the end of `bytes`; empty if there is none. With
+ *   these bytes a decoder of the Encoding Standard would wait for more.
  */
 function openEnd(bytes: Uint8Array): Uint8Array {
   for (let back = 1; back < MAX_BYTES && back <= bytes.length; back++) {
@@ -97,7 +100,7 @@ function isContinuation(byte: number): boolean {
 }
 
 /**
- * @returns how many bytes a character has that begins with this one; 1 for a byte that begins none
+ * @returns the number of bytes of a character that begins with this byte; 1 if no character does
  */
 function lengthOf(lead: number): number {
   if (lead < 0xc2 || lead > 0xf4) return 1;
@@ -105,8 +108,8 @@ function lengthOf(lead: number): number {
 }
 
 /**
- * @returns the range of bytes that may follow this one: without overlong forms, surrogates, and
- * anything past U+10FFFF
+ * @returns the range of bytes that may follow this byte: without overlong forms, surrogates, and
+ *   numbers beyond U+10FFFF
  */
 function secondByte(lead: number): readonly [least: number, most: number] {
   switch (lead) {

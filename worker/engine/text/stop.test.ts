@@ -2,7 +2,9 @@ import { describe, expect, it } from "vitest";
 import { uniform } from "../sampling/random.js";
 import { StopStrings } from "./stop.js";
 
-/** @returns what each push gave, then what was held at the end; `!` marks the push that stopped */
+/**
+ * @returns the text of each push, then the text held at the end; `!` marks the push that stopped
+ */
 function said(stops: readonly string[], pushes: readonly string[]): string[] {
   const strings = new StopStrings(stops);
   const parts = pushes.map((push) => {

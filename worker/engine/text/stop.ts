@@ -1,23 +1,23 @@
 /**
  * Cuts a text at the first stop string. One automaton of Knuth, Morris and Pratt runs per stop
- * string, so the work grows with the text alone. Its state says how much of the end of the text may
- * still turn out to begin a stop string.
+ * string, so the work grows with the text alone. The automaton's state says how much of the text's
+ * end may still begin a stop string.
  */
 
 /** The automaton of one stop string. */
 interface Matcher {
   readonly stop: string;
   /**
-   * One per place of `stop`: the length of the longest proper prefix of `stop` that ends at this
-   * place (the failure function).
+   * The failure function, one per place of `stop`: the length of the longest proper prefix of
+   * `stop` that ends at this place.
    */
   readonly borders: Int32Array;
-  /** How many units of `stop` the text so far ends with. */
+  /** The number of units of `stop` at the end of the text so far. */
   matched: number;
 }
 
 export interface Cut {
-  /** The text that certainly belongs to no stop string; it was not given out before. */
+  /** New text that certainly belongs to no stop string. */
   readonly text: string;
   /** Whether a stop string has ended the text. */
   readonly stopped: boolean;
@@ -27,23 +27,23 @@ export class StopStrings {
   /** Whether a stop string has ended the text. */
   stopped = false;
   private readonly matchers: readonly Matcher[];
-  /** The end of the text so far that may begin a stop string, and has not been given out. */
+  /** The end of the text so far, held back because it may begin a stop string. */
   private held = "";
 
   constructor(stops: readonly string[]) {
     this.matchers = stops.filter((stop) => stop !== "").map((stop) => ({ stop, borders: bordersOf(stop), matched: 0 }));
   }
 
-  /** Whether there are no stop strings, so that nothing is ever held back. */
+  /** Whether there are no stop strings, so that `push` holds no text back. */
   get none(): boolean {
     return this.matchers.length === 0;
   }
 
   /**
-   * Adds text. The push that completes a stop string is the last one; if it completes several, the
-   * one that begins first counts.
-   * @param honoured false: a stop string that this text completes is plain text; one that it only
-   * begins may still end the text later
+   * Adds text. The push that completes a stop string is the last; if it completes several, the stop
+   * string that begins first counts.
+   * @param honoured false: a stop string that ends in this text is plain text; a stop string that
+   *   only begins in this text may still end the text later
    */
   push(text: string, honoured = true): Cut {
     if (this.stopped) return { text: "", stopped: true };
@@ -57,13 +57,14 @@ export class StopStrings {
     }
     const all = this.held + text;
     this.stopped = start !== Infinity;
-    // `start` counts from the beginning of `text`, and is below zero for one that began before.
+    // `start` counts from the beginning of `text`, so it is negative for a stop string that began
+    // before.
     const certain = this.stopped ? this.held.length + start : all.length - open;
     this.held = this.stopped ? "" : all.slice(certain);
     return { text: all.slice(0, certain), stopped: this.stopped };
   }
 
-  /** @returns what is still held back, at the end of the text */
+  /** @returns the held text, at the end of the text */
   flush(): string {
     const { held } = this;
     this.held = "";

@@ -4,8 +4,8 @@ import { uniform } from "../sampling/random.js";
 import { TokenText, type TextOf } from "./text.js";
 
 /**
- * GPT-2's alphabet: bytes that print stand for themselves, the others for characters from U+0100
- * on.
+ * GPT-2's alphabet: printable bytes stand for themselves, and characters from U+0100 stand for the
+ * other bytes.
  */
 const charOfByte = (() => {
   let next = 0x1_00;
@@ -42,7 +42,8 @@ const byteLevel = tokenizer({
 });
 
 /**
- * A tokenizer like Llama 2's: words begin with ▁, and bytes have tokens of their own (10 to 265).
+ * A tokenizer like that of Llama 2: words begin with ▁, and bytes have their own tokens (10 to
+ * 265).
  */
 const sentencePiece = tokenizer({
   model: {
@@ -75,7 +76,7 @@ const sentencePiece = tokenizer({
 });
 
 interface Counted extends TextOf {
-  /** The most tokens that were decoded at once. */
+  /** The most tokens in one call of `decode`. */
   widest: number;
 }
 

@@ -1,47 +1,47 @@
 /**
  * Turns tokens into text, one token at a time. The text of a token may depend on the token before
- * it (the leading space of sentencepiece), and a character may need several tokens (an emoji in
- * bytes). So a small window of tokens is decoded anew with every token, and what its text has grown
- * by is new. vLLM and TGI do the same.
+ * (the leading space of sentencepiece), and a character may need several tokens (an emoji in
+ * bytes). So every token decodes a small window of tokens again, and the growth of the window's
+ * text is the new text. vLLM and TGI do the same.
  */
 
 import { ByteText, type ShownBytes } from "./byte-text.js";
 
-/** What the engine needs of a tokenizer. */
+/** The engine's view of a tokenizer. */
 export interface TextOf {
   /**
-   * Called with at least one token. Special tokens give no text, and no spaces are cleaned up: the
-   * text must not change when more tokens follow.
+   * Decodes at least one token. Special tokens give no text. The decoder does not clean up spaces,
+   * because later tokens must not change the text.
    */
   decode(tokens: readonly number[]): string;
-  /** @returns the bytes of a token by itself; those of its name for a special token */
+  /** @returns the bytes of a single token; for a special token, the bytes of its name */
   bytesOf(token: number): Uint8Array;
-  /** Present only where the text is the bytes of the tokens in a row. */
+  /** Present only if the text is the bytes of the tokens in a row. */
   readonly shownBytes?: ShownBytes;
 }
 
 export type GrowingText = Pick<ByteText, "push" | "flush" | "skip">;
 
-/** @param prompt ids of the tokens before the first one */
+/** @param prompt ids of the tokens before the first output token */
 export function growingText(text: TextOf, prompt: ArrayLike<number>): GrowingText {
   return text.shownBytes === undefined ? new TokenText(text, prompt) : new ByteText(text.shownBytes, prompt);
 }
 
-/** What decoders give for bytes that are no character, or none yet. */
+/** The decoders' text for bytes that form no character, or none yet. */
 const REPLACEMENT = "\ufffd";
 /**
- * Most tokens whose text is held back. A character has at most 4 bytes, so more tokens complete
- * none.
+ * Most tokens whose text `push` holds back. A character has at most 4 bytes, so more tokens
+ * complete none.
  */
 const MAX_HELD = 8;
-/** How many tokens of the prompt are decoded with the first one. The number is vLLM's. */
+/** Tokens of the prompt that are decoded with the first output token. The number is vLLM's. */
 const CONTEXT = 5;
 
 export class TokenText implements GrowingText {
   private readonly text: TextOf;
   /**
-   * First come tokens whose text has been given out and that only shape the text of the next one,
-   * then `held` tokens whose text has not.
+   * First come tokens whose text is out and that only shape the text of the next token. Then come
+   * `held` tokens whose text is not out.
    */
   private window: number[];
   private held = 0;
@@ -49,7 +49,8 @@ export class TokenText implements GrowingText {
   private shown: string;
 
   /**
-   * @param prompt ids of the tokens before the first one; they tell whether that one begins a word
+   * @param prompt ids of the tokens before the first output token, which show whether that token
+   *   begins a word
    */
   constructor(text: TextOf, prompt: ArrayLike<number> = []) {
     this.text = text;
@@ -66,15 +67,15 @@ export class TokenText implements GrowingText {
     const fresh = text.slice(commonLength(text, this.shown));
     if (!fresh.endsWith(REPLACEMENT)) {
       if (fresh !== "") this.restart(this.window.slice(-this.held), 0);
-      // A run of tokens without text, such as special ones: they leave the window, which ends with
-      // the tokens that shape the next one.
+      // A run of tokens without text, such as special tokens, leaves the window. The tokens that
+      // shape the next token's text stay there.
       else if (this.held > MAX_HELD) this.restart(this.window.slice(0, -this.held), 0);
       return fresh;
     }
     return this.held > MAX_HELD ? this.giveUp(text, fresh) : "";
   }
 
-  /** @returns what is still held, at the end of the text: nothing will come to complete it */
+  /** @returns the held text, at the end of the text, because no more tokens will come */
   flush(): string {
     const text = this.decode(this.window);
     const fresh = text.slice(commonLength(text, this.shown));
@@ -83,16 +84,16 @@ export class TokenText implements GrowingText {
   }
 
   /**
-   * Does what pushing these tokens would do, but gives no text. All are pushed, since the tokens
-   * that shape the text of the next one may lie far back.
+   * Has the effect of pushing these tokens, but gives no text. Pushes all tokens, because those
+   * that shape the text of the next token may lie far back.
    */
   skip(tokens: readonly number[]): void {
     for (const token of tokens) this.push(token);
   }
 
   /**
-   * Gives out what is held after too many tokens for one character: only the bytes behind the last
-   * U+FFFD may still become one.
+   * Gives out the held text after too many tokens for one character. Only the bytes behind the last
+   * U+FFFD may still become a character.
    */
   private giveUp(text: string, fresh: string): string {
     for (let last = 1; last < this.held; last++) {
@@ -120,8 +121,8 @@ export class TokenText implements GrowingText {
 }
 
 /**
- * @returns how much of `text` was shown before: all of `shown`, unless more tokens have changed the
- * text of fewer. Never half a character
+ * @returns the length of the part of `text` that was shown before: all of `shown`, unless more
+ *   tokens changed the earlier text. The part never ends within a character.
  */
 function commonLength(text: string, shown: string): number {
   if (text.startsWith(shown)) return shown.length;

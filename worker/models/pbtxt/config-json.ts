@@ -1,7 +1,7 @@
 /**
- * Prints a configuration as the `/config` endpoint shows it: with the original field names in the
- * proto's order and with defaults, but without messages that were not given. 64-bit integers are
- * JSON numbers, unlike in protobuf's own JSON.
+ * Prints a configuration in the form of the `/config` endpoint: with the original field names in
+ * the proto's order and with defaults, but without absent messages. 64-bit integers are JSON
+ * numbers, unlike in protobuf's own JSON.
  */
 import type { ModelConfig } from "#shared/model/config.js";
 import type { FieldType, Message } from "./message.js";
@@ -11,7 +11,7 @@ export type Json = string | number | boolean | readonly Json[] | { readonly [key
 
 /**
  * @returns a value for JSON.stringify. A uint64 that no double holds is rounded towards zero, so
- * that it stays a uint64.
+ *   that the result is still a uint64.
  */
 export function configJson(config: ModelConfig): { readonly [key: string]: Json } {
   return printMessage(modelConfig, { ...config });
@@ -38,7 +38,7 @@ function print(type: FieldType, value: unknown): Json {
   return value as Json;
 }
 
-/** Cuts off all but 53 significant bits, which a double above 2^53 has. */
+/** Cuts off all but 53 significant bits, because a double above 2^53 has no more. */
 function roundDown(value: bigint): number {
   const extra = BigInt(value.toString(2).length - 53);
   return Number((value >> extra) << extra);

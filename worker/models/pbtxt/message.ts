@@ -1,6 +1,6 @@
 /**
- * How the schema describes protobuf messages. A description is typed against the TypeScript type
- * that it yields, so a field that one of the two lacks does not compile.
+ * The types in which the schema describes protobuf messages. TypeScript compares a description with
+ * the type of its result, so a field that only one of the two has does not compile.
  */
 import type { Uint64 } from "#shared/model/config.js";
 
@@ -16,11 +16,11 @@ export interface Enum<V extends string = string> {
 
 export interface Message<T = unknown> {
   readonly kind: "message";
-  /** The full name, as protobuf's own errors say it. */
+  /** The full name, as in protobuf's own errors. */
   readonly name: string;
   /** By name, in the proto's order of declaration, which is also the order of printing. */
   readonly fields: ReadonlyMap<string, Field>;
-  /** It is never there at run time. It ties the description to the type of what is parsed. */
+  /** Absent at run time. Ties the description to the type of the parsed message. */
   readonly yields?: T;
 }
 
@@ -64,8 +64,8 @@ type TypeOf<V> = [V] extends [boolean]
         : Message<V>;
 
 /**
- * The description of a field, with its label. The tuples keep a union of enum names one type
- * instead of many.
+ * The description of a field, with its label. The tuples make TypeScript treat a union of enum
+ * names as one type instead of many.
  */
 type FieldOf<V> = [V] extends [readonly (infer E)[]]
   ? Repeated<TypeOf<E>>
@@ -77,7 +77,7 @@ type Fields<T> = { readonly [K in keyof T]-?: FieldOf<Exclude<T[K], undefined>> 
 
 /**
  * @param name without the package
- * @param fields a type where the field is singular, else a `repeated`, `mapOf` or `oneof`
+ * @param fields a type for a singular field, else a `repeated`, `mapOf` or `oneof`
  */
 export function message<T>(name: string, fields: Fields<T>): Message<T> {
   const entries = Object.entries<FieldType | Field>(fields).map(([field, given]): [string, Field] => [
@@ -100,9 +100,9 @@ export function mapOf<T extends FieldType>(key: Scalar, type: T): MapOf<T> {
 }
 
 /**
- * A member of a oneof: at most one member may be given, and a member that is given is present
- * whatever its value is.
- * @param name that of the oneof
+ * A member of a oneof. A message has at most one member of a oneof, and a given member is present
+ * even with a default value.
+ * @param name of the oneof
  */
 export function oneof<T extends FieldType>(name: string, type: T): Singular<T> {
   return { label: "singular", oneof: name, type };

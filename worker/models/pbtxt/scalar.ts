@@ -1,6 +1,6 @@
 /**
- * Reads the value of a scalar or enum field from its tokens, with protobuf's ranges and its words
- * for what does not fit.
+ * Reads the value of a scalar or enum field from its tokens, with protobuf's ranges and error
+ * texts.
  */
 import type { Uint64 } from "#shared/model/config.js";
 import type { Enum, Scalar } from "./message.js";
@@ -8,12 +8,14 @@ import type { Token, Tokenizer } from "./tokenizer.js";
 
 export type ScalarValue = string | boolean | Uint64;
 
-/** Throws a LoadError that says what is wrong at a token; the parser adds the field. */
+/** Throws a LoadError about a token; the parser adds the field. */
 export type Fail = (token: Token, message: string) => never;
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const safe = BigInt(Number.MAX_SAFE_INTEGER);
-/** int64 ends where a double stops being exact: no dimension or version is beyond that. */
+/**
+ * int64 ends at the last whole number that is exact in a double: no dimension or version is larger.
+ */
 const ranges = {
   int32: [-(2n ** 31n), 2n ** 31n - 1n],
   uint32: [0n, 2n ** 32n - 1n],
@@ -21,7 +23,10 @@ const ranges = {
   uint64: [0n, 2n ** 64n - 1n],
 } as const;
 
-/** Moves past the value. @returns a bigint only for an integer beyond 2^53 - 1 */
+/**
+ * Reads the value and moves past its tokens.
+ * @returns a bigint only for an integer beyond 2^53 - 1
+ */
 export function readScalar(tokens: Tokenizer, type: Scalar | Enum, fail: Fail): ScalarValue {
   if (typeof type === "object") return readEnum(tokens, type, fail);
   switch (type) {
@@ -87,8 +92,8 @@ function readInteger(tokens: Tokenizer, [least, most]: readonly [bigint, bigint]
 }
 
 /**
- * @returns undefined for more digits than any integer has, so that a megabyte of them is never
- * turned into a bigint
+ * @returns undefined for more digits than any integer has, because a bigint of a megabyte of digits
+ *   would take too long
  */
 function parseMagnitude(text: string): bigint | undefined {
   const octal = /^0[0-7]/.test(text);
@@ -121,8 +126,8 @@ function parseDouble({ kind, text }: Token): number | undefined {
 }
 
 /**
- * Gives the shortest decimal that is the same 32-bit float: 0.1 stays 0.1 when it is printed, and
- * means what protobuf's float means.
+ * Gives the shortest decimal that is the same 32-bit float: 0.1 is printed as 0.1, and means the
+ * same as protobuf's float.
  */
 function singlePrecision(value: number): number {
   const float = Math.fround(value);

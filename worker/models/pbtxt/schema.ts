@@ -34,7 +34,7 @@ import {
 } from "#shared/model/config.js";
 import { enumOf, mapOf, message, oneof, repeated, type Message } from "./message.js";
 
-/** The type of a message field, where the configuration's types give it no name of its own. */
+/** The type of a message field without a name of its own in the configuration's types. */
 type Of<T, K extends keyof T> = Exclude<T[K], undefined>;
 type Item<T> = T extends readonly (infer E)[] ? E : never;
 

@@ -8,16 +8,19 @@ import type { Enum, Field, FieldType, Message, Scalar } from "./message.js";
 import { readScalar, type ScalarValue } from "./scalar.js";
 import { Tokenizer, type Token } from "./tokenizer.js";
 
-/** The largest configuration that was ever seen has a few kilobytes. */
+/** The largest known configuration has a few kilobytes. */
 export const MAX_CONFIG_BYTES = 1 << 20;
 /** Protobuf's own limit. */
 const MAX_NESTING = 100;
 
 type Value = ScalarValue | object;
-/** What was given for each field so far. The entries of a map field are kept by key. */
+/** The values so far, by field. A map field has its entries by key. */
 type Given = Map<string, Value>;
 
-/** @param file the name that errors give it @throws LoadError */
+/**
+ * @param file the file's name in errors
+ * @throws LoadError
+ */
 export function parseTextFormat<T>(message: Message<T>, source: Uint8Array, file: string): T {
   if (source.byteLength > MAX_CONFIG_BYTES) {
     throw new LoadError(`${file}: is larger than ${MAX_CONFIG_BYTES} bytes (${source.byteLength})`);
@@ -25,14 +28,14 @@ export function parseTextFormat<T>(message: Message<T>, source: Uint8Array, file
   return new Parser(new Tokenizer(file, source)).root(message) as T;
 }
 
-/** A message in which nothing was given. */
+/** A message without any given field. */
 export function defaultMessage<T>(message: Message<T>): T {
   return finish(message, new Map()) as T;
 }
 
 class Parser {
   private readonly tokens: Tokenizer;
-  /** Names of the fields that the parser is inside of, the outermost first. */
+  /** Names of the fields around the parser's place, the outermost first. */
   private readonly path: string[] = [];
 
   constructor(tokens: Tokenizer) {
@@ -71,7 +74,9 @@ class Parser {
     } while (!this.closes("]"));
   }
 
-  /** @returns whether the list ended; otherwise a comma was there, and an element must follow */
+  /**
+   * @returns whether the list ended; if not, the call has read a comma, and an element must follow
+   */
   private closes(end: string): boolean {
     if (this.take(end)) return true;
     this.need(",");
@@ -147,8 +152,8 @@ function isMessage({ label, type }: Field): boolean {
 }
 
 /**
- * A scalar outside of a oneof has no presence in proto3: set to its zero value, it counts as not
- * set.
+ * Whether a field counts as set. In proto3 a scalar outside of a oneof has no presence: its zero
+ * value counts as not set.
  */
 function isPresent(field: Field, value: Value | undefined): boolean {
   return value !== undefined && (field.oneof !== undefined || isMessage(field) || value !== zero(field.type));
@@ -166,7 +171,7 @@ function keepAll(given: Given, name: string, field: Field, values: readonly Valu
   given.set(name, entries);
 }
 
-/** Describes the message that protobuf makes up for the entries of a map. */
+/** Describes the message that protobuf generates for the entries of a map. */
 function entryOf(message: Message, name: string, { key = "string", type }: Field): Message {
   const camel = name.replace(/(?:^|_)(.)/g, (_, letter: string) => letter.toUpperCase());
   const fields = new Map<string, Field>([

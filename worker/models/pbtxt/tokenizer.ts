@@ -1,8 +1,8 @@
 /**
  * Protobuf's tokenizer for its text format: comments begin with `#`, floats may end in `f`, and a
  * space is required between a number and a name. The text is read as bytes, in latin1, because
- * escapes make bytes and only a whole string must be UTF-8. Each byte is looked at a fixed number
- * of times.
+ * escapes make bytes and only a whole string must be UTF-8. The tokenizer reads each byte a fixed
+ * number of times.
  */
 import { LoadError } from "../../thread/load-error.js";
 
@@ -14,7 +14,7 @@ export interface Position {
 
 export interface Token extends Position {
   readonly kind: "identifier" | "integer" | "float" | "string" | "symbol" | "end";
-  /** The text as it was written. */
+  /** The token's source text. */
   readonly text: string;
   /** The bytes of a string in latin1, with its escapes resolved; empty for other kinds. */
   readonly bytes: string;
@@ -44,11 +44,11 @@ const simpleEscapes: Readonly<Record<string, string>> = {
 };
 
 export class Tokenizer {
-  /** The token that the parser stands at. */
+  /** The token at the parser's place. */
   current: Token;
   private readonly text: string;
   private readonly file: string;
-  /** Where the white space before the next token begins. */
+  /** The start of the white space before the next token. */
   private at: number;
   private line = 1;
   private lineStart: number;
@@ -61,7 +61,10 @@ export class Tokenizer {
     this.current = this.read();
   }
 
-  /** Moves to the next token. @returns the token that was current */
+  /**
+   * Moves to the next token.
+   * @returns the previous token
+   */
   next(): Token {
     const passed = this.current;
     this.current = this.read();
@@ -134,7 +137,7 @@ export class Tokenizer {
     return this.token("string", start, at + 1, parts.join(""));
   }
 
-  /** @returns the bytes that the escape stands for, and where the text goes on */
+  /** @returns the bytes that the escape stands for, and the place after the escape */
   private readEscape(start: number): [bytes: string, end: number] {
     escape.lastIndex = start;
     const found = escape.exec(this.text);
@@ -152,7 +155,7 @@ export class Tokenizer {
     return point >= 0xd8_00 && point <= 0xdf_ff ? this.readSurrogates(start, end, point) : [utf8(point), end];
   }
 
-  /** Two escapes such as `\ud83d\ude00` are one character, and one alone is an error. */
+  /** Two escapes such as `\ud83d\ude00` are one character; a single half is an error. */
   private readSurrogates(start: number, end: number, high: number): [bytes: string, end: number] {
     const low = /^\\u(d[c-f][0-9a-f]{2})/i.exec(this.text.slice(end, end + 6))?.[1];
     if (high >= 0xdc_00 || low === undefined) this.failAt(start, "Unpaired surrogate in string literal.");

@@ -1,7 +1,8 @@
 /**
- * The configuration that tutorials on the sequence batcher show. It has words that Triton's
- * ModelConfig lacks, and both `dynamic_batching` and `sequence_batching`, of which Triton takes
- * one. Everything else is Triton's tree, so that any other unknown field is an error here, too.
+ * The schema of the configuration in tutorials on the sequence batcher. Such a configuration has
+ * words that Triton's ModelConfig lacks, and both `dynamic_batching` and `sequence_batching`, of
+ * which Triton takes one. The rest is Triton's tree, so any other unknown field is an error here,
+ * too.
  */
 import type { DynamicBatching, ModelConfig, SequenceBatching, SequenceState } from "#shared/model/config.js";
 import { enumOf, oneof, repeated, type Field, type Message } from "./message.js";
@@ -16,7 +17,7 @@ export interface TutorialDynamicBatching extends DynamicBatching {
 }
 
 export interface TutorialState extends SequenceState {
-  /** One name for what Triton calls `input_name` and `output_name`. */
+  /** One name for Triton's `input_name` and `output_name`. */
   readonly name: string;
 }
 
@@ -27,17 +28,17 @@ export interface TutorialSequenceBatching extends Omit<SequenceBatching, "state"
 }
 
 export interface TutorialConfig extends Omit<ModelConfig, "dynamic_batching" | "sequence_batching"> {
-  /** Unlike Triton's, it may stand beside `sequence_batching`. */
+  /** Unlike in Triton's form, allowed beside `sequence_batching`. */
   readonly dynamic_batching?: TutorialDynamicBatching;
   readonly sequence_batching?: TutorialSequenceBatching;
 }
 
-/** The message with more fields, or with others in place of its own. */
+/** The message with further fields, or with replaced fields. */
 function extended<T>({ kind, name, fields }: Message, more: Readonly<Record<string, Field>>): Message<T> {
   return { kind, name, fields: new Map([...fields, ...Object.entries(more)]) };
 }
 
-/** The description of a message that is a field of another one. */
+/** The description of a message that is a field of another message. */
 function within(base: Message, field: string): Message {
   const type = base.fields.get(field)?.type;
   if (typeof type !== "object" || type.kind !== "message") throw new TypeError(`${base.name}.${field} is no message`);
@@ -45,7 +46,8 @@ function within(base: Message, field: string): Message {
 }
 
 const whole: Field = { label: "singular", type: "int32" };
-// Only of a member of a oneof is it known whether it was written, whatever its value is.
+// Only a member of a oneof has presence, which shows whether the text has the field even with a
+// default value.
 const timeoutAction = oneof("tutorial_timeout", enumOf(...timeoutActions));
 const dynamicBatching = extended(within(modelConfig, "dynamic_batching"), {
   default_batch_size: whole,

@@ -1,34 +1,38 @@
 /**
- * Finds the batch axis of each tensor of a graph. Exports of recurrent models have it anywhere,
- * such as PyTorch's states of the shape [layers, batch, hidden]. A graph may give names to its
- * sizes that vary (symbols, such as `batch`); tensors that share such a name share the size.
+ * Finds the batch axis of each tensor of a graph. In exports of recurrent models any axis may be
+ * the batch's, as in PyTorch's states of the shape [layers, batch, hidden]. A graph may have names
+ * for its variable sizes (symbols, such as `batch`); tensors with the same name share the size.
  */
 import type { GraphMetadata, GraphTensor } from "../../onnx/graph.js";
 
-/** What is known of a tensor beside the graph. */
+/** The facts about a tensor from outside the graph. */
 export interface Known {
   /** The axis that the configuration names. */
   readonly named?: number | undefined;
-  /** Its dims in the configuration, in which the batch is left out. */
+  /** The tensor's dims in the configuration, without the batch. */
   readonly dims?: readonly number[] | undefined;
-  /** The other end of a state, whose batch is at the same axis where nothing else tells. */
+  /** The other tensor of a state. Its batch axis counts if no other fact shows the axis. */
   readonly partner?: { readonly tensor: GraphTensor; readonly known: Known };
 }
 
 /**
  * `none`: no axis of the tensor may be the batch, so all requests of a batch share the tensor.
- * `unclear`: several may be, and nothing says which.
+ * `unclear`: several axes may be the batch, and no fact decides.
  */
 export type FoundAxis = number | "none" | "unclear";
 
-/** @param known what is known of the tensor beside the graph; absent where nothing is */
+/** @param known facts from outside the graph; absent if there are none */
 export type AxisFinder = (tensor: GraphTensor, known?: Known) => FoundAxis;
 
 /**
- * What tells of the axis, in this order: the axis that the configuration names; the one that its
- * dims leave out; axis 0, where Triton itself would batch the graph; the only one of variable size;
- * the one whose symbol all tensors share; of a state, that of its other end; of other tensors, axis
- * 0.
+ * Makes a function that finds batch axes. The first of these facts that applies decides:
+ * 1. the axis that the configuration names;
+ * 2. the axis that the configuration's dims leave out;
+ * 3. axis 0, if Triton itself would batch the graph;
+ * 4. the only axis of variable size;
+ * 5. the axis with the symbol that all tensors share;
+ * 6. for a state, the axis of its other tensor; for other tensors, the axis of the inputs with as
+ *    many dimensions, which is axis 0 unless a symbol shows another.
  *
  * @param states the inputs and outputs of the states that are known so far
  */
@@ -46,7 +50,7 @@ export function axisFinder(graph: GraphMetadata, states: ReadonlySet<GraphTensor
     if (name !== undefined && hasBatchName) return false;
     if (name !== undefined && mayNameBatch(name)) return true;
     if (!states.has(tensor)) return tensor.dims[0] !== 1;
-    // The first axis of a state may count layers, so only other tensors tell whether the graph has
+    // The first axis of a state may count layers, so only other tensors show whether the graph has
     // a batch at all.
     const batches = ordinary.flatMap((one) => {
       const found = told(one, {});
@@ -55,7 +59,7 @@ export function axisFinder(graph: GraphMetadata, states: ReadonlySet<GraphTensor
     if (tensor.dims[0] !== 1 || name === undefined) return ordinary.length === 0 || batches.length > 0;
     return batches.includes(name);
   };
-  /** What the configuration and the tensor's own shape tell. */
+  /** The axis by the configuration and the tensor's own shape. */
   const told = (tensor: GraphTensor, { named, dims }: Known): FoundAxis => {
     if (named !== undefined) return named;
     const variable = [...tensor.dims.keys()].filter((axis) => tensor.dims[axis] === -1);
@@ -72,8 +76,8 @@ export function axisFinder(graph: GraphMetadata, states: ReadonlySet<GraphTensor
     return mayBeBatch(tensor, symbolic) ? symbolic : "none";
   };
   /**
-   * For an output whose sizes have other names than those of the inputs: the axis at which the
-   * inputs with as many dimensions have their batch.
+   * For an output whose sizes have other names than the inputs' sizes: the batch axis of the inputs
+   * with as many dimensions.
    */
   const likeInputs = ({ dims }: GraphTensor): FoundAxis => {
     const axes = ordinary.flatMap(({ symbols = [], dims: { length } }) => {
@@ -90,7 +94,7 @@ export function axisFinder(graph: GraphMetadata, states: ReadonlySet<GraphTensor
     const other = told(known.partner.tensor, known.partner.known);
     if (axis === "unclear") return typeof other === "number" && tensor.dims[other] === -1 ? other : "unclear";
     if (known.named !== undefined || graph.inputs.includes(tensor)) return axis;
-    // Exporters name the sizes of outputs as they like, so the input of a state is the one to ask.
+    // Exporters name the sizes of outputs freely, so the input of a state decides.
     if (axis === "none") return typeof other === "number" && tensor.dims[other] === -1 ? other : "none";
     return other === "none" && known.partner.tensor.dims.includes(-1) ? "none" : axis;
   };
@@ -104,8 +108,9 @@ function fits({ dims }: GraphTensor, axis: number, told: readonly number[]): boo
 }
 
 /**
- * The one name of a size that all tensors of variable size share, or else all such inputs, since
- * exporters often leave outputs without names. Of several the one that is called after a batch.
+ * The only name of a size that all tensors of variable size share. If there is none, the name that
+ * all such inputs share, because exporters often leave outputs without names. Among several names,
+ * a name for batches wins.
  */
 function batchSymbol({ inputs, outputs }: GraphMetadata): string | undefined {
   for (const tensors of [[...inputs, ...outputs], inputs]) {
@@ -120,7 +125,9 @@ function batchSymbol({ inputs, outputs }: GraphMetadata): string | undefined {
   return undefined;
 }
 
-/** A name that stands twice in a tensor tells no axis. */
+/**
+ * The names that every tensor has exactly once. A name that a tensor has twice identifies no axis.
+ */
 function sharedSymbols([first, ...others]: readonly GraphTensor[]): string[] {
   const once = ({ symbols = [] }: GraphTensor): string[] =>
     symbols.filter(
@@ -132,7 +139,7 @@ function sharedSymbols([first, ...others]: readonly GraphTensor[]): string[] {
     : once(first).filter((symbol) => others.every((other) => once(other).includes(symbol)));
 }
 
-/** The name of an axis, where a person has given it: exporters make up such as `dim_0`. */
+/** The name of an axis if a person chose it. Exporters generate names such as `dim_0`. */
 function properName({ symbols = [] }: GraphTensor, axis: number): string | undefined {
   const name = symbols[axis];
   return name === undefined || /(^|_)dim_\d+$|^unk__\d+$|^s\d+$/.test(name) ? undefined : name;

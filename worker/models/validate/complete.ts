@@ -1,14 +1,16 @@
 /**
- * Fills in what a configuration leaves out and the directory alone tells: Triton's stage A. Stage B
- * is in `from-graph.ts`.
+ * Fills in absent fields of a configuration from the directory alone: Triton's stage A. Stage B is
+ * in `from-graph.ts`.
  */
 import type { InstanceGroup, ModelConfig } from "#shared/model/config.js";
 
-/** What stage A needs to know beside the configuration. */
+/** The facts that stage A needs beside the configuration. */
 export interface DirectoryFacts {
   /** The model directory's name. */
   readonly directory: string;
-  /** Names in the first version directory, in string order; undefined where there is none. */
+  /**
+   * Names in the first version directory, in string order; undefined if there is no such directory.
+   */
   readonly firstVersionFiles: readonly string[] | undefined;
   /** Ids of the GPUs that instances can run on. */
   readonly gpus: readonly number[];
@@ -19,13 +21,10 @@ const PLATFORM = "onnxruntime_onnx";
 const FILENAME = "model.onnx";
 /** Triton's default: an idle sequence ends after a second. */
 const IDLE_MICROSECONDS = 1_000_000;
-/**
- * Instances of a group on the CPU where the configuration says nothing, as Triton's ONNX backend
- * has it.
- */
+/** Default number of instances of a group on the CPU, as in Triton's ONNX backend. */
 const CPU_INSTANCES = 2;
 
-/** Stage A. Completing a configuration twice changes nothing. */
+/** Stage A. A second completion changes nothing. */
 export function completeDefaults(config: ModelConfig, facts: DirectoryFacts): ModelConfig {
   const named = completeBackend({ ...config, name: config.name || facts.directory }, facts);
   const batched = completeBatching({

@@ -1,5 +1,5 @@
 /**
- * Inputs to which the configuration gives a value for all requests, such as a sampling rate:
+ * Inputs with a value in the configuration, the same for all requests, such as a sampling rate:
  * `parameters { key: "constant_input:sr" value: { string_value: "16000" } }`.
  */
 import type { ModelConfig } from "#shared/model/config.js";
@@ -20,8 +20,9 @@ export function constantNames(parameters: ModelConfig["parameters"]): string[] {
 }
 
 /**
- * Refuses a constant that the graph does not have, and one that requests are to give, too. Called
- * before inputs are counted: a count that differs would not say which one is wrong.
+ * Refuses a constant that the graph does not have, and a constant that is also listed under input.
+ * Must run before the check of the number of inputs, because a wrong number would not name the
+ * input.
  *
  * @throws LoadError that names the constant
  */
@@ -31,7 +32,7 @@ export function checkConstantNames(config: ModelConfig, graph: GraphMetadata): v
 
 /**
  * @param config complete
- * @returns a tensor for each constant; where the graph has a batch axis there, it is of one row
+ * @returns a tensor for each constant, with one row if the graph's input has a batch axis
  * @throws LoadError
  */
 export function readConstants(config: ModelConfig, graph: GraphMetadata): Tensor[] {
@@ -96,7 +97,7 @@ function encode(name: string, datatype: Datatype, text: string): Buffer {
 
 type Written = Exclude<Datatype, "BYTES" | "FP16" | "BF16">;
 
-/** @throws Error where the text is no such number, or is too large for it */
+/** @throws Error if the text is no such number, or the number is too large for the type */
 function write(bytes: Buffer, datatype: Written, text: string): void {
   if (datatype === "FP32" || datatype === "FP64") {
     const value = text === "" ? NaN : Number(text);

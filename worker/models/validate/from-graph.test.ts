@@ -87,7 +87,9 @@ describe("resolveConfig", () => {
   });
 });
 
-/** Tensors as `name TYPE [dims]`, FP32 unless said; a name stands for a size of which it is all. */
+/**
+ * Tensors as `name TYPE [dims]`, by default FP32. A name as a dim is the symbol of a variable size.
+ */
 function tensors(text: string): GraphTensor[] {
   return text.split(/(?<=\]),\s*/).map((one) => {
     const [, name = "", type = "FP32", shape = ""] = /^(\S+?):? (?:([A-Z]\w+) )?\[(.*)\]$/.exec(one) ?? [];

@@ -1,8 +1,8 @@
 /**
- * Fills in what a configuration leaves out and the model's own graph tells. Triton fills in inputs,
- * outputs and `max_batch_size` so; Baton adds states, controls and batch axes. What the directory
- * tells (complete.ts) has to be filled in before it and once more after it. An explicit
- * `max_batch_size: 0` looks like an absent one, so this may raise it, as in Triton.
+ * Fills in absent fields of a configuration from the model's own graph. Triton fills in inputs,
+ * outputs and `max_batch_size`; Baton adds states, controls and batch axes. The completion from the
+ * directory (complete.ts) runs before and again after this step. An explicit `max_batch_size: 0`
+ * looks like an absent field, so this step may raise the value, as in Triton.
  */
 import {
   configType,
@@ -21,14 +21,14 @@ import { inferSequence, stateOf, type Inferred } from "./infer.js";
 export interface CompletionOptions {
   /** Whether the graph may fill in inputs, outputs, states and batching. */
   readonly autoComplete: boolean;
-  /** The `max_batch_size` where the graph can batch and the configuration says nothing. */
+  /** The `max_batch_size` if the graph can batch and the configuration has no value. */
   readonly defaultMaxBatchSize: number;
 }
 
 /** The values that Triton uses. */
 export const defaultCompletion: CompletionOptions = { autoComplete: true, defaultMaxBatchSize: 4 };
 
-/** @throws LoadError when the configuration asks for what the graph cannot do */
+/** @throws LoadError if the graph does not support the configuration */
 export function completeFromGraph(config: ModelConfig, graph: GraphMetadata, options: CompletionOptions): ModelConfig {
   const { sequence_batching: sequence } = config;
   if (!options.autoComplete) return withAxes(config, new Roles(config, graph, nothing));
@@ -70,7 +70,7 @@ export function completeFromGraph(config: ModelConfig, graph: GraphMetadata, opt
 
 const nothing: Inferred = { controls: [], pairs: [] };
 
-/** What `dynamic_batching {}` means. */
+/** The meaning of `dynamic_batching {}`. */
 const plainDynamicBatching = {
   preferred_batch_size: [],
   max_queue_delay_microseconds: 0,
@@ -80,18 +80,21 @@ const plainDynamicBatching = {
   priority_queue_policy: {},
 } as const;
 
-/** What the tensors of a graph are for, and which axis of each is the batch. */
+/** The purpose of each tensor of a graph, and its batch axis. */
 class Roles {
-  /** What clients give: all that is no control, state or constant. */
+  /** The clients' inputs: all but controls, states and constants. */
   readonly inputs: readonly GraphTensor[];
-  /** What clients get: all that is no state. */
+  /** The clients' outputs: all but states. */
   readonly outputs: readonly GraphTensor[];
   readonly constants: readonly GraphTensor[];
   /** The inputs and outputs of all states, as far as the graph has them. */
   readonly states: readonly GraphTensor[];
   readonly #config: ModelConfig;
   readonly #find;
-  /** What the configuration says of a tensor, and for a state's tensor the other end. */
+  /**
+   * The configuration's facts about a tensor, and for a state's tensor also the state's other
+   * tensor.
+   */
   readonly #known = new Map<GraphTensor, Known>();
 
   constructor(config: ModelConfig, graph: GraphMetadata, { controls, pairs }: Inferred) {
@@ -144,11 +147,11 @@ class Roles {
 }
 
 /**
- * Finds the `max_batch_size` of a configuration that leaves it out. Triton batches a graph whose
- * tensors all have their batch first. Where the configuration asks for batches or sequences, the
- * batch may be any axis, and some inputs may have none.
+ * Finds the `max_batch_size` of a configuration without one. Triton batches a graph if the first
+ * axis of every tensor is the batch. If the configuration asks for batches or sequences, any axis
+ * may be the batch, and some inputs may have none.
  *
- * @throws LoadError where the configuration asks for batches and the graph has none
+ * @throws LoadError if the configuration asks for batches and the graph has none
  */
 function batchSize(config: ModelConfig, roles: Roles, { defaultMaxBatchSize }: CompletionOptions): number {
   const { max_batch_size: size, sequence_batching: sequence, name } = config;
@@ -172,8 +175,8 @@ function batchSize(config: ModelConfig, roles: Roles, { defaultMaxBatchSize }: C
 }
 
 /**
- * Writes the batch axes that are not the first one into the configuration, where all that reads it
- * later finds them.
+ * Adds every batch axis that is not the first axis to the configuration's parameters. All later
+ * readers find the axis there.
  *
  * @throws LoadError
  */
@@ -210,7 +213,7 @@ function checkNamed(name: string, axis: number, tensors: readonly GraphTensor[])
   throw new LoadError(`${key} is ${axis}, but ${shape}, where a batch axis must be of any size (-1)`);
 }
 
-/** @throws LoadError where nothing tells the tensor's batch axis */
+/** @throws LoadError if no fact shows the tensor's batch axis */
 function clearAxis({ name: model }: ModelConfig, tensor: GraphTensor, roles: Roles): FoundAxis {
   const axis = roles.axis(tensor);
   if (axis !== "unclear") return axis;
@@ -225,8 +228,8 @@ function axisBlock({ name, dims }: GraphTensor): string {
 }
 
 /**
- * Describes a graph's tensor as a configuration does. A scalar becomes `[1]`, which is reshaped
- * away where there is a batch dimension.
+ * Describes a graph's tensor in the form of a configuration. A scalar becomes `[1]`; with a batch
+ * dimension a reshape removes this axis again.
  */
 function tensorOf(tensor: GraphTensor, roles: Roles, batching: boolean) {
   const { name, datatype, dims } = tensor;

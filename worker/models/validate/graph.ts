@@ -44,7 +44,7 @@ export function validateAgainstGraph(config: ModelConfig, graph: GraphMetadata):
   if (sequence !== undefined) checkSequence(config, sequence, inputs, outputs);
 }
 
-/** The type of a boolean control follows from the list of values that it has. */
+/** The type of a boolean control follows from its list of values. */
 function controlType({ kind, data_type, ...values }: SequenceControl): DataType {
   if (kind === "CONTROL_SEQUENCE_CORRID") return data_type;
   if (values.int32_false_true.length > 0) return "TYPE_INT32";
@@ -106,7 +106,7 @@ function checkControl(config: ModelConfig, name: string, type: DataType, tensor:
 function checkState(config: ModelConfig, state: SequenceState, side: "input" | "output", tensor: GraphTensor): void {
   const name = side === "input" ? state.input_name : state.output_name;
   checkType(config, `${side} state`, name, state.data_type, tensor);
-  // A state of one number for each row has no dims, but a configuration has to say some: [1].
+  // A state of one number for each row has no dims, but a configuration must have some: [1].
   const bare = config.max_batch_size > 0 && tensor.dims.length === 1 && state.dims.join() === "1";
   checkDims(config, name, bare ? [] : state.dims, tensor, side === "input" ? fits : mayEqual);
 }
@@ -119,9 +119,9 @@ function checkType(config: ModelConfig, role: Role, name: string, type: DataType
   );
 }
 
-/** Whether a dimension of the graph agrees with that of the configuration; -1 is variable. */
+/** Whether a dimension of the graph agrees with the configuration's; -1 is variable. */
 type Compare = (graph: number, configured: number) => boolean;
-/** A configuration may narrow what an input takes, but not what an output gives. */
+/** A configuration may narrow the sizes of an input, but not of an output. */
 const fits: Compare = (graph, configured) => graph === -1 || graph === configured;
 const equals: Compare = (graph, configured) => graph === configured;
 /** A state may be of variable size on either side. */
@@ -168,7 +168,7 @@ function checkDims(
   );
 }
 
-/** Whether all requests of a batch share the input, since no axis of it is of any size. */
+/** Whether all requests of a batch share the input, because no axis is of variable size. */
 function isShared({ dims }: GraphTensor): boolean {
   return !dims.includes(-1);
 }

@@ -1,6 +1,6 @@
 /**
- * Completes `sequence_batching` from the graph: which of its inputs are controls, and which inputs
- * and outputs are states. It looks only at tensors that the configuration does not name.
+ * Completes `sequence_batching` from the graph: finds the controls among the inputs, and the states
+ * among the inputs and outputs. Only tensors that the configuration does not name count.
  */
 import {
   configType,
@@ -16,13 +16,13 @@ import type { FoundAxis } from "./axes.js";
 import { constantNames } from "./constants.js";
 import { areCompatible, isStem, pairStates, type OwnDims, type Pair } from "./pairs.js";
 
-/** What the tensors turn out to be that the configuration does not name. */
+/** The purposes of the tensors that the configuration does not name. */
 export interface Inferred {
   readonly controls: readonly ControlInput[];
   readonly pairs: readonly Pair[];
 }
 
-/** @throws LoadError where it is not clear which tensors are states */
+/** @throws LoadError if it is unclear which tensors are states */
 export function inferSequence(
   config: ModelConfig,
   sequence: SequenceBatching,
@@ -43,8 +43,8 @@ export function inferSequence(
   const outputs = graph.outputs.filter((tensor) => !given.has(tensor.name));
   const ownDims: OwnDims = (tensor) => {
     const axis = axisOf(tensor);
-    // The tensor may be one end of a state whose other end is not known yet; that one may still
-    // tell which axis is the batch.
+    // The tensor may belong to a state whose other tensor is not yet known. That tensor may still
+    // show the batch axis.
     const isOpen = axis === "unclear" || (axis === "none" && tensor.dims.includes(-1));
     return isOpen ? undefined : withoutBatch(tensor, axis);
   };
@@ -85,8 +85,9 @@ function controlOf(model: string, { name, datatype }: GraphTensor): ControlInput
 }
 
 /**
- * Whether the name of an input says that it is a state. Without an output for its next value the
- * model would forget at every step, so such an input is refused rather than left to clients.
+ * Whether the name of an input suggests a state. Without an output for the next value the model
+ * would forget the state at every step. Baton refuses such an input instead of asking clients for
+ * it.
  */
 function looksLikeState({ name }: GraphTensor): boolean {
   return /^[hc](_?0)?$|state|hidden|^past[._]|^prev_/i.test(name);
@@ -126,8 +127,8 @@ function blockOf({ name, datatype, dims }: GraphTensor, output: GraphTensor | un
 
 /**
  * @param axis of the batch in the input, and in the output
- * @param batching whether the state's dims leave the batch out; it counts as one row where not
- * @throws LoadError where its size is not fixed, so that nobody knows what it begins with
+ * @param batching whether the state's dims leave the batch out; if not, the batch counts as one row
+ * @throws LoadError if the state's size is not fixed, because its first value is then unknown
  */
 export function stateOf(
   { input, output }: Pair,
@@ -151,12 +152,12 @@ export function stateOf(
 }
 
 /**
- * Gives a state of variable size what it begins with. Triton would begin it with one row of zeros,
- * which would be part of every answer. Only for the past of a decoder the beginning is clear: it is
- * empty, and grows by one row with each step.
+ * Gives a state of variable size its first value. Triton would begin with one row of zeros, which
+ * would be part of every answer. Only the past of a decoder has a clear beginning: it is empty, and
+ * grows by one row with each step.
  *
- * @param of what the dims leave out, for the text of the error
- * @throws LoadError where it is not clear what the state begins with
+ * @param of the axis that the dims leave out, for the text of the error
+ * @throws LoadError if the first value of the state is unclear
  */
 export function withBeginning(state: SequenceState, of: string): SequenceState {
   const { input_name, output_name, data_type, dims } = state;
@@ -174,7 +175,7 @@ export function withBeginning(state: SequenceState, of: string): SequenceState {
   );
 }
 
-/** Where the model does not batch, the batch axis has the size 1; all other sizes stay. */
+/** In a model without batching, the batch axis has the size 1; all other sizes stay. */
 function stateDims(tensor: GraphTensor, axis: FoundAxis, batching: boolean): readonly number[] {
   return batching || typeof axis !== "number" ? withoutBatch(tensor, axis) : tensor.dims.with(axis, 1);
 }

@@ -1,11 +1,11 @@
-/** Says in one line what a configuration left out and the model's graph told. */
+/** Describes in one line the fields that the model's graph added to a configuration. */
 import type { ModelConfig } from "#shared/model/config.js";
 import { BATCH_AXIS } from "../../onnx/batch-axis.js";
 
 /**
  * @param given before `completeFromGraph`
- * @param complete after it
- * @returns undefined where nothing of a sequence and no batch axis was added
+ * @param complete after `completeFromGraph`
+ * @returns undefined if the graph added no part of a sequence and no batch axis
  */
 export function describeInferred(given: ModelConfig, complete: ModelConfig): string | undefined {
   const states = (complete.sequence_batching?.state ?? [])

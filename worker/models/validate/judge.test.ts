@@ -11,7 +11,7 @@ import { Verdict, verdicts, type Verdicts } from "./verdicts.js";
 
 const judged = (text: string): string[] => judge(parseTextFormat(modelConfig, Buffer.from(text), "config.pbtxt"));
 
-/** Every field that a configuration may have; a message with a verdict of its own is one field. */
+/** Every field of a configuration; a message with a verdict of its own is one field. */
 function fieldsOf(message: Message, table: Verdicts, path = ""): string[] {
   return [...message.fields].flatMap(([name, { type }]) => {
     const verdict = table[name];
@@ -136,7 +136,7 @@ describe("the repositories of this checkout", () => {
   let folder = "";
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), "baton-judge-"));
-    // Beside the models lie the programs that made them.
+    // The copy includes the programs that made the models, because they lie in the same folder.
     cpSync(join(root, "test/fixtures/models"), folder, { recursive: true });
   });
   afterAll(() => rmSync(folder, { recursive: true }));
@@ -145,7 +145,7 @@ describe("the repositories of this checkout", () => {
     ["infra/models", () => join(root, "infra/models")],
     ["test/fixtures/models", () => folder],
   ])("%s asks for nothing in vain", async (_, repository) => {
-    // The tutorial's model has a configuration that is read as another one.
+    // The tutorial's model is left out, because Baton reads its configuration as another one.
     const models = (await scanRepository(repository())).filter(({ name }) => name !== "my_lstm_model");
     expect(models.length).toBeGreaterThan(2);
     expect(models.filter(({ kind }) => kind === "broken")).toEqual([]);

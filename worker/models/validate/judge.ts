@@ -1,4 +1,4 @@
-/** Finds what a configuration asks for that Baton does not do, by the table of verdicts. */
+/** Finds the fields of a configuration that Baton does not support, by the table of verdicts. */
 import type { ModelConfig } from "#shared/model/config.js";
 import { LoadError } from "../../thread/load-error.js";
 import type { Field, Message } from "../pbtxt/message.js";
@@ -6,9 +6,9 @@ import { modelConfig } from "../pbtxt/schema.js";
 import { generatorVerdicts, parameterVerdict, Verdict, verdicts, type Verdicts } from "./verdicts.js";
 
 /**
- * @param config as it was written, since completion fills in values that nobody asked for
- * @returns a sentence for each field that is not obeyed but changes no answer
- * @throws LoadError that names every field whose neglect could change what clients get
+ * @param config as written, because completion fills in further values
+ * @returns a sentence for each field that Baton does not obey but that changes no answer
+ * @throws LoadError that names every unsupported field that could change the clients' answers
  */
 export function judge(config: ModelConfig): string[] {
   return warningsOf([
@@ -31,7 +31,7 @@ function warningsOf(found: readonly Finding[]): string[] {
   return found.map(({ text }) => text);
 }
 
-/** Something that is not done; it refuses the model where it is fatal. */
+/** A field that Baton does not obey. If `fatal`, Baton refuses the model. */
 interface Finding {
   readonly fatal: boolean;
   readonly text: string;
@@ -61,7 +61,7 @@ function judgeField({ decision }: Verdict, path: string, value: unknown): Findin
 }
 
 /**
- * Each worker runs one instance. The verdicts of a group's fields cannot say that there is more
+ * Each worker runs one instance. The verdicts on a group's fields cannot express that there is more
  * than one group.
  */
 function judgeGroups({ instance_group: groups }: ModelConfig): Finding[] {
@@ -70,7 +70,7 @@ function judgeGroups({ instance_group: groups }: ModelConfig): Finding[] {
   return [{ fatal: false, text: `instance_group has no effect beyond its first entry: ${why}` }];
 }
 
-/** What is said of priority levels has no effect where there are none, as in Triton. */
+/** Without priority levels, fields about them have no effect, as in Triton. */
 function judgeLevels({ dynamic_batching: batching }: ModelConfig): Finding[] {
   if (batching === undefined || Number(batching.priority_levels) > 0) return [];
   const fields = [
@@ -87,7 +87,7 @@ function judgeParameters({ parameters }: ModelConfig): Finding[] {
   });
 }
 
-/** A default is what Triton fills in, so it asks for nothing. */
+/** A default is a value that Triton fills in, so it asks for nothing. */
 function isGiven({ label, type }: Field, value: unknown): boolean {
   if (value === undefined) return false;
   if (label === "repeated") return (value as readonly unknown[]).length > 0;
@@ -101,7 +101,8 @@ interface Nested {
   readonly type: Message;
   readonly item: Readonly<Record<string, unknown>>;
   /**
-   * Its place in the field: `[0]` in a list, `['a']` in a map, and empty where there is only one.
+   * The message's place in the field: `[0]` in a list, `['a']` in a map, and empty for a single
+   * message.
    */
   readonly index: string;
 }

@@ -1,6 +1,6 @@
 /**
- * Finds which inputs of a graph are states, and which output holds what each of them is at the next
- * step: first by their names, then by what fits nothing else.
+ * Finds the inputs of a graph that are states, and for each the output with the state's next value:
+ * first by their names, then by shapes that fit only each other.
  */
 import type { GraphTensor } from "../../onnx/graph.js";
 
@@ -14,18 +14,18 @@ export type Pairing =
   /** Any of these may be states, and not all of them can be. */
   | { readonly kind: "ambiguous"; readonly candidates: readonly Pair[] };
 
-/** Tensors of a graph of which the configuration does not say what they are. */
+/** Tensors of a graph whose purpose the configuration does not say. */
 export interface Unaccounted {
   readonly inputs: readonly GraphTensor[];
   readonly outputs: readonly GraphTensor[];
-  /** Whether one of the inputs must remain for clients; false where the configuration has one. */
+  /** Whether one of the inputs must remain for clients; false if the configuration has an input. */
   readonly keepInput: boolean;
-  /** The same of the outputs. */
+  /** The same for the outputs. */
   readonly keepOutput: boolean;
   readonly ownDims: OwnDims;
 }
 
-/** The dims of a tensor without its batch; undefined where nobody knows which of them that is. */
+/** The dims of a tensor without its batch; undefined if the batch axis is unknown. */
 export type OwnDims = (tensor: GraphTensor) => readonly number[] | undefined;
 
 export function pairStates({ inputs, outputs, keepInput, keepOutput, ownDims }: Unaccounted): Pairing {
@@ -41,8 +41,8 @@ export function pairStates({ inputs, outputs, keepInput, keepOutput, ownDims }: 
       left.inputs.filter(isOrdinary).length - (keepInput ? 1 : 0),
       left.outputs.length - (keepOutput ? 1 : 0),
     );
-    // A pair whose names match is never passed over. That two tensors merely have the same shape
-    // says nothing where they have to remain for clients.
+    // The search never drops a pair whose names match. The same shape alone proves nothing for
+    // tensors that have to remain for clients.
     if (most <= 0 && rule !== isStemPair) break;
     const once = new Set(found.flatMap(({ input, output }) => [input, output])).size === 2 * found.length;
     const tooMany = (keepInput && !rest.inputs.some(isOrdinary)) || (keepOutput && rest.outputs.length === 0);
@@ -70,7 +70,7 @@ function candidates(
 
 /**
  * Whether the input may be the one that remains for clients. A single number for the whole batch,
- * such as a sampling rate, is not what a model is asked about.
+ * such as a sampling rate, is not a model's main input.
  */
 function isOrdinary({ dims }: GraphTensor): boolean {
   return dims.length > 0;
@@ -82,7 +82,7 @@ function isStemPair(input: GraphTensor, output: GraphTensor): boolean {
 
 const isAny: Rule = () => true;
 
-/** Whether one may be the other a step later; -1 fits any size. */
+/** Whether the output may be the input a step later; -1 fits any size. */
 export function areCompatible(input: GraphTensor, output: GraphTensor, ownDims: OwnDims): boolean {
   const [own, next] = [ownDims(input), ownDims(output)];
   const [from, to] = own === undefined || next === undefined ? [input.dims, output.dims] : [own, next];
@@ -94,15 +94,16 @@ export function areCompatible(input: GraphTensor, output: GraphTensor, ownDims: 
 }
 
 /**
- * `input` and `output`, `x` and `y`, numbered or not, are what clients give and get, not a state.
+ * Whether these are names for the data of clients: `input` and `output`, `x` and `y`, numbered or
+ * not. Such a pair is not a state.
  */
 function areBare(input: GraphTensor, output: GraphTensor): boolean {
   return /^(input|x)[_\d]*$/i.test(input.name) && /^(output|y)[_\d]*$/i.test(output.name);
 }
 
 /**
- * The forms of the names that exporters give to a state and to what it becomes. The group is the
- * stem, which both names have.
+ * The forms of the names that exporters give to a state's input and output. The group is the stem,
+ * which both names have.
  */
 const forms: readonly (readonly [input: RegExp, output: RegExp])[] = [
   [/^(.+)_in$/i, /^(.+)_out$/i],
@@ -122,7 +123,7 @@ const forms: readonly (readonly [input: RegExp, output: RegExp])[] = [
   ),
 ];
 
-/** The part that the names of a state's input and output have in common, as the input writes it. */
+/** The common part of the names of a state's input and output, in the input's letters. */
 export function stemOf(input: string, output: string): string | undefined {
   for (const [ofInput, ofOutput] of forms) {
     const [stem, kept] = [ofInput.exec(input)?.[1], ofOutput.exec(output)?.[1]];
@@ -132,7 +133,7 @@ export function stemOf(input: string, output: string): string | undefined {
   return undefined;
 }
 
-/** Whether the names alone say that these are a state. `toke` and `token` need not be one. */
+/** Whether the names alone show a state. `toke` and `token`, for example, need not be one. */
 export function isStem(input: string, output: string): boolean {
   return stemOf(input, output) !== undefined && (input.length === 1 || output !== `${input}n`);
 }

@@ -1,6 +1,4 @@
-/**
- * Checks `sequence_batching`: its controls, its strategy, its states and what a state starts from.
- */
+/** Checks `sequence_batching`: its controls, its strategy, its states and their first values. */
 import type {
   InitialState,
   ModelConfig,

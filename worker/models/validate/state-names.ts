@@ -1,6 +1,6 @@
 /**
- * Finds the tensors of a state that has one name for both of them, as tutorials write it. The name
- * is what the names of input and output have in common.
+ * Finds the tensors of a state with one name for both, as tutorials write it. The name is the
+ * common part of the names of input and output.
  */
 import type { ModelConfig, SequenceState } from "#shared/model/config.js";
 import type { GraphMetadata } from "../../onnx/graph.js";
@@ -8,14 +8,14 @@ import { LoadError } from "../../thread/load-error.js";
 import { withBeginning } from "./infer.js";
 import { stemOf } from "./pairs.js";
 
-/** A state's tensors, and what their names have in common. */
+/** A state's tensors, and the common part of their names. */
 export interface StemPair {
   readonly stem: string;
   readonly input: string;
   readonly output: string;
 }
 
-/** Every pair of an input and an output whose names have a stem in common, by one form or more. */
+/** Every pair of an input and an output whose names have a stem in common. */
 export function stemPairs(inputs: readonly string[], outputs: readonly string[]): StemPair[] {
   return inputs.flatMap((input) =>
     outputs.flatMap((output) => {
@@ -32,13 +32,13 @@ interface Named {
 }
 
 /**
- * Puts the graph's tensors in the place of such names. A name stands for the pair with that stem,
- * or else for all pairs whose stems go on after it and a `_`: `lstm_state` for `lstm_state_h` and
- * `lstm_state_c`.
+ * Replaces such names by the names of the graph's tensors. A name stands for the pair with that
+ * stem. If there is none, the name stands for all pairs whose stems begin with the name and a `_`:
+ * `lstm_state` for `lstm_state_h` and `lstm_state_c`.
  *
- * @param names those of states that have one name for both tensors
- * @throws LoadError where the graph has no such pair, or several outputs for one input, or where a
- *   state of variable size has nothing to begin with
+ * @param names names of the states with one name for both tensors
+ * @throws LoadError if the graph has no such pair, or several outputs for one input, or if a state
+ *   of variable size has no first value
  */
 export function nameStates(config: ModelConfig, names: ReadonlySet<string>, graph: GraphMetadata): Named {
   const sequence = config.sequence_batching;

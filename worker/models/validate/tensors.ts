@@ -1,6 +1,6 @@
 /**
- * Checks `input`, `output`, `batch_input` and `batch_output`, as far as the configuration alone
- * shows. It runs after `completeFromGraph`, which may add them.
+ * Checks `input`, `output`, `batch_input` and `batch_output` by the configuration alone. Runs after
+ * `completeFromGraph`, which may add such fields.
  */
 import type { BatchInput, BatchOutput, ModelConfig, ModelInput, ModelOutput } from "#shared/model/config.js";
 import { LoadError } from "../../thread/load-error.js";
@@ -92,7 +92,9 @@ function isDim(dim: number): boolean {
   return dim >= 1 || dim === -1;
 }
 
-/** Whether the count of elements is exact in a double, in which it is computed everywhere else. */
+/**
+ * Whether a double holds the count of elements exactly, because all other code counts in doubles.
+ */
 export function isCountable(dims: readonly number[]): boolean {
   return Number.isSafeInteger(dims.reduce((product, dim) => product * Math.abs(dim), 1));
 }

@@ -1,7 +1,7 @@
 /**
- * Turns the configuration that tutorials show into Triton's own: each word that Triton lacks is
- * read as the genuine one, and a warning names both. A configuration without such words is taken
- * as strictly as Triton takes it.
+ * Turns a configuration in the tutorials' form into Triton's own form. Each word that Triton lacks
+ * becomes the genuine word, and a warning names both. For a configuration without such words, this
+ * is as strict as Triton.
  */
 import type {
   DynamicBatching,
@@ -26,26 +26,26 @@ import type { DirectoryFacts } from "./complete.js";
 export interface ReadConfig {
   readonly config: ModelConfig;
   /**
-   * The states that have one name for both of their tensors. It stands in `input_name` and
-   * `output_name` until the graph is known (`state-names.ts`).
+   * The states with one name for both of their tensors. The fields `input_name` and `output_name`
+   * hold this name until the graph is known (`state-names.ts`).
    */
   readonly stateNames: ReadonlySet<string>;
-  /** Batch sizes that the model is to run before it serves. */
+  /** Batch sizes to run before the worker serves the model. */
   readonly warmUp: readonly number[];
-  /** A sentence for each field that was read as another one. */
+  /** A sentence for each field that was read as another field. */
   readonly warnings: readonly string[];
 }
 
-/** A configuration in Triton's own words, taken as it was written. */
+/** A configuration in Triton's own words, unchanged. */
 export function genuine(config: ModelConfig): ReadConfig {
   return { config, stateNames: new Set(), warmUp: [], warnings: [] };
 }
 
 /**
- * Reads a config.pbtxt as Triton would. Where that fails, and the text has words that only
- * tutorials use, it is read as a tutorial's.
+ * Reads a config.pbtxt as Triton would. If that fails, and the text has words that only tutorials
+ * use, reads the text as a tutorial's configuration.
  *
- * @param file the name that errors give it
+ * @param file the file's name in errors
  * @throws LoadError
  */
 export function readConfigText(source: Uint8Array, file: string): ReadConfig {
@@ -69,8 +69,8 @@ function hasTutorialWords({ dynamic_batching: dynamic, sequence_batching: sequen
 }
 
 /**
- * Corrects fields that Triton knows, but whose values ask for what is not there: the platform of
- * another framework beside an ONNX file, and GPUs for instances on the CPU.
+ * Corrects two kinds of fields that Triton knows but whose values ask for absent things: the
+ * platform of another framework beside an ONNX file, and GPUs for instances on the CPU.
  */
 export function rewriteValues(read: ReadConfig, { firstVersionFiles = [] }: DirectoryFacts): ReadConfig {
   const { platform, backend, default_model_filename: named, ensemble_scheduling, instance_group } = read.config;
@@ -129,7 +129,7 @@ function rewriteDynamic(
   };
 }
 
-/** The tutorial's `sequence_batching`, with what a `dynamic_batching` beside it says. */
+/** The tutorial's `sequence_batching`, with the fields of a `dynamic_batching` beside it. */
 function rewriteSequence(
   rest: ModelConfig,
   dynamic: TutorialDynamicBatching | undefined,
@@ -159,17 +159,19 @@ function rewriteSequence(
   };
 }
 
-/** What the several fields say that a tutorial has for the size of a batch. */
+/** The values of the several fields that a tutorial has for the size of a batch. */
 interface BatchSizes {
   /** The `max_batch_size`; 0 for none. */
   readonly largest: number;
-  /** Whether that is only the largest of the candidates, since no field gives another one. */
+  /**
+   * Whether `largest` is only the largest of the candidates, because no other field gives a size.
+   */
   readonly isGuessed: boolean;
-  /** `reusable_batch.max_size`; 0 where it is not given. */
+  /** `reusable_batch.max_size`; 0 if absent. */
   readonly reusable: number;
   /** `reusable_batch.candidate_batch_size`. */
   readonly candidates: readonly number[];
-  /** The preferred sizes, some of them perhaps larger than the largest. */
+  /** The preferred sizes, some of them perhaps above `largest`. */
   readonly preferred: readonly number[];
 }
 
@@ -200,7 +202,9 @@ function batchSizesOf(
   };
 }
 
-/** What `oldest` and `dynamic_batching` say together; where both say something, `oldest` counts. */
+/**
+ * The fields of `oldest` and `dynamic_batching` together; if both have a field, `oldest` counts.
+ */
 function oldestOf(
   oldest: SequenceBatching["oldest"],
   dynamic: TutorialDynamicBatching | undefined,
@@ -235,7 +239,7 @@ function sizeWarnings(sizes: BatchSizes, isReusable: boolean): string[] {
 const OLDEST = "sequence_batching.oldest";
 const PREFERRED = `${OLDEST}.preferred_batch_size`;
 
-/** The first list that says anything. */
+/** The first list with a size. */
 function firstGiven(...lists: readonly (readonly number[] | undefined)[]): readonly number[] {
   return lists.find((list) => list !== undefined && list.length > 0) ?? [];
 }
@@ -244,7 +248,7 @@ function readAs(given: string, becomes: string): string {
   return `${given} is read as ${becomes}`;
 }
 
-/** A negative size would be dropped in silence. */
+/** Refuses a negative size, which later code would drop in silence. */
 function checkSize(field: string, size: number): void {
   if (size < 0) throw new LoadError(`${field} must be positive, got ${size}`);
 }
@@ -257,7 +261,7 @@ function timeoutWarning(block: string, action: string | undefined): string[] {
   return [`${meaning}: ${why}`];
 }
 
-/** What `dynamic_batching` says has a place in `oldest`, or is refused by name. */
+/** Refuses by name the fields of `dynamic_batching` that have no place in `oldest`. */
 function refuseUnmovable(dynamic: TutorialDynamicBatching, { direct }: Pick<SequenceBatching, "direct">): void {
   if (direct !== undefined) {
     throw new LoadError(

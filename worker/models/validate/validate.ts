@@ -1,17 +1,16 @@
 /**
- * Checks a configuration without looking at the model, in Triton's words where Triton has them.
- * This runs after `completeDefaults`, and again once `completeFromGraph` has changed the
- * configuration.
+ * Checks a configuration without the model's graph, in Triton's words if Triton has the same error.
+ * Runs after `completeDefaults`, and again after `completeFromGraph` has changed the configuration.
  */
 import type { DynamicBatching, InstanceGroup, ModelConfig } from "#shared/model/config.js";
 import { LoadError } from "../../thread/load-error.js";
 import { validateSequenceBatching } from "./sequence.js";
 
-/** Parameters that say something of a model's sequences. */
+/** Parameters that concern a model's sequences. */
 const ofSequences = ["checkpoint_history", "implicit_start", "takes_states_of"];
 
 /**
- * Checks everything but the tensors, which `completeFromGraph` may still add.
+ * Checks everything but the tensors, because `completeFromGraph` may still add tensors.
  * @param gpus ids of the GPUs that instances can run on
  * @throws LoadError
  */
@@ -98,7 +97,7 @@ function validateDynamicBatching({ name, max_batch_size }: ModelConfig, batching
 }
 
 /**
- * Checks where instances are to run, after `completeDefaults`.
+ * Checks the places of the instances, after `completeDefaults`.
  * @param gpus ids of the GPUs that instances can run on
  * @throws LoadError
  */
@@ -126,8 +125,8 @@ function validateGroup({ name, platform }: ModelConfig, group: InstanceGroup, gp
 }
 
 /**
- * Refuses names of files outside the model's directory, as far as the name itself shows it: no file
- * is touched here.
+ * Refuses names of files outside the model's directory, by the name alone: this check opens no
+ * file.
  * @throws LoadError
  */
 function validateFileNames(config: ModelConfig): void {
@@ -155,7 +154,7 @@ function validateFileNames(config: ModelConfig): void {
   }
 }
 
-/** Backslashes are refused too, since a repository may be read on another system. */
+/** Refuses backslashes too, because a worker on another system may read the repository. */
 function staysInside(name: string): boolean {
   return !name.startsWith("/") && !/[\0\\]/.test(name) && !name.split("/").includes("..");
 }

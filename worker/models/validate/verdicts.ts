@@ -1,22 +1,22 @@
 /**
- * What Baton does with each field of a ModelConfig. No field is ignored in silence. If ignoring it
- * could change an answer, which requests are admitted, or a promise about time or device, a model
- * that sets it is refused when it loads. If ignoring it changes no answer, there is a warning. A
- * test holds this table against the schema, so that a new field needs a verdict.
+ * How Baton treats each field of a ModelConfig. Baton ignores no field in silence. If ignoring a
+ * field could change an answer, the admission of requests, or a promise about time or device, Baton
+ * refuses a model that sets the field. If ignoring a field changes no answer, Baton warns. A test
+ * compares this table with the schema, so that a new field needs a verdict.
  */
 import type { TensorReshape } from "#shared/model/config.js";
 
 type Decision =
-  /** It is read and done. What it may not say is refused by the checks beside this file. */
+  /** Baton reads and obeys the field. The checks beside this file refuse bad values. */
   | { readonly kind: "obeyed" }
-  /** There is nothing to do for it here, whatever it says. */
+  /** No value of the field needs any work here. */
   | { readonly kind: "needless"; readonly why: string }
   /** `why` completes "<field> is not supported: ...". */
   | { readonly kind: "refused"; readonly why: string; readonly allowed?: (value: unknown) => boolean }
   /** `why` completes "<field> has no effect: ...". */
   | { readonly kind: "warned"; readonly why: string; readonly allowed?: (value: unknown) => boolean };
 
-/** The verdict on a field with all that is in it. A field's default value needs none. */
+/** The verdict on a field with all fields inside it. A field's default value needs no verdict. */
 export class Verdict {
   readonly decision: Decision;
 
@@ -98,7 +98,7 @@ const dynamicBatching: Verdicts = {
   max_queue_delay_microseconds: obeyed,
   preserve_ordering: warned(ownAnswers),
   priority_levels: obeyed,
-  // Where there are no levels, these two have no effect: see `judgeLevels` in judge.ts.
+  // Without levels, these two have no effect: see `judgeLevels` in judge.ts.
   default_priority_level: obeyed,
   default_queue_policy: queuePolicy,
   priority_queue_policy: queuePolicy,
@@ -190,7 +190,9 @@ export const verdicts: Verdicts = {
 const ownEngine = "Baton's own engine runs every generator";
 const ownBatches = "a generator runs all the requests that it has together";
 
-/** The verdicts on a generator's configuration, whose folder says all else. */
+/**
+ * The verdicts on a generator's configuration. The folder's other files have all other settings.
+ */
 export const generatorVerdicts: Verdicts = {
   ...verdicts,
   platform: warned(ownEngine, (platform) => platform === "onnxruntime_onnx"),

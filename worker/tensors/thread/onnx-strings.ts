@@ -1,7 +1,7 @@
 /**
- * Looks through an ONNX file for strings that are not UTF-8. The strings that a model gives out
- * come from its inputs, which are UTF-8, and from its file. So only a model whose file holds other
- * bytes can give them out, and they would leave ONNX Runtime for Node as U+FFFD.
+ * Searches an ONNX file for strings that are not UTF-8. A model's output strings come from its
+ * inputs, which are UTF-8, and from its file. So only a model whose file holds other bytes can give
+ * them out, and ONNX Runtime for Node would turn them into U+FFFD.
  */
 import { isUtf8 } from "node:buffer";
 
@@ -32,7 +32,7 @@ const messages = {
 
 /**
  * @param file a whole ONNX file
- * @returns whether it holds strings that are not UTF-8; true also where the file cannot be read
+ * @returns whether the file holds strings that are not UTF-8; also true if the file is unreadable
  */
 export function mayHoldOtherBytes(file: Buffer): boolean {
   try {
@@ -43,7 +43,7 @@ export function mayHoldOtherBytes(file: Buffer): boolean {
   }
 }
 
-/** @throws RangeError where the bytes are no protobuf message */
+/** @throws RangeError if the bytes are no protobuf message */
 function inMessage(bytes: Buffer, fields: Readonly<Record<number, FieldKind>>): boolean {
   const reader = new WireReader(bytes);
   while (!reader.atEnd) {
@@ -89,7 +89,7 @@ class WireReader {
     }
   }
 
-  /** Exact for tags and lengths. Larger values are read only to find their end. */
+  /** Exact for tags and lengths. Larger values only need their end found. */
   #varint(): number {
     let value = 0;
     for (let scale = 1; ; scale *= 128) {

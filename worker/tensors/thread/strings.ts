@@ -1,14 +1,14 @@
 /**
- * Converts BYTES tensors between KServe's form, where each element follows its length as a
+ * Converts BYTES tensors between KServe's form, in which each element follows its length as a
  * little-endian u32, and the JavaScript strings that ONNX Runtime for Node takes and gives.
  */
 import { elementFault, stringElements } from "#shared/model/strings.js";
 
 /**
- * The gateway has checked that the lengths fit, and has refused strings that no model can be given.
- * The check here is for strings that no gateway sees, such as those of a state.
+ * Decodes an input's strings. The gateway has checked the lengths, and has refused strings that
+ * ONNX Runtime cannot take. The check here is for strings that no gateway sees, such as a state's.
  *
- * @param input its name, for the error
+ * @param input the input's name, for the error
  * @throws TypeError for a string that would arrive changed
  */
 export function decodeStrings(input: string, data: Uint8Array): string[] {
@@ -33,11 +33,11 @@ export function encodeStrings(strings: readonly string[]): Uint8Array<ArrayBuffe
 }
 
 /**
- * ONNX Runtime for Node gives an output's strings out with U+FFFD in the place of bytes that are
- * not UTF-8. This is called for models that hold such bytes (`onnx-strings.ts`); where a model
- * holds none, a U+FFFD is its own.
+ * ONNX Runtime for Node puts U+FFFD into an output's strings in place of bytes that are not UTF-8.
+ * To be called for models that hold such bytes (`onnx-strings.ts`); in other models, a U+FFFD is
+ * the model's own.
  *
- * @throws TypeError for an output that may have been changed
+ * @throws TypeError for an output that the runtime may have changed
  */
 export function checkOutputStrings(output: string, strings: readonly string[]): void {
   const index = strings.findIndex((text) => text.includes("\uFFFD"));

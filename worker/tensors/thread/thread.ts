@@ -1,6 +1,5 @@
 /**
- * A tensor model's own thread: it takes stacked tensors, runs the graph, and gives the outputs
- * back.
+ * A tensor model's own thread: takes stacked tensors, runs the graph, and gives the outputs back.
  */
 import { readFile } from "node:fs/promises";
 import type { Datatype } from "#shared/model/datatype.js";
@@ -21,8 +20,8 @@ import {
 import { checkOutputStrings, decodeStrings, encodeStrings } from "./strings.js";
 
 /**
- * Memory of this thread's own, used run after run, for each tensor by its name. ONNX Runtime for
- * Node takes no shared memory.
+ * This thread's own memory for each tensor, by name, used run after run. ONNX Runtime for Node
+ * takes no shared memory.
  */
 class OwnMemory {
   readonly #kept = new Map<string, ArrayBuffer>();
@@ -42,7 +41,7 @@ function toOrt({ name, datatype, shape, data }: PlainTensor, own: OwnMemory): Or
   return makeTensor(datatype, copy, shape);
 }
 
-/** What the run writes an output into; null where only the run can tell how large it is. */
+/** The tensor for the run to write an output into; null if only the run can tell its size. */
 function prepare(
   { name, datatype, dims }: GraphTensor,
   { axis }: WantedOutput,
@@ -80,8 +79,8 @@ interface Served {
   /** By name. */
   readonly outputs: ReadonlyMap<string, GraphTensor>;
   /**
-   * Whether all strings in the model's file are UTF-8. Then a U+FFFD in an output stands for
-   * nothing else.
+   * Whether all strings in the model's file are UTF-8. If so, a U+FFFD in an output replaces no
+   * other byte.
    */
   readonly ownStringsAreUtf8: boolean;
   /** Memory for inputs. */
@@ -102,7 +101,8 @@ async function run(served: Served, { inputs, memory, outputs, rows, into }: RunR
   const results = await served.session.run(feeds, fetches);
   const ranMs = performance.now() - startedAt;
   const tensors = outputs.map(({ name }) => {
-    // A prepared output is written in place. Its result is another object over the same memory.
+    // The run has written a prepared output in place. Its result is another object over the same
+    // memory.
     const tensor = fetches[name] ?? results[name];
     if (tensor === undefined) throw new TypeError(`the model gave no output '${name}'`);
     return fromOrt(name, tensor, served);
