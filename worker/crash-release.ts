@@ -4,8 +4,8 @@
  */
 import type { Logger } from "pino";
 import type { Lane } from "#shared/queue/address.js";
-import { bury } from "#shared/queue/work/bury.js";
-import { ownedByLane } from "#shared/queue/work/owned.js";
+import { bury } from "#shared/queue/work/liveness/bury.js";
+import { ownedByLane } from "#shared/queue/work/read/owned.js";
 import { connectRedis, whenReady } from "#shared/redis/connect.js";
 
 /** The facts that a supervisor needs to free the entries of its dead worker. */

@@ -11,7 +11,7 @@ import { connectBus, type Bus } from "#shared/nats/connect.js";
 import { RedisClocks } from "#shared/redis/clock.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { lanesOf } from "#shared/queue/work/lane.js";
-import { notePins } from "#shared/queue/work/note-pins.js";
+import { notePins } from "#shared/queue/work/upkeep/note-pins.js";
 import type { ServedPin } from "#shared/queue/pins.js";
 import { setAsideEntries } from "#shared/queue/set-aside.js";
 import { joinDeployment, type Deployment } from "#shared/queue/deployment.js";

@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { pinOf } from "#shared/queue/address.js";
 import { admit, CALLS_KEPT_MS, type Applicant } from "#shared/queue/admission/admit.js";
 import { laneKeys, outcomeKey, sequencesKey } from "#shared/queue/keys.js";
-import { commit } from "#shared/queue/work/commit.js";
+import { commit } from "#shared/queue/work/commit/commit.js";
 import { applicant, IDLE_MS, LIMITS, onlyCall, put, result, SEQUENCE, useLab } from "../support/queue/lab.js";
 import { factsOf } from "../support/queue/facts.js";
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { pinOf } from "#shared/queue/address.js";
 import { FAILED, type Delivery } from "#shared/queue/entry.js";
 import { laneKeys, outcomeKey, waitKey } from "#shared/queue/keys.js";
-import { commit } from "#shared/queue/work/commit.js";
+import { commit } from "#shared/queue/work/commit/commit.js";
 import { IDLE_MS, LIMITS, SEQUENCE, admit, applicant, put, result, useLab } from "../support/queue/lab.js";
 import { changeFacts } from "../support/queue/facts.js";
 

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { cancelRequest } from "#shared/queue/cancel.js";
 import { logKey, outcomeKey } from "#shared/queue/keys.js";
-import { appendTokens, type Append } from "#shared/queue/work/append-tokens.js";
-import { takeFrom } from "#shared/queue/work/take-from.js";
+import { appendTokens, type Append } from "#shared/queue/work/streams/append-tokens.js";
+import { takeFrom } from "#shared/queue/work/liveness/take-from.js";
 import { finalRecord, record, streaming, useLab, type Lab } from "../support/queue/lab.js";
 
 async function begin(lab: Lab, attendedMs = 0) {

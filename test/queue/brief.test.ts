@@ -17,10 +17,10 @@ import { giveOutcome, giveOutcomeInQueue } from "#shared/queue/give-outcome.js";
 import { GROUP, laneKeys, loadKey, loadTurnKey, openKey, outcomeKey, requestInKey } from "#shared/queue/keys.js";
 import { readRecord } from "#shared/queue/outcome.js";
 import { pinText } from "#shared/queue/address.js";
-import { commit } from "#shared/queue/work/commit.js";
-import { release } from "#shared/queue/work/release.js";
-import { requeue } from "#shared/queue/work/requeue.js";
-import type { Settlement, StateChange } from "#shared/queue/work/settlement.js";
+import { commit } from "#shared/queue/work/commit/commit.js";
+import { release } from "#shared/queue/work/read/release.js";
+import { requeue } from "#shared/queue/work/read/requeue.js";
+import type { Settlement, StateChange } from "#shared/queue/work/commit/settlement.js";
 import { readStatus } from "../../gateway/requests/status.js";
 import { admit, IDLE_MS, LIMITS, put, result, SEQUENCE, useLab, applicant } from "../support/queue/lab.js";
 

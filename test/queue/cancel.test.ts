@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { tokenRecord } from "#shared/contract/generation.js";
 import { logKey, outcomeKey } from "#shared/queue/keys.js";
 import { cancelRequest } from "#shared/queue/cancel.js";
-import { commit } from "#shared/queue/work/commit.js";
+import { commit } from "#shared/queue/work/commit/commit.js";
 import { IDLE_MS, finalRecord, put, record, result, streaming, useLab, type Lab } from "../support/queue/lab.js";
 
 const cancelled = { code: "cancelled", message: "the request was cancelled", ttlMs: 100_000, stream: true } as const;

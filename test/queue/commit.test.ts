@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { laneKeys, outcomeKey, waitKey } from "#shared/queue/keys.js";
-import { beginAlone } from "#shared/queue/work/begin-alone.js";
-import { commit } from "#shared/queue/work/commit.js";
-import { mendSequence } from "#shared/queue/work/mend-sequence.js";
-import { takeFrom } from "#shared/queue/work/take-from.js";
+import { beginAlone } from "#shared/queue/work/read/begin-alone.js";
+import { commit } from "#shared/queue/work/commit/commit.js";
+import { mendSequence } from "#shared/queue/work/commit/mend-sequence.js";
+import { takeFrom } from "#shared/queue/work/liveness/take-from.js";
 import { IDLE_MS, SEQUENCE, put, result, useLab } from "../support/queue/lab.js";
 import { changeFacts, deleteFacts } from "../support/queue/facts.js";
 

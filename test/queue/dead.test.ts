@@ -5,7 +5,7 @@ import { readDeadRequest, removeDeadRequest } from "#shared/queue/dead/dead-requ
 import { listDeadRequests } from "#shared/queue/dead/list.js";
 import { tidyDeadRequests } from "#shared/queue/dead/tidy.js";
 import { laneKeys, setAsideKey } from "#shared/queue/keys.js";
-import { commit } from "#shared/queue/work/commit.js";
+import { commit } from "#shared/queue/work/commit/commit.js";
 import { DeadRequests } from "../../gateway/job-paths/dead.js";
 import { admit, IDLE_MS, LIMITS, put, result, useLab, applicant } from "../support/queue/lab.js";
 

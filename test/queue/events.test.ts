@@ -9,7 +9,7 @@ import {
 } from "#shared/queue/events.js";
 import { eventsKey, laneKeys, wantedKey } from "#shared/queue/keys.js";
 import { fork } from "#shared/queue/sequences/fork.js";
-import { commit } from "#shared/queue/work/commit.js";
+import { commit } from "#shared/queue/work/commit/commit.js";
 import { reapIdle } from "#shared/queue/reap-idle.js";
 import { noteWanted } from "#shared/queue/webhooks/note-wanted.js";
 import { connectBlockingReader, whenReady } from "#shared/redis/connect.js";

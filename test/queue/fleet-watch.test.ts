@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { FleetWatch } from "../../gateway/fleet/watch.js";
 import { registryKeys } from "#shared/queue/keys.js";
-import { announce } from "#shared/queue/work/announce.js";
-import { bury } from "#shared/queue/work/bury.js";
+import { announce } from "#shared/queue/work/liveness/announce.js";
+import { bury } from "#shared/queue/work/liveness/bury.js";
 import { announcementOf, servedModel } from "../fixtures/served-models.js";
 import { useLab } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { GROUP, laneKeys, registryKeys } from "#shared/queue/keys.js";
-import { bury } from "#shared/queue/work/bury.js";
-import { ownedByLane } from "#shared/queue/work/owned.js";
-import { owners, strays } from "#shared/queue/work/strays.js";
-import { takeBack } from "#shared/queue/work/take-back.js";
-import { takeFrom } from "#shared/queue/work/take-from.js";
+import { bury } from "#shared/queue/work/liveness/bury.js";
+import { ownedByLane } from "#shared/queue/work/read/owned.js";
+import { owners, strays } from "#shared/queue/work/liveness/strays.js";
+import { takeBack } from "#shared/queue/work/liveness/take-back.js";
+import { takeFrom } from "#shared/queue/work/liveness/take-from.js";
 import { realWorld } from "#shared/world.js";
 import { reconcileWhileOpen } from "../../worker/lane/reconciler.js";
 import { LabMember } from "../support/queue/member.js";

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { encodeCheckpoint, nameRun } from "#shared/contract/checkpoint.js";
 import { encodeFrame } from "#shared/frame.js";
 import { versionKey } from "#shared/queue/keys.js";
-import { commit } from "#shared/queue/work/commit.js";
+import { commit } from "#shared/queue/work/commit/commit.js";
 import { timeAt } from "#shared/redis/clock.js";
 import { isPointer, SleepingStates } from "#shared/sleeping-states.js";
 import { bringToDisk } from "../../worker/upkeep/hibernate.js";

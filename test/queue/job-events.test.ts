@@ -5,9 +5,9 @@ import { repeatsText } from "#shared/queue/job.js";
 import { eventsKey, outcomeKey, wantedKey } from "#shared/queue/keys.js";
 import type { EventType } from "#shared/queue/events.js";
 import { readJob } from "#shared/queue/jobs/read.js";
-import { commit } from "#shared/queue/work/commit.js";
-import { noteBegun } from "#shared/queue/work/note-begun.js";
-import { release } from "#shared/queue/work/release.js";
+import { commit } from "#shared/queue/work/commit/commit.js";
+import { noteBegun } from "#shared/queue/work/read/note-begun.js";
+import { release } from "#shared/queue/work/read/release.js";
 import { noteWanted } from "#shared/queue/webhooks/note-wanted.js";
 import { admit, IDLE_MS, LIMITS, put, result, SEQUENCE, useLab, applicant } from "../support/queue/lab.js";
 

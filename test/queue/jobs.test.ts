@@ -14,7 +14,7 @@ import { readJob } from "#shared/queue/jobs/read.js";
 import { reapKept } from "#shared/queue/admission/reap-kept.js";
 import { cancelRequest } from "#shared/queue/cancel.js";
 import { readAllLoads } from "#shared/queue/load.js";
-import { commit } from "#shared/queue/work/commit.js";
+import { commit } from "#shared/queue/work/commit/commit.js";
 import { indexId, listPage, type ListedJobs } from "../../gateway/job-paths/pages.js";
 import { admit, applicant, IDLE_MS, LIMITS, onlyCall, put, result, SEQUENCE, useLab } from "../support/queue/lab.js";
 import { until } from "../support/until.js";

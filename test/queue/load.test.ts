@@ -10,8 +10,8 @@ import { recount } from "#shared/queue/admission/recount.js";
 import { withdraw } from "#shared/queue/admission/withdraw.js";
 import { cancelRequest } from "#shared/queue/cancel.js";
 import { laneKeys, loadKey, loadTurnKey, outcomeKey } from "#shared/queue/keys.js";
-import { commit } from "#shared/queue/work/commit.js";
-import { release } from "#shared/queue/work/release.js";
+import { commit } from "#shared/queue/work/commit/commit.js";
+import { release } from "#shared/queue/work/read/release.js";
 import type { Applicant } from "#shared/queue/admission/admit.js";
 import {
   admit,

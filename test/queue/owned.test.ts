@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { laneKeys, outcomeKey } from "#shared/queue/keys.js";
-import { beginAlone } from "#shared/queue/work/begin-alone.js";
-import { commit } from "#shared/queue/work/commit.js";
-import { discard } from "#shared/queue/work/discard.js";
-import { release } from "#shared/queue/work/release.js";
-import { takeFrom } from "#shared/queue/work/take-from.js";
+import { beginAlone } from "#shared/queue/work/read/begin-alone.js";
+import { commit } from "#shared/queue/work/commit/commit.js";
+import { discard } from "#shared/queue/work/read/discard.js";
+import { release } from "#shared/queue/work/read/release.js";
+import { takeFrom } from "#shared/queue/work/liveness/take-from.js";
 import { lanesByKey, readOwned, waitForNew } from "#shared/queue/work/stream.js";
 import { IDLE_MS, SEQUENCE, put, result, useLab } from "../support/queue/lab.js";
 import { factsOf } from "../support/queue/facts.js";

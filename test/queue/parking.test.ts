@@ -8,10 +8,10 @@ import { readRecord } from "#shared/queue/outcome.js";
 import { usualTerms, type WaitingTerms } from "#shared/queue/parking.js";
 import type { Applicant } from "#shared/queue/admission/admit.js";
 import { withdraw } from "#shared/queue/admission/withdraw.js";
-import { commit } from "#shared/queue/work/commit.js";
-import { mendSequence } from "#shared/queue/work/mend-sequence.js";
-import { refill } from "#shared/queue/work/refill.js";
-import { release } from "#shared/queue/work/release.js";
+import { commit } from "#shared/queue/work/commit/commit.js";
+import { mendSequence } from "#shared/queue/work/commit/mend-sequence.js";
+import { refill } from "#shared/queue/work/read/refill.js";
+import { release } from "#shared/queue/work/read/release.js";
 import { lanesByKey } from "#shared/queue/work/stream.js";
 import { admit, IDLE_MS, put, result, useLab, LIMITS, applicant } from "../support/queue/lab.js";
 

@@ -2,11 +2,11 @@
 import { describe, expect, it } from "vitest";
 import { sequencesKey } from "#shared/queue/keys.js";
 import { endSequence } from "#shared/queue/sequences/end.js";
-import { commit } from "#shared/queue/work/commit.js";
-import { mendSequence } from "#shared/queue/work/mend-sequence.js";
+import { commit } from "#shared/queue/work/commit/commit.js";
+import { mendSequence } from "#shared/queue/work/commit/mend-sequence.js";
 import { laneKeys } from "#shared/queue/keys.js";
 import { reapIdle } from "#shared/queue/reap-idle.js";
-import type { StateChange } from "#shared/queue/work/settlement.js";
+import type { StateChange } from "#shared/queue/work/commit/settlement.js";
 import { changeFacts } from "../support/queue/facts.js";
 import { IDLE_MS, put, result, SEQUENCE, useLab } from "../support/queue/lab.js";
 

@@ -4,7 +4,7 @@ import { connectBlockingReader, whenReady } from "#shared/redis/connect.js";
 import { Reader } from "../../worker/lane/reader.js";
 import { Proxy } from "../support/fleet/proxy.js";
 import { lanesByKey, waitForNew, type Taken } from "#shared/queue/work/stream.js";
-import { createGroup } from "#shared/queue/work/create-group.js";
+import { createGroup } from "#shared/queue/work/read/create-group.js";
 import { admit, LIMITS, useLab, type Lab, applicant } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
 

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { encodedIdOf } from "#shared/queue/address.js";
 import { GROUP, laneKeys, sequencesKey } from "#shared/queue/keys.js";
-import { commit } from "#shared/queue/work/commit.js";
-import { mendSequence } from "#shared/queue/work/mend-sequence.js";
-import { orphans } from "#shared/queue/work/orphans.js";
+import { commit } from "#shared/queue/work/commit/commit.js";
+import { mendSequence } from "#shared/queue/work/commit/mend-sequence.js";
+import { orphans } from "#shared/queue/work/liveness/orphans.js";
 import { reapConsumers } from "#shared/queue/reap-consumers.js";
 import { reapIdle } from "#shared/queue/reap-idle.js";
-import { requeue } from "#shared/queue/work/requeue.js";
+import { requeue } from "#shared/queue/work/read/requeue.js";
 import { IDLE_MS, SEQUENCE, put, result, useLab } from "../support/queue/lab.js";
 import { changeFacts, factsOf } from "../support/queue/facts.js";
 

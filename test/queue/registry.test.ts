@@ -2,10 +2,10 @@ import { afterEach, describe, expect, it } from "vitest";
 import { registryKeys } from "#shared/queue/keys.js";
 import { readFleet } from "#shared/queue/admission/read-fleet.js";
 import { readMembers } from "#shared/queue/members.js";
-import { announce } from "#shared/queue/work/announce.js";
-import { bury } from "#shared/queue/work/bury.js";
-import { graveOf } from "#shared/queue/work/graves.js";
-import { heartbeat, type FleetNews } from "#shared/queue/work/heartbeat.js";
+import { announce } from "#shared/queue/work/liveness/announce.js";
+import { bury } from "#shared/queue/work/liveness/bury.js";
+import { graveOf } from "#shared/queue/work/liveness/graves.js";
+import { heartbeat, type FleetNews } from "#shared/queue/work/liveness/heartbeat.js";
 import { announcementOf } from "../fixtures/served-models.js";
 import { useLab, type Lab } from "../support/queue/lab.js";
 

@@ -5,13 +5,13 @@ import { storeOutcome } from "#shared/contract/outcome.js";
 import { laneKeys, logKey, outcomeKey } from "#shared/queue/keys.js";
 import { PendingRequests } from "../../gateway/outcomes/pending.js";
 import { reconcileWhileOpen } from "../../worker/lane/reconciler.js";
-import { appendTokens } from "#shared/queue/work/append-tokens.js";
-import { commit } from "#shared/queue/work/commit.js";
-import type { StateChange } from "#shared/queue/work/settlement.js";
-import { isUnwanted, readProgress } from "#shared/queue/work/read-progress.js";
-import { sealedOutcome } from "#shared/queue/work/sealed-outcome.js";
-import { takeFrom } from "#shared/queue/work/take-from.js";
-import { takeOver } from "#shared/queue/work/take-over.js";
+import { appendTokens } from "#shared/queue/work/streams/append-tokens.js";
+import { commit } from "#shared/queue/work/commit/commit.js";
+import type { StateChange } from "#shared/queue/work/commit/settlement.js";
+import { isUnwanted, readProgress } from "#shared/queue/work/streams/read-progress.js";
+import { sealedOutcome } from "#shared/queue/work/commit/sealed-outcome.js";
+import { takeFrom } from "#shared/queue/work/liveness/take-from.js";
+import { takeOver } from "#shared/queue/work/streams/take-over.js";
 import { realWorld } from "#shared/world.js";
 import {
   IDLE_MS,

@@ -8,9 +8,9 @@ import { exportSequence, type ExportedSequence } from "#shared/queue/sequences/e
 import { fork } from "#shared/queue/sequences/fork.js";
 import { importSequence, stampForImport } from "#shared/queue/sequences/import.js";
 import { rewind } from "#shared/queue/sequences/rewind.js";
-import { commit } from "#shared/queue/work/commit.js";
+import { commit } from "#shared/queue/work/commit/commit.js";
 import { reapIdle } from "#shared/queue/reap-idle.js";
-import type { StateChange } from "#shared/queue/work/settlement.js";
+import type { StateChange } from "#shared/queue/work/commit/settlement.js";
 import { IDLE_MS, SEQUENCE, put, result, useLab } from "../support/queue/lab.js";
 import { changeFacts } from "../support/queue/facts.js";
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { logKey, outcomeKey } from "#shared/queue/keys.js";
-import { beginAlone } from "#shared/queue/work/begin-alone.js";
-import { takeFrom } from "#shared/queue/work/take-from.js";
-import { takeOver } from "#shared/queue/work/take-over.js";
+import { beginAlone } from "#shared/queue/work/read/begin-alone.js";
+import { takeFrom } from "#shared/queue/work/liveness/take-from.js";
+import { takeOver } from "#shared/queue/work/streams/take-over.js";
 import { record, streaming, useLab, type Lab } from "../support/queue/lab.js";
 
 async function begin(lab: Lab) {

@@ -5,8 +5,8 @@ import { giveOutcome } from "#shared/queue/give-outcome.js";
 import type { Held } from "../../worker/lane/holdings.js";
 import { Stream, type StreamFacts } from "../../worker/streams/stream.js";
 import { Takeovers, type Turn } from "../../worker/streams/takeover.js";
-import { takeFrom } from "#shared/queue/work/take-from.js";
-import type { Takeover } from "#shared/queue/work/take-over.js";
+import { takeFrom } from "#shared/queue/work/liveness/take-from.js";
+import type { Takeover } from "#shared/queue/work/streams/take-over.js";
 import { streaming, useLab, type Lab } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
 

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { GROUP, laneKeys } from "#shared/queue/keys.js";
 import { cancelRequest } from "#shared/queue/cancel.js";
 import { withdraw } from "#shared/queue/admission/withdraw.js";
-import { requeue } from "#shared/queue/work/requeue.js";
-import { release } from "#shared/queue/work/release.js";
+import { requeue } from "#shared/queue/work/read/requeue.js";
+import { release } from "#shared/queue/work/read/release.js";
 import { useLab, type Lab } from "../support/queue/lab.js";
 
 const cancelled = { code: "cancelled", message: "the request was cancelled", ttlMs: 60_000, stream: true } as const;

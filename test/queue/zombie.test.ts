@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { storeOutcome } from "#shared/contract/outcome.js";
 import type { Delivery } from "#shared/queue/entry.js";
 import { settle } from "../../worker/lane/settle.js";
-import { takeFrom } from "#shared/queue/work/take-from.js";
+import { takeFrom } from "#shared/queue/work/liveness/take-from.js";
 import { encodeCheckpoint, nameRun } from "#shared/contract/checkpoint.js";
 import { realWorld } from "#shared/world.js";
 import { States } from "../../worker/sequence/states.js";

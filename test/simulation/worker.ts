@@ -2,7 +2,7 @@
 import { RunNames } from "#shared/contract/checkpoint.js";
 import { pinOf } from "#shared/queue/address.js";
 import { lanesOf } from "#shared/queue/work/lane.js";
-import { notePins } from "#shared/queue/work/note-pins.js";
+import { notePins } from "#shared/queue/work/upkeep/note-pins.js";
 import { RedisClocks } from "#shared/redis/clock.js";
 import { whenReady } from "#shared/redis/connect.js";
 import { retrying } from "#shared/retry.js";

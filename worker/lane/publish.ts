@@ -18,7 +18,7 @@ import type { Bus } from "#shared/nats/connect.js";
 import { requestName } from "#shared/queue/address.js";
 import type { Delivery } from "#shared/queue/entry.js";
 import { replySubject } from "#shared/queue/keys.js";
-import { noteUnpublished } from "#shared/queue/work/note-unpublished.js";
+import { noteUnpublished } from "#shared/queue/work/streams/note-unpublished.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay, retrying } from "#shared/retry.js";
 import { realWorld, type World } from "#shared/world.js";

@@ -4,7 +4,7 @@
  */
 import { requestName, type RequestAddress } from "#shared/queue/address.js";
 import { readRecord } from "#shared/queue/outcome.js";
-import { noteUnpublished } from "#shared/queue/work/note-unpublished.js";
+import { noteUnpublished } from "#shared/queue/work/streams/note-unpublished.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 
 export async function tellGateway(redis: RedisClient, address: RequestAddress): Promise<void> {

@@ -2,7 +2,7 @@
  * Decides which of the silent workers are dead. A wrong decision costs work, never an answer,
  * because each commit checks the ownership of its entry. Pure.
  */
-import type { Silent } from "#shared/queue/work/heartbeat.js";
+import type { Silent } from "#shared/queue/work/liveness/heartbeat.js";
 import { MOST_RETRY_MS } from "#shared/redis/connect.js";
 import { serverOf, type ConnectionName } from "#shared/redis/own-connection.js";
 

@@ -4,12 +4,12 @@
  * requests may have ended a worker.
  */
 import type { Logger } from "pino";
-import { graveText, type Grave } from "#shared/queue/work/graves.js";
+import { graveText, type Grave } from "#shared/queue/work/liveness/graves.js";
 import { laneKeys, registryKeys } from "#shared/queue/keys.js";
 import type { Lane } from "#shared/queue/address.js";
 import { byLane, inLane, lanesOf, type ModelQueue } from "#shared/queue/work/lane.js";
-import { takeBack } from "#shared/queue/work/take-back.js";
-import { takeFrom } from "#shared/queue/work/take-from.js";
+import { takeBack } from "#shared/queue/work/liveness/take-back.js";
+import { takeFrom } from "#shared/queue/work/liveness/take-from.js";
 import type { RedisClocks } from "#shared/redis/clock.js";
 import { delay } from "#shared/retry.js";
 import type { World } from "#shared/world.js";

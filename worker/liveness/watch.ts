@@ -4,10 +4,10 @@
  */
 import type { Logger } from "pino";
 import type { Lane } from "#shared/queue/address.js";
-import { announcedLanes } from "#shared/queue/work/announced-lanes.js";
-import { bury } from "#shared/queue/work/bury.js";
-import type { Silent } from "#shared/queue/work/heartbeat.js";
-import { ownedByLane, type OwnedInLane } from "#shared/queue/work/owned.js";
+import { announcedLanes } from "#shared/queue/work/liveness/announced-lanes.js";
+import { bury } from "#shared/queue/work/liveness/bury.js";
+import type { Silent } from "#shared/queue/work/liveness/heartbeat.js";
+import { ownedByLane, type OwnedInLane } from "#shared/queue/work/read/owned.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import type { OwnConnection } from "#shared/redis/own-connection.js";
 import type { World } from "#shared/world.js";

@@ -11,7 +11,7 @@ import { callGroups } from "#shared/redis/slots.js";
 import { retrying } from "#shared/retry.js";
 import { Signal } from "#shared/signal.js";
 import { settle, type Settled, type Settler } from "../lane/settle.js";
-import { appendTokens, type Appended } from "#shared/queue/work/append-tokens.js";
+import { appendTokens, type Appended } from "#shared/queue/work/streams/append-tokens.js";
 import type { StreamQueue } from "#shared/queue/work/lane.js";
 import type { OutageGuard } from "../lane/outage-guard.js";
 import type { TokenPublisher } from "./publisher.js";

@@ -9,7 +9,7 @@ import type { Tensor } from "#shared/frame.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
 import type { RedisClocks } from "#shared/redis/clock.js";
 import { retrying } from "#shared/retry.js";
-import { isUnwanted, readProgress, type TakenProgress } from "#shared/queue/work/read-progress.js";
+import { isUnwanted, readProgress, type TakenProgress } from "#shared/queue/work/streams/read-progress.js";
 import type { StreamQueue } from "#shared/queue/work/lane.js";
 import type { OutageGuard } from "../lane/outage-guard.js";
 import type { Stream } from "./stream.js";

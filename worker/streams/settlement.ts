@@ -5,7 +5,7 @@ import { outcomeOf, readOutcome, storeOutcome, type StoredOutcome } from "#share
 import { InferenceError } from "#shared/errors.js";
 import type { Settled } from "../lane/settle.js";
 import type { Held } from "../lane/holdings.js";
-import { sealedOutcome } from "#shared/queue/work/sealed-outcome.js";
+import { sealedOutcome } from "#shared/queue/work/commit/sealed-outcome.js";
 import { encodeCheckpoint, nameRun } from "#shared/contract/checkpoint.js";
 
 /** @returns the final record of a stream that ends with this error */

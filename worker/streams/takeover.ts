@@ -9,7 +9,7 @@ import { bucketTag } from "#shared/queue/bucket-tag.js";
 import { callGroups } from "#shared/redis/slots.js";
 import { retrying } from "#shared/retry.js";
 import type { StreamQueue } from "#shared/queue/work/lane.js";
-import { takeOver, type Takeover } from "#shared/queue/work/take-over.js";
+import { takeOver, type Takeover } from "#shared/queue/work/streams/take-over.js";
 import type { Stream } from "./stream.js";
 import type { NewGeneration } from "../engine/protocol.js";
 

@@ -8,7 +8,7 @@ import { bucketTag } from "#shared/queue/bucket-tag.js";
 import type { RedisClocks } from "#shared/redis/clock.js";
 import type { OutageGuard } from "../lane/outage-guard.js";
 import type { StreamQueue } from "#shared/queue/work/lane.js";
-import { isUnwanted, readStreamStates } from "#shared/queue/work/read-progress.js";
+import { isUnwanted, readStreamStates } from "#shared/queue/work/streams/read-progress.js";
 import type { Stream } from "./stream.js";
 
 /** In ms. Within this time after an outage of Redis, all gateways have renewed their marks. */

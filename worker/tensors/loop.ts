@@ -6,7 +6,7 @@
 import { storeOutcome, outcomeOf } from "#shared/contract/outcome.js";
 import { fixedError } from "#shared/errors.js";
 import type { Delivery } from "#shared/queue/entry.js";
-import { beginAlone } from "#shared/queue/work/begin-alone.js";
+import { beginAlone } from "#shared/queue/work/read/begin-alone.js";
 import { retrying, within } from "#shared/retry.js";
 import type { Exclusive } from "../lane/exclusive.js";
 import type { Batching, Held } from "../lane/holdings.js";

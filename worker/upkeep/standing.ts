@@ -3,7 +3,7 @@
  * Pure.
  */
 import { pinOf, pinText } from "#shared/queue/address.js";
-import type { AnnouncedModel } from "#shared/queue/work/announced-lanes.js";
+import type { AnnouncedModel } from "#shared/queue/work/liveness/announced-lanes.js";
 import type { ServedPin } from "#shared/queue/pins.js";
 
 /** The models of a fleet's workers. */

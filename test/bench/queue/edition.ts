@@ -7,7 +7,7 @@ import { setMaxListeners } from "node:events";
 import type { Redis } from "ioredis";
 import { pinOf } from "#shared/queue/address.js";
 import { registryKeys } from "#shared/queue/keys.js";
-import { createGroup } from "#shared/queue/work/create-group.js";
+import { createGroup } from "#shared/queue/work/read/create-group.js";
 import { lanesOf } from "#shared/queue/work/lane.js";
 import { lanesByKey, waitForNew } from "#shared/queue/work/stream.js";
 import { RedisClocks } from "#shared/redis/clock.js";

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { GROUP, laneKeys, registryKeys } from "#shared/queue/keys.js";
-import { commit } from "#shared/queue/work/commit.js";
-import { ownedEntries } from "#shared/queue/work/owned.js";
+import { commit } from "#shared/queue/work/commit/commit.js";
+import { ownedEntries } from "#shared/queue/work/read/owned.js";
 import { connectBus } from "#shared/nats/connect.js";
 import { connectRedis, whenReady } from "#shared/redis/connect.js";
 import { OwnConnection } from "#shared/redis/own-connection.js";

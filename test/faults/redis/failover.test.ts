@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Lane } from "#shared/queue/address.js";
 import { laneKeys, registryKeys } from "#shared/queue/keys.js";
-import { createGroup } from "#shared/queue/work/create-group.js";
+import { createGroup } from "#shared/queue/work/read/create-group.js";
 import { lanesByKey, type Taken } from "#shared/queue/work/stream.js";
 import { connectBlockingReader, connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { OwnConnection, serverOf } from "#shared/redis/own-connection.js";

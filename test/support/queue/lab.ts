@@ -19,12 +19,12 @@ import {
   type NumberedCall,
   type Terms,
 } from "#shared/queue/admission/admit.js";
-import type { Settlement, StateChange } from "#shared/queue/work/settlement.js";
+import type { Settlement, StateChange } from "#shared/queue/work/commit/settlement.js";
 import type { LaneQueue, ModelQueue } from "#shared/queue/work/lane.js";
-import { appendTokens } from "#shared/queue/work/append-tokens.js";
-import { createGroup } from "#shared/queue/work/create-group.js";
+import { appendTokens } from "#shared/queue/work/streams/append-tokens.js";
+import { createGroup } from "#shared/queue/work/read/create-group.js";
 import { lanesByKey } from "#shared/queue/work/stream.js";
-import { take as takeFrom } from "#shared/queue/work/take.js";
+import { take as takeFrom } from "#shared/queue/work/read/take.js";
 import { servedModel } from "../../fixtures/served-models.js";
 import { OutageGuard } from "../../../worker/lane/outage-guard.js";
 import { startRedis, type RedisServer } from "../fleet/redis.js";

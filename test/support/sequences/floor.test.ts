@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { unpublishedKey } from "#shared/queue/keys.js";
-import { noteUnpublished } from "#shared/queue/work/note-unpublished.js";
+import { noteUnpublished } from "#shared/queue/work/streams/note-unpublished.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { startRedis, type RedisServer } from "../fleet/redis.js";
 import { silentLog } from "../silent.js";

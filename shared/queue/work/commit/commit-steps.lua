@@ -1,0 +1,221 @@
+#!lua flags=allow-oom
+-- commit-steps.lua: for each step of a batch, if this worker still owns its entry: point the
+-- sequence to the step's checkpoint, write the outcome, acknowledge the entry, and move the
+-- sequence's next waiting step to ready. Otherwise change nothing: the worker was a zombie, because
+-- another worker has taken the entry over. The transaction has written the checkpoints before the
+-- script, each under a name of its own. The script removes the checkpoint of a step that changes
+-- nothing.
+--   KEYS     the ready stream of each lane of the call, all of the same model. The script builds
+--            the other keys from the tag of the lane's bucket, so in a cluster all lanes are of the
+--            same bucket. Last come the counts (load.lua)
+--   ARGV[1] group   ARGV[2] consumer   ARGV[3] idle ms
+--   ARGV[4] limits of requests set aside (set-aside.lua)
+--   ARGV[5] whether requests are streams, with a log each, 0/1
+--   ARGV[6] most checkpoints to keep of a sequence, including the newest
+--   ARGV[7] TTL ms of the new checkpoints
+--   then four per lane:  tag of the bucket and model `{tag}:model`, pin `version:digest`, the
+--                        oldest and the newest entry
+--   then thirteen per step:  number of the lane from 1, entry, name of the request, sequence name,
+--                            step number, START 0/1, outcome kind, outcome body, outcome TTL ms,
+--                            place of the outcome (`apart` in settlement.lua), action, version of
+--                            the checkpoint (for action put), reason to set the request aside or ''
+--   action  put   the sequence continues from the step's checkpoint
+--           keep  the step has no effect; the sequence continues from its earlier checkpoint
+--           drop  the sequence continues from its initial state
+--           fail  the sequence is over: its state is gone, and Baton refuses its steps until a
+--                 START
+--   Returns a word for each step
+--           'committed'   done
+--           'superseded'  the request already had another outcome (expired, cancelled): the script
+--                         acknowledges the entry, and the step has no effect. A request without a
+--                         record had an outcome too, because nothing else deletes the record before
+--                         the commit. The action then is 'keep'; for a START it is 'fail', or
+--                         'drop' if requests are streams
+--           'already'     the caller no longer owns the entry, but the request has an outcome. This
+--                         very call may have written the outcome, and its reply was lost
+--           'lost'        the caller no longer owns the entry, and the request has no outcome yet:
+--                         another worker has the entry. Or the caller owns the entry, but the
+--                         sequence does not know the entry (deleted from outside): the script
+--                         acknowledges the entry, because no commit can ever succeed
+local load, laneCount = KEYS[#KEYS], #KEYS - 1
+-- include ../../version.lua
+-- include ../read/owned.lua
+-- include settlement.lua
+-- include ../../set-aside.lua
+-- include ../../past.lua
+local group, consumer, idle = ARGV[1], ARGV[2], ARGV[3]
+local streams = ARGV[5] == '1'
+local history, written = tonumber(ARGV[6]), tonumber(ARGV[7])
+local first = 7 + 4 * laneCount
+local count = (#ARGV - first) / 13
+-- include ../../time.lua
+local clock = now
+local lapses = clock + tonumber(idle)
+local now = string.format('%.0f', clock)
+
+local lanes = {}
+for i = 1, laneCount do
+  local a = 3 + 4 * i
+  local lane = {ready = KEYS[i], base = ARGV[a + 1], forgotten = {}, idling = {}}
+  lane.pin = ARGV[a + 2]
+  lane.runs = 'runs:' .. lane.base .. ':' .. lane.pin
+  -- Almost always there is no suspect and no parked request, and a single command shows that.
+  lane.unusual = redis.call('EXISTS', lane.runs, laneKeyOf('queue', lane.ready)) > 0
+  lane.parking = lane.unusual and isParking(lane.ready)
+  lane.owns = ownedBy(group, consumer, lane.ready, ARGV[a + 3], ARGV[a + 4], 2 * count + 64)
+  lanes[i] = lane
+end
+
+local names, requests = {}, {}
+for a = first, #ARGV - 13, 13 do
+  local base = lanes[tonumber(ARGV[a + 1])].base
+  addTo(names, base, ARGV[a + 4])
+  requests[#requests + 1] = base .. ':' .. ARGV[a + 3]
+end
+for base, some in pairs(names) do lookUpSequences(base, some) end
+local ending = openEndings(load, requests, now, streams)
+
+-- Checkpoints that nothing refers to any more. The script removes all of them at its end.
+local removed = {}
+local function remove(lane, name, versions)
+  for i = 1, #versions do removed[#removed + 1] = versionKey(lane.base, name, versions[i]) end
+end
+
+-- Make room for a step's new version.
+-- Returns the versions to keep, as a list ('' without history), and the versions to remove. A START
+-- keeps no version from before.
+local function supersede(at, kept, start, step, version)
+  local gone = versionsOf(at, kept)
+  if history == 1 then return '', gone end
+  local fresh = string.format('%.0f=%s', step, version)
+  if start == '1' or kept == '' then return fresh, gone end
+  local items = {}
+  for item in kept:gmatch('%S+') do items[#items + 1] = item end
+  local out = {}
+  for i = 1, #items + 1 - history do
+    out[i] = gone[i]
+    items[i] = false
+  end
+  local stay = {}
+  for i = 1, #items do
+    if items[i] then stay[#stay + 1] = items[i] end
+  end
+  stay[#stay + 1] = fresh
+  return table.concat(stay, ' '), out
+end
+
+local function commit(lane, entry, request, name, step, start, kind, body, ttl, apart, action, version, reason)
+  step = tonumber(step)
+  local counted = lane.base .. ':' .. request
+  local isOpen, hasEnded, brief, keep = ending.look(counted)
+  local seq = sequenceOf(lane.base, name)
+  local at, kept, keptUntil = '', '', 0
+  if seq then at, kept, keptUntil = seq.at, seq.kept, seq.keptUntil end
+  local mine = lane.owns(entry)
+  -- Entries of two lanes may have the same id, so the sequence also names the lane of its entry.
+  local isIts = seq and seq.entry == entry and seq.on == lane.pin and seq.done + 1 == step
+  if not mine or not isIts then
+    if mine then
+      lane.forgotten[#lane.forgotten + 1] = entry
+      ending.leave(counted)
+    end
+    ending.drop(counted, apart)
+    -- A repeated call has written a version again from which the sequence may continue. Keep that
+    -- version.
+    if action == 'put' and not (at .. ' ' .. kept):find(version, 1, true) then remove(lane, name, {version}) end
+    if hasEnded then return 'already' end
+    return 'lost'
+  end
+  local said = 'committed'
+  if not isOpen then
+    said = 'superseded'
+    ending.drop(counted, apart)
+    if action == 'put' then remove(lane, name, {version}) end
+    -- A cancelled step has no effect. After a cancelled START a conversation continues from its
+    -- initial state, and a sequence of another model fails, because it has no state without its
+    -- START.
+    action = start ~= '1' and 'keep' or streams and 'drop' or 'fail'
+  else
+    ending.give(counted, brief, keep, mine, kind, body, ttl, apart)
+    if reason ~= '' then
+      setAside('dead:' .. lane.base, ARGV[4], now, 'request', requestIn(counted), 'job', jobIn(counted), 'sequence', name,
+        'step', string.format('%.0f', step), 'reason', reason,
+        'runs', (redis.call('HGET', lane.runs, entry) or '0'):match('^%d+'), 'frame', frameOf(lane.ready, entry))
+    end
+  end
+  local from, gone = at, {}
+  if action == 'put' then
+    from = version
+    kept, gone = supersede(at, kept, start, step, version)
+    keptUntil = kept:find(' ', 1, true) and math.min(keptUntil, clock + written) or clock + written
+  elseif action == 'drop' or action == 'fail' then
+    gone = versionsOf(at, kept)
+    from, kept = action == 'drop' and '' or '!', ''
+    -- A later START in the queue begins the sequence anew. Without a later START the id is free at
+    -- once.
+    if action == 'fail' and seq.start <= step then seq.ended = FAILED end
+  end
+  lane.forgotten[#lane.forgotten + 1] = entry
+  ending.leave(counted)
+  remove(lane, name, gone)
+
+  -- Every later step waits behind this step, so the numbers show whether a step waits.
+  local waiting = seq.next > step and redis.call('LPOP', 'wait:' .. lane.base .. ':' .. name)
+  if not waiting and seq.ended ~= '0' then
+    noteSequence(lane.base, name, nil)
+    notePast(lane.base, name, seq.ended)
+    remove(lane, name, versionsOf(from, kept))
+    redis.call('ZREM', 'live:' .. lane.base, name)
+    return said
+  end
+  seq.done, seq.at, seq.kept = step, from, kept
+  if waiting then
+    -- The waiting step may be for another version: a START begins under the latest version.
+    local next = cmsgpack.unpack(waiting)
+    local deadline = next[1]:match('^[^|]*|[^|]*|[^|]*|[^|]*|(%d+)')
+    seq.keptUntil = renewVersions(lane.base, name, from, kept, keptUntil, tonumber(deadline) + DAY)
+    seq.request, seq.on = next[1]:match('^[^|]*'), next[3]
+    if lane.parking and next[3] == lane.pin then
+      -- Parks the next step behind other requests, so that a long sequence gets only its share.
+      park(lane.ready, next[1] .. '|' .. from, next[2], next[4], 'next')
+      seq.entry = PARKED
+    else
+      seq.entry = redis.call('XADD', 'ready:' .. lane.base .. ':' .. next[3], '*', 'm', next[1] .. '|' .. from, 'b', next[2])
+    end
+  else
+    seq.keptUntil = renewVersions(lane.base, name, from, kept, keptUntil, lapses + DAY)
+    -- Clears the fields that the next step brings again, because an idle sequence takes memory for
+    -- long.
+    seq.entry, seq.request, seq.on, seq.lapses = '', '', '', lapses
+    lane.idling[#lane.idling + 1] = string.format('%.0f', lapses)
+    lane.idling[#lane.idling + 1] = name
+  end
+  noteSequence(lane.base, name, seq)
+  return said
+end
+
+-- A step fails only if a person has changed the keys of its sequence by hand. The script commits
+-- the other steps all the same: the caller repeats the call, and reads their fates.
+local said, failure = {}, nil
+for i = 0, count - 1 do
+  local a = first + i * 13
+  local whole, word = pcall(commit, lanes[tonumber(ARGV[a + 1])], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5],
+    ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9], ARGV[a + 10], ARGV[a + 11], ARGV[a + 12], ARGV[a + 13])
+  if whole then said[i + 1] = word else failure = failure or word end
+end
+writeSequences()
+writePast(clock)
+ending.close()
+for i = 1, #lanes do
+  local lane = lanes[i]
+  if #lane.forgotten > 0 then
+    redis.call('XACK', lane.ready, group, unpack(lane.forgotten))
+    redis.call('XDEL', lane.ready, unpack(lane.forgotten))
+    if lane.unusual then redis.call('HDEL', lane.runs, unpack(lane.forgotten)) end
+    if lane.parking then refill(lane.ready, #lane.forgotten) end
+  end
+  if #lane.idling > 0 then redis.call('ZADD', 'live:' .. lane.base, unpack(lane.idling)) end
+end
+for i = 1, #removed, 1000 do redis.call('UNLINK', unpack(removed, i, math.min(i + 999, #removed))) end
+if failure then error(failure) end
+return said

@@ -1,0 +1,72 @@
+/** The typed wrapper of commit-steps.lua: commits steps of sequences. */
+import { defineScript, isReplyError, words, type Arg } from "../../../redis/script.js";
+import { requestName } from "../../address.js";
+import type { Delivery } from "../../entry.js";
+import { GROUP, versionKey } from "../../keys.js";
+import { laneArgs, laneTable, loadKeyOfLanes, type WorkerQueue } from "../lane.js";
+import { limitsOfSetAside } from "../../set-aside.js";
+import { fates, givenOutcomes, inlineOutcomes, type Fate, type GivenOutcomes, type Settlement } from "./settlement.js";
+import { settingVersion, versionTtlMs, type Version } from "../../version.js";
+import { writeVersions } from "./write-version.js";
+
+/** How a step of a sequence ends. */
+export interface StepSettlement extends Settlement {
+  readonly delivery: Delivery & { readonly sequence: string };
+}
+
+const script = defineScript(new URL("./commit-steps.lua", import.meta.url), words(fates), { durable: true });
+
+/**
+ * Writes the checkpoints and runs the script in a transaction. Each checkpoint has a name of its
+ * own, so that a refused or repeated call does no harm.
+ * @param settlements of lanes of the same model; in a Redis Cluster, of the same bucket
+ * @param maxIdleMs how long a sequence lives between its steps
+ * @param history most checkpoints to keep of a sequence, including the newest
+ * @returns a fate for each settlement, in order. Safe to repeat: the effects of an earlier call
+ * read as `already`.
+ */
+export async function commitSteps(
+  queue: WorkerQueue,
+  settlements: readonly StepSettlement[],
+  maxIdleMs: number,
+  history: number,
+): Promise<Fate[]> {
+  const { redis, consumer, streams = false } = queue;
+  const { lanes, keys, numberOf } = laneTable(settlements.map(({ delivery }) => delivery));
+  keys.push(loadKeyOfLanes(redis, lanes));
+  const ttlMs = versionTtlMs(maxIdleMs);
+  const head: Arg[] = [GROUP, consumer, maxIdleMs, limitsOfSetAside(queue), streams ? 1 : 0, history, ttlMs];
+  for (const { lane, oldest, newest } of lanes) head.push(...laneArgs(lane), oldest, newest);
+  const versions = versionsOf(settlements, ttlMs);
+  const call = ({ args, ahead }: GivenOutcomes, written: readonly Version[]) => {
+    const rows = settlements.flatMap((settlement, i) => {
+      const { delivery, deadReason = "" } = settlement;
+      const step = [numberOf(delivery.lane), delivery.entry, requestName(delivery), delivery.sequence, delivery.step];
+      return [...step, delivery.start ? 1 : 0, ...(args[i] ?? []), ...stateArgs(settlement), deadReason];
+    });
+    return script(redis, keys, [...head, ...rows], [...written.map(settingVersion), ...ahead]);
+  };
+  const outcomes = givenOutcomes(settlements, consumer);
+  try {
+    return await call(outcomes, versions);
+  } catch (error) {
+    if (versions.length + outcomes.ahead.length === 0 || !isReplyError(error, "OOM")) throw error;
+    await writeVersions(redis, versions);
+    return call(inlineOutcomes(settlements), []);
+  }
+}
+
+/** The action, and the version of its checkpoint. */
+function stateArgs({ delivery, state }: StepSettlement): [action: string, version: string] {
+  if (state.action !== "put") return [state.action, ""];
+  // Nothing continues from the state behind an END: the next step is a START.
+  return delivery.end ? ["drop", ""] : ["put", state.version];
+}
+
+function versionsOf(settlements: readonly StepSettlement[], ttlMs: number): Version[] {
+  return settlements.flatMap(({ delivery, state }) => {
+    if (state.action !== "put" || delivery.end) return [];
+    const key = versionKey(delivery, delivery.sequence, state.version);
+    return [{ key, checkpoint: state.checkpoint, ttlMs }];
+  });
+}

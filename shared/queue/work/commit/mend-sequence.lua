@@ -1,0 +1,56 @@
+#!lua flags=allow-oom
+-- mend-sequence.lua: mend a sequence that counts as busy although its ready entry is gone (deleted
+-- from outside). The step's body is lost, so the sequence fails. Its next waiting step becomes
+-- ready, and the worker that reads the step refuses it.
+--   KEYS[1] live zset   KEYS[2] waiting steps   KEYS[3] the counts (load.lua)
+--   ARGV[1] sequence name   ARGV[2] tag of the bucket and model, `{tag}:model`
+--   Also renews the checkpoints of a sound sequence if their TTL would end within a day, because
+--   its work may wait for long.
+--   Returns {'sound'}             nothing to mend
+--           {'mended', request}   the sequence failed; the request whose step is lost, by its name,
+--                                 needs an outcome
+--           {'gone'}              no such sequence; the script removed its entry in the live zset
+local load = KEYS[3]
+-- include ../../version.lua
+-- include ../../parking.lua
+-- include ../../past.lua
+local live, name, base = KEYS[1], ARGV[1], ARGV[2]
+local seq = readableSequence(base, name)
+if not seq then
+  writeSequences()
+  redis.call('ZREM', live, name)
+  return {'gone'}
+end
+local checkpoints = versionKeys(base, name, seq.at, seq.kept)
+local ready = 'ready:' .. base .. ':'
+local function isQueued(lane)
+  if seq.entry == PARKED then return redis.call('HEXISTS', laneKeyOf('parked', lane), seq.request) == 1 end
+  return #redis.call('XRANGE', lane, seq.entry, seq.entry) == 1
+end
+if not isBusy(seq) or isQueued(ready .. seq.on) then
+  local renewed = renewVersions(base, name, seq.at, seq.kept, seq.keptUntil, now + DAY)
+  if renewed ~= seq.keptUntil then
+    seq.keptUntil = renewed
+    noteSequence(base, name, seq)
+    writeSequences()
+  end
+  return {'sound'}
+end
+local lost = seq.request
+if #checkpoints > 0 then redis.call('UNLINK', unpack(checkpoints)) end
+seq.done, seq.at, seq.kept = seq.done + 1, '!', ''
+if seq.start <= seq.done then seq.ended = FAILED end
+local waiting = redis.call('LPOP', KEYS[2])
+if waiting then
+  local next = cmsgpack.unpack(waiting)
+  seq.request, seq.on = next[1]:match('^[^|]*'), next[3]
+  seq.entry = redis.call('XADD', ready .. next[3], '*', 'm', next[1] .. '|!', 'b', next[2])
+  noteSequence(base, name, seq)
+else
+  noteSequence(base, name, nil)
+  notePast(base, name, seq.ended)
+  writePast(now)
+  redis.call('ZREM', live, name)
+end
+writeSequences()
+return {'mended', lost}

@@ -1,0 +1,84 @@
+/**
+ * The input of a commit: how a request that a worker holds ends, and the new state of its sequence.
+ */
+import type { StoredOutcome } from "../../../contract/outcome.js";
+import type { Arg, Call } from "../../../redis/transaction.js";
+import { pinText } from "../../address.js";
+import type { Delivery } from "../../entry.js";
+import { outcomeKey } from "../../keys.js";
+
+/**
+ * The change of the sequence's checkpoint.
+ *
+ * - `put`: the sequence continues from the new checkpoint
+ * - `keep`: the step has no effect; the sequence continues from its earlier checkpoint
+ * - `drop`: the sequence continues from its initial state
+ * - `fail`: the sequence is over: its state is gone, and Baton refuses its steps until a START
+ */
+export type StateChange =
+  | {
+      readonly action: "put";
+      /** Names this run of the step; no other run writes under this name. */
+      readonly version: string;
+      readonly checkpoint: Buffer;
+    }
+  | { readonly action: "keep" | "drop" | "fail" };
+
+export interface Settlement {
+  readonly delivery: Delivery;
+  readonly outcome: StoredOutcome;
+  /** Ignored for stateless requests. */
+  readonly state: StateChange;
+  /** Why the worker sets the request aside, or undefined. */
+  readonly deadReason: string | undefined;
+}
+
+/**
+ * The answers of commit-steps.lua and commit-requests.lua; the head of commit-steps.lua explains
+ * the words.
+ */
+export const fates = ["committed", "superseded", "already", "lost"] as const;
+export type Fate = (typeof fates)[number];
+
+/**
+ * In bytes. Longer bodies do not pass through the script, because Lua copies and reads every byte.
+ */
+const INLINE_BYTES = 1_024;
+/** A time of 13 digits that the script fills in. */
+const LATER = "0".repeat(13);
+/** Counts the calls of this process, so that each call writes bodies to keys of its own. */
+let calls = 0;
+
+/**
+ * How a call passes outcomes to the script. The transaction writes long outcomes of brief requests
+ * before the script, to keys of their own; a key that the script does not take has a TTL.
+ */
+export interface GivenOutcomes {
+  /** Kind, body, TTL and place of each settlement's outcome. */
+  readonly args: readonly Arg[][];
+  /** The commands before the script in its transaction. */
+  readonly ahead: readonly Call[];
+}
+
+/** @param consumer names this worker's process */
+export function givenOutcomes(settlements: readonly Settlement[], consumer: string): GivenOutcomes {
+  const apart = `${consumer}.${calls++}`;
+  const ahead: Call[] = [];
+  const args = settlements.map(({ delivery, outcome: { kind, body } }): Arg[] => {
+    const { brief, outcomeTtlMs, lane, gateway } = delivery;
+    if (!brief || body.length <= INLINE_BYTES) return [kind, body, outcomeTtlMs, ""];
+    const head = Buffer.from(`${LATER}|${LATER}|${kind}|${pinText(lane)}|${gateway}\n`);
+    const key = `${outcomeKey(delivery)}@${apart}`;
+    ahead.push(["SET", key, Buffer.concat([head, body]), "PX", outcomeTtlMs]);
+    return [kind, "", outcomeTtlMs, apart];
+  });
+  return { args, ahead };
+}
+
+/**
+ * The same while Redis is full and takes no writes before the script: all bodies pass through it.
+ */
+export function inlineOutcomes(settlements: readonly Settlement[]): GivenOutcomes {
+  const args = settlements.map(({ delivery, outcome }) => [outcome.kind, outcome.body, delivery.outcomeTtlMs, ""]);
+  return { args, ahead: [] };
+}

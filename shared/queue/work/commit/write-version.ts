@@ -1,0 +1,16 @@
+/**
+ * The typed wrapper of write-version.lua: writes checkpoints into a full Redis, which takes scripts
+ * but no other writes and no transaction.
+ */
+import type { RedisClient } from "../../../redis/connect.js";
+import { defineScript, word } from "../../../redis/script.js";
+import type { Version } from "../../version.js";
+
+const script = defineScript(new URL("./write-version.lua", import.meta.url), (reply) => word(reply, ["OK"]), {
+  durable: true,
+});
+
+/** @param versions in a Redis Cluster, of the same bucket; nothing refers to them yet */
+export async function writeVersions(redis: RedisClient, versions: readonly Version[]): Promise<void> {
+  await Promise.all(versions.map(({ key, checkpoint, ttlMs }) => script(redis, [key], [checkpoint, ttlMs])));
+}

@@ -1,0 +1,81 @@
+/**
+ * The typed wrapper of heartbeat.lua: a worker process reports that it lives, and reads news of
+ * other workers.
+ */
+import { graveIn, type Grave } from "./graves.js";
+import { registryKeys } from "../../keys.js";
+import type { RedisClient } from "../../../redis/connect.js";
+import { defineScript, integer, list, text, word } from "../../../redis/script.js";
+
+export interface Beat {
+  readonly worker: string;
+  /** The worker counts as living for so long without another beat. */
+  readonly leaseMs: number;
+  /**
+   * The answer names workers that have been silent for so long. Undefined if the worker does not
+   * ask.
+   */
+  readonly silentMs: number | undefined;
+  /** The worker's connection (`OwnConnection`) if it is new; otherwise undefined. */
+  readonly connection: string | undefined;
+}
+
+/** A worker that has been silent. */
+export interface Silent {
+  readonly worker: string;
+  /**
+   * Until when the worker counts as living, in Redis ms. Each beat of the worker changes this
+   * value.
+   */
+  readonly aliveUntil: number;
+  /** The connection that the worker noted last; empty if it noted none. */
+  readonly connection: string;
+}
+
+/** How many workers live, including the caller, and which other workers have been silent. */
+export interface FleetNews {
+  readonly living: number;
+  readonly silent: readonly Silent[];
+}
+
+export type BeatAnswer =
+  | { readonly said: "unknown"; readonly redisNow: number }
+  | {
+      readonly said: "noted";
+      /** Redis time in ms: the only clock for deadlines. */
+      readonly redisNow: number;
+      readonly graves: readonly Grave[];
+      /** Undefined if the worker did not ask and no grave is open. */
+      readonly news: FleetNews | undefined;
+    };
+
+const answers = ["unknown", "noted"] as const;
+
+const script = defineScript(new URL("./heartbeat.lua", import.meta.url), (reply): BeatAnswer => {
+  if (!Array.isArray(reply)) return { said: "noted", redisNow: integer(reply), graves: [], news: undefined };
+  const [now, said, living, graves, silent] = list(reply);
+  const redisNow = integer(now);
+  if (word(said, answers) === "unknown") return { said: "unknown", redisNow };
+  return {
+    said: "noted",
+    redisNow,
+    graves: list(graves).map((grave) => graveIn(text(grave))),
+    news: { living: integer(living), silent: triples(list(silent).map(text)) },
+  };
+});
+
+function triples(items: readonly string[]): Silent[] {
+  return Array.from({ length: items.length / 3 }, (_, i) => {
+    const [worker = "", aliveUntil = "0", connection = ""] = items.slice(3 * i, 3 * i + 3);
+    return { worker, aliveUntil: Number(aliveUntil), connection };
+  });
+}
+
+export function heartbeat(redis: RedisClient, { worker, leaseMs, silentMs, connection }: Beat): Promise<BeatAnswer> {
+  const { workers, graves, announcements, connections } = registryKeys;
+  return script(
+    redis,
+    [workers, graves, announcements, connections],
+    [worker, leaseMs, silentMs === undefined ? "" : Math.round(silentMs), connection ?? ""],
+  );
+}

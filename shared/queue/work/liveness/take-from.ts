@@ -1,0 +1,38 @@
+/** The typed wrapper of take-from.lua: takes over entries of a gone worker. */
+import { GROUP, laneKeys } from "../../keys.js";
+import { defineScript, isReplyError, list, text, word } from "../../../redis/script.js";
+import type { LaneQueue } from "../lane.js";
+import { entries, type Taken } from "../stream.js";
+
+const answers = ["more", "empty", "late"] as const;
+
+export interface TakenFrom extends Taken {
+  /** `empty`: the other worker has nothing left in this lane; `late`: the script took nothing. */
+  readonly said: (typeof answers)[number];
+  /** Entries that a person deleted while the other worker owned them. */
+  readonly deleted: string[];
+}
+
+const script = defineScript(new URL("./take-from.lua", import.meta.url), list);
+
+/**
+ * @param other the worker whose entries the caller takes
+ * @param count the most entries to take
+ * @param notAfter Redis time in ms: a call that arrives later takes nothing
+ */
+export async function takeFrom(
+  { redis, lane, consumer }: LaneQueue,
+  other: string,
+  count: number,
+  notAfter = Number.MAX_SAFE_INTEGER,
+): Promise<TakenFrom> {
+  try {
+    const reply = await script(redis, [laneKeys(lane).ready], [GROUP, consumer, other, count, notAfter]);
+    const [said, found, deleted] = reply;
+    return { said: word(said, answers), deleted: list(deleted).map(text), ...entries(lane, list(found)) };
+  } catch (error) {
+    // Redis came back empty: the lane's stream is gone, with its entries.
+    if (!isReplyError(error, "NOGROUP")) throw error;
+    return { said: "empty", deliveries: [], unreadable: [], deleted: [] };
+  }
+}

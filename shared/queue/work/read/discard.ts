@@ -1,0 +1,22 @@
+/** The typed wrapper of discard.lua: sets aside entries that the worker cannot read. */
+import { GROUP, laneKeys } from "../../keys.js";
+import { defineScript, integer } from "../../../redis/script.js";
+import { byLane, type Located, type WorkerQueue } from "../lane.js";
+import { loadKeyOf } from "../../load.js";
+import { limitsOfSetAside } from "../../set-aside.js";
+
+const script = defineScript(new URL("./discard.lua", import.meta.url), integer);
+
+/** @returns how many entries the script set aside */
+export async function discard(queue: WorkerQueue, located: readonly Located[]): Promise<number> {
+  const { redis, consumer } = queue;
+  const calls = byLane(located).map(([lane, some]) => {
+    const { ready, dead } = laneKeys(lane);
+    return script(
+      redis,
+      [ready, dead, loadKeyOf(redis, lane.bucket)],
+      [GROUP, consumer, limitsOfSetAside(queue), ...some.map(({ entry }) => entry)],
+    );
+  });
+  return (await Promise.all(calls)).reduce((sum, count) => sum + count, 0);
+}

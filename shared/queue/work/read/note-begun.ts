@@ -1,0 +1,20 @@
+/** The typed wrapper of note-begun.lua: notes that requests of jobs have begun. */
+import { requestName, type Lane } from "../../address.js";
+import type { Delivery } from "../../entry.js";
+import { GROUP, laneKeys, modelTag } from "../../keys.js";
+import { defineScript } from "../../../redis/script.js";
+import type { WorkerQueue } from "../lane.js";
+
+const script = defineScript(new URL("./note-begun.lua", import.meta.url), () => undefined);
+
+/** @param deliveries of the same model */
+export async function noteBegun({ redis, consumer }: WorkerQueue, deliveries: readonly Delivery[]): Promise<void> {
+  const byLane = new Map<Lane, Delivery[]>();
+  for (const one of deliveries) byLane.set(one.lane, [...(byLane.get(one.lane) ?? []), one]);
+  await Promise.all(
+    [...byLane].map(([lane, some]) => {
+      const named = some.flatMap((one) => [one.entry, requestName(one)]);
+      return script(redis, [laneKeys(lane).ready], [GROUP, consumer, modelTag(lane), ...named]);
+    }),
+  );
+}

@@ -1,0 +1,27 @@
+/** The typed wrapper of take-over.lua: how a worker continues streams of a dead worker. */
+import type { RequestAddress } from "../../address.js";
+import { GROUP, laneKeys, logKey, outcomeKey } from "../../keys.js";
+import { defineScript, words } from "../../../redis/script.js";
+import { ofEachLane, type Located, type WorkerQueue } from "../lane.js";
+
+const answers = ["together", "alone", "ended", "lost"] as const;
+export type Takeover = (typeof answers)[number];
+
+const script = defineScript(new URL("./take-over.lua", import.meta.url), words(answers));
+
+/**
+ * @param name names this takeover, and is never empty: the call is safe to repeat under the same
+ * name
+ * @returns a word for each delivery, in order
+ */
+export function takeOver(
+  { redis, consumer }: WorkerQueue,
+  deliveries: readonly (RequestAddress & Located)[],
+  name: string,
+): Promise<Takeover[]> {
+  return ofEachLane(deliveries, (lane, some) => {
+    const { ready, runs } = laneKeys(lane);
+    const keys = some.flatMap((delivery) => [outcomeKey(delivery), logKey(delivery)]);
+    return script(redis, [ready, runs, ...keys], [GROUP, consumer, name, ...some.map(({ entry }) => entry)]);
+  });
+}
