@@ -13,7 +13,7 @@ import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect
 import { lanesOf } from "#shared/queue/work/lane.js";
 import { notePins } from "#shared/queue/work/upkeep/note-pins.js";
 import type { ServedPin } from "#shared/queue/pins.js";
-import { setAsideEntries } from "#shared/queue/set-aside.js";
+import { setAsideEntries } from "#shared/queue/pieces/set-aside.js";
 import { joinDeployment, type Deployment } from "#shared/queue/deployment.js";
 import { checkServer } from "#shared/redis/server.js";
 import { retrying } from "#shared/retry.js";

@@ -5,7 +5,7 @@
  */
 import type { CallLimits } from "#shared/chunks.js";
 import { CALL_LIMITS, type Admission, type Applicant, type Terms } from "#shared/queue/admission/admit.js";
-import { bytesOf } from "#shared/queue/job.js";
+import { bytesOf } from "#shared/queue/pieces/job.js";
 import { callsKey } from "#shared/queue/keys.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { realWorld, type World } from "#shared/world.js";

@@ -2,7 +2,7 @@
 import { publishEnd } from "#shared/capture/capture.js";
 import type { RequestAddress } from "#shared/queue/address.js";
 import type { Bus } from "#shared/nats/connect.js";
-import { cancelRequest, type Cancellation, type Ending } from "#shared/queue/cancel.js";
+import { cancelRequest, type Cancellation, type Ending } from "#shared/queue/ends/cancel.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { retrying } from "#shared/retry.js";
 import { withdraw } from "#shared/queue/admission/withdraw.js";

@@ -3,7 +3,7 @@
  * it gives to a bucket. The view only computes; `loads.ts` asks Redis.
  */
 import type { CallNames } from "#shared/queue/admission/limits.js";
-import type { Load } from "#shared/queue/load.js";
+import type { Load } from "#shared/queue/pieces/load.js";
 import type { World } from "#shared/world.js";
 
 /** An older answer of a bucket, in ms, counts as not known. */

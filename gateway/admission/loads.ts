@@ -20,8 +20,8 @@ import {
   type Shares,
 } from "#shared/queue/admission/limits.js";
 import { loadKey } from "#shared/queue/keys.js";
-import { readLoads, type Load } from "#shared/queue/load.js";
-import { keptShare } from "#shared/queue/kept.js";
+import { readLoads, type Load } from "#shared/queue/pieces/load.js";
+import { keptShare } from "#shared/queue/pieces/kept.js";
 import { recount } from "#shared/queue/admission/recount.js";
 import { reapKept } from "#shared/queue/admission/reap-kept.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";

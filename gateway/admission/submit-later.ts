@@ -1,7 +1,7 @@
 /** Records a job for a later time, within the limits for jobs that wait. */
 import { errorKinds, fixedError, InferenceError } from "#shared/errors.js";
 import type { RequestAddress } from "#shared/queue/address.js";
-import type { JobRecord } from "#shared/queue/job.js";
+import type { JobRecord } from "#shared/queue/pieces/job.js";
 import { recordLater, type LaterJob } from "#shared/queue/jobs/record-later.js";
 import { changeInRedis } from "./ask-redis.js";
 import { outcomeTtlOf, requestDigest } from "./enqueue.js";

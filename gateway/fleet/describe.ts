@@ -5,7 +5,7 @@
 import type { Announcement } from "#shared/contract/announcement.js";
 import { fixedError } from "#shared/errors.js";
 import type { QueueLimits } from "#shared/queue/admission/limits.js";
-import { readAllLoads } from "#shared/queue/load.js";
+import { readAllLoads } from "#shared/queue/pieces/load.js";
 import { pinOf, pinText } from "#shared/queue/address.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
 import { GROUP, laneKeys, registryKeys } from "#shared/queue/keys.js";

@@ -5,9 +5,9 @@
 import { outcomeOf, readOutcome } from "#shared/contract/outcome.js";
 import { errorKinds, fixedError, InferenceError } from "#shared/errors.js";
 import { decodeRequestId, parseRequestName, requestName, type RequestAddress } from "#shared/queue/address.js";
-import type { NotedJob } from "#shared/queue/job-events.js";
+import type { NotedJob } from "#shared/queue/pieces/job-events.js";
 import { jobKey, jobsKey, logKey, outcomeKey } from "#shared/queue/keys.js";
-import { parseLabels, stageText } from "#shared/queue/job.js";
+import { parseLabels, stageText } from "#shared/queue/pieces/job.js";
 import { endLater } from "#shared/queue/jobs/end-later.js";
 import { putOff } from "#shared/queue/jobs/put-off.js";
 import { newestJobs, type JobFilters } from "#shared/queue/jobs/list.js";

@@ -1,7 +1,7 @@
 /** Which failures of a job are worth another attempt, and when that is made. */
 import { errorKinds, isErrorCode, type ErrorCode } from "#shared/errors.js";
-import { keptShare } from "#shared/queue/kept.js";
-import { repeatsText } from "#shared/queue/job.js";
+import { keptShare } from "#shared/queue/pieces/kept.js";
+import { repeatsText } from "#shared/queue/pieces/job.js";
 import type { EnqueueSettings } from "../admission/enqueue.js";
 import type { JobOptions } from "./options.js";
 

@@ -5,7 +5,7 @@
 import { fixedError, InferenceError } from "#shared/errors.js";
 import type { RequestAddress } from "#shared/queue/address.js";
 import { jobKey } from "#shared/queue/keys.js";
-import { labelsText, type JobRecord } from "#shared/queue/job.js";
+import { labelsText, type JobRecord } from "#shared/queue/pieces/job.js";
 import type { JobView } from "#shared/queue/jobs/view.js";
 import { askRedis } from "../admission/ask-redis.js";
 import { jobAddress } from "../admission/request-id.js";

@@ -1,8 +1,8 @@
 /** Renders how a job stands, from what its two records say. */
 import { readOutcome } from "#shared/contract/outcome.js";
 import { encodeRequestId, parsePin, parseRequestName, type RequestAddress } from "#shared/queue/address.js";
-import type { Stage } from "#shared/queue/job.js";
-import type { NotedJob } from "#shared/queue/job-events.js";
+import type { Stage } from "#shared/queue/pieces/job.js";
+import type { NotedJob } from "#shared/queue/pieces/job-events.js";
 import type { JobView } from "#shared/queue/jobs/view.js";
 import { instantOf, USUAL_PRIORITY, type JobOptions } from "./options.js";
 import type { Shown } from "./prepare.js";

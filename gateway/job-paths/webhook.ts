@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { InferenceError } from "#shared/errors.js";
 import { isObject } from "#shared/json/members.js";
-import { jobEventTypes, type JobEventType } from "#shared/queue/job-events.js";
+import { jobEventTypes, type JobEventType } from "#shared/queue/pieces/job-events.js";
 import type { JsonValue } from "#shared/json/parse.js";
 import { askRedis } from "../admission/ask-redis.js";
 import { preview } from "../generation/parameters.js";

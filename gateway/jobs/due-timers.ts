@@ -9,7 +9,7 @@ import type { Logger } from "pino";
 import { parseRequestName, requestName } from "#shared/queue/address.js";
 import { overdueJobs } from "#shared/queue/jobs/overdue.js";
 import { readDue } from "#shared/queue/jobs/read-due.js";
-import type { DueJob } from "#shared/queue/later.js";
+import type { DueJob } from "#shared/queue/pieces/later.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import type { RunDue } from "../job-paths/due.js";

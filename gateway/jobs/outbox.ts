@@ -15,9 +15,9 @@ import {
   SCHEDULED,
   takeOverEvents,
   type OutboxEntry,
-} from "#shared/queue/events.js";
+} from "#shared/queue/pieces/events.js";
 import { eventsKey } from "#shared/queue/keys.js";
-import { DUE, dueJobOf, type DueJob } from "#shared/queue/later.js";
+import { DUE, dueJobOf, type DueJob } from "#shared/queue/pieces/later.js";
 import type { ScheduleName } from "#shared/queue/schedules/schedules.js";
 import {
   beginDelivery,

@@ -6,7 +6,7 @@
 import { readKept, type Outcome } from "#shared/contract/outcome.js";
 import { chunks } from "#shared/chunks.js";
 import { findOutcomes, type Found } from "#shared/queue/admission/find-outcomes.js";
-import { readOwnRecord } from "#shared/queue/outcome.js";
+import { readOwnRecord } from "#shared/queue/pieces/outcome.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
 import { callGroups } from "#shared/redis/slots.js";
 

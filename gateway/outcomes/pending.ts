@@ -9,7 +9,7 @@ import { readKept, readOutcome, storeOutcome, outcomeOf, type Outcome } from "#s
 import { fixedError } from "#shared/errors.js";
 import type { Bus } from "#shared/nats/connect.js";
 import { requestName, type RequestAddress } from "#shared/queue/address.js";
-import { giveOutcome, giveOutcomeInQueue } from "#shared/queue/give-outcome.js";
+import { giveOutcome, giveOutcomeInQueue } from "#shared/queue/ends/give-outcome.js";
 import { withdraw } from "#shared/queue/admission/withdraw.js";
 import { outcomeKey, unpublishedKey } from "#shared/queue/keys.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";

@@ -6,7 +6,7 @@
 import { decodeRequestId, type RequestAddress } from "#shared/queue/address.js";
 import { errorKinds, fixedError, type InferenceError } from "#shared/errors.js";
 import { logKey } from "#shared/queue/keys.js";
-import { readRecord } from "#shared/queue/outcome.js";
+import { readRecord } from "#shared/queue/pieces/outcome.js";
 import type { Bus } from "#shared/nats/connect.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { detach } from "#shared/queue/admission/attend.js";

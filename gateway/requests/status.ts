@@ -10,7 +10,7 @@ import { decodeFrame } from "#shared/frame.js";
 import { readLogs } from "#shared/queue/admission/read-logs.js";
 import { tokenSubject } from "#shared/queue/keys.js";
 import { encodeRequestId, parsePin, type RequestAddress } from "#shared/queue/address.js";
-import { readRecord, type RequestRecord } from "#shared/queue/outcome.js";
+import { readRecord, type RequestRecord } from "#shared/queue/pieces/outcome.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { renderInfer } from "../kserve/http/infer.js";
 import { claimedIndex } from "../stream/records.js";

@@ -1,6 +1,6 @@
 /** A tenant's schedules: made, read, listed, changed and removed, at any gateway. */
 import { fixedError, InferenceError } from "#shared/errors.js";
-import { announceSchedule } from "#shared/queue/events.js";
+import { announceSchedule } from "#shared/queue/pieces/events.js";
 import { scheduleKeys } from "#shared/queue/keys.js";
 import { changeSchedule } from "#shared/queue/schedules/change-schedule.js";
 import { makeSchedule } from "#shared/queue/schedules/make-schedule.js";

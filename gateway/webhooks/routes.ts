@@ -4,7 +4,7 @@ import type { Context } from "hono";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { asBoolean, asSize, parseRequestJson, required } from "#shared/json/members.js";
 import type { JsonObject } from "#shared/json/parse.js";
-import { askForReplay, eventTypes } from "#shared/queue/events.js";
+import { askForReplay, eventTypes } from "#shared/queue/pieces/events.js";
 import {
   deliveryStates,
   listDeliveries,

@@ -1,6 +1,6 @@
 /** What a webhook is: as it lies in Redis, and as its tenant reads it, without its secret. */
 import { z } from "zod";
-import { eventTypes, type EventType } from "#shared/queue/events.js";
+import { eventTypes, type EventType } from "#shared/queue/pieces/events.js";
 import { SealedError, type SecretBox } from "./secrets.js";
 
 const webhook = z.strictObject({

@@ -11,6 +11,8 @@ export const order = [
   "shared/nats",
   "shared/redis",
   "shared/queue",
+  "shared/queue/pieces",
+  "shared/queue/ends",
   "shared/queue/admission",
   "shared/queue/work",
   "shared/queue/work/read",

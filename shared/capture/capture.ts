@@ -6,7 +6,7 @@
  */
 import type { Bus } from "../nats/connect.js";
 import type { RequestAddress } from "../queue/address.js";
-import type { LastRecord } from "../queue/cancel.js";
+import type { LastRecord } from "../queue/ends/cancel.js";
 import { logKey } from "../queue/keys.js";
 import type { RedisClient } from "../redis/connect.js";
 import { feedsOf, lastCaptured, recordId, TOKEN_STREAM, type Feed } from "./captured.js";

@@ -2,7 +2,7 @@
 -- note-process.lua: note that a process lives or has left.
 --   KEYS[1] processes   ARGV[1] the process as JSON   ARGV[2] for how many ms; 0: it has left
 --   Returns nothing
--- include time.lua
+-- include pieces/time.lua
 if ARGV[2] == '0' then
   redis.call('ZREM', KEYS[1], ARGV[1])
 else

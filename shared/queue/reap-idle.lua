@@ -5,12 +5,12 @@
 --   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] most sequences of one call
 --   ARGV[3] how long the model's sequences are kept idle, in ms; '' if the caller does not know
 --   Returns the number of sequences looked at; fewer than ARGV[2]: none is left
--- include version.lua
--- include sequence.lua
--- include past.lua
--- include events.lua
+-- include pieces/version.lua
+-- include pieces/sequence.lua
+-- include pieces/past.lua
+-- include pieces/events.lua
 local live, base = KEYS[1], ARGV[1]
--- include time.lua
+-- include pieces/time.lua
 local names = redis.call('ZRANGE', live, '-inf', string.format('%.0f', now), 'BYSCORE', 'LIMIT', 0, ARGV[2])
 local gone, keys, refiled = {}, {}, {}
 lookUpSequences(base, names)

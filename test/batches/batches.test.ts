@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ended, inferLine, linesOf } from "../support/batches/batches.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { Receiver, verified, WebhookClient } from "../support/jobs/webhooks.js";
-import { readLoads } from "#shared/queue/load.js";
+import { readLoads } from "#shared/queue/pieces/load.js";
 import { until } from "../support/until.js";
 import { accepted, ask } from "../jobs/ask.js";
 

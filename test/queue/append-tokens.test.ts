@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
-import { cancelRequest } from "#shared/queue/cancel.js";
+import { cancelRequest } from "#shared/queue/ends/cancel.js";
 import { logKey, outcomeKey } from "#shared/queue/keys.js";
 import { appendTokens, type Append } from "#shared/queue/work/streams/append-tokens.js";
 import { takeFrom } from "#shared/queue/work/liveness/take-from.js";

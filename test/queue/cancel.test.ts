@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { tokenRecord } from "#shared/contract/generation.js";
 import { logKey, outcomeKey } from "#shared/queue/keys.js";
-import { cancelRequest } from "#shared/queue/cancel.js";
+import { cancelRequest } from "#shared/queue/ends/cancel.js";
 import { commit } from "#shared/queue/work/commit/commit.js";
 import { IDLE_MS, finalRecord, put, record, result, streaming, useLab, type Lab } from "../support/queue/lab.js";
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { GROUP, laneKeys } from "#shared/queue/keys.js";
-import { cancelRequest } from "#shared/queue/cancel.js";
+import { cancelRequest } from "#shared/queue/ends/cancel.js";
 import { AdmissionBatcher } from "../../gateway/admission/batcher.js";
 import { enqueue } from "../../gateway/admission/enqueue.js";
 import { reconcileWhileOpen } from "../../worker/lane/reconciler.js";

@@ -1,9 +1,9 @@
 /** Scripts note the events of jobs only if a webhook wants these events. */
 import { describe, expect, it } from "vitest";
 import { storeOutcome } from "#shared/contract/outcome.js";
-import { repeatsText } from "#shared/queue/job.js";
+import { repeatsText } from "#shared/queue/pieces/job.js";
 import { eventsKey, outcomeKey, wantedKey } from "#shared/queue/keys.js";
-import type { EventType } from "#shared/queue/events.js";
+import type { EventType } from "#shared/queue/pieces/events.js";
 import { readJob } from "#shared/queue/jobs/read.js";
 import { commit } from "#shared/queue/work/commit/commit.js";
 import { noteBegun } from "#shared/queue/work/read/note-begun.js";

@@ -4,11 +4,11 @@
  */
 import { beforeEach, describe, expect, it } from "vitest";
 import { UNLIMITED, type QueueLimits } from "#shared/queue/admission/limits.js";
-import { readAllLoads } from "#shared/queue/load.js";
+import { readAllLoads } from "#shared/queue/pieces/load.js";
 import { reapKept } from "#shared/queue/admission/reap-kept.js";
 import { recount } from "#shared/queue/admission/recount.js";
 import { withdraw } from "#shared/queue/admission/withdraw.js";
-import { cancelRequest } from "#shared/queue/cancel.js";
+import { cancelRequest } from "#shared/queue/ends/cancel.js";
 import { laneKeys, loadKey, loadTurnKey, outcomeKey } from "#shared/queue/keys.js";
 import { commit } from "#shared/queue/work/commit/commit.js";
 import { release } from "#shared/queue/work/read/release.js";

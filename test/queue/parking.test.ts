@@ -1,11 +1,11 @@
 /** The order of requests behind a full ready stream, and the ways in which they leave. */
 import { describe, expect, it } from "vitest";
-import { cancelRequest } from "#shared/queue/cancel.js";
+import { cancelRequest } from "#shared/queue/ends/cancel.js";
 import type { Delivery } from "#shared/queue/entry.js";
-import { giveOutcomeInQueue } from "#shared/queue/give-outcome.js";
+import { giveOutcomeInQueue } from "#shared/queue/ends/give-outcome.js";
 import { GROUP, laneKeys, loadKey, openKey, outcomeKey, requestInKey, sequencesKey } from "#shared/queue/keys.js";
-import { readRecord } from "#shared/queue/outcome.js";
-import { usualTerms, type WaitingTerms } from "#shared/queue/parking.js";
+import { readRecord } from "#shared/queue/pieces/outcome.js";
+import { usualTerms, type WaitingTerms } from "#shared/queue/pieces/parking.js";
 import type { Applicant } from "#shared/queue/admission/admit.js";
 import { withdraw } from "#shared/queue/admission/withdraw.js";
 import { commit } from "#shared/queue/work/commit/commit.js";

@@ -1,8 +1,8 @@
 import { Redis } from "ioredis";
 import { describe, expect, it } from "vitest";
 import { logKey } from "#shared/queue/keys.js";
-import { cancelRequest } from "#shared/queue/cancel.js";
-import { giveOutcome } from "#shared/queue/give-outcome.js";
+import { cancelRequest } from "#shared/queue/ends/cancel.js";
+import { giveOutcome } from "#shared/queue/ends/give-outcome.js";
 import { readLogs } from "#shared/queue/admission/read-logs.js";
 import { collectLog } from "../../gateway/requests/status.js";
 import { record, useLab, type Lab } from "../support/queue/lab.js";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Delivery } from "#shared/queue/entry.js";
 import { outcomeKey } from "#shared/queue/keys.js";
-import { giveOutcome } from "#shared/queue/give-outcome.js";
+import { giveOutcome } from "#shared/queue/ends/give-outcome.js";
 import type { Held } from "../../worker/lane/holdings.js";
 import { Stream, type StreamFacts } from "../../worker/streams/stream.js";
 import { Takeovers, type Turn } from "../../worker/streams/takeover.js";

@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { encodeRequestId, decodeRequestId, type RequestAddress } from "#shared/queue/address.js";
 import { attend } from "#shared/queue/admission/attend.js";
 import { readLogs } from "#shared/queue/admission/read-logs.js";
-import { cancelRequest } from "#shared/queue/cancel.js";
+import { cancelRequest } from "#shared/queue/ends/cancel.js";
 import type { CorrelationId } from "#shared/contract/sequence.js";
 import type { Delivery } from "#shared/queue/entry.js";
 import { laneKeys, outcomeKey, tokenSubject } from "#shared/queue/keys.js";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { GROUP, laneKeys } from "#shared/queue/keys.js";
-import { cancelRequest } from "#shared/queue/cancel.js";
+import { cancelRequest } from "#shared/queue/ends/cancel.js";
 import { withdraw } from "#shared/queue/admission/withdraw.js";
 import { requeue } from "#shared/queue/work/read/requeue.js";
 import { release } from "#shared/queue/work/read/release.js";

@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { pinOf, type Lane } from "#shared/queue/address.js";
 import { waitKey } from "#shared/queue/keys.js";
-import { readAllLoads } from "#shared/queue/load.js";
+import { readAllLoads } from "#shared/queue/pieces/load.js";
 import { admit } from "#shared/queue/admission/admit.js";
 import type { CallNames, QueueLimits } from "#shared/queue/admission/limits.js";
 import { commit } from "#shared/queue/work/commit/commit.js";

@@ -21,7 +21,7 @@ import { OutcomeReader } from "../../gateway/outcomes/outcome-reader.js";
 import { infoOf, onlineReplicas, settled, startRedisNode, type RedisNode } from "../support/fleet/redis-node.js";
 import { admit, applicant, LIMITS, oneLane, onlyCall, put, result, take } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
-import { readRecord } from "#shared/queue/outcome.js";
+import { readRecord } from "#shared/queue/pieces/outcome.js";
 import { factsOf } from "../support/queue/facts.js";
 
 let folder: string;

@@ -4,7 +4,7 @@
  */
 import type { Redis } from "ioredis";
 import { sequencesKey } from "#shared/queue/keys.js";
-import { parseFacts } from "#shared/queue/sequence.js";
+import { parseFacts } from "#shared/queue/pieces/sequence.js";
 import { seededRandom, type Random } from "../support/fleet/random.js";
 import { limits } from "../support/sequences/experiment.js";
 import type { CommitSample, Floor } from "../support/sequences/facts.js";

@@ -5,7 +5,7 @@
  * that ends within a run, uses simulated time, too.
  */
 import { readFileSync } from "node:fs";
-import { timePiece } from "#shared/queue/time.js";
+import { timePiece } from "#shared/queue/pieces/time.js";
 
 /** Holds the simulated µs at which a call runs. */
 export const TIME_KEY = "simulation:now";

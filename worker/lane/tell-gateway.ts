@@ -3,7 +3,7 @@
  * find the outcome late, because no worker replies.
  */
 import { requestName, type RequestAddress } from "#shared/queue/address.js";
-import { readRecord } from "#shared/queue/outcome.js";
+import { readRecord } from "#shared/queue/pieces/outcome.js";
 import { noteUnpublished } from "#shared/queue/work/streams/note-unpublished.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 

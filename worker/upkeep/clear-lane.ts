@@ -7,7 +7,7 @@ import { publishEnd } from "#shared/capture/capture.js";
 import { errorKinds, InferenceError } from "#shared/errors.js";
 import type { Bus } from "#shared/nats/connect.js";
 import type { Delivery } from "#shared/queue/entry.js";
-import { cancelRequest } from "#shared/queue/cancel.js";
+import { cancelRequest } from "#shared/queue/ends/cancel.js";
 import { registryKeys } from "#shared/queue/keys.js";
 import { commit } from "#shared/queue/work/commit/commit.js";
 import { createGroup } from "#shared/queue/work/read/create-group.js";

@@ -6,7 +6,7 @@
 import type { Logger } from "pino";
 import { decodeFrame } from "#shared/frame.js";
 import { laneKeys, hibernationKeys, versionKey } from "#shared/queue/keys.js";
-import { readSequences, type SequenceFacts } from "#shared/queue/sequence.js";
+import { readSequences, type SequenceFacts } from "#shared/queue/pieces/sequence.js";
 import { beginHibernation } from "#shared/queue/work/upkeep/begin-round.js";
 import { hibernate, type Sleeping } from "#shared/queue/work/upkeep/hibernate.js";
 import { timeAt } from "#shared/redis/clock.js";

@@ -84,18 +84,18 @@
 --                                    changed a key of its sequence by hand: the request may or may
 --                                    not be in the queue
 local load = KEYS[#KEYS - 1]
--- include ../version.lua
--- include ../parking.lua
--- include ../past.lua
--- include ../job.lua
--- include ../events.lua
+-- include ../pieces/version.lua
+-- include ../pieces/parking.lua
+-- include ../pieces/past.lua
+-- include ../pieces/job.lua
+-- include ../pieces/events.lua
 -- include limits.lua
 local gateway, waitLimit = ARGV[1], tonumber(ARGV[3])
 local calls, laneCount = KEYS[#KEYS], #KEYS - 2
 local number, acknowledged, recordMs = tonumber(ARGV[#ARGV - 2]), tonumber(ARGV[#ARGV - 1]), ARGV[#ARGV]
 -- The last argument of the last request.
 local requestsEnd = #ARGV - 4 - tonumber(ARGV[#ARGV - 3])
--- include ../time.lua
+-- include ../pieces/time.lua
 local at = string.format('%.0f', now)
 
 local lanes = {}

@@ -1,11 +1,11 @@
 /** The typed wrapper of admit.lua: the only way into a queue. */
 import { laneText, parsePin, pinText, requestName, type Lane, type Pin, type RequestInBucket } from "../address.js";
 import { bucketTag } from "../bucket-tag.js";
-import { bytesOf, jobArguments, type JobPart } from "../job.js";
-import type { Load } from "../load.js";
+import { bytesOf, jobArguments, type JobPart } from "../pieces/job.js";
+import type { Load } from "../pieces/load.js";
 import { laneKeys, loadKeyBeside, modelTag } from "../keys.js";
-import { pastReasons, type PastReason } from "../past.js";
-import { termsText, usualTerms, type WaitingTerms } from "../parking.js";
+import { pastReasons, type PastReason } from "../pieces/past.js";
+import { termsText, usualTerms, type WaitingTerms } from "../pieces/parking.js";
 import {
   limitNames,
   limitsOf,

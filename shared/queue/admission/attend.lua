@@ -10,7 +10,7 @@
 --           'ended'       the request has an outcome
 --           'unknown'     there is no such request, or no longer
 local load = KEYS[2]
--- include ../outcome.lua
+-- include ../pieces/outcome.lua
 local known = recordOf(load, KEYS[1])
 if not known then return 'unknown' end
 if known.kind then return 'ended' end
@@ -19,6 +19,6 @@ if ARGV[1] == '' then
   redis.call('HDEL', KEYS[1], 'wanted')
   return 'background'
 end
--- include ../time.lua
+-- include ../pieces/time.lua
 redis.call('HSET', KEYS[1], 'wanted', string.format('%.0f', now + tonumber(ARGV[1])))
 return 'attended'

@@ -1,6 +1,6 @@
 /** The typed wrapper of attend.lua: gateways keep a stream running while it has a reader. */
 import type { RequestAddress } from "../address.js";
-import { loadKeyOf } from "../load.js";
+import { loadKeyOf } from "../pieces/load.js";
 import { outcomeKey } from "../keys.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, word } from "../../redis/script.js";

@@ -6,7 +6,7 @@
 --           -1     it has no outcome yet
 --           else   it has an outcome: twice the approximate bytes of its body, plus 1 if the
 --                  request is brief
--- include ../load.lua
+-- include ../pieces/load.lua
 local names = {}
 for i = 1, #KEYS - 1 do names[i] = KEYS[i]:sub(5) end
 local open = readOpen(KEYS[#KEYS], names)

@@ -12,7 +12,7 @@
 -- other buckets that it knows.
 --   The names of limits, in the order of the checks: 'total-bytes' 'model-requests' 'model-bytes'
 --   'tenant-requests' 'tenant-bytes'
--- include ../kept.lua
+-- include ../pieces/kept.lua
 
 -- For so many ms the script does not count the live sequences of a model again while there is room,
 -- because the count takes a command for each bucket.

@@ -3,7 +3,7 @@
  * admission until it leaves the queue: ready, waiting or running.
  */
 import { integer, text } from "../../redis/script.js";
-import type { Load } from "../load.js";
+import type { Load } from "../pieces/load.js";
 
 /** The limits of a deployment. An absent field means no limit. */
 export interface QueueLimits {

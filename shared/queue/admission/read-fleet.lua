@@ -6,6 +6,6 @@
 --           late: name, and Redis ms until which it counted as living, for each worker whose time
 --                 is over and that no process has declared dead yet: no process is left to do so,
 --                 or Redis was just away
--- include ../time.lua
+-- include ../pieces/time.lua
 local late = redis.call('ZRANGE', KEYS[1], '-inf', now, 'BYSCORE', 'WITHSCORES')
 return {now, redis.call('GET', KEYS[2]) or '', late}

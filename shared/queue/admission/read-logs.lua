@@ -17,7 +17,7 @@
 --                                      body    of an error, else ''
 --                                      last    the log's last record, once there is an outcome
 local load = KEYS[#KEYS]
--- include ../outcome.lua
+-- include ../pieces/outcome.lua
 local most, enough, enoughOfAll, first = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local sizeOfAll = 0
 

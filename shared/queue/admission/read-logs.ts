@@ -2,7 +2,7 @@
 import { readOutcome, type Outcome } from "../../contract/outcome.js";
 import type { RequestAddress } from "../address.js";
 import { inCalls } from "../calls.js";
-import { loadKeyOf } from "../load.js";
+import { loadKeyOf } from "../pieces/load.js";
 import { logKey, outcomeKey } from "../keys.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { bytes, defineScript, integer, list, text } from "../../redis/script.js";

@@ -4,10 +4,10 @@
 --   KEYS[1] the counts
 --   ARGV[1] most bytes of all results; -1: no limit   ARGV[2] most results to drop in this call
 --   Returns 1 if more results may be due, else 0
--- include ../load.lua
--- include ../kept.lua
+-- include ../pieces/load.lua
+-- include ../pieces/kept.lua
 local load, most = KEYS[1], tonumber(ARGV[2])
--- include ../time.lua
+-- include ../pieces/time.lua
 local due = redis.pcall('ZRANGE', keptKey(load), '-inf', string.format('%.0f', now), 'BYSCORE', 'LIMIT', 0, most)
 if due.err then return 0 end
 local sum = readLoads(load, {'kept'}).kept

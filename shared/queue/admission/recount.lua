@@ -7,13 +7,13 @@
 --   Returns {cursor, mended}   `mended` requests or fields were wrong; the next page is at
 --                              `cursor`, which is '0' at the end of the round
 --           {'', 0}            the last round is not so long ago
--- include ../load.lua
--- include ../kept.lua
--- include ../later.lua
--- include ../sequence.lua
+-- include ../pieces/load.lua
+-- include ../pieces/kept.lua
+-- include ../pieces/later.lua
+-- include ../pieces/sequence.lua
 local load, open, kept, later = KEYS[1], openKey(KEYS[1]), keptKey(KEYS[1]), laterKey(KEYS[1])
 local cursor, mended = ARGV[1], 0
--- include ../time.lua
+-- include ../pieces/time.lua
 
 -- Above this a round counts again only if the number of requests is wrong, because so many take
 -- Redis a millisecond.

@@ -2,7 +2,7 @@
  * Whether there is room for a request, before the gateway sends its bytes: for a large request that
  * costs Redis far less than a refusal. Only the admission call itself decides.
  */
-import { readLoads } from "../load.js";
+import { readLoads } from "../pieces/load.js";
 import type { RedisClient } from "../../redis/connect.js";
 import type { Applicant, Terms } from "./admit.js";
 import { limitPassed, limitsOf, type LimitName } from "./limits.js";

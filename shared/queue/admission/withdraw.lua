@@ -9,7 +9,7 @@
 --           'left'        it has no outcome yet, or is a step of a sequence, or a brief request,
 --                         which leaves the queue at its end; the script did nothing
 local load = KEYS[2]
--- include ../outcome.lua
+-- include ../pieces/outcome.lua
 local known = recordOf(load, KEYS[1])
 if not known or not known.kind then return 'left' end
 if known.parked and withdrawParked(KEYS[1], known.pin, known.parked) then return 'withdrawn' end

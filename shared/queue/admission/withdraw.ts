@@ -3,7 +3,7 @@
  * read it.
  */
 import type { RequestAddress } from "../address.js";
-import { loadKeyOf } from "../load.js";
+import { loadKeyOf } from "../pieces/load.js";
 import { GROUP, outcomeKey } from "../keys.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, word } from "../../redis/script.js";

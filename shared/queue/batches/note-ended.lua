@@ -4,6 +4,6 @@
 --   ARGV[1] tag of the bucket, with braces   ARGV[2] tenant   ARGV[3] type   ARGV[4] facts, as JSON
 --   ARGV[5] ms for which the mark stays
 --   Returns nothing
--- include ../events.lua
+-- include ../pieces/events.lua
 if not redis.call('SET', KEYS[1], '1', 'NX', 'PX', ARGV[5]) then return end
 if wantsEvent(ARGV[1], ARGV[2], ARGV[3]) then noteEvent(ARGV[1], ARGV[2], ARGV[3], cjson.decode(ARGV[4])) end

@@ -2,7 +2,7 @@
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript } from "../../redis/script.js";
 import { bucketTag } from "../bucket-tag.js";
-import type { EventType } from "../events.js";
+import type { EventType } from "../pieces/events.js";
 import { batchToldKey, eventsKey, wantedKey } from "../keys.js";
 
 /** A run that finds the batch still open calls again, at most for so long after the first call. */

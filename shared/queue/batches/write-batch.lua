@@ -12,7 +12,7 @@
 --           'full'       the tenant has as many open batches as it may
 local key, open, all, ofTenant = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local tenant, id, from, to, isOpen = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1'
--- include ../time.lua
+-- include ../pieces/time.lua
 local found = redis.call('GET', key) or ''
 if found ~= to and found ~= from then return 'conflict' end
 if found == '' and from == '' then

@@ -7,7 +7,7 @@
 --             note of their model
 --   Returns how many models have some
 local tag = ARGV[1]
--- include ../time.lua
+-- include ../pieces/time.lua
 
 for i = 2, #ARGV do
   local newest = redis.pcall('XREVRANGE', 'dead:' .. tag .. ':' .. ARGV[i], '+', '-', 'COUNT', 1)

@@ -7,7 +7,7 @@
 local key, id = KEYS[1], ARGV[2]
 local state = redis.call('HGET', key, 'state')
 if not state or state == 'gone' then return 'unknown' end
--- include ../time.lua
+-- include ../pieces/time.lua
 if redis.call('ZCOUNT', KEYS[3], string.format('(%.0f', now), '+inf') > 0 then return 'in_use' end
 redis.call('HSET', key, 'state', 'gone')
 redis.call('ZREM', KEYS[2], id)

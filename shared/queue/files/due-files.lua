@@ -5,7 +5,7 @@
 --   KEYS[1] due   ARGV[1] most files   ARGV[2] ms until the files come again
 --   Returns {tenant, id, tenant, id, …}
 local due = KEYS[1]
--- include ../time.lua
+-- include ../pieces/time.lua
 local taken = {}
 local members = redis.call('ZRANGEBYSCORE', due, '-inf', now, 'LIMIT', 0, ARGV[1])
 for i = 1, #members do

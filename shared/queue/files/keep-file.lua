@@ -9,7 +9,7 @@ local key, id = KEYS[1], ARGV[2]
 local state, created, expires = unpack(redis.call('HMGET', key, 'state', 'created', 'expires'))
 if state == 'kept' then return {'kept', created, expires} end
 if state ~= 'writing' then return {'gone'} end
--- include ../time.lua
+-- include ../pieces/time.lua
 created = string.format('%.0f', now)
 expires = ARGV[5] ~= '' and string.format('%.0f', now + ARGV[5]) or ''
 redis.call('HSET', key, 'state', 'kept', 'created', created, 'expires', expires, 'name', ARGV[3], 'purpose', ARGV[4])

@@ -12,7 +12,7 @@
 --           'tenant_bytes', 'all_bytes', 'tenant_files', 'all_files'   the limit in the way
 --           'gone'   the file is not in the state `writing` any more
 local key, sums, due, tenant, id, bytes = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], tonumber(ARGV[3])
--- include ../time.lua
+-- include ../pieces/time.lua
 local state, had = unpack(redis.call('HMGET', key, 'state', 'bytes'))
 if state and state ~= 'writing' then return 'gone' end
 if not state and ARGV[7] == '' then return 'gone' end

@@ -12,7 +12,7 @@ if forMs <= 0 then
 end
 local state, expires = unpack(redis.call('HMGET', KEYS[1], 'state', 'expires'))
 if state ~= 'kept' then return 'unknown' end
--- include ../time.lua
+-- include ../pieces/time.lua
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', now))
 local isOver = expires ~= '' and tonumber(expires) <= now
 if isOver and not redis.call('ZSCORE', KEYS[2], ARGV[1]) then return 'unknown' end

@@ -7,11 +7,11 @@
 --   ARGV[5] TTL ms of the record from now on
 --   Returns 1 if this call has ended the job, else 0
 local load = KEYS[2]
--- include ../job.lua
+-- include ../pieces/job.lua
 local base, name = ARGV[1], ARGV[2]
 local stage, made = stageOf(KEYS[1])
 if stage ~= ARGV[3] or stage:sub(-1) == '|' then return 0 end
--- include ../time.lua
+-- include ../pieces/time.lua
 local now = string.format('%.0f', now)
 local bytes = redis.call('HSTRLEN', KEYS[1], 'body')
 dropLater(load, base, name, bytes)

@@ -4,9 +4,9 @@ import type { ErrorCode } from "../../errors.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer } from "../../redis/script.js";
 import { requestName, type RequestAddress } from "../address.js";
-import { stageText, type Stage } from "../job.js";
+import { stageText, type Stage } from "../pieces/job.js";
 import { jobKey, modelTag } from "../keys.js";
-import { loadKeyOf } from "../load.js";
+import { loadKeyOf } from "../pieces/load.js";
 
 const script = defineScript(new URL("./end-later.lua", import.meta.url), integer, { durable: true });
 

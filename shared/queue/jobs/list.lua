@@ -15,7 +15,7 @@ local load = KEYS[2]
 -- include view.lua
 local AT_ONCE, MOST_LOOKED = 50, 200
 local tag, group, at, id, most, filters = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), cjson.decode(ARGV[6])
--- include ../time.lua
+-- include ../pieces/time.lua
 
 local states
 for _, state in ipairs(filters.states or {}) do

@@ -1,7 +1,7 @@
 /** The typed wrapper of list.lua: lists the jobs of a tenant in a bucket, page by page. */
 import { bucketTag } from "../bucket-tag.js";
 import { GROUP, jobsKey } from "../keys.js";
-import { loadKeyOf } from "../load.js";
+import { loadKeyOf } from "../pieces/load.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, list, text } from "../../redis/script.js";
 import { viewOf, type JobState, type JobView } from "./view.js";

@@ -4,8 +4,8 @@
 --   KEYS[1] key of the counts (load.lua)   ARGV[1] ms   ARGV[2] most jobs
 --   Returns a list of name, as in the job's key, and how many requests the job has had
 local load = KEYS[1]
--- include ../later.lua
--- include ../time.lua
+-- include ../pieces/later.lua
+-- include ../pieces/time.lua
 local before = now - ARGV[1]
 local found = redis.pcall('ZRANGE', laterKey(load), '-inf', string.format('%.0f', before), 'BYSCORE', 'LIMIT', 0, ARGV[2])
 if found.err then return {} end

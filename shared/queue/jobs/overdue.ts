@@ -2,8 +2,8 @@
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, list, text } from "../../redis/script.js";
 import { bucketTag } from "../bucket-tag.js";
-import type { DueJob } from "../later.js";
-import { loadKeyOf } from "../load.js";
+import type { DueJob } from "../pieces/later.js";
+import { loadKeyOf } from "../pieces/load.js";
 
 const script = defineScript(new URL("./overdue.lua", import.meta.url), (reply) => list(reply).map(text));
 

@@ -7,11 +7,11 @@
 --   ARGV[6] random factor of the wait, so that the jobs do not all come together
 --   Returns ms after which the job is due, or -1 at another stage
 local load = KEYS[2]
--- include ../job.lua
+-- include ../pieces/job.lua
 local base, name = ARGV[1], ARGV[2]
 local stage, made = stageOf(KEYS[1])
 if stage ~= ARGV[3] or stage:sub(-1) == '|' then return -1 end
--- include ../time.lua
+-- include ../pieces/time.lua
 local times = redis.call('HINCRBY', KEYS[1], 'refused', 1)
 local wait = math.ceil(math.min(ARGV[4] * 2 ^ math.min(times - 1, 30), tonumber(ARGV[5])) * ARGV[6])
 local bytes = redis.call('HSTRLEN', KEYS[1], 'body')

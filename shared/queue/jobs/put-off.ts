@@ -2,9 +2,9 @@
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer } from "../../redis/script.js";
 import { requestName, type RequestAddress } from "../address.js";
-import { stageText, type Stage } from "../job.js";
+import { stageText, type Stage } from "../pieces/job.js";
 import { jobKey, modelTag } from "../keys.js";
-import { loadKeyOf } from "../load.js";
+import { loadKeyOf } from "../pieces/load.js";
 
 /** The first wait, and the longest without the random factor, in ms. */
 const WAITS_MS = { first: 500, most: 30_000 };

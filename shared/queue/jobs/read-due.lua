@@ -2,9 +2,9 @@
 -- read-due.lua: read when a waiting job is due.
 --   KEYS[1] record of the job   ARGV[1] how many requests the job has had
 --   Returns ms until then, 0 or less if the job is due; nil if it does not wait, or has had more
--- include ../later.lua
+-- include ../pieces/later.lua
 local found = redis.call('HMGET', KEYS[1], 'next', 'made')
 local due = found[2] == ARGV[1] and dueOf(found[1], found[2])
 if not due then return nil end
--- include ../time.lua
+-- include ../pieces/time.lua
 return due - now

@@ -2,7 +2,7 @@
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer } from "../../redis/script.js";
 import { jobKey } from "../keys.js";
-import type { DueJob } from "../later.js";
+import type { DueJob } from "../pieces/later.js";
 
 const script = defineScript(new URL("./read-due.lua", import.meta.url), (reply) =>
   reply === null ? undefined : integer(reply),

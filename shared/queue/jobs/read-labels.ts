@@ -1,7 +1,7 @@
 /** The labels under which workers publish a request's records, beside the request's own subject. */
 import type { RedisClient } from "../../redis/connect.js";
 import { parseRequestName, type RequestAddress } from "../address.js";
-import { parseLabels } from "../job.js";
+import { parseLabels } from "../pieces/job.js";
 import { jobKey, outcomeKey } from "../keys.js";
 
 /**

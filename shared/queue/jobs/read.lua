@@ -6,5 +6,5 @@
 --   Returns a view (view.lua), or nil if there is no such job, or no longer
 local load = KEYS[2]
 -- include view.lua
--- include ../time.lua
+-- include ../pieces/time.lua
 return viewOf(load, ARGV[3], now, ARGV[1], ARGV[2], tonumber(ARGV[4]))

@@ -1,7 +1,7 @@
 /** The typed wrapper of read.lua: reads how a job stands. */
 import { requestName, type RequestAddress } from "../address.js";
 import { GROUP, jobKey, modelTag } from "../keys.js";
-import { loadKeyOf } from "../load.js";
+import { loadKeyOf } from "../pieces/load.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript } from "../../redis/script.js";
 import { viewOf, type JobView } from "./view.js";

@@ -12,11 +12,11 @@
 --                       digest, or 'too-many' or 'too-large' by the limit in the way; only
 --                       'recorded' writes
 local load = KEYS[2]
--- include ../job.lua
+-- include ../pieces/job.lua
 local base, name = ARGV[1], ARGV[2]
 local asked = redis.call('HGET', KEYS[1], 'digest') or redis.call('HGET', KEYS[3], 'digest')
 if asked then return asked == ARGV[4] and 'known' or 'mismatch' end
--- include ../time.lua
+-- include ../pieces/time.lua
 local fields, wait, bytes = {'digest', ARGV[4], 'request', '', 'made', '0'}, 0, 0
 for a = 8, #ARGV, 2 do
   fields[#fields + 1], fields[#fields + 2] = ARGV[a], ARGV[a + 1]

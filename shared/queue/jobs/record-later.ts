@@ -2,9 +2,9 @@
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, word, type Arg } from "../../redis/script.js";
 import { requestName, type RequestAddress } from "../address.js";
-import type { JobRecord } from "../job.js";
+import type { JobRecord } from "../pieces/job.js";
 import { jobKey, modelTag, outcomeKey } from "../keys.js";
-import { loadKeyOf } from "../load.js";
+import { loadKeyOf } from "../pieces/load.js";
 
 export interface LaterJob {
   readonly job: RequestAddress;

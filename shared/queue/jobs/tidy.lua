@@ -12,9 +12,9 @@
 --   Returns {next, jobs}  the first place of the next call, -1 at the end of the index; the overdue
 --                         jobs, as in the index
 local load = KEYS[3]
--- include ../job.lua
+-- include ../pieces/job.lua
 local tag, tenant, from, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
--- include ../time.lua
+-- include ../pieces/time.lua
 
 -- Ms. The script that ends a request gives the job's record the request's TTL. Otherwise the job's
 -- TTL is longer by more than this.

@@ -5,7 +5,7 @@
 import { parseRequestName, type RequestAddress } from "../address.js";
 import { bucketTag } from "../bucket-tag.js";
 import { jobsKey, jobTenantsKey } from "../keys.js";
-import { loadKeyOf } from "../load.js";
+import { loadKeyOf } from "../pieces/load.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer, list, text } from "../../redis/script.js";
 

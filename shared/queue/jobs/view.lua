@@ -14,8 +14,8 @@
 --   Redis ms at which it is due, and ms until then, '' and '' if it does not wait; of its first due
 --   time, '' if it was queued at once; after which none of its requests begins, '' if there is no
 --   such time; how often put-off.lua has delayed it since its due time; Redis ms of this look
--- include ../outcome.lua
--- include ../kept.lua
+-- include ../pieces/outcome.lua
+-- include ../pieces/kept.lua
 
 -- Bytes of entries that the script looks at, at most, to count the requests before an entry.
 local LOOKED_BYTES = 1048576

@@ -6,7 +6,7 @@
 --   ARGV[3] present pin of the sequence, `version:digest`   ARGV[4] pin under which it continues
 --   Returns 'adopted'  done, by this call or by an earlier call
 --           'other'    there is no such sequence, or it has another pin by now
--- include ../sequence.lua
+-- include ../pieces/sequence.lua
 local seq = sequenceOf(ARGV[1], ARGV[2])
 if not seq or seq.pin ~= ARGV[3] and seq.pin ~= ARGV[4] then return 'other' end
 if seq.pin == ARGV[3] then

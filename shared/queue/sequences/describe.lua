@@ -11,7 +11,7 @@
 --           {'busy', view} {'future', view} {'gone', view}
 --                                       there is no such checkpoint (view.lua)
 -- include view.lua
--- include ../time.lua
+-- include ../pieces/time.lua
 local seq = sequenceOf(ARGV[1], ARGV[2])
 if not isThere(seq, now) then return {'unknown'} end
 local said, number, version = checkpointAfter(ARGV[1], ARGV[2], seq, ARGV[3])

@@ -10,11 +10,11 @@
 --           {'mismatch'}     the Idempotency-Key belongs to another change
 -- include view.lua
 -- include once.lua
--- include ../past.lua
+-- include ../pieces/past.lua
 local base, name = ARGV[1], ARGV[2]
 local before = answeredBefore(ARGV[3], ARGV[4])
 if before then return before end
--- include ../time.lua
+-- include ../pieces/time.lua
 local seq = sequenceOf(base, name)
 if not isThere(seq, now) then return {'unknown'} end
 local view = viewOf(base, name, seq)

@@ -22,7 +22,7 @@
 local base, oldName, newName = ARGV[1], ARGV[2], ARGV[3]
 local before = answeredBefore(ARGV[7], ARGV[8])
 if before then return before end
--- include ../time.lua
+-- include ../pieces/time.lua
 
 lookUpSequences(base, {oldName, newName})
 local old, new = sequenceOf(base, oldName), sequenceOf(base, newName)

@@ -17,7 +17,7 @@
 -- include once.lua
 -- include making.lua
 local base, name, version, idle = ARGV[1], ARGV[2], ARGV[5], tonumber(ARGV[6])
--- include ../time.lua
+-- include ../pieces/time.lua
 local key = versionKey(base, name, version)
 local function without(answer)
   if version ~= '' then redis.call('UNLINK', key) end

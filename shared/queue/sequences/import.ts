@@ -4,7 +4,7 @@ import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, list, word } from "../../redis/script.js";
 import { pinText } from "../address.js";
 import { modelTag, versionKey } from "../keys.js";
-import { settingVersion, versionTtlMs } from "../version.js";
+import { settingVersion, versionTtlMs } from "../pieces/version.js";
 import type { SequenceAddress } from "./address.js";
 import type { ExportedSequence } from "./export.js";
 import { makingKeys, type SequenceTerms } from "./making.js";

@@ -12,7 +12,7 @@
 -- include view.lua
 local AT_ONCE, MOST_LOOKED = 100, 2000
 local base, cursor, after, most, version = ARGV[1], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
--- include ../time.lua
+-- include ../pieces/time.lua
 local views, looked = {}, 0
 repeat
   local reply = redis.call('HSCAN', KEYS[1], cursor, 'MATCH', ARGV[2] .. ':*', 'COUNT', AT_ONCE)

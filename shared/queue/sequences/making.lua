@@ -1,7 +1,7 @@
 -- making.lua: how scripts make a sequence that continues from a checkpoint. KEYS[2] of such a
 -- script is the live zset of the sequence's bucket. The next keys are the live zsets of the buckets
 -- that count together with this bucket.
--- include ../events.lua
+-- include ../pieces/events.lua
 
 -- How many sequences of the model live in these buckets.
 local function liveTogether()

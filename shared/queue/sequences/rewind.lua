@@ -16,7 +16,7 @@
 local base, name, idle = ARGV[1], ARGV[2], tonumber(ARGV[4])
 local before = answeredBefore(ARGV[5], ARGV[6])
 if before then return before end
--- include ../time.lua
+-- include ../pieces/time.lua
 local seq = sequenceOf(base, name)
 if not isThere(seq, now) then return {'unknown'} end
 if isBusy(seq) then return {'busy', viewOf(base, name, seq)} end

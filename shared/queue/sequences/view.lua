@@ -1,7 +1,7 @@
 -- view.lua: the view of a sequence, and the choice of one of its checkpoints. Every script that
 -- answers with a sequence includes this file.
--- include ../version.lua
--- include ../sequence.lua
+-- include ../pieces/version.lua
+-- include ../pieces/sequence.lua
 
 -- Returns the name, the facts, and the bytes of the state's tensors.
 local function viewOf(base, name, seq)

@@ -1,7 +1,7 @@
 /** The view of a sequence, from the answer of view.lua. */
 import { integer, list, text } from "../../redis/script.js";
 import { parsePin, type Pin } from "../address.js";
-import { parseFacts, type SequenceFacts } from "../sequence.js";
+import { parseFacts, type SequenceFacts } from "../pieces/sequence.js";
 
 export interface SequenceView {
   /** `tenant:id`, from `sequenceName`. */

@@ -24,7 +24,7 @@
 --           {'unknown'}  there is no such delivery to replay
 local log, key, ended, pending = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local message, run, ttl, tenant = ARGV[1], ARGV[2], ARGV[3], ARGV[5]
--- include ../time.lua
+-- include ../pieces/time.lua
 local now = string.format('%.0f', now)
 local known = redis.call('HMGET', key, 'run', 'state')
 local reply = {'begun'}

@@ -29,7 +29,7 @@ if ARGV[3] ~= '' then
 end
 if run ~= ARGV[1] or state ~= 'pending' then return 'noted' end
 
--- include ../time.lua
+-- include ../pieces/time.lua
 local next = ARGV[4] ~= '' and string.format('%.0f', now + ARGV[4]) or ''
 redis.call('HSET', key, 'state', ARGV[2], 'next', next, 'tries', tonumber(tries or 0) + (ARGV[3] ~= '' and 1 or 0))
 local ttl = string.format('%.0f', ARGV[5] + (tonumber(ARGV[4]) or 0))

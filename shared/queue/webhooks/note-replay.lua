@@ -16,7 +16,7 @@ local MINUTE = 60000
 local state, replays, asked, minute, lately = unpack(redis.call('HMGET', KEYS[1], 'state', 'replays', 'asked', 'minute', 'lately'))
 if not state then return 'unknown' end
 if asked == ARGV[1] then return 'granted' end
--- include ../time.lua
+-- include ../pieces/time.lua
 local now = string.format('%.0f', math.floor(time[1] / 60))
 if minute ~= now then lately = '0' end
 if tonumber(replays or '0') >= tonumber(ARGV[2]) then return 'spent' end

@@ -3,7 +3,7 @@
  */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript } from "../../redis/script.js";
-import type { EventType } from "../events.js";
+import type { EventType } from "../pieces/events.js";
 import { wantedKey } from "../keys.js";
 
 export interface Wanted {

@@ -4,7 +4,7 @@
  */
 import type { Delivery } from "../entry.js";
 import { laneText, pinText, type Lane, type Pin } from "../address.js";
-import { loadKeyOf } from "../load.js";
+import { loadKeyOf } from "../pieces/load.js";
 import { laneKeys, modelTag } from "../keys.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { span } from "./entry-order.js";

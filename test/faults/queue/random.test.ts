@@ -4,8 +4,8 @@
  * records, ready and parked. A seed decides the course of operations.
  */
 import { describe, expect, it } from "vitest";
-import { cancelRequest } from "#shared/queue/cancel.js";
-import { giveOutcome, giveOutcomeInQueue } from "#shared/queue/give-outcome.js";
+import { cancelRequest } from "#shared/queue/ends/cancel.js";
+import { giveOutcome, giveOutcomeInQueue } from "#shared/queue/ends/give-outcome.js";
 import { findOutcomes } from "#shared/queue/admission/find-outcomes.js";
 import { recount } from "#shared/queue/admission/recount.js";
 import { withdraw } from "#shared/queue/admission/withdraw.js";
@@ -22,9 +22,9 @@ import {
   sequencesKey,
   waitKey,
 } from "#shared/queue/keys.js";
-import { readRecord } from "#shared/queue/outcome.js";
-import { usualTerms } from "#shared/queue/parking.js";
-import { readSequences } from "#shared/queue/sequence.js";
+import { readRecord } from "#shared/queue/pieces/outcome.js";
+import { usualTerms } from "#shared/queue/pieces/parking.js";
+import { readSequences } from "#shared/queue/pieces/sequence.js";
 import { pinText, type Lane } from "#shared/queue/address.js";
 import { commit } from "#shared/queue/work/commit/commit.js";
 import { createGroup } from "#shared/queue/work/read/create-group.js";

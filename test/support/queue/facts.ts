@@ -2,7 +2,7 @@
 import type { Redis } from "ioredis";
 import type { Lane } from "#shared/queue/address.js";
 import { sequencesKey } from "#shared/queue/keys.js";
-import { parseFacts, type SequenceFacts } from "#shared/queue/sequence.js";
+import { parseFacts, type SequenceFacts } from "#shared/queue/pieces/sequence.js";
 
 type Where = Pick<Lane, "bucket" | "model">;
 type Client = Pick<Redis, "hget" | "hset" | "hdel">;

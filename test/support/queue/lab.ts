@@ -11,7 +11,7 @@ import { pinOf, type Lane, type RequestAddress } from "#shared/queue/address.js"
 import { callsKey, logKey, outcomeKey, versionKey } from "#shared/queue/keys.js";
 import type { Bus } from "#shared/nats/connect.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
-import { giveOutcome } from "#shared/queue/give-outcome.js";
+import { giveOutcome } from "#shared/queue/ends/give-outcome.js";
 import {
   admit as admitInCall,
   type Admission,

@@ -2,7 +2,7 @@
 import type { Redis } from "ioredis";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { GROUP } from "#shared/queue/keys.js";
-import { parseFacts } from "#shared/queue/sequence.js";
+import { parseFacts } from "#shared/queue/pieces/sequence.js";
 import { readUntil } from "../until.js";
 import type { DeadLetter, Floor } from "./facts.js";
 

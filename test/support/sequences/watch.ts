@@ -9,7 +9,7 @@ import { resourcesOfEach } from "../fleet/resources.js";
 import type { CommitSample, ResourceSample } from "./facts.js";
 import { allKeys, labelOf } from "./floor.js";
 import type { History } from "./history.js";
-import { parseFacts } from "#shared/queue/sequence.js";
+import { parseFacts } from "#shared/queue/pieces/sequence.js";
 
 export interface Watch {
   readonly commits: CommitSample[];

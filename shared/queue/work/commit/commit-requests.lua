@@ -16,11 +16,11 @@
 local load, laneCount = KEYS[#KEYS], #KEYS - 1
 -- include ../read/owned.lua
 -- include settlement.lua
--- include ../../set-aside.lua
+-- include ../../pieces/set-aside.lua
 local group, consumer = ARGV[1], ARGV[2]
 local first = 4 + 4 * laneCount
 local count = (#ARGV - first) / 8
--- include ../../time.lua
+-- include ../../pieces/time.lua
 local now = string.format('%.0f', now)
 
 local lanes = {}

@@ -3,7 +3,7 @@ import { defineScript, isReplyError, words, type Arg } from "../../../redis/scri
 import { requestName } from "../../address.js";
 import { GROUP } from "../../keys.js";
 import { laneArgs, laneTable, loadKeyOfLanes, type WorkerQueue } from "../lane.js";
-import { limitsOfSetAside } from "../../set-aside.js";
+import { limitsOfSetAside } from "../../pieces/set-aside.js";
 import { fates, givenOutcomes, inlineOutcomes, type Fate, type GivenOutcomes, type Settlement } from "./settlement.js";
 
 const script = defineScript(new URL("./commit-requests.lua", import.meta.url), words(fates), { durable: true });

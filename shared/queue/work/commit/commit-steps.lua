@@ -38,17 +38,17 @@
 --                         sequence does not know the entry (deleted from outside): the script
 --                         acknowledges the entry, because no commit can ever succeed
 local load, laneCount = KEYS[#KEYS], #KEYS - 1
--- include ../../version.lua
+-- include ../../pieces/version.lua
 -- include ../read/owned.lua
 -- include settlement.lua
--- include ../../set-aside.lua
--- include ../../past.lua
+-- include ../../pieces/set-aside.lua
+-- include ../../pieces/past.lua
 local group, consumer, idle = ARGV[1], ARGV[2], ARGV[3]
 local streams = ARGV[5] == '1'
 local history, written = tonumber(ARGV[6]), tonumber(ARGV[7])
 local first = 7 + 4 * laneCount
 local count = (#ARGV - first) / 13
--- include ../../time.lua
+-- include ../../pieces/time.lua
 local clock = now
 local lapses = clock + tonumber(idle)
 local now = string.format('%.0f', clock)

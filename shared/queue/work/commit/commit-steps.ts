@@ -4,9 +4,9 @@ import { requestName } from "../../address.js";
 import type { Delivery } from "../../entry.js";
 import { GROUP, versionKey } from "../../keys.js";
 import { laneArgs, laneTable, loadKeyOfLanes, type WorkerQueue } from "../lane.js";
-import { limitsOfSetAside } from "../../set-aside.js";
+import { limitsOfSetAside } from "../../pieces/set-aside.js";
 import { fates, givenOutcomes, inlineOutcomes, type Fate, type GivenOutcomes, type Settlement } from "./settlement.js";
-import { settingVersion, versionTtlMs, type Version } from "../../version.js";
+import { settingVersion, versionTtlMs, type Version } from "../../pieces/version.js";
 import { writeVersions } from "./write-version.js";
 
 /** How a step of a sequence ends. */

@@ -11,9 +11,9 @@
 --                                 needs an outcome
 --           {'gone'}              no such sequence; the script removed its entry in the live zset
 local load = KEYS[3]
--- include ../../version.lua
--- include ../../parking.lua
--- include ../../past.lua
+-- include ../../pieces/version.lua
+-- include ../../pieces/parking.lua
+-- include ../../pieces/past.lua
 local live, name, base = KEYS[1], ARGV[1], ARGV[2]
 local seq = readableSequence(base, name)
 if not seq then

@@ -4,7 +4,7 @@
  */
 import { defineScript, list, text, word } from "../../../redis/script.js";
 import { parseRequestName, type RequestAddress } from "../../address.js";
-import { loadKeyOf } from "../../load.js";
+import { loadKeyOf } from "../../pieces/load.js";
 import { laneKeys, waitKey } from "../../keys.js";
 import { laneArgs, type LaneQueue } from "../lane.js";
 

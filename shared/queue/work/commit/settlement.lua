@@ -4,8 +4,8 @@
 --            a long body there before the script, so that the body does not pass through Lua. The
 --            key is the record's key with `@<apart>` behind it; the script fills in the record's
 --            two times
--- include ../../outcome.lua
--- include ../../kept.lua
+-- include ../../pieces/outcome.lua
+-- include ../../pieces/kept.lua
 
 -- The endings of the requests of a call.
 --   `names`  as in `open`   `now`  Redis ms, as text   `streams`  whether each request has a log

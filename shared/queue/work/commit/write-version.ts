@@ -4,7 +4,7 @@
  */
 import type { RedisClient } from "../../../redis/connect.js";
 import { defineScript, word } from "../../../redis/script.js";
-import type { Version } from "../../version.js";
+import type { Version } from "../../pieces/version.js";
 
 const script = defineScript(new URL("./write-version.lua", import.meta.url), (reply) => word(reply, ["OK"]), {
   durable: true,

@@ -7,7 +7,7 @@
 --   ARGV[1] worker   ARGV[2] announcement (JSON)   ARGV[3] lease ms   ARGV[4] its connection or ''
 --   ARGV[5..] graves of the worker in its lanes
 --   Returns Redis ms
--- include ../../time.lua
+-- include ../../pieces/time.lua
 redis.call('ZADD', KEYS[1], now + tonumber(ARGV[3]), ARGV[1])
 redis.call('HSET', KEYS[3], ARGV[1], ARGV[2])
 if ARGV[4] ~= '' then redis.call('HSET', KEYS[4], ARGV[1], ARGV[4]) end

@@ -22,7 +22,7 @@ local worker, why = ARGV[1], ARGV[2]
 local alive = tonumber(redis.call('ZSCORE', KEYS[1], worker) or '-1')
 if why == 'silent' and alive ~= tonumber(ARGV[3]) or why == 'stray' and alive >= 0 then return 'lives' end
 
--- include ../../time.lua
+-- include ../../pieces/time.lua
 for i = 5, #ARGV do redis.call('ZADD', KEYS[2], now, ARGV[i]) end
 redis.call('ZADD', KEYS[5], 'NX', now, worker)
 if why == 'leaving' then redis.call('SADD', KEYS[7], worker) end

@@ -20,7 +20,7 @@
 --             silent: three items per worker that was silent for so long, at most 100 workers: its
 --                     name, Redis ms until which it counts as living, its connection or ''
 local worker, asks = ARGV[1], ARGV[3] ~= ''
--- include ../../time.lua
+-- include ../../pieces/time.lua
 local alive = now + tonumber(ARGV[2])
 
 redis.set_repl(redis.REPL_NONE)

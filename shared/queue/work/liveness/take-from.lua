@@ -8,7 +8,7 @@
 --   Returns {'more' 'empty' or 'late', entries, ids deleted from outside}
 --           'empty'  no entry is left there; the script removed the other worker's consumer
 local ready, group, consumer, other = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
--- include ../../time.lua
+-- include ../../pieces/time.lua
 if now > tonumber(ARGV[5]) then return {'late', {}, {}} end
 local ids = {}
 for _, row in ipairs(redis.call('XPENDING', ready, group, '-', '+', ARGV[4], other)) do ids[#ids + 1] = row[1] end

@@ -6,10 +6,10 @@
 --   ARGV[4..] entries
 --   Returns how many entries the script set aside; it skips entries that the caller does not own
 local load = KEYS[3]
--- include ../../parking.lua
--- include ../../set-aside.lua
+-- include ../../pieces/parking.lua
+-- include ../../pieces/set-aside.lua
 local discarded = 0
--- include ../../time.lua
+-- include ../../pieces/time.lua
 for i = 4, #ARGV do
   if #redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[i], ARGV[i], 1, ARGV[2]) == 1 then
     local found = redis.call('XRANGE', KEYS[1], ARGV[i], ARGV[i])[1]

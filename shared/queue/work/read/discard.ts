@@ -2,8 +2,8 @@
 import { GROUP, laneKeys } from "../../keys.js";
 import { defineScript, integer } from "../../../redis/script.js";
 import { byLane, type Located, type WorkerQueue } from "../lane.js";
-import { loadKeyOf } from "../../load.js";
-import { limitsOfSetAside } from "../../set-aside.js";
+import { loadKeyOf } from "../../pieces/load.js";
+import { limitsOfSetAside } from "../../pieces/set-aside.js";
 
 const script = defineScript(new URL("./discard.lua", import.meta.url), integer);
 

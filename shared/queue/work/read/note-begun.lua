@@ -5,8 +5,8 @@
 --   ARGV[1] group   ARGV[2] consumer   ARGV[3] tag of the bucket and model, `{tag}:model`
 --   then two per request:  entry, name of the request
 --   Returns nothing
--- include ../../job.lua
--- include ../../time.lua
+-- include ../../pieces/job.lua
+-- include ../../pieces/time.lua
 local now = string.format('%.0f', now)
 for a = 4, #ARGV, 2 do
   local entry, out = ARGV[a], 'out:' .. ARGV[3] .. ':' .. ARGV[a + 1]

@@ -1,6 +1,6 @@
 /** Finds the other lanes in which sequences of a lane's model have their entries. */
 import { parsePin, pinText, type Pin } from "../../address.js";
-import { readSequences } from "../../sequence.js";
+import { readSequences } from "../../pieces/sequence.js";
 import type { LaneQueue } from "../lane.js";
 
 /**

@@ -8,7 +8,7 @@
 --                                       worker can take
 --   Returns how many requests it moved; if none is parked, a single command shows that
 local load = KEYS[#KEYS]
--- include ../../parking.lua
+-- include ../../pieces/parking.lua
 local queues = {}
 for i = 1, #KEYS - 1 do queues[i] = laneKeyOf('queue', KEYS[i]) end
 if redis.call('EXISTS', unpack(queues)) == 0 then return 0 end

@@ -2,7 +2,7 @@
 import { chunks } from "../../../chunks.js";
 import { defineScript, integer } from "../../../redis/script.js";
 import type { RedisClient } from "../../../redis/connect.js";
-import { loadKeyOf } from "../../load.js";
+import { loadKeyOf } from "../../pieces/load.js";
 import { GROUP } from "../../keys.js";
 import type { LanesByKey } from "../stream.js";
 

@@ -6,7 +6,7 @@
 --   ARGV[1] group   ARGV[2] consumer   ARGV[3..] entries
 --   Returns how many entries it gave back; it skips entries that the caller does not own
 local load = KEYS[3]
--- include ../../parking.lua
+-- include ../../pieces/parking.lua
 local ready, runs = KEYS[1], KEYS[2]
 local released = 0
 -- Each entry goes to the front, so the loop begins with the last.

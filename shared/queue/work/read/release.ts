@@ -2,7 +2,7 @@
 import type { Delivery } from "../../entry.js";
 import { GROUP, laneKeys } from "../../keys.js";
 import { defineScript, integer } from "../../../redis/script.js";
-import { loadKeyOf } from "../../load.js";
+import { loadKeyOf } from "../../pieces/load.js";
 import { byLane, type WorkerQueue } from "../lane.js";
 
 const script = defineScript(new URL("./release.lua", import.meta.url), integer);

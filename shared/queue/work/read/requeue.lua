@@ -6,7 +6,7 @@
 --   ARGV[1] group   ARGV[2..] candidate entries, none newer than the group's last delivered id
 --   Returns how many entries it queued again
 local load = KEYS[3]
--- include ../../parking.lua
+-- include ../../pieces/parking.lua
 local ready, runs = KEYS[1], KEYS[2]
 local fresh = 0
 for i = 2, #ARGV do

@@ -2,7 +2,7 @@
 import { defineScript, integer } from "../../../redis/script.js";
 import type { Delivery } from "../../entry.js";
 import { GROUP, laneKeys } from "../../keys.js";
-import { loadKeyOf } from "../../load.js";
+import { loadKeyOf } from "../../pieces/load.js";
 import type { LaneQueue } from "../lane.js";
 
 const script = defineScript(new URL("./requeue.lua", import.meta.url), integer);

@@ -34,7 +34,7 @@
 local MOST_OWNED = 1088
 local LOOK, FINAL, SEEN = '0', '1', '2'
 local group, consumer, heed = ARGV[1], ARGV[2], ARGV[3] == '1'
--- include ../../time.lua
+-- include ../../pieces/time.lua
 
 local lanes = {}
 for i = 1, #KEYS do

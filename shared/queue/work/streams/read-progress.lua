@@ -9,7 +9,7 @@
 --   Returns {records, each on a line ('' for none), digest, kind, sealed, wanted,
 --            Redis ms since when the log has had its length ('0' without a takeover)}
 --           nil in place of a field that the hash lacks
--- include ../../time.lua
+-- include ../../pieces/time.lua
 local records = redis.call('LRANGE', KEYS[1], 0, -1)
 local facts = redis.call('HMGET', KEYS[2], 'digest', 'kind', 'sealed', 'wanted', 'stands')
 local since = '0'

@@ -1,5 +1,5 @@
 /** Why a step finds no sequence: the reasons that past.lua keeps. */
-import type { RefusalReason } from "../errors.js";
+import type { RefusalReason } from "../../errors.js";
 
 /** The answers of the scripts. */
 export const pastReasons = [

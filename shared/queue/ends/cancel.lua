@@ -20,7 +20,7 @@
 --           {'begun'}               the log has a record, and ARGV[5] is '1'
 --           {'unknown'}             there is no such request, or no longer
 local load = KEYS[3]
--- include outcome.lua
+-- include ../pieces/outcome.lua
 local known = recordOf(load, KEYS[1])
 if not known then return {'unknown'} end
 if known.kind then return {'known', known.kind, known.body} end
@@ -28,7 +28,7 @@ if known.sealed then return {'sealed'} end
 if ARGV[5] == '1' and redis.call('LLEN', KEYS[2]) > 0 then return {'begun'} end
 if known.parked then withdrawParked(KEYS[1], known.pin, known.parked) end
 local ttl = math.max(tonumber(ARGV[3]), known.ttl)
--- include time.lua
+-- include ../pieces/time.lua
 local record, labels = '', ''
 if ARGV[4] ~= '' then
   record = string.format('{"index":%d,"choices":[],"final":true,', redis.call('LLEN', KEYS[2])) .. ARGV[4] .. '}'

@@ -1,13 +1,13 @@
 /** The typed wrapper of cancel.lua: ends a request and a stream from outside of a worker. */
-import type { TokenRecord } from "../contract/generation.js";
-import type { RequestAddress } from "./address.js";
-import { storeOutcome, type StoredOutcome } from "../contract/outcome.js";
-import type { ErrorCode } from "../errors.js";
-import { parseLabels } from "./job.js";
-import { loadKeyOf } from "./load.js";
-import { GROUP, logKey, outcomeKey } from "./keys.js";
-import type { RedisClient } from "../redis/connect.js";
-import { bytes, defineScript, list, text, word } from "../redis/script.js";
+import type { TokenRecord } from "../../contract/generation.js";
+import type { RequestAddress } from "../address.js";
+import { storeOutcome, type StoredOutcome } from "../../contract/outcome.js";
+import type { ErrorCode } from "../../errors.js";
+import { parseLabels } from "../pieces/job.js";
+import { loadKeyOf } from "../pieces/load.js";
+import { GROUP, logKey, outcomeKey } from "../keys.js";
+import type { RedisClient } from "../../redis/connect.js";
+import { bytes, defineScript, list, text, word } from "../../redis/script.js";
 
 export interface Ending {
   /** The code that the client reads; the final record's reason follows from the code. */

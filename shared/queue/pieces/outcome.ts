@@ -2,12 +2,12 @@
  * How to read a request's record (outcome.lua) with plain commands. Most records are hashes. The
  * record of a brief request is a string after the end, and a field in the counts before.
  */
-import type { RequestAddress } from "./address.js";
+import type { RequestAddress } from "../address.js";
 import { loadKeyOf } from "./load.js";
-import { openKey, outcomeKey, requestInKey } from "./keys.js";
-import type { RedisClient } from "../redis/connect.js";
-import { readLasting } from "../redis/replicated.js";
-import { isReplyError } from "../redis/script.js";
+import { openKey, outcomeKey, requestInKey } from "../keys.js";
+import type { RedisClient } from "../../redis/connect.js";
+import { readLasting } from "../../redis/replicated.js";
+import { isReplyError } from "../../redis/script.js";
 
 /** The record of a request; a field is undefined if the record does not have the field. */
 export interface RequestRecord {

@@ -1,7 +1,7 @@
 /** The counts of the queue, which load.lua keeps, read with plain commands. */
-import { bucketTag } from "./bucket-tag.js";
-import { loadKey } from "./keys.js";
-import type { RedisClient } from "../redis/connect.js";
+import { bucketTag } from "../bucket-tag.js";
+import { loadKey } from "../keys.js";
+import type { RedisClient } from "../../redis/connect.js";
 
 /** The counts of one field: `m:<model>`, `t:<tenant>`, `s:<model>` (sequences) or `all`. */
 export interface Load {

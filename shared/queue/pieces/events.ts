@@ -3,11 +3,11 @@
  * share a consumer group, so each entry goes to one replica. An entry stays until a replica
  * acknowledges the entry, and living replicas take over a dead replica's entries.
  */
-import type { BlockingReader, RedisClient } from "../redis/connect.js";
-import { isReplyError, list, text } from "../redis/script.js";
+import type { BlockingReader, RedisClient } from "../../redis/connect.js";
+import { isReplyError, list, text } from "../../redis/script.js";
 import { jobEventTypes } from "./job-events.js";
-import { eventsKey } from "./keys.js";
-import { reapConsumers } from "./reap-consumers.js";
+import { eventsKey } from "../keys.js";
+import { reapConsumers } from "../reap-consumers.js";
 
 /** The events that webhooks can subscribe to. */
 export const eventTypes = [

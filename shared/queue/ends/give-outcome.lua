@@ -16,7 +16,7 @@
 --           {'held'}                a worker holds the request, and ARGV[4] is '2'
 --           {'unknown'}             there is no such request, or no longer
 local load = KEYS[2]
--- include outcome.lua
+-- include ../pieces/outcome.lua
 local known = recordOf(load, KEYS[1])
 if not known then return {'unknown'} end
 if known.kind then return {'known', known.kind, known.body} end
@@ -27,7 +27,7 @@ if ARGV[4] == '2' and not isParked then
   if not known.entry or not withdrawEntry(readyOf(KEYS[1], known.pin), ARGV[5], known.entry) then return {'held'} end
   known.entry = nil
 end
--- include time.lua
+-- include ../pieces/time.lua
 local now = string.format('%.0f', now)
 endFromOutside(load, KEYS[1], known, ARGV[5], ARGV[1], ARGV[2], math.max(tonumber(ARGV[3]), known.ttl), now)
 return {'given'}

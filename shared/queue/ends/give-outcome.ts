@@ -2,12 +2,12 @@
  * The typed wrapper of give-outcome.lua: ends a request without running it, because the deadline
  * passed or the step is gone.
  */
-import type { StoredOutcome } from "../contract/outcome.js";
-import type { RedisClient } from "../redis/connect.js";
-import { bytes, defineScript, list, text, word } from "../redis/script.js";
-import type { RequestAddress } from "./address.js";
-import { loadKeyOf } from "./load.js";
-import { GROUP, outcomeKey } from "./keys.js";
+import type { StoredOutcome } from "../../contract/outcome.js";
+import type { RedisClient } from "../../redis/connect.js";
+import { bytes, defineScript, list, text, word } from "../../redis/script.js";
+import type { RequestAddress } from "../address.js";
+import { loadKeyOf } from "../pieces/load.js";
+import { GROUP, outcomeKey } from "../keys.js";
 
 export type Given =
   | { readonly said: "given" | "sealed" | "held" | "unknown" }

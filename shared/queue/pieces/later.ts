@@ -1,5 +1,5 @@
 /** The outbox entries for jobs to queue later, from later.lua. */
-import type { RequestAddress } from "./address.js";
+import type { RequestAddress } from "../address.js";
 
 /**
  * The type of an outbox entry that asks a jobs process to look at when a job is due. Webhooks

@@ -1,7 +1,7 @@
 /** The facts of a sequence, which sequence.lua keeps, read with a plain command. */
-import type { Lane } from "./address.js";
-import { sequencesKey } from "./keys.js";
-import type { RedisClient } from "../redis/connect.js";
+import type { Lane } from "../address.js";
+import { sequencesKey } from "../keys.js";
+import type { RedisClient } from "../../redis/connect.js";
 
 export interface SequenceFacts {
   /** Number of the last admitted step; the numbers run over all STARTs. */

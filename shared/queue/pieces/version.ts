@@ -2,7 +2,7 @@
  * How to write a checkpoint: ahead of the script that refers to it, in one transaction, under a key
  * to which nothing refers yet. Scripts include version.lua, which knows a sequence's checkpoints.
  */
-import type { Call } from "../redis/transaction.js";
+import type { Call } from "../../redis/transaction.js";
 
 const DAY_MS = 86_400_000;
 
