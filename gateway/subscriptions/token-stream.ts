@@ -1,8 +1,8 @@
 /**
  * The JetStream stream over the subjects of all requests and labels. Every gateway makes the stream
- * if it is missing, and gives it the gateway's settings at the gateway's start. So if gateways have
- * different settings, as during a roll-out, the gateway that started last decides. Subjects are no
- * setting: a process that knows more subjects adds these.
+ * if it is missing, and applies the gateway's settings to the stream once after the gateway's
+ * start. So if gateways have different settings, as during a roll-out, the gateway that started
+ * last decides. Subjects are no setting: a process that knows more subjects adds these.
  */
 import type { Logger } from "pino";
 import { TOKEN_STREAM } from "#shared/capture/captured.js";
