@@ -39,12 +39,12 @@ export interface JobsSettings extends SubmissionSettings {
 const LONGEST_INLINE = 65_536;
 /** The same limit for the view in an event. */
 const LONGEST_IN_EVENT = 16_384;
-/** A result's JSON has at least this part of the result's bytes. */
+/** A result in JSON has at least one byte for so many bytes of the stored result. */
 const RAW_FACTOR = 8;
 
 export class Jobs implements JobLooks {
   readonly submissions: Submissions;
-  /** Requests that workers have set aside, of jobs and of other clients. */
+  /** Requests that workers have set aside, with or without a job. */
   readonly dead: DeadRequests;
   readonly #settings: JobsSettings;
 
@@ -144,7 +144,7 @@ export class Jobs implements JobLooks {
     const part = { keptMs: options.result_ttl, record: undefined, again };
     // The new request has the job's bucket, which for a step is the bucket of its sequence anyway.
     const address = view.made === 0 ? job : { ...job, request: `${job.request}-${view.made + 1}` };
-    // Redis keeps the job's key as long as any key.
+    // Keeps the job at least as long as Redis keeps idempotency keys.
     const settings = { ...this.#settings, jobTtlMs: Math.max(jobTtlMs, queue.idempotencyTtlMs) };
     await submitJob(settings, run, address, { part, asked: "", labels: parseLabels(labels?.toString()) });
   }

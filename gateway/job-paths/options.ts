@@ -6,10 +6,13 @@ import { labelToken } from "#shared/queue/keys.js";
 import { preview } from "../generation/parameters.js";
 import type { JobWebhook } from "./webhook.js";
 
-/** The longest time that a job may wait until a worker begins it, in ms, and the usual time. */
+/**
+ * The longest time that a job may wait until a worker begins it, in ms. A job without a deadline
+ * waits this long.
+ */
 export const LONGEST_WAIT_MS = 7 * 86_400_000;
 
-/** The priority of a job that does not say so. */
+/** The priority of a job that names none. */
 export const USUAL_PRIORITY = 5;
 const LOWEST_PRIORITY = 9;
 
@@ -19,7 +22,7 @@ export const LONGEST_DELAY_MS = 366 * 86_400_000;
 const MOST_ATTEMPTS = 100;
 /** The longest wait before another attempt, in ms. */
 const LONGEST_BACKOFF_MS = 86_400_000;
-/** The backoff of a job with several attempts that does not say so. */
+/** The backoff of a job with several attempts that names none. */
 const USUAL_BACKOFF: Backoff = { type: "exponential", delay: 1_000, max: 60_000 };
 
 const MOST_LABELS = 16;
@@ -61,7 +64,7 @@ export interface JobOptions {
 }
 
 export interface TtlTerms {
-  /** How long Redis keeps the result of a job that does not say so, in ms. */
+  /** How long Redis keeps the result of a job that names no time, in ms. */
   readonly resultTtlMs: number;
   /** How long Redis keeps the record of a job after its end, in ms. */
   readonly jobTtlMs: number;

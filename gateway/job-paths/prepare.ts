@@ -38,7 +38,7 @@ interface TextShown extends Choices {
   /** The name of the output, and the shape of the input. */
   readonly output: string;
   readonly shape: readonly number[];
-  /** The begin of each text. */
+  /** The start of each text. */
   readonly prefix: string;
 }
 

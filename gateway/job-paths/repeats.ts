@@ -6,8 +6,8 @@ import type { EnqueueSettings } from "../admission/enqueue.js";
 import type { JobOptions } from "./options.js";
 
 /**
- * Codes of failures of the fleet, without those that would only happen again, and without
- * non-failures.
+ * Codes of failures of the fleet. Leaves out failures that would only happen again, and codes that
+ * are not failures.
  */
 export const repeatedCodes: readonly string[] = Object.entries(errorKinds)
   .filter(([code, { status }]) => status >= 500 && !code.startsWith("state_"))

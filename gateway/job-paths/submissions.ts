@@ -28,7 +28,7 @@ export interface SubmissionSettings extends JobSettings {
   readonly fleet: { readonly directory: ModelDirectory };
   readonly reader: RequestReader;
   readonly limits: Limits;
-  /** How long Redis keeps the result of a job that does not say so, in ms. */
+  /** How long Redis keeps the result of a job that names no time, in ms. */
   readonly resultTtlMs: number;
   /** Whether the stream of a job with labels is also published under each label. */
   readonly publishesLabels: boolean;
@@ -134,7 +134,8 @@ export class Submissions {
       return await this.submit(sent, tick);
     } catch (error) {
       if (!(error instanceof InferenceError && error.code === "idempotency_mismatch")) throw error;
-      // The earlier call used another version of the model, or another version of Baton.
+      // The earlier call was for another version of the model, or wrote the request as another
+      // version does.
       return this.#jobs.tell(jobAddress(sent.prepared.run.request, this.#settings.queue));
     }
   }

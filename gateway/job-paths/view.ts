@@ -13,7 +13,10 @@ export function encodeJobId(job: Omit<RequestAddress, "tenant">): string {
   return `job_${encodeRequestId(job)}`;
 }
 
-/** The stage of a view. A change by this view needs the job to be at this stage still. */
+/**
+ * The stage of a job in its view. A change by this view succeeds only if the job is still at this
+ * stage.
+ */
 export function stageOf({ request, dueAt }: JobView): Stage {
   return { was: request, dueAt };
 }

@@ -121,7 +121,7 @@ export function cronFault(text: string): string | undefined {
 }
 
 /**
- * Dates on which the expression fires. The range includes a leap year without the rare exceptions.
+ * Dates on which the expression fires. The range begins with a leap year, so it has a 29 February.
  */
 function* ticksOfDates(cron: Cron): Generator<LocalDate, void> {
   const first = Date.UTC(2024, 0, 1);

@@ -17,7 +17,10 @@ export type Scheme = "http" | "https";
  */
 const REFUSED_PORTS: ReadonlySet<string> = new Set(["22", "4222", "6379"]);
 const LONGEST_URL = 2_048;
-/** All addresses of the Internet are in this range. IPv6 forms of IPv4 addresses are outside. */
+/**
+ * All addresses of the Internet are in this range. IPv6 forms of IPv4 addresses are outside, except
+ * for 6to4 and Teredo, which `range()` does not call unicast.
+ */
 const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR("2000::/3");
 const LOOPBACK = ["127.0.0.1", "::1"] as const;
 /**

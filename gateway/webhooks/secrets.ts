@@ -1,8 +1,8 @@
 /**
  * The secrets that sign the messages of webhooks. A client reads a secret when Baton makes it, and
  * never again. With `BATON_SECRETS_KEY`, Redis holds the secrets encrypted, each bound to its
- * webhook. So an attacker who reads or changes Redis's data can neither sign nor move a secret to
- * another webhook.
+ * webhook. So an attacker who reads or changes Redis's data can neither sign messages nor move a
+ * secret to another webhook.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 
