@@ -7,8 +7,9 @@ import type { IncomingMessage } from "node:http";
 import { fixedError, InferenceError } from "#shared/errors.js";
 
 /**
- * Limits tiny chunks, which take far more time than their bytes justify. A slow network makes small
- * pieces too, because Node emits each read from the socket, but not tens of thousands of this size.
+ * A piece below this many bytes is tiny. Many tiny chunks take far more time than their bytes do. A
+ * slow network makes small pieces too, because Node emits each read from the socket, but not tens
+ * of thousands of tiny pieces.
  */
 const tinyPieceBytes = 512;
 const maxTinyPieces = 65_536;

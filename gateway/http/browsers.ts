@@ -4,9 +4,9 @@
  *
  * The `Host` guards against DNS rebinding: a site may make its own name resolve to this gateway.
  * Pages of that site then have the same origin as the gateway, and their requests look like curl's
- * except for the `Host`. So the list of allowed hosts must contain each name that is open to
- * registration. Addresses, names without a dot and names that public DNS does not serve cannot be
- * registered.
+ * except for the `Host`. So the gateway accepts a public name only if the list of allowed hosts
+ * contains it. Addresses, names without a dot and names that public DNS does not serve are safe,
+ * because no site can register such a name.
  *
  * `Origin` and `Sec-Fetch-Site` guard against pages of other sites, which may have the browser send
  * any request. Such a page changes and reads nothing here, unless its origin is on the list of
@@ -17,7 +17,7 @@ import { errorKinds } from "#shared/errors.js";
 
 export interface BrowserRules {
   /**
-   * Names by which clients may ask this gateway, besides names that cannot be registered. `.name`
+   * Names by which clients may ask this gateway, besides names that no site can register. `.name`
    * is a name and all names below it, `*` any name.
    */
   readonly hosts: readonly string[];
@@ -130,7 +130,7 @@ function hostOf(authority: string): string | undefined {
   return authorityForm.exec(authority)?.[1]?.toLowerCase().replace(/\.$/, "");
 }
 
-/** Whether the host cannot be registered, so that no page of another site has this host. */
+/** Whether no site can register the host, so that no page of another site has this host. */
 function isUnregistrable(host: string): boolean {
   return !host.includes(".") || isIP(host) !== 0 || host.startsWith("[") || privateSuffix.test(host);
 }

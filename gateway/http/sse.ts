@@ -146,7 +146,7 @@ class EventStream implements SseStream {
   end(): void {
     if (this.#over) return;
     this.#over = true;
-    this.#writing = true; // until all bytes have left, or the client stalls and the gateway cuts the connection
+    this.#writing = true; // until all bytes have left, or the gateway cuts a stalled client
     this.#writtenAt = performance.now();
     this.#write(this.#pending);
     this.#pending = "";

@@ -1,6 +1,6 @@
 /**
- * OpenAI's paths, so that its clients work without changes. Everything under `/v1/` is answered in
- * OpenAI's form, refusals too.
+ * OpenAI's paths, for its clients without changes. Every answer under `/v1/` has OpenAI's form,
+ * refusals too.
  */
 import { InferenceError } from "#shared/errors.js";
 import { usualDeadline } from "../generation/limits.js";
