@@ -161,7 +161,7 @@ function readMinTokens(body: JsonObject, limit: number): number {
 
 /**
  * Returns the seed of a generation, a whole number below 2^53. If the client gives none, the
- * gateway draws the seed and not the worker, so that a worker that takes over the request draws the
+ * gateway, not the worker, draws the seed, so that a worker that takes over the request draws the
  * same tokens. With an Idempotency-Key the seed comes from the key, because a retry must be the
  * same request.
  */

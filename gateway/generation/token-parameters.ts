@@ -1,6 +1,6 @@
 /**
- * Reads the parameters that name strings and tokens: the ends of a choice (`stop`,
- * `stop_token_ids`), and tokens to make more or less likely (`logit_bias`).
+ * Reads the parameters that name strings and tokens: `stop` and `stop_token_ids` end a choice, and
+ * `logit_bias` makes tokens more or less likely.
  */
 import type { JsonObject, JsonValue } from "#shared/json/parse.js";
 import { isIntegerIn, isWithin, ParameterError, preview, readValue } from "./parameters.js";

@@ -1,7 +1,7 @@
 /**
  * Hands on the bodies of one connection in the order in which the client sent them, although a
- * short body arrives completely sooner than a long one before it. So a client may send the steps of
- * a sequence one behind the other, and the gateway admits them in that order.
+ * short body is ready sooner than a long body before it. So a client may send the steps of a
+ * sequence one behind the other, and the gateway admits them in that order.
  */
 import type { Socket } from "node:net";
 

@@ -92,8 +92,8 @@ const growth = 2;
 
 /**
  * Puts the pieces of a body together as they come. Copies each piece at once: a held piece of one
- * byte takes hundreds, and large pieces would lie in memory twice at the end. Keeps only a first
- * piece that is not tiny without a copy, because most bodies have one piece.
+ * byte takes hundreds, and large pieces would lie in memory twice at the end. Only a first piece
+ * stays without a copy, unless tiny, because most bodies have one piece.
  */
 export class PieceBuffer {
   length = 0;

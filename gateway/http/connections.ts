@@ -36,7 +36,7 @@ interface Connection {
   readonly later: (() => void)[];
   /** Bytes that the kernel had taken at the last look. Only a change has a meaning. */
   taken: number;
-  /** Bytes left at the last look of the write in progress. */
+  /** Bytes of the write in progress that were left at the last look. */
   queued: number;
   /**
    * The last time when the client read, the oldest request was answered, or no bytes waited. In ms
@@ -50,8 +50,8 @@ interface Connection {
 }
 
 /**
- * Pipelined requests of a connection that the gateway answers at a time. A packet of 64 KiB holds 1
- * 800 small requests, whose replies may be large and all wait for the first.
+ * Pipelined requests of a connection that the gateway answers at a time. A packet of 64 KiB holds
+ * 1800 small requests, whose replies may be large and all wait for the first.
  */
 const ANSWERED_AT_ONCE = 16;
 /**
@@ -59,7 +59,7 @@ const ANSWERED_AT_ONCE = 16;
  * has left.
  */
 const READ_AHEAD_BYTES = 65_536;
-/** Looks at the connections in the time of `stallMs`. */
+/** Number of looks at the connections during `stallMs`. */
 const LOOKS = 30;
 /**
  * The share of `stallMs` after which the gateway may cut a stalled connection for memory. The

@@ -24,8 +24,8 @@ export function readIdempotencyKey(headers: IncomingHttpHeaders): string | undef
 }
 
 /**
- * Whether the client sent `Prefer: respond-async` (RFC 7240): it does not wait, and fetches the
- * outcome later.
+ * Whether the client sent `Prefer: respond-async` (RFC 7240): the client does not wait, and fetches
+ * the outcome later.
  */
 export function prefersAsync({ prefer }: IncomingHttpHeaders): boolean {
   if (prefer === undefined) return false;

@@ -60,7 +60,7 @@ const usualTiming: SseTiming = { heartbeatMs: 15_000, stallMs: 30_000 };
 
 /** Above this, senders wait for room. The socket may hold as much again. */
 const maxPendingChars = 16 * 1024;
-/** Looks at a stream in the time of a heartbeat. */
+/** Number of looks at a stream during the time of a heartbeat. */
 const looksPerHeartbeat = 3;
 
 const accepted = Promise.resolve(true);

@@ -51,8 +51,8 @@ export function modelConfig(directory: ModelDirectory, name: string, version: st
 
 /**
  * Whether the gateway could serve a request now: admission works, and workers serve some model. A
- * failed model does not make the server unready: its own readiness shows the failure, and other
- * models run.
+ * model that failed on a worker does not make the server unready: the model's own readiness shows
+ * the failure, and other models run.
  */
 export function isServerReady(directory: ModelDirectory, admissionWorks: boolean): boolean {
   return admissionWorks && directory.all().length > 0;

@@ -108,8 +108,8 @@ function onePrompt(value: JsonValue, generator: GeneratorInfo): PromptSpec {
 }
 
 /**
- * Reads `echo`. The gateway has no tokenizer, so it can echo a prompt only from text, and has no
- * log probabilities of a prompt.
+ * Reads `echo`. The gateway has no tokenizer, so it can echo a prompt only if given as text, and
+ * has no log probabilities of a prompt.
  * @returns the beginning of the answers to each prompt; empty if the client wants no echo
  */
 function readEchoes(body: JsonObject, prompts: readonly PromptSpec[], logprobs: number | null): string[] {

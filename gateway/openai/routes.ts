@@ -1,6 +1,6 @@
 /**
- * OpenAI's paths, for its clients without changes. Every answer under `/v1/` has OpenAI's form,
- * refusals too.
+ * Adds OpenAI's paths, so that OpenAI's clients work without changes. Every answer under `/v1/` has
+ * OpenAI's form, refusals too.
  */
 import { InferenceError } from "#shared/errors.js";
 import { usualDeadline } from "../generation/limits.js";

@@ -40,7 +40,7 @@ export function directRoute({ fleet, tenantOf, onBug, ...rest }: DirectOptions):
       const model = fleet.directory.find(name, version);
       return model.generator === undefined ? model : undefined;
     } catch {
-      return undefined; // the framework's way refuses in the same manner, and answers
+      return undefined; // the framework's way makes the same refusal and answers with it
     }
   };
   const answer = async (exchange: Omit<ModelExchange, "tenant">): Promise<void> => {

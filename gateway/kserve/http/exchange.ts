@@ -13,7 +13,7 @@ export interface ModelExchange {
   readonly model: ServedModel;
   /** The version that the client named, if it named one. */
   readonly version: string | undefined;
-  /** Models that a step may be for instead, because its sequence began with one of these. */
+  /** Other versions that a step may be for, if its sequence began under one of them. */
   readonly others: readonly ServedModel[];
   readonly inference: Inference;
   readonly reader: RequestReader;

@@ -102,7 +102,10 @@ function jsonText(text: string): Reply {
   return { status: 200, headers: { "content-type": "application/json" }, body: [text] };
 }
 
-/** Triton has sent the status 200 before it finds more than one response. */
+/**
+ * Refuses several responses, with status 200, because Triton has sent this status before the second
+ * response.
+ */
 function manyResponses(): Reply {
   return errorReply(fixedError("invalid_argument", "manyResponses"), "kserve", 200);
 }

@@ -77,7 +77,7 @@ function parseHeaderLength(header: string, bodyLength: number): number {
   );
 }
 
-/** The cache does not keep longer JSON. */
+/** Longest JSON that the cache keeps, in bytes. */
 const MAX_BYTES = 512;
 /** Most texts in the cache. The next text empties the cache first. */
 const MAX_KNOWN = 1_024;

@@ -18,8 +18,8 @@ const maxHeapMb = 512;
  */
 const idleMs = 5_000;
 /**
- * Most bytes of a shared buffer. Several bodies may lie in one buffer, such as Node's pool or the
- * bytes of one read from a socket.
+ * Most bytes of a buffer that several bodies may share, such as Node's pool or the bytes of one
+ * read from a socket.
  */
 const sharedBytes = 64 * 1024;
 
@@ -172,7 +172,7 @@ function questionOf(body: Buffer, reading: Reading): [ParseQuestion, ArrayBuffer
 }
 
 /**
- * Returns the model for the comparison, without the configuration, which only its own path needs.
+ * Returns the model without its configuration, which the comparison with a request does not need.
  */
 function withoutConfig(model: ServedModel): ServedModel {
   return { ...model, config: {} };
